@@ -169,7 +169,7 @@ async fn list_marked_notes(
         .query("order_by", "created_at")
         .query("sort", "asc")
         .query("activity_filter", "only_comments");
-    let note_keys = EntryKeys { keys: &["id"], other_keys: &["author", "body"] };
+    let note_keys = EntryKeys { identity_keys: &["id"], other_keys: &["author", "body"] };
     let notes = client.list_visible(request, note_keys).await?;
     Ok(notes.into_iter().filter_map(|note| parse_marked_note(note, author_id, marker)).collect())
 }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     absorb::{
-        self, AbsorbError, AbsorbMode, AbsorbRefusal, Absorbed, ContainerComparison, FileTexts,
+        self, AbsorbError, AbsorbMode, AbsorbRefusal, ContainerComparison, EditedFiles, FileTexts,
         Goal, RefusalKind,
     },
     address::{Address, Selector, is_literal},
@@ -272,7 +272,7 @@ fn report_refusals(refusals: &[AbsorbRefusal], cx: &RunContext) -> CommandError 
         let message = format!("cannot absorb `{}`: {}", refusal.address, refusal.reason);
         let diagnostic = Diagnostic::error("absorb", message);
         match &refusal.origin {
-            Some(origin) => diagnostic.at_location(origin.into()),
+            Some(origin) => diagnostic.with_location(origin.into()),
             None => diagnostic,
         }
     });
@@ -356,14 +356,14 @@ impl<'a> ManifestEditor<'a> {
         desired: &Desired,
         goals: &[Goal],
         mode: AbsorbMode,
-    ) -> Result<Absorbed, AbsorbError> {
+    ) -> Result<EditedFiles, AbsorbError> {
         absorb::absorb(desired, goals, mode, &|file| self.read_text(file), &|edited| {
             self.reload(edited)
         })
     }
 
     /// Keeps the edited texts for [`Self::write`].
-    pub(super) fn store_edits(&mut self, absorbed: &Absorbed) {
+    pub(super) fn store_edits(&mut self, absorbed: &EditedFiles) {
         for (name, (old_text, new_text)) in &absorbed.files {
             self.old_texts.entry(name.clone()).or_insert_with(|| Some(old_text.clone()));
             self.new_texts.insert(name.clone(), new_text.clone());
@@ -396,7 +396,7 @@ pub(super) fn render_edits(
 
 /// A summary of the edits. With `affects_included`, it warns that groups and projects included by a
 /// rule may change too; only the service knows which ones.
-fn summary(args: &Args, goals: &[Goal], absorbed: &Absorbed, affects_included: bool) -> String {
+fn summary(args: &Args, goals: &[Goal], absorbed: &EditedFiles, affects_included: bool) -> String {
     let difference_count =
         count(goals.iter().map(Goal::count_differences).sum::<usize>(), "difference");
     let file_count = count(absorbed.files.len(), "file");

@@ -19,7 +19,7 @@ use crate::{
     digest::DigestKey,
     origin::Origin,
     plan::{
-        ApprovalPolicy, Approved, Blocked, DriftPolicy, Plan, SkippedContainer,
+        ApprovalPolicy, Approved, BlockedRun, DriftPolicy, Plan, SkippedContainer,
         saved::{PlanComparison, PlanRecorder, SavedPlan, SealedPlan},
     },
     report::{Canvas, Outcomes, Planned, ReportContent, ReportKind, Sink, terminal},
@@ -150,8 +150,8 @@ struct PlanToApply {
 impl PlanToApply {
     /// Compares the saved plan with `plan`, the plan of this run.
     fn compare(&self, plan: &Plan, session: &Session) -> PlanComparison {
-        let recording = PlanRecorder { secrets: &session.settings.secrets, key: self.key.as_ref() };
-        self.plan.compare(&self.id, plan, &session.desired.containers, recording)
+        let recorder = PlanRecorder { secrets: &session.settings.secrets, key: self.key.as_ref() };
+        self.plan.compare(&self.id, plan, &session.desired.containers, recorder)
     }
 }
 
@@ -212,7 +212,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit> {
         }
         Ok(_) => Ok(proposal
             .finish_unchanged(exit, if plan.steps.is_empty() { "" } else { UNCHANGED_TEXT })),
-        Err(Blocked(reason)) => {
+        Err(BlockedRun(reason)) => {
             Ok(proposal.finish_unchanged(exit, &format!("nothing was changed: {reason}\n")))
         }
     }
@@ -252,9 +252,9 @@ impl Proposal<'_> {
 
     /// Reports the plan, and prints the `reason` why nothing was changed.
     fn finish_unchanged(&self, exit: Exit, reason: &str) -> ReportedExit {
-        let reported = self.finish(exit, |sink| self.write_text(sink));
+        let reported_exit = self.finish(exit, |sink| self.write_text(sink));
         self.cx.output.eprint(reason);
-        reported
+        reported_exit
     }
 
     /// Shows the plan, asks unless `is_confirmed`, applies it and reports the result.
@@ -297,20 +297,15 @@ impl Proposal<'_> {
             record.left_out = skipped.len();
         });
         let content = ReportContent::Outcomes(&outcomes);
-        let reported = reports.finish(
-            ReportKind::Apply,
-            exit,
-            content,
-            text,
-            Some(result_without_report(&applied)),
-        );
+        let reported =
+            reports.finish(ReportKind::Apply, exit, content, text, Some(short_result(&applied)));
         ended_by.iter().for_each(|failure| output.eprint_failure(failure));
         Ok(reported)
     }
 }
 
 /// A short result for readers who do not see the report.
-fn result_without_report(applied: &ApplyResult) -> &'static str {
+fn short_result(applied: &ApplyResult) -> &'static str {
     let success_count = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
     if success_count == applied.steps.len() {
         "the changes were made; only the report is missing"
@@ -329,15 +324,15 @@ fn find_secret_faults<'s>(steps: impl Iterator<Item = &'s Step>, session: &Sessi
         let reason = reason.filter(|reason| reason.is_refused() == is_refused)?;
         let diagnostic = Diagnostic::error(reason.code(), reason.to_string())
             .help_if(reason.help(session.run.sandbox));
-        Some(diagnostic.at_location(SourceLocation::from(origin)).label(address.to_string()))
+        Some(diagnostic.with_location(SourceLocation::from(origin)).label(address.to_string()))
     };
-    let declared = session.desired.secrets_and_files();
-    let references = declared.filter_map(|(address, origin, value)| match value {
+    let declared_values = session.desired.secrets_and_files();
+    let references = declared_values.filter_map(|(address, origin, value)| match value {
         Value::Secret(reference) => Some((address, origin, reference)),
         Value::File(path) => Some((address, origin, Reference::File(path))),
         Value::Plain(_) => None,
     });
-    let refused = references
+    let refused_faults = references
         .filter_map(|(address, origin, reference)| diagnose(&reference, true, &origin, &address));
     let values = steps.flat_map(|step| step.secrets_and_files().map(move |value| (step, value)));
     let missing_values = values.filter_map(|(step, value)| {
@@ -350,7 +345,7 @@ fn find_secret_faults<'s>(steps: impl Iterator<Item = &'s Step>, session: &Sessi
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
         diagnose(&reference, false, origin, &step.address)
     });
-    refused.chain(missing_values).collect()
+    refused_faults.chain(missing_values).collect()
 }
 
 /// Applies the plan. The first signal lets requests in flight finish, the second ends the process.

@@ -24,7 +24,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, cx: &RunContext) -> Result<ReportedExit> {
     let mut loaded = manifest::load(&args.dir, &cx.load_environment(&args.allow_env)?);
     #[cfg(feature = "sandbox")]
-    let seed_faults = super::embedded::seed_faults(&args.dir);
+    let seed_faults = super::embedded::check_seed_in_folder(&args.dir);
     #[cfg(not(feature = "sandbox"))]
     let seed_faults = crate::diagnostic::Diagnostics::default();
     if !seed_faults.is_empty() {

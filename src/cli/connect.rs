@@ -14,7 +14,7 @@ use std::{
 use super::{CommandError, Environment, Exit, Output, Result, RunContext, input};
 use crate::{
     api::{
-        ClientSettings, HttpOptions, HttpTransport, InFlight, ReadClient, ServiceAddress,
+        ClientSettings, HttpOptions, HttpTransport, InFlightRange, ReadClient, ServiceAddress,
         TransportSetupError,
     },
     diagnostic::Diagnostics,
@@ -77,7 +77,7 @@ pub(super) struct ConnectArgs {
     pub(super) deadline: Option<u64>,
     /// The service, if it is already known.
     #[arg(skip)]
-    pub(super) found: Option<Endpoint>,
+    pub(super) known_endpoint: Option<Endpoint>,
 }
 
 /// A service with its token.
@@ -123,12 +123,12 @@ impl ConnectArgs {
         config: &Config,
         cx: &RunContext,
     ) -> Result<Endpoint> {
-        if let Some(endpoint) = &self.found {
+        if let Some(endpoint) = &self.known_endpoint {
             return Ok(endpoint.clone());
         }
         #[cfg(feature = "sandbox")]
         if let Some(file) = &self.sandbox {
-            return super::embedded::start(file, root, cx).await;
+            return super::embedded::start_once(file, root, cx).await;
         }
         let service = self.service_address(&cx.env)?;
         check_declared_service(&service, config)?;
@@ -249,7 +249,7 @@ impl ConnectArgs {
     ///
     /// # Errors
     /// If a file of certificates cannot be read.
-    fn http_options(&self, env: &Environment, in_flight: InFlight) -> Result<HttpOptions> {
+    fn http_options(&self, env: &Environment, in_flight: InFlightRange) -> Result<HttpOptions> {
         let ca_pem = self.authorities_file(env).map(|(name, path)| {
             let certificates = read_certificates(path);
             certificates.map_err(|failure| failure.help(format!("{name} names this file")))
@@ -294,9 +294,9 @@ impl ConnectArgs {
     }
 
     /// The number of requests that may be in flight.
-    pub(super) fn in_flight(&self, config: &Config) -> InFlight {
+    pub(super) fn in_flight(&self, config: &Config) -> InFlightRange {
         let fixed_limit = self.concurrency.or(config.concurrency);
-        fixed_limit.map_or(InFlight::ADAPTING, |number| InFlight::fixed(number.into()))
+        fixed_limit.map_or(InFlightRange::ADAPTING, |number| InFlightRange::fixed(number.into()))
     }
 
     /// A client of the service at `endpoint`. No output shows `secrets` from now on.
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_comes_from_the_first_place_that_has_one() {
+    fn the_address_comes_from_the_first_set_source() {
         let all = [
             ("UNDRIFT_URL", "https://u.example"),
             ("GITLAB_URL", "https://g.example"),
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_comes_from_the_file_or_the_first_name_that_has_one() {
+    fn the_token_comes_from_the_file_or_the_first_set_variable() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
         std::fs::write(&file, "from-file\n").unwrap();
@@ -470,34 +470,35 @@ mod tests {
     }
 
     #[test]
-    fn authorities_and_proxy_come_from_options_or_variables_named_on_purpose() {
+    fn authorities_and_proxy_come_from_options_or_own_variables() {
         let folder = tempfile::tempdir().unwrap();
-        let [own, runners] = ["own", "runners"].map(|name| {
+        let [own_path, runner_path] = ["own", "runners"].map(|name| {
             let path = folder.path().join(name);
             std::fs::write(&path, name).unwrap();
             path.to_str().unwrap().to_owned()
         });
         let url = ("CI_SERVER_URL", "https://c.example");
         let other = ("UNDRIFT_URL", "https://u.example");
-        let own = ("UNDRIFT_CA_FILE", own.as_str());
-        let runners = ("CI_SERVER_TLS_CA_FILE", runners.as_str());
+        let own = ("UNDRIFT_CA_FILE", own_path.as_str());
+        let runners = ("CI_SERVER_TLS_CA_FILE", runner_path.as_str());
         let proxy = ("UNDRIFT_PROXY", "http://p.example");
-        let common = ("HTTPS_PROXY", "http://common.example");
-        for (variables, ca, named, ignores) in [
+        let common_proxy = ("HTTPS_PROXY", "http://common.example");
+        for (variables, ca, proxy_url, ignores_proxy) in [
             (vec![url], None, None, false),
             (vec![url, runners], Some("runners"), None, false),
             (vec![url, runners, own], Some("own"), None, false),
             (vec![url, other, runners], None, None, false),
             (vec![other, own, proxy], Some("own"), Some("http://p.example"), false),
-            (vec![other, common], None, None, true),
-            (vec![other, common, proxy], None, Some("http://p.example"), false),
+            (vec![other, common_proxy], None, None, true),
+            (vec![other, common_proxy, proxy], None, Some("http://p.example"), false),
         ] {
-            let options =
-                ConnectArgs::default().http_options(&env(&variables), InFlight::ADAPTING).unwrap();
+            let options = ConnectArgs::default()
+                .http_options(&env(&variables), InFlightRange::ADAPTING)
+                .unwrap();
             let ca_text = options.ca_pem.map(|ca| String::from_utf8(ca).unwrap());
             assert_eq!(ca_text.as_deref(), ca, "{variables:?}");
-            assert_eq!(options.proxy.as_deref(), named, "{variables:?}");
-            assert_eq!(options.ignores_proxy, ignores, "{variables:?}");
+            assert_eq!(options.proxy.as_deref(), proxy_url, "{variables:?}");
+            assert_eq!(options.ignores_proxy, ignores_proxy, "{variables:?}");
         }
         let args = ConnectArgs {
             ca_file: Some(runners.1.into()),
@@ -505,12 +506,13 @@ mod tests {
             proxy: Some("http://a.example".into()),
             ..ConnectArgs::default()
         };
-        let options = args.http_options(&env(&[own, proxy]), InFlight::ADAPTING).unwrap();
+        let options = args.http_options(&env(&[own, proxy]), InFlightRange::ADAPTING).unwrap();
         assert_eq!(options.ca_pem.as_deref(), Some(b"runners".as_slice()));
         assert_eq!(options.proxy.as_deref(), Some("http://a.example"));
         assert_eq!(options.client_cert, Some((b"own".to_vec(), b"own".to_vec())));
         let missing = env(&[("UNDRIFT_CA_FILE", "/nowhere")]);
-        let Err(failure) = ConnectArgs::default().http_options(&missing, InFlight::ADAPTING) else {
+        let Err(failure) = ConnectArgs::default().http_options(&missing, InFlightRange::ADAPTING)
+        else {
             panic!("a file that is not there was read")
         };
         assert_eq!(failure.help.as_deref(), Some("UNDRIFT_CA_FILE names this file"));

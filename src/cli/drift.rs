@@ -43,10 +43,10 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit> {
     let mut plan = session.plan(cx).await?;
     // Guards restrict only writes, and `drift` writes nothing.
     plan.hidden_refusal_count = std::mem::take(&mut plan.refusals).len();
-    Ok(cx.reports.finish_plan(&session.run, &plan, ReportKind::Drift, exit_for(&args, &plan)))
+    Ok(cx.reports.finish_plan(&session.run, &plan, ReportKind::Drift, choose_exit(&args, &plan)))
 }
 
-fn exit_for(args: &Args, plan: &Plan) -> Exit {
+fn choose_exit(args: &Args, plan: &Plan) -> Exit {
     // A declared container that does not exist is a difference.
     let (missing_containers, problems): (Vec<_>, Vec<_>) =
         plan.problems.iter().partition(|problem| problem.is_missing());

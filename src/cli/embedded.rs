@@ -37,7 +37,7 @@ const MEMORY_NAME: &str = ":memory:";
 ///
 /// # Errors
 /// If the seed, the environment or the file is not valid, or another run uses the file.
-pub(super) async fn start(file: &str, root: &Path, cx: &RunContext) -> Result<Endpoint> {
+pub(super) async fn start_once(file: &str, root: &Path, cx: &RunContext) -> Result<Endpoint> {
     let running_sandbox =
         cx.sandbox.get_or_try_init(|| launch_with_file(file, root, &cx.output)).await?;
     sandbox_endpoint(
@@ -49,7 +49,7 @@ pub(super) async fn start(file: &str, root: &Path, cx: &RunContext) -> Result<En
 /// The address and the token of the running sandbox.
 ///
 /// # Errors
-/// If its address is not a valid URL. The address of a running sandbox always is.
+/// If the address of the sandbox is not a valid URL. This cannot happen while it runs.
 pub(super) fn sandbox_endpoint(
     running_sandbox: &RunningSandbox,
     environment: Environment,
@@ -147,7 +147,7 @@ pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed> {
 }
 
 /// The faults of the seed in the folder `root`, if there is one that can be read.
-pub(super) fn seed_faults(root: &Path) -> Diagnostics {
+pub(super) fn check_seed_in_folder(root: &Path) -> Diagnostics {
     let path = root.strip_prefix(".").unwrap_or(root).join(SEED_FILE);
     let text = path.is_file().then(|| read_text(&path, MAX_SEED_BYTES).ok()).flatten();
     text.map(|text| find_seed_faults(&text, &path.display().to_string())).unwrap_or_default()
@@ -166,7 +166,7 @@ fn find_refusal(document: &Node) -> Option<(String, Range<usize>)> {
     // The message begins with the path to the entry, such as `project acme/shop, hook 1: ...`.
     let (mut node, mut span) = (document.clone(), 0..0);
     for segment in error.split(": ").next()?.split(", ") {
-        let Some((list, name)) = find_list(&node, segment) else { break };
+        let Some((list, name)) = find_labelled_entry(&node, segment) else { break };
         let number = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         let named_entry = list.items().iter().find(|item| has_name(item, &name));
         let Some(entry) = named_entry.or_else(|| list.items().get(number?)).cloned() else { break };
@@ -181,7 +181,7 @@ fn find_refusal(document: &Node) -> Option<(String, Range<usize>)> {
 
 /// Finds the entry that a message calls `entry_label`. Returns its list in `node`, and its name or number: for
 /// `hook 1`, the list `hooks` and `1`.
-fn find_list(node: &Node, entry_label: &str) -> Option<(Node, String)> {
+fn find_labelled_entry(node: &Node, entry_label: &str) -> Option<(Node, String)> {
     node.entries().iter().find_map(|(key, list)| {
         let nouns = ["s", "es"].into_iter().filter_map(|suffix| key.name.strip_suffix(suffix));
         let mut names = nouns.filter_map(|noun| entry_label.strip_prefix(&noun.replace('_', " ")));
@@ -211,8 +211,8 @@ fn read_environment(path: &Path) -> Result<Vec<(String, String)>> {
     })
 }
 
-/// True if `path` is a file, false if it does not exist. Other kinds are an error: reading a pipe could
-/// wait forever.
+/// True if `path` is a file, false if it does not exist. Anything else is an error, because
+/// reading a pipe, for example, could wait forever.
 fn is_file(path: &Path) -> Result<bool> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(true),

@@ -284,8 +284,8 @@ const PARSER_REASONS: [&str; 4] = [
 /// Prints the output of clap if there is no command to run: help, the version, or faults of the
 /// arguments.
 fn exit_without_command(error: clap::Error, arguments: &[OsString], env: &Environment) -> Exit {
-    let misplaced = find_misplaced_file(arguments).filter(|file| concerns_argument(&error, file));
-    let help = misplaced.map(equals_sign_hint).or_else(|| other_tools::suggest(&error, arguments));
+    let file_name = find_misplaced_file(arguments).filter(|file| concerns_argument(&error, file));
+    let help = file_name.map(equals_sign_hint).or_else(|| other_tools::suggest(&error, arguments));
     if let Some(help) = help {
         // With this help, what clap suggests would mislead.
         let text = error.to_string();
@@ -448,9 +448,9 @@ mod tests {
                     continue;
                 };
                 // In this case the argument is a saved plan, not a folder.
-                let settled = args.resolve_folder();
-                assert_eq!(settled.is_err(), argument == ".", "{line}");
-                assert!(settled.is_err() || args.manifests_path() == Path::new("b"), "{line}");
+                let result = args.resolve_folder();
+                assert_eq!(result.is_err(), argument == ".", "{line}");
+                assert!(result.is_err() || args.manifests_path() == Path::new("b"), "{line}");
             }
         }
     }

@@ -11,22 +11,22 @@ use crate::{
 /// Help for an address (or glob) that matches nothing: the address with the right separators, or a similar
 /// section or field. `takes_fields` is true if the command takes addresses of fields.
 pub(super) fn suggest_address(
-    written: &str,
+    input: &str,
     desired: &Desired,
     takes_fields: bool,
 ) -> Option<String> {
     const SEPARATORS: [char; 4] = ['#', '/', '.', ':'];
-    let lower = written.to_lowercase();
+    let lower_input = input.to_lowercase();
     let containers = desired.containers.iter().filter(|container| {
-        let rest = lower.strip_prefix(&container.path.to_lowercase());
-        rest.is_some_and(|rest| rest.starts_with(SEPARATORS))
+        let suffix = lower_input.strip_prefix(&container.path.to_lowercase());
+        suffix.is_some_and(|rest| rest.starts_with(SEPARATORS))
     });
     let container = containers.max_by_key(|container| container.path.len());
-    let length = container.map_or_else(|| written.find('#'), |found| Some(found.path.len()))?;
-    let (path, object) = (written.get(..length)?, written.get(length + 1..)?);
+    let path_length = container.map_or_else(|| input.find('#'), |found| Some(found.path.len()))?;
+    let (path, object) = (input.get(..path_length)?, input.get(path_length + 1..)?);
     let scope = container.map_or(Scope::Project, |container| container.scope);
-    let mut words = object.splitn(2, SEPARATORS);
-    let (name, inner) = (words.next()?, words.next());
+    let mut segments = object.splitn(2, SEPARATORS);
+    let (name, inner_address) = (segments.next()?, segments.next());
     let Some(section) = catalogue::section(scope, name) else {
         let mut mappings = catalogue::sections(scope).filter(|s| s.shape == Shape::Mapping);
         return match mappings.find(|section| section.spec(name).is_some()).map(|s| s.section) {
@@ -39,15 +39,15 @@ pub(super) fn suggest_address(
             None => {
                 let sections = catalogue::sections(scope).map(|s| format!("{path}#{}", s.section));
                 let addresses: Vec<_> = sections.collect();
-                did_you_mean(written, addresses.iter().map(String::as_str))
+                did_you_mean(input, addresses.iter().map(String::as_str))
             }
         };
     };
     let mut address = format!("{path}#{name}");
-    if let Some(inner) = inner.filter(|_| takes_fields || section.shape == Shape::List) {
+    if let Some(inner) = inner_address.filter(|_| takes_fields || section.shape == Shape::List) {
         address = format!("{address}/{inner}");
     }
-    if address != written {
+    if address != input {
         return Some(format!("did you mean `{address}`?"));
     }
     let container = container.filter(|container| container.section(name).is_none())?;

@@ -16,7 +16,7 @@ use crate::{
     manifest::{self, LoadOptions, LoadedManifests, is_manifest_name},
     text::escape,
     value::{Json, Object},
-    yaml::write::{self as yaml, Item, OutputNode},
+    yaml::write::{self as yaml, MapItem, OutputNode},
 };
 
 /// The name, in messages, of a document that is only printed.
@@ -97,15 +97,17 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
 
 /// The text of the document.
 fn document_text(args: &Args) -> String {
-    let mut items =
-        vec![Item::value("kind", Scope::Project.document_kind()), Item::value("path", &*args.path)];
-    items.extend(args.create.then(|| Item::value("create", true)));
+    let mut items = vec![
+        MapItem::value("kind", Scope::Project.document_kind()),
+        MapItem::value("path", &*args.path),
+    ];
+    items.extend(args.create.then(|| MapItem::value("create", true)));
     if !args.uses.is_empty() {
-        items.push(Item::new("uses", OutputNode::Value(args.uses.clone().into())));
+        items.push(MapItem::new("uses", OutputNode::Value(args.uses.clone().into())));
     }
     if !args.params.is_empty() {
         let params = args.params.iter().map(|(name, value)| (name.clone(), Json::from(&**value)));
-        items.push(Item::value("params", params.collect::<Object>()));
+        items.push(MapItem::value("params", params.collect::<Object>()));
     }
     yaml::document(&items)
 }

@@ -20,10 +20,10 @@ pub(super) fn suggest(error: &Error, arguments: &[OsString]) -> Option<String> {
         ),
         ErrorKind::ArgumentConflict => Some("leave one of them out".to_owned()),
         ErrorKind::UnknownArgument => {
-            let unknown = context_text(error, ContextKind::InvalidArg)?;
-            if !unknown.starts_with('-') {
-                return suggest_report(unknown, arguments).or_else(|| {
-                    Path::new(unknown).exists().then(|| {
+            let wrong_argument = context_text(error, ContextKind::InvalidArg)?;
+            if !wrong_argument.starts_with('-') {
+                return suggest_report(wrong_argument, arguments).or_else(|| {
+                    Path::new(wrong_argument).exists().then(|| {
                         "name one folder, which holds the others, or run the command for each"
                             .into()
                     })
@@ -31,9 +31,9 @@ pub(super) fn suggest(error: &Error, arguments: &[OsString]) -> Option<String> {
             }
             // For `-auto-approve`, clap reports only the first unknown letter.
             let mut argument_texts = arguments.iter().filter_map(|argument| argument.to_str());
-            let letter = unknown.trim_start_matches('-');
+            let letter = wrong_argument.trim_start_matches('-');
             let option = argument_texts.find(|argument| {
-                argument.starts_with(unknown)
+                argument.starts_with(wrong_argument)
                     || !argument.starts_with("--")
                         && argument.starts_with('-')
                         && argument.contains(letter)
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_other_tools_lead_to_those_of_undrift() {
+    fn words_of_other_tools_get_help() {
         for (line, help) in [
             ("undrift validate m", Some("use `undrift check`")),
             ("undrift diff m", Some("use `undrift plan`")),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_of_other_tools_is_one_of_undrift() {
+    fn no_word_of_the_table_is_a_command() {
         let command = Cli::command();
         let lines = TABLE.lines().map(|line| line.split_once(" | ").unwrap().0);
         let words: Vec<_> = lines.flat_map(|words| words.split(' ')).collect();

@@ -39,8 +39,8 @@ pub(super) struct Args {
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit> {
     // `apply` executes all steps of a saved plan, so its drift is counted as changes too.
-    let drift = if args.output.is_some() { DriftPolicy::Write } else { DriftPolicy::Show };
-    let base_use = BaseUse { drift_policy: drift, only_changed: args.changed };
+    let drift_policy = if args.output.is_some() { DriftPolicy::Write } else { DriftPolicy::Show };
+    let base_use = BaseUse { drift_policy, only_changed: args.changed };
     let base = args.base.explicit_or_job_base(&cx.env);
     if args.changed && base.is_none() {
         return Err(CommandError::usage("`--changed` needs a base to compare with")
@@ -65,10 +65,10 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit> {
     };
     let is_saved_with_base = args.output.is_some() && plan.base.is_some();
     let kind = if is_saved_with_base { ReportKind::Apply } else { ReportKind::Plan };
-    Ok(cx.reports.finish_plan(&session.run, &plan, kind, exit_for(&args, &plan)))
+    Ok(cx.reports.finish_plan(&session.run, &plan, kind, choose_exit(&args, &plan)))
 }
 
-fn exit_for(args: &Args, plan: &Plan) -> Exit {
+fn choose_exit(args: &Args, plan: &Plan) -> Exit {
     // With a base, only changes of the branch count. But a saved plan also writes earlier differences.
     let has_differences = match plan.base {
         Some(_) if args.output.is_none() => plan.branch_steps().next().is_some(),

@@ -130,10 +130,10 @@ impl Progress {
 
 /// Prints the expected duration of `requests`, if the service limits them and it is a minute or more.
 fn announce_duration(requests: u64, client: &ReadClient, output: &Output) {
-    let Some(minutes @ 1..) = client.minutes_for(requests) else { return };
+    let Some(minutes @ 1..) = client.estimate_minutes(requests) else { return };
     let (minutes, requests) = (count(minutes, "minute"), count(requests, "request"));
-    let a_minute = client.requests_per_minute().unwrap_or_default();
-    output.eprint(&format!("reading takes about {minutes}: {requests} at {a_minute} a minute\n"));
+    let max_rate = client.requests_per_minute().unwrap_or_default();
+    output.eprint(&format!("reading takes about {minutes}: {requests} at {max_rate} a minute\n"));
 }
 
 /// Calls `report` after every interval, until the sender of `end_receiver` is dropped.
@@ -158,9 +158,9 @@ mod tests {
 
     #[test]
     fn lines_end_when_the_sender_is_dropped() {
-        let (sender, ended) = mpsc::channel();
+        let (sender, end_receiver) = mpsc::channel();
         let (mut sender, mut line_count) = (Some(sender), 0);
-        repeat_until(&ended, Duration::ZERO, || {
+        repeat_until(&end_receiver, Duration::ZERO, || {
             line_count += 1;
             drop(sender.take_if(|_| line_count == 3));
         });

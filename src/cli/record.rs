@@ -57,11 +57,11 @@ impl RunRecord {
             .read(true)
             .open(path)
             .map_err(|error| cannot_write(path, &error))?;
-        let record = RecordLine::new(rfc3339(time_source()), job);
+        let record = RecordLine::new(format_time(time_source()), job);
         let open_record = Mutex::new(Some((file, record)));
-        let file =
+        let record_file =
             RecordFile { path: path.to_owned(), time_source, output: output.clone(), open_record };
-        Ok(Self { file: Some(Arc::new(file)), ..Self::default() })
+        Ok(Self { file: Some(Arc::new(record_file)), ..Self::default() })
     }
 
     /// Adds facts to the record.
@@ -113,7 +113,7 @@ impl RunRecord {
         let Some((mut file, mut record)) = record_file.lock_open_record().take() else {
             return Ok(());
         };
-        record.ended_at = rfc3339((record_file.time_source)());
+        record.ended_at = format_time((record_file.time_source)());
         record.exit_code = exit.code();
         record.error = error;
         let line = record
@@ -130,7 +130,7 @@ impl RecordFile {
 }
 
 /// The time in whole seconds, in the form of RFC 3339.
-fn rfc3339(time: Timestamp) -> String {
+fn format_time(time: Timestamp) -> String {
     format!("{time:.0}")
 }
 
@@ -167,7 +167,7 @@ mod tests {
         RunRecord::begin(path, CiJob::default(), || Timestamp::UNIX_EPOCH, &output)
     }
 
-    fn lines(path: &Path) -> Vec<Json> {
+    fn read_lines(path: &Path) -> Vec<Json> {
         let text = std::fs::read_to_string(path).unwrap();
         assert!(text.ends_with('\n'), "{text:?}");
         text.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect()
@@ -184,7 +184,7 @@ mod tests {
         let second = begin(&path).unwrap();
         second.clone().end_by_signal(Exit::Interrupted);
         second.end(Exit::Success, None).unwrap();
-        let lines = lines(&path);
+        let lines = read_lines(&path);
         let codes: Vec<_> = lines.iter().map(|line| line["exit_code"].clone()).collect();
         assert_eq!(codes, [4, 130]);
         assert_eq!(
@@ -194,12 +194,12 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_line_stays_by_itself() {
+    fn an_unfinished_line_is_ended_first() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("record.jsonl");
         std::fs::write(&path, "{\"undrift\": \"rec").unwrap();
         begin(&path).unwrap().end(Exit::Success, None).unwrap();
-        let lines = lines(&path);
+        let lines = read_lines(&path);
         assert_eq!((lines.len(), &lines[1]["exit_code"]), (2, &0.into()));
     }
 }

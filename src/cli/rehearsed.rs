@@ -27,8 +27,8 @@ pub(super) use described::described_collections;
 mod described {
     use crate::{
         catalogue,
-        field::{Accepted, Compare, NamedObject, Scope, Tier},
-        kind::{AddressKey, AddressKeyIn, ReadSource, ScopedKind, Section, Spec},
+        field::{Acceptance, Equality, NamedObject, Scope, Tier},
+        kind::{AddressKey, KeyLocation, ReadSource, ScopedKind, Section, Spec},
         level::MAINTAINER,
         operation::{Method, Op, Write},
         sandbox::{self, Collection, FieldType, serves},
@@ -37,7 +37,7 @@ mod described {
     fn list_path(scoped_kind: &ScopedKind) -> Option<&'static str> {
         match scoped_kind.read_source {
             // The parent contains its entries, so there is no list to read.
-            _ if scoped_kind.parent.is_some() && scoped_kind.within.is_some() => {
+            _ if scoped_kind.parent.is_some() && scoped_kind.nested_field.is_some() => {
                 scoped_kind.operations.create.map(|operation| operation.row().path)
             }
             ReadSource::List(read) | ReadSource::Optional(read) => Some(read.row().path),
@@ -52,8 +52,8 @@ mod described {
     /// The described collections, for the sandbox. Like the kinds, they live as long as the program.
     pub(in crate::cli) fn described_collections() -> Vec<Collection> {
         let kinds = catalogue::registry().user_kinds().iter();
-        let sections =
-            kinds.flat_map(|kind| Scope::ALL.into_iter().filter_map(|scope| kind.in_scope(scope)));
+        let sections = kinds
+            .flat_map(|kind| Scope::ALL.into_iter().filter_map(|scope| kind.find_section(scope)));
         sections
             .filter(|section| is_unknown(section.scoped_kind))
             .filter_map(describe_collection)
@@ -81,14 +81,14 @@ mod described {
             });
         let mut collection = Collection::new(segments.collect::<Vec<_>>().join("/").leak());
         collection.parent_parameter = scoped_kind.parent.map_or("", |parent| parent.argument);
-        collection.parent_field = scoped_kind.within.unwrap_or_default();
-        if let Some(AddressKey { field, location: AddressKeyIn::Path(name) }) =
+        collection.parent_field = scoped_kind.nested_field.unwrap_or_default();
+        if let Some(AddressKey { field, location: KeyLocation::Path(name) }) =
             scoped_kind.address_keys.first()
         {
             (collection.answer_key, collection.entry_segment) = (field, name);
         }
-        collection.read_level = scoped_kind.seen_from().into();
-        collection.write_level = scoped_kind.seen_from().max(MAINTAINER).into();
+        collection.read_level = scoped_kind.min_read_level().into();
+        collection.write_level = scoped_kind.min_read_level().max(MAINTAINER).into();
         collection.required_params = leak_slice(required.map(|name| table.sent_name(name)));
         if !section.allows_duplicates() {
             collection.unique_fields =
@@ -96,7 +96,7 @@ mod described {
         }
         let specs = table.specs().iter().filter(|spec| Some(spec.name) != parent);
         collection.fields = leak_slice(specs.map(sandbox_field));
-        let inherited = scoped_kind.inherited.iter().filter(|rule| rule.is_not);
+        let inherited = scoped_kind.inherited.iter().filter(|rule| rule.is_negated);
         collection.extra_fields =
             leak_slice(inherited.map(|rule| (rule.field, &*rule.value.to_string().leak())));
         collection.is_created_by_put = is_put;
@@ -121,9 +121,9 @@ mod described {
                 .service
                 .as_ref()
                 .map_or("null", |value| value.to_string().leak()),
-            is_create_only: field.accepted == Accepted::OnCreate,
+            is_create_only: field.accepted == Acceptance::OnCreate,
             is_reset_by_edit: field.with_every_edit,
-            is_trimmed: field.compare == Compare::Trimmed,
+            is_trimmed: field.compare == Equality::Trimmed,
             tier: sandbox_tier(field.available.tier),
             since: field.available.since,
             until: field.available.until,

@@ -393,7 +393,7 @@ mod tests {
     use super::*;
     use crate::{cli::environment::Environment, report::Checked, value::Json};
 
-    fn reports(files: &[&Path]) -> Reports {
+    fn make_reports(files: &[&Path]) -> Reports {
         let target =
             |path: &&Path| ReportTarget { format: Format::Json, file: Some(path.to_path_buf()) };
         let out = files.iter().map(target).collect();
@@ -404,16 +404,16 @@ mod tests {
         )
     }
 
-    fn checked() -> Checked<'static> {
+    fn make_checked() -> Checked<'static> {
         static NOTHING: LazyLock<Diagnostics> = LazyLock::new(Diagnostics::default);
         Checked::new(&NOTHING, 0)
     }
 
-    fn status(path: &Path) -> Json {
+    fn read_status(path: &Path) -> Json {
         serde_json::from_str::<Json>(&fs::read_to_string(path).unwrap()).unwrap()["status"].take()
     }
 
-    fn names(folder: &Path) -> usize {
+    fn count_files(folder: &Path) -> usize {
         fs::read_dir(folder).unwrap().count()
     }
 
@@ -422,38 +422,38 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (old, new) = (folder.path().join("old.json"), folder.path().join("new.json"));
         fs::write(&old, "{\"status\": \"of another run\"}").unwrap();
-        let mut reports = reports(&[&old, &new]);
+        let mut reports = make_reports(&[&old, &new]);
         reports.begin().unwrap();
         assert_eq!(
-            (status(&old), status(&new), names(folder.path())),
+            (read_status(&old), read_status(&new), count_files(folder.path())),
             ("unfinished".into(), "unfinished".into(), 2)
         );
-        let done = reports.finish(
+        let reported = reports.finish(
             ReportKind::Check,
             Exit::Differences,
-            ReportContent::Checked(&checked()),
+            ReportContent::Checked(&make_checked()),
             |_| {},
             None,
         );
         assert_eq!(
-            (status(&old), status(&new), names(folder.path())),
+            (read_status(&old), read_status(&new), count_files(folder.path())),
             ("finished".into(), "finished".into(), 2)
         );
         assert_eq!(
-            (done.exit(), reports.end(Ok(done.exit()))),
+            (reported.exit(), reports.end(Ok(reported.exit()))),
             (Exit::Differences, Exit::Differences)
         );
-        assert_eq!(status(&old), "finished");
+        assert_eq!(read_status(&old), "finished");
     }
 
     #[test]
     fn a_failed_run_writes_a_report() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new.json");
-        let mut reports = reports(&[&path]);
+        let mut reports = make_reports(&[&path]);
         reports.begin().unwrap();
         assert_eq!(reports.end(Err(CommandError::already_reported(Exit::Denied))), Exit::Denied);
-        assert_eq!((status(&path), names(folder.path())), ("failed".into(), 1));
+        assert_eq!((read_status(&path), count_files(folder.path())), ("failed".into(), 1));
     }
 
     #[cfg(unix)]
@@ -480,16 +480,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        let mut reports = reports(&[&pipe]);
+        let mut reports = make_reports(&[&pipe]);
         // The pipe has no reader, and the write does not wait for one.
         reports.begin().unwrap();
-        let reader = std::thread::spawn(move || status(&pipe));
+        let reader = std::thread::spawn(move || read_status(&pipe));
         assert_eq!(
             reports
                 .finish(
                     ReportKind::Check,
                     Exit::Success,
-                    ReportContent::Checked(&checked()),
+                    ReportContent::Checked(&make_checked()),
                     |_| {},
                     None
                 )

@@ -60,9 +60,9 @@ pub(super) fn read_saved_plan(path: &Path) -> Result<SealedPlan> {
 pub(super) fn manifests_folder(plan: &SavedPlan) -> Result<PathBuf> {
     let folder = plan.manifests.as_deref().unwrap_or(".");
     relative_path(Path::new(folder)).map(PathBuf::from).ok_or_else(|| {
-        let named = text::escape(folder);
+        let shown_folder = text::escape(folder);
         CommandError::usage(format!(
-            "the saved plan is for `{named}`, which is not below the current folder"
+            "the saved plan is for `{shown_folder}`, which is not below the current folder"
         ))
         .help("name the folder of manifests: `undrift apply FILE -d DIR`")
     })
@@ -128,9 +128,9 @@ impl SavedPlanTarget {
             manifests: relative_path(&args.dir),
             selectors: [only, exclude, changes.resend_selectors()],
         };
-        let recording = PlanRecorder { secrets: &session.settings.secrets, key: key.as_ref() };
+        let recorder = PlanRecorder { secrets: &session.settings.secrets, key: key.as_ref() };
         let saved_plan =
-            SavedPlan::from_plan(plan, &session.desired.containers, plan_source, recording);
+            SavedPlan::from_plan(plan, &session.desired.containers, plan_source, recorder);
         let lacks_key = key.is_none() && saved_plan.hides_values();
         let text = saved_plan.seal(key.as_ref()).to_text();
         if text.len() as u64 > MAX_BYTES {

@@ -127,20 +127,20 @@ mod tests {
     };
 
     /// Asserts that the schema accepts a report, and refuses it with a wrong field.
-    fn assert_fits(name: &str, report: &str, wrong: (&str, Json)) {
-        let (_, schema) = SCHEMAS.iter().find(|(known, _)| *known == name).unwrap();
+    fn assert_fits(name: &str, report: &str, wrong_field: (&str, Json)) {
+        let (_, schema) = SCHEMAS.iter().find(|(id, _)| *id == name).unwrap();
         let report: Json = serde_json::from_str(report).unwrap();
         let validator = jsonschema::validator_for(&schema()).unwrap();
         let errors: Vec<_> =
             validator.iter_errors(&report).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?} in {report:#}");
-        let mut other = report;
-        other[wrong.0] = wrong.1;
-        assert!(!validator.is_valid(&other), "the schema of {name} accepts {other:#}");
+        let mut invalid = report;
+        invalid[wrong_field.0] = wrong_field.1;
+        assert!(!validator.is_valid(&invalid), "the schema of {name} accepts {invalid:#}");
     }
 
     #[test]
-    fn every_schema_has_a_name_of_its_own() {
+    fn every_schema_has_its_own_id() {
         for (name, schema) in SCHEMAS {
             let version = u8::from(["apply", "check", "plan", "record"].contains(name));
             assert_eq!(schema()["$id"], format!("urn:undrift:schema:{name}:{version}"));
@@ -161,7 +161,7 @@ mod tests {
         let (plan, applied) = (Plan::default(), ApplyResult::default());
         let diagnostics: Diagnostics =
             [Diagnostic::error("syntax", "it is broken")].into_iter().collect();
-        let finished = [
+        let finished_reports = [
             (
                 "plan",
                 JsonReport::finished(ReportKind::Plan, 0, Planned::new(&run, &plan)).to_text(none),
@@ -181,17 +181,17 @@ mod tests {
                     .to_text(none),
             ),
         ];
-        for (name, report) in finished {
+        for (name, report) in finished_reports {
             let report = report.unwrap();
             assert_fits(name, &report, ("exit_code", "none".into()));
             assert_fits(name, &report, ("status", "unheard".into()));
             assert_fits(name, &report, ("counts", Json::Null));
-            let unfinished =
+            let render =
                 |state: State<'_>| JsonReport::new(ReportKind::Plan, state).to_text(none).unwrap();
-            let failed = unfinished(State::failed(7, "no", None, &diagnostics));
+            let failed = render(State::failed(7, "no", None, &diagnostics));
             assert_fits(name, &failed, ("exit_code", Json::Null));
             assert_fits(name, &failed, ("status", "finished".into()));
-            assert_fits(name, &unfinished(State::UNFINISHED), ("status", "failed".into()));
+            assert_fits(name, &render(State::UNFINISHED), ("status", "failed".into()));
         }
     }
 }

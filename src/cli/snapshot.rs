@@ -50,10 +50,10 @@ async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
     recorder.fetch_extra(&session.desired).await?;
     session.plan(cx).await?;
     // The needed parts that could not be read, with reasons.
-    let incomplete = recorder.incomplete();
+    let failed_reads = recorder.failed_reads();
     if args.all_sections {
-        for are_nested in [false, true] {
-            let requests = recorder.unread_section_requests(&session.desired, are_nested);
+        for only_nested in [false, true] {
+            let requests = recorder.unread_section_requests(&session.desired, only_nested);
             let progress = Progress::for_requests(requests.len(), recorder.client(), &cx.output);
             recorder.fetch_all(requests, || progress.count_step("sections")).await?;
         }
@@ -67,12 +67,13 @@ async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
     let format_line = |(subject, reason): &(String, String)| {
         format!("warning: could not read {subject}: {reason}")
     };
-    cx.output.eprint_lines(&incomplete, "object", fold_key, format_line, |(what, _)| what.clone());
+    cx.output
+        .eprint_lines(&failed_reads, "object", fold_key, format_line, |(what, _)| what.clone());
     let counts = snapshot.contents.container_counts();
     let [groups, projects] = [Scope::Group, Scope::Project]
         .map(|scope| count(counts.get(&scope).copied().unwrap_or(0), scope.noun()));
     let requests = count(request_count, "request");
     let file = args.output.display();
     cx.output.print(&format!("wrote `{file}`: {groups}, {projects} ({requests})\n"))?;
-    Ok(Exit::Incomplete.only_if(!incomplete.is_empty()))
+    Ok(Exit::Incomplete.only_if(!failed_reads.is_empty()))
 }

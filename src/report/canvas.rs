@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_text_are_the_text() {
+    fn joined_parts_equal_the_whole_text() {
         fn draw(mut canvas: Canvas<'_>) -> String {
             for index in 0..9_000 {
                 let line = Line::default().text(format!("paragraph {index} é"));
@@ -414,7 +414,7 @@ mod tests {
         assert_eq!(parts.concat(), draw(Canvas::new(TextStyle::default(), &secrets)));
     }
 
-    fn narrow(width: usize) -> TextStyle {
+    fn style_with(width: usize) -> TextStyle {
         TextStyle { width: Some(width), ..TextStyle::default() }
     }
 
@@ -425,7 +425,7 @@ mod tests {
             .hang_here()
             .text("one two three four five six seven");
         assert_eq!(
-            render_line(narrow(36), &line),
+            render_line(style_with(36), &line),
             "  description one two three four\n              five six seven\n"
         );
         assert_eq!(render_line(TextStyle::default(), &line).lines().count(), 1);
@@ -434,7 +434,7 @@ mod tests {
     #[test]
     fn a_word_that_does_not_fit_is_cut() {
         assert_eq!(
-            render_line(narrow(10), &Line::default().text("abcdefghijklmnop")),
+            render_line(style_with(10), &Line::default().text("abcdefghijklmnop")),
             "abcdefghij\n  klmnop\n"
         );
     }
@@ -443,10 +443,10 @@ mod tests {
     fn a_wide_character_takes_two_columns() {
         let line = Line::default().text("工程").pad_to(6).hang_here().text("アクメ 商店");
         assert_eq!(render_line(TextStyle::default(), &line), "工程  アクメ 商店\n");
-        assert_eq!(render_line(narrow(33), &line), "工程  アクメ 商店\n");
-        let long = Line::indented(2).text("アクメの商店です アクメの商店です");
+        assert_eq!(render_line(style_with(33), &line), "工程  アクメ 商店\n");
+        let long_line = Line::indented(2).text("アクメの商店です アクメの商店です");
         assert_eq!(
-            render_line(narrow(20), &long),
+            render_line(style_with(20), &long_line),
             "  アクメの商店です\n     アクメの商店で\n     す\n"
         );
     }
@@ -454,7 +454,7 @@ mod tests {
     #[test]
     fn an_origin_is_at_the_edge_below_or_omitted() {
         let origin = Origin::new("shop.yaml", 7, 3, Layer::Project);
-        let index = |width, wraps| {
+        let render = |width, wraps| {
             let secrets = Secrets::default();
             let mut canvas = Canvas::new(TextStyle { width, ..TextStyle::default() }, &secrets);
             let line = Line::indented(2).text("visibility");
@@ -465,15 +465,15 @@ mod tests {
             }
             canvas.finish()
         };
-        assert_eq!(index(None, false), "  visibility  # shop.yaml:7\n");
-        assert_eq!(index(Some(30), false), "  visibility     # shop.yaml:7\n");
-        assert_eq!(index(Some(24), false), "  visibility\n");
-        assert_eq!(index(Some(24), true), "  visibility\n  # shop.yaml:7\n");
-        assert_eq!(index(Some(14), true), "  visibility\n # shop.yaml:7\n");
+        assert_eq!(render(None, false), "  visibility  # shop.yaml:7\n");
+        assert_eq!(render(Some(30), false), "  visibility     # shop.yaml:7\n");
+        assert_eq!(render(Some(24), false), "  visibility\n");
+        assert_eq!(render(Some(24), true), "  visibility\n  # shop.yaml:7\n");
+        assert_eq!(render(Some(14), true), "  visibility\n # shop.yaml:7\n");
     }
 
     #[test]
-    fn colours_end_where_they_should() {
+    fn colours_end_after_their_text() {
         let line = Line::with_text(Paint::Add, "+").text(" a").put(Paint::Error, "!");
         let colour = TextStyle { colour: true, ..TextStyle::default() };
         assert_eq!(render_line(colour, &line), "\u{1b}[32m+\u{1b}[0m a\u{1b}[1;31m!\u{1b}[0m\n");
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_struck_from_the_line_whatever_its_pieces_and_their_colours() {
+    fn a_secret_in_several_colours_is_removed() {
         let line = Line::indented(2)
             .text("is ")
             .put(Paint::Add, "hunter2\u{202e}")
@@ -505,10 +505,10 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_stands_at_the_edge_beside_a_struck_secret_too() {
+    fn an_origin_is_at_the_edge_beside_a_removed_secret() {
         let origin = Origin::new("shop.yaml", 7, 3, Layer::Project);
         let secrets = secrets_with("hunter2hunter2hunter2");
-        let mut canvas = Canvas::new(narrow(40), &secrets);
+        let mut canvas = Canvas::new(style_with(40), &secrets);
         let line = Line::indented(2).text("is hunter2hunter2hunter2");
         assert!(canvas.add_line_with_fitting_origin(line, Some(&origin)).is_none());
         assert_eq!(canvas.finish(), "  is [secret]              # shop.yaml:7\n");
@@ -520,12 +520,12 @@ mod tests {
             before in "[a-z ]{0,30}", after in "[a-z ]{0,30}", secret in "[A-Z0-9]{6,90}", width in 1_usize..90,
         ) {
             let line = Line::indented(2).text(before).text(&secret).text(after);
-            let out = render_line_without(&secrets_with(&secret), narrow(width), &line);
+            let out = render_line_without(&secrets_with(&secret), style_with(width), &line);
             prop_assert!(!out.contains(|c: char| c.is_ascii_uppercase() || c.is_ascii_digit()), "{}", out);
         }
 
         #[test]
-        fn nothing_unsafe_gets_out_and_nothing_is_lost(text in "(\\PC|\\p{C}){0,40}", width in proptest::option::of(1_usize..90)) {
+        fn output_is_safe_and_complete(text in "(\\PC|\\p{C}){0,40}", width in proptest::option::of(1_usize..90)) {
             let style = TextStyle { width, ..TextStyle::default() };
             let out = render_line(style, &Line::indented(3).put(Paint::Bold, &text));
             prop_assert!(!out.replace('\n', "").contains(is_unsafe));
@@ -535,7 +535,7 @@ mod tests {
 
         #[test]
         fn no_line_is_wider_than_the_terminal(text in "[a-z 工程é]{0,200}", width in 2_usize..90) {
-            let out = render_line(narrow(width), &Line::indented(2).text(&text));
+            let out = render_line(style_with(width), &Line::indented(2).text(&text));
             prop_assert!(out.lines().all(|line| line.width() <= width), "{}", out);
         }
     }

@@ -78,14 +78,14 @@ pub fn render(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<Stri
 }
 
 /// The text for the number of other objects with the same finding; empty for 0.
-fn others_text(others: usize) -> String {
-    if others == 0 { String::new() } else { format!(", and in {}", count(others, "other")) }
+fn others_text(copies: usize) -> String {
+    if copies == 0 { String::new() } else { format!(", and in {}", count(copies, "other")) }
 }
 
 /// The identity of a finding's object. A finding for many objects has no path, so that it stays the
 /// same if another object becomes the first.
-fn finding_identity(address: &Address, others: usize) -> String {
-    if others == 0 { address.to_string() } else { local_name(address) }
+fn finding_identity(address: &Address, copies: usize) -> String {
+    if copies == 0 { address.to_string() } else { local_name(address) }
 }
 
 /// A list that is being built.
@@ -99,7 +99,7 @@ struct IssueList<'a> {
 
 impl IssueList<'_> {
     /// Adds an item; `copies` is the number of other objects with the same item.
-    fn add_item(&mut self, item: &ReportItem<'_>, others: usize) {
+    fn add_item(&mut self, item: &ReportItem<'_>, copies: usize) {
         let severity = match item.group {
             ItemGroup::Run => "blocker",
             ItemGroup::Refused | ItemGroup::Problem | ItemGroup::Error | ItemGroup::NotApplied => {
@@ -109,13 +109,13 @@ impl IssueList<'_> {
             ItemGroup::Drift | ItemGroup::Warning => "minor",
             ItemGroup::Acknowledged => "info",
         };
-        let object = item.address.map(|address| finding_identity(address, others));
-        let message = item.is_identified_by_message.then(|| match others {
+        let object = item.address.map(|address| finding_identity(address, copies));
+        let message = item.is_identified_by_message.then(|| match copies {
             0 => item.message.to_string(),
             _ => item.fold_key().2,
         });
-        let about = item.address.map(|address| format!("{address}{}: ", others_text(others)));
-        let about = about.unwrap_or_default();
+        let prefix = item.address.map(|address| format!("{address}{}: ", others_text(copies)));
+        let about = prefix.unwrap_or_default();
         let acknowledged = matches!(item.group, ItemGroup::Acknowledged).then_some("acknowledged");
         let key = json!([object, message, acknowledged]);
         let location = item.location.map(|(file, position)| (file, position.map(|(line, _)| line)));
@@ -127,18 +127,18 @@ impl IssueList<'_> {
     fn add_step(
         &mut self,
         (step, change): (&Step, Option<&FieldChange>),
-        others: usize,
+        copies: usize,
         kind: ReportKind,
     ) {
         let is_drift = matches!(kind, ReportKind::Drift) || step.is_drift();
         let severity = if is_drift { "minor" } else { "info" };
         let check = if is_drift { "drift" } else { "change" };
         let head =
-            format!("{} {}{}", model::action_word(step.action), step.address, others_text(others));
+            format!("{} {}{}", model::action_word(step.action), step.address, others_text(copies));
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
         let field = change.map(|change| &change.field);
         let text = field.map_or_else(|| head.clone(), |field| format!("{head}: {field}"));
-        let key = json!([finding_identity(&step.address, others), step.action, field]);
+        let key = json!([finding_identity(&step.address, copies), step.action, field]);
         self.add(text, check, severity, Some((&origin.file, Some(origin.line))), &key);
     }
 
@@ -152,11 +152,11 @@ impl IssueList<'_> {
                 (location.ok_or_else(|| note.address.to_string()), note::note_object(note))
             });
             for group in groups {
-                let (note, others) = (*group[0], group.len() - 1);
+                let (note, copies) = (*group[0], group.len() - 1);
                 let location =
                     note.origin.as_ref().map(|origin| (&*origin.file, Some(origin.line)));
-                let text = format!("{}{}: {title}", note.address, others_text(others));
-                let key = json!([finding_identity(&note.address, others), note::note_object(note)]);
+                let text = format!("{}{}: {title}", note.address, others_text(copies));
+                let key = json!([finding_identity(&note.address, copies), note::note_object(note)]);
                 self.add(text, "drift", "minor", location, &key);
             }
         }
@@ -177,7 +177,7 @@ impl IssueList<'_> {
             path => path,
         };
         // Remove secrets first: a digest of a secret could be guessed.
-        let key = self.secrets.redact(&digest::canonical(&json!([check, path, key])));
+        let key = self.secrets.redact(&digest::canonical_text(&json!([check, path, key])));
         let repeat_count = self.key_counts.entry(key.clone()).or_default();
         let fingerprint = digest::json_digest(&json!([key, repeat_count]));
         *repeat_count += 1;
@@ -206,7 +206,7 @@ mod tests {
     use crate::report::{
         json::Planned,
         model::{ReportContent, State},
-        terminal::tests::hostile,
+        terminal::tests::hostile_content,
         testing::ReportFixture,
     };
 
@@ -215,15 +215,15 @@ mod tests {
     }
 
     /// The list, after checking the format of each entry.
-    fn list(text: &str) -> Vec<Json> {
+    fn parse_list(text: &str) -> Vec<Json> {
         let list: Vec<Json> = serde_json::from_str(text).unwrap();
-        let mut seen = BTreeSet::new();
+        let mut digests = BTreeSet::new();
         for issue in &list {
             let names: Vec<_> = issue.as_object().unwrap().keys().map(String::as_str).collect();
             assert_eq!(names, ["description", "check_name", "fingerprint", "severity", "location"]);
-            assert!(seen.insert(issue["fingerprint"].as_str().unwrap().to_owned()), "{issue:#}");
-            let known = ["info", "minor", "major", "critical", "blocker"];
-            assert!(known.contains(&issue["severity"].as_str().unwrap()), "{issue:#}");
+            assert!(digests.insert(issue["fingerprint"].as_str().unwrap().to_owned()), "{issue:#}");
+            let severities = ["info", "minor", "major", "critical", "blocker"];
+            assert!(severities.contains(&issue["severity"].as_str().unwrap()), "{issue:#}");
             assert!(!issue["location"]["path"].as_str().unwrap().starts_with("./"), "{issue:#}");
             assert!(issue["location"]["lines"]["begin"].as_u64().unwrap() >= 1, "{issue:#}");
         }
@@ -233,14 +233,14 @@ mod tests {
     #[test]
     fn every_run_has_a_list_and_a_failed_run_has_an_entry() {
         ReportFixture::new().for_each_report(|name, report| {
-            let list = list(&render_report(report));
+            let list = parse_list(&render_report(report));
             assert!(!list.is_empty(), "{name}");
             let is_blocker = |issue: &&Json| issue["severity"] == "blocker";
-            let blocked: Vec<_> = list.iter().filter(is_blocker).collect();
+            let blockers: Vec<_> = list.iter().filter(is_blocker).collect();
             let is_early = ["unfinished", "failed"].contains(&name);
-            assert_eq!(blocked.len(), usize::from(is_early), "{name}: {list:#?}");
+            assert_eq!(blockers.len(), usize::from(is_early), "{name}: {list:#?}");
             if is_early {
-                assert_eq!(blocked[0]["location"]["path"], "manifests");
+                assert_eq!(blockers[0]["location"]["path"], "manifests");
             }
         });
     }
@@ -249,7 +249,7 @@ mod tests {
     fn a_change_stands_at_its_line_and_a_refusal_too() {
         let text = ReportFixture::new().render_named("plan", render_report);
         insta::assert_snapshot!(
-            list(&text)
+            parse_list(&text)
                 .iter()
                 .map(|issue| {
                     let text_of_value = |value: &Json| value.as_str().unwrap().to_owned();
@@ -269,17 +269,17 @@ mod tests {
     }
 
     #[test]
-    fn one_line_of_a_rule_is_one_finding_whoever_is_first() {
+    fn one_line_of_a_rule_is_one_finding() {
         let findings = |paths: &[&str]| {
-            let mut world = ReportFixture::new();
-            let like = world.plan.steps.remove(0);
-            let at = |path: &&str| {
-                let mut step = like.clone();
+            let mut fixture = ReportFixture::new();
+            let template = fixture.plan.steps.remove(0);
+            let step_at = |path: &&str| {
+                let mut step = template.clone();
                 step.address.path = (*path).into();
                 step
             };
-            world.plan.steps = paths.iter().map(at).collect();
-            let mut list = list(&world.render_named("plan", render_report));
+            fixture.plan.steps = paths.iter().map(step_at).collect();
+            let mut list = parse_list(&fixture.render_named("plan", render_report));
             list.retain(|issue| issue["check_name"] == "undrift/change");
             list
         };
@@ -288,9 +288,9 @@ mod tests {
         let issue_values = |list: &[Json], name: &str| -> Vec<Json> {
             list.iter().map(|issue| issue[name].clone()).collect()
         };
-        let told = issue_values(&all, "description");
+        let descriptions = issue_values(&all, "description");
         let is_of_three = |text: &Json| text.as_str().unwrap().contains(", and in 2 others");
-        assert!(told.iter().all(is_of_three), "{told:#?}");
+        assert!(descriptions.iter().all(is_of_three), "{descriptions:#?}");
         let rest = findings(&["acme/b", "acme/c"]);
         assert_eq!(issue_values(&rest, "fingerprint"), issue_values(&all, "fingerprint"));
         assert_ne!(issue_values(&alone, "fingerprint"), issue_values(&all, "fingerprint"));
@@ -298,18 +298,18 @@ mod tests {
 
     #[test]
     fn failures_of_one_rule_are_one_finding_at_its_line() {
-        let mut world = ReportFixture::new();
-        let mut like = world.plan.steps.remove(0);
-        let rule = Origin::new("rules.yaml", 7, like.origin.column, like.origin.layer);
-        like.changes.truncate(1);
-        like.changes[0].origin = Some(rule);
+        let mut fixture = ReportFixture::new();
+        let mut template = fixture.plan.steps.remove(0);
+        let rule = Origin::new("rules.yaml", 7, template.origin.column, template.origin.layer);
+        template.changes.truncate(1);
+        template.changes[0].origin = Some(rule);
         let step_at_line = |(line, path): (u32, &str)| {
-            let mut step = like.clone();
+            let mut step = template.clone();
             step.address.path = path.into();
-            step.origin = Origin::new("projects.yaml", line, 1, like.origin.layer);
+            step.origin = Origin::new("projects.yaml", line, 1, template.origin.layer);
             step
         };
-        world.plan.steps = [(1, "acme/a"), (2, "acme/b"), (3, "acme/c")].map(step_at_line).into();
+        fixture.plan.steps = [(1, "acme/a"), (2, "acme/b"), (3, "acme/c")].map(step_at_line).into();
         let failed_result = |step: &Step| StepResult {
             scope: step.scope,
             address: step.address.clone(),
@@ -317,8 +317,8 @@ mod tests {
             outcome: StepOutcome::Failed("project-update: answered 422: is not allowed".into()),
             origin: None,
         };
-        world.applied.steps = world.plan.steps.iter().map(failed_result).collect();
-        let mut list = list(&world.render_named("apply", render_report));
+        fixture.applied.steps = fixture.plan.steps.iter().map(failed_result).collect();
+        let mut list = parse_list(&fixture.render_named("apply", render_report));
         list.retain(|issue| issue["check_name"] == "undrift/not-applied");
         assert_eq!(list.len(), 1, "{list:#?}");
         assert_eq!(list[0]["location"], json!({"path": "rules.yaml", "lines": {"begin": 7}}));
@@ -327,17 +327,17 @@ mod tests {
     #[test]
     fn unlisted_entries_of_one_rule_are_one_finding() {
         let findings = |paths: &[&str]| {
-            let mut world = ReportFixture::new();
-            let step = &world.plan.steps[0];
-            let (like, origin) = (step.address.clone(), Some(step.origin.clone()));
+            let mut fixture = ReportFixture::new();
+            let step = &fixture.plan.steps[0];
+            let (template, origin) = (step.address.clone(), Some(step.origin.clone()));
             let unlisted_note = |path: &&str| Note {
-                address: Address { path: (*path).into(), ..like.clone() },
+                address: Address { path: (*path).into(), ..template.clone() },
                 reason: Reason::UnlistedFails,
                 fields: Vec::new(),
                 origin: origin.clone(),
             };
-            world.plan.notes = paths.iter().map(unlisted_note).collect();
-            let mut list = list(&world.render_named("plan", render_report));
+            fixture.plan.notes = paths.iter().map(unlisted_note).collect();
+            let mut list = parse_list(&fixture.render_named("plan", render_report));
             list.retain(|issue| issue["check_name"] == "undrift/drift");
             list
         };
@@ -353,8 +353,8 @@ mod tests {
 
     #[test]
     fn a_fingerprint_depends_neither_on_a_line_nor_on_a_number() {
-        let fingerprints = |world: &ReportFixture| {
-            let list = list(&world.render_named("plan", render_report));
+        let fingerprints = |fixture: &ReportFixture| {
+            let list = parse_list(&fixture.render_named("plan", render_report));
             list.iter().map(|issue| issue["fingerprint"].to_string()).collect::<Vec<_>>()
         };
         let mut world = ReportFixture::new();
@@ -373,12 +373,12 @@ mod tests {
 
         #[test]
         fn hostile_text_is_text(text in "(\\PC|\\p{C}|\"|\\\\|\n){0,12}") {
-            let (run, plan, _) = hostile(&text);
+            let (run, plan, _) = hostile_content(&text);
             let planned = Planned::new(&run, &plan);
             let state = State::finished(0, ReportContent::Planned(&planned));
-            let nothing = Default::default();
-            let report = Report { kind: ReportKind::Plan, manifests: &text, diagnostics: &nothing, state };
-            list(&render_report(&report));
+            let no_diagnostics = Default::default();
+            let report = Report { kind: ReportKind::Plan, manifests: &text, diagnostics: &no_diagnostics, state };
+            parse_list(&render_report(&report));
         }
     }
 }

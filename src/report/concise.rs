@@ -50,8 +50,8 @@ fn item_line(item: &ReportItem<'_>, manifests: &str, secrets: &Secrets) -> Strin
         Some((file, None)) => file.to_owned(),
         None => manifests.to_owned(),
     };
-    let about = item.address.map(|address| format!("{address}: ")).unwrap_or_default();
-    let text = format!("{location}: {}: {about}{}", item.code, item.message);
+    let prefix = item.address.map(|address| format!("{address}: ")).unwrap_or_default();
+    let text = format!("{location}: {}: {prefix}{}", item.code, item.message);
     escape(&secrets.redact(&text)).into_owned() + "\n"
 }
 

@@ -39,27 +39,27 @@ mod tests {
 
     #[test]
     fn unknown_changes_are_not_counted() {
-        let mut world = ReportFixture::new();
+        let mut fixture = ReportFixture::new();
         let render_report =
             |world: &ReportFixture, name: &str| world.render_named(name, super::render);
         for name in ["unfinished", "failed", "check"] {
-            assert_eq!(render_report(&world, name), "{}\n", "{name}");
+            assert_eq!(render_report(&fixture, name), "{}\n", "{name}");
         }
         for name in ["plan", "drift"] {
             let counts = "{\"create\":1,\"update\":3,\"delete\":1}\n";
-            assert_eq!(render_report(&world, name), counts, "{name}");
+            assert_eq!(render_report(&fixture, name), counts, "{name}");
         }
-        assert_eq!(render_report(&world, "apply"), "{\"create\":1,\"update\":1,\"delete\":0}\n");
+        assert_eq!(render_report(&fixture, "apply"), "{\"create\":1,\"update\":1,\"delete\":0}\n");
         assert_eq!(
             render_report(&ReportFixture::new().labelled(), "plan"),
             "{\"create\":1,\"update\":2,\"delete\":0}\n",
             "without what differed before"
         );
-        world.plan.steps.clear();
-        assert_eq!(render_report(&world, "plan"), "{}\n", "a problem, and something unread");
-        world.plan.problems.clear();
-        assert_eq!(render_report(&world, "plan"), "{}\n", "something unread");
-        world.plan.incomplete.clear();
-        assert_eq!(render_report(&world, "plan"), "{\"create\":0,\"update\":0,\"delete\":0}\n");
+        fixture.plan.steps.clear();
+        assert_eq!(render_report(&fixture, "plan"), "{}\n", "a problem, and something unread");
+        fixture.plan.problems.clear();
+        assert_eq!(render_report(&fixture, "plan"), "{}\n", "something unread");
+        fixture.plan.incomplete.clear();
+        assert_eq!(render_report(&fixture, "plan"), "{\"create\":0,\"update\":0,\"delete\":0}\n");
     }
 }

@@ -355,7 +355,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn characters_that_fool_a_terminal_are_escaped_without_changing_the_text() {
+    fn unsafe_characters_are_escaped_without_changing_the_text() {
         let text = "a\u{9b}31m\u{202e}b\u{e0001}\u{7f}\n";
         let safe = escape_unsafe(&json!(text).to_string());
         assert!(!safe.contains(is_unsafe), "{safe}");
@@ -366,12 +366,12 @@ mod tests {
     fn a_plan_is_read_back_as_it_was_written() {
         let plan = ReportFixture::new().labelled().plan;
         let text: &'static str = serde_json::to_string(&plan).unwrap().leak();
-        let again: Plan = serde_json::from_str(text).unwrap();
-        assert_eq!(serde_json::to_string(&again).unwrap(), text);
+        let parsed: Plan = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&parsed).unwrap(), text);
     }
 
     #[test]
-    fn a_report_says_what_it_is() {
+    fn a_report_names_its_kind_and_version() {
         let (plan, run) = (
             Plan::default(),
             ReportedRun {

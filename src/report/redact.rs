@@ -231,9 +231,9 @@ mod tests {
     };
 
     fn secrets_with<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Secrets {
-        let mut known = Secrets::default();
-        secrets.into_iter().for_each(|secret| known.add_redaction(Secret::new(secret.as_ref())));
-        known
+        let mut result = Secrets::default();
+        secrets.into_iter().for_each(|secret| result.add_redaction(Secret::new(secret.as_ref())));
+        result
     }
 
     fn redact_json(value: &Json, keys: KeyMeaning, secrets: &Secrets) -> Json {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     /// Reports of every kind, without `secrets`.
-    fn reports(secrets: &Secrets) -> Vec<Json> {
+    fn make_reports(secrets: &Secrets) -> Vec<Json> {
         let (run, plan, blocked, applied) = (run(), shop_plan(), blocked_plan(), sample_applied());
         let diagnostics: Diagnostics =
             [Diagnostic::error("syntax", "it is broken").help("mend it")].into_iter().collect();
@@ -277,8 +277,8 @@ mod tests {
     }
 
     /// Every text that loses a secret in a report, with its path, without numbers.
-    fn collect_changes(path: &str, whole: &Json, struck: &Json, changed: &mut BTreeSet<String>) {
-        match (whole, struck) {
+    fn collect_changes(path: &str, whole: &Json, redacted: &Json, changed: &mut BTreeSet<String>) {
+        match (whole, redacted) {
             (Json::Array(whole), Json::Array(struck)) => {
                 assert_eq!(whole.len(), struck.len());
                 whole
@@ -300,22 +300,22 @@ mod tests {
             (Json::String(_), Json::String(text)) if text.contains(SECRET_MARK) => {
                 changed.insert(path.to_owned());
             }
-            _ => panic!("{path}: {whole} became {struck}"),
+            _ => panic!("{path}: {whole} became {redacted}"),
         }
     }
 
     /// Even if every word in a report were a secret, its keys and the words of the format would
     /// stay.
     #[test]
-    fn no_word_of_the_format_is_struck() {
-        let originals = reports(&Secrets::default());
-        let mut all = BTreeSet::from([env!("CARGO_PKG_VERSION").to_owned()]);
-        originals.iter().for_each(|report| collect_words(report, &mut all));
+    fn no_word_of_the_format_is_redacted() {
+        let originals = make_reports(&Secrets::default());
+        let mut words = BTreeSet::from([env!("CARGO_PKG_VERSION").to_owned()]);
+        originals.iter().for_each(|report| collect_words(report, &mut words));
         let mut changed = BTreeSet::new();
-        for (whole, struck) in originals.iter().zip(&reports(&secrets_with(&all))) {
-            collect_changes("", whole, struck, &mut changed);
+        for (whole, redacted) in originals.iter().zip(&make_reports(&secrets_with(&words))) {
+            collect_changes("", whole, redacted, &mut changed);
         }
-        let ends: BTreeSet<&str> =
+        let keys: BTreeSet<&str> =
             changed.iter().map(|path| path.rsplit('/').next().unwrap()).collect();
         let data = [
             "acknowledgement",
@@ -335,7 +335,7 @@ mod tests {
             "why",
         ];
         assert!(
-            ends.iter().all(|end| data.contains(end)) && !changed.contains("/steps/after/reason"),
+            keys.iter().all(|end| data.contains(end)) && !changed.contains("/steps/after/reason"),
             "{changed:?}"
         );
         for data in [
@@ -404,8 +404,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn only_texts_lose_secrets(value in any_json(), secret in r#"[a\n\\" <]{6,9}"#, inside: bool) {
-            let value = if inside { json!({"a": [value, format!("x{secret}y")]}) } else { value };
+        fn only_texts_lose_secrets(value in any_json(), secret in r#"[a\n\\" <]{6,9}"#, is_deep: bool) {
+            let value = if is_deep { json!({"a": [value, format!("x{secret}y")]}) } else { value };
             let secrets = secrets_with([&secret]);
             prop_assert_eq!(redact_json(&value, KeyMeaning::Words, &secrets), redact_simply(&value, &secrets));
         }

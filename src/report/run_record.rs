@@ -116,10 +116,10 @@ mod tests {
     use crate::secret::Secret;
 
     #[test]
-    fn a_line_is_one_line_without_secrets_whatever_a_job_says() {
-        let long = "x".repeat(1_000);
+    fn a_record_is_one_line_without_secrets() {
+        let long_path = "x".repeat(1_000);
         let job = CiJob::from_variables(|name| match name {
-            "CI_PROJECT_PATH" => Some(long.as_str()),
+            "CI_PROJECT_PATH" => Some(long_path.as_str()),
             "CI_COMMIT_SHA" => Some("a\nb\u{1b}[31m\u{202e}"),
             "GITLAB_USER_LOGIN" => Some("my-own-canary-token"),
             _ => None,
@@ -130,8 +130,8 @@ mod tests {
         assert_eq!(line.lines().count(), 1);
         assert!(line.len() < 1_000 && !line.contains("canary"), "{line}");
         assert!(!line.trim_end().contains(crate::text::is_unsafe), "{line:?}");
-        let read: serde_json::Value = serde_json::from_str(&line).unwrap();
-        assert_eq!(read["job"]["commit"], "a\nb\u{1b}[31m\u{202e}");
-        assert!(read["job"]["ref"].is_null() && read["run"].is_null());
+        let parsed: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(parsed["job"]["commit"], "a\nb\u{1b}[31m\u{202e}");
+        assert!(parsed["job"]["ref"].is_null() && parsed["run"].is_null());
     }
 }

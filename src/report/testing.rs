@@ -36,7 +36,7 @@ impl ReportFixture {
         let (reason, by) = (Some("INC-123".to_owned()), Some(refusal.origin.clone()));
         plan.acknowledged = vec![Acknowledged { refusal, reason, by, is_new: false }];
         let fault = Diagnostic::error("unknown-field", "unknown field `visiblity`")
-            .at_location(SourceLocation::from(&plan.steps[0].origin))
+            .with_location(SourceLocation::from(&plan.steps[0].origin))
             .help("did you mean `visibility`?");
         let warning = Diagnostic::warning("deprecated", "`wiki_enabled` is deprecated");
         let diagnostics = [fault, warning].into_iter().collect();

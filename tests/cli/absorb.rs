@@ -1,7 +1,7 @@
 //! `undrift absorb`: its output, its edits, and its refusals.
 #![cfg(feature = "sandbox")]
 
-use crate::harness::Place;
+use crate::harness::Workspace;
 
 const SHOP: &str = "\
 # What everybody has.
@@ -21,8 +21,8 @@ variables:
 ";
 
 /// A place in which `acme/shop` matches its manifest.
-fn shop() -> Place {
-    let place = Place::new()
+fn shop() -> Workspace {
+    let place = Workspace::new()
         .file("m/shop.yaml", SHOP)
         .file("m/sandbox.yaml", "groups: [{path: acme}]\nusers: [{username: alice}]\n");
     let applied = place.output("apply m --sandbox=s.db --yes");
@@ -31,12 +31,12 @@ fn shop() -> Place {
 }
 
 /// Changes something behind undrift's back.
-fn call(place: &Place, what: &str) {
+fn call(place: &Workspace, what: &str) {
     let called = place.output(&format!("call {what} --sandbox=s.db --yes"));
     assert!(called.status.success(), "{}", String::from_utf8_lossy(&called.stderr));
 }
 
-fn drifted() -> Place {
+fn drifted_place() -> Workspace {
     let place = shop();
     call(&place, "project-edit id=acme/shop description=Shoes merge_method=merge");
     call(&place, "variable-create id=acme/shop key=NEW value=9");
@@ -44,21 +44,21 @@ fn drifted() -> Place {
     place
 }
 
-fn text(place: &Place) -> String {
+fn read_manifest(place: &Workspace) -> String {
     std::fs::read_to_string(place.path().join("m/shop.yaml")).unwrap()
 }
 
 #[test]
 fn drift_is_shown_as_an_edit_and_then_written() {
-    let place = drifted();
+    let place = drifted_place();
     let absorb = "absorb acme/shop acme/shop#variables/NEW@* -d m --sandbox=s.db";
     insta::assert_snapshot!(place.run(absorb));
-    assert_eq!(text(&place), SHOP, "nothing is written unless that is asked for");
-    let mut said = place.run(&format!("{absorb} --write"));
-    said += &place.run(&format!("{absorb} --write"));
-    said += &place.run("plan m --sandbox=s.db");
-    insta::assert_snapshot!(said);
-    insta::assert_snapshot!(text(&place));
+    assert_eq!(read_manifest(&place), SHOP, "nothing is written unless that is asked for");
+    let mut output = place.run(&format!("{absorb} --write"));
+    output += &place.run(&format!("{absorb} --write"));
+    output += &place.run("plan m --sandbox=s.db");
+    insta::assert_snapshot!(output);
+    insta::assert_snapshot!(read_manifest(&place));
     let hidden = std::fs::read_dir(place.path().join("m")).unwrap();
     let mut names: Vec<_> =
         hidden.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -77,18 +77,18 @@ fn an_edit_of_a_text_of_several_lines_is_a_valid_patch() {
 
 #[test]
 fn declarations_in_rules_are_edited_at_their_source() {
-    let place = drifted();
+    let place = drifted_place();
     let other = "kind: Project\npath: acme/other\n";
     place.write("m/other.yaml", other);
     let absorb = "absorb acme/shop#settings/merge_method -d m --sandbox=s.db --at-source --write";
     insta::assert_snapshot!(place.run(absorb));
-    assert_eq!(text(&place), SHOP.replace("merge_method: ff", "merge_method: merge"));
+    assert_eq!(read_manifest(&place), SHOP.replace("merge_method: ff", "merge_method: merge"));
 }
 
 /// A rule that is edited also counts for what is brought in, which only the service knows.
 #[test]
 fn a_rule_that_is_edited_may_also_change_what_rules_include() {
-    let place = drifted();
+    let place = drifted_place();
     let include = "kind: Defaults\nmatch: {path: acme/**}\nundeclared: include\n\
         settings: {squash_option: always}\n";
     place.write("m/include.yaml", include);
@@ -97,9 +97,9 @@ fn a_rule_that_is_edited_may_also_change_what_rules_include() {
         ("acme/shop#settings/description --at-source", false),
         ("acme/shop#settings/merge_method", false),
     ] {
-        let said = place.run(&format!("absorb {absorb} -d m --sandbox=s.db"));
-        let is_said = said.contains("groups and projects that a rule includes may change too\n");
-        assert!(is_said == others && said.contains("exit code 0"), "{said}");
+        let output = place.run(&format!("absorb {absorb} -d m --sandbox=s.db"));
+        let is_said = output.contains("groups and projects that a rule includes may change too\n");
+        assert!(is_said == others && output.contains("exit code 0"), "{output}");
     }
 }
 
@@ -108,7 +108,7 @@ fn refused_differences_are_named_and_nothing_is_written() {
     let place = shop();
     call(&place, "project-edit id=acme/shop description=Shoes");
     call(&place, "variable-update id=acme/shop key=SECRET value=canary-7f3a9c22");
-    let mut said = String::new();
+    let mut output = String::new();
     for selected in [
         "acme/shop",
         "acme/shoop",
@@ -117,11 +117,11 @@ fn refused_differences_are_named_and_nothing_is_written() {
         "acme/shop#variables/LEVEL@*",
         "",
     ] {
-        said += &place.run(&format!("absorb {selected} -d m --sandbox=s.db --write"));
+        output += &place.run(&format!("absorb {selected} -d m --sandbox=s.db --write"));
     }
-    assert!(!said.contains("canary"), "{said}");
-    assert_eq!(text(&place), SHOP);
-    insta::assert_snapshot!(said);
+    assert!(!output.contains("canary"), "{output}");
+    assert_eq!(read_manifest(&place), SHOP);
+    insta::assert_snapshot!(output);
 }
 
 /// An edit by hand would write the secret into the manifest.
@@ -133,8 +133,7 @@ fn a_value_behind_a_reference_is_changed_where_it_is_kept() {
     assert!(apply.ends_with("---- exit code 0\n"), "{apply}");
     call(&place, "variable-update id=acme/shop key=TOKEN value=canary-7f3a9c24");
     let said = place.run("absorb acme/shop#variables/TOKEN@* -d m --sandbox=s.db --write");
-    let help =
-        "help: change the value where the reference leads, or send it again with `undrift apply`\n";
+    let help = "help: change the variable or file that the reference names, or send it again with `undrift apply`\n";
     assert!(said.contains(help) && said.ends_with("---- exit code 3\n"), "{said}");
 }
 
@@ -142,7 +141,7 @@ fn a_value_behind_a_reference_is_changed_where_it_is_kept() {
 #[test]
 fn a_manifest_keeps_its_permissions_and_a_link_is_not_followed() {
     use std::os::unix::fs::PermissionsExt as _;
-    let place = drifted();
+    let place = drifted_place();
     let manifest = place.path().join("m/shop.yaml");
     std::fs::set_permissions(&manifest, std::fs::Permissions::from_mode(0o640)).unwrap();
     let absorb = "absorb acme/shop#settings --sandbox=s.db --write";
@@ -151,23 +150,23 @@ fn a_manifest_keeps_its_permissions_and_a_link_is_not_followed() {
     place.write("m/shop.yaml", SHOP);
     std::os::unix::fs::symlink("m/shop.yaml", place.path().join("link.yaml")).unwrap();
     insta::assert_snapshot!(place.run(&format!("{absorb} -d link.yaml")));
-    assert_eq!(text(&place), SHOP);
+    assert_eq!(read_manifest(&place), SHOP);
 }
 
 #[test]
 fn absorbing_a_container_names_its_unlisted_entries() {
-    let place = drifted();
+    let place = drifted_place();
     let run = place.run("absorb acme/shop -d m --sandbox=s.db --write");
     let left = "not absorbed: acme/shop#variables/NEW@*: no manifest lists it; pass its address to absorb it\n";
     assert!(run.contains(left) && run.ends_with("---- exit code 0\n"), "{run}");
-    assert!(!text(&place).contains("NEW"), "{run}");
+    assert!(!read_manifest(&place).contains("NEW"), "{run}");
 }
 
 #[test]
 fn a_renamed_project_that_only_a_glob_selects_is_left_out() {
     let text = SHOP.to_owned()
         + "---\nkind: Project\npath: acme/cart\ncreate: true\nvariables: [{key: A, value: b}]\n";
-    let place = Place::new()
+    let place = Workspace::new()
         .file("m/shop.yaml", &text)
         .file("m/sandbox.yaml", "groups: [{path: acme}]\nusers: [{username: alice}]\n");
     assert!(place.output("apply m --sandbox=s.db --yes").status.success());
@@ -187,7 +186,7 @@ fn a_renamed_project_that_only_a_glob_selects_is_left_out() {
 }
 
 #[test]
-fn a_declared_move_or_rename_is_left_and_the_rest_is_absorbed() {
+fn a_pending_move_or_rename_is_skipped_and_the_rest_absorbed() {
     let document = |path: &str, label: &str, text: &str| {
         let labels = format!("labels: [{{{label}, color: '#ff0000'}}]");
         format!("kind: Project\npath: {path}\n{labels}\nsettings: {{description: {text}}}\n")
@@ -196,25 +195,25 @@ fn a_declared_move_or_rename_is_left_and_the_rest_is_absorbed() {
     let new = |text: &str| {
         document("acme/store\npreviously: [acme/shop]", "name: flaw, previously: [bug]", text)
     };
-    let place = Place::new()
+    let place = Workspace::new()
         .file("m/shop.yaml", &old)
         .file("m/sandbox.yaml", "groups: [{path: acme}]\nusers: [{username: alice}]\n");
     assert!(place.output("apply m --sandbox=s.db --yes").status.success());
     place.write("m/shop.yaml", &new("new"));
-    let said = place.run("absorb acme/store -d m --sandbox=s.db --write");
+    let output = place.run("absorb acme/store -d m --sandbox=s.db --write");
     for left in [
         "not absorbed: acme/store: its move is declared and not applied yet",
         "not absorbed: acme/store#labels/flaw: its rename is declared and not applied yet",
         "absorbed 1 difference into 1 file\n---- exit code 0",
     ] {
-        assert!(said.contains(left), "{said}");
+        assert!(output.contains(left), "{output}");
     }
-    assert_eq!(text(&place), new("old"));
+    assert_eq!(read_manifest(&place), new("old"));
 }
 
 #[test]
-fn what_is_excluded_is_not_absorbed() {
-    let place = drifted();
+fn excluded_differences_are_not_absorbed() {
+    let place = drifted_place();
     for (excluded, absorbed, left) in [
         ("**#settings", "-  - {key: LEVEL", "Shoes"),
         ("**#settings/description", "merge_method: merge", "Shoes"),
@@ -226,13 +225,13 @@ fn what_is_excluded_is_not_absorbed() {
         assert!(said.contains(absorbed) && !said.contains(left), "{excluded}: {said}");
     }
     let fields = "--exclude **#settings/description --exclude **#settings/merge_method --exclude **#variables/*";
-    let said = place.run(&format!("absorb acme/shop -d m --sandbox=s.db {fields}"));
-    assert!(said.contains("nothing to absorb"), "{said}");
+    let output = place.run(&format!("absorb acme/shop -d m --sandbox=s.db {fields}"));
+    assert!(output.contains("nothing to absorb"), "{output}");
 }
 
 /// A value that is plain in an export is plain in the lines around an edit.
 #[test]
-fn plain_values_beside_an_edit_are_shown() {
+fn plain_values_in_the_context_of_an_edit_are_shown() {
     let place = shop();
     call(&place, "variable-create id=acme/shop key=NEW value=9");
     let rule = "{key: LEVEL, value: '1'}";
@@ -240,6 +239,6 @@ fn plain_values_beside_an_edit_are_shown() {
         "m/shop.yaml",
         &SHOP.replace("variables:\n  - {key: S", &format!("variables:\n  - {rule}\n  - {{key: S")),
     );
-    let said = place.run("absorb acme/shop#variables/NEW@* -d m --sandbox=s.db");
-    assert!(said.contains(rule) && !said.contains("canary"), "{said}");
+    let output = place.run("absorb acme/shop#variables/NEW@* -d m --sandbox=s.db");
+    assert!(output.contains(rule) && !output.contains("canary"), "{output}");
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value as Json;
 
-use crate::harness::{Place, ended};
+use crate::harness::{Workspace, expect_exit};
 
 const SEED: &str = "users: [{username: alice}]
 groups: [{path: acme, visibility: public, members: [{user: root, access_level: owner}]}]
@@ -27,7 +27,7 @@ unlisted: {variables: delete}
 const SITE: &str = "kind: Project\npath: acme/site\nsettings: {description: a site}\n";
 
 /// Runs git in the folder of `place`, with only this configuration.
-fn git(place: &Place, arguments: &str) {
+fn git(place: &Workspace, arguments: &str) {
     let output = Command::new("git")
         .args([
             "-c",
@@ -61,9 +61,9 @@ fn has_git() -> bool {
 }
 
 /// A repository, and a service that matches its one commit.
-fn place() -> Place {
+fn place() -> Workspace {
     let path = std::env::var("PATH").unwrap_or_default();
-    let place = Place::new()
+    let place = Workspace::new()
         .file("sandbox.yaml", SEED)
         .file("shop.yaml", SHOP)
         .file("site.yaml", SITE)
@@ -75,14 +75,14 @@ fn place() -> Place {
 }
 
 /// The place after apply; `None` without Git.
-fn applied() -> Option<Place> {
+fn applied_place() -> Option<Workspace> {
     let place = has_git().then(place)?;
     assert_eq!(place.exit_code("apply --sandbox --yes"), 0);
     Some(place)
 }
 
 /// Somebody changes a description, adds a variable, and edits the one that the branch edits.
-fn drift(place: &Place) {
+fn drift(place: &Workspace) {
     for call in [
         "project-edit id=acme/shop description=by-hand",
         "variable-create id=acme/shop key=MORE value=9",
@@ -96,7 +96,7 @@ fn drift(place: &Place) {
 
 #[test]
 fn a_branch_writes_its_changes_and_no_drift() {
-    let Some(place) = applied() else { return };
+    let Some(place) = applied_place() else { return };
     drift(&place);
     place.write(
         "shop.yaml",
@@ -119,7 +119,7 @@ fn a_branch_writes_its_changes_and_no_drift() {
 /// `apply` of a saved plan writes drift too, so its plan counts it.
 #[test]
 fn a_saved_plan_counts_drift_as_its_apply_does() {
-    let Some(place) = applied() else { return };
+    let Some(place) = applied_place() else { return };
     drift(&place);
     place.write("shop.yaml", &SHOP.replace("merge_method: merge", "merge_method: ff"));
     let [plan, apply] = ["plan --sandbox --base HEAD -o p.json", "apply p.json --sandbox --yes"];
@@ -138,7 +138,7 @@ fn a_saved_plan_counts_drift_as_its_apply_does() {
 
 #[test]
 fn a_report_labels_each_difference() {
-    let Some(place) = applied() else { return };
+    let Some(place) = applied_place() else { return };
     drift(&place);
     let code = |base| place.exit_code(&format!("plan --sandbox --exit-code --base {base}"));
     assert_eq!(["HEAD", "none"].map(code), [0, 2], "drift is not the branch's");
@@ -157,7 +157,7 @@ fn a_report_labels_each_difference() {
 /// A hand edit that only a guarded step reverts, and a project that was renamed by hand.
 #[test]
 fn drift_that_a_branch_did_not_cause_does_not_block_it() {
-    let Some(place) = applied() else { return };
+    let Some(place) = applied_place() else { return };
     for call in [
         "project-edit id=acme/site path=page",
         "variable-create id=acme/shop key=MORE value=9",
@@ -220,9 +220,9 @@ fn a_base_that_cannot_be_read_is_explained() {
 
 #[test]
 fn without_git_or_a_repository_an_explicit_base_is_an_error() {
-    let bare = Place::new().file("sandbox.yaml", SEED).file("shop.yaml", SHOP);
-    ended(3, bare.run("plan --sandbox --base main"));
-    let without = Place::new()
+    let bare = Workspace::new().file("sandbox.yaml", SEED).file("shop.yaml", SHOP);
+    expect_exit(3, bare.run("plan --sandbox --base main"));
+    let without = Workspace::new()
         .file(".git/HEAD", "ref: refs/heads/main\n")
         .file("sandbox.yaml", SEED)
         .file("shop.yaml", SHOP)
@@ -235,11 +235,11 @@ fn without_git_or_a_repository_an_explicit_base_is_an_error() {
 
 /// Wrong variables of a job do not prevent a plan, which reports what is missing.
 #[test]
-fn wrong_variables_of_a_job_do_no_harm() {
+fn invalid_ci_variables_do_not_prevent_a_plan() {
     if !has_git() {
         return;
     }
-    for lie in [
+    for value in [
         "--upload-pack=touch /tmp/evil",
         "a\nb",
         "nonesuch",
@@ -247,17 +247,17 @@ fn wrong_variables_of_a_job_do_no_harm() {
         "$(touch evil)",
         "HEAD^{tree}",
     ] {
-        let place = place().env("CI_MERGE_REQUEST_DIFF_BASE_SHA", lie);
-        let told = place.run("plan --sandbox");
+        let place = place().env("CI_MERGE_REQUEST_DIFF_BASE_SHA", value);
+        let output = place.run("plan --sandbox");
         assert!(
-            told.contains("warning[base]") && told.ends_with("---- exit code 0\n"),
-            "{lie}: {told}"
+            output.contains("warning[base]") && output.ends_with("---- exit code 0\n"),
+            "{value}: {output}"
         );
-        assert!(!place.path().join("evil").exists(), "{lie}");
-        assert!(!place.run("plan --sandbox --base none").contains("warning[base]"), "{lie}");
+        assert!(!place.path().join("evil").exists(), "{value}");
+        assert!(!place.run("plan --sandbox --base none").contains("warning[base]"), "{value}");
         assert!(
             !place.run("apply --sandbox --yes").contains("warning[base]"),
-            "{lie}: apply asks no variable"
+            "{value}: apply asks no variable"
         );
     }
     for nothing in ["", "0000000000000000000000000000000000000000"] {
@@ -326,7 +326,7 @@ fn a_branch_cannot_lift_its_own_limits() {
 
 #[test]
 fn only_warnings_that_the_base_does_not_have_are_listed() {
-    let Some(place) = applied() else { return };
+    let Some(place) = applied_place() else { return };
     let old = |text: &str| text.replace("settings: {", "settings: {wiki_enabled: true, ");
     place.write("site.yaml", &old(SITE));
     git(&place, "commit -qam old");
@@ -342,7 +342,7 @@ fn only_warnings_that_the_base_does_not_have_are_listed() {
 
 #[test]
 fn a_branch_cannot_silence_a_warning() {
-    let Some(place) = applied() else { return };
+    let Some(place) = applied_place() else { return };
     let old = SHOP.replace("settings: {", "settings: {wiki_enabled: true, ");
     assert_ne!(old, SHOP);
     place.write("shop.yaml", &old);
@@ -402,7 +402,7 @@ fn the_base_has_its_own_root_of_manifests() {
         return;
     }
     let path = std::env::var("PATH").unwrap_or_default();
-    let place = Place::new()
+    let place = Workspace::new()
         .file("broken.yaml", "{")
         .file("infra/undrift.yaml", "version: 1\n")
         .file("infra/sandbox.yaml", SEED)
@@ -414,9 +414,9 @@ fn the_base_has_its_own_root_of_manifests() {
     git(&place, "commit -qm base");
     assert_eq!(place.exit_code("apply infra --sandbox --yes"), 0);
     place.write("infra/deep/shop.yaml", &SHOP.replace("from Git", "new"));
-    let told =
+    let output =
         place.run("plan infra/deep --sandbox=infra/.undrift/sandbox.db --base HEAD --changed");
-    assert!(told.contains("1 to change") && !told.contains("drift:"), "{told}");
+    assert!(output.contains("1 to change") && !output.contains("drift:"), "{output}");
     place.write("later/sandbox.yaml", SEED);
     place.write("later/shop.yaml", SHOP);
     let told = place.run("plan later --sandbox --base HEAD");
@@ -457,7 +457,7 @@ settings: {description: by rule}
     if !has_git() {
         return;
     }
-    let place = Place::new()
+    let place = Workspace::new()
         .file("sandbox.yaml", SEED)
         .file("rule.yaml", RULE)
         .env("PATH", &std::env::var("PATH").unwrap_or_default());
@@ -469,11 +469,11 @@ settings: {description: by rule}
     assert_eq!(place.exit_code(drift), 0);
     assert_eq!(place.exit_code("snapshot --sandbox -o live.json"), 0);
     place.write("rule.yaml", &RULE.replace("by rule", "by rule, merge_method: ff"));
-    let against = place.run("plan --sandbox --base HEAD");
-    insta::assert_snapshot!(against);
-    let from = place.run("plan --live live.json --base HEAD");
+    let live_plan = place.run("plan --sandbox --base HEAD");
+    insta::assert_snapshot!(live_plan);
+    let snapshot_plan = place.run("plan --live live.json --base HEAD");
     let body = |text: &str| text[text.find("acme/").unwrap()..].to_owned();
-    assert_eq!(body(&from), body(&against));
+    assert_eq!(body(&snapshot_plan), body(&live_plan));
     assert_eq!(place.exit_code("apply --sandbox --base HEAD --yes"), 0);
     let text = place.run("call project-get id=acme/shop --sandbox");
     assert!(text.contains("by-hand"), "drift is left alone: {text}");
@@ -495,8 +495,8 @@ fn labels(names: &[&str]) -> String {
 
 /// A repository whose branch removes more than the limits of `main` allow, and raises them. The
 /// live state matches `main`.
-fn limited() -> Place {
-    let place = Place::new()
+fn limited_place() -> Workspace {
+    let place = Workspace::new()
         .file("sandbox.yaml", SEED)
         .file("m/undrift.yaml", &limits(0))
         .file("m/shop.yaml", &labels(&["a", "b", "c"]))
@@ -522,14 +522,14 @@ fn a_branch_is_never_its_own_base() {
         return;
     }
     const PLAN: &str = "plan m --sandbox=state.db --base main";
-    let place = limited();
+    let place = limited_place();
     assert_eq!(place.exit_code(PLAN), 4, "{}", place.run(PLAN));
 
     // Files that form a repository, in the folder or above it.
     let evil = place.path().join("evil");
     git(&place, "clone -q --bare --branch branch . evil");
-    let at_evil = ["--git-dir=evil", "update-ref refs/heads/main refs/heads/branch"].join(" ");
-    git(&place, &at_evil);
+    let update_ref = ["--git-dir=evil", "update-ref refs/heads/main refs/heads/branch"].join(" ");
+    git(&place, &update_ref);
     for folder in ["m", "."] {
         for name in ["HEAD", "config", "objects", "refs", "packed-refs"] {
             let to = place.path().join(folder).join(name);
@@ -542,7 +542,7 @@ fn a_branch_is_never_its_own_base() {
 
     // Variables that lead git elsewhere, and another commit in place of the base.
     let evil = evil.to_str().unwrap();
-    let led = [
+    let git_variables = [
         ("GIT_DIR", evil),
         ("GIT_COMMON_DIR", evil),
         ("GIT_OBJECT_DIRECTORY", evil),
@@ -550,15 +550,15 @@ fn a_branch_is_never_its_own_base() {
         ("GIT_CEILING_DIRECTORIES", place.path().to_str().unwrap()),
     ];
     let mut command = place.command(PLAN);
-    assert_eq!(command.envs(led).output().unwrap().status.code(), Some(4));
+    assert_eq!(command.envs(git_variables).output().unwrap().status.code(), Some(4));
     git(&place, "replace main branch");
     assert_eq!(place.exit_code(PLAN), 4, "{}", place.run(PLAN));
     git(&place, "replace -d main");
 
     // A tag with the name of the base.
     git(&place, "tag main branch");
-    let told = place.run(PLAN);
-    assert!(told.contains("several") && told.ends_with("exit code 3\n"), "{told}");
+    let output = place.run(PLAN);
+    assert!(output.contains("several") && output.ends_with("exit code 3\n"), "{output}");
     assert_eq!(place.exit_code(&PLAN.replace("main", "refs/heads/main")), 4);
 }
 
@@ -569,7 +569,7 @@ fn a_branch_does_not_choose_the_repository_of_its_base() {
         return;
     }
     for swap in ["a link", "a submodule"] {
-        let place = limited();
+        let place = limited_place();
         git(&place, "mv m n");
         if swap == "a link" {
             let link = Command::new("ln").args(["-s", "n", "m"]).current_dir(place.path()).status();
@@ -585,8 +585,8 @@ fn a_branch_does_not_choose_the_repository_of_its_base() {
         }
         git(&place, "add m");
         git(&place, "commit -qm swap");
-        let told = ended(3, place.run("plan m --sandbox=state.db --base main"));
-        assert!(told.contains(swap.trim_start_matches("a ")), "{told}");
+        let output = expect_exit(3, place.run("plan m --sandbox=state.db --base main"));
+        assert!(output.contains(swap.trim_start_matches("a ")), "{output}");
         let inside = Command::new("sh")
             .args(["-c", "cd m && exec \"$0\" plan --sandbox=../state.db --base main"])
             .arg(env!("CARGO_BIN_EXE_undrift"))
@@ -604,7 +604,7 @@ fn manifests_outside_the_repository_have_no_base() {
     if !has_git() {
         return;
     }
-    let place = Place::new()
+    let place = Workspace::new()
         .file("m/sandbox.yaml", SEED)
         .file("m/site.yaml", SITE)
         .file("shared/rule.yaml", RULE)
@@ -616,16 +616,16 @@ fn manifests_outside_the_repository_have_no_base() {
     git(&place, "add m/site.yaml");
     git(&place, "commit -qm base");
     let refused = |what: &str| {
-        let told = place.run("apply m --sandbox=state.db --yes --base HEAD");
-        assert!(told.contains(what) && told.ends_with("---- exit code 3\n"), "{told}");
-        let mut of_job = place.command("plan m --sandbox=state.db");
-        let of_job = of_job.env("CI_MERGE_REQUEST_DIFF_BASE_SHA", "HEAD").output().unwrap();
-        let told = String::from_utf8_lossy(&of_job.stderr);
-        assert_eq!(of_job.status.code(), Some(0), "{told}");
-        assert!(told.contains("warning[base]") && told.contains(what), "{told}");
+        let output = place.run("apply m --sandbox=state.db --yes --base HEAD");
+        assert!(output.contains(what) && output.ends_with("---- exit code 3\n"), "{output}");
+        let mut command = place.command("plan m --sandbox=state.db");
+        let of_job = command.env("CI_MERGE_REQUEST_DIFF_BASE_SHA", "HEAD").output().unwrap();
+        let stderr = String::from_utf8_lossy(&of_job.stderr);
+        assert_eq!(of_job.status.code(), Some(0), "{stderr}");
+        assert!(stderr.contains("warning[base]") && stderr.contains(what), "{stderr}");
     };
     let accepted = || {
-        ended(0, place.run("plan m --sandbox=state.db --base HEAD"));
+        expect_exit(0, place.run("plan m --sandbox=state.db --base HEAD"));
     };
     accepted();
     git(&place, "clone -q ./shared m/shared");

@@ -93,7 +93,7 @@ projects:
 }
 
 /// The page and the JSON that `undrift` writes with these arguments.
-fn written(folder: &Path, arguments: &[&str]) -> Value {
+fn write_page(folder: &Path, arguments: &[&str]) -> Value {
     let mut undrift = Command::new(env!("CARGO_BIN_EXE_undrift"));
     undrift.args(arguments).args(["--out", "html=page.html", "--out", "json=page.json"]);
     let output = undrift.current_dir(folder).env_clear().output().unwrap();
@@ -102,7 +102,7 @@ fn written(folder: &Path, arguments: &[&str]) -> Value {
 }
 
 /// Opens the page in `folder` at `fragment` with these arguments for the browser.
-fn open(folder: &Path, fragment: &str, arguments: &[&str]) -> Vec<u8> {
+fn open_page(folder: &Path, fragment: &str, arguments: &[&str]) -> Vec<u8> {
     let profile = TempDir::new().unwrap();
     let mut browser = Command::new(BROWSER.as_ref().unwrap());
     browser
@@ -120,8 +120,8 @@ fn open(folder: &Path, fragment: &str, arguments: &[&str]) -> Vec<u8> {
 }
 
 /// The page after its script has run.
-fn dom(folder: &Path, fragment: &str) -> String {
-    String::from_utf8(open(folder, fragment, &["--dump-dom"])).unwrap()
+fn page_dom(folder: &Path, fragment: &str) -> String {
+    String::from_utf8(open_page(folder, fragment, &["--dump-dom"])).unwrap()
 }
 
 /// Fails if anything hostile ran, or became an element.
@@ -140,7 +140,7 @@ fn assert_harmless(dom: &str) {
 }
 
 /// The page's text about how much is shown.
-fn shown(dom: &str) -> &str {
+fn shown_count(dom: &str) -> &str {
     let output = dom.split("id=\"shown\"").nth(1).unwrap();
     output.split('>').nth(1).unwrap().split('<').next().unwrap()
 }
@@ -151,21 +151,21 @@ fn names_that_inject_are_text() {
         return;
     }
     let folder = manifests();
-    let report = written(folder.path(), &["plan", ".", "--sandbox"]);
+    let report = write_page(folder.path(), &["plan", ".", "--sandbox"]);
     assert_eq!(report["status"], "finished", "{report:#}");
     let steps = report["steps"].as_array().unwrap();
     assert!(steps.len() >= 7, "{report:#}");
-    let dom = dom(folder.path(), "");
+    let dom = page_dom(folder.path(), "");
     assert_harmless(&dom);
     assert_eq!(dom.matches("<details class=\"step ").count(), steps.len(), "all steps are there");
-    assert_eq!(shown(&dom), format!("{} in all", steps.len()));
+    assert_eq!(shown_count(&dom), format!("{} in all", steps.len()));
     assert!(dom.contains("&lt;/title&gt;&lt;script&gt;"), "and what they are called is shown");
     assert!(dom.contains("Problems to fix first"), "acme/none is missing");
 
     let failing = format!("</h1><script>{CANARY}</script>");
-    let report = written(folder.path(), &["plan", ".", "--sandbox", "--only", &failing]);
+    let report = write_page(folder.path(), &["plan", ".", "--sandbox", "--only", &failing]);
     assert_eq!(report["status"], "failed", "{report:#}");
-    let dom = self::dom(folder.path(), "");
+    let dom = self::page_dom(folder.path(), "");
     assert_harmless(&dom);
     assert!(dom.contains("<h1>failed</h1>"), "{dom}");
 }
@@ -176,7 +176,7 @@ fn the_fragment_names_filters() {
         return;
     }
     let folder = manifests();
-    let report = written(folder.path(), &["plan", ".", "--sandbox"]);
+    let report = write_page(folder.path(), &["plan", ".", "--sandbox"]);
     let steps = report["steps"].as_array().unwrap();
     let of = |key: &str, value: &str| steps.iter().filter(|step| step[key] == value).count();
     let in_section = steps.iter().filter(|step| step["address"]["section"] == "labels").count();
@@ -191,7 +191,7 @@ fn the_fragment_names_filters() {
         // An unknown filter is ignored.
         ("action=<script>&section=x&q=", steps.len()),
     ] {
-        let dom = dom(folder.path(), fragment);
+        let dom = page_dom(folder.path(), fragment);
         assert_harmless(&dom);
         let visible = dom
             .split("<details class=\"step ")
@@ -205,7 +205,7 @@ fn the_fragment_names_filters() {
         } else {
             format!("{number} of {all} shown")
         };
-        assert_eq!(shown(&dom), expected, "{fragment}");
+        assert_eq!(shown_count(&dom), expected, "{fragment}");
     }
 }
 
@@ -227,19 +227,19 @@ onload = () => {
 </script>"#;
 
 /// The number of colours in a picture of the page, and its average brightness, from 0 to 255.
-fn picture(folder: &Path, width: u32, dark: bool) -> (usize, u64) {
+fn measure_picture(folder: &Path, width: u32, dark: bool) -> (usize, u64) {
     let file = folder.join("picture.png");
     let picture = format!("--screenshot={}", file.display());
     let size = format!("--window-size={width},900");
     let scheme = format!("--blink-settings=preferredColorScheme={}", u8::from(!dark));
-    open(folder, "", &[&picture, &size, &scheme]);
+    open_page(folder, "", &[&picture, &size, &scheme]);
     // The browser also reads the picture, so that no crate has to.
     let picture = BASE64.encode(fs::read(&file).unwrap());
     let reader = TempDir::new().unwrap();
     let page = COUNT_COLOURS.replace("PICTURE", &picture);
     fs::write(reader.path().join("page.html"), page).unwrap();
-    let dom = dom(reader.path(), "");
-    let (colours, light) = shown(&dom).split_once(' ').unwrap();
+    let dom = page_dom(reader.path(), "");
+    let (colours, light) = shown_count(&dom).split_once(' ').unwrap();
     (colours.parse().unwrap(), light.parse().unwrap())
 }
 
@@ -249,11 +249,11 @@ fn the_page_is_not_blank_in_light_and_dark() {
         return;
     }
     let folder = manifests();
-    let report = written(folder.path(), &["plan", ".", "--sandbox"]);
+    let report = write_page(folder.path(), &["plan", ".", "--sandbox"]);
     assert_eq!(report["status"], "finished", "{report:#}");
     for width in [500, 1600] {
-        let (colours, light) = picture(folder.path(), width, false);
-        let (dark_colours, dark) = picture(folder.path(), width, true);
+        let (colours, light) = measure_picture(folder.path(), width, false);
+        let (dark_colours, dark) = measure_picture(folder.path(), width, true);
         assert!(colours > 50 && dark_colours > 50, "{colours} and {dark_colours} at {width}");
         assert!(light > 200 && dark < 80, "{light} and {dark} at {width}");
     }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::Place;
+use crate::harness::Workspace;
 
 const SEED: &str = "groups: [{path: acme, members: [{user: root, access_level: owner}]}]
 projects:
@@ -11,12 +11,12 @@ projects:
   - {path: acme/quiet, settings: {builds_access_level: disabled}}
 ";
 
-fn shop() -> Place {
-    Place::new().file("sandbox.yaml", SEED).env("SHOP_TOKEN", "canary-0123456789")
+fn shop() -> Workspace {
+    Workspace::new().file("sandbox.yaml", SEED).env("SHOP_TOKEN", "canary-0123456789")
 }
 
 /// A run against the embedded service: its exit code, its result and its messages.
-fn call(place: &Place, arguments: &str) -> (i32, Value, String) {
+fn call(place: &Workspace, arguments: &str) -> (i32, Value, String) {
     let output = place.output(&format!("call {arguments} --sandbox"));
     let stderr = String::from_utf8(output.stderr).unwrap();
     let told = "note: using the sandbox `.undrift/sandbox.db`\n";
@@ -30,7 +30,7 @@ fn call(place: &Place, arguments: &str) -> (i32, Value, String) {
 
 #[test]
 fn operations_are_listed_and_explained() {
-    let place = Place::new();
+    let place = Workspace::new();
     let commands = [
         "call --list",
         "call variable-update --help",
@@ -44,7 +44,7 @@ fn operations_are_listed_and_explained() {
 #[test]
 fn a_list_is_read_to_its_end_unless_a_page_is_named() {
     let projects: String = (0..250).map(|i| format!("  - {{path: acme/p{i}}}\n")).collect();
-    let place = Place::new()
+    let place = Workspace::new()
         .file("sandbox.yaml", &format!("groups: [{{path: acme}}]\nprojects:\n{projects}"));
     let (code, all, _) = call(&place, "project-list");
     let ids: std::collections::BTreeSet<_> =
@@ -120,8 +120,8 @@ fn an_unnecessary_call_succeeds_and_is_reported() {
 }
 
 #[test]
-fn files_are_uploaded_from_where_they_are() {
-    let elsewhere = Place::new().file("notes.txt", "to be linked\n");
+fn files_are_uploaded_from_any_folder() {
+    let elsewhere = Workspace::new().file("notes.txt", "to be linked\n");
     let place = shop();
     let file = elsewhere.path().join("notes.txt");
     let (code, uploaded, said) =
@@ -135,7 +135,7 @@ fn files_are_uploaded_from_where_they_are() {
 }
 
 #[test]
-fn the_end_of_a_call_shows_its_outcome() {
+fn the_exit_code_of_a_call_shows_its_outcome() {
     let place = shop();
     for (arguments, exit) in [
         ("project-get id=acme/shop", 0),

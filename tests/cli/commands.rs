@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::harness::Place;
+use crate::harness::Workspace;
 
 const SHOP: &str = "kind: Project
 path: acme/shop
@@ -18,8 +18,8 @@ groups: [{path: acme, members: [{user: root, access_level: owner}]}]
 ";
 
 /// A folder with a project that does not exist yet.
-fn shop() -> Place {
-    Place::new()
+fn shop() -> Workspace {
+    Workspace::new()
         .file("shop.yaml", SHOP)
         .file("sandbox.yaml", SEED)
         .file("sandbox.env", "SHOP_TOKEN='canary-0123456789'\n")
@@ -82,9 +82,9 @@ fn warnings_are_about_selected_projects() {
     };
     place.write("old.yaml", &format!("{}---\n{}", old("old"), old("older")));
     let warned = |arguments: &str| -> Vec<usize> {
-        let told = place.run(&format!("plan --sandbox {arguments}"));
+        let output = place.run(&format!("plan --sandbox {arguments}"));
         (1..=9)
-            .filter(|line| told.contains(&format!("is deprecated\n --> old.yaml:{line}:")))
+            .filter(|line| output.contains(&format!("is deprecated\n --> old.yaml:{line}:")))
             .collect()
     };
     for (arguments, lines) in [
@@ -116,7 +116,7 @@ variables:
     masked: true
     value: {env: SHOP_TOKEN}
 ";
-    let told = Place::new().file("a.yaml", manifests).run("apply --sandbox=:memory: --yes");
+    let told = Workspace::new().file("a.yaml", manifests).run("apply --sandbox=:memory: --yes");
     assert!(told.contains("error[missing-secret]") && told.contains("--> a.yaml:11:5"), "{told}");
 }
 
@@ -127,8 +127,8 @@ fn a_missing_secret_stops_apply_before_it_starts() {
     insta::assert_snapshot!(place.run("apply --sandbox --yes"));
     // Its reports say why, too.
     assert_eq!(place.exit_code("apply --sandbox --yes --out concise=found.txt"), 3);
-    let found = std::fs::read_to_string(place.path().join("found.txt")).unwrap();
-    assert!(found.contains(": missing-secret: "), "{found}");
+    let text = std::fs::read_to_string(place.path().join("found.txt")).unwrap();
+    assert!(text.contains(": missing-secret: "), "{text}");
     assert_eq!(place.exit_code("plan --sandbox"), 0, "a plan works without");
     // A new project is created as a whole, with its secrets.
     let unselected = place.run("apply --sandbox --yes --only acme/shop#settings");
@@ -211,14 +211,14 @@ fn the_log_is_on_stderr_and_holds_no_secret() {
         log.contains("variable-create") && !log.contains("canary") && !log.contains("sandbox-"),
         "{log}"
     );
-    let wrong = Place::new().env("UNDRIFT_LOG", "undrift=deafening");
+    let wrong = Workspace::new().env("UNDRIFT_LOG", "undrift=deafening");
     assert!(
         wrong.run("check").ends_with("help: write it like `undrift=debug`\n---- exit code 3\n")
     );
 }
 
 #[test]
-fn values_for_the_sandbox_win_over_the_environment() {
+fn values_in_sandbox_env_outrank_the_environment() {
     let place = shop().env("SHOP_TOKEN", "another-value-0123456789");
     assert_eq!(place.exit_code("apply --sandbox --yes"), 0);
     place.write("sandbox.env", "");
@@ -247,14 +247,14 @@ fn check_needs_no_service() {
 #[test]
 fn json_on_stdout_is_only_json() {
     let place = shop();
-    for (arguments, sort) in [
+    for (arguments, report_kind) in [
         ("plan --sandbox", "plan"),
         ("drift --sandbox", "drift"),
         ("apply --sandbox --yes", "apply"),
     ] {
         let output = place.output(&format!("{arguments} --out json=-"));
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(report["undrift"], sort);
+        assert_eq!(report["undrift"], report_kind);
         assert_eq!(report["sandbox"], true);
         assert_eq!(report["exit_code"], output.status.code().unwrap());
     }
@@ -273,7 +273,7 @@ fn a_report_that_cannot_be_written_is_found_before_the_first_write() {
 
 #[test]
 fn every_schema_is_written_and_compared() {
-    let place = Place::new();
+    let place = Workspace::new();
     assert_eq!(place.exit_code("schema --write schemas"), 0);
     assert_eq!(place.exit_code("schema --check schemas"), 0);
     for entry in std::fs::read_dir(place.path().join("schemas")).unwrap() {
@@ -289,7 +289,7 @@ fn every_schema_is_written_and_compared() {
 fn the_schemas_of_the_repository_are_as_generated() {
     let folder = concat!("schema --check ", env!("CARGO_MANIFEST_DIR"), "/schemas");
     assert_eq!(
-        Place::new().run(folder).lines().last(),
+        Workspace::new().run(folder).lines().last(),
         Some("---- exit code 0"),
         "run `undrift schema --write schemas`"
     );
@@ -297,7 +297,7 @@ fn the_schemas_of_the_repository_are_as_generated() {
 
 #[test]
 fn help_and_pages_are_no_errors() {
-    let place = Place::new();
+    let place = Workspace::new();
     for arguments in [
         "--help",
         "--version",
@@ -322,7 +322,7 @@ fn help_and_pages_are_no_errors() {
 
 #[cfg(unix)]
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_stdout_is_no_error() {
     let place = shop();
     let mut command = place.command("schema manifest");
     let (reader, writer) = std::io::pipe().unwrap();
@@ -374,8 +374,8 @@ fn a_full_disk_at_stdout_is_no_internal_error() {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let mut command = place.command(arguments);
         let output = command.env("SHOP_TOKEN", "a-token-of-a-shop").stdout(full).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(3), "{arguments}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{arguments}: {stderr}");
     }
 }
 
@@ -391,8 +391,8 @@ fn an_endless_file_is_refused() {
         "check --kinds /dev/zero",
         "sandbox --seed /dev/zero",
     ] {
-        let place = Place::new().file("Cargo.toml", "token").file("a.yaml", SHOP);
-        let told = place.run(arguments);
-        assert!(told.ends_with("---- exit code 3\n"), "{arguments}: {told}");
+        let place = Workspace::new().file("Cargo.toml", "token").file("a.yaml", SHOP);
+        let output = place.run(arguments);
+        assert!(output.ends_with("---- exit code 3\n"), "{arguments}: {output}");
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use crate::{front, harness::Place, sandbox::Server};
+use crate::{front, harness::Workspace, sandbox::Server};
 
 const SEED: &str = "
 users: [{username: ci, token: token-of-ci}, {username: eve, token: token-of-eve}]
@@ -18,8 +18,8 @@ projects:
 ";
 const PLAN: &str = "<!-- undrift:plan -->\n## Plan\n\nnothing to do\n";
 
-fn place() -> Place {
-    Place::new()
+fn place() -> Workspace {
+    Workspace::new()
         .file("seed.yaml", SEED)
         .file("plan.md", PLAN)
         .env("UNDRIFT_TOKEN", "token-of-ci")
@@ -32,17 +32,17 @@ fn a_report_becomes_one_comment() {
     let place = place();
     let server = Server::start(&place, "--seed seed.yaml");
     let comment = format!("comment --report plan.md --url {}", server.url);
-    let mut said = place.run(&comment);
-    said += &place.run(&comment);
+    let mut output = place.run(&comment);
+    output += &place.run(&comment);
     place.write("plan.md", &PLAN.replace("nothing", "something"));
-    said += &place.run(&comment);
+    output += &place.run(&comment);
     let other = format!("{comment} --project acme/shop --merge-request 2");
-    said += &place.run(&other);
+    output += &place.run(&other);
     let list = "call merge-request-note-list id=acme/shop merge_request_iid=1 --out ndjson";
     let notes = place.run(&format!("{list} --url {}", server.url));
     assert_eq!(notes.matches("something to do").count(), 1, "{notes}");
     assert!(notes.contains("---- exit code 0"), "{notes}");
-    insta::assert_snapshot!(said.replace(&server.url, "[URL]"));
+    insta::assert_snapshot!(output.replace(&server.url, "[URL]"));
     server.end("-TERM");
 }
 
@@ -53,7 +53,7 @@ fn invalid_reports_are_not_posted() {
         .file("leak.md", &format!("{PLAN}token-of-ci\n"))
         .file("command.md", &format!("{PLAN}/merge\n"));
     let server = Server::start(&place, "--seed seed.yaml");
-    let mut said = String::new();
+    let mut output = String::new();
     for arguments in [
         "--report missing.md",
         "--report other.md",
@@ -63,16 +63,16 @@ fn invalid_reports_are_not_posted() {
         "--report plan.md --project acme/shop --merge-request 7",
         "--report plan.md --project acme/none --merge-request 1",
     ] {
-        said += &place.run(&format!("comment {arguments} --url {}", server.url));
+        output += &place.run(&format!("comment {arguments} --url {}", server.url));
     }
     let job = place.env("CI_JOB_TOKEN", "token-of-ci");
-    said += &job.run(&format!("comment --report plan.md --url {}", server.url));
-    let eve = job.env("UNDRIFT_TOKEN", "token-of-eve").env("CI_JOB_TOKEN", "");
-    said += &eve.run(&format!("comment --report plan.md --url {}", server.url));
-    let lies = eve.env("CI_MERGE_REQUEST_IID", "1/../2");
-    said += &lies.run(&format!("comment --report plan.md --url {}", server.url));
+    output += &job.run(&format!("comment --report plan.md --url {}", server.url));
+    let without_role = job.env("UNDRIFT_TOKEN", "token-of-eve").env("CI_JOB_TOKEN", "");
+    output += &without_role.run(&format!("comment --report plan.md --url {}", server.url));
+    let wrong_request = without_role.env("CI_MERGE_REQUEST_IID", "1/../2");
+    output += &wrong_request.run(&format!("comment --report plan.md --url {}", server.url));
     // The id of a request differs each time.
-    let without_ids = said.split(" (request ").map(|part| match part.split_once(')') {
+    let without_ids = output.split(" (request ").map(|part| match part.split_once(')') {
         Some((id, rest)) if id.chars().all(|c| c.is_ascii_hexdigit()) => rest,
         _ => part,
     });
@@ -87,16 +87,16 @@ fn a_role_that_is_too_low_is_explained_and_nothing_is_tried_twice() {
     let server = Server::start(&place, "--seed seed.yaml");
     let posts = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&posts);
-    let url = front::before(&server.url, move |request, _| {
+    let url = front::start_proxy(&server.url, move |request, _| {
         request.starts_with("POST ").then(|| {
             seen.fetch_add(1, Ordering::SeqCst);
             front::json("403 Forbidden", "", r#"{"message":"403 Forbidden"}"#)
         })
     });
-    let said = place.run(&format!("comment --report plan.md --url {url}"));
+    let output = place.run(&format!("comment --report plan.md --url {url}"));
     assert!(
-        said.contains("403") && said.contains("role Reporter") && said.ends_with("code 7\n"),
-        "{said}"
+        output.contains("403") && output.contains("role Reporter") && output.ends_with("code 7\n"),
+        "{output}"
     );
     assert_eq!(posts.load(Ordering::SeqCst), 1);
     server.end("-TERM");

@@ -3,7 +3,7 @@
 
 use crate::{
     front,
-    harness::{Place, ended},
+    harness::{Workspace, expect_exit},
     sandbox::Server,
 };
 
@@ -12,11 +12,11 @@ const SEED: &str = "users: [{username: bob}]\ngroups: [{path: acme}]\n\
 const SHOP: &str = "kind: Project\npath: acme/shop\nmembers: [{user: bob, state: absent}]\n";
 
 #[test]
-fn a_delete_that_the_service_refuses_because_of_a_change_is_reported_as_that() {
-    let place = Place::new().file("seed.yaml", SEED).file("m/shop.yaml", SHOP);
+fn a_delete_refused_with_412_is_reported_as_changed_meanwhile() {
+    let place = Workspace::new().file("seed.yaml", SEED).file("m/shop.yaml", SHOP);
     let place = place.env("UNDRIFT_SANDBOX_TOKEN", "a-token").env("UNDRIFT_TOKEN", "a-token");
     let server = Server::start(&place, "--seed seed.yaml");
-    let url = front::before(&server.url, |request, _| {
+    let url = front::start_proxy(&server.url, |request, _| {
         let refusal = r#"{"message":"412 Precondition Failed"}"#;
         request.starts_with("DELETE ").then(|| front::json("412 Precondition Failed", "", refusal))
     });
@@ -24,10 +24,10 @@ fn a_delete_that_the_service_refuses_because_of_a_change_is_reported_as_that() {
         let acknowledged = "--ack removals:acme/shop#members";
         place.run(&format!("apply m --yes {acknowledged} --url {url}"))
     };
-    let refused = ended(6, run(&url));
+    let refused = expect_exit(6, run(&url));
     assert!(refused.contains("members/bob  changed meanwhile"), "{refused}");
     assert!(refused.contains("it changed after it was read"), "{refused}");
     // An unchanged object is removed.
-    ended(0, run(&server.url));
+    expect_exit(0, run(&server.url));
     server.end("-TERM");
 }

@@ -16,7 +16,7 @@ use super::cases::{Case, cases};
 
 /// A secret that no report may contain, even in part.
 const CANARY: &str = "canary-7f3a9c21";
-const TRACES: [&str; 3] = [CANARY, "canary", "7f3a9c21"];
+const CANARY_PARTS: [&str; 3] = [CANARY, "canary", "7f3a9c21"];
 
 const STYLE: DiagnosticStyle = DiagnosticStyle { has_colour: false, width: 120, is_full: true };
 
@@ -56,7 +56,7 @@ fn load(path: &Path, folder: &Path) -> LoadedManifests {
 }
 
 fn assert_silent(name: &str, report: &str) {
-    for trace in TRACES {
+    for trace in CANARY_PARTS {
         assert!(!report.contains(trace), "{name} shows a secret:\n{report}");
     }
 }
@@ -224,7 +224,7 @@ fn a_configuration_that_is_no_regular_file_is_refused() {
 }
 
 /// The diagnostics of `check` for the files in `text`, each of which begins with its name.
-fn said_of(text: &str) -> Vec<(Severity, &'static str)> {
+fn diagnostics_of(text: &str) -> Vec<(Severity, &'static str)> {
     let folder = tempfile::tempdir().unwrap();
     let mut name = "shop.yaml";
     let mut files = BTreeMap::<&str, String>::new();
@@ -245,11 +245,11 @@ fn said_of(text: &str) -> Vec<(Severity, &'static str)> {
 }
 
 #[test]
-fn every_example_has_its_fault_and_nothing_is_wrong_once_it_is_mended() {
+fn every_example_has_its_fault_and_no_fault_once_corrected() {
     let mut wrong = Vec::new();
     for code in codes::CODES {
         let Some(example) = code.example() else { continue };
-        let (said, mended) = (said_of(example.wrong), said_of(example.right));
+        let (said, mended) = (diagnostics_of(example.wrong), diagnostics_of(example.right));
         let is_other = |(severity, said): &(Severity, &str)| {
             *severity == Severity::Error && *said != code.name
         };

@@ -28,7 +28,7 @@ fn files(
 }
 
 /// Seventeen projects alike.
-fn alike() -> Estate {
+fn similar_projects() -> Estate {
     let rules = "\
 kind: Group
 path: acme/tools
@@ -48,8 +48,8 @@ labels:
   - {name: bug, color: '#ff0000'}
   - {name: feature, color: '#00ff00'}
 ";
-    let tools = documents(0..17, |at| {
-        format!("kind: Project\npath: acme/tools/t{at:02}\ncreate: true\nuses: [tool]\n")
+    let tools = documents(0..17, |index| {
+        format!("kind: Project\npath: acme/tools/t{index:02}\ncreate: true\nuses: [tool]\n")
     });
     let seed = "groups: [{path: acme, visibility: internal}]\n".to_owned();
     (
@@ -78,11 +78,11 @@ settings: {visibility: internal, merge_method: ff, lfs_enabled: false, wiki_acce
 variables:
   - {key: REGION, value: eu}
 ";
-    let services = documents(0..24, |at| {
-        let uses = if at % 8 < 5 { "uses: [badged]\n" } else { "" };
+    let services = documents(0..24, |index| {
+        let uses = if index % 8 < 5 { "uses: [badged]\n" } else { "" };
         let settings =
-            format!("settings: {{topics: [team-{}], description: Number {at}}}\n", at % 3);
-        format!("kind: Project\npath: acme/s{at:02}\ncreate: true\n{uses}{settings}")
+            format!("settings: {{topics: [team-{}], description: Number {index}}}\n", index % 3);
+        format!("kind: Project\npath: acme/s{index:02}\ncreate: true\n{uses}{settings}")
     });
     let seed = "groups: [{path: acme, visibility: internal}]\n".to_owned();
     (
@@ -93,7 +93,7 @@ variables:
 }
 
 /// Projects of three types in two top-level groups.
-fn types() -> Estate {
+fn project_types() -> Estate {
     let rules = "\
 kind: Profile
 name: service
@@ -160,7 +160,7 @@ settings: {visibility: internal, project_creation_level: maintainer, request_acc
 }
 
 /// Settings for four top-level groups.
-fn tops() -> Estate {
+fn top_level_groups() -> Estate {
     let rules = "\
 kind: Defaults
 match: {path: '**'}
@@ -182,8 +182,8 @@ for: Group
 settings: {visibility: internal, share_with_group_lock: true, subgroup_creation_level: owner}
 ";
     let tops = ["alpha", "beta", "gamma", "delta"];
-    let groups = documents(0..4, |at| {
-        let top = tops[at];
+    let groups = documents(0..4, |index| {
+        let top = tops[index];
         format!("kind: Group\npath: {top}\nlabels:\n  - {{name: {top}, color: '#112233'}}\n")
     });
     let projects = documents(0..16, |at| {
@@ -199,5 +199,5 @@ settings: {visibility: internal, share_with_group_lock: true, subgroup_creation_
 
 /// All estates.
 pub(crate) fn estates() -> [Estate; 4] {
-    [alike(), badges(), types(), tops()]
+    [similar_projects(), badges(), project_types(), top_level_groups()]
 }

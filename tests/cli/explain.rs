@@ -1,7 +1,7 @@
 //! `undrift explain`: declarations, fields and codes.
 #![cfg(feature = "sandbox")]
 
-use crate::harness::Place;
+use crate::harness::Workspace;
 
 const RULES: &str = "kind: Defaults
 match: {path: acme/**}
@@ -38,15 +38,15 @@ projects:
       - {key: LEVEL, value: canary-live}
 ";
 
-fn shop() -> Place {
-    Place::new()
+fn shop() -> Workspace {
+    Workspace::new()
         .file("rules.yaml", RULES)
         .file("shop.yaml", SHOP)
         .file("sandbox.yaml", SEED)
         .file("sandbox.env", "SHOP_TOKEN='canary-0123456789'\n")
 }
 
-fn story(place: &Place, commands: &[&str]) -> String {
+fn run_all(place: &Workspace, commands: &[&str]) -> String {
     let story: Vec<_> = commands.iter().map(|arguments| place.run(arguments)).collect();
     let story = story.join("\n");
     assert!(!story.contains("canary"), "{story}");
@@ -61,7 +61,7 @@ fn merged_layers_are_shown_with_their_places() {
         "show --effective acme/** rules.yaml",
         "show",
     ];
-    insta::assert_snapshot!(story(&shop(), &commands));
+    insta::assert_snapshot!(run_all(&shop(), &commands));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn an_address_is_explained_without_a_service() {
         "explain acme/shop#settings/merge_mehtod",
         "explain acme/shop#variables/TOKEM@*",
     ];
-    insta::assert_snapshot!(story(&shop(), &commands));
+    insta::assert_snapshot!(run_all(&shop(), &commands));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn an_address_is_explained_with_the_live_state() {
         "explain acme/shop#variables/LEVEL@* --sandbox",
         "explain acme/shop#variables/TOKEN@*/value --sandbox",
     ];
-    insta::assert_snapshot!(story(&shop(), &commands));
+    insta::assert_snapshot!(run_all(&shop(), &commands));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn fields_and_codes_are_explained() {
         "explain masked-valu",
         "explain whatever-this-is",
     ];
-    insta::assert_snapshot!(story(&Place::new(), &commands));
+    insta::assert_snapshot!(run_all(&Workspace::new(), &commands));
 }
 
 #[test]
@@ -142,8 +142,8 @@ fn keys_of_the_configuration_guards_and_exit_codes_are_explained() {
 }
 
 #[test]
-fn a_wrong_address_is_compared_with_all_sections_and_fields() {
-    let place = Place::new()
+fn a_wrong_address_gets_a_suggestion_from_all_sections_and_fields() {
+    let place = Workspace::new()
         .file("shop.yaml", "kind: Project\npath: acme/shop\nsettings: {merge_method: ff}\n")
         .file("sandbox.yaml", "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n");
     let field = "did you mean `acme/shop#settings/merge_method`?";
@@ -165,7 +165,7 @@ fn a_wrong_address_is_compared_with_all_sections_and_fields() {
         ("plan --sandbox --only acme/*#variable", "did you mean `acme/*#variables`?"),
         ("plan --sandbox --exclude acme/shop#variables", "`acme/shop` declares `settings`"),
     ] {
-        let said = place.run(command);
-        assert!(said.contains(help) && said.contains("exit code 3"), "{said}");
+        let output = place.run(command);
+        assert!(output.contains(help) && output.contains("exit code 3"), "{output}");
     }
 }

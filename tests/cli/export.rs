@@ -3,13 +3,13 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use crate::{estates::estates, harness::Place};
+use crate::{estates::estates, harness::Workspace};
 #[cfg(unix)]
 use crate::{front, sandbox::Server};
 
 /// A place with a sandbox that contains the sample organisation.
-fn acme() -> Place {
-    let place = Place::new();
+fn acme() -> Workspace {
+    let place = Workspace::new();
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/acme");
     let applied = place.output(&format!("apply {sample} --sandbox=acme.db --yes"));
     assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
@@ -64,7 +64,7 @@ fn the_sample_organisation_is_exported_and_plans_to_nothing() {
 fn an_export_is_hardly_longer_than_what_people_wrote() {
     let lines = |text: &String| text.lines().count();
     for (name, groups, manifests) in estates() {
-        let place = Place::new();
+        let place = Workspace::new();
         for (file, text) in &manifests {
             place.write(&format!("m/{file}"), text);
         }
@@ -127,7 +127,7 @@ variables:
 remote_mirrors:
   - {url: 'https://bob:hunter22@m.example.org/x.git', enabled: true}
 ";
-    let place = Place::new()
+    let place = Workspace::new()
         .file("m/shop.yaml", manifest)
         .file("m/sandbox.yaml", "release: '18.9'\ngroups: [{path: acme}]\n");
     assert!(place.output("apply m --sandbox=s.db --yes").status.success());
@@ -138,8 +138,8 @@ remote_mirrors:
     insta::assert_snapshot!(format!("{}{}", out["acme.yaml"], out["sandbox.env"]));
     let values = std::fs::read_to_string(place.path().join("values.env")).unwrap();
     insta::assert_snapshot!(values);
-    let said = place.run("apply out --sandbox=copy.db --yes");
-    assert!(said.contains("exit code 0"), "{said}");
+    let output = place.run("apply out --sandbox=copy.db --yes");
+    assert!(output.contains("exit code 0"), "{output}");
     assert!(place.output(&format!("{export} -d copy --sandbox=copy.db")).status.success());
     assert_eq!(files(&place.path().join("copy")), out);
 }
@@ -173,7 +173,7 @@ fn a_folder_with_something_in_it_is_not_exported_into() {
 }
 
 /// A place with the manifests of a service that changed since, and that somebody edited.
-fn edited() -> Place {
+fn edited() -> Workspace {
     let seed = "users: [{username: alice}]
 groups: [{path: acme}]
 projects:
@@ -182,7 +182,7 @@ projects:
     variables: [{key: LEVEL, value: '1'}, {key: TOKEN, value: glpat-canary-7f3a9c21, masked: true}]
   - {path: acme/web}
 ";
-    let place = Place::new().file("sandbox.yaml", seed);
+    let place = Workspace::new().file("sandbox.yaml", seed);
     let export = "export acme -d out --watch --sections settings,members --sandbox=s.db";
     assert!(place.run(export).contains("exit code 0"));
     let text = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
@@ -243,9 +243,9 @@ fn an_update_does_not_declare_a_renamed_project_again() {
 #[test]
 fn an_update_adds_nothing_new_while_a_declared_project_is_lost() {
     let place = edited();
-    let own = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
+    let text = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
     let two = "path: acme/site\npreviously: [acme/web, acme/cart]\n";
-    place.write("out/acme.yaml", &own.replace("path: acme/web\n", two));
+    place.write("out/acme.yaml", &text.replace("path: acme/web\n", two));
     let create = "call project-create path=more namespace_id=3 --sandbox=s.db --yes";
     assert_eq!(place.exit_code(create), 0);
     let before = files(&place.path().join("out"));
@@ -289,7 +289,7 @@ fn an_export_stays_inside_what_the_folder_manages() {
     let manages = "version: 1\nmanages:\n\
         - {path: acme/**, except: [acme/b, acme/c]}\n\
         - {path: acme/c, sections: [variables]}\n";
-    let place = Place::new()
+    let place = Workspace::new()
         .file("m/sandbox.yaml", seed)
         .file("m/undrift.yaml", manages)
         .file("m/a.yaml", "kind: Project\npath: acme/a\n")
@@ -304,9 +304,9 @@ fn an_export_stays_inside_what_the_folder_manages() {
         story += &place.run(&format!("check {root}"));
     }
     insta::assert_snapshot!(story);
-    let all = place.run("export acme/b -d m/b --sandbox=s.db");
-    assert!(all.contains("everything there is outside of `manages`"), "{all}");
-    assert!(all.ends_with("exit code 3\n"), "{all}");
+    let output = place.run("export acme/b -d m/b --sandbox=s.db");
+    assert!(output.contains("everything there is outside of `manages`"), "{output}");
+    assert!(output.ends_with("exit code 3\n"), "{output}");
 }
 
 #[test]
@@ -315,15 +315,15 @@ fn an_update_removes_nothing_that_could_not_be_read() {
     let before = files(&place.path().join("out"));
     let place = place.env("UNDRIFT_SANDBOX_TOKEN", "a-token").env("UNDRIFT_TOKEN", "a-token");
     let server = Server::start(&place, "--data s.db");
-    let url = front::before(&server.url, |request, _| {
+    let url = front::start_proxy(&server.url, |request, _| {
         let is_refused = request.contains("/projects/1/members");
         is_refused.then(|| front::json("403 Forbidden", "", r#"{"message":"403 Forbidden"}"#))
     });
     let update = format!("export acme -d out --update --sections settings,members --url {url}");
     let run = |options: &str| place.run(&format!("{update} {options}")).replace(&url, "[URL]");
-    let said = run("");
-    assert!(said.contains("warning: could not read acme/shop#members: "), "{said}");
-    assert!(said.contains("nothing was written") && said.contains("exit code 10"), "{said}");
+    let output = run("");
+    assert!(output.contains("warning: could not read acme/shop#members: "), "{output}");
+    assert!(output.contains("nothing was written") && output.contains("exit code 10"), "{output}");
     assert_eq!(files(&place.path().join("out")), before);
     let said = run("--partial");
     assert!(said.contains("exit code 10"), "{said}");
@@ -337,8 +337,8 @@ fn an_update_removes_nothing_that_could_not_be_read() {
 
 #[test]
 fn contradictory_options_are_refused_before_anything_is_read() {
-    let place = Place::new().file("taken/x.yaml", "x").file("there.env", "A=1\n");
-    let mut said = String::new();
+    let place = Workspace::new().file("taken/x.yaml", "x").file("there.env", "A=1\n");
+    let mut output = String::new();
     for options in [
         "nowhere -d out",
         "acme/shop -d out",
@@ -354,10 +354,10 @@ fn contradictory_options_are_refused_before_anything_is_read() {
         "acme[ -d out",
         "acme",
     ] {
-        said += &place.run(&format!("export {options} --sandbox=:memory:"));
+        output += &place.run(&format!("export {options} --sandbox=:memory:"));
         assert!(!place.path().join("out").exists(), "{options}");
     }
-    insta::assert_snapshot!(said);
+    insta::assert_snapshot!(output);
 }
 
 #[cfg(unix)]
@@ -382,10 +382,10 @@ fn secrets_are_not_written_without_manifests() {
 #[test]
 fn unread_objects_are_named_and_skipped_only_on_demand() {
     let seed = "groups: [{path: acme}]\nprojects: [{path: acme/a}, {path: acme/b, variables: [{key: A, value: x}]}]\n";
-    let place = Place::new().file("seed.yaml", seed);
+    let place = Workspace::new().file("seed.yaml", seed);
     let place = place.env("UNDRIFT_SANDBOX_TOKEN", "a-token").env("UNDRIFT_TOKEN", "a-token");
     let server = Server::start(&place, "--seed seed.yaml");
-    let url = front::before(&server.url, |request, _| {
+    let url = front::start_proxy(&server.url, |request, _| {
         let is_broken = request.contains("/projects/1/hooks");
         is_broken.then(|| front::json("400 Bad Request", "", r#"{"message":"broken"}"#))
     });
@@ -427,7 +427,7 @@ fn hand_edits_are_seen_after_an_export_to_watch() {
 groups: [{path: acme}]
 projects: [{path: acme/a}, {path: acme/b}, {path: acme/c}, {path: acme/d}]
 ";
-    let place = Place::new().file("sandbox.yaml", seed);
+    let place = Workspace::new().file("sandbox.yaml", seed);
     let export = "export acme -d out --watch --sandbox=s.db";
     assert!(place.run(export).contains("exit code 0"));
     let text = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();

@@ -11,17 +11,17 @@ use std::{
 use serde_json::Value;
 
 /// The answer to a request, such as `GET /api/v4/user`, with a body; `None` forwards it.
-type Answer = dyn Fn(&str, Value) -> Option<String> + Send + Sync;
+type Responder = dyn Fn(&str, Value) -> Option<String> + Send + Sync;
 
 /// Starts one in front of the service at `sandbox`, and returns its address.
-pub(crate) fn before(
+pub(crate) fn start_proxy(
     sandbox: &str,
     answer: impl Fn(&str, Value) -> Option<String> + Send + Sync + 'static,
 ) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let sandbox = sandbox.trim_start_matches("http://").to_owned();
-    let answer: Arc<Answer> = Arc::new(answer);
+    let answer: Arc<Responder> = Arc::new(answer);
     thread::spawn(move || {
         for client in listener.incoming() {
             let (sandbox, answer) = (sandbox.clone(), Arc::clone(&answer));
@@ -41,7 +41,7 @@ pub(crate) fn json(status: &str, headers: &str, text: &str) -> String {
 }
 
 /// Answers one request.
-fn serve(mut client: TcpStream, sandbox: &str, answer: &Answer) -> io::Result<()> {
+fn serve(mut client: TcpStream, sandbox: &str, answer: &Responder) -> io::Result<()> {
     let mut reader = BufReader::new(client.try_clone()?);
     let mut first = String::new();
     reader.read_line(&mut first)?;

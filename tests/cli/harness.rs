@@ -9,12 +9,12 @@ use std::{
 use tempfile::TempDir;
 
 /// A place to run undrift in.
-pub(crate) struct Place {
+pub(crate) struct Workspace {
     folder: TempDir,
     environment: Vec<(String, String)>,
 }
 
-impl Place {
+impl Workspace {
     /// An empty folder.
     pub(crate) fn new() -> Self {
         Self { folder: TempDir::new().unwrap(), environment: Vec::new() }
@@ -91,7 +91,7 @@ impl Place {
 
 /// The output of a run, which must have ended with this code.
 #[track_caller]
-pub(crate) fn ended(code: i32, run: String) -> String {
+pub(crate) fn expect_exit(code: i32, run: String) -> String {
     assert!(run.ends_with(&format!("---- exit code {code}\n")), "{run}");
     run
 }

@@ -3,7 +3,7 @@
 
 use jiff::{Span, Timestamp, tz::TimeZone};
 
-use crate::harness::Place;
+use crate::harness::Workspace;
 
 const SEED: &str = "users: [{username: alice}, {username: bob}]
 groups: [{path: acme}]
@@ -17,7 +17,7 @@ unlisted: {members: delete}
 
 /// The day `days` from now. The exact day does not matter, because a hold may end on any of
 /// the next days.
-fn day(days: i32) -> String {
+fn day_from_now(days: i32) -> String {
     let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
     today.saturating_add(Span::new().days(days)).to_string()
 }
@@ -28,8 +28,8 @@ fn exit_code(text: &str) -> &str {
 
 #[test]
 fn held_differences_are_shown_and_kept_until_the_last_day() {
-    let until = day(3);
-    let place = Place::new()
+    let until = day_from_now(3);
+    let place = Workspace::new()
         .file("sandbox.yaml", SEED)
         .file("a.yaml", &(SHOP.to_owned() + "settings: {description: new}\n"))
         .env("UNDRIFT_HOLD", &format!("acme/shop#members@{until}"));
@@ -45,7 +45,7 @@ fn held_differences_are_shown_and_kept_until_the_last_day() {
     let json = place.run("drift --sandbox --out json=-");
     assert!(json.contains(&format!("\"until\": \"{until}\"")), "{json}");
     // After the hold, everything is as before.
-    let place = place.env("UNDRIFT_HOLD", &format!("acme/shop#members@{}", day(-3)));
+    let place = place.env("UNDRIFT_HOLD", &format!("acme/shop#members@{}", day_from_now(-3)));
     let over = place.run("drift --sandbox");
     assert!(over.contains("warning[hold]") && over.contains("has expired"), "{over}");
     assert_eq!(exit_code(&over), "2");
@@ -53,31 +53,33 @@ fn held_differences_are_shown_and_kept_until_the_last_day() {
 
 #[test]
 fn an_invalid_hold_is_refused_and_one_without_a_match_is_not() {
-    let soon = day(2);
+    let soon = day_from_now(2);
     for (hold, code, said) in [
         ("acme/shop#members".to_owned(), "3", "UNDRIFT_HOLD: `acme/shop#members` has no end"),
-        (format!("acme/shop@{}", day(30)), "3", "is too long"),
+        (format!("acme/shop@{}", day_from_now(30)), "3", "is too long"),
         (format!("acme/shop@{soon}, acme/shop"), "3", "has no end"),
         (format!("acme/shop@{soon}\nother/*@{soon}"), "0", "matches no declared or live object"),
         (format!("**#members@{soon}"), "0", "2 differences"),
     ] {
-        let place =
-            Place::new().file("sandbox.yaml", SEED).file("a.yaml", SHOP).env("UNDRIFT_HOLD", &hold);
+        let place = Workspace::new()
+            .file("sandbox.yaml", SEED)
+            .file("a.yaml", SHOP)
+            .env("UNDRIFT_HOLD", &hold);
         let text = place.run("drift --sandbox");
         assert!(text.contains(said), "{hold}: {text}");
         assert_eq!(exit_code(&text), code, "{hold}: {text}");
     }
     // Holds come from the environment only.
-    let place = Place::new().file("a.yaml", &(SHOP.to_owned() + "hold: 2027-01-10\n"));
+    let place = Workspace::new().file("a.yaml", &(SHOP.to_owned() + "hold: 2027-01-10\n"));
     assert_eq!(exit_code(&place.run("check")), "3");
 }
 
 #[test]
 fn containers_that_depend_on_a_hold_are_left_out() {
-    let place = Place::new()
+    let place = Workspace::new()
         .file("a.yaml", "kind: Group\npath: acme\ncreate: true\n")
         .file("b.yaml", "kind: Project\npath: acme/shop\ncreate: true\n")
-        .env("UNDRIFT_HOLD", &format!("acme@{}", day(1)));
+        .env("UNDRIFT_HOLD", &format!("acme@{}", day_from_now(1)));
     let text = place.run("apply --sandbox --yes");
     assert!(text.contains("error[missing-namespace]"), "{text}");
     assert!(text.contains("held, not written:\n\nacme\n"), "{text}");
@@ -86,7 +88,7 @@ fn containers_that_depend_on_a_hold_are_left_out() {
 
 /// Holds, exclusions and acknowledgements name a renamed entry by its old name or by its new one.
 #[test]
-fn both_names_of_a_renamed_entry_count() {
+fn a_renamed_entry_matches_by_its_old_and_its_new_name() {
     const SERVICE: &str = "tier: premium
 users: [{username: alice}]
 projects: [{path: acme/shop, members: [{user: alice, access_level: developer}]}]
@@ -95,10 +97,10 @@ projects: [{path: acme/shop, members: [{user: alice, access_level: developer}]}]
         |rule: &str| format!("kind: Project\npath: acme/shop\napproval_rules: [{rule}]\n");
     let seeded = manifest("{name: old, approvals_required: 2, users: [alice]}");
     let renamed = manifest("{name: new, previously: [old], approvals_required: 1, users: [alice]}");
-    let until = day(2);
+    let until = day_from_now(2);
     for (name, counts) in [("old", true), ("new", true), ("other", false)] {
         let address = format!("acme/shop#approval_rules/{name}");
-        let place = Place::new().file("sandbox.yaml", SERVICE).file("a.yaml", &seeded);
+        let place = Workspace::new().file("sandbox.yaml", SERVICE).file("a.yaml", &seeded);
         assert_eq!(place.exit_code("apply --sandbox=s.db --yes"), 0);
         let place = place.file("a.yaml", &renamed);
         assert_eq!(place.exit_code("apply --sandbox=s.db --yes"), 4, "{name}");

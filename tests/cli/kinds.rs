@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     front,
-    harness::{Place, ended},
+    harness::{Workspace, expect_exit},
     sandbox::Server,
 };
 
@@ -30,22 +30,22 @@ homes:
 const RELEASE: &str = "kind: Project\npath: acme/shop\ngoals:\n  - {title: '1.0', description: The first one, due_date: 2099-01-31}\n";
 
 /// The sandbox with a collection that it does not have: the goals of one project.
-struct Service {
+struct GoalService {
     url: String,
     goals: Arc<Mutex<BTreeMap<u64, Value>>>,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-impl Service {
-    fn before(sandbox: &str) -> Self {
+impl GoalService {
+    fn start(sandbox: &str) -> Self {
         let goals: Arc<Mutex<BTreeMap<u64, Value>>> = Arc::default();
         let requests: Arc<Mutex<Vec<String>>> = Arc::default();
-        let (kept, heard) = (Arc::clone(&goals), Arc::clone(&requests));
-        let url = front::before(sandbox, move |request, body| {
-            heard.lock().unwrap().push(request.to_owned());
+        let (stored_goals, request_log) = (Arc::clone(&goals), Arc::clone(&requests));
+        let url = front::start_proxy(sandbox, move |request, body| {
+            request_log.lock().unwrap().push(request.to_owned());
             let (_, rest) = request.split_once("/goals")?;
             let id = rest.strip_prefix('/').map(|id| id.parse().unwrap());
-            Some(answer(request, id, body, &mut kept.lock().unwrap()))
+            Some(answer(request, id, body, &mut stored_goals.lock().unwrap()))
         });
         Self { url, goals, requests }
     }
@@ -88,13 +88,13 @@ fn answer(request: &str, id: Option<u64>, body: Value, goals: &mut BTreeMap<u64,
 
 #[test]
 fn a_described_collection_is_planned_applied_and_exported_as_any_other() {
-    let place = Place::new()
+    let place = Workspace::new()
         .file("kinds/goals.yaml", DESCRIPTION)
         .file("m/shop.yaml", RELEASE)
         .file("seed.yaml", "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n");
     let place = place.env("UNDRIFT_SANDBOX_TOKEN", "a-token").env("UNDRIFT_TOKEN", "a-token");
     let server = Server::start(&place, "--seed seed.yaml");
-    let service = Service::before(&server.url);
+    let service = GoalService::start(&server.url);
     let run = |arguments: &str| {
         place.run(&format!("{arguments} --kinds kinds/goals.yaml --url {}", service.url))
     };
@@ -102,27 +102,27 @@ fn a_described_collection_is_planned_applied_and_exported_as_any_other() {
 
     insta::assert_snapshot!(run("plan m --exit-code").replace(&service.url, "[URL]"));
     assert_eq!(service.writes(), [] as [String; 0], "planning writes nothing");
-    ended(0, run("apply m --yes"));
+    expect_exit(0, run("apply m --yes"));
     assert_eq!(service.writes(), ["POST /api/v4/projects/1/goals"]);
     assert_eq!(goal(1).unwrap()["due_date"], "2099-01-31");
-    ended(0, run("drift m"));
+    expect_exit(0, run("drift m"));
 
     service.goals.lock().unwrap().get_mut(&1).unwrap()["due_date"] = "2098-01-31".into();
-    ended(2, run("drift m"));
-    ended(0, run("apply m --yes"));
+    expect_exit(2, run("drift m"));
+    expect_exit(0, run("apply m --yes"));
     assert_eq!(service.writes(), ["PUT /api/v4/projects/1/goals/1"]);
     assert_eq!(goal(1).unwrap()["due_date"], "2099-01-31");
 
-    ended(0, run("export acme -d out"));
+    expect_exit(0, run("export acme -d out"));
     let written = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
     assert!(written.contains("goals:") && written.contains("2099-01-31"), "{written}");
-    ended(0, run("plan out --exit-code"));
+    expect_exit(0, run("plan out --exit-code"));
     let unknown = place.run("check out");
     assert!(unknown.contains("goals") && unknown.ends_with("---- exit code 3\n"));
 
     place.write("m/shop.yaml", &RELEASE.replace("2099-01-31", "2099-01-31, state: absent"));
-    let wrong = run("plan m");
-    assert!(wrong.contains("error[absent]"), "{wrong}");
+    let output = run("plan m");
+    assert!(output.contains("error[absent]"), "{output}");
     place.write(
         "m/shop.yaml",
         &RELEASE.replace("description: The first one, due_date: 2099-01-31", "state: absent"),
@@ -130,7 +130,7 @@ fn a_described_collection_is_planned_applied_and_exported_as_any_other() {
     let refused = run("apply m --yes");
     assert!(refused.contains("removals:acme/shop#goals"), "{refused}");
     assert!(refused.ends_with("---- exit code 4\n") && goal(1).is_some(), "{refused}");
-    ended(0, run("apply m --yes --ack removals:acme/shop#goals"));
+    expect_exit(0, run("apply m --yes --ack removals:acme/shop#goals"));
     assert_eq!(service.writes(), ["DELETE /api/v4/projects/1/goals/1"]);
     let listed = run("call goal-list id=acme/shop");
     assert!(listed.contains("---- stdout\n[]\n"), "{listed}");
@@ -139,7 +139,7 @@ fn a_described_collection_is_planned_applied_and_exported_as_any_other() {
 
 #[test]
 fn schemas_and_lists_of_operations_have_described_kinds() {
-    let place = Place::new().file("kinds/goals.yaml", DESCRIPTION);
+    let place = Workspace::new().file("kinds/goals.yaml", DESCRIPTION);
     let with = |arguments: &str| place.run(&format!("{arguments} --kinds kinds/goals.yaml"));
     assert!(with("schema manifest").contains("A goal of a team."));
     assert!(!place.run("schema manifest").contains("A goal of a team"));
@@ -149,10 +149,10 @@ fn schemas_and_lists_of_operations_have_described_kinds() {
 }
 
 #[test]
-fn what_a_described_section_and_its_fields_are_also_called_is_suggested() {
+fn aliases_of_a_described_section_and_field_are_suggested() {
     let kind = DESCRIPTION.replace("noun:", "aliases: [targets]\nnoun:");
     let kind = kind.replace("name: due_date,", "name: due_date, aliases: [deadline],");
-    let place = Place::new().file("kinds/goals.yaml", &kind);
+    let place = Workspace::new().file("kinds/goals.yaml", &kind);
     place.write("m/shop.yaml", &RELEASE.replace("due_date", "deadline"));
     let field = place.run("check m --kinds kinds/goals.yaml");
     assert!(
@@ -166,8 +166,8 @@ fn what_a_described_section_and_its_fields_are_also_called_is_suggested() {
 
 /// Each key of an older format is answered with the one that replaces it.
 #[test]
-fn a_description_of_an_older_format_is_told_the_new_keys() {
-    let mut place = Place::new().file("m/shop.yaml", "kind: Project\npath: acme/shop\n");
+fn old_keys_of_a_description_are_reported_with_the_new_keys() {
+    let mut place = Workspace::new().file("m/shop.yaml", "kind: Project\npath: acme/shop\n");
     for (old, new) in [
         ("create_only: true", "write `accepted: on_create`"),
         ("write_only: true", "write `read: never`"),
@@ -219,7 +219,7 @@ fn a_description_of_an_older_format_is_told_the_new_keys() {
 
 #[test]
 fn faults_of_a_description_are_reported_with_their_places() {
-    let place = Place::new().file("m/shop.yaml", "kind: Project\npath: acme/shop\n");
+    let place = Workspace::new().file("m/shop.yaml", "kind: Project\npath: acme/shop\n");
     let wrong = "section: labels
 noun: goal
 about: A goal of issues and merge requests.
@@ -254,9 +254,9 @@ homes:
 /// The author of a merge request can change everything in the folder of the manifests.
 #[test]
 fn a_description_in_the_folder_of_the_manifests_is_not_read() {
-    let place = Place::new().file("m/shop.yaml", RELEASE).file("m/kind.txt", DESCRIPTION);
+    let place = Workspace::new().file("m/shop.yaml", RELEASE).file("m/kind.txt", DESCRIPTION);
     for arguments in ["check m --kinds m/kind.txt", "check m/shop.yaml --kinds m/kind.txt"] {
-        let refused = ended(3, place.run(arguments));
+        let refused = expect_exit(3, place.run(arguments));
         assert!(refused.contains("error[kind-description-place]"), "{refused}");
     }
     let place = place.file("safe/kind.txt", DESCRIPTION);
@@ -273,11 +273,11 @@ fn a_description_in_the_folder_of_the_manifests_is_not_read() {
 #[cfg(unix)]
 #[test]
 fn a_link_in_the_folder_of_the_manifests_leads_to_no_description() {
-    let place = Place::new().file("m/shop.yaml", RELEASE).file("safe/kind.txt", DESCRIPTION);
+    let place = Workspace::new().file("m/shop.yaml", RELEASE).file("safe/kind.txt", DESCRIPTION);
     std::os::unix::fs::symlink("../safe/kind.txt", place.path().join("m/link.txt")).unwrap();
     std::os::unix::fs::symlink("../safe", place.path().join("m/folder")).unwrap();
     for name in ["m/link.txt", "m/folder/kind.txt"] {
-        let refused = ended(3, place.run(&format!("check m --kinds {name}")));
+        let refused = expect_exit(3, place.run(&format!("check m --kinds {name}")));
         assert!(refused.contains("error[kind-description-place]"), "{refused}");
     }
 }
@@ -308,8 +308,8 @@ homes:
     inherited: [owner!=project]
   - path: /groups/:id/gates/:gate_code
 ";
-    let told = "`gates`: the sandbox only knows its description";
-    let place = Place::new()
+    let note = "`gates`: the sandbox only knows its description";
+    let place = Workspace::new()
         .file("kinds/gates.yaml", gates)
         .file("m/sandbox.yaml", "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n")
         .file(
@@ -333,27 +333,27 @@ gates: [{name: south, height: 1}]
     ));
     for report in ["plan.json", "plan.html"] {
         let text = std::fs::read_to_string(place.path().join(report)).unwrap();
-        let says = text.contains(told) || text.contains("\"rehearsed\": [");
+        let says = text.contains(note) || text.contains("\"rehearsed\": [");
         assert!(says, "{report}: {text}");
     }
     let applied = run("apply m --yes");
-    assert!(applied.contains(told) && applied.ends_with("---- exit code 0\n"), "{applied}");
-    let again = run("drift m");
-    assert!(again.contains(told) && again.ends_with("---- exit code 0\n"), "{again}");
+    assert!(applied.contains(note) && applied.ends_with("---- exit code 0\n"), "{applied}");
+    let output = run("drift m");
+    assert!(output.contains(note) && output.ends_with("---- exit code 0\n"), "{output}");
     for (from, to) in
         [("height: 3", "height: 4"), ("sides: [b, a], ", ""), ("height: 1}", "state: absent}")]
     {
         let text = std::fs::read_to_string(place.path().join("m/all.yaml")).unwrap();
         place.write("m/all.yaml", &text.replace(from, to));
-        ended(0, run("apply m --yes --ack removals:** --ack protection:**"));
-        ended(0, run("drift m"));
+        expect_exit(0, run("apply m --yes --ack removals:** --ack protection:**"));
+        expect_exit(0, run("drift m"));
     }
     let exported = run("export acme -d out");
-    assert!(exported.contains(told) && exported.contains("exit code 0"), "{exported}");
+    assert!(exported.contains(note) && exported.contains("exit code 0"), "{exported}");
     let written = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
     assert!(written.contains("height: 4") && written.contains("material: oak"), "{written}");
     let edited = run("call gate-edit id=acme/shop gate_code=1 gate_height=7 sides[]=a --yes");
-    assert!(edited.contains(told) && edited.ends_with("---- exit code 0\n"), "{edited}");
+    assert!(edited.contains(note) && edited.ends_with("---- exit code 0\n"), "{edited}");
     let absorbed = run("absorb acme/shop -d m --write");
     let text = std::fs::read_to_string(place.path().join("m/all.yaml")).unwrap();
     assert!(text.contains("height: 7"), "{absorbed}\n{text}");
@@ -373,21 +373,21 @@ gates: [{name: south, height: 1}]
 #[test]
 fn a_collection_that_is_always_empty_is_rehearsed_by_its_description() {
     let boards = DESCRIPTION.replace("goal", "board").replace("title", "name");
-    let place = Place::new()
+    let place = Workspace::new()
         .file("kinds/boards.yaml", &boards)
         .file("m/sandbox.yaml", "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n")
         .file("m/all.yaml", "kind: Project\npath: acme/shop\nboards: [{name: '1.0'}]\n");
     let run = |arguments: &str| {
         place.run(&format!("{arguments} --kinds kinds/boards.yaml --sandbox=s.db"))
     };
-    let applied = ended(0, run("apply m --yes"));
+    let applied = expect_exit(0, run("apply m --yes"));
     assert!(applied.contains("`boards`: the sandbox only knows its description"), "{applied}");
-    ended(0, run("drift m"));
+    expect_exit(0, run("drift m"));
 }
 
 /// A document may have a collection below it.
 #[test]
-fn a_path_below_that_of_a_document_is_another_one() {
+fn a_collection_below_the_path_of_a_document_is_separate() {
     let pages = "section: pages
 noun: page
 about: Where the pages are.
@@ -401,7 +401,7 @@ homes:
     let domains =
         DESCRIPTION.replace("goals\nnoun", "domains\nnoun").replace("noun: goal", "noun: domain");
     let domains = domains.replace("/goals/:goal_id", "/pages/domains/:domain_id");
-    let place = Place::new()
+    let place = Workspace::new()
         .file("kinds/a.yaml", pages)
         .file("kinds/b.yaml", &domains)
         .file("m/sandbox.yaml", "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n")
@@ -413,8 +413,8 @@ homes:
         ["--kinds kinds/a.yaml --kinds kinds/b.yaml", "--kinds kinds/b.yaml --kinds kinds/a.yaml"]
     {
         let run = |arguments: &str| place.run(&format!("{arguments} {kinds} --sandbox=s.db"));
-        ended(0, run("apply m --yes"));
-        ended(0, run("drift m"));
+        expect_exit(0, run("apply m --yes"));
+        expect_exit(0, run("drift m"));
     }
     // Entries of a collection have the paths below it.
     place.write("kinds/a.yaml", &DESCRIPTION.replace("/goals", "/pages"));
@@ -440,18 +440,18 @@ fields:
   - {name: mayor, about: Who leads it., type: text, weakens: never}
 homes: [{path: '/projects/:id/town'}]
 ";
-    let place = Place::new()
+    let place = Workspace::new()
         .file("kinds/town.yaml", town)
         .file("m/sandbox.yaml", "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n")
         .file("m/all.yaml", "kind: Project\npath: acme/shop\ntown: {walls: stone, mayor: Ada}\n");
     let run =
         |arguments: &str| place.run(&format!("{arguments} --kinds kinds/town.yaml --sandbox=s.db"));
-    ended(0, run("apply m --yes"));
-    ended(0, run("drift m"));
+    expect_exit(0, run("apply m --yes"));
+    expect_exit(0, run("drift m"));
     place.write("m/all.yaml", "kind: Project\npath: acme/shop\ntown: {walls: wood}\n");
     let refused = run("apply m --yes");
     assert!(refused.contains("would lower `walls` from stone to wood"), "{refused}");
-    ended(0, run("apply m --yes --ack protection:**"));
+    expect_exit(0, run("apply m --yes --ack protection:**"));
     let exported = run("export acme -d out");
     let written = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
     assert!(
@@ -508,7 +508,7 @@ ways: [{to: acme/Tool, length: 3}]
 attributes: [{key: cost centre/7, value: a}]
 bridges: [{name: north, to: acme/Tool}]
 ";
-    let place = Place::new()
+    let place = Workspace::new()
         .file("kinds/attributes.yaml", attributes)
         .file("kinds/bridges.yaml", bridges)
         .file("kinds/ways.yaml", ways)
@@ -522,17 +522,17 @@ bridges: [{name: north, to: acme/Tool}]
             "--kinds kinds/attributes.yaml --kinds kinds/bridges.yaml --kinds kinds/ways.yaml";
         place.run(&format!("{arguments} {kinds} --sandbox=s.db"))
     };
-    ended(0, run("apply m --yes --record run.jsonl"));
-    ended(0, run("drift m"));
+    expect_exit(0, run("apply m --yes --record run.jsonl"));
+    expect_exit(0, run("drift m"));
     for (from, to) in [
         ("value: a", "value: b"),
         ("north, to: acme/Tool", "north, to: acme/other"),
         ("length: 3", "length: 4"),
     ] {
         place.write("m/all.yaml", &manifest.replace(from, to));
-        ended(2, run("drift m"));
-        ended(0, run("apply m --yes"));
-        ended(0, run("drift m"));
+        expect_exit(2, run("drift m"));
+        expect_exit(0, run("apply m --yes"));
+        expect_exit(0, run("drift m"));
     }
     let listed = run("call attribute-list id=acme/shop") + &run("call bridge-list id=acme/shop");
     assert!(listed.contains("cost centre/7") && listed.contains("\"to_id\": 2"), "{listed}");
@@ -543,7 +543,7 @@ bridges: [{name: north, to: acme/Tool}]
         .replace("north, to: acme/Tool", "north, state: absent")
         .replace("length: 3", "state: absent");
     place.write("m/all.yaml", &removed);
-    ended(0, run("apply m --yes --ack removals:**"));
+    expect_exit(0, run("apply m --yes --ack removals:**"));
     place.write("m/all.yaml", &manifest.replacen("acme/Tool", "acme/gone", 1));
     let unknown = run("plan m");
     assert!(unknown.contains("the service has no project `acme/gone`"), "{unknown}");
@@ -574,7 +574,7 @@ town_gates: [{{name: north, allowed_to_open: [{rows}]}}]
         )
     };
     let (one, first) = ("{access_level: maintainer}", "{access_level: maintainer}, {user: alice}");
-    let place = Place::new()
+    let place = Workspace::new()
         .file("kinds/gates.yaml", kind)
         .file(
             "m/sandbox.yaml",
@@ -584,25 +584,25 @@ town_gates: [{{name: north, allowed_to_open: [{rows}]}}]
     let run = |arguments: &str| {
         place.run(&format!("{arguments} --kinds kinds/gates.yaml --sandbox=s.db"))
     };
-    ended(0, run("apply m --yes"));
-    ended(0, run("drift m"));
+    expect_exit(0, run("apply m --yes"));
+    expect_exit(0, run("drift m"));
     place.write("m/all.yaml", &manifest(first));
     let refused = run("apply m --yes");
     assert!(refused.contains("would let more people open"), "{refused}");
-    ended(0, run("apply m --yes --ack protection:**"));
+    expect_exit(0, run("apply m --yes --ack protection:**"));
 
     let wider = "{access_level: developer}, {user: alice}";
     place.write("m/all.yaml", &manifest(wider));
-    let refused = ended(4, run("apply m --yes"));
+    let refused = expect_exit(4, run("apply m --yes"));
     assert!(refused.contains("would let more people open"), "{refused}");
-    ended(0, run("apply m --yes --ack protection:**"));
+    expect_exit(0, run("apply m --yes --ack protection:**"));
     let listed = run("call town-gate-list id=acme/shop");
     let rows: Vec<_> = listed.lines().filter(|line| line.contains("_level\":")).collect();
     assert_eq!(rows.len(), 2, "{listed}");
-    ended(0, run("drift m"));
+    expect_exit(0, run("drift m"));
 
     let edit = "call town-gate-edit id=acme/shop name=north --yes";
-    ended(0, run(&format!("{edit} allowed_to_open=[{{\"id\":3,\"access_level\":40}}]")));
+    expect_exit(0, run(&format!("{edit} allowed_to_open=[{{\"id\":3,\"access_level\":40}}]")));
     let absorbed = run("absorb acme/shop -d m --write");
     let text = std::fs::read_to_string(place.path().join("m/all.yaml")).unwrap();
     assert!(text.contains("maintainer") && text.contains("alice"), "{absorbed}\n{text}");
@@ -656,7 +656,7 @@ guards: [{gate: east, name: Ada, note: tall}, {gate: west, name: Ada, note: smal
 keys: [{gate: east, name: golden, note: heavy}]
 unlisted: {guards: delete}
 ";
-    let place = Place::new()
+    let place = Workspace::new()
         .file("kinds/gates.yaml", &gates)
         .file("kinds/guards.yaml", &below("guards", "guard", ""))
         .file("kinds/keys.yaml", &below("keys", "key", "    in: keys\n"))
@@ -668,25 +668,25 @@ unlisted: {guards: delete}
     };
     let alone = place.run("check m --kinds kinds/guards.yaml");
     assert!(alone.contains("must start with the path of a section"), "{alone}");
-    let applied = ended(0, run("apply m --yes --full"));
+    let applied = expect_exit(0, run("apply m --yes --full"));
     assert!(applied.contains("guards/east@Ada"), "{applied}");
-    ended(0, run("plan m --exit-code"));
+    expect_exit(0, run("plan m --exit-code"));
     let other = declared.replace("small", "smaller").replace("heavy", "light");
     place.write("m/all.yaml", &other.replace("{gate: east, name: Ada, note: tall}, ", ""));
     let changed = run("apply m --yes --full");
     assert!(changed.contains("guards/west@Ada"), "{changed}");
     assert!(changed.contains("keys/east@golden"), "{changed}");
     assert!(!changed.contains("guards/east@Ada"), "that gate is not named any more: {changed}");
-    ended(0, run("export acme -d out"));
+    expect_exit(0, run("export acme -d out"));
     let written = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
     for line in ["note: tall", "note: smaller", "note: light"] {
         assert!(written.contains(line), "{line}: {written}");
     }
-    ended(0, run("plan out --exit-code"));
+    expect_exit(0, run("plan out --exit-code"));
 }
 
 #[test]
-fn approval_diff_shows_a_default() {
+fn a_changed_approval_rule_is_shown_without_defaults() {
     let seed = "tier: premium
 groups:
   - {path: acme, visibility: internal, members: [{user: root, access_level: owner}]}
@@ -701,7 +701,7 @@ protected_environments:
     deploy_access_levels: [{access_level: maintainer}]
     approval_rules: [{group: other, required_approvals: 1}, {access_level: maintainer, required_approvals: 2}]
 ";
-    let place = Place::new().file("sandbox.yaml", seed).file("shop.yaml", shop);
+    let place = Workspace::new().file("sandbox.yaml", seed).file("shop.yaml", shop);
     assert_eq!(place.exit_code("apply --sandbox --yes"), 0);
     place.write("shop.yaml", &shop.replace("required_approvals: 2", "required_approvals: 3"));
     let text = place.run("plan --sandbox");

@@ -1,7 +1,7 @@
 //! Documents with several paths, from a saved plan to an acknowledgement.
 #![cfg(feature = "sandbox")]
 
-use crate::harness::Place;
+use crate::harness::Workspace;
 
 const VARIABLES: &str = "\
 settings: {description: {text: 'App {title}'}}
@@ -22,10 +22,10 @@ fn shared(projects: &[&str], variables: &str) -> String {
 }
 
 /// A place with three projects that match documents of their own.
-fn three_projects() -> Place {
+fn three_projects() -> Workspace {
     let documents = ["a", "b", "c"].map(|name| document(name, VARIABLES)).join("---\n");
     let rule = "kind: Defaults\nmatch: {path: acme/*}\ncreate: true\n";
-    let place = Place::new()
+    let place = Workspace::new()
         .file("m/apps.yaml", &documents)
         .file("m/rules.yaml", rule)
         .file("m/sandbox.yaml", "groups: [{path: acme}]\n");
@@ -33,11 +33,11 @@ fn three_projects() -> Place {
     place
 }
 
-fn call(place: &Place, what: &str) {
+fn call(place: &Workspace, what: &str) {
     assert_eq!(place.exit_code(&format!("call {what} --sandbox=s.db --yes")), 0);
 }
 
-fn apps(place: &Place) -> String {
+fn apps(place: &Workspace) -> String {
     std::fs::read_to_string(place.path().join("m/apps.yaml")).unwrap()
 }
 

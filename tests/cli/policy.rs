@@ -1,7 +1,7 @@
 //! The part of a plan that runs, guard refusals, and what counts as a difference.
 #![cfg(feature = "sandbox")]
 
-use crate::harness::{Place, ended};
+use crate::harness::{Workspace, expect_exit};
 
 const SEED: &str = "users: [{username: alice}, {username: bob}]
 groups: [{path: acme, visibility: public, members: [{user: root, access_level: owner}, {user: bob, access_level: guest}]}]
@@ -11,8 +11,8 @@ projects:
 ";
 
 /// A folder, and a service with two projects.
-fn place() -> Place {
-    Place::new().file("sandbox.yaml", SEED)
+fn place() -> Workspace {
+    Workspace::new().file("sandbox.yaml", SEED)
 }
 
 /// A project that would become public.
@@ -51,12 +51,12 @@ fn similar_refusals_are_merged_and_acknowledged_by_one_glob() {
         "the option is instead of the variable"
     );
     assert_eq!(place.exit_code("apply --sandbox --yes"), 0);
-    let again = place.run("plan --sandbox");
+    let output = place.run("plan --sandbox");
     assert!(
-        again.contains("warning[acknowledgement]")
-            && again.contains("`visibility:acme/shop` acknowledges nothing that this run refuses")
-            && again.ends_with("---- exit code 0\n"),
-        "{again}"
+        output.contains("warning[acknowledgement]")
+            && output.contains("`visibility:acme/shop` acknowledges nothing that this run refuses")
+            && output.ends_with("---- exit code 0\n"),
+        "{output}"
     );
     let wrong = place.env("UNDRIFT_ACK", "everything");
     assert!(wrong.run("plan --sandbox").contains("UNDRIFT_ACK: write GUARD:ADDRESS"));
@@ -65,7 +65,7 @@ fn similar_refusals_are_merged_and_acknowledged_by_one_glob() {
 #[test]
 fn unlisted_entries_are_counted_and_are_differences_on_request() {
     let place = place().file("a.yaml", "kind: Project\npath: acme/shop\nhooks: []\n");
-    let drift = ended(0, place.run("drift --sandbox"));
+    let drift = expect_exit(0, place.run("drift --sandbox"));
     assert!(drift.contains("; 1 object not in any manifest\n"), "{drift}");
     assert_eq!(place.exit_code("drift --sandbox --strict"), 2);
     place.write("a.yaml", "kind: Project\npath: acme/shop\nhooks: []\nunlisted: {hooks: fail}\n");
@@ -83,7 +83,7 @@ fn unlisted_entries_are_counted_and_are_differences_on_request() {
 
 #[test]
 fn a_project_archived_by_hand_is_a_difference_and_is_skipped() {
-    let place = Place::new()
+    let place = Workspace::new()
         .file(
             "sandbox.yaml",
             "groups: [{path: acme}]\nprojects: [{path: acme/shop, archived: true}]\n",
@@ -121,13 +121,13 @@ members: [{user: alice, access_level: guest}]
 }
 
 /// Seven projects, one of them declared, and two that a rule excludes.
-fn undeclared() -> Place {
+fn undeclared() -> Workspace {
     let projects: Vec<_> = (1..=7).map(|i| format!("  - {{path: acme/p{i}}}\n")).collect();
     let seed = format!(
         "groups: [{{path: acme}}]\nprojects:\n  - {{path: acme/old, archived: true}}\n  - {{path: acme/older, archived: true}}\n{}",
         projects.concat()
     );
-    Place::new()
+    Workspace::new()
         .file("sandbox.yaml", &seed)
         .file(
             "rules.yaml",

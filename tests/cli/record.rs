@@ -10,15 +10,15 @@ use serde_json::Value;
 
 use crate::{
     front,
-    harness::{Place, ended},
+    harness::{Workspace, expect_exit},
     sandbox::{Server, send},
 };
 
 const SHOP: &str = "kind: Project\npath: acme/shop\nsettings: {description: What we sell}\n";
 const SEED: &str = "groups: [{path: acme, visibility: public}]\nprojects: [{path: acme/shop}]\n";
 
-fn place() -> Place {
-    let place = Place::new().file("m/shop.yaml", SHOP).file("m/sandbox.yaml", SEED);
+fn place() -> Workspace {
+    let place = Workspace::new().file("m/shop.yaml", SHOP).file("m/sandbox.yaml", SEED);
     place
         .env("CI_PROJECT_PATH", "acme/config")
         .env("CI_MERGE_REQUEST_IID", "7")
@@ -27,7 +27,7 @@ fn place() -> Place {
 }
 
 /// The lines of the record, each valid according to the schema.
-fn lines(place: &Place) -> Vec<Value> {
+fn lines(place: &Workspace) -> Vec<Value> {
     let schema: Value = serde_json::from_slice(&place.output("schema record").stdout).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let text = std::fs::read_to_string(place.path().join("record.jsonl")).unwrap();
@@ -78,19 +78,19 @@ fn each_run_adds_one_line_whatever_its_result() {
 #[test]
 fn a_file_that_cannot_be_opened_is_refused_before_anything_is_done() {
     let place = place();
-    let run = ended(3, place.run("apply m --sandbox --yes --record nowhere/record.jsonl"));
+    let run = expect_exit(3, place.run("apply m --sandbox --yes --record nowhere/record.jsonl"));
     assert!(run.contains("error: cannot write the record `nowhere/record.jsonl`: "), "{run}");
     assert!(!place.path().join("m/.undrift").exists(), "the service was not even started");
 }
 
 /// Starts a command, and interrupts it while it reads a project.
-fn interrupted(command: &str) -> (Place, Output) {
+fn interrupt_run(command: &str) -> (Workspace, Output) {
     let place = place().env("UNDRIFT_SANDBOX_TOKEN", "a-token").env("UNDRIFT_TOKEN", "a-token");
     let server = Server::start(&place, "--seed m/sandbox.yaml");
     let (tell, held) = channel();
     let (release, wait) = channel::<()>();
     let gate = Mutex::new((tell, wait));
-    let url = front::before(&server.url, move |request, _| {
+    let url = front::start_proxy(&server.url, move |request, _| {
         if request.contains("/projects/") {
             let gate = gate.lock().unwrap();
             // Nothing waits for either after the run.
@@ -113,8 +113,8 @@ fn interrupted(command: &str) -> (Place, Output) {
 
 /// A signal before the first write ends the run at once, and is in the record.
 #[test]
-fn a_run_interrupted_while_planning_adds_its_line() {
-    let (place, _) = interrupted("apply m --yes --record record.jsonl");
+fn a_run_interrupted_while_planning_adds_a_record_line() {
+    let (place, _) = interrupt_run("apply m --yes --record record.jsonl");
     let lines = lines(&place);
     assert_eq!((lines.len(), &lines[0]["exit_code"]), (1, &130.into()));
     assert_eq!(
@@ -127,7 +127,7 @@ fn a_run_interrupted_while_planning_adds_its_line() {
 #[test]
 fn an_interrupted_read_is_reported() {
     for command in ["plan m", "drift m", "snapshot m -o live.json"] {
-        let (place, output) = interrupted(command);
+        let (place, output) = interrupt_run(command);
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert!(stderr.contains("\ninterrupted: nothing was changed\n"), "{command}: {stderr}");
         assert!(output.stdout.is_empty() && !place.path().join("live.json").exists(), "{command}");

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::{
-    harness::{Place, ended},
+    harness::{Workspace, expect_exit},
     sandbox::Server,
 };
 
@@ -14,17 +14,17 @@ const SHOP: &str =
     "kind: Project\npath: acme/shop\nsettings: {description: What we sell, visibility: public}\n";
 const SEED: &str = "groups: [{path: acme, visibility: public}]\nprojects: [{path: acme/shop}, {path: acme/other}]\n";
 
-fn shop() -> Place {
-    Place::new().file("shop.yaml", SHOP).file("sandbox.yaml", SEED)
+fn shop() -> Workspace {
+    Workspace::new().file("shop.yaml", SHOP).file("sandbox.yaml", SEED)
 }
 
-fn report(place: &Place, file: &str) -> Value {
+fn report(place: &Workspace, file: &str) -> Value {
     let text = std::fs::read_to_string(place.path().join(file)).unwrap();
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 /// Files in the folder that the test did not put there.
-fn left(place: &Place) -> Vec<String> {
+fn report_files(place: &Workspace) -> Vec<String> {
     let entries = std::fs::read_dir(place.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -65,7 +65,7 @@ fn every_run_leaves_its_own_report() {
             place.run(&format!("{arguments} --out json=report.json --out json=report-2.json"));
         let report = self::report(&place, "report.json");
         assert_eq!(report, self::report(&place, "report-2.json"), "{run}");
-        assert_eq!(left(&place), ["report-2.json", "report.json"], "{run}");
+        assert_eq!(report_files(&place), ["report-2.json", "report.json"], "{run}");
         assert!(run.ends_with(&format!("---- exit code {exit}\n")), "{run}");
         let told = (
             report["undrift"].as_str().unwrap(),
@@ -85,10 +85,10 @@ fn every_run_leaves_its_own_report() {
 }
 
 /// All formats of one run except JSON, as options.
-const OTHERS: &str = "--out markdown=report.md --out html=report.html --out codequality=report-cq.json --out json=report.json";
+const OTHER_FORMATS: &str = "--out markdown=report.md --out html=report.html --out codequality=report-cq.json --out json=report.json";
 
 /// True if each report except JSON shows the run as finished.
-fn told(place: &Place) -> [bool; 3] {
+fn finished_formats(place: &Workspace) -> [bool; 3] {
     let text = |name: &str| std::fs::read_to_string(place.path().join(name)).unwrap();
     let (markdown, html) = (text("report.md"), text("report.html"));
     assert!(markdown.starts_with("<!-- undrift:"), "{markdown}");
@@ -103,7 +103,7 @@ fn told(place: &Place) -> [bool; 3] {
 }
 
 #[test]
-fn every_format_says_how_the_run_ended() {
+fn every_report_format_shows_how_the_run_ended() {
     for (arguments, status, terraform) in [
         ("plan . --sandbox", "finished", "{\"create\":0,\"update\":1,\"delete\":0}\n"),
         ("plan . --sandbox --max-requests 0", "failed", "{}\n"),
@@ -124,9 +124,9 @@ fn every_format_says_how_the_run_ended() {
         let place = old.into_iter().fold(shop(), |place, name| place.file(name, "of another run"));
         let counts =
             if terraform.is_empty() { "" } else { "--out gitlab-terraform=report-tf.json" };
-        let run = place.run(&format!("{arguments} {OTHERS} {counts}"));
+        let run = place.run(&format!("{arguments} {OTHER_FORMATS} {counts}"));
         assert_eq!(report(&place, "report.json")["status"], status, "{run}");
-        assert_eq!(told(&place), [status == "finished"; 3], "{run}");
+        assert_eq!(finished_formats(&place), [status == "finished"; 3], "{run}");
         if !terraform.is_empty() {
             let counts = std::fs::read_to_string(place.path().join("report-tf.json")).unwrap();
             assert_eq!(counts, terraform, "{run}");
@@ -141,14 +141,14 @@ fn a_killed_run_leaves_unfinished_reports() {
     let place = shop().env("UNDRIFT_TOKEN", "abcdefgh");
     let url = format!("http://{}", silent.local_addr().unwrap());
     let counts = "--out gitlab-terraform=report-tf.json";
-    let mut run = place.command(&format!("plan --url {url} {OTHERS} {counts}"));
+    let mut run = place.command(&format!("plan --url {url} {OTHER_FORMATS} {counts}"));
     let mut run = run.stderr(std::process::Stdio::null()).spawn().unwrap();
     let connection = silent.accept().unwrap();
     run.kill().unwrap();
     run.wait().unwrap();
     drop(connection);
     assert_eq!(report(&place, "report.json")["status"], "unfinished");
-    assert_eq!(told(&place), [false; 3]);
+    assert_eq!(finished_formats(&place), [false; 3]);
     assert_eq!(std::fs::read_to_string(place.path().join("report-tf.json")).unwrap(), "{}\n");
 }
 
@@ -169,7 +169,7 @@ fn contradictory_reports_are_refused() {
         ),
     ] {
         let place = shop();
-        let run = ended(3, place.run(arguments));
+        let run = expect_exit(3, place.run(arguments));
         assert!(run.contains(&format!("error: {message}\n")), "{run}");
         let report = report(&place, "report.json");
         assert_eq!((&report["status"], &report["error"]), (&"failed".into(), &message.into()));
@@ -177,9 +177,9 @@ fn contradictory_reports_are_refused() {
     }
     // Two reports may both be discarded.
     let place = shop();
-    ended(2, place.run("drift --sandbox --out json=/dev/null --out html=/dev/null"));
-    let wrong = place.run("plan --sandbox --out pdf=a");
-    assert!(wrong.contains("no format `pdf`; available: `json`, `markdown`,"), "{wrong}");
+    expect_exit(2, place.run("drift --sandbox --out json=/dev/null --out html=/dev/null"));
+    let output = place.run("plan --sandbox --out pdf=a");
+    assert!(output.contains("no format `pdf`; available: `json`, `markdown`,"), "{output}");
 }
 
 #[test]
@@ -320,10 +320,10 @@ fn a_lost_report_does_not_hide_the_exit_code() {
 fn no_output_is_written_over_a_manifest() {
     let manifest = "kind: Project\npath: acme/shop\n";
     let seed = "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n";
-    let place = Place::new().file("m/m.yaml", manifest).file("m/sandbox.yaml", seed);
+    let place = Workspace::new().file("m/m.yaml", manifest).file("m/sandbox.yaml", seed);
     place.write("named.txt", manifest);
     std::os::unix::fs::symlink("m/m.yaml", place.path().join("link.json")).unwrap();
-    let mut said = String::new();
+    let mut output = String::new();
     for command in [
         "plan m -o m/m.yaml --sandbox=s.db",
         "plan m --out json=m/m.yaml --out markdown=plan.md --sandbox=s.db",
@@ -336,18 +336,18 @@ fn no_output_is_written_over_a_manifest() {
         "selftest --group acme --yes -o m/m.yaml --sandbox=s.db",
         "show --report plan.json --out html=m/m.yaml",
     ] {
-        said += &place.run(command);
+        output += &place.run(command);
         for name in ["m/m.yaml", "named.txt"] {
             let text = std::fs::read_to_string(place.path().join(name)).unwrap();
             assert_eq!(text, manifest, "{command}: {name}");
         }
     }
     assert!(!place.path().join("s.db").exists(), "nothing was begun");
-    insta::assert_snapshot!(said);
+    insta::assert_snapshot!(output);
 }
 
 /// Projects with one rule, whose values name each of them; some are archived.
-fn ruled(rule: &str, document: impl Fn(usize) -> String) -> Place {
+fn place_with_rule(rule: &str, document: impl Fn(usize) -> String) -> Workspace {
     let mut seed =
         "groups: [{path: acme, members: [{user: root, access_level: owner}]}]\nprojects:\n"
             .to_owned();
@@ -361,13 +361,13 @@ fn ruled(rule: &str, document: impl Fn(usize) -> String) -> Place {
         let _ =
             write!(manifests, "---\nkind: Project\npath: acme/p{n}\n{archived}\n{}", document(n));
     }
-    Place::new().file("sandbox.yaml", &seed).file("m.yaml", &manifests)
+    Workspace::new().file("sandbox.yaml", &seed).file("m.yaml", &manifests)
 }
 
 #[test]
 fn what_one_declaration_does_to_many_projects_is_shown_once() {
     let rule = "settings: {description: {text: 'Service {name}'}}\nvariables: [{key: URL, value: {text: 'https://{name}.example'}}]\n";
-    let place = ruled(rule, |_| String::new());
+    let place = place_with_rule(rule, |_| String::new());
     insta::assert_snapshot!(place.run("plan --sandbox"));
     let markdown = place.run("plan --sandbox --out markdown");
     assert!(markdown.contains("and the same, with other values, in 34 others"), "{markdown}");
@@ -379,7 +379,7 @@ fn what_one_declaration_does_to_many_projects_is_shown_once() {
 
 #[test]
 fn a_plan_has_at_most_sixty_lines_unless_all_are_asked_for() {
-    let place = ruled("settings: {merge_method: ff}\n", |n| {
+    let place = place_with_rule("settings: {merge_method: ff}\n", |n| {
         format!(
             "settings: {{ci_config_path: ci-{n}.yml}}\nlabels: [{{name: l{n}, color: '#000000'}}]\n"
         )
@@ -407,7 +407,7 @@ fn outsider_in_rule_not_foreseen() {
     let below = "kind: Group\npath: acme/sub\ncreate: true\n---\nkind: Project\npath: acme/sub/fresh\ncreate: true\n";
     let wrong = |place: String| {
         let shared = format!("kind: Project\npath: acme/shop\n{share}");
-        let there = Place::new().file("m.yaml", &shared).file("sandbox.yaml", seed);
+        let there = Workspace::new().file("m.yaml", &shared).file("sandbox.yaml", seed);
         let run = there.run("apply --sandbox --yes");
         assert!(run.ends_with("---- exit code 0\n"), "{run}");
         let place = there.file("m.yaml", &place);
@@ -420,8 +420,8 @@ fn outsider_in_rule_not_foreseen() {
         if names.is_empty() {
             let apply = place.run("apply --sandbox --yes --ack protection:**");
             assert!(apply.ends_with("---- exit code 0\n"), "{plan}{apply}");
-            let again = place.run("plan --sandbox");
-            assert!(again.contains("no changes"), "{again}");
+            let output = place.run("plan --sandbox");
+            assert!(output.contains("no changes"), "{output}");
         }
         names.join("\n")
     };
@@ -458,7 +458,7 @@ fn outsider_in_rule_not_foreseen() {
 
 /// A rule for what exists that matches nothing is reported, so that a typo does not pass.
 #[test]
-fn rule_matches_nothing_live() {
+fn a_rule_without_a_live_match_is_reported() {
     let glob = "it is a glob, not a regular expression";
     for (path, exit, help) in [
         ("acme/web-*", 0, "correct `match`"),
@@ -469,7 +469,7 @@ fn rule_matches_nothing_live() {
         let rule = format!(
             "kind: Defaults\nmatch: {{path: '{path}'}}\nundeclared: include\nsettings: {{merge_method: ff}}\n"
         );
-        let place = Place::new().file("rule.yaml", &rule).file("sandbox.yaml", SEED);
+        let place = Workspace::new().file("rule.yaml", &rule).file("sandbox.yaml", SEED);
         for command in ["plan", "drift"] {
             let run = place.run(&format!("{command} --sandbox"));
             let warning = "warning[idle-rule]: this matches no declared or existing project";

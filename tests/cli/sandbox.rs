@@ -12,7 +12,7 @@ use std::{
     thread,
 };
 
-use crate::harness::Place;
+use crate::harness::Workspace;
 
 const SHOP: &str =
     "kind: Project\npath: acme/shop\ncreate: true\nsettings: {description: What we sell}\n";
@@ -26,7 +26,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start(place: &Place, arguments: &str) -> Self {
+    pub(crate) fn start(place: &Workspace, arguments: &str) -> Self {
         let mut child = place
             .command(&format!("sandbox {arguments}"))
             .stdout(Stdio::piped())
@@ -69,8 +69,8 @@ pub(crate) fn send(signal: &str, child: &Child) {
 }
 
 #[test]
-fn a_server_says_where_it_is_and_ends_in_good_order() {
-    let place = Place::new().env("UNDRIFT_SANDBOX_TOKEN", "chosen-token");
+fn a_server_prints_its_address_and_ends_with_0_on_a_signal() {
+    let place = Workspace::new().env("UNDRIFT_SANDBOX_TOKEN", "chosen-token");
     for signal in ["-TERM", "-INT"] {
         let server = Server::start(&place, "");
         assert!(server.url.starts_with("http://127.0.0.1:"));
@@ -80,14 +80,14 @@ fn a_server_says_where_it_is_and_ends_in_good_order() {
             "a token that was given is not told"
         );
     }
-    let (rest, code) = Server::start(&Place::new(), "").end("-TERM");
+    let (rest, code) = Server::start(&Workspace::new(), "").end("-TERM");
     assert!(rest.starts_with("token: ") && code == Some(0), "{rest}");
 }
 
 #[test]
 fn a_server_for_all_addresses_answers_to_them_and_to_names_that_are_allowed() {
     let server =
-        Server::start(&Place::new(), "--listen 0.0.0.0:0 --allow-host box --allow-host other");
+        Server::start(&Workspace::new(), "--listen 0.0.0.0:0 --allow-host box --allow-host other");
     let port = server
         .url
         .strip_prefix("http://0.0.0.0:")
@@ -101,9 +101,9 @@ fn a_server_for_all_addresses_answers_to_them_and_to_names_that_are_allowed() {
         stream.read_to_string(&mut text).unwrap();
         text.split(' ').nth(1).map(str::to_owned)
     };
-    let own = format!("0.0.0.0:{port}");
+    let own_address = format!("0.0.0.0:{port}");
     for (host, answered) in [
-        (&*own, "401"),
+        (&*own_address, "401"),
         ("192.0.2.1:9000", "401"),
         ("box:80", "401"),
         ("Other", "401"),
@@ -113,7 +113,7 @@ fn a_server_for_all_addresses_answers_to_them_and_to_names_that_are_allowed() {
     }
     assert_eq!(server.end("-TERM").1, Some(0));
     for wrong in ["http://box", "box:80", "''"] {
-        let refused = Place::new().run(&format!("sandbox --allow-host {wrong}"));
+        let refused = Workspace::new().run(&format!("sandbox --allow-host {wrong}"));
         assert!(
             refused.contains("without scheme and port") && refused.ends_with("---- exit code 3\n"),
             "{refused}"
@@ -128,7 +128,7 @@ users: [{username: ann, token: CANARY}, {token: 5, nmae: Ann}]
 projects:
   - {path: acme/shop, hooks: CANARY}
 ";
-    let place = Place::new().file("m/shop.yaml", SHOP).file("m/sandbox.yaml", seed);
+    let place = Workspace::new().file("m/shop.yaml", SHOP).file("m/sandbox.yaml", seed);
     let refused = place.run("plan m --sandbox");
     for told in [
         "m/sandbox.yaml:1:42",
@@ -149,14 +149,14 @@ projects:
 
 #[test]
 fn the_rules_of_the_sandbox_are_listed() {
-    let table = Place::new().run("sandbox --facts");
+    let table = Workspace::new().run("sandbox --facts");
     assert!(table.contains("variable-ambiguous") && table.contains(" inferred; "), "{table}");
     assert!(table.ends_with("---- exit code 0\n"), "{table}");
 }
 
 #[test]
-fn a_server_is_planned_and_applied_to_as_any_service() {
-    let place = Place::new().file("m/shop.yaml", SHOP).file("seed.yaml", SEED);
+fn plan_and_apply_work_against_a_sandbox_server() {
+    let place = Workspace::new().file("m/shop.yaml", SHOP).file("seed.yaml", SEED);
     let place =
         place.env("UNDRIFT_SANDBOX_TOKEN", "chosen-token").env("UNDRIFT_TOKEN", "chosen-token");
     let server = Server::start(&place, "--seed seed.yaml --request-log log --data data.db");
@@ -175,8 +175,9 @@ fn a_server_is_planned_and_applied_to_as_any_service() {
 }
 
 #[test]
-fn a_wrong_token_is_told_apart_from_no_service() {
-    let place = Place::new().file("m/shop.yaml", SHOP).env("UNDRIFT_TOKEN", "wrong-canary-token");
+fn a_wrong_token_has_its_own_exit_code() {
+    let place =
+        Workspace::new().file("m/shop.yaml", SHOP).env("UNDRIFT_TOKEN", "wrong-canary-token");
     let server = Server::start(&place, "");
     let denied = place.run(&format!("plan m -vv --url {}", server.url));
     assert!(denied.ends_with("---- exit code 7\n") && !denied.contains("canary"), "{denied}");
@@ -186,7 +187,7 @@ fn a_wrong_token_is_told_apart_from_no_service() {
 #[test]
 fn forbidden_reads_make_a_run_incomplete() {
     let variables = "variables: [{key: MODE, value: fast}]\n";
-    let place = Place::new().file("m/shop.yaml", &format!("{SHOP}{variables}"));
+    let place = Workspace::new().file("m/shop.yaml", &format!("{SHOP}{variables}"));
     let members = "members: [{user: dora, access_level: developer}]";
     let seed = format!(
         "users: [{{username: dora, token: token-of-dora}}]\nprojects: [{{path: acme/shop, {members}}}]\n"
@@ -207,13 +208,13 @@ fn forbidden_reads_make_a_run_incomplete() {
 }
 
 /// A proxy between undrift and the service that holds back the first write.
-struct Gatekeeper {
+struct GatedProxy {
     url: String,
     held: Receiver<()>,
     release: Sender<()>,
 }
 
-impl Gatekeeper {
+impl GatedProxy {
     fn before(service: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -231,7 +232,7 @@ impl Gatekeeper {
                         .and_then(|_| back_to.shutdown(Shutdown::Both))
                 });
                 let gate = Arc::clone(&gate);
-                thread::spawn(move || pass(client, server, &gate));
+                thread::spawn(move || forward(client, server, &gate));
             }
         });
         Self { url, held, release }
@@ -239,7 +240,7 @@ impl Gatekeeper {
 }
 
 /// Forwards the client's requests; the first `POST` waits at the gate.
-fn pass(
+fn forward(
     mut client: TcpStream,
     mut server: TcpStream,
     gate: &Mutex<Option<(Sender<()>, Receiver<()>)>>,
@@ -262,12 +263,13 @@ fn pass(
 fn an_interrupted_apply_finishes_its_calls_and_starts_no_more() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
         let variables = "variables: [{key: MODE, value: fast}]\n";
-        let place =
-            Place::new().file("m/shop.yaml", &format!("{SHOP}{variables}")).file("seed.yaml", SEED);
+        let place = Workspace::new()
+            .file("m/shop.yaml", &format!("{SHOP}{variables}"))
+            .file("seed.yaml", SEED);
         let place =
             place.env("UNDRIFT_SANDBOX_TOKEN", "chosen-token").env("UNDRIFT_TOKEN", "chosen-token");
         let server = Server::start(&place, "--seed seed.yaml");
-        let gate = Gatekeeper::before(&server.url);
+        let gate = GatedProxy::before(&server.url);
         let mut command = place.command(&format!("apply m --yes --url {}", gate.url));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         gate.held.recv().unwrap();
@@ -317,21 +319,21 @@ fn check_reports_faults_of_a_seed_too() {
             0,
         ),
     ] {
-        let place = Place::new()
+        let place = Workspace::new()
             .file("m/shop.yaml", "kind: Project\npath: acme/shop\n")
             .file("m/sandbox.yaml", seed);
         for command in ["check m", "plan m --sandbox"] {
-            let said = place.run(command);
-            assert!(said.contains(says), "{said}");
-            assert_eq!(said.contains("m/sandbox.yaml:"), code == 3, "{said}");
-            assert!(said.ends_with(&format!("---- exit code {code}\n")), "{said}");
+            let output = place.run(command);
+            assert!(output.contains(says), "{output}");
+            assert_eq!(output.contains("m/sandbox.yaml:"), code == 3, "{output}");
+            assert!(output.ends_with(&format!("---- exit code {code}\n")), "{output}");
         }
     }
 }
 
 #[test]
 fn a_new_sandbox_without_a_seed_names_its_file() {
-    let place = Place::new().file("m/shop.yaml", "kind: Project\npath: acme/shop\n");
+    let place = Workspace::new().file("m/shop.yaml", "kind: Project\npath: acme/shop\n");
     let note = "note: the sandbox starts empty; write its initial users, groups and projects to `m/sandbox.yaml`";
     assert!(place.run("plan m --sandbox").contains(note));
     assert!(!place.run("plan m --sandbox").contains(note), "it has data");
@@ -348,7 +350,7 @@ fn levels_of_members_in_a_seed_may_be_words() {
             "users: [{{username: alice}}]\ngroups: [{{path: acme, members: [{member}]}}]\n"
         );
         let group = "kind: Group\npath: acme\n";
-        let place = Place::new().file("sandbox.yaml", &seed).file("acme.yaml", group);
+        let place = Workspace::new().file("sandbox.yaml", &seed).file("acme.yaml", group);
         place.run("check .") + &place.run("call group-get id=acme --sandbox=s.db")
     };
     for level in ["Owner", "OWNER", "minimal_access", "Minimal Access", "50"] {
@@ -372,12 +374,12 @@ projects:
 "
         )
     };
-    let place = Place::new().file("sandbox.yaml", &seed("maintainer"));
+    let place = Workspace::new().file("sandbox.yaml", &seed("maintainer"));
     let said = place.run("export acme -d out --sandbox=s.db");
     assert!(said.contains("exit code 0"), "{said}");
     let text = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
     assert!(text.contains("access_level: developer"), "{text}");
-    let place = Place::new().file("sandbox.yaml", &seed("maintaner"));
+    let place = Workspace::new().file("sandbox.yaml", &seed("maintaner"));
     let said = place.run("export acme -d out --sandbox=s.db");
     assert!(said.contains("sandbox.yaml:5:41") && said.contains("exit code 3"), "{said}");
 }

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::{Value as Json, json};
 
-use crate::harness::Place;
+use crate::harness::Workspace;
 
 const SEED: &str = "tier: ultimate
 users: [{username: alice}, {username: bob}]
@@ -27,8 +27,8 @@ variables:
 const SITE: &str = "kind: Project\npath: acme/site\nsettings: {description: new}\n";
 const TOKEN: &str = "a-token-that-nobody-may-see";
 
-fn place() -> Place {
-    Place::new()
+fn place() -> Workspace {
+    Workspace::new()
         .file("sandbox.yaml", SEED)
         .file("m/shop.yaml", SHOP)
         .file("m/site.yaml", SITE)
@@ -38,14 +38,14 @@ fn place() -> Place {
 const SANDBOX: &str = "--sandbox=service.db";
 
 /// Runs `arguments` against the service of the place.
-fn run(place: &Place, arguments: &str) -> (i32, String, String) {
+fn run(place: &Workspace, arguments: &str) -> (i32, String, String) {
     let output = place.output(&format!("{arguments} {SANDBOX}"));
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
 
 /// A place with the service and a saved plan.
-fn saved() -> Place {
+fn saved() -> Workspace {
     let place = place();
     fs::copy(place.path().join("sandbox.yaml"), place.path().join("m/sandbox.yaml")).unwrap();
     let (code, _, stderr) = run(&place, "plan m -o plan.saved");
@@ -53,12 +53,12 @@ fn saved() -> Place {
     place
 }
 
-fn call(place: &Place, arguments: &str) {
+fn call(place: &Workspace, arguments: &str) {
     let (code, stdout, stderr) = run(place, &format!("call {arguments} --yes"));
     assert_eq!(code, 0, "{stdout}{stderr}");
 }
 
-fn description(place: &Place, project: &str) -> Json {
+fn description(place: &Workspace, project: &str) -> Json {
     let (_, stdout, stderr) = run(place, &format!("call project-get id={project} --out json"));
     let object: Json = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stdout}{stderr}"));
     object["description"].clone()
@@ -116,7 +116,7 @@ fn the_same_plan_is_the_same_file() {
 #[test]
 fn changes_since_saving_stop_apply_before_the_first_write() {
     // What happens in between, whether it makes the plan stale, and the message.
-    type Between = fn(&Place);
+    type Between = fn(&Workspace);
     let cases: &[(&str, Between, bool, &str)] = &[
         (
             "a field that changes",
@@ -179,7 +179,7 @@ fn a_manifest_that_is_gone_makes_the_plan_stale_and_a_comment_does_not() {
     check_stale(&place, "gone", true, "no manifest declares it any more");
 }
 
-fn check_stale(place: &Place, what: &str, is_stale: bool, says: &str) {
+fn check_stale(place: &Workspace, what: &str, is_stale: bool, says: &str) {
     let log = || run(place, "plan m --out json=- --full").1;
     let before = is_stale.then(log);
     let (code, stdout, stderr) = run(place, "apply plan.saved m --yes");
@@ -198,7 +198,7 @@ fn check_stale(place: &Place, what: &str, is_stale: bool, says: &str) {
 }
 
 #[test]
-fn a_manifest_of_another_project_does_not_make_it_stale() {
+fn another_projects_manifest_does_not_make_a_saved_plan_stale() {
     let place = saved();
     run(&place, "plan m -o site.saved --only acme/site");
     place.write("m/shop.yaml", &SHOP.replace("description: new", "description: other"));

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::{harness::Place, sandbox::Server};
+use crate::{harness::Workspace, sandbox::Server};
 
 /// Secrets, each with its location. None may be shown.
 const CANARIES: &[(&str, &str)] = &[
@@ -20,7 +20,7 @@ const CANARIES: &[(&str, &str)] = &[
     ("a masked literal", "canary-masked-literal"),
 ];
 
-fn place() -> Place {
+fn place() -> Workspace {
     let manifest = r#"kind: Project
 path: acme/shop
 settings: {description: new}
@@ -49,7 +49,7 @@ projects:
       - {url: "https://canary-live-user:canary-live-pass@unlisted.example.org/?k=canary-live-query"}
 "#;
     let canary = |about: &str| CANARIES.iter().find(|(name, _)| *name == about).unwrap().1;
-    Place::new()
+    Workspace::new()
         .file("m/shop.yaml", manifest)
         .file("m/secret.txt", canary("a file"))
         .file("refused/refused.yaml", "kind: Project\npath: acme/shop\nvariables: [{key: A, value: {env: REFUSED}, masked: true}]\n")
@@ -65,7 +65,7 @@ projects:
 }
 
 /// The forms in which a text may leak.
-fn forms(secret: &str) -> Vec<String> {
+fn leak_forms(secret: &str) -> Vec<String> {
     let mut forms: Vec<String> = secret.lines().map(str::to_owned).collect();
     forms.push(undrift::text::encode(secret).to_string());
     forms.push(serde_json::Value::from(secret).to_string().trim_matches('"').to_owned());
@@ -101,7 +101,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn no_canary_is_in_any_output() {
+fn no_secret_is_in_any_output() {
     let place = place();
     let server = Server::start(&place, "--seed seed.yaml --request-log log");
     let mut outputs = vec![("the request log".to_owned(), String::new())];
@@ -136,7 +136,7 @@ fn no_canary_is_in_any_output() {
     assert!(applied.contains("hooks/ci  done"), "nothing was tried: {applied}");
     for (name, text) in &outputs {
         for (about, canary) in CANARIES {
-            for form in forms(canary) {
+            for form in leak_forms(canary) {
                 assert!(
                     !text.contains(&form),
                     "{about} is in the output of `{name}` as `{form}`:\n{text}"
@@ -147,7 +147,7 @@ fn no_canary_is_in_any_output() {
 }
 
 /// Secrets that would break JSON or its keys if they were removed from the finished text.
-const AWKWARD: [&str; 6] = [
+const AWKWARD_SECRETS: [&str; 6] = [
     "{\n  \"auths\": {\n    \"a.example.org\": {\"auth\": \"QUJDREVG\"},\n    \"b.example.org\": {}\n  }\n}",
     "a \"quoted\" \\ word\nand a second line",
     "address",
@@ -168,36 +168,40 @@ fn texts(json: &Value) -> Vec<&str> {
 
 /// A project whose description contains all of [`AWKWARD_SECRETS`], and a manifest that refers to them as
 /// `S0` and so on.
-fn awkward() -> Place {
-    let settings = serde_json::json!({"description": AWKWARD.join(" and ")});
+fn awkward_place() -> Workspace {
+    let settings = serde_json::json!({"description": AWKWARD_SECRETS.join(" and ")});
     let seed = format!(
         "groups: [{{path: acme}}]\nprojects: [{{path: acme/shop, settings: {settings}}}]\n"
     );
-    let variables: Vec<_> =
-        (0..AWKWARD.len()).map(|i| format!("{{key: K{i}, value: {{env: S{i}}}}}")).collect();
+    let variables: Vec<_> = (0..AWKWARD_SECRETS.len())
+        .map(|i| format!("{{key: K{i}, value: {{env: S{i}}}}}"))
+        .collect();
     let variables =
         format!("variables: [{{key: KEY, value: {{env: KEY}}}}, {}]\n", variables.join(", "));
     let settings = "settings: {description: new, extra: {canary-key: {canary-key: 1}}}\n";
-    let place = Place::new()
+    let place = Workspace::new()
         .file("shop.yaml", &format!("kind: Project\npath: acme/shop\n{settings}{variables}"));
     let place = place.file("sandbox.yaml", &seed).env("KEY", "canary-key");
-    AWKWARD.iter().enumerate().fold(place, |place, (i, secret)| place.env(&format!("S{i}"), secret))
+    AWKWARD_SECRETS
+        .iter()
+        .enumerate()
+        .fold(place, |place, (i, secret)| place.env(&format!("S{i}"), secret))
 }
 
-fn assert_tells_nothing(json: &Value) {
-    let told: Vec<_> = texts(json)
+fn assert_no_secret(json: &Value) {
+    let secret_texts: Vec<_> = texts(json)
         .into_iter()
         .filter(|text| ["QUJDREVG", "quoted", "canary"].iter().any(|part| text.contains(part)))
         .collect();
-    assert_eq!(told, [""; 0], "{json:#}");
+    assert_eq!(secret_texts, [""; 0], "{json:#}");
 }
 
 #[test]
 fn a_report_does_not_depend_on_the_secrets() {
-    let place = awkward();
+    let place = awkward_place();
     for command in ["plan --sandbox --resend ** --out json=-", "drift --sandbox --out json=-"] {
         let report: Value = serde_json::from_slice(&place.output(command).stdout).unwrap();
-        assert_tells_nothing(&report);
+        assert_no_secret(&report);
         let (step, variable) = (&report["steps"][0], &report["steps"][1]);
         assert_eq!(
             (step["address"]["full"].as_str(), step["action"].as_str()),
@@ -210,7 +214,7 @@ fn a_report_does_not_depend_on_the_secrets() {
             .find(|change| change["field"] == "description")
             .unwrap();
         let before = description["before"]["value"].as_str().unwrap();
-        assert_eq!(before, ["[secret]"; AWKWARD.len()].join(" and "));
+        assert_eq!(before, ["[secret]"; AWKWARD_SECRETS.len()].join(" and "));
         assert_eq!(variable["action"], "create");
     }
     let report: Value =
@@ -226,14 +230,14 @@ fn a_report_does_not_depend_on_the_secrets() {
 
 #[test]
 fn a_response_does_not_depend_on_the_secret() {
-    let place = awkward();
-    for i in 0..AWKWARD.len() {
+    let place = awkward_place();
+    for i in 0..AWKWARD_SECRETS.len() {
         let output = place.output(&format!(
             "call project-edit id=acme/shop description=@env:S{i} --sandbox --yes"
         ));
         let answer: Value =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
-        assert_tells_nothing(&answer);
+        assert_no_secret(&answer);
         assert_eq!(
             (answer["description"].as_str(), answer["path"].as_str()),
             (Some("[secret]"), Some("shop")),
@@ -263,7 +267,7 @@ fn commands_that_only_read_write_nothing() {
 fn the_token_of_undrift_is_not_a_value_under_any_name() {
     const TOKEN: &str = "canary-token-of-undrift";
     let shop = |rest: &str| format!("kind: Project\npath: acme/shop\n{rest}\n");
-    let place = Place::new()
+    let place = Workspace::new()
         .file("seed.yaml", "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n")
         .file("env/a.yaml", &shop("variables: [{key: A, value: {env: ADMIN_TOKEN}}]"))
         .file("part/a.yaml", &shop("hooks: [{url: {env: MIRROR}}]"))
@@ -303,7 +307,7 @@ fn manifests_use_only_the_environment_variables_that_are_allowed() {
     let variables =
         "variables: [{key: A, value: {env: SHOP_KEY}}, {key: B, value: {env: OTHER_KEY}}]\n";
     let place = || {
-        let place = Place::new().file(
+        let place = Workspace::new().file(
             "shop.yaml",
             &format!("kind: Project\npath: acme/shop\ncreate: true\n{variables}"),
         );
@@ -347,7 +351,7 @@ fn manifests_use_only_the_environment_variables_that_are_allowed() {
 
 /// Live credentials in open fields: in the identity of an entry, alone, in a sentence, and in a
 /// template.
-const LIVE: &str = r"kind: Project
+const LIVE_MANIFEST: &str = r"kind: Project
 path: acme/shop
 settings: {description: deploy with glpat-LiveCanary0123456789}
 environments:
@@ -366,7 +370,7 @@ integrations:
 ";
 
 /// The same with other values, and one entry less.
-const OTHER: &str = r"kind: Project
+const CHANGED_MANIFEST: &str = r"kind: Project
 path: acme/shop
 settings: {description: new}
 environments:
@@ -385,10 +389,11 @@ integrations:
 #[test]
 fn a_live_credential_leaves_in_no_output_and_no_file() {
     let seed = "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n";
-    let place = Place::new().file("org/sandbox.yaml", seed).file("org/shop.yaml", LIVE);
+    let place =
+        Workspace::new().file("org/sandbox.yaml", seed).file("org/shop.yaml", LIVE_MANIFEST);
     let applied = place.run("apply org --yes --sandbox=state.db");
     assert!(applied.contains("exit code 0"), "{applied}");
-    place.write("org/shop.yaml", OTHER);
+    place.write("org/shop.yaml", CHANGED_MANIFEST);
     let formats = ["json", "markdown", "gitlab-terraform", "codequality", "html", "concise"]
         .map(|format| format!(" --out {format}=out/{format}"));
     std::fs::create_dir(place.path().join("out")).unwrap();

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    harness::Place,
+    harness::Workspace,
     sandbox::{Server, send},
 };
 
@@ -18,7 +18,7 @@ fn seed(tier: &str, more: &str) -> String {
 }
 
 /// The output without the random name.
-fn drawn(text: &str) -> String {
+fn without_name(text: &str) -> String {
     const PREFIX: &str = "undrift-selftest-";
     let mut parts = text.split(PREFIX);
     let first = parts.next().unwrap_or_default().to_owned();
@@ -28,10 +28,10 @@ fn drawn(text: &str) -> String {
 #[test]
 fn every_kind_is_tried_and_nothing_is_left() {
     for tier in ["free", "ultimate"] {
-        let place = Place::new().file("sandbox.yaml", &seed(tier, ""));
+        let place = Workspace::new().file("sandbox.yaml", &seed(tier, ""));
         let text = place
             .run(&format!("selftest --group acme/void --user alice --tier {tier} --sandbox --yes"));
-        insta::assert_snapshot!(format!("selftest_{tier}"), drawn(&text));
+        insta::assert_snapshot!(format!("selftest_{tier}"), without_name(&text));
         let left = place.run("call group-descendant-list id=acme/void --sandbox");
         assert!(left.contains("[]"), "{left}");
     }
@@ -39,8 +39,8 @@ fn every_kind_is_tried_and_nothing_is_left() {
 
 /// From release 18 on its remains are only marked for deletion, at another path.
 #[test]
-fn it_runs_any_number_of_times_in_one_group() {
-    let place = Place::new().file("sandbox.yaml", &seed("premium", "release: '18.9'\n"));
+fn a_selftest_can_run_again_in_the_same_group() {
+    let place = Workspace::new().file("sandbox.yaml", &seed("premium", "release: '18.9'\n"));
     for run in 0..2 {
         let text =
             place.run("selftest --group acme/void --user alice --tier premium --sandbox --yes");
@@ -57,7 +57,7 @@ fn a_group_in_use_or_not_owned_is_refused() {
         (seed("free", used), "acme", "the group `acme` is not empty: `acme/void`"),
         (seed("free", ""), "acme/viod", "the group `acme/viod` does not exist"),
     ] {
-        let place = Place::new().file("sandbox.yaml", &seed);
+        let place = Workspace::new().file("sandbox.yaml", &seed);
         let text = place.run(&format!("selftest --group {group} --sandbox --yes"));
         assert!(text.contains(said) && text.ends_with("---- exit code 3\n"), "{text}");
     }
@@ -65,12 +65,12 @@ fn a_group_in_use_or_not_owned_is_refused() {
         ("nosuch", "the user `nosuch` does not exist"),
         ("root", "the user `root` is the token's own user"),
     ] {
-        let place = Place::new().file("sandbox.yaml", &seed("free", ""));
+        let place = Workspace::new().file("sandbox.yaml", &seed("free", ""));
         let text = place.run(&format!("selftest --group acme/void --user {user} --sandbox --yes"));
         assert!(text.contains(said) && text.ends_with("---- exit code 3\n"), "{text}");
     }
     // Without a terminal no prompt is possible.
-    let place = Place::new().file("sandbox.yaml", &seed("free", ""));
+    let place = Workspace::new().file("sandbox.yaml", &seed("free", ""));
     let text = place.run("selftest --group acme/void --sandbox");
     assert!(text.contains("not a terminal") && text.ends_with("---- exit code 3\n"), "{text}");
     let left = place.run("call group-descendant-list id=acme/void --sandbox");
@@ -81,7 +81,7 @@ fn a_group_in_use_or_not_owned_is_refused() {
 /// differences without names.
 #[test]
 fn deviations_are_reported_without_names() {
-    let place = Place::new().file("sandbox.yaml", &seed("free", ""));
+    let place = Workspace::new().file("sandbox.yaml", &seed("free", ""));
     let arguments = "selftest --group acme/void --user alice --tier premium --sandbox --yes -o all";
     let screen = place.run(arguments);
     assert!(screen.ends_with("---- exit code 2\n") && screen.lines().count() < 40, "{screen}");
@@ -101,8 +101,8 @@ fn deviations_are_reported_without_names() {
 
 /// The terminal shows one screen; the file has every field, without names.
 #[test]
-fn each_field_is_tried_and_the_file_has_all() {
-    let place = Place::new().file("sandbox.yaml", &seed("free", ""));
+fn the_report_file_of_a_selftest_has_every_field() {
+    let place = Workspace::new().file("sandbox.yaml", &seed("free", ""));
     // Values in memory last until the end.
     let arguments =
         "selftest --group acme/void --attributes --sandbox=:memory: --yes -o report.txt";
@@ -124,7 +124,7 @@ fn each_field_is_tried_and_the_file_has_all() {
 
 /// A usual installation has no SAML for groups, and others ran a selftest before.
 #[test]
-fn a_usual_installation_raises_no_alarm() {
+fn a_usual_installation_has_no_deviations() {
     const SEED: &str = "tier: ultimate
 release: '18.9'
 saml: false
@@ -133,14 +133,14 @@ groups:
   - {path: hers, members: [{user: alice, access_level: owner}]}
   - {path: his, members: [{user: bob, access_level: owner}]}
 ";
-    let place = Place::new()
+    let place = Workspace::new()
         .file("seed.yaml", SEED)
         .env("UNDRIFT_SANDBOX_TOKEN", "root-token-of-the-test")
         .env("UNDRIFT_TOKEN", "alice-of-the-test");
     let server = Server::start(&place, "--seed seed.yaml");
     for (place, group, other) in [
         (&place, "hers", "bob"),
-        (&Place::new().env("UNDRIFT_TOKEN", "bob-of-the-test"), "his", "alice"),
+        (&Workspace::new().env("UNDRIFT_TOKEN", "bob-of-the-test"), "his", "alice"),
     ] {
         let url = &server.url;
         let arguments =
@@ -153,8 +153,8 @@ groups:
 }
 
 #[test]
-fn a_signal_ends_it_and_everything_is_removed() {
-    let place = Place::new()
+fn a_signal_ends_the_selftest_and_its_objects_are_removed() {
+    let place = Workspace::new()
         .file("seed.yaml", &seed("ultimate", ""))
         .env("UNDRIFT_SANDBOX_TOKEN", "root-token-of-the-test")
         .env("UNDRIFT_TOKEN", "root-token-of-the-test");

@@ -3,7 +3,7 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::harness::Place;
+use crate::harness::Workspace;
 
 const MANIFEST: &str = "kind: Project
 path: acme/shop
@@ -15,11 +15,11 @@ groups: [{path: acme}]
 projects: [{path: acme/shop}]
 ";
 
-fn place() -> Place {
-    Place::new().file("shop.yaml", MANIFEST).file("sandbox.yaml", SEED)
+fn place() -> Workspace {
+    Workspace::new().file("shop.yaml", MANIFEST).file("sandbox.yaml", SEED)
 }
 
-fn taken() -> (Place, Json) {
+fn take_snapshot() -> (Workspace, Json) {
     let place = place();
     let output = place.output("snapshot --sandbox=:memory: -o live.json");
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -28,7 +28,7 @@ fn taken() -> (Place, Json) {
 }
 
 /// The output and the exit code of `undrift ARGUMENTS`.
-fn said(place: &Place, arguments: &str) -> (i32, String) {
+fn run_text(place: &Workspace, arguments: &str) -> (i32, String) {
     let output = place.output(arguments);
     let text = [output.stdout, output.stderr].concat();
     (output.status.code().unwrap(), String::from_utf8(text).unwrap())
@@ -36,9 +36,9 @@ fn said(place: &Place, arguments: &str) -> (i32, String) {
 
 #[test]
 fn a_plan_from_a_snapshot_says_how_old_it_is() {
-    let (place, mut snapshot) = taken();
+    let (place, mut snapshot) = take_snapshot();
     assert_eq!(snapshot["undrift"], "snapshot");
-    let (code, text) = said(&place, "plan --live live.json --out json=plan.json");
+    let (code, text) = run_text(&place, "plan --live live.json --out json=plan.json");
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("from the snapshot of") && text.contains("members/alice"), "{text}");
     let plan = std::fs::read_to_string(place.path().join("plan.json")).unwrap();
@@ -46,35 +46,35 @@ fn a_plan_from_a_snapshot_says_how_old_it_is() {
     assert_eq!(plan["live"], json!({"taken_at": snapshot["taken_at"]}));
     snapshot["taken_at"] = "2020-02-03T04:05:06Z".into();
     place.write("live.json", &snapshot.to_string());
-    let (_, text) = said(&place, "plan --live live.json");
+    let (_, text) = run_text(&place, "plan --live live.json");
     assert!(text.contains("from the snapshot of 2020-02-03 04:05 UTC, "), "{text}");
     assert!(text.contains("warning: the snapshot was taken"), "{text}");
-    assert_eq!(said(&place, "drift --live live.json").0, 2);
+    assert_eq!(run_text(&place, "drift --live live.json").0, 2);
 }
 
 #[test]
 fn a_snapshot_of_another_service_is_refused() {
-    let (place, mut snapshot) = taken();
+    let (place, mut snapshot) = take_snapshot();
     snapshot["target"] = "https://one.example.org".into();
     place.write("live.json", &snapshot.to_string());
-    assert_eq!(said(&place, "plan --live live.json").0, 0);
+    assert_eq!(run_text(&place, "plan --live live.json").0, 0);
     let place = place.env("UNDRIFT_URL", "https://one.example.org/api/v4");
-    assert_eq!(said(&place, "plan --live live.json").0, 0);
+    assert_eq!(run_text(&place, "plan --live live.json").0, 0);
     let place = place.env("UNDRIFT_URL", "https://other.example.org");
-    let (code, text) = said(&place, "plan --live live.json");
+    let (code, text) = run_text(&place, "plan --live live.json");
     let why = "the snapshot is for `https://one.example.org`, but UNDRIFT_URL is `https://other.example.org`";
     assert!(code == 5 && text.contains(why), "{code} {text}");
-    let (place, _) = taken();
+    let (place, _) = take_snapshot();
     place.write("undrift.yaml", "version: 1\nservice: {url: 'https://third.example.org'}\n");
     snapshot["target"] = "https://one.example.org".into();
     place.write("live.json", &snapshot.to_string());
-    let (code, text) = said(&place, "plan --live live.json");
+    let (code, text) = run_text(&place, "plan --live live.json");
     assert!(code == 5 && text.contains("`service.url` in undrift.yaml"), "{code} {text}");
 }
 
 #[test]
 fn a_file_that_is_no_snapshot_is_refused() {
-    let (place, snapshot) = taken();
+    let (place, snapshot) = take_snapshot();
     let text = snapshot.to_string();
     let mut other = snapshot.clone();
     other["format_version"] = 7.into();
@@ -89,33 +89,33 @@ fn a_file_that_is_no_snapshot_is_refused() {
         (twice.to_string(), "is in it twice"),
     ] {
         place.write("live.json", &text);
-        let (code, said) = said(&place, "plan --live live.json");
+        let (code, said) = run_text(&place, "plan --live live.json");
         assert!(code == 3 && said.contains(why), "{code} {said}");
     }
     let file = std::fs::File::create(place.path().join("live.json")).unwrap();
     file.set_len(500 << 20).unwrap();
-    let (code, text) = said(&place, "plan --live live.json");
+    let (code, text) = run_text(&place, "plan --live live.json");
     assert!(code == 3 && text.contains("larger than 256 MiB"), "{code} {text}");
-    let (code, text) = said(&place, "plan --live none.json");
+    let (code, text) = run_text(&place, "plan --live none.json");
     assert!(code == 3 && text.contains("undrift snapshot -o FILE"), "{code} {text}");
     for service in ["--url https://x.example.org", "--sandbox", "--token-file t"] {
-        assert_eq!(said(&place, &format!("plan --live live.json {service}")).0, 3, "{service}");
+        assert_eq!(run_text(&place, &format!("plan --live live.json {service}")).0, 3, "{service}");
     }
-    assert_eq!(said(&place, "apply --live live.json").0, 3);
+    assert_eq!(run_text(&place, "apply --live live.json").0, 3);
 }
 
 #[test]
 fn a_snapshot_that_cannot_be_taken_leaves_no_old_one() {
-    let (place, _) = taken();
+    let (place, _) = take_snapshot();
     place.write("shop.yaml", "kind: Nothing\n");
-    assert_eq!(said(&place, "snapshot --sandbox=:memory: -o live.json").0, 3);
+    assert_eq!(run_text(&place, "snapshot --sandbox=:memory: -o live.json").0, 3);
     assert!(!place.path().join("live.json").exists());
-    let (code, text) = said(&place, "snapshot --sandbox=:memory: -o no/such/folder/live.json");
+    let (code, text) = run_text(&place, "snapshot --sandbox=:memory: -o no/such/folder/live.json");
     assert!(code == 3, "{text}");
 }
 
 #[test]
-fn with_the_key_of_the_protected_branch_hidden_values_are_compared_too() {
+fn hidden_values_are_compared_only_with_the_snapshot_key() {
     const KEY: &str = "a-key-that-only-the-protected-branch-has";
     const DECLARED: &str = "kind: Project
 path: acme/shop
@@ -124,12 +124,15 @@ variables:
   - {key: OPEN, value: seen}
 ";
     let place = |value: &str| {
-        Place::new().file("shop.yaml", DECLARED).file("sandbox.yaml", SEED).env("SHOP_TOKEN", value)
+        Workspace::new()
+            .file("shop.yaml", DECLARED)
+            .file("sandbox.yaml", SEED)
+            .env("SHOP_TOKEN", value)
     };
     let first = place("the-first-value");
-    assert_eq!(said(&first, "apply --sandbox=state.db --yes").0, 0);
+    assert_eq!(run_text(&first, "apply --sandbox=state.db --yes").0, 0);
     let first = first.env("UNDRIFT_SNAPSHOT_KEY", KEY);
-    let (code, text) = said(&first, "snapshot --sandbox=state.db -o live.json");
+    let (code, text) = run_text(&first, "snapshot --sandbox=state.db -o live.json");
     assert_eq!(code, 0, "{text}");
     let snapshot = std::fs::read_to_string(first.path().join("live.json")).unwrap();
     assert!(!snapshot.contains("the-first-value"), "{snapshot}");
@@ -145,7 +148,7 @@ variables:
         ("another-value", None, 0),
     ] {
         let job = job(value, key);
-        let (code, text) = said(&job, "plan --live live.json --out json=plan.json");
+        let (code, text) = run_text(&job, "plan --live live.json --out json=plan.json");
         let plan = std::fs::read_to_string(job.path().join("plan.json")).unwrap_or_default();
         let plan: Json = serde_json::from_str(&plan).unwrap_or_default();
         let found = plan["steps"].as_array().map(Vec::len);
@@ -157,11 +160,13 @@ variables:
         ("a-key-that-somebody-else-invented", 5, "taken with another UNDRIFT_SNAPSHOT_KEY"),
         ("short", 3, "UNDRIFT_SNAPSHOT_KEY is shorter than 16 bytes"),
     ] {
-        let (found, text) = said(&job("another-value", Some(key)), "plan --live live.json");
+        let (found, text) = run_text(&job("another-value", Some(key)), "plan --live live.json");
         assert!(found == code && text.contains(why), "{found} {text}");
     }
-    let (code, text) =
-        said(&place("x").env("UNDRIFT_SNAPSHOT_KEY", "short"), "snapshot --sandbox -o live.json");
+    let (code, text) = run_text(
+        &place("x").env("UNDRIFT_SNAPSHOT_KEY", "short"),
+        "snapshot --sandbox -o live.json",
+    );
     assert!(code == 3 && text.contains("is shorter than"), "{code} {text}");
 }
 
@@ -172,12 +177,12 @@ fn a_renamed_project_is_renamed_in_a_snapshot_too() {
         let place = place();
         let manifest = MANIFEST.replace("settings", &format!("{create}settings"));
         place.write("shop.yaml", &(manifest + "---\nkind: Group\npath: acme\n"));
-        assert_eq!(said(&place, "plan --sandbox=s.db").0, 0);
+        assert_eq!(run_text(&place, "plan --sandbox=s.db").0, 0);
         let rename = "call project-edit id=acme/shop path=store --sandbox=s.db --yes";
-        assert_eq!(said(&place, rename).0, 0);
-        assert_eq!(said(&place, "snapshot --sandbox=s.db -o live.json").0, 0);
+        assert_eq!(run_text(&place, rename).0, 0);
+        assert_eq!(run_text(&place, "snapshot --sandbox=s.db -o live.json").0, 0);
         for from in ["--live live.json", "--sandbox=s.db"] {
-            let (code, text) = said(&place, &format!("plan {from}"));
+            let (code, text) = run_text(&place, &format!("plan {from}"));
             assert!(code == 3 && text.contains("is now `acme/store`"), "{code} {text}");
             assert!(!text.contains("create"), "{text}");
         }

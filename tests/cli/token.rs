@@ -6,28 +6,28 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use crate::{front, harness::Place, sandbox::Server};
+use crate::{front, harness::Workspace, sandbox::Server};
 
 const SEED: &str = "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n";
 const SHOP: &str = "kind: Project\npath: acme/shop\nsettings: {description: What we sell}\n";
-const SELF: &str = "GET /api/v4/personal_access_tokens/self";
+const TOKEN_ROUTE: &str = "GET /api/v4/personal_access_tokens/self";
 
 /// The output of runs for this answer about the token; each run asks once.
 fn runs(arguments: &[&str], status: &'static str, answer: &str) -> String {
-    let place = Place::new().file("seed.yaml", SEED).file("m/shop.yaml", SHOP);
+    let place = Workspace::new().file("seed.yaml", SEED).file("m/shop.yaml", SHOP);
     let place = place.env("UNDRIFT_SANDBOX_TOKEN", "a-token").env("UNDRIFT_TOKEN", "a-token");
     let server = Server::start(&place, "--seed seed.yaml");
-    let (asked, answer) = (Arc::new(AtomicUsize::new(0)), answer.to_owned());
-    let seen = Arc::clone(&asked);
-    let url = front::before(&server.url, move |request, _| {
-        request.starts_with(SELF).then(|| {
+    let (request_count, answer) = (Arc::new(AtomicUsize::new(0)), answer.to_owned());
+    let seen = Arc::clone(&request_count);
+    let url = front::start_proxy(&server.url, move |request, _| {
+        request.starts_with(TOKEN_ROUTE).then(|| {
             seen.fetch_add(1, Ordering::SeqCst);
             front::json(status, "", &answer)
         })
     });
     let said = arguments.iter().map(|arguments| place.run(&format!("{arguments} m --url {url}")));
     let said: String = said.collect();
-    assert_eq!(asked.load(Ordering::SeqCst), arguments.len(), "{said}");
+    assert_eq!(request_count.load(Ordering::SeqCst), arguments.len(), "{said}");
     let changed = place.run(&format!("drift m --url {}", server.url));
     server.end("-TERM");
     let is_changed = changed.ends_with("---- exit code 0\n");
@@ -44,9 +44,9 @@ fn a_token_that_only_reads_plans_and_is_refused_before_anything_is_applied() {
 #[test]
 fn a_token_that_ends_soon_is_warned_of_and_one_that_reads_nothing_is_refused() {
     let ends = r#"{"name":"ci","scopes":["api","sudo"],"expires_at":"2000-01-01"}"#;
-    let said = runs(&["apply --yes"], "200 OK", ends);
-    assert!(said.contains("warning: the token `ci` expires on 2000-01-01"), "{said}");
-    assert!(said.contains("scope `sudo`") && said.ends_with("code 0\ntrue\n"), "{said}");
+    let output = runs(&["apply --yes"], "200 OK", ends);
+    assert!(output.contains("warning: the token `ci` expires on 2000-01-01"), "{output}");
+    assert!(output.contains("scope `sudo`") && output.ends_with("code 0\ntrue\n"), "{output}");
     let useless = r#"{"name":"ci","scopes":["read_user"],"expires_at":null}"#;
     let said = runs(&["plan", "drift"], "200 OK", useless);
     assert_eq!(said.matches("cannot read groups and projects").count(), 2, "{said}");
@@ -62,8 +62,8 @@ fn unknown_properties_of_a_token_are_not_reported() {
         ("400 Bad Request", r#"{"message":"400 Bad request"}"#),
         ("200 OK", "{}"),
     ] {
-        let said = runs(&["apply --yes"], status, answer);
-        assert!(said.contains(" as root\n") && !said.contains("warning"), "{status}: {said}");
-        assert!(said.ends_with("---- exit code 0\ntrue\n"), "{status}: {said}");
+        let output = runs(&["apply --yes"], status, answer);
+        assert!(output.contains(" as root\n") && !output.contains("warning"), "{status}: {output}");
+        assert!(output.ends_with("---- exit code 0\ntrue\n"), "{status}: {output}");
     }
 }

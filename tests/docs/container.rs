@@ -44,7 +44,7 @@ fn the_image_is_small_and_does_not_run_as_root() {
     let rust = rust.split_once("rust-version = \"").unwrap().1.split('"').next().unwrap();
     assert_eq!(stages[0].base, format!("rust:{rust}-alpine"));
     assert_eq!(stages[1].base, "scratch");
-    for (at, stage) in stages.iter().enumerate().skip(1) {
+    for (index, stage) in stages.iter().enumerate().skip(1) {
         assert!(stage.base == "scratch" || stage.base.contains(':'), "a release of {}", stage.base);
         assert_eq!(stage.all("ENTRYPOINT"), ["[\"/usr/bin/undrift\"]"]);
         // A number, so that orchestrators can see that it is not root.
@@ -52,7 +52,7 @@ fn the_image_is_small_and_does_not_run_as_root() {
         assert!(stage.all("COPY").contains(&"--from=build /undrift /usr/bin/undrift"));
         for copy in stage.all("COPY") {
             let from = copy.split_whitespace().next().and_then(|from| from.strip_prefix("--from="));
-            let known = names[..at].contains(&from.expect("nothing of the context"));
+            let known = names[..index].contains(&from.expect("nothing of the context"));
             assert!(known, "{copy}");
         }
         let order: Vec<_> = stage.instructions.iter().map(|(name, _)| name.as_str()).collect();
@@ -79,7 +79,7 @@ fn a_release_configures_its_images_as_the_dockerfile_does() {
 }
 
 #[test]
-fn only_what_a_build_reads_is_sent_to_it() {
+fn the_docker_context_has_only_files_of_the_build() {
     let ignored = file(".dockerignore");
     let lines: Vec<_> = ignored.lines().filter(|line| !line.starts_with('#')).collect();
     assert_eq!(lines[0], "*");

@@ -12,7 +12,7 @@ use undrift::{
     text,
 };
 
-use crate::is_current;
+use crate::assert_current;
 
 const INTRODUCTION: &str = "\
 # Fields of a manifest
@@ -58,7 +58,7 @@ fn the_page_of_fields_is_up_to_date() {
         }
         page += &document(kind.name(), &schema);
     }
-    is_current("docs/reference/fields.md", &page);
+    assert_current("docs/reference/fields.md", &page);
 }
 
 fn is_section(scope: Scope, name: &str) -> bool {

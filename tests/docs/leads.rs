@@ -10,10 +10,10 @@ use undrift::{
 use super::file;
 
 /// The help where nothing better is known.
-const NO_LEAD: &str = "another collection of the API can be described";
+const GENERIC_HELP: &str = "another collection of the API can be described";
 
 #[test]
-fn every_resource_of_terraform_has_a_lead() {
+fn every_terraform_resource_has_a_specific_help() {
     let page = file("docs/reference/other-tools.md");
     let is_name = |text: &&str| {
         text.starts_with("gitlab_") && text.chars().all(|c| c.is_ascii_lowercase() || c == '_')
@@ -32,8 +32,8 @@ fn every_resource_of_terraform_has_a_lead() {
         let loaded = manifest::load(folder.path(), &LoadEnvironment::for_process());
         let report = loaded.diagnostics.render(DiagnosticStyle::default());
         assert!(report.contains("help: "), "{report}");
-        report.contains(NO_LEAD)
+        report.contains(GENERIC_HELP)
     });
-    let without_lead: Vec<_> = without_lead.collect();
-    assert!(without_lead.is_empty(), "{without_lead:#?}");
+    let without_help: Vec<_> = without_lead.collect();
+    assert!(without_help.is_empty(), "{without_help:#?}");
 }

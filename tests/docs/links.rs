@@ -34,7 +34,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
 }
 
 /// The broken links of the page `name` with this `text`.
-fn broken(name: &str, text: &str) -> Vec<String> {
+fn broken_links(name: &str, text: &str) -> Vec<String> {
     let folder = Path::new(name).parent().unwrap();
     let leads_somewhere = |target: &str| {
         let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
@@ -52,9 +52,9 @@ fn broken(name: &str, text: &str) -> Vec<String> {
 
 #[test]
 fn every_link_leads_somewhere() {
-    let beside = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/SUMMARY.md"];
-    let all = pages().into_iter().chain(beside.map(str::to_owned));
-    let broken: Vec<_> = all.flat_map(|page| broken(&page, &file(&page))).collect();
+    let other_pages = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "docs/SUMMARY.md"];
+    let all = pages().into_iter().chain(other_pages.map(str::to_owned));
+    let broken: Vec<_> = all.flat_map(|page| broken_links(&page, &file(&page))).collect();
     assert_eq!(broken, [] as [&str; 0]);
     let text = "[a](gone.md) [b](README.md#nothing) `[c](x)`\n```\n[d](y)\n```\n";
     assert_eq!(
@@ -64,7 +64,7 @@ fn every_link_leads_somewhere() {
 }
 
 fn broken_in(text: &str) -> Vec<String> {
-    broken("README.md", text)
+    broken_links("README.md", text)
 }
 
 #[test]

@@ -56,13 +56,13 @@ fn pages() -> Vec<String> {
 }
 
 /// True if files are updated instead of compared.
-fn updates() -> bool {
+fn is_updating() -> bool {
     std::env::var_os("UPDATE_SNAPSHOTS").is_some()
 }
 
 /// Compares a generated file with its expected content, or updates it.
-fn is_current(name: &str, fresh: &str) {
-    if updates() {
+fn assert_current(name: &str, fresh: &str) {
+    if is_updating() {
         fs::write(root().join(name), fresh).unwrap();
     }
     let written = fs::read_to_string(root().join(name)).unwrap_or_default();

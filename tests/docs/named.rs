@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The code in `text`: what is between backticks.
-fn quoted(text: &str) -> Vec<&str> {
+fn code_spans(text: &str) -> Vec<&str> {
     let mut fenced = false;
     let mut quoted = Vec::new();
     for line in text.lines() {
@@ -23,17 +23,17 @@ fn quoted(text: &str) -> Vec<&str> {
 }
 
 /// The words in `text` that begin with `prefix`, up to the end of the name.
-fn named<'t>(text: &'t str, prefix: &str) -> Vec<&'t str> {
+fn prefixed_words<'t>(text: &'t str, prefix: &str) -> Vec<&'t str> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let words = text.split(|c: char| !is_name(c));
     words.filter(|word| word.starts_with(prefix) && word.len() > prefix.len()).collect()
 }
 
 /// The names in `text` that are neither one of `options` nor one of `variables`.
-fn unknown(text: &str, options: &BTreeSet<String>, variables: &str) -> BTreeSet<String> {
+fn unknown_names(text: &str, options: &BTreeSet<String>, variables: &str) -> BTreeSet<String> {
     let commands = commands();
     let mut unknown = BTreeSet::new();
-    for code in quoted(text) {
+    for code in code_spans(text) {
         let words: Vec<_> = code.split_whitespace().collect();
         if let ["undrift", command, ..] = words[..]
             && command.chars().all(|c| c.is_ascii_lowercase())
@@ -42,13 +42,13 @@ fn unknown(text: &str, options: &BTreeSet<String>, variables: &str) -> BTreeSet<
             unknown.insert(format!("undrift {command}"));
         }
         let of_undrift = code.starts_with("--") || code.starts_with("undrift ");
-        for option in named(code, "--").into_iter().filter(|_| of_undrift) {
+        for option in prefixed_words(code, "--").into_iter().filter(|_| of_undrift) {
             if !options.contains(option) {
                 unknown.insert(option.to_owned());
             }
         }
     }
-    for variable in named(text, "UNDRIFT_") {
+    for variable in prefixed_words(text, "UNDRIFT_") {
         if !variables.contains(variable) {
             unknown.insert(variable.to_owned());
         }
@@ -71,9 +71,9 @@ fn sources(folder: &Path) -> String {
 }
 
 #[test]
-fn names_in_pages_exist() {
+fn commands_and_options_named_in_pages_exist() {
     let help: String = commands().iter().map(|name| printed(&["help", name])).collect();
-    let options = named(&help, "--").into_iter().map(str::to_owned).collect();
+    let options = prefixed_words(&help, "--").into_iter().map(str::to_owned).collect();
     let variables = sources(&root().join("src"))
         + &sources(&root().join("crates"))
         + &file(PIPELINE)
@@ -81,11 +81,11 @@ fn names_in_pages_exist() {
     let pages = pages().into_iter().filter(|page| !page.starts_with("docs/reference/"));
     let found: BTreeSet<_> = pages
         .chain(["README.md".to_owned()])
-        .flat_map(|page| unknown(&file(&page), &options, &variables))
+        .flat_map(|page| unknown_names(&file(&page), &options, &variables))
         .collect();
     assert!(found.is_empty(), "named and not there: {found:?}");
     let wrong =
         "`undrift paln`, `--gone`, `undrift plan --lost x`, UNDRIFT_NOTHING, `cargo --other`";
     let expected = ["--gone", "--lost", "UNDRIFT_NOTHING", "undrift paln"].map(str::to_owned);
-    assert_eq!(unknown(wrong, &options, &variables), BTreeSet::from(expected));
+    assert_eq!(unknown_names(wrong, &options, &variables), BTreeSet::from(expected));
 }

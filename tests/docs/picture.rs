@@ -1,8 +1,8 @@
 //! The picture in the README: a plan of a small service, as a terminal shows it.
 
 use crate::{
-    is_current,
-    shown::{Place, URL},
+    assert_current,
+    shown::{URL, Workspace},
 };
 
 const SEED: &str = "
@@ -29,7 +29,7 @@ unlisted: {variables: delete}
 
 #[test]
 fn the_picture_shows_a_real_plan() {
-    let mut place = Place::new();
+    let mut place = Workspace::new();
     place.serve(SEED);
     place.write("manifests/shop.yaml", MANIFEST);
     let options = "--color always --url https://gitlab.example.org";
@@ -40,5 +40,8 @@ fn the_picture_shows_a_real_plan() {
     let screen = String::from_utf8_lossy(&output.stdout).replace("the sandbox", URL);
     assert_eq!(output.status.code(), Some(4), "a guard asks: {screen}");
     let screen = format!("$ undrift plan manifests\n{screen}");
-    is_current("docs/plan.svg", &anstyle_svg::Term::new().min_width_px(780).render_svg(&screen));
+    assert_current(
+        "docs/plan.svg",
+        &anstyle_svg::Term::new().min_width_px(780).render_svg(&screen),
+    );
 }

@@ -5,21 +5,20 @@
 use std::{fs, path::Path};
 
 use super::{
-    root,
-    shown::{self, Place, Ran},
-    updates,
+    is_updating, root,
+    shown::{self, BlockCounts, Workspace},
 };
 
 #[test]
 fn the_readme_works_as_it_stands() {
     let path = root().join("README.md");
     let readme = fs::read_to_string(&path).unwrap();
-    let mut place = Place::new();
+    let mut place = Workspace::new();
     copy(&root().join("examples/acme"), &place.path().join("examples/acme"));
     let read = shown::read(&readme, &mut place);
     assert!(read.faults.is_empty(), "README.md:{}", read.faults.join("\nREADME.md:"));
-    assert_eq!(read.ran, Ran { shown: 2, used: 8, files: 1, passed_over: 0 });
-    if updates() {
+    assert_eq!(read.counts, BlockCounts { shown: 2, used: 8, files: 1, skipped: 0 });
+    if is_updating() {
         fs::write(&path, &read.fresh).unwrap();
     } else {
         assert!(read.fresh == readme, "the README shows something else than\n{}", read.fresh);

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, process::Command};
 
 use undrift::{catalogue::all_sections, diagnostic::codes::CODES, manifest::schema};
 
-use crate::{fields::table, is_current};
+use crate::{assert_current, fields::table};
 
 /// The output of undrift for `arguments`.
 pub(crate) fn printed(arguments: &[&str]) -> String {
@@ -39,7 +39,7 @@ fn the_page_of_commands_is_up_to_date() {
     for name in commands().iter().filter(|name| *name != "help") {
         page += &format!("\n## `undrift {name}`\n\n```text\n{}```\n", printed(&["help", name]));
     }
-    is_current("docs/reference/commands.md", &page);
+    assert_current("docs/reference/commands.md", &page);
 }
 
 const CONFIGURATION: &str = "\
@@ -56,7 +56,7 @@ This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test docs` writes it ag
 
 #[test]
 fn the_page_of_the_configuration_is_up_to_date() {
-    is_current(
+    assert_current(
         "docs/reference/configuration.md",
         &(CONFIGURATION.to_owned() + &table("key", &schema::config_schema())),
     );
@@ -83,7 +83,7 @@ fn own_keys() -> BTreeSet<String> {
 
 /// The number of concepts, as a sentence for the page of concepts. Mention increases in the
 /// changelog.
-fn counted() -> String {
+fn concept_counts() -> String {
     let kinds = schema::DocumentKind::names().len();
     let configuration = schema::config_schema()["properties"].as_object().unwrap().len();
     format!(
@@ -101,7 +101,7 @@ fn the_page_of_concepts_counts_what_there_is() {
     let name = "docs/reference/concepts.md";
     let page = crate::file(name);
     let (words, _) = page.rsplit_once("\n\n").unwrap();
-    is_current(name, &format!("{words}\n\n{}", counted()));
+    assert_current(name, &format!("{words}\n\n{}", concept_counts()));
     for word in own_keys().into_iter().chain(commands()) {
         let is_there = [format!("`{word}`"), format!("`{word}:")].iter().any(|w| page.contains(w));
         let is_old = word == "undeclared_projects";
@@ -123,5 +123,5 @@ fn the_page_of_messages_is_up_to_date() {
     for code in CODES {
         page += &format!("\n## `{}`\n\n{}", code.name, code.page);
     }
-    is_current("docs/reference/messages.md", &page);
+    assert_current("docs/reference/messages.md", &page);
 }

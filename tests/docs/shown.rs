@@ -52,14 +52,14 @@ const STAND_INS: [(&str, &str); 3] = [
 ];
 
 /// A folder with an environment, in which commands run one after the other.
-pub(crate) struct Place {
+pub(crate) struct Workspace {
     folder: TempDir,
-    at: PathBuf,
+    working_dir: PathBuf,
     environment: BTreeMap<String, String>,
     service: Option<Service>,
 }
 
-impl Place {
+impl Workspace {
     /// An empty folder.
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -76,7 +76,7 @@ impl Place {
         .unwrap();
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display());
         let place = Self {
-            at,
+            working_dir: at,
             environment: BTreeMap::from([
                 ("HOME".into(), home.display().to_string()),
                 ("PATH".into(), path),
@@ -112,20 +112,20 @@ impl Place {
 
     /// The working directory of the next command.
     pub(crate) fn path(&self) -> &Path {
-        &self.at
+        &self.working_dir
     }
 
     /// Changes the working directory, which stays below the page's own folder.
     pub(crate) fn enter(&mut self, folder: &str) {
-        self.at = self.folder.path().join(folder);
-        fs::create_dir_all(&self.at).unwrap();
+        self.working_dir = self.folder.path().join(folder);
+        fs::create_dir_all(&self.working_dir).unwrap();
     }
 
     /// Writes a file.
     pub(crate) fn write(&self, name: &str, text: &str) {
-        let file = self.at.join(name);
+        let file = self.working_dir.join(name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(file, self.real(text)).unwrap();
+        fs::write(file, self.with_real_url(text)).unwrap();
     }
 
     /// Runs a shell command, and keeps its exports and its working directory.
@@ -133,20 +133,20 @@ impl Place {
         let (at, env) = (self.folder.path().join("at"), self.folder.path().join("env"));
         let script = format!(
             "{{ {}\n}}\nstatus=$?\npwd -P >'{}'\nenv -0 >'{}'\nexit $status\n",
-            self.real(command),
+            self.with_real_url(command),
             at.display(),
             env.display()
         );
         let output = Command::new("sh")
             .args(["-c", &script])
-            .current_dir(&self.at)
+            .current_dir(&self.working_dir)
             .env_clear()
             .envs(&self.environment)
             .stdin(Stdio::null())
             .output()
             .unwrap();
         if let (Ok(at), Ok(env)) = (fs::read_to_string(&at), fs::read_to_string(&env)) {
-            self.at = at.trim_end().into();
+            self.working_dir = at.trim_end().into();
             let of_shell = |name: &str| ["PWD", "OLDPWD", "SHLVL", "_"].contains(&name);
             let variables = env.split('\0').filter_map(|variable| variable.split_once('='));
             self.environment = variables
@@ -158,13 +158,13 @@ impl Place {
     }
 
     /// The text of a page with the address of the running service.
-    fn real(&self, text: &str) -> String {
+    fn with_real_url(&self, text: &str) -> String {
         let url = self.url().unwrap_or(URL);
         text.replace("UNDRIFT_TOKEN=…", &format!("UNDRIFT_TOKEN={TOKEN}")).replace(URL, url)
     }
 
     /// The output of a command as a page shows it: without the marks of a sandbox.
-    pub(crate) fn shown(&self, command: &str, output: &[u8]) -> String {
+    pub(crate) fn shown_output(&self, command: &str, output: &[u8]) -> String {
         let text = String::from_utf8_lossy(output);
         let text = match self.url() {
             Some(url) if !command.contains("--sandbox") => {
@@ -209,7 +209,7 @@ impl Drop for Service {
 
 /// Counts of the parts of a page, so that none is missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ran {
+pub(crate) struct BlockCounts {
     /// Commands whose output is shown.
     pub(crate) shown: usize,
     /// Other commands.
@@ -217,25 +217,25 @@ pub(crate) struct Ran {
     /// Files.
     pub(crate) files: usize,
     /// Skipped blocks.
-    pub(crate) passed_over: usize,
+    pub(crate) skipped: usize,
 }
 
 /// The result of reading a page.
 #[derive(Debug, Default)]
-pub(crate) struct Read {
+pub(crate) struct PageResult {
     /// The page with the present output of its commands.
     pub(crate) fresh: String,
     /// The parts that were run.
-    pub(crate) ran: Ran,
+    pub(crate) counts: BlockCounts,
     /// The faults, each with the line.
     pub(crate) faults: Vec<String>,
 }
 
 /// Reads the page `text` and runs it in `place`.
-pub(crate) fn read(text: &str, place: &mut Place) -> Read {
-    let mut read = Read::default();
+pub(crate) fn read(text: &str, place: &mut Workspace) -> PageResult {
+    let mut read = PageResult::default();
     let mut lines = text.lines().enumerate().peekable();
-    let mut not_run = false;
+    let mut skips_next = false;
     while let Some((at, line)) = lines.next() {
         read.fresh += &format!("{line}\n");
         if line == "<!-- service" {
@@ -246,7 +246,7 @@ pub(crate) fn read(text: &str, place: &mut Place) -> Read {
             continue;
         }
         if line.starts_with("<!-- not run: ") {
-            not_run = true;
+            skips_next = true;
             continue;
         }
         let Some(language) = line.strip_prefix("```") else { continue };
@@ -256,8 +256,8 @@ pub(crate) fn read(text: &str, place: &mut Place) -> Read {
             read.faults.push(format!("{}: the block does not end", at + 1));
         }
         let block = Block { line: at + 2, lines: &block };
-        if std::mem::take(&mut not_run) {
-            read.ran.passed_over += 1;
+        if std::mem::take(&mut skips_next) {
+            read.counts.skipped += 1;
             block.repeat(&mut read);
             read.fresh += "```\n";
             continue;
@@ -281,13 +281,13 @@ struct Block<'t> {
 }
 
 impl Block<'_> {
-    fn repeat(&self, read: &mut Read) {
+    fn repeat(&self, read: &mut PageResult) {
         for line in self.lines {
             read.fresh += &format!("{line}\n");
         }
     }
 
-    fn illustrate(&self, read: &mut Read) {
+    fn illustrate(&self, read: &mut PageResult) {
         if self.lines.iter().any(|line| line.trim_start().starts_with("undrift ")) {
             read.faults.push(format!("{}: commands belong into `sh` or `console`", self.line));
         }
@@ -295,26 +295,26 @@ impl Block<'_> {
     }
 
     /// Writes the block as a file.
-    fn write(&self, place: &Place, read: &mut Read) {
+    fn write(&self, place: &Workspace, read: &mut PageResult) {
         self.repeat(read);
         let Some(name) = self.lines.first().and_then(|line| line.strip_prefix("# ")) else {
             read.faults.push(format!("{}: a file begins with its name", self.line));
             return;
         };
         place.write(name, &(self.lines[1..].join("\n") + "\n"));
-        read.ran.files += 1;
+        read.counts.files += 1;
     }
 
-    fn use_commands(&self, place: &mut Place, read: &mut Read) {
+    fn use_commands(&self, place: &mut Workspace, read: &mut PageResult) {
         self.repeat(read);
         let text = self.lines.join("\n");
         for command in text.replace("\\\n", " ").lines().filter(|line| !line.trim().is_empty()) {
-            read.ran.used += 1;
+            read.counts.used += 1;
             self.run(command, place, read);
         }
     }
 
-    fn show_commands(&self, place: &mut Place, read: &mut Read) {
+    fn show_commands(&self, place: &mut Workspace, read: &mut PageResult) {
         let mut lines = self.lines.iter().peekable();
         while let Some(line) = lines.next() {
             read.fresh += &format!("{line}\n");
@@ -323,19 +323,19 @@ impl Block<'_> {
                 continue;
             };
             while lines.next_if(|line| !line.starts_with("$ ")).is_some() {}
-            read.ran.shown += 1;
+            read.counts.shown += 1;
             let printed = self.run(command, place, read);
             read.fresh += &printed;
         }
     }
 
     /// Runs a command; returns its output.
-    fn run(&self, command: &str, place: &mut Place, read: &mut Read) -> String {
+    fn run(&self, command: &str, place: &mut Workspace, read: &mut PageResult) -> String {
         let output = place.run(command);
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            read.faults.push(format!("{}: `{command}`: {}\n{said}", self.line, output.status));
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            read.faults.push(format!("{}: `{command}`: {}\n{stderr}", self.line, output.status));
         }
-        place.shown(command, &output.stdout)
+        place.shown_output(command, &output.stdout)
     }
 }

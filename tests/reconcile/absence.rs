@@ -13,12 +13,12 @@ use undrift::{
 };
 
 use crate::{
-    convergence::base,
+    convergence::base_entry,
     world::{World, group, project, seed},
 };
 
 /// The fault of each read of the section.
-const WHATS: [FaultEffect; 6] = [
+const READ_FAULTS: [FaultEffect; 6] = [
     FaultEffect::StatusBefore(401),
     FaultEffect::StatusBefore(403),
     FaultEffect::StatusBefore(404),
@@ -28,7 +28,7 @@ const WHATS: [FaultEffect; 6] = [
 ];
 
 /// The sections that are read by a request of their own, with the rest of its path.
-fn read_alone(scope: Scope) -> impl Iterator<Item = (Section, &'static Operation)> {
+fn separately_read(scope: Scope) -> impl Iterator<Item = (Section, &'static Operation)> {
     catalogue::sections(scope).filter(|of| of.scoped_kind.parent.is_none()).filter_map(|of| {
         let (ReadSource::List(op) | ReadSource::Optional(op)) = of.scoped_kind.read_source else {
             return None;
@@ -38,8 +38,8 @@ fn read_alone(scope: Scope) -> impl Iterator<Item = (Section, &'static Operation
 }
 
 /// A declaration of one entry.
-fn declared(of: Section) -> Json {
-    let mut entry = base(of, 0);
+fn declared_section(of: Section) -> Json {
+    let mut entry = base_entry(of, 0);
     if of.shape == Shape::Mapping && entry.as_object().is_none_or(serde_json::Map::is_empty) {
         let mut specs = of.table().specs().iter();
         let flag = specs.find(|spec| spec.schema["type"].to_string().contains("boolean")).unwrap();
@@ -48,13 +48,13 @@ fn declared(of: Section) -> Json {
     if of.shape == Shape::List { json!([entry]) } else { entry }
 }
 
-async fn agrees(scope: Scope) {
-    let cases: Vec<_> = read_alone(scope)
-        .flat_map(|(of, op)| WHATS.map(|what| (of, op, what)))
+async fn check_agreement(scope: Scope) {
+    let cases: Vec<_> = separately_read(scope)
+        .flat_map(|(of, op)| READ_FAULTS.map(|what| (of, op, what)))
         // Elsewhere a 401 is about the token, and ends the run.
         .filter(|(_, op, what)| op.denies_with_401 || *what != FaultEffect::StatusBefore(401))
         .enumerate()
-        .map(|(at, case)| (format!("case-{at}"), case))
+        .map(|(index, case)| (format!("case-{index}"), case))
         .collect();
     let mut seed = seed(&[]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/security"}));
@@ -63,20 +63,21 @@ async fn agrees(scope: Scope) {
             Scope::Project => ("projects", format!("acme/{name}")),
             Scope::Group => ("groups", name.clone()),
         };
-        let there = json!({"path": path, "branches": ["main"]});
-        let there = if scope == Scope::Group { json!({"path": path}) } else { there };
+        let container = json!({"path": path, "branches": ["main"]});
+        let there = if scope == Scope::Group { json!({"path": path}) } else { container };
         seed[list].as_array_mut().unwrap().push(there);
     }
     let mut world = World::new(Profile::default().with_release(Release::new(18, 9)), seed).await;
     world.acknowledged = vec!["protection:**"];
     for (name, (of, op, what)) in cases {
         let path = if scope == Scope::Group { name } else { format!("acme/{name}") };
-        let (holder, make) = match scope {
+        let (collection, make) = match scope {
             Scope::Project => ("projects", project as fn(&str, Json) -> Json),
             Scope::Group => ("groups", group as fn(&str, Json) -> Json),
         };
-        let id = &world.get(&format!("/{holder}/{}", path.replace('/', "%2F"))).await["id"];
-        let sections = json!({"settings": {"description": "new"}, of.section: declared(of)});
+        let id = &world.get(&format!("/{collection}/{}", path.replace('/', "%2F"))).await["id"];
+        let sections =
+            json!({"settings": {"description": "new"}, of.section: declared_section(of)});
         world.declare(&[make(&path, sections)]);
         world.sandbox.add_fault(InjectedFault {
             method: Some(http::Method::GET),
@@ -84,54 +85,54 @@ async fn agrees(scope: Scope) {
             nth: 0,
             effect: what.clone(),
         });
-        let about = format!("{of:?} {what:?}");
+        let context = format!("{of:?} {what:?}");
         let outcome = world.apply().await;
         let shown = outcome.plan.steps.iter().map(|step| step.address.clone());
         let left_out = outcome.plan.unread_containers();
         let shown: Vec<_> = shown.filter(|step| !left_out.contains(&step.path)).collect();
         let sent = outcome.applied.iter().flat_map(|applied| &applied.steps);
         let sent: Vec<Address> = sent.map(|step| step.address.clone()).collect();
-        assert_eq!(shown, sent, "{about}: {:#?}", outcome.plan.incomplete);
+        assert_eq!(shown, sent, "{context}: {:#?}", outcome.plan.incomplete);
         let withheld = outcome.plan.incomplete.iter().map(|one| one.reason.withheld);
-        let hides = of.scoped_kind.absent_as == Absence::NotFound;
+        let is_hidden_by_404 = of.scoped_kind.absent_as == Absence::NotFound;
         // A 404 without a body does not show what is absent.
         let is_refused = matches!(what, FaultEffect::StatusBefore(401 | 403 | 404))
-            || ((hides || op.empty_as.is_some()) && what == FaultEffect::EmptyBody);
+            || ((is_hidden_by_404 || op.empty_as.is_some()) && what == FaultEffect::EmptyBody);
         // A missing single object may be shown by a 404, to who proves a licence.
-        let is_absent = hides && what == FaultEffect::StatusBefore(404);
-        let why = match of.tier() {
+        let is_absent = is_hidden_by_404 && what == FaultEffect::StatusBefore(404);
+        let withheld_as = match of.tier() {
             Tier::Ultimate => Withheld::Tier,
             _ => Withheld::Refused,
         };
-        let expected = if is_absent { vec![] } else { vec![is_refused.then_some(why)] };
-        assert_eq!(withheld.collect::<Vec<_>>(), expected, "{about}");
-        let settings = usize::from(is_refused) + usize::from(is_absent);
-        assert_eq!(sent.len(), settings, "{about}: {sent:?}");
+        let expected = if is_absent { vec![] } else { vec![is_refused.then_some(withheld_as)] };
+        assert_eq!(withheld.collect::<Vec<_>>(), expected, "{context}");
+        let settings_count = usize::from(is_refused) + usize::from(is_absent);
+        assert_eq!(sent.len(), settings_count, "{context}: {sent:?}");
     }
 }
 
 #[tokio::test]
 async fn plan_and_apply_agree_about_sections_of_projects() {
-    agrees(Scope::Project).await;
+    check_agreement(Scope::Project).await;
 }
 
 #[tokio::test]
 async fn plan_and_apply_agree_about_sections_of_groups() {
-    agrees(Scope::Group).await;
+    check_agreement(Scope::Group).await;
 }
 
 /// The sections of `acme` or `acme/shop` that `sections` declares, and why each was not read.
-async fn unread(world: &World) -> Vec<(String, Option<Withheld>, String)> {
+async fn unread_sections(world: &World) -> Vec<(String, Option<Withheld>, String)> {
     let incomplete = world.plan().await.findings.incomplete.clone().into_iter();
-    let said = |one: undrift::diff::Incomplete| {
-        (one.address.to_string(), one.reason.withheld, one.reason.message.to_string())
+    let describe = |part: undrift::diff::Incomplete| {
+        (part.address.to_string(), part.reason.withheld, part.reason.message.to_string())
     };
-    incomplete.map(said).collect()
+    incomplete.map(describe).collect()
 }
 
 /// Once a `null` was a document that is not there: it was "created", and the service reset the rest.
 #[tokio::test]
-async fn a_document_is_never_absent() {
+async fn an_empty_answer_is_no_absent_document() {
     let mut seed = seed(&[]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "top"}));
     let world = World::new(Profile::default().with_release(Release::new(18, 9)), seed).await;
@@ -174,7 +175,7 @@ async fn a_section_above_the_tier_names_it_and_the_rest_is_applied() {
         of("acme/shop", "approvals"),
         of("acme/shop", "push_rule"),
     ];
-    assert_eq!(unread(&world).await, expected);
+    assert_eq!(unread_sections(&world).await, expected);
     let applied = world.apply().await.applied.unwrap();
     assert!(applied.is_complete(), "{:#?}", applied.mismatches);
     assert_eq!(world.get("/projects/acme%2Fshop").await["description"], "new");
@@ -195,7 +196,9 @@ async fn a_section_of_a_later_release_names_it_and_the_rest_is_applied() {
         "job_token_scope": {"inbound_enabled": true},
     });
     world.declare(&[project("acme/shop", sections)]);
-    let [(address, withheld, message)] = &unread(&world).await[..] else { panic!("one section") };
+    let [(address, withheld, message)] = &unread_sections(&world).await[..] else {
+        panic!("one section")
+    };
     assert_eq!((&**address, *withheld), ("acme/shop#job_token_scope", Some(Withheld::Refused)));
     let needs = "`job_token_scope` needs release 16.3 or later, which the service may lack: ";
     assert!(message.starts_with(needs), "{message}");
@@ -213,13 +216,13 @@ async fn a_group_proves_its_licence_only_by_what_a_licence_shows() {
     assert_eq!(world.get("/groups/acme").await["wiki_access_level"], "enabled");
     world.declare(&[group("acme", json!({"push_rule": {"member_check": true}}))]);
     assert_eq!(world.plan().await.steps.len(), 0);
-    assert_eq!(unread(&world).await[0].1, Some(Withheld::Tier));
+    assert_eq!(unread_sections(&world).await[0].1, Some(Withheld::Tier));
 }
 
 /// A switched-off feature is reported and the rest is applied; a feature that the run enables is
 /// read then.
 #[tokio::test]
-async fn a_feature_that_is_off_is_said_to_be_off() {
+async fn a_disabled_feature_is_reported_as_switched_off() {
     let of = |at: &str, names: &[&str]| {
         let names: Vec<_> = names.iter().map(|name| format!("`{name}_access_level`")).collect();
         let are = if names.len() == 1 { "is" } else { "are" };
@@ -247,36 +250,36 @@ async fn a_feature_that_is_off_is_said_to_be_off() {
             let all = features.iter().map(|name| (format!("{name}_access_level"), word.into()));
             all.collect::<serde_json::Map<_, _>>().into()
         };
-        let off = match features[..] {
+        let switches = match features[..] {
             // Neither may be wider than the repository.
             ["repository"] => &["repository", "merge_requests", "builds", "forking"][..],
             _ => &features,
         };
-        world.call("PUT", "/projects/acme%2Fshop", Some(levels("disabled", off))).await;
+        world.call("PUT", "/projects/acme%2Fshop", Some(levels("disabled", switches))).await;
         let mut sections = json!({"settings": {"description": "new"}, section: declared});
         world.declare(&[project("acme/shop", sections.clone())]);
-        assert_eq!(unread(&world).await, [of(section, &features)], "{section}");
+        assert_eq!(unread_sections(&world).await, [of(section, &features)], "{section}");
         let applied = world.apply().await.applied.unwrap();
         assert!(applied.is_complete(), "{section}: {:#?}", applied.mismatches);
         assert_eq!(world.get("/projects/acme%2Fshop").await["description"], "new", "{section}");
-        sections["settings"] = levels("enabled", off);
+        sections["settings"] = levels("enabled", switches);
         world.declare(&[project("acme/shop", sections.clone())]);
         world.converge(section).await;
         // Declared to be off, it is left alone, and nothing is missing.
-        sections["settings"] = levels("disabled", off);
+        sections["settings"] = levels("disabled", switches);
         world.declare(&[project("acme/shop", json!({"settings": sections["settings"]}))]);
         world.converge(section).await;
         world.declare(&[project("acme/shop", sections)]);
-        assert_eq!(unread(&world).await, [], "{section}");
+        assert_eq!(unread_sections(&world).await, [], "{section}");
     }
 }
 
 /// A field that a flag of the service drops in silence.
 #[tokio::test]
-async fn a_field_that_the_service_drops_is_not_available_here() {
+async fn a_field_that_the_service_drops_is_reported() {
     let shop = seed(&[json!({"path": "acme/shop"})]);
     let mut world = World::new(Profile::default().with_release(Release::new(18, 9)), shop).await;
-    world.quirk = Some(|_, path, body| {
+    world.body_edit = Some(|_, path, body| {
         path.contains("/packages/protection")
             .then(|| body.as_object_mut()?.remove("minimum_access_level_for_delete"));
         None

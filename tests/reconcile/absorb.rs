@@ -6,7 +6,9 @@ use std::sync::Mutex;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use undrift::{
-    absorb::{self, AbsorbError, AbsorbMode, AbsorbRefusal, Absorbed, ContainerComparison, Goal},
+    absorb::{
+        self, AbsorbError, AbsorbMode, AbsorbRefusal, ContainerComparison, EditedFiles, Goal,
+    },
     address::Selector,
     apply,
     desired::Container,
@@ -18,13 +20,13 @@ use undrift::{
 };
 
 use crate::{
-    export::how,
+    export::export_settings,
     random,
     world::{World, seed},
 };
 
 impl World {
-    fn around(&self) -> LoadEnvironment {
+    fn load_environment(&self) -> LoadEnvironment {
         LoadEnvironment {
             working_folder: self.root(),
             today: jiff::civil::date(2030, 1, 1),
@@ -33,22 +35,22 @@ impl World {
     }
 
     /// The differences that `chosen` selects, as goals.
-    async fn drift(&self, chosen: &[&str]) -> (Vec<Goal>, Vec<AbsorbRefusal>) {
-        let only = chosen.iter().map(|glob| Selector::parse(glob).unwrap()).collect();
+    async fn drift(&self, globs: &[&str]) -> (Vec<Goal>, Vec<AbsorbRefusal>) {
+        let only = globs.iter().map(|glob| Selector::parse(glob).unwrap()).collect();
         let chosen = Selection { only, ..Selection::default() };
         let desired = self.desired();
         let (observer, settings) = self.connect(&desired).await.unwrap();
         let words = export::ExportSettings {
             defaults: false,
-            ..how(SecretHandling::Plain)(observer.caller())
+            ..export_settings(SecretHandling::Plain)(observer.caller())
         };
         let whole: Vec<_> = desired
             .containers
             .iter()
             .map(|container| export::with_all_fields(container, &words))
             .collect();
-        let found = Mutex::new((Vec::new(), Vec::new()));
-        let each = async |container: &Container, mut live: LiveContainer| {
+        let results = Mutex::new((Vec::new(), Vec::new()));
+        let compare = async |container: &Container, mut live: LiveContainer| {
             let path = &container.path;
             let container = desired.containers.iter().find(|own| own.path == *path).unwrap();
             let plan =
@@ -60,24 +62,24 @@ impl World {
             let seen =
                 ContainerComparison { container, plan, live: &live, names: &names, excerpt: words };
             let (goals, refused) = absorb::find_drift(&seen, &chosen);
-            let mut found = found.lock().unwrap();
+            let mut found = results.lock().unwrap();
             found.0.extend(goals);
             found.1.extend(refused);
             Ok(())
         };
-        observer.read_all(&whole, 16, each).await.unwrap();
-        found.into_inner().unwrap()
+        observer.read_all(&whole, 16, compare).await.unwrap();
+        results.into_inner().unwrap()
     }
 
     /// Edits the manifests so that they declare the goals.
-    fn absorb(&self, goals: &[Goal], mode: AbsorbMode) -> Result<Absorbed, AbsorbError> {
+    fn absorb(&self, goals: &[Goal], mode: AbsorbMode) -> Result<EditedFiles, AbsorbError> {
         let read = |file: &std::sync::Arc<str>| {
             std::fs::read_to_string(self.root().join(&**file)).map_err(|error| error.to_string())
         };
         let reload = |texts: &_| {
             let loaded = manifest::load_with(
                 &self.root(),
-                &self.around(),
+                &self.load_environment(),
                 &LoadOptions { replaced_texts: Some(texts), ..LoadOptions::default() },
             );
             let said = loaded.diagnostics.render(undrift::diagnostic::DiagnosticStyle::default());
@@ -126,14 +128,14 @@ fn commented(documents: &[Json]) -> String {
 
 /// The documents, with some sections of the last one moved into rules: those whose bit is set in
 /// `moved`.
-fn layered_out(mut documents: Vec<Json>, moved: u16) -> Vec<Json> {
-    const STAYS: [&str; 4] = ["kind", "path", "create", "unlisted"];
-    let own = documents.last_mut().unwrap().as_object_mut().unwrap();
-    let mut rules = json!({"kind": "Defaults", "match": {"path": own["path"]}});
-    let names: Vec<_> = own.keys().cloned().collect();
-    for (at, name) in names.into_iter().enumerate() {
-        if !STAYS.contains(&name.as_str()) && moved & (1 << at) != 0 {
-            let section = own.shift_remove(&name).unwrap();
+fn move_into_rules(mut documents: Vec<Json>, moved: u16) -> Vec<Json> {
+    const FIXED_KEYS: [&str; 4] = ["kind", "path", "create", "unlisted"];
+    let document = documents.last_mut().unwrap().as_object_mut().unwrap();
+    let mut rules = json!({"kind": "Defaults", "match": {"path": document["path"]}});
+    let names: Vec<_> = document.keys().cloned().collect();
+    for (index, name) in names.into_iter().enumerate() {
+        if !FIXED_KEYS.contains(&name.as_str()) && moved & (1 << index) != 0 {
+            let section = document.shift_remove(&name).unwrap();
             rules[name] = section;
         }
     }
@@ -142,14 +144,15 @@ fn layered_out(mut documents: Vec<Json>, moved: u16) -> Vec<Json> {
 }
 
 /// The comments above keys.
-fn said(text: &str) -> Vec<&str> {
+fn comments_above(text: &str) -> Vec<&str> {
     text.lines().filter(|line| line.starts_with("# above")).collect()
 }
 
 #[test]
 fn any_drift_can_be_absorbed() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let states = (random::group(), random::declared(), random::group(), random::declared());
+    let states =
+        (random::group(), random::project_sections(), random::group(), random::project_sections());
     // Which sections are in rules, and whether the rules are edited.
     let layers = (any::<u16>(), any::<bool>());
     random::cases(12)
@@ -157,7 +160,7 @@ fn any_drift_can_be_absorbed() {
             let mode = if at_source { AbsorbMode::AtSource } else { AbsorbMode::OwnDocument };
             runtime.block_on(async {
                 let world = random::world().await;
-                let old = layered_out(random::documents(old_group.clone(), old.clone()), moved);
+                let old = move_into_rules(random::documents(old_group.clone(), old.clone()), moved);
                 world.declare(&old);
                 world.converge("as it was declared").await;
                 world.declare(&random::documents(new_group.clone(), new.clone()));
@@ -172,7 +175,7 @@ fn any_drift_can_be_absorbed() {
                     .absorb(&goals, mode)
                     .unwrap_or_else(|failed| panic!("{failed:#?}\n{goals:#?}\n{before}"));
                 let after = world.text();
-                assert_eq!(said(&before), said(&after), "{before}\n{after}");
+                assert_eq!(comments_above(&before), comments_above(&after), "{before}\n{after}");
                 let refused: Vec<_> = refused.iter().map(|refusal| &refusal.address).collect();
                 let plan = world.plan().await;
                 let left: Vec<_> =
@@ -227,33 +230,33 @@ variables:
 ";
 
 /// The lines in which `edited` and LAYERED differ.
-fn changed(edited: &str) -> String {
+fn changed_lines(edited: &str) -> String {
     let diff = similar::TextDiff::from_lines(LAYERED, edited);
     let changes =
         diff.iter_all_changes().filter(|change| change.tag() != similar::ChangeTag::Equal);
     changes.map(|change| format!("{}{}", change.tag(), change.value())).collect()
 }
 
-async fn layered() -> World {
+async fn layered_world() -> World {
     let world = World::new(Profile::default(), seed(&[])).await;
     world.write(LAYERED);
     world.converge("as it was declared").await;
     world
 }
 
-async fn absorbed(world: &World, chosen: &[&str], mode: AbsorbMode) -> (String, Absorbed) {
+async fn absorb_drift(world: &World, chosen: &[&str], mode: AbsorbMode) -> (String, EditedFiles) {
     let (goals, refused) = world.drift(chosen).await;
     assert_eq!(refused, []);
     let absorbed = world.absorb(&goals, mode).unwrap();
     let edited = world.text();
     let (again, refused) = world.drift(chosen).await;
     assert!(again.is_empty() && refused.is_empty(), "{again:#?} {refused:#?}\n{edited}");
-    (changed(&edited), absorbed)
+    (changed_lines(&edited), absorbed)
 }
 
 #[tokio::test]
-async fn the_own_document_outranks_rules() {
-    let world = layered().await;
+async fn drift_goes_into_the_own_document_not_into_rules() {
+    let world = layered_world().await;
     let shop = "/projects/acme%2Fshop";
     let settings = json!({
         "merge_method": "merge", "description": "It's a shop", "topics": ["web", "new"],
@@ -266,7 +269,8 @@ async fn the_own_document_outranks_rules() {
     let hidden = json!({"key": "NEW", "value": "glpat-0123456789abcdef"});
     world.call("POST", &format!("{shop}/variables"), Some(hidden)).await;
     let (changed, absorbed) =
-        absorbed(&world, &["acme/shop", "acme/shop#variables/*"], AbsorbMode::OwnDocument).await;
+        absorb_drift(&world, &["acme/shop", "acme/shop#variables/*"], AbsorbMode::OwnDocument)
+            .await;
     assert_eq!(
         changed,
         "\
@@ -333,12 +337,12 @@ unlisted: {{shares: delete, protected_tags: delete, protected_branches: delete}}
 
 #[tokio::test]
 async fn rules_are_edited_at_their_source_on_request() {
-    let world = layered().await;
+    let world = layered_world().await;
     let shop = "/projects/acme%2Fshop";
     let settings = json!({"merge_method": "merge", "topics": ["web"], "lfs_enabled": false});
     world.call("PUT", shop, Some(settings)).await;
     world.call("DELETE", &format!("{shop}/variables/LEVEL"), None).await;
-    let (changed, absorbed) = absorbed(&world, &["acme/shop"], AbsorbMode::AtSource).await;
+    let (changed, absorbed) = absorb_drift(&world, &["acme/shop"], AbsorbMode::AtSource).await;
     assert_eq!(
         changed,
         "\
@@ -356,7 +360,7 @@ async fn rules_are_edited_at_their_source_on_request() {
 }
 
 #[tokio::test]
-async fn a_change_of_a_list_stays_one() {
+async fn absorbed_list_changes_stay_add_and_remove() {
     let world = World::new(Profile::default(), seed(&[])).await;
     let text = |change: &str| {
         format!(
@@ -382,15 +386,15 @@ async fn a_change_of_a_list_stays_one() {
 }
 
 #[tokio::test]
-async fn values_that_cannot_be_written_are_refused_with_their_places() {
-    let world = layered().await;
+async fn values_without_a_manifest_form_are_refused_with_locations() {
+    let world = layered_world().await;
     let shop = "/projects/acme%2Fshop";
     let masked = json!({"value": "masked-1234567", "masked": true});
     world.call("PUT", &format!("{shop}/variables/REGION"), Some(masked)).await;
     let (goals, refused) = world.drift(&["acme/shop"]).await;
     assert_eq!(goals, []);
-    let why: Vec<_> = refused.iter().map(|refusal| refusal.reason.as_str()).collect();
-    assert_eq!(why, ["`value`: no manifest can express the live value, or it may be a secret"]);
+    let reason: Vec<_> = refused.iter().map(|refusal| refusal.reason.as_str()).collect();
+    assert_eq!(reason, ["`value`: no manifest can express the live value, or it may be a secret"]);
     assert_eq!(
         refused[0].origin.as_ref().map(ToString::to_string).as_deref(),
         Some("all.yaml:9:19")
@@ -406,14 +410,14 @@ async fn values_that_cannot_be_written_are_refused_with_their_places() {
 
 #[tokio::test]
 async fn a_project_archived_by_hand_is_declared_archived() {
-    let world = layered().await;
+    let world = layered_world().await;
     world.call("POST", "/projects/acme%2Fshop/archive", None).await;
-    let (changed, _) = absorbed(&world, &["acme/shop"], AbsorbMode::OwnDocument).await;
+    let (changed, _) = absorb_drift(&world, &["acme/shop"], AbsorbMode::OwnDocument).await;
     assert_eq!(changed, "+archived: true\n");
 }
 
 #[tokio::test]
-async fn a_value_shared_by_entries_is_not_changed_for_all() {
+async fn a_shared_value_is_not_edited_for_one_entry() {
     let text = |rest: &str| {
         format!(
             "kind: Project\npath: acme/shop\ncreate: true\nvariables:\n  - &all {{key: A, value: x, protected: true}}\n  - {{<<: *all, key: B{rest}}}  # the same\n"

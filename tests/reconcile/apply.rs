@@ -17,7 +17,7 @@ use crate::{
     world::{World, group, project, seed},
 };
 
-fn ends(outcome: &crate::world::Outcome) -> Vec<(String, Ended)> {
+fn step_outcomes(outcome: &crate::world::Outcome) -> Vec<(String, Ended)> {
     outcome
         .applied
         .as_ref()
@@ -36,13 +36,13 @@ async fn steps_done_by_others_are_not_repeated() {
         json!({"settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}]}),
     )]);
     let outcome = world
-        .apply_between(async |world: &World| {
+        .apply_after(async |world: &World| {
             world.call("PUT", "/projects/acme%2Fshop", Some(json!({"description": "new"}))).await;
         })
         .await
         .unwrap();
     assert_eq!(
-        ends(&outcome),
+        step_outcomes(&outcome),
         [
             ("acme/shop#settings".into(), Ended::Already),
             ("acme/shop#variables/A@*".into(), Ended::Done)
@@ -52,7 +52,7 @@ async fn steps_done_by_others_are_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_moved_project_is_skipped_and_the_others_are_applied() {
+async fn a_project_changed_meanwhile_is_skipped_and_others_are_applied() {
     let world = World::new(
         Profile::default(),
         seed(&[json!({"path": "acme/a"}), json!({"path": "acme/b"})]),
@@ -62,14 +62,14 @@ async fn a_moved_project_is_skipped_and_the_others_are_applied() {
         json!({"settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}]});
     world.declare(&[project("acme/a", sections.clone()), project("acme/b", sections)]);
     let outcome = world
-        .apply_between(async |world: &World| {
+        .apply_after(async |world: &World| {
             world
                 .call("PUT", "/projects/acme%2Fa", Some(json!({"description": "somebody else's"})))
                 .await;
         })
         .await
         .unwrap();
-    let ends = ends(&outcome);
+    let ends = step_outcomes(&outcome);
     assert!(
         matches!(ends[0].1, Ended::ChangedMeanwhile(_)) && matches!(ends[1].1, Ended::Skipped(_)),
         "{ends:?}"
@@ -80,14 +80,14 @@ async fn a_moved_project_is_skipped_and_the_others_are_applied() {
 }
 
 #[tokio::test]
-async fn a_project_that_cannot_be_read_again_did_not_move() {
+async fn an_unreadable_project_is_failed_and_not_changed_meanwhile() {
     let world = World::new(Profile::default(), seed(&[json!({"path": "acme/a"})])).await;
     world.declare(&[project(
         "acme/a",
         json!({"settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}]}),
     )]);
     let outcome = world
-        .apply_between(async |world: &World| {
+        .apply_after(async |world: &World| {
             world.sandbox.add_fault(undrift::sandbox::InjectedFault {
                 method: Some(http::Method::GET),
                 path_contains: "/projects/1".into(),
@@ -97,7 +97,7 @@ async fn a_project_that_cannot_be_read_again_did_not_move() {
         })
         .await
         .unwrap();
-    let ends = ends(&outcome);
+    let ends = step_outcomes(&outcome);
     assert!(
         matches!(&ends[0].1, Ended::Failed(why) if why.message.starts_with("it could not be read again")),
         "{ends:?}"
@@ -119,7 +119,7 @@ async fn an_object_created_by_another_run_counts_as_already_done() {
         ("/push_rule", 422, json!({"push_rule": {"member_check": true}})),
     ];
     for (path, status, sections) in declared {
-        for (what, there) in [
+        for (effect, there) in [
             (undrift::sandbox::FaultEffect::StatusAfter(status), true),
             (undrift::sandbox::FaultEffect::StatusBefore(status), false),
         ] {
@@ -129,10 +129,10 @@ async fn an_object_created_by_another_run_counts_as_already_done() {
                 method: Some(http::Method::POST),
                 path_contains: path.into(),
                 nth: 1,
-                effect: what,
+                effect,
             });
             let outcome = world.apply().await;
-            let ends = ends(&outcome);
+            let ends = step_outcomes(&outcome);
             assert_eq!(matches!(ends[0].1, Ended::Already), there, "{ends:?}");
             assert_eq!(outcome.applied.unwrap().is_complete(), there);
         }
@@ -151,7 +151,7 @@ async fn steps_after_a_revoked_token_are_not_started() {
     let declared = |path: &String| project(path, json!({"settings": {"description": "new"}}));
     world.declare(&paths.iter().map(declared).collect::<Vec<_>>());
     let outcome = world
-        .apply_between(async |world: &World| {
+        .apply_after(async |world: &World| {
             world.sandbox.add_fault(undrift::sandbox::InjectedFault {
                 method: Some(http::Method::GET),
                 path_contains: "/projects/".into(),
@@ -161,7 +161,7 @@ async fn steps_after_a_revoked_token_are_not_started() {
         })
         .await
         .unwrap();
-    assert_eq!(ends(&outcome).last().unwrap().1, Ended::NotStarted);
+    assert_eq!(step_outcomes(&outcome).last().unwrap().1, Ended::NotStarted);
     assert_eq!(world.writes(), [] as [&str; 0]);
 }
 
@@ -183,7 +183,7 @@ async fn a_failed_step_stops_what_depends_on_it_and_nothing_else() {
         nth: 0,
         effect: undrift::sandbox::FaultEffect::StatusBefore(400),
     });
-    let ends = ends(&world.apply().await);
+    let ends = step_outcomes(&world.apply().await);
     assert_eq!(ends[0], ("acme/b#settings".into(), Ended::Done));
     assert!(matches!(&ends[1], (address, Ended::Failed(_)) if address == "acme/c"), "{ends:?}");
     assert!(
@@ -223,7 +223,7 @@ async fn a_missing_project_user_or_secret_is_found_before_the_first_write() {
 }
 
 /// True if its project accepts no changes afterwards.
-fn closes(step: &Step) -> bool {
+fn closes_project(step: &Step) -> bool {
     step.removes_capability(Capability::Writable)
 }
 
@@ -239,28 +239,28 @@ async fn every_step_has_one_start_event_and_one_end_event() {
             Event::Ended(result) => result.address == step.address,
             Event::Verified { container, .. } => container.path == step.address.path,
         };
-        let told: Vec<_> = outcome.events.iter().filter(|event| about(event)).collect();
+        let events: Vec<_> = outcome.events.iter().filter(|event| about(event)).collect();
         // Closing a project needs a look at everything before it, and is verified separately.
-        match told[..] {
+        match events[..] {
             [
                 Event::Verified { .. },
                 Event::Started { .. },
                 Event::Ended(_),
                 Event::Verified { .. },
-            ] if closes(step) => {}
+            ] if closes_project(step) => {}
             [
                 Event::Started { .. },
                 Event::Ended(_),
                 Event::Verified { .. },
                 Event::Verified { .. },
-            ] if !closes(step) => {}
-            _ => panic!("{}: {told:?}", step.address),
+            ] if !closes_project(step) => {}
+            _ => panic!("{}: {events:?}", step.address),
         }
     }
 }
 
 #[tokio::test]
-async fn an_ambiguous_project_is_skipped_alone() {
+async fn ambiguous_hooks_skip_only_their_project() {
     let there = [json!({"path": "acme/shop"}), json!({"path": "acme/other"})];
     let world = World::new(Profile::default(), seed(&there)).await;
     for push_events in [true, false] {
@@ -277,7 +277,7 @@ async fn an_ambiguous_project_is_skipped_alone() {
     world.declare(&[project("acme/shop", declared.clone()), project("acme/other", declared)]);
     let outcome = world.apply().await;
     assert_eq!(outcome.plan.incomplete.len(), 1, "{:#?}", outcome.plan.incomplete);
-    let ended: Vec<_> = ends(&outcome).into_iter().map(|(address, _)| address).collect();
+    let ended: Vec<_> = step_outcomes(&outcome).into_iter().map(|(address, _)| address).collect();
     assert!(
         ended.len() == 3 && ended.iter().all(|address| address.starts_with("acme/other#")),
         "{ended:?}"
@@ -356,23 +356,23 @@ async fn the_next_run_removes_copies_made_by_two_runs() {
         "badges" => badge.clone(),
         "remote_mirrors" => mirror.clone(),
         "pipeline_schedules" => schedule.clone(),
-        _ => convergence::base(of, 0),
+        _ => convergence::base_entry(of, 0),
     };
-    let several: Vec<Section> =
+    let sections: Vec<Section> =
         undrift::catalogue::all_sections().filter(|of| of.allows_duplicates()).collect();
-    let below = |scope: Scope| {
-        let of_scope = several.iter().filter(|of| of.scoped_kind.scope == scope);
+    let declared_entries = |scope: Scope| {
+        let of_scope = sections.iter().filter(|of| of.scoped_kind.scope == scope);
         Json::Object(of_scope.map(|of| (of.section.into(), json!([entry(*of)]))).collect())
     };
-    let mut with_variables = below(Scope::Project);
+    let mut with_variables = declared_entries(Scope::Project);
     with_variables["pipeline_schedule_variables"] = json!([variable]);
-    let of_group = below(Scope::Group);
+    let of_group = declared_entries(Scope::Group);
     let mut world =
         World::new(Profile::default(), seed(&[json!({"path": "acme/shop", "branches": ["main"]})]))
             .await;
     world.declare(&[project("acme/shop", with_variables), group("acme", of_group.clone())]);
-    world.set("MIRROR", "https://bot:secret-1234@m.example.org/x.git");
-    world.trusts = Duration::from_secs(60);
+    world.set_variable("MIRROR", "https://bot:secret-1234@m.example.org/x.git");
+    world.trust_time = Duration::from_secs(60);
     let count = async |world: &World, of: &Section| {
         let id = of.scoped_kind.scope.choose("acme", "acme%2Fshop");
         let path = of.scoped_kind.operations.list.unwrap().row().path.replace(":id", id);
@@ -382,17 +382,17 @@ async fn the_next_run_removes_copies_made_by_two_runs() {
             .count()
     };
     world
-        .apply_between(async |world| {
+        .apply_after(async |world| {
             let applied = world.apply().await.applied.unwrap();
             assert!(applied.is_complete(), "{:#?}", applied.steps);
         })
         .await
         .unwrap();
-    for of in &several {
+    for of in &sections {
         assert_eq!(count(&world, of).await, 2, "{of:?}");
     }
     world.converge("the next run").await;
-    for of in &several {
+    for of in &sections {
         assert_eq!(count(&world, of).await, 1, "{of:?}");
     }
 }

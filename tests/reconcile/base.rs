@@ -15,7 +15,7 @@ use undrift::{
 };
 
 use crate::{
-    random::{cases, declared, documents, group, world},
+    random::{cases, documents, group, project_sections, world},
     world::{World, project, seed},
 };
 
@@ -62,7 +62,7 @@ async fn apply_against(world: &World, head: &Desired, base: &Base, heals: bool) 
         writer: &writer,
         settings: &settings,
         max_containers: 4,
-        trust_duration: world.trusts,
+        trust_duration: world.trust_time,
     };
     let applied = apply.run(&approved, |_| ()).await;
     let failed: Vec<_> = applied.steps.iter().filter(|step| !step.outcome.is_success()).collect();
@@ -74,14 +74,14 @@ async fn apply_against(world: &World, head: &Desired, base: &Base, heals: bool) 
 fn differences(steps: &[Step]) -> BTreeSet<String> {
     let fields = |step: &Step| {
         let fields: Vec<_> = step.changes.iter().map(|change| change.field.to_string()).collect();
-        let what = format!("{:?} {}", step.action, step.address);
-        fields.into_iter().map(move |field| format!("{what} {field}"))
+        let step_text = format!("{:?} {}", step.action, step.address);
+        fields.into_iter().map(move |field| format!("{step_text} {field}"))
     };
     steps.iter().flat_map(fields).collect()
 }
 
 /// The steps in short form, with their labels.
-fn labelled(steps: &[Step]) -> Vec<String> {
+fn describe_steps(steps: &[Step]) -> Vec<String> {
     let field = |change: &FieldChange| format!("{}: {:?}", change.field, change.label);
     let line = |step: &Step| {
         let fields: Vec<_> = step.changes.iter().map(field).collect();
@@ -91,12 +91,12 @@ fn labelled(steps: &[Step]) -> Vec<String> {
 }
 
 /// `base` with those sections of `other` whose bit is set in `mask`.
-fn mixed(base: &Json, other: &Json, mask: u16) -> Json {
+fn mix_sections(base: &Json, other: &Json, mask: u16) -> Json {
     let mut mixed = base.clone();
     // Users, and entries that name them, are declared together.
-    let together = ["members", "shares", "protected_branches", "protected_tags", "approval_rules"];
-    for (at, (name, section)) in other.as_object().unwrap().iter().enumerate() {
-        let at = if together.contains(&name.as_str()) { 15 } else { at };
+    let linked = ["members", "shares", "protected_branches", "protected_tags", "approval_rules"];
+    for (index, (name, section)) in other.as_object().unwrap().iter().enumerate() {
+        let at = if linked.contains(&name.as_str()) { 15 } else { index };
         if mask & (1 << at) != 0 {
             mixed[name] = section.clone();
         }
@@ -107,17 +107,24 @@ fn mixed(base: &Json, other: &Json, mask: u16) -> Json {
 #[test]
 fn drift_stays_unless_it_is_healed() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let states = (group(), declared(), declared(), declared(), any::<u16>(), any::<u16>());
+    let states = (
+        group(),
+        project_sections(),
+        project_sections(),
+        project_sections(),
+        any::<u16>(),
+        any::<u16>(),
+    );
     cases(16)
         .run(&states, |(team, old, other, live, mask, drifted)| {
             runtime.block_on(async {
                 let world = world().await;
                 let documents = |sections| documents(team.clone(), sections);
-                world.declare(&documents(mixed(&old, &live, drifted)));
+                world.declare(&documents(mix_sections(&old, &live, drifted)));
                 world.converge("from nothing").await;
                 world.declare(&documents(old.clone()));
                 let base = world.desired().containers;
-                world.declare(&documents(mixed(&old, &other, mask)));
+                world.declare(&documents(mix_sections(&old, &other, mask)));
                 let head = world.desired();
                 let base = Base::from_containers(base, &head.containers);
 
@@ -134,9 +141,9 @@ fn drift_stays_unless_it_is_healed() {
                 assert!(
                     others.is_empty(),
                     "only drift is left, and not {:?}: first {:?}, planned {:?}",
-                    labelled(&after.steps),
-                    labelled(&first.steps),
-                    labelled(&plan.steps),
+                    describe_steps(&after.steps),
+                    describe_steps(&first.steps),
+                    describe_steps(&plan.steps),
                 );
                 let (left, done) = (differences(left), differences(&plan.steps));
                 assert!(left.is_disjoint(&done), "{left:?} {done:?}");

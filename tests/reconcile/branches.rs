@@ -3,12 +3,12 @@
 use serde_json::{Value as Json, json};
 use undrift::{diff::Reason, export::SecretHandling, plan::Plan, sandbox::Profile};
 
-use crate::world::{LATER, World, project, seed};
+use crate::world::{NEWEST, World, project, seed};
 
 const BRANCHES: &str = "/projects/acme%2Fshop/repository/branches";
 
 async fn world(shop: Json) -> World {
-    World::new(Profile::default().with_release(LATER), seed(&[shop])).await
+    World::new(Profile::default().with_release(NEWEST), seed(&[shop])).await
 }
 
 fn shop(sections: Json) -> Json {
@@ -16,8 +16,8 @@ fn shop(sections: Json) -> Json {
 }
 
 async fn names(world: &World) -> Vec<String> {
-    let all = world.get(BRANCHES).await;
-    all.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    let answer = world.get(BRANCHES).await;
+    answer.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
 }
 
 fn addresses(plan: &Plan) -> Vec<String> {
@@ -66,7 +66,7 @@ async fn only_declared_branches_are_read() {
 }
 
 #[tokio::test]
-async fn what_names_a_new_branch_comes_after_it() {
+async fn objects_that_use_a_new_branch_come_after_it() {
     let world = world(json!({"path": "acme/shop", "branches": ["main"]})).await;
     let nobody = json!([{"access_level": "no_access"}]);
     world.declare(&[shop(json!({
@@ -92,7 +92,7 @@ async fn what_names_a_new_branch_comes_after_it() {
 
 /// The service refuses both, because neither source exists.
 #[tokio::test]
-async fn branches_from_each_other_end() {
+async fn branches_that_start_from_each_other_are_not_created() {
     let world = world(json!({"path": "acme/shop", "branches": ["main"]})).await;
     let circle =
         json!([{"name": "a", "ref": "b"}, {"name": "b", "ref": "a"}, {"name": "c", "ref": "b"}]);
@@ -131,16 +131,16 @@ async fn a_new_project_gets_branches_after_its_first_commit() {
 }
 
 #[tokio::test]
-async fn a_closed_repository_is_foreseen() {
+async fn a_disabled_repository_gets_no_branches() {
     let off = json!({"repository_access_level": "disabled", "merge_requests_access_level": "disabled", "builds_access_level": "disabled"});
-    let there = json!({"path": "acme/shop", "branches": ["main"], "settings": off});
-    let world = world(there).await;
+    let seed_project = json!({"path": "acme/shop", "branches": ["main"], "settings": off});
+    let world = world(seed_project).await;
     let branches = json!([{"name": "develop", "ref": "main"}]);
     world.declare(&[shop(json!({"branches": branches, "settings": off}))]);
     let plan = world.converge("it stays closed").await;
     assert!(plan.steps.is_empty() && plan.incomplete.is_empty(), "{plan:#?}");
-    let open = json!({"repository_access_level": "enabled", "default_branch": "develop"});
-    world.declare(&[shop(json!({"branches": branches, "settings": open}))]);
+    let open_settings = json!({"repository_access_level": "enabled", "default_branch": "develop"});
+    world.declare(&[shop(json!({"branches": branches, "settings": open_settings}))]);
     let plan = world.plan().await;
     assert_eq!(wait_reasons(&plan), ["until the branch can be created"]);
     world.apply().await;

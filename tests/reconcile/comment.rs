@@ -35,11 +35,15 @@ fn body(text: &str) -> String {
     format!("{}\n{text}\n", marker())
 }
 
-fn of(merge_request: u64) -> MergeRequestRef {
+fn request_ref(merge_request: u64) -> MergeRequestRef {
     MergeRequestRef { project: "acme/shop".to_owned(), merge_request }
 }
 
-async fn put(world: &World, place: &MergeRequestRef, text: &str) -> Result<Comment, CommentError> {
+async fn post_comment(
+    world: &World,
+    place: &MergeRequestRef,
+    text: &str,
+) -> Result<Comment, CommentError> {
     let (observer, _) = world.connect_as("ci", &Desired::default()).await.unwrap();
     let client = WriteClient::new(observer.client().clone());
     comment::put_comment(&client, observer.caller().id, place, &marker(), &body(text)).await
@@ -49,8 +53,8 @@ async fn put(world: &World, place: &MergeRequestRef, text: &str) -> Result<Comme
 async fn notes(world: &World) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for page in 1.. {
-        let got = world.get(&format!("{NOTES}?sort=asc&per_page=100&page={page}")).await;
-        let rows = got.as_array().unwrap();
+        let answer = world.get(&format!("{NOTES}?sort=asc&per_page=100&page={page}")).await;
+        let rows = answer.as_array().unwrap();
         let text = |value: &Json| value.as_str().unwrap().to_owned();
         all.extend(rows.iter().map(|row| (text(&row["author"]["username"]), text(&row["body"]))));
         if rows.len() < 100 {
@@ -65,13 +69,13 @@ fn note(author: &str, body: &str) -> Json {
 }
 
 #[tokio::test]
-async fn it_is_written_once_and_edited_then() {
+async fn the_comment_is_created_once_and_then_edited() {
     let world = world(Profile::default(), &[note("eve", "a question")]).await;
-    let first = put(&world, &of(1), "one").await.unwrap();
+    let first = post_comment(&world, &request_ref(1), "one").await.unwrap();
     assert_eq!((first.outcome, &first.duplicate_ids[..]), (CommentOutcome::Written, &[][..]));
-    let same = put(&world, &of(1), "one").await.unwrap();
+    let same = post_comment(&world, &request_ref(1), "one").await.unwrap();
     assert_eq!((same.outcome, same.note_id), (CommentOutcome::Unchanged, first.note_id));
-    let edited = put(&world, &of(1), "two").await.unwrap();
+    let edited = post_comment(&world, &request_ref(1), "two").await.unwrap();
     assert_eq!((edited.outcome, edited.note_id), (CommentOutcome::Edited, first.note_id));
     let one = format!("/api/v4{NOTES}/{}", first.note_id);
     assert_eq!(world.writes(), [format!("POST /api/v4{NOTES}"), format!("PUT {one}")]);
@@ -79,10 +83,16 @@ async fn it_is_written_once_and_edited_then() {
     let path = format!("{NOTES}/{}", first.note_id);
     let by_hand = json!({"body": format!("{} edited by hand", body("two"))});
     world.call("PUT", &path, Some(by_hand)).await;
-    assert_eq!(put(&world, &of(1), "two").await.unwrap().outcome, CommentOutcome::Edited);
+    assert_eq!(
+        post_comment(&world, &request_ref(1), "two").await.unwrap().outcome,
+        CommentOutcome::Edited
+    );
     // Somebody removes the marker: then it no longer counts as the report.
     world.call("PUT", &path, Some(json!({"body": "mine"}))).await;
-    assert_eq!(put(&world, &of(1), "two").await.unwrap().outcome, CommentOutcome::Written);
+    assert_eq!(
+        post_comment(&world, &request_ref(1), "two").await.unwrap().outcome,
+        CommentOutcome::Written
+    );
     let expected =
         [("eve", "a question".to_owned()), ("ci", "mine".to_owned()), ("ci", body("two"))];
     assert_eq!(notes(&world).await, expected.map(|(author, body)| (author.to_owned(), body)));
@@ -99,27 +109,27 @@ async fn no_other_note_counts_as_the_comment() {
         json!({"author": "ci", "body": body("one"), "system": true}),
     ];
     let world = world(Profile::default(), &others).await;
-    let written = put(&world, &of(1), "two").await.unwrap();
+    let written = post_comment(&world, &request_ref(1), "two").await.unwrap();
     assert_eq!((written.outcome, written.note_id), (CommentOutcome::Written, 6));
     assert_eq!(world.writes(), [format!("POST /api/v4{NOTES}")]);
 }
 
 #[tokio::test]
-async fn it_is_found_behind_pages_that_are_short_and_empty() {
-    let hidden = |n: usize| (0..n).map(|_| json!({"body": "x", "internal": true}));
-    let shown = |n: usize| (0..n).map(|_| json!({"body": "x"}));
+async fn the_comment_is_found_after_short_and_empty_pages() {
+    let internal_notes = |n: usize| (0..n).map(|_| json!({"body": "x", "internal": true}));
+    let public_notes = |n: usize| (0..n).map(|_| json!({"body": "x"}));
     for (before, after) in [(0, 250), (100, 0), (350, 99), (199, 101)] {
-        let mut all: Vec<Json> = hidden(before).collect();
+        let mut all: Vec<Json> = internal_notes(before).collect();
         all.push(note("ci", &body("one")));
-        all.extend(shown(after));
+        all.extend(public_notes(after));
         let world = world(Profile::default(), &all).await;
-        let found = put(&world, &of(1), "two").await.unwrap();
+        let found = post_comment(&world, &request_ref(1), "two").await.unwrap();
         assert_eq!((found.outcome, found.note_id), (CommentOutcome::Edited, before as u64 + 1));
     }
 }
 
 #[tokio::test]
-async fn the_oldest_of_several_comments_is_edited_and_the_others_named() {
+async fn the_oldest_of_several_comments_is_edited_and_others_reported() {
     let all = [
         note("ci", &body("one")),
         note("eve", "x"),
@@ -127,7 +137,7 @@ async fn the_oldest_of_several_comments_is_edited_and_the_others_named() {
         note("ci", &body("two")),
     ];
     let world = world(Profile::default(), &all).await;
-    let found = put(&world, &of(1), "two").await.unwrap();
+    let found = post_comment(&world, &request_ref(1), "two").await.unwrap();
     assert_eq!(
         (found.outcome, found.note_id, found.duplicate_ids),
         (CommentOutcome::Edited, 1, vec![3, 4])
@@ -136,7 +146,7 @@ async fn the_oldest_of_several_comments_is_edited_and_the_others_named() {
 }
 
 #[tokio::test]
-async fn without_all_pages_nothing_is_written() {
+async fn no_comment_is_written_if_a_page_of_notes_fails() {
     let all: Vec<Json> = (0..150).map(|_| json!({"body": "x"})).collect();
     for nth in [1, 2] {
         let fault = InjectedFault {
@@ -146,7 +156,7 @@ async fn without_all_pages_nothing_is_written() {
             effect: FaultEffect::StatusBefore(403),
         };
         let world = world(Profile { faults: vec![fault], ..Profile::default() }, &all).await;
-        let error = put(&world, &of(1), "one").await.unwrap_err();
+        let error = post_comment(&world, &request_ref(1), "one").await.unwrap_err();
         assert!(matches!(error, CommentError::Notes(_)), "{error:?}");
         assert_eq!(world.writes(), [""; 0]);
     }
@@ -154,16 +164,16 @@ async fn without_all_pages_nothing_is_written() {
 
 #[tokio::test]
 async fn lost_answers_never_cause_a_second_comment() {
-    let carried_out = [
+    let applied = [
         FaultEffect::CommitThenDrop,
         FaultEffect::StatusAfter(500),
         FaultEffect::StatusAfter(502),
         FaultEffect::Truncate,
         FaultEffect::EmptyBody,
     ];
-    let lost = [FaultEffect::DropBefore, FaultEffect::StatusBefore(500), FaultEffect::Html200];
+    let unsent = [FaultEffect::DropBefore, FaultEffect::StatusBefore(500), FaultEffect::Html200];
     let cases =
-        carried_out.iter().map(|what| (what, true)).chain(lost.iter().map(|what| (what, false)));
+        applied.iter().map(|what| (what, true)).chain(unsent.iter().map(|what| (what, false)));
     for (what, is_there) in cases {
         for (method, before) in [("POST", vec![]), ("PUT", vec![note("ci", &body("old"))])] {
             let fault = InjectedFault {
@@ -173,17 +183,17 @@ async fn lost_answers_never_cause_a_second_comment() {
                 effect: what.clone(),
             };
             let world = world(Profile { faults: vec![fault], ..Profile::default() }, &before).await;
-            let first = put(&world, &of(1), "one").await;
-            let about = format!("{method} {what:?}: {first:?}");
+            let first = post_comment(&world, &request_ref(1), "one").await;
+            let case = format!("{method} {what:?}: {first:?}");
             // An edit is idempotent, so it is sent again.
             if is_there || method == "PUT" {
-                assert!(first.is_ok(), "{about}");
+                assert!(first.is_ok(), "{case}");
             } else {
-                assert!(first.unwrap_err().error().in_doubt_since().is_some(), "{about}");
+                assert!(first.unwrap_err().error().in_doubt_since().is_some(), "{case}");
             }
-            let again = put(&world, &of(1), "one").await.unwrap();
-            assert_eq!(again.duplicate_ids, [0; 0], "{about}");
-            assert_eq!(notes(&world).await, [("ci".to_owned(), body("one"))], "{about}");
+            let again = post_comment(&world, &request_ref(1), "one").await.unwrap();
+            assert_eq!(again.duplicate_ids, [0; 0], "{case}");
+            assert_eq!(notes(&world).await, [("ci".to_owned(), body("one"))], "{case}");
         }
     }
 }
@@ -191,9 +201,9 @@ async fn lost_answers_never_cause_a_second_comment() {
 #[tokio::test]
 async fn refused_comments_are_explained() {
     let world = world(Profile::default(), &[]).await;
-    let error = put(&world, &of(2), "one").await.unwrap_err();
+    let error = post_comment(&world, &request_ref(2), "one").await.unwrap_err();
     assert!(matches!(error, CommentError::Write { discussion_locked: true, .. }), "{error:?}");
     assert!(error.error().is_forbidden());
-    let error = put(&world, &of(3), "one").await.unwrap_err();
+    let error = post_comment(&world, &request_ref(3), "one").await.unwrap_err();
     assert!(matches!(error, CommentError::MergeRequest(_)) && error.error().is_not_found());
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use undrift::{apply::MismatchReason, diff::Reason, plan::Plan, sandbox::Profile};
 
-use crate::world::{LATER, World, group, project, seed};
+use crate::world::{NEWEST, World, group, project, seed};
 
 /// A project with a developer and a maintainer.
 fn shop() -> Json {
@@ -18,7 +18,7 @@ fn shop() -> Json {
 }
 
 async fn world() -> World {
-    let mut world = World::new(Profile::default().with_release(LATER), seed(&[shop()])).await;
+    let mut world = World::new(Profile::default().with_release(NEWEST), seed(&[shop()])).await;
     world.acknowledged = vec!["protection:**", "visibility:**"];
     world
 }
@@ -36,23 +36,23 @@ fn approvals_above(author: bool) -> Json {
 async fn group_overrides_project_approvals() {
     let world = world().await;
     world.declare(&[approvals_above(false), approvals(true)]);
-    let loaded = world.loaded();
-    let found: Vec<_> =
+    let loaded = world.load_manifests();
+    let messages: Vec<_> =
         loaded.diagnostics.sorted().into_iter().map(|found| found.message.clone()).collect();
     let message =
         "`merge_requests_author_approval` has no effect: `acme` has `allow_author_approval: false`";
-    assert_eq!(found, [message]);
+    assert_eq!(messages, [message]);
     world.converge("the group decides").await;
     // Once the group allows it, the project follows in the same run.
     world.declare(&[approvals_above(true), approvals(true)]);
     let plan = world.converge("the group allows it").await;
-    let after = |at: usize| plan.steps[at].after.iter().map(|edge| edge.address.to_string());
+    let after = |index: usize| plan.steps[index].after.iter().map(|edge| edge.address.to_string());
     assert_eq!(after(1).collect::<Vec<_>>(), ["acme#merge_request_approval_setting"]);
 }
 
 /// The value of the project comes back once the group no longer replaces it.
 #[tokio::test]
-async fn what_a_group_no_longer_replaces_is_read_again() {
+async fn a_value_that_a_group_no_longer_replaces_is_a_mismatch() {
     let world = world().await;
     world.declare(&[approvals(true)]);
     world.converge("allowed").await;
@@ -69,10 +69,10 @@ async fn what_a_group_no_longer_replaces_is_read_again() {
 
 /// A group that sets the same below can be contradicted there, in the same run.
 #[tokio::test]
-async fn what_a_group_sets_below_is_set_after_it() {
+async fn a_subgroup_value_is_set_after_its_group_replaces_it() {
     let mut seeds = seed(&[]);
     seeds["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
-    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(NEWEST), seeds).await;
     world.acknowledged = vec!["protection:**"];
     let lock =
         |path: &str, on: bool| group(path, json!({"settings": {"share_with_group_lock": on}}));
@@ -85,39 +85,39 @@ async fn what_a_group_sets_below_is_set_after_it() {
     assert_eq!(world.converge("unlocked").await.steps.len(), 1);
 }
 
-fn locks(on: bool) -> Json {
+fn group_locks(on: bool) -> Json {
     group("acme", json!({"settings": {"share_with_group_lock": on, "membership_lock": on}}))
 }
 
 #[tokio::test]
-async fn locks_not_foreseen() {
+async fn new_entries_under_a_group_lock_are_problems() {
     let other = |name: &str| json!({"path": name, "visibility": "public"});
     let mut seeds = seed(&[shop()]);
     seeds["groups"].as_array_mut().unwrap().extend([other("other"), other("third")]);
-    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(NEWEST), seeds).await;
     world.acknowledged = vec!["protection:**"];
     let with = |group: &str, user: &str| {
         let share = json!([{"group": group, "group_access": "developer"}]);
         let member = json!([{"user": user, "access_level": "developer"}]);
         project("acme/shop", json!({"shares": share, "members": member}))
     };
-    world.declare(&[locks(true), with("other", "carol")]);
+    world.declare(&[group_locks(true), with("other", "carol")]);
     let codes: Vec<_> =
-        world.loaded().diagnostics.sorted().into_iter().map(|found| found.code).collect();
+        world.load_manifests().diagnostics.sorted().into_iter().map(|found| found.code).collect();
     assert_eq!(codes, ["locked", "locked"]);
     world.converge("locked after the entries exist").await;
     // The lock is live.
-    for documents in [vec![locks(true), with("third", "dave")], vec![with("third", "dave")]] {
+    for documents in [vec![group_locks(true), with("third", "dave")], vec![with("third", "dave")]] {
         world.declare(&documents);
         let plan = world.plan().await;
-        let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
+        let messages: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
         let expected = [
             "`membership_lock` of `acme` lets nobody be added to a project",
             "`share_with_group_lock` of `acme` lets no project be shared with a group",
         ];
-        assert_eq!(found, expected);
+        assert_eq!(messages, expected);
     }
-    world.declare(&[locks(false), with("third", "dave")]);
+    world.declare(&[group_locks(false), with("third", "dave")]);
     world.converge("unlocked before the entries are created").await;
 }
 
@@ -127,7 +127,7 @@ async fn a_share_is_not_replaced_while_a_lock_forbids_new_ones() {
     let mut seeds = seed(&[shop()]);
     let other = json!({"path": "other", "visibility": "public"});
     seeds["groups"].as_array_mut().unwrap().push(other);
-    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(NEWEST), seeds).await;
     world.acknowledged = vec!["protection:**"];
     let with = |level: &str| {
         let share = json!([{"group": "other", "group_access": level}]);
@@ -135,7 +135,7 @@ async fn a_share_is_not_replaced_while_a_lock_forbids_new_ones() {
     };
     world.declare(&[with("developer")]);
     world.converge("shared").await;
-    world.declare(&[with("reporter"), locks(true)]);
+    world.declare(&[with("reporter"), group_locks(true)]);
     world.converge("replaced before the lock").await;
     world.declare(&[with("guest")]);
     let outcome = world.apply().await;
@@ -143,12 +143,12 @@ async fn a_share_is_not_replaced_while_a_lock_forbids_new_ones() {
     assert_eq!(found, ["`share_with_group_lock` of `acme` lets no project be shared with a group"]);
     world.declare(&[with("reporter")]);
     assert!(world.plan().await.steps.is_empty(), "the share is still there");
-    world.declare(&[with("guest"), locks(false)]);
+    world.declare(&[with("guest"), group_locks(false)]);
     world.converge("replaced after the lock").await;
 }
 
 #[tokio::test]
-async fn removed_member_in_rule() {
+async fn a_removed_member_in_a_rule_is_a_problem() {
     let rules = |user: &str| {
         json!({
             "members": [{"user": "bob", "access_level": "maintainer"}],
@@ -215,16 +215,16 @@ async fn a_member_removed_from_the_group_is_noted_for_the_rules_below() {
     let absent = json!([{"user": "carol", "state": "absent"}]);
     world.declare(&[group("acme", json!({"members": absent})), below]);
     let note = "acme#members/carol: it may end access that rules need: `acme/shop#protected_branches/main`";
-    assert_eq!(noted(&world.converge("removed").await), [note]);
+    assert_eq!(side_effect_notes(&world.converge("removed").await), [note]);
 }
 
 #[tokio::test]
-async fn self_in_job_token_allowlist() {
+async fn a_project_in_its_own_job_token_allowlist_has_no_effect() {
     let world = world().await;
     let list = json!({"job_token_allowlist": [{"project": "Acme/shop"}]});
     world.declare(&[project("acme/shop", list.clone())]);
     let codes: Vec<_> =
-        world.loaded().diagnostics.sorted().into_iter().map(|found| found.code).collect();
+        world.load_manifests().diagnostics.sorted().into_iter().map(|found| found.code).collect();
     assert_eq!(codes, ["no-effect"]);
     world.converge("itself").await;
     let mut rule = list;
@@ -233,13 +233,13 @@ async fn self_in_job_token_allowlist() {
         ("match".to_owned(), json!({"path": "acme/**"})),
     ]);
     world.declare(&[rule, project("acme/shop", json!({}))]);
-    assert_eq!(world.loaded().diagnostics.sorted().len(), 0);
+    assert_eq!(world.load_manifests().diagnostics.sorted().len(), 0);
     world.converge("by a rule").await;
 }
 
 /// Sections of a disabled feature are skipped, with their references.
 #[tokio::test]
-async fn a_feature_that_is_off_closes_its_sections() {
+async fn sections_of_a_disabled_feature_are_skipped() {
     let world = world().await;
     let off = json!({
         "repository_access_level": "disabled", "merge_requests_access_level": "disabled",
@@ -297,7 +297,7 @@ async fn entries_are_removed_before_their_feature_is_switched_off() {
 
 /// A new project has no section of a feature that it does not have.
 #[tokio::test]
-async fn a_new_project_without_a_feature_gets_no_entries_of_it() {
+async fn a_new_project_gets_no_entries_of_a_disabled_feature() {
     let world = world().await;
     let mut new = project(
         "acme/fresh",
@@ -321,10 +321,10 @@ async fn a_new_project_without_a_feature_gets_no_entries_of_it() {
 }
 
 /// A project in a group within a group.
-async fn with_a_team() -> World {
+async fn world_with_team() -> World {
     let mut seeds = seed(&[json!({"path": "acme/team/app", "branches": ["main"]})]);
     seeds["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
-    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(NEWEST), seeds).await;
     world.acknowledged = vec!["protection:**"];
     world
 }
@@ -332,7 +332,7 @@ async fn with_a_team() -> World {
 /// A group above takes away what it does not allow; the group that it leaves that to decides then.
 #[tokio::test]
 async fn runners_that_no_group_above_allows_are_a_problem() {
-    let mut world = with_a_team().await;
+    let mut world = world_with_team().await;
     let of = |path: &str| {
         group(path, json!({"settings": {"shared_runners_setting": "disabled_and_overridable"}}))
     };
@@ -343,9 +343,9 @@ async fn runners_that_no_group_above_allows_are_a_problem() {
     // The group in between is in no manifest, and the change above shuts it.
     world.declare(&[of("acme"), app(), fresh.clone()]);
     let plan = world.plan().await;
-    let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
+    let messages: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
     let message = "`shared_runners_enabled` goes beyond the `shared_runners_setting` of `acme/team`, which `acme` sets to `disabled_and_unoverridable` in this run";
-    assert_eq!(found, [message; 2]);
+    assert_eq!(messages, [message; 2]);
     world.declare(&[of("acme"), of("acme/team"), app(), fresh]);
     let plan = world.converge("the group in between allows it").await;
     let step = plan.steps.iter().find(|step| *step.address.path == *"acme/team/app").unwrap();
@@ -365,7 +365,7 @@ async fn runners_that_no_group_above_allows_are_a_problem() {
 /// A change of the group switches the runners of its projects off, also where a project declares them.
 #[tokio::test]
 async fn runners_that_a_group_switches_off_are_set_after_it() {
-    let mut world = World::new(Profile::default().with_release(LATER), seed(&[shop()])).await;
+    let mut world = World::new(Profile::default().with_release(NEWEST), seed(&[shop()])).await;
     world.acknowledged = vec!["protection:**"];
     let of =
         |setting: &str| group("acme", json!({"settings": {"shared_runners_setting": setting}}));
@@ -376,14 +376,14 @@ async fn runners_that_a_group_switches_off_are_set_after_it() {
     world.declare(&[of("enabled"), shop(false)]);
     world.converge("the other way round").await;
     // The project may be read again only when the group has switched its runners off already.
-    world.trusts = Duration::ZERO;
+    world.trust_time = Duration::ZERO;
     world.declare(&[of("enabled"), shop(true)]);
     world.acknowledged.push("visibility:**");
     world.converge("on again").await;
     world.acknowledged.pop();
     world.declare(&[of("disabled_and_overridable"), shop(true)]);
     let outcome = world
-        .apply_between(async |world| {
+        .apply_after(async |world| {
             let off = json!({"shared_runners_enabled": false});
             world.call("PUT", "/projects/acme%2Fshop", Some(off)).await;
         })
@@ -400,7 +400,7 @@ async fn runners_that_a_group_switches_off_are_set_after_it() {
 
 /// A group without a value shows its parent's value.
 #[tokio::test]
-async fn a_value_that_the_group_above_hands_down_is_set_after_it() {
+async fn an_inherited_value_is_set_after_the_parent_group() {
     let math = |path: &str, settings: Json| group(path, json!({"settings": settings}));
     let team = |on: bool| math("acme/team", json!({"math_rendering_limits_enabled": on}));
     let top = |on: bool, lock: bool| {
@@ -409,14 +409,20 @@ async fn a_value_that_the_group_above_hands_down_is_set_after_it() {
     };
     let mut seeds = seed(&[]);
     seeds["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
-    let world = World::new(Profile::default().with_release(LATER), seeds.clone()).await;
+    let world = World::new(Profile::default().with_release(NEWEST), seeds.clone()).await;
     world.declare(&[top(false, false), team(true)]);
     world.converge("in one run").await;
     let codes = |world: &World| -> Vec<_> {
-        world.loaded().diagnostics.sorted().into_iter().map(|found| found.code).collect()
+        world
+            .load_manifests()
+            .diagnostics
+            .sorted()
+            .into_iter()
+            .map(|diagnostic| diagnostic.code)
+            .collect()
     };
     for (on, below) in [(false, true), (true, false)] {
-        let world = World::new(Profile::default().with_release(LATER), seeds.clone()).await;
+        let world = World::new(Profile::default().with_release(NEWEST), seeds.clone()).await;
         world.declare(&[top(on, true), team(below)]);
         world.converge("locked").await;
         assert_eq!(codes(&world), ["no-effect"]);
@@ -427,8 +433,8 @@ async fn a_value_that_the_group_above_hands_down_is_set_after_it() {
 
 /// A membership lock applies to everything below, whatever the groups between declare.
 #[tokio::test]
-async fn a_lock_of_members_further_above_is_foreseen() {
-    let world = with_a_team().await;
+async fn a_membership_lock_of_any_ancestor_is_a_problem() {
+    let world = world_with_team().await;
     let lock = |path: &str, on: bool| group(path, json!({"settings": {"membership_lock": on}}));
     let with = |user: &str| {
         let member = json!([{"user": user, "access_level": "developer"}]);
@@ -444,8 +450,8 @@ async fn a_lock_of_members_further_above_is_foreseen() {
     assert_eq!(found, ["`membership_lock` of `acme` lets nobody be added to a project"]);
     world.declare(&[lock("acme", false), with("bob")]);
     let plan = world.plan().await;
-    let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
-    assert_eq!(found, ["`membership_lock` of `acme/team` lets nobody be added to a project"]);
+    let messages: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
+    assert_eq!(messages, ["`membership_lock` of `acme/team` lets nobody be added to a project"]);
     world.declare(&[lock("acme", false), lock("acme/team", false), with("bob")]);
     world.converge("both unlock first").await;
 }
@@ -460,7 +466,7 @@ async fn a_user_with_access_by_a_hidden_group_is_no_outsider() {
     groups[0]["members"].as_array_mut().unwrap().push(json!({"user": "bob", "access_level": 50}));
     let member = json!([{"user": "carol", "access_level": 30}]);
     groups.push(json!({"path": "secret", "visibility": "private", "members": member}));
-    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(NEWEST), seeds).await;
     world.acknowledged = vec!["protection:**"];
     let shares = json!([{"group": "secret", "group_access": "developer"}]);
     world.declare(&[project("acme/app", json!({"shares": shares}))]);
@@ -472,12 +478,12 @@ async fn a_user_with_access_by_a_hidden_group_is_no_outsider() {
 }
 
 /// A service with the groups `other` and `acme/sub`, and the project `acme/sub/shop`.
-async fn with_another_group() -> World {
+async fn world_with_groups() -> World {
     let mut seeds = seed(&[json!({"path": "acme/sub/shop", "branches": ["main"]})]);
     let groups = seeds["groups"].as_array_mut().unwrap();
     groups.push(json!({"path": "other", "visibility": "public"}));
     groups.push(json!({"path": "acme/sub", "visibility": "public"}));
-    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(NEWEST), seeds).await;
     world.acknowledged = vec!["protection:**", "removals:**"];
     world
 }
@@ -485,7 +491,7 @@ async fn with_another_group() -> World {
 /// The service compares with the live shares, also if the document has none.
 #[tokio::test]
 async fn a_rule_that_names_a_group_without_a_share_is_a_problem() {
-    let world = with_another_group().await;
+    let world = world_with_groups().await;
     let rows = json!([{"access_level": "maintainer"}, {"group": "other"}]);
     let rules = [
         json!({"protected_branches": [{"name": "main", "allowed_to_push": rows}]}),
@@ -516,7 +522,7 @@ async fn a_rule_that_names_a_group_without_a_share_is_a_problem() {
 /// A group names only those below it.
 #[tokio::test]
 async fn a_rule_of_a_group_that_names_another_group_is_a_problem() {
-    let world = with_another_group().await;
+    let world = world_with_groups().await;
     let rule = |group: &str| {
         let rows = json!([{"access_level": "maintainer"}, {"group": group}]);
         json!({"protected_environments": [{"name": "production", "deploy_access_levels": rows}]})
@@ -537,7 +543,7 @@ async fn a_rule_waits_for_the_share_and_for_the_member() {
     let mut seeds = seed(&[json!({"path": "zoo/shop", "branches": ["main"]})]);
     let groups = seeds["groups"].as_array_mut().unwrap();
     groups.extend([json!({"path": "other"}), json!({"path": "zoo"})]);
-    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(NEWEST), seeds).await;
     world.acknowledged = vec!["protection:**"];
     let share = json!([{"group": "other", "group_access": "developer"}]);
     let member = json!([{"user": "carol", "access_level": "developer"}]);
@@ -554,7 +560,7 @@ async fn a_rule_waits_for_the_share_and_for_the_member() {
 }
 
 /// Notes about the removal of a member.
-fn noted(plan: &Plan) -> Vec<String> {
+fn side_effect_notes(plan: &Plan) -> Vec<String> {
     let notes = plan.notes.iter().filter_map(|note| match &note.reason {
         Reason::Besides { what } => Some(format!("{}: {what}", note.address)),
         _ => None,
@@ -565,7 +571,7 @@ fn noted(plan: &Plan) -> Vec<String> {
 /// Nothing of the project shows that it is shared with the group that carol leaves.
 #[tokio::test]
 async fn a_member_removed_from_a_shared_group_is_noted_for_the_rules_that_name_her() {
-    let world = with_another_group().await;
+    let world = world_with_groups().await;
     let share = json!([{"group": "other", "group_access": "developer"}]);
     let member = json!([{"user": "Carol", "access_level": "developer"}]);
     let rule =
@@ -577,14 +583,14 @@ async fn a_member_removed_from_a_shared_group_is_noted_for_the_rules_that_name_h
     world.declare(&[without.clone(), shop(&rule)]);
     let plan = world.plan().await;
     let note = "other#members/carol: it may end access that rules need: `acme/sub/shop#protected_branches/main`";
-    assert_eq!(noted(&plan), [note]);
+    assert_eq!(side_effect_notes(&plan), [note]);
     let removal = plan.steps.iter().find(|step| &*step.address.path == "other").unwrap();
     let after: Vec<_> = removal.after.iter().map(|edge| edge.address.to_string()).collect();
     assert_eq!(after, ["acme/sub/shop#protected_branches/main"], "a rule first");
     world.declare(&[shop(&rule)]);
     world.converge("with a rule").await;
     world.declare(&[without.clone(), shop(&rule)]);
-    assert_eq!(noted(&world.plan().await), [note], "no step of the rule");
+    assert_eq!(side_effect_notes(&world.plan().await), [note], "no step of the rule");
     // With access by another document she loses none.
     for other in [
         group("acme", json!({"members": member})),
@@ -598,14 +604,14 @@ async fn a_member_removed_from_a_shared_group_is_noted_for_the_rules_that_name_h
             vec![without.clone(), other]
         };
         world.declare(&documents);
-        assert_eq!(noted(&world.plan().await), [] as [&str; 0]);
+        assert_eq!(side_effect_notes(&world.plan().await), [] as [&str; 0]);
     }
 }
 
 /// The service takes grants away with the membership, also if he has access by a group then.
 #[tokio::test]
-async fn a_member_moves_to_the_group_above_and_stays_in_the_rules() {
-    let world = with_another_group().await;
+async fn a_member_moved_to_the_parent_group_stays_in_rules() {
+    let world = world_with_groups().await;
     let member = json!([{"user": "bob", "access_level": "developer"}]);
     let shop = |members: &Json| {
         project(
@@ -643,7 +649,7 @@ async fn a_member_moves_to_the_group_above_and_stays_in_the_rules() {
 /// An edit sends only new rows, so the service does not check the others.
 #[tokio::test]
 async fn a_user_without_access_stays_in_a_rule_that_is_edited() {
-    let world = with_another_group().await;
+    let world = world_with_groups().await;
     let share = json!([{"group": "other", "group_access": "developer"}]);
     let member = json!([{"user": "carol", "access_level": "developer"}]);
     let rule = |force: bool| {
@@ -664,7 +670,7 @@ async fn a_user_without_access_stays_in_a_rule_that_is_edited() {
 /// All outsiders of a step are reported at once.
 #[tokio::test]
 async fn outsiders_are_reported_together() {
-    let world = with_another_group().await;
+    let world = world_with_groups().await;
     let rows = json!([{"user": "dave"}, {"user": "carol"}]);
     let rule = json!({"protected_branches": [{"name": "main", "allowed_to_push": rows}]});
     world.declare(&[project("acme/sub/shop", rule)]);
@@ -676,7 +682,7 @@ async fn outsiders_are_reported_together() {
 
 /// Access to a moving project, and to a personal project.
 #[tokio::test]
-async fn outsiders_of_a_project_that_moves_or_is_personal_are_foreseen() {
+async fn outsiders_of_a_moving_or_personal_project_are_reported() {
     let there = |path: &str| json!({"path": path, "branches": ["main"], "members": [{"user": "dave", "access_level": 30}]});
     let mut seeds = seed(&[there("acme/shop"), there("bob/own")]);
     let member = |user: &str| json!([{"user": user, "access_level": 30}]);
@@ -684,13 +690,13 @@ async fn outsiders_of_a_project_that_moves_or_is_personal_are_foreseen() {
     groups.push(json!({"path": "new", "members": member("carol")}));
     groups.push(json!({"path": "team", "members": member("bob")}));
     groups[0]["members"].as_array_mut().unwrap().push(member("alice")[0].clone());
-    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(NEWEST), seeds).await;
     world.acknowledged = vec!["protection:**", "transfer:**"];
     let rules = |path: &str, users: &[&str]| {
         let rows: Vec<_> = users.iter().map(|user| json!({"user": user})).collect();
         project(path, json!({"protected_branches": [{"name": "main", "allowed_to_push": rows}]}))
     };
-    let everybody = ["alice", "bob", "carol", "dave"];
+    let all_users = ["alice", "bob", "carol", "dave"];
     for (path, former, outsiders) in [
         ("bob/own", None, "`alice`, `carol`"),
         ("acme/store", Some("acme/shop"), "`bob`, `carol`"),
@@ -708,7 +714,7 @@ async fn outsiders_of_a_project_that_moves_or_is_personal_are_foreseen() {
             }
             declared
         };
-        world.declare(&[with(&everybody)]);
+        world.declare(&[with(&all_users)]);
         let plan = world.plan().await;
         let found: Vec<_> = plan.problems.iter().map(|found| &*found.message).collect();
         let have = if outsiders.contains(',') { "have" } else { "has" };
@@ -717,7 +723,7 @@ async fn outsiders_of_a_project_that_moves_or_is_personal_are_foreseen() {
         );
         assert_eq!(found, [message]);
         if path != "acme/store" {
-            let inside = everybody.iter().filter(|user| !outsiders.contains(**user)).copied();
+            let inside = all_users.iter().filter(|user| !outsiders.contains(**user)).copied();
             world.declare(&[with(&inside.collect::<Vec<_>>())]);
             world.converge(path).await;
         }
@@ -799,27 +805,27 @@ async fn a_rule_of_a_group_names_only_maintainers() {
 /// The messages of the problems of the next plan.
 async fn problems(world: &World, documents: &[Json]) -> Vec<String> {
     world.declare(documents);
-    world.plan().await.problems.iter().map(|found| found.message.clone()).collect()
+    world.plan().await.problems.iter().map(|problem| problem.message.clone()).collect()
 }
 
 /// The groups and projects inside are no matter; the group itself is one of those that cannot be shared.
 #[tokio::test]
-async fn shares_outside_are_neither_added_nor_replaced_while_the_top_level_group_prevents_them() {
-    let world = with_another_group().await;
-    let prevents = |on: bool| {
+async fn shares_outside_the_hierarchy_are_problems_while_the_top_level_group_prevents_them() {
+    let world = world_with_groups().await;
+    let group_with_flag = |on: bool| {
         group("acme", json!({"settings": {"prevent_sharing_groups_outside_hierarchy": on}}))
     };
     let with = |other: &str, level: &str| json!([{"group": other, "group_access": level}]);
     let shop =
         |other: &str, level: &str| project("acme/sub/shop", json!({"shares": with(other, level)}));
     let shared = |level: &str, on: bool| {
-        let mut top = prevents(on);
+        let mut top = group_with_flag(on);
         top["shares"] = with("other", level);
         [top, group("acme/sub", json!({"shares": with("other", level)})), shop("other", level)]
     };
     world.declare(&shared("reporter", true));
     let codes: Vec<_> =
-        world.loaded().diagnostics.sorted().into_iter().map(|found| found.code).collect();
+        world.load_manifests().diagnostics.sorted().into_iter().map(|found| found.code).collect();
     assert_eq!(codes, ["locked", "locked", "locked"]);
     world.converge("locked after the shares exist").await;
     let message = "`prevent_sharing_groups_outside_hierarchy` of `acme` lets nothing be shared with a \
@@ -831,7 +837,7 @@ async fn shares_outside_are_neither_added_nor_replaced_while_the_top_level_group
     let fresh = json!({"create": true, "shares": with("other", "guest")});
     assert_eq!(problems(&world, &[group("acme/fresh", fresh)]).await, [message]);
     world.declare(&[shop("acme", "guest")]);
-    assert!(world.loaded().diagnostics.has_errors(), "a group above");
+    assert!(world.load_manifests().diagnostics.has_errors(), "a group above");
     world.declare(&shared("developer", false));
     world.converge("unlocked before the shares are replaced").await;
 }
@@ -844,8 +850,8 @@ fn with_label(mut document: Json, name: &str) -> Json {
 
 /// The service takes a label above one of the same title, but not below it.
 #[tokio::test]
-async fn a_label_is_created_before_one_of_a_group_above_and_after_that_one_is_gone() {
-    let world = with_another_group().await;
+async fn a_label_is_created_before_its_group_label_or_after_its_removal() {
+    let world = world_with_groups().await;
     let shop = |name: &str| with_label(project("acme/sub/shop", json!({})), name);
     let top = |name: &str| with_label(group("acme", json!({})), name);
     world.declare(&[top("bug"), shop("bug")]);
@@ -865,8 +871,8 @@ async fn a_label_is_created_before_one_of_a_group_above_and_after_that_one_is_go
 
 /// A rename frees the former title for what is below, and must not take one of a group above.
 #[tokio::test]
-async fn a_label_takes_the_title_that_a_rename_above_frees() {
-    let world = with_another_group().await;
+async fn a_label_gets_a_title_freed_by_a_group_label_rename() {
+    let world = world_with_groups().await;
     let renamed = |mut document: Json, name: &str, former: &str| {
         document = with_label(document, name);
         document["labels"][0]["previously"] = json!([former]);
@@ -887,7 +893,7 @@ async fn a_label_takes_the_title_that_a_rename_above_frees() {
 /// A new project gets the integrations of its group.
 #[tokio::test]
 async fn a_new_project_gets_the_issue_tracker_of_its_group() {
-    let world = with_another_group().await;
+    let world = world_with_groups().await;
     let tracker = |slug: &str| {
         let url = |path: &str| format!("https://{slug}.example.org/{path}");
         json!({"integrations": [{
@@ -912,12 +918,12 @@ async fn a_new_project_gets_the_issue_tracker_of_its_group() {
 
 /// The service refuses to hide a group with something in it that everybody sees.
 #[tokio::test]
-async fn a_group_is_not_made_less_visible_than_what_is_in_it() {
+async fn a_group_is_not_made_less_visible_than_its_contents() {
     let mut seeds = seed(&[json!({"path": "acme/sub/shop", "settings": {"visibility": "public"}})]);
     let groups = seeds["groups"].as_array_mut().unwrap();
     groups[0]["visibility"] = "public".into();
     groups.push(json!({"path": "acme/sub", "visibility": "public"}));
-    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(NEWEST), seeds).await;
     world.acknowledged = vec!["protection:**", "visibility:**"];
     let seen = |visibility: &str| json!({"settings": {"visibility": visibility}});
     let groups = ["acme", "acme/sub"].map(|path| group(path, seen("private")));
@@ -936,7 +942,7 @@ async fn a_group_is_not_made_less_visible_than_what_is_in_it() {
 }
 
 #[tokio::test]
-async fn a_project_is_not_created_in_a_group_that_lets_nobody_do_so() {
+async fn a_new_project_in_a_group_with_creation_level_noone_is_a_problem() {
     let world = world().await;
     let level = |level: &str| group("acme", json!({"settings": {"project_creation_level": level}}));
     world.declare(&[level("noone")]);
@@ -951,7 +957,7 @@ async fn a_project_is_not_created_in_a_group_that_lets_nobody_do_so() {
 /// Nothing is shared with a group that does not exist yet, unless it is declared.
 #[tokio::test]
 async fn a_rule_that_names_a_new_group_needs_its_share() {
-    let world = with_another_group().await;
+    let world = world_with_groups().await;
     let new = group("acme/fresh", json!({"create": true}));
     let rows = json!([{"access_level": "maintainer"}, {"group": "acme/fresh"}]);
     let mut shop = project(
@@ -968,7 +974,7 @@ async fn a_rule_that_names_a_new_group_needs_its_share() {
 /// Members of a group with which a group above is shared have access; nobody else gets any by it.
 #[tokio::test]
 async fn a_share_of_a_group_above_gives_access_to_its_members_only() {
-    let world = with_another_group().await;
+    let world = world_with_groups().await;
     let member = json!([{"user": "alice", "access_level": "developer"}]);
     world.declare(&[group("other", json!({"members": member}))]);
     world.converge("a member").await;
@@ -989,7 +995,7 @@ async fn a_share_of_a_group_above_gives_access_to_its_members_only() {
 /// Rules of a group name those who maintain it, also by a group above.
 #[tokio::test]
 async fn a_rule_of_a_group_that_names_no_maintainer_is_a_problem() {
-    let world = with_another_group().await;
+    let world = world_with_groups().await;
     let rule = |user: &str| {
         let environment = json!([{"name": "production", "deploy_access_levels": [{"user": user}]}]);
         group("acme/sub", json!({"protected_environments": environment}))
@@ -1003,8 +1009,8 @@ async fn a_rule_of_a_group_that_names_no_maintainer_is_a_problem() {
 
 /// A share with a group in which a maintainer is less takes nothing away.
 #[tokio::test]
-async fn a_maintainer_stays_one_whatever_a_share_gives() {
-    let world = with_another_group().await;
+async fn a_share_with_a_lower_level_keeps_a_maintainer() {
+    let world = world_with_groups().await;
     let member = |level: &str| json!([{"user": "alice", "access_level": level}]);
     let share = json!([{"group": "other", "group_access": "developer"}]);
     world.declare(&[
@@ -1020,8 +1026,8 @@ async fn a_maintainer_stays_one_whatever_a_share_gives() {
 
 /// A new group does not start with the value of its group, if that leaves the choice to those below.
 #[tokio::test]
-async fn a_project_in_a_new_group_has_the_runners_that_a_new_group_has() {
-    let world = with_a_team().await;
+async fn a_project_in_a_new_group_has_the_default_runner_setting() {
+    let world = world_with_team().await;
     let top =
         group("acme", json!({"settings": {"shared_runners_setting": "disabled_and_overridable"}}));
     let fresh = [
@@ -1032,20 +1038,20 @@ async fn a_project_in_a_new_group_has_the_runners_that_a_new_group_has() {
         ),
     ];
     let both = [vec![top.clone()], fresh.to_vec()].concat();
-    let beyond =
+    let prefix =
         "`shared_runners_enabled` goes beyond the `shared_runners_setting` of `acme/fresh`, which";
-    let expected = format!("{beyond} `acme` sets to `disabled_and_unoverridable` in this run");
+    let expected = format!("{prefix} `acme` sets to `disabled_and_unoverridable` in this run");
     assert_eq!(problems(&world, &both).await, [expected]);
     world.declare(&[top]);
     world.converge("off").await;
-    let expected = format!("{beyond} is `disabled_and_unoverridable`");
+    let expected = format!("{prefix} is `disabled_and_unoverridable`");
     assert_eq!(problems(&world, &fresh).await, [expected]);
 }
 
 /// A group is narrowed first only if its parent is narrowed too.
 #[tokio::test]
 async fn a_group_that_becomes_less_visible_is_set_after_the_group_above() {
-    let world = with_another_group().await;
+    let world = world_with_groups().await;
     let runners = json!({"shared_runners_setting": "disabled_and_overridable"});
     let mut below = runners.clone();
     below["visibility"] = "private".into();
@@ -1058,8 +1064,8 @@ async fn a_group_that_becomes_less_visible_is_set_after_the_group_above() {
 
 /// Steps of one group keep their order if they are planned again before the first write.
 #[tokio::test]
-async fn a_group_is_shared_before_its_own_lock_and_after_it_is_gone() {
-    let world = with_another_group().await;
+async fn a_group_is_shared_before_it_is_locked_and_after_unlocking() {
+    let world = world_with_groups().await;
     let top = |on: bool, level: &str| {
         let settings = json!({"prevent_sharing_groups_outside_hierarchy": on});
         let shares = json!([{"group": "other", "group_access": level}]);
@@ -1073,8 +1079,8 @@ async fn a_group_is_shared_before_its_own_lock_and_after_it_is_gone() {
 
 /// The removal of the label of one group leaves that of another one.
 #[tokio::test]
-async fn a_label_is_created_after_those_of_all_groups_above_are_gone() {
-    let world = with_another_group().await;
+async fn a_label_is_created_after_removal_from_all_parent_groups() {
+    let world = world_with_groups().await;
     let top = |name: &str| with_label(group("acme", json!({})), name);
     let sub = |name: &str| with_label(group("acme/sub", json!({})), name);
     let shop = with_label(project("acme/sub/shop", json!({})), "bug");
@@ -1100,8 +1106,8 @@ async fn a_label_is_created_after_those_of_all_groups_above_are_gone() {
 
 /// A group is compared with the groups above as a project is.
 #[tokio::test]
-async fn a_group_gets_no_label_of_a_group_above_but_a_milestone() {
-    let world = with_another_group().await;
+async fn a_subgroup_repeats_a_milestone_but_no_label_of_its_group() {
+    let world = world_with_groups().await;
     let milestone = |mut document: Json, title: &str| {
         document["milestones"] = json!([{"title": title}]);
         document["unlisted"]["milestones"] = "delete".into();
@@ -1123,7 +1129,7 @@ async fn a_group_gets_no_label_of_a_group_above_but_a_milestone() {
     world.converge("exchanged").await;
 }
 
-fn seen(visibility: &str) -> Json {
+fn with_visibility(visibility: &str) -> Json {
     json!({"settings": {"visibility": visibility}})
 }
 
@@ -1135,34 +1141,34 @@ async fn a_subgroup_leaves_before_its_group_becomes_less_visible() {
     let groups = seeds["groups"].as_array_mut().unwrap();
     groups[0]["visibility"] = "public".into();
     groups.extend(["acme/sub", "other"].map(|path| json!({"path": path, "visibility": "public"})));
-    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(NEWEST), seeds).await;
     world.acknowledged = vec!["transfer:**", "visibility:**"];
     let mut moved = group("other/sub", json!({}));
     moved["previously"] = json!(["acme/sub"]);
-    world.declare(&[group("acme", seen("private")), moved.clone()]);
+    world.declare(&[group("acme", with_visibility("private")), moved.clone()]);
     let plan = world.converge("the subgroup first").await;
-    let narrowed = plan.steps.iter().find(|step| &*step.address.path == "acme").unwrap();
-    let after: Vec<_> = narrowed.after.iter().map(|edge| edge.address.to_string()).collect();
+    let group_step = plan.steps.iter().find(|step| &*step.address.path == "acme").unwrap();
+    let after: Vec<_> = group_step.after.iter().map(|edge| edge.address.to_string()).collect();
     assert_eq!(after, ["other/sub"]);
 }
 
 /// The contents of a moving group limit its visibility.
 #[tokio::test]
-async fn a_group_that_moves_becomes_less_visible_after_what_is_in_it() {
+async fn a_moving_group_becomes_less_visible_after_its_contents() {
     let shop = json!({"path": "acme/sub/shop", "settings": {"visibility": "public"}});
     let mut seeds = seed(&[shop]);
     let groups = seeds["groups"].as_array_mut().unwrap();
     groups[0]["visibility"] = "public".into();
     groups.push(json!({"path": "acme/sub", "visibility": "public"}));
     groups.push(json!({"path": "other", "visibility": "private"}));
-    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(NEWEST), seeds).await;
     world.acknowledged = vec!["transfer:**", "visibility:**"];
-    let mut moved = group("other/sub", seen("private"));
+    let mut moved = group("other/sub", with_visibility("private"));
     moved["previously"] = json!(["acme/sub"]);
     let expected =
         "`other/sub/shop` in it is public: the service refuses that in a group that is private";
     assert_eq!(problems(&world, std::slice::from_ref(&moved)).await, [expected]);
-    world.declare(&[moved, project("other/sub/shop", seen("private"))]);
+    world.declare(&[moved, project("other/sub/shop", with_visibility("private"))]);
     world.converge("the project first").await;
 }
 
@@ -1192,7 +1198,7 @@ async fn a_member_below_the_level_of_a_group_further_above_is_a_problem() {
     let mut seeds = seed(&[]);
     let alice = json!({"user": "alice", "access_level": 40});
     seeds["groups"].as_array_mut().unwrap().push(json!({"path": "outer", "members": [alice]}));
-    let world = World::new(Profile::default().with_release(LATER), seeds).await;
+    let world = World::new(Profile::default().with_release(NEWEST), seeds).await;
     let with = |level: &str| {
         let member = json!([{"user": "alice", "access_level": level}]);
         [
@@ -1209,8 +1215,8 @@ async fn a_member_below_the_level_of_a_group_further_above_is_a_problem() {
 
 /// The removal changes nothing below that the plan does not show.
 #[tokio::test]
-async fn a_member_removed_from_a_group_stays_in_what_is_below() {
-    let world = with_another_group().await;
+async fn a_member_removed_from_a_group_stays_in_subgroups_and_projects() {
+    let world = world_with_groups().await;
     let alice = json!([{"user": "alice", "access_level": "developer"}]);
     let with = |members: &Json| json!({"members": members});
     let below = [group("acme/sub", with(&alice)), project("acme/sub/shop", with(&alice))];
@@ -1224,7 +1230,7 @@ async fn a_member_removed_from_a_group_stays_in_what_is_below() {
 
 #[tokio::test]
 async fn a_new_project_at_the_path_of_a_group_is_a_problem() {
-    let world = with_another_group().await;
+    let world = world_with_groups().await;
     let fresh = project("acme/sub", json!({"create": true}));
     let expected = "there is a group at `acme/sub`, and no project can have the same path";
     assert_eq!(problems(&world, &[fresh]).await, [expected]);
@@ -1250,7 +1256,7 @@ async fn a_public_project_that_moves_into_a_less_visible_group_is_a_problem() {
     let groups = seeds["groups"].as_array_mut().unwrap();
     groups.push(json!({"path": "other", "visibility": "internal"}));
     groups.push(json!({"path": "acme/team", "visibility": "public"}));
-    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(NEWEST), seeds).await;
     world.acknowledged = vec!["transfer:**", "visibility:**"];
     let moved = |mut document: Json, former: &str| {
         document["previously"] = json!([former]);
@@ -1258,12 +1264,12 @@ async fn a_public_project_that_moves_into_a_less_visible_group_is_a_problem() {
     };
     let shop = |sections: Json| moved(project("other/shop", sections), "acme/shop");
     let team = |sections: Json| moved(group("other/team", sections), "acme/team");
-    let other = |visibility: &str| group("other", seen(visibility));
+    let other = |visibility: &str| group("other", with_visibility(visibility));
     let live = "`visibility` goes beyond the `visibility` of `other`, which is `internal`";
     for documents in [
         vec![shop(json!({}))],
         vec![team(json!({}))],
-        vec![shop(seen("public"))],
+        vec![shop(with_visibility("public"))],
         vec![shop(json!({})), other("internal")],
     ] {
         assert_eq!(problems(&world, &documents).await, [live], "{documents:?}");
@@ -1288,9 +1294,9 @@ async fn a_group_moves_below_a_group_with_locks() {
         ["old", "old/team", "old/inner", "old/inner/core", "other"]
             .map(|path| json!({"path": path, "visibility": "public"})),
     );
-    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(NEWEST), seeds).await;
     world.acknowledged = vec!["transfer:**", "visibility:**", "protection:**"];
-    world.declare(&[locks(true)]);
+    world.declare(&[group_locks(true)]);
     world.converge("locked").await;
     let team = |sections: Json| {
         let mut team = group("acme/team", sections);
@@ -1324,7 +1330,7 @@ async fn a_group_moves_below_a_group_with_locks() {
 /// The service refuses the second one in any order.
 #[tokio::test]
 async fn a_milestone_of_a_group_and_of_a_project_in_it_is_a_problem() {
-    let world = with_another_group().await;
+    let world = world_with_groups().await;
     let with = |mut document: Json, titles: &[&str]| {
         let titles: Vec<_> = titles.iter().map(|title| json!({"title": title})).collect();
         document["milestones"] = json!(titles);
@@ -1333,7 +1339,7 @@ async fn a_milestone_of_a_group_and_of_a_project_in_it_is_a_problem() {
     };
     let (top, shop) = (group("acme/sub", json!({})), project("acme/sub/shop", json!({})));
     world.declare(&[with(top.clone(), &["v1"]), with(shop.clone(), &["v1"])]);
-    let loaded = world.loaded();
+    let loaded = world.load_manifests();
     assert!(loaded.diagnostics.has_errors());
     world.declare(&[with(top.clone(), &["v1"]), with(shop.clone(), &["v2"])]);
     world.converge("two titles").await;
@@ -1347,12 +1353,12 @@ async fn a_milestone_of_a_group_and_of_a_project_in_it_is_a_problem() {
     // Other groups and projects may have the title.
     let (outer, other) = (group("acme", json!({})), group("acme/sub", json!({})));
     world.declare(&[with(outer, &["v3"]), with(other, &["v3"])]);
-    assert!(!world.loaded().diagnostics.has_errors());
+    assert!(!world.load_manifests().diagnostics.has_errors());
 }
 /// A member of a group has access only to what is in the group or shared with it.
 #[tokio::test]
 async fn an_outsider_who_joins_an_unrelated_group_stays_an_outsider() {
-    let world = with_another_group().await;
+    let world = world_with_groups().await;
     let member = |level: &str| json!([{"user": "carol", "access_level": level}]);
     let join = |path: &str| group(path, json!({"members": member("developer")}));
     let users = json!([{"user": "carol"}]);
@@ -1391,14 +1397,14 @@ async fn an_outsider_who_joins_an_unrelated_group_stays_an_outsider() {
 
 /// A group that moves loses the members of the groups that were above it.
 #[tokio::test]
-async fn who_had_access_by_a_former_group_above_is_an_outsider() {
+async fn a_member_of_a_former_parent_group_is_an_outsider() {
     let maintainer = |user: &str| json!([{"user": user, "access_level": 40}]);
     let mut seeds = seed(&[json!({"path": "acme/team/app", "branches": ["main"]})]);
     let groups = seeds["groups"].as_array_mut().unwrap();
     groups[0]["members"].as_array_mut().unwrap().push(maintainer("alice")[0].clone());
     groups.push(json!({"path": "acme/team", "members": maintainer("bob")}));
     groups.push(json!({"path": "other", "visibility": "public", "members": maintainer("carol")}));
-    let mut world = World::new(Profile::default().with_release(LATER), seeds).await;
+    let mut world = World::new(Profile::default().with_release(NEWEST), seeds).await;
     world.acknowledged = vec!["transfer:**", "protection:**"];
     let documents = |users: &[&str]| {
         let users: Vec<_> = users.iter().map(|user| json!({"user": user})).collect();

@@ -8,7 +8,7 @@ use undrift::{
     catalogue::{self, operations},
     diff::{Action, Reason},
     export::{ExportSettings, SecretHandling},
-    field::{Compare, Field, Readback, Scope, Secrecy},
+    field::{Equality, Field, Readback, Scope, Secrecy},
     kind::{Section, Shape, Spec},
     live::Caller,
     operation::{AnyOp, Operation},
@@ -18,16 +18,16 @@ use undrift::{
 };
 
 use crate::{
-    export::how,
+    export::export_settings,
     hostile::hostile,
-    parts::{PARTS, in_parts, of_part},
+    parts::{PARTS, in_parts, items_of_part},
     reached::{Reach, reach},
     switches::{halves, switches},
-    world::{LATER, World, group, project, seed},
+    world::{NEWEST, World, group, project, seed},
 };
 
 /// Fields that are tested elsewhere or cannot be tested alone, with the reason.
-const APART: &[(&str, &str)] = &[
+const TESTED_APART: &[(&str, &str)] = &[
     ("approval_rules.previously", "`renames` does"),
     ("approval_rules.report_type", "`only_new` does"),
     ("deploy_keys.expires_at", "`only_new` does"),
@@ -49,7 +49,7 @@ const APART: &[(&str, &str)] = &[
 ];
 
 /// Settings that only top-level groups have.
-const TOP_LEVEL: &[&str] = &[
+const TOP_LEVEL_FIELDS: &[&str] = &[
     "prevent_sharing_groups_outside_hierarchy",
     "prevent_forking_outside_group",
     "ip_restriction_ranges",
@@ -77,18 +77,18 @@ const NEVER_READ: &[&str] = &[
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Form {
+enum Phase {
     Create,
     Change,
     Clear,
 }
 
 /// A valid value for the schema and the service, different for each form.
-fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
-    if form == Form::Clear {
+fn sample(kind: Section, spec: &Spec, form: Phase) -> Json {
+    if form == Phase::Clear {
         return Json::Null;
     }
-    let first = form == Form::Create;
+    let first = form == Phase::Create;
     let pick = |a: Json, b: Json| if first { a } else { b };
     match (kind.section, spec.name) {
         ("settings", "visibility") => return pick("internal".into(), "private".into()),
@@ -213,7 +213,7 @@ fn example(spec: &Spec, at: usize) -> Json {
 
 /// An entry that can be created, without the field under test. `at` makes it unique, because the
 /// service may share an object between all projects that have it.
-pub(crate) fn base(kind: Section, at: usize) -> Json {
+pub(crate) fn base_entry(kind: Section, at: usize) -> Json {
     match kind.section {
         "variables" => json!({"key": "KEY", "value": "a-plain-value"}),
         "members" => json!({"user": "bob", "access_level": "guest"}),
@@ -291,7 +291,7 @@ impl Case {
 
 /// The sharing of containers by fields.
 #[derive(Clone, Copy, PartialEq)]
-enum Tried {
+enum Grouping {
     /// None.
     Alone,
     /// Fields without a relation to each other.
@@ -299,14 +299,14 @@ enum Tried {
 }
 
 /// True if a service of `release` has the field, and it is not tested elsewhere.
-fn is_tried(section: Section, spec: &Spec, release: Release) -> bool {
+fn is_tested(section: Section, spec: &Spec, release: Release) -> bool {
     let name = format!("{}.{}", section.section, spec.name);
     let of_group = section.scoped_kind.scope == Scope::Group;
-    let apart = APART.iter().any(|(apart, _)| *apart == name)
+    let is_apart = TESTED_APART.iter().any(|(apart, _)| *apart == name)
         && !(of_group && name == "settings.default_branch");
-    let identity = section.identity.contains(&spec.name) && name != "hooks.url";
-    !identity
-        && !apart
+    let is_identity = section.identity.contains(&spec.name) && name != "hooks.url";
+    !is_identity
+        && !is_apart
         && spec
             .field
             .available
@@ -316,12 +316,12 @@ fn is_tried(section: Section, spec: &Spec, release: Release) -> bool {
 }
 
 /// The fields that a field is related to.
-fn related(field: &Field) -> impl Iterator<Item = &str> {
+fn related_fields(field: &Field) -> impl Iterator<Item = &str> {
     let switches = [
         field.relations.switch_field(),
         field.relations.limits,
         field.relations.at_most,
-        field.replaced_by(),
+        field.replacement_name(),
         field.relations.not_with,
         field.relations.reset_by,
         field.relations.hidden_by,
@@ -331,11 +331,11 @@ fn related(field: &Field) -> impl Iterator<Item = &str> {
 
 /// The fields that a change of this one may affect: itself, those that it names, and those that
 /// name it.
-fn touched(section: Section, spec: &'static Spec) -> BTreeSet<&'static str> {
+fn affected_fields(section: Section, spec: &'static Spec) -> BTreeSet<&'static str> {
     let specs = section.table().specs().iter();
-    let naming = specs.filter(|other| related(other.field).any(|name| name == spec.name));
+    let naming = specs.filter(|other| related_fields(other.field).any(|name| name == spec.name));
     let naming = naming.map(|other| other.name);
-    std::iter::once(spec.name).chain(related(spec.field)).chain(naming).collect()
+    std::iter::once(spec.name).chain(related_fields(spec.field)).chain(naming).collect()
 }
 
 /// True if a field is related to something outside its entry.
@@ -345,11 +345,11 @@ fn is_special(section: Section, spec: &Spec) -> bool {
     field.names.is_some()
         || field.relations.names_entries.is_some()
         || field.is_upload()
-        || field.compare == Compare::Rows
+        || field.compare == Equality::Rows
         || field.secrecy() != Secrecy::Open
         || section.identity.contains(&spec.name)
-        || TOP_LEVEL.contains(&spec.name)
-        || UNSEEN.contains(&&*name)
+        || TOP_LEVEL_FIELDS.contains(&spec.name)
+        || SHOWN_AS_NULL.contains(&&*name)
         // With another address and a user, Jenkins needs the password again.
         || ["mirror", "visibility", "jenkins_url"].contains(&spec.name)
 }
@@ -358,14 +358,14 @@ fn is_special(section: Section, spec: &Spec) -> bool {
 type Specs = Vec<(usize, &'static Spec)>;
 
 /// The fields of `section`, grouped by the container that tests them.
-fn groups(section: Section, release: Release, tried: Tried) -> Vec<Specs> {
+fn groups(section: Section, release: Release, tried: Grouping) -> Vec<Specs> {
     let specs = section.table().specs().iter().enumerate();
-    let specs = specs.filter(|(_, spec)| is_tried(section, spec, release));
+    let specs = specs.filter(|(_, spec)| is_tested(section, spec, release));
     let (alone, others): (Specs, Specs) =
-        specs.partition(|(_, spec)| tried == Tried::Alone || is_special(section, spec));
+        specs.partition(|(_, spec)| tried == Grouping::Alone || is_special(section, spec));
     let mut groups: Vec<(BTreeSet<&str>, Specs)> = Vec::new();
     for (at, spec) in others {
-        let touched = touched(section, spec);
+        let touched = affected_fields(section, spec);
         // Not every entry can have every field.
         let beside = |spec: &Spec| section.example_siblings(spec.name);
         let fits = |specs: &Specs| beside(specs[0].1) == beside(spec);
@@ -382,10 +382,11 @@ fn groups(section: Section, release: Release, tried: Tried) -> Vec<Specs> {
 }
 
 /// Fields that the service shows as null once they are off.
-const UNSEEN: &[&str] = &["push_rule.commit_committer_check", "push_rule.reject_unsigned_commits"];
+const SHOWN_AS_NULL: &[&str] =
+    &["push_rule.commit_committer_check", "push_rule.reject_unsigned_commits"];
 
 /// The groups and projects of a part, each named after its kind and first field.
-fn cases(part: usize, form: Form, release: Release, tried: Tried) -> Vec<Case> {
+fn cases(part: usize, form: Phase, release: Release, tried: Grouping) -> Vec<Case> {
     // `UNDRIFT_KIND` selects a single kind, for its developers.
     let only = std::env::var("UNDRIFT_KIND").ok();
     let chosen =
@@ -393,23 +394,23 @@ fn cases(part: usize, form: Form, release: Release, tried: Tried) -> Vec<Case> {
     let groups = chosen.flat_map(|section| {
         groups(section, release, tried).into_iter().map(move |specs| (section, specs))
     });
-    of_part(part, groups).filter_map(|(section, specs)| case(section, &specs, form)).collect()
+    items_of_part(part, groups).filter_map(|(section, specs)| case(section, &specs, form)).collect()
 }
 
 /// A group or project for those of `specs` that have this form, each with its position in the
 /// table.
-fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Option<Case> {
+fn case(section: Section, specs: &[(usize, &'static Spec)], form: Phase) -> Option<Case> {
     let (at, first) = specs[0];
     let name = format!("{}.{}", section.section, first.name);
     let of_group = section.scoped_kind.scope == Scope::Group;
     let specs: Vec<_> = specs.iter().map(|(_, spec)| *spec).collect();
-    let has_form = |spec: &&'static Spec| form != Form::Clear || spec.field.nullable;
+    let has_form = |spec: &&'static Spec| form != Phase::Clear || spec.field.nullable;
     let specs: Vec<_> = specs.into_iter().filter(has_form).collect();
     if specs.is_empty() {
         return None;
     }
     let beside = section.example_siblings(first.name);
-    let mut entry = if beside.is_empty() { base(section, at) } else { beside.into() };
+    let mut entry = if beside.is_empty() { base_entry(section, at) } else { beside.into() };
     for spec in &specs {
         entry[spec.name] = sample(section, spec, form);
         if let Some(switch) = spec.field.relations.sent_with
@@ -432,13 +433,14 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
         Shape::Mapping | Shape::Container => entry,
     };
     let noun = section.scoped_kind.scope.noun();
-    let is_top = of_group && (TOP_LEVEL.contains(&first.name) || section.is_only_top_level());
+    let is_top =
+        of_group && (TOP_LEVEL_FIELDS.contains(&first.name) || section.is_only_top_level());
     let above = if is_top { "" } else { "acme/" };
     let path = format!("{above}{noun}-{}", name.replace(['.', '_'], "-"));
     let mut document = project(&path, json!({"create": true, section.section: value}));
     if let Some(parent) = section.scoped_kind.parent {
         let of = catalogue::section(section.scoped_kind.scope, parent.section).unwrap();
-        document[parent.section] = json!([base(of, 0)]);
+        document[parent.section] = json!([base_entry(of, 0)]);
     }
     // The service looks up the branch of a schedule.
     if document.get("pipeline_schedules").is_some() {
@@ -455,7 +457,7 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
     if name == "approval_rules.protected_branches" {
         document["protected_branches"] = json!([{"name": "main"}, {"name": "release/*"}]);
     }
-    if name == "hooks.url" && form == Form::Change {
+    if name == "hooks.url" && form == Phase::Change {
         document["hooks"][0]["previously"] = json!(["https://a.example.org/x"]);
     }
     Some(Case { section, specs, document })
@@ -464,37 +466,37 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
 const LOGO: [u8; 8] = [0x89, b'P', b'N', b'G', 13, 10, 26, 10];
 
 /// A service with what the samples name.
-async fn prepared(profile: Profile) -> World {
+async fn prepared_world(profile: Profile) -> World {
     let mut seed = seed(&[]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/security"}));
-    add_what_is_there(&mut seed);
+    add_live_objects(&mut seed);
     let mut world = World::new(profile, seed).await;
     // With it the limit of job tokens cannot be switched off.
     let enforced = json!({"enforce_ci_inbound_job_token_scope_enabled": false});
     world.call("PUT", "/application/settings", Some(enforced)).await;
-    world.set("IMPORT_URL", "https://user:hidden@git.example.org/x.git");
-    world.set("HOOK_TOKEN", "hook-token-value");
-    world.set("WEBHOOK", "https://chat.example.org/hook");
+    world.set_variable("IMPORT_URL", "https://user:hidden@git.example.org/x.git");
+    world.set_variable("HOOK_TOKEN", "hook-token-value");
+    world.set_variable("WEBHOOK", "https://chat.example.org/hook");
     for name in ["API_KEY", "PASSWORD", "TOKEN", "USER_KEY"] {
-        world.set(name, "secret-of-an-integration");
+        world.set_variable(name, "secret-of-an-integration");
     }
-    world.set("VALUE", "value-from-environment");
+    world.set_variable("VALUE", "value-from-environment");
     world.tweak = |settings| settings.limits.count = usize::MAX;
     world.acknowledged = vec!["protection:**", "visibility:**"];
     std::fs::write(world.root().join("logo.png"), LOGO).unwrap();
     world
 }
 
-async fn converges(part: usize, profile: Profile, name: &str, tried: Tried) {
+async fn check_profile(part: usize, profile: Profile, name: &str, tried: Grouping) {
     let (release, drops_nulls) = (profile.release, profile.drop_null_keys);
-    let world = prepared(profile).await;
-    for form in [Form::Create, Form::Change, Form::Clear] {
+    let world = prepared_world(profile).await;
+    for form in [Phase::Create, Phase::Change, Phase::Clear] {
         let mut cases = cases(part, form, release, tried);
         // If nulls are dropped, the difference is invisible.
         cases.retain(|case| {
-            let is_unseen = |name: String| UNSEEN.contains(&&*name);
+            let is_unseen = |name: String| SHOWN_AS_NULL.contains(&&*name);
             let name = |spec: &Spec| format!("{}.{}", case.section.section, spec.name);
-            !(drops_nulls && form == Form::Change && is_unseen(name(case.specs[0])))
+            !(drops_nulls && form == Phase::Change && is_unseen(name(case.specs[0])))
         });
         // A part or a single kind may be of a later release, and may have nothing to clear.
         if cases.is_empty() {
@@ -505,54 +507,54 @@ async fn converges(part: usize, profile: Profile, name: &str, tried: Tried) {
         // Every visible field must be planned; otherwise nothing was tested.
         for (case, spec) in cases.iter().flat_map(|case| case.specs.iter().map(move |s| (case, s)))
         {
-            let readable = spec.field.read != Readback::Never;
-            let single = spec.schema["enum"].as_array().is_some_and(|options| options.len() < 2);
+            let is_readable = spec.field.read != Readback::Never;
+            let is_fixed = spec.schema["enum"].as_array().is_some_and(|options| options.len() < 2);
             // For a picture the service only shows that there is one.
-            let unseen = spec.name == "avatar" && form == Form::Change;
+            let unseen = spec.name == "avatar" && form == Phase::Change;
             // In later releases clearing it means `false`.
-            let is_false = spec.name == "emails_disabled" && form == Form::Clear;
-            let same = (is_false && release > REFERENCE)
+            let is_false = spec.name == "emails_disabled" && form == Phase::Clear;
+            let is_unchanged = (is_false && release > REFERENCE)
                 || matches!(spec.name, "repository_storage" | "mirror_user_id" | "rule_type")
-                || single
+                || is_fixed
                 || unseen;
             let is_shown =
                 case.section.section == INTEGRATIONS || spec.field.read != Readback::IfPresent;
-            if form == Form::Create || (readable && !same && is_shown) {
+            if form == Phase::Create || (is_readable && !is_unchanged && is_shown) {
                 let name = format!("{name}, {form:?}: {}", case.name(spec));
                 assert!(case.is_planned(spec, &plan), "{name} was not planned");
             }
         }
     }
-    sends_what_is_known(&world);
+    check_requests(&world);
 }
 
 /// Fields whose changes an export to watch cannot see although answers show them, with the reason.
 const UNWATCHED: &[(&str, &str)] = &[
-    ("Change Group.variables.value", SECRET),
-    ("Change Project.remote_mirrors.enabled", SECRET),
-    ("Change Project.remote_mirrors.keep_divergent_refs", SECRET),
-    ("Change Project.remote_mirrors.only_protected_branches", SECRET),
+    ("Change Group.variables.value", SECRET_REASON),
+    ("Change Project.remote_mirrors.enabled", SECRET_REASON),
+    ("Change Project.remote_mirrors.keep_divergent_refs", SECRET_REASON),
+    ("Change Project.remote_mirrors.only_protected_branches", SECRET_REASON),
     (
         "Change Project.settings.approvals_before_merge",
         "the service makes a rule of it, whose change is seen",
     ),
-    ("Change Project.variables.value", SECRET),
-    ("Create Project.settings.mirror_overwrites_diverged_branches", OF_MIRROR),
-    ("Create Project.settings.mirror_user_id", OF_MIRROR),
-    ("Create Project.settings.only_mirror_protected_branches", OF_MIRROR),
+    ("Change Project.variables.value", SECRET_REASON),
+    ("Create Project.settings.mirror_overwrites_diverged_branches", MIRROR_REASON),
+    ("Create Project.settings.mirror_user_id", MIRROR_REASON),
+    ("Create Project.settings.only_mirror_protected_branches", MIRROR_REASON),
 ];
 
-const SECRET: &str = "an export leaves out what may be a secret";
-const OF_MIRROR: &str = "it is shown from the change of `mirror` on, which is seen";
+const SECRET_REASON: &str = "an export leaves out what may be a secret";
+const MIRROR_REASON: &str = "it is shown from the change of `mirror` on, which is seen";
 
 /// Each field of each kind is changed after an `export --watch`; the next plan shows it.
 #[tokio::test]
-async fn every_change_by_hand_after_an_export_to_watch_is_seen() {
-    let world = &mut prepared(Profile::default()).await;
+async fn every_manual_change_after_a_watch_export_is_detected() {
+    let world = &mut prepared_world(Profile::default()).await;
     let how = |caller: &Caller| ExportSettings {
         all: true,
         watch: true,
-        ..how(SecretHandling::Plain)(caller)
+        ..export_settings(SecretHandling::Plain)(caller)
     };
     let restore = |world: &World, documents: &[Json]| {
         std::fs::remove_dir_all(world.root()).unwrap();
@@ -562,16 +564,16 @@ async fn every_change_by_hand_after_an_export_to_watch_is_seen() {
     };
     let token = world.sandbox.token().to_owned();
     let all = |form| -> Vec<Case> {
-        (0..PARTS).flat_map(|part| cases(part, form, REFERENCE, Tried::Together)).collect()
+        (0..PARTS).flat_map(|part| cases(part, form, REFERENCE, Grouping::Together)).collect()
     };
     let documents =
         |cases: &[Case]| -> Vec<Json> { cases.iter().map(|case| case.document.clone()).collect() };
-    let mut before = documents(&all(Form::Create));
-    for (document, case) in before.iter_mut().zip(all(Form::Create)) {
+    let mut before = documents(&all(Phase::Create));
+    for (document, case) in before.iter_mut().zip(all(Phase::Create)) {
         document.as_object_mut().unwrap().remove(case.section.section);
     }
     let mut unseen = BTreeSet::new();
-    for form in [Form::Create, Form::Change] {
+    for form in [Phase::Create, Phase::Change] {
         let cases = all(form);
         restore(world, &before);
         world.converge(&format!("before {form:?}")).await;
@@ -591,7 +593,7 @@ async fn every_change_by_hand_after_an_export_to_watch_is_seen() {
             let is_step = steps.any(|step| {
                 step.address.section == Some(case.section.section)
                     && (step.action != Action::Update
-                        || spec.field.replaced_by().is_some()
+                        || spec.field.replacement_name().is_some()
                         || step.changes.iter().any(|change| *change.field == *spec.name))
             });
             let is_note = plan
@@ -608,11 +610,11 @@ async fn every_change_by_hand_after_an_export_to_watch_is_seen() {
 
 /// Adds what no request creates: the runner of the examples, which another project owns, and an entry
 /// for each field of kinds that are only edited.
-fn add_what_is_there(seed: &mut Json) {
+fn add_live_objects(seed: &mut Json) {
     let projects = seed["projects"].as_array_mut().unwrap();
     projects.push(json!({"path": "acme/machines"}));
     for section in catalogue::sections(Scope::Project).filter(|section| section.is_only_edited()) {
-        let (name, key) = (section.section, &base(section, 0)[section.identity[0]]);
+        let (name, key) = (section.section, &base_entry(section, 0)[section.identity[0]]);
         let fields = section.specs().iter().map(|spec| spec.name);
         for field in fields.filter(|name| !section.identity.contains(name)) {
             let path = format!("acme/project-{name}-{field}").replace('_', "-");
@@ -627,8 +629,8 @@ fn add_what_is_there(seed: &mut Json) {
 async fn described_objects_are_created_and_removed() {
     let mut seed = seed(&[json!({"path": "acme/shop"}), json!({"path": "acme/tools"})]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
-    add_what_is_there(&mut seed);
-    let mut world = World::new(Profile::default().with_release(LATER), seed).await;
+    add_live_objects(&mut seed);
+    let mut world = World::new(Profile::default().with_release(NEWEST), seed).await;
     world.acknowledged = vec!["protection:**", "removals:**"];
     for is_absent in [false, true] {
         let document = |scope: Scope| {
@@ -638,7 +640,7 @@ async fn described_objects_are_created_and_removed() {
             };
             let described = catalogue::sections(scope).filter(is_plain);
             let entry = |section: Section| {
-                let mut entry = base(section, 0);
+                let mut entry = base_entry(section, 0);
                 if is_absent {
                     let entry = entry.as_object_mut().unwrap();
                     entry.retain(|name, _| section.identity.contains(&name.as_str()));
@@ -660,13 +662,13 @@ async fn described_objects_are_created_and_removed() {
 /// values, and a freeze period without a time zone.
 #[tokio::test]
 async fn fields_are_sent_together_or_apart_as_required() {
-    for release in [REFERENCE, LATER] {
+    for release in [REFERENCE, NEWEST] {
         let there = [json!({"path": "acme/shop"})];
         let mut world = World::new(Profile::default().with_release(release), seed(&there)).await;
         world.acknowledged = vec!["protection:**"];
         for (only, regex) in [(false, "^m"), (true, ""), (false, "^x"), (false, "")] {
             let mut mirror = json!({"url": "https://git.example.org/x.git", "enabled": true});
-            if release == LATER {
+            if release == NEWEST {
                 mirror["mirror_branch_regex"] = regex.into();
             }
             mirror["only_protected_branches"] = only.into();
@@ -675,14 +677,14 @@ async fn fields_are_sent_together_or_apart_as_required() {
             world.declare(&[project("acme/shop", sections)]);
             world.converge(&format!("{release} {only} {regex}")).await;
         }
-        let there = world.get("/projects/acme%2Fshop/freeze_periods").await;
-        assert_eq!(there[0]["cron_timezone"], "UTC");
+        let answer = world.get("/projects/acme%2Fshop/freeze_periods").await;
+        assert_eq!(answer[0]["cron_timezone"], "UTC");
     }
 }
 
 /// The plan reports refusals that depend on other objects.
 #[tokio::test]
-async fn rules_that_the_service_refuses_are_foreseen() {
+async fn rules_that_the_service_would_refuse_are_problems() {
     let mut seed = seed(&[json!({"path": "acme/shop"})]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/security"}));
     let world = World::new(Profile::default(), seed).await;
@@ -724,7 +726,7 @@ async fn rules_that_the_service_refuses_are_foreseen() {
 }
 
 /// Every request only contains parameters that the page of operations lists.
-fn sends_what_is_known(world: &World) {
+fn check_requests(world: &World) {
     let is_known = |request: &str| {
         let (method, path) = request.split_once(' ').unwrap();
         let path = path.split('?').next().unwrap().trim_start_matches("/api/v4");
@@ -747,26 +749,26 @@ fn sends_what_is_known(world: &World) {
 /// The faithful service and one with all dialects, both of the reference's and of the later release, which
 /// has settled some. All tests have halves of the dialects too, and each field alone in the faithful service
 /// of the later release; `UNDRIFT_EXHAUSTIVE` tests each field alone in more of these.
-fn profiles() -> Vec<(String, Profile, Tried)> {
+fn profiles() -> Vec<(String, Profile, Grouping)> {
     let faithful = ("faithful".to_owned(), Profile::default());
     let mut halves = halves(&[switches(), hostile()].concat());
-    if !crate::sample::is_whole() {
+    if !crate::sample::plays_all() {
         halves.truncate(1);
     }
     let profiles: Vec<_> = std::iter::once(faithful).chain(halves).collect();
     let is_all = std::env::var_os("UNDRIFT_EXHAUSTIVE").is_some();
-    let tried = |alone| if alone { Tried::Alone } else { Tried::Together };
+    let tried = |alone| if alone { Grouping::Alone } else { Grouping::Together };
     let later = |at: usize| {
         let (name, profile) = &profiles[at];
-        let is_alone = is_all || (at == 0 && crate::sample::is_whole());
-        (format!("{LATER}, {name}"), profile.clone().with_release(LATER), tried(is_alone))
+        let is_alone = is_all || (at == 0 && crate::sample::plays_all());
+        (format!("{NEWEST}, {name}"), profile.clone().with_release(NEWEST), tried(is_alone))
     };
     let later = [later(0), later(1)];
     let named = profiles.iter().enumerate();
     let all = named
         .map(|(at, (name, profile))| (name.clone(), profile.clone(), tried(at == 0 && is_all)));
     let all = all.chain(later);
-    if crate::sample::is_whole() {
+    if crate::sample::plays_all() {
         return all.collect();
     }
     // The dialects in the release of the reference, and the faithful later one.
@@ -778,7 +780,7 @@ in_parts!(every_field_of_every_kind_converges_in_every_form);
 fn every_field_of_every_kind_converges_in_every_form(part: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for (name, profile, tried) in profiles() {
-        runtime.block_on(converges(part, profile, &name, tried));
+        runtime.block_on(check_profile(part, profile, &name, tried));
     }
 }
 
@@ -786,9 +788,9 @@ fn every_field_of_every_kind_converges_in_every_form(part: usize) {
 #[test]
 fn every_field_is_tried_in_some_release() {
     let specs = || sections().flat_map(|section| section.table().specs());
-    assert!(specs().all(|spec| spec.field.available.since.is_none_or(|since| since <= LATER)));
+    assert!(specs().all(|spec| spec.field.available.since.is_none_or(|since| since <= NEWEST)));
     assert!(specs().any(|spec| spec.field.available.since > Some(REFERENCE)));
-    assert!(specs().any(|spec| spec.field.available.until.is_some_and(|until| until <= LATER)));
+    assert!(specs().any(|spec| spec.field.available.until.is_some_and(|until| until <= NEWEST)));
 }
 
 #[test]
@@ -830,7 +832,7 @@ async fn a_default_branch_is_set_with_the_readme() {
 
 #[tokio::test]
 async fn archived_projects_are_skipped_unarchived_and_archived() {
-    for release in [REFERENCE, LATER] {
+    for release in [REFERENCE, NEWEST] {
         archived_projects(Profile::default().with_release(release)).await;
     }
 }
@@ -882,8 +884,8 @@ async fn a_default_branch_waits_until_the_repository_has_a_branch() {
         let plan = world.converge("empty repositories").await;
         assert_eq!(waiting(&plan), all, "{:#?}", plan.notes);
         for path in ["acme%2Fempty", "acme%2Ffresh", "acme%2Fsame"] {
-            let found = world.get(&format!("/projects/{path}")).await;
-            let found = (&found["description"], &found["default_branch"]);
+            let answer = world.get(&format!("/projects/{path}")).await;
+            let found = (&answer["description"], &answer["default_branch"]);
             assert_eq!(found, (&json!("new"), &shown), "{path}");
         }
         assert_eq!(waiting(&world.plan().await), all, "a note, and nothing to do");

@@ -10,7 +10,7 @@ use crate::world::{World, project, seed};
 /// Two pages.
 const PROJECTS: usize = 101;
 
-fn everything(i: usize) -> Json {
+fn all_sections(i: usize) -> Json {
     json!({
         "settings": {"description": format!("project {i}"), "merge_method": "ff", "visibility": "private", "public_builds": true},
         "variables": [{"key": "A", "value": "x"}, {"key": "B", "environment_scope": "prod", "value": "y"}],
@@ -25,7 +25,7 @@ async fn an_unchanged_plan_reads_each_thing_once_and_writes_nothing() {
     let world = World::new(Profile::default(), seed(&[])).await;
     let documents: Vec<_> = (0..PROJECTS)
         .map(|i| {
-            let mut sections = everything(i);
+            let mut sections = all_sections(i);
             sections["create"] = true.into();
             project(&format!("acme/p{i}"), sections)
         })
@@ -66,7 +66,7 @@ async fn a_list_takes_as_many_calls_as_it_has_pages() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_kind_that_is_not_declared_costs_nothing() {
+async fn an_undeclared_kind_costs_no_request() {
     let world = World::new(
         Profile::default(),
         seed(&(0..20).map(|i| json!({"path": format!("acme/p{i}")})).collect::<Vec<_>>()),
@@ -82,7 +82,7 @@ async fn a_kind_that_is_not_declared_costs_nothing() {
 }
 
 #[tokio::test]
-async fn one_project_of_many_is_read_alone() {
+async fn a_few_projects_of_many_are_read_one_by_one() {
     let world = World::new(
         Profile::default(),
         seed(&(0..250).map(|i| json!({"path": format!("acme/p{i}")})).collect::<Vec<_>>()),
@@ -120,8 +120,8 @@ async fn a_name_is_looked_up_once() {
     );
     let plan = world.plan().await;
     assert_eq!(plan.steps.len(), 5);
-    let look_ups = world.requests().iter().filter(|request| request.contains("/users?")).count();
-    assert_eq!(look_ups, 1, "{:?}", world.requests());
+    let lookups = world.requests().iter().filter(|request| request.contains("/users?")).count();
+    assert_eq!(lookups, 1, "{:?}", world.requests());
 }
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn projects_of_a_person_are_found_in_the_persons_list() {
 /// A caller who is not an administrator sees every entry only from a certain role on, so the role
 /// must be known before a list counts as complete.
 #[tokio::test]
-async fn a_maintainer_without_the_rights_of_an_administrator_is_enough() {
+async fn a_maintainer_can_plan_without_administrator_rights() {
     let mut seed = seed(&["a", "b"].map(|name| json!({"path": format!("acme/{name}"), "members": [{"user": "bob", "access_level": 40}]})));
     seed["users"][1]["token"] = "bobs-token".into();
     seed["projects"][1]["members"][0]["access_level"] = 30.into();
@@ -217,14 +217,14 @@ async fn a_maintainer_without_the_rights_of_an_administrator_is_enough() {
 }
 
 #[tokio::test]
-async fn nobody_is_looked_up_for_members_that_could_not_be_read() {
+async fn no_user_is_looked_up_for_unreadable_members() {
     let world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;
-    let what = FaultEffect::StatusBefore(403);
+    let effect = FaultEffect::StatusBefore(403);
     world.sandbox.add_fault(InjectedFault {
         method: None,
         path_contains: "/members".into(),
         nth: 0,
-        effect: what,
+        effect,
     });
     world.declare(&[project(
         "acme/shop",
@@ -240,7 +240,7 @@ async fn nobody_is_looked_up_for_members_that_could_not_be_read() {
 }
 
 #[tokio::test]
-async fn a_group_costs_one_read_and_one_for_each_section() {
+async fn a_group_costs_one_read_plus_one_per_section() {
     let mut seed = seed(&[]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
     seed["users"][0]["token"] = "a-token-of-alice-0123456789".into();
@@ -265,13 +265,13 @@ async fn a_group_costs_one_read_and_one_for_each_section() {
 }
 
 #[tokio::test]
-async fn objects_shown_by_a_write_are_not_read_again() {
+async fn objects_in_the_answer_to_a_write_are_not_read_again() {
     const FEW: usize = 4;
     let mut world = World::new(Profile::default(), seed(&[])).await;
-    world.trusts = Duration::from_secs(60);
+    world.trust_time = Duration::from_secs(60);
     let documents: Vec<_> = (0..FEW)
         .map(|i| {
-            let mut sections = everything(i);
+            let mut sections = all_sections(i);
             sections["create"] = true.into();
             project(&format!("acme/p{i}"), sections)
         })
@@ -285,8 +285,8 @@ async fn objects_shown_by_a_write_are_not_read_again() {
     assert_eq!(writes, outcome.plan.counts().calls, "exactly what the plan said");
     // A look for each missing project, and the shared reads: the caller, the list of the group, the
     // namespace, the users, and the access from above.
-    let once = requests.len() - writes - FEW;
-    assert!(once <= 8, "{once} of {requests:#?}");
+    let shared_reads = requests.len() - writes - FEW;
+    assert!(shared_reads <= 8, "{shared_reads} of {requests:#?}");
     // A removal needs a look afterwards, because its answer shows nothing.
     let mut fewer = documents[0].clone();
     fewer["variables"] = json!([]);

@@ -3,15 +3,15 @@
 use serde_json::{Value as Json, json};
 use undrift::{export::SecretHandling, sandbox::Profile};
 
-use crate::world::{LATER, World, project, seed};
+use crate::world::{NEWEST, World, project, seed};
 
-const LIVE: &str = "/projects/acme%2Fshop/protected_environments/live";
+const LIVE_ENVIRONMENT: &str = "/projects/acme%2Fshop/protected_environments/live";
 
 async fn world() -> World {
     let profile = Profile::default();
     let members = json!([{"user": "alice", "access_level": "developer"}]);
     World::new(
-        profile.with_release(LATER),
+        profile.with_release(NEWEST),
         seed(&[json!({"path": "acme/shop", "members": members})]),
     )
     .await
@@ -24,7 +24,7 @@ fn shop(rules: &Json) -> [Json; 1] {
 
 /// The rules of the service: id, level, user and number.
 async fn rules(world: &World) -> Json {
-    let live = world.get(LIVE).await;
+    let live = world.get(LIVE_ENVIRONMENT).await;
     let rows = live["approval_rules"].as_array().unwrap().iter();
     rows.map(|row| {
         json!([row["id"], row["access_level"], row["user_id"], row["required_approvals"]])
@@ -61,7 +61,7 @@ async fn approval_rules_are_added_changed_and_removed() {
 /// More approvals by more people need no acknowledgement; who is declared with a default is equal to
 /// who is declared without.
 #[tokio::test]
-async fn stricter_rules_pass_and_defaults_are_equal() {
+async fn stricter_rules_need_no_acknowledgement_and_defaults_are_equal() {
     let world = world().await;
     for (rules, steps) in [
         (json!([]), 1),

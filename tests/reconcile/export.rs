@@ -19,7 +19,9 @@ use crate::{
 };
 
 /// The settings of an export.
-pub(crate) fn how(values: SecretHandling) -> impl Fn(&undrift::live::Caller) -> ExportSettings {
+pub(crate) fn export_settings(
+    values: SecretHandling,
+) -> impl Fn(&undrift::live::Caller) -> ExportSettings {
     move |caller| ExportSettings {
         values,
         defaults: true,
@@ -66,7 +68,7 @@ impl World {
     /// All of `acme`, as root sees it.
     pub(crate) async fn export(&self, values: SecretHandling) -> Export {
         let token = self.sandbox.token().to_owned();
-        let (written, missing) = self.export_as(&token, &["acme"], how(values)).await;
+        let (written, missing) = self.export_as(&token, &["acme"], export_settings(values)).await;
         assert_eq!(missing, [""; 0]);
         written
     }
@@ -81,15 +83,15 @@ impl World {
             std::fs::write(path, &file.text).unwrap();
         }
         for (name, value) in &written.secrets {
-            self.set(name, value.expose());
+            self.set_variable(name, value.expose());
         }
     }
 
     /// The export plans to nothing, and the only notes are about unverified fields.
-    pub(crate) async fn plans_to_nothing(&mut self, written: &Export) {
+    pub(crate) async fn assert_empty_plan(&mut self, written: &Export) {
         self.adopt(written);
         let plan = self.plan().await;
-        let text = || text(written);
+        let text = || join_files(written);
         assert!(plan.steps.is_empty(), "{:#?}\n{}", plan.steps, text());
         assert!(plan.problems.is_empty(), "{:#?}\n{}", plan.problems, text());
         assert!(plan.incomplete.is_empty(), "{:#?}\n{}", plan.incomplete, text());
@@ -97,13 +99,13 @@ impl World {
             .notes
             .iter()
             .filter(|note| !matches!(note.reason, Reason::CannotVerify | Reason::Archived));
-        let said: Vec<_> = said.collect();
-        assert!(said.is_empty(), "{said:#?}\n{}", text());
+        let notes: Vec<_> = said.collect();
+        assert!(notes.is_empty(), "{notes:#?}\n{}", text());
     }
 }
 
 /// All files as one text.
-pub(crate) fn text(written: &Export) -> String {
+pub(crate) fn join_files(written: &Export) -> String {
     let file = |file: &export::ExportedFile| format!("==> {}\n{}", file.path, file.text);
     written.files.iter().map(file).collect()
 }
@@ -150,7 +152,7 @@ fn organisation() -> Json {
 }
 
 #[tokio::test]
-async fn an_export_plans_to_nothing_and_has_no_secret() {
+async fn an_export_gives_an_empty_plan_and_has_no_secret() {
     for values in [SecretHandling::Plain, SecretHandling::None, SecretHandling::Env] {
         let mut world = World::new(Profile::default(), organisation()).await;
         world
@@ -166,7 +168,7 @@ async fn an_export_plans_to_nothing_and_has_no_secret() {
         world.call("POST", "/projects/acme%2Fshop/approval_rules", Some(rule)).await;
         let written = world.export(values).await;
         assert_eq!(written, world.export(values).await, "twice the same");
-        let text = text(&written);
+        let text = join_files(&written);
         assert!(!text.contains("canary"), "{text}");
         assert_eq!(text.contains("value: 'on'"), values != SecretHandling::None, "{text}");
         for expected in [
@@ -194,14 +196,14 @@ async fn an_export_plans_to_nothing_and_has_no_secret() {
         ];
         let expected = expected.into_iter().filter(|_| values == SecretHandling::Env);
         assert_eq!(names, expected.collect());
-        world.plans_to_nothing(&written).await;
+        world.assert_empty_plan(&written).await;
     }
 }
 
 /// Exports, applies to an empty service and exports again: the same bytes.
 async fn round_trip(world: &mut World) {
     let written = world.export(SecretHandling::Env).await;
-    world.plans_to_nothing(&written).await;
+    world.assert_empty_plan(&written).await;
     let is_seed = |file: &&export::ExportedFile| file.path == "sandbox.yaml";
     let seed = &written.files.iter().find(is_seed).unwrap().text;
     let mut other = World::new(Profile::default(), serde_yaml::from_str(seed).unwrap()).await;
@@ -209,21 +211,21 @@ async fn round_trip(world: &mut World) {
     // A new project may inherit something from its group, which the next run removes.
     for _ in 0..2 {
         let Outcome { plan, applied, .. } = other.apply().await;
-        assert!(plan.problems.is_empty(), "{:#?}\n{}", plan.problems, text(&written));
+        assert!(plan.problems.is_empty(), "{:#?}\n{}", plan.problems, join_files(&written));
         let applied = applied.unwrap_or_else(|| panic!("{:#?}", plan.refusals));
         let failed: Vec<_> =
             applied.steps.iter().filter(|step| !step.outcome.is_success()).collect();
-        assert!(failed.is_empty(), "{failed:#?}\n{}", text(&written));
+        assert!(failed.is_empty(), "{failed:#?}\n{}", join_files(&written));
     }
     let again = other.export(SecretHandling::Env).await;
-    let (again_text, text) = (text(&again), text(&written));
+    let (again_text, text) = (join_files(&again), join_files(&written));
     let diff = similar::TextDiff::from_lines(&text, &again_text);
     assert!(again == written, "{}{}", diff.unified_diff(), text);
 }
 
 /// Forty projects with a common policy, as in real organisations: most follow it completely, each
 /// has something of its own, and some differ.
-fn estate() -> Json {
+fn forty_projects() -> Json {
     let mut projects = Vec::new();
     for number in 0..40 {
         let team = ["web", "data", "ops"][number % 3];
@@ -271,21 +273,21 @@ fn estate() -> Json {
 
 #[tokio::test]
 async fn values_common_to_forty_projects_are_in_defaults() {
-    let mut world = World::new(Profile::default(), estate()).await;
+    let mut world = World::new(Profile::default(), forty_projects()).await;
     let token = world.sandbox.token().to_owned();
-    let in_full = |caller: &undrift::live::Caller| ExportSettings {
+    let full_settings = |caller: &undrift::live::Caller| ExportSettings {
         defaults: false,
-        ..how(SecretHandling::Plain)(caller)
+        ..export_settings(SecretHandling::Plain)(caller)
     };
-    let (full, _) = world.export_as(&token, &["acme"], in_full).await;
-    world.plans_to_nothing(&full).await;
+    let (full, _) = world.export_as(&token, &["acme"], full_settings).await;
+    world.assert_empty_plan(&full).await;
     let short = world.export(SecretHandling::Plain).await;
-    world.plans_to_nothing(&short).await;
-    let size = |written: &Export| (text(written).lines().count(), text(written).len());
+    world.assert_empty_plan(&short).await;
+    let size = |written: &Export| (join_files(written).lines().count(), join_files(written).len());
     let ((lines, bytes), (full_lines, full_bytes)) = (size(&short), size(&full));
     // Measured at first: 341 of 1,511 lines, and 9 of 50 kilobytes.
-    let told = format!("{lines} of {full_lines} lines, {bytes} of {full_bytes} bytes");
-    assert!(lines * 3 <= full_lines && bytes * 3 <= full_bytes, "{told}\n{}", text(&short));
+    let sizes = format!("{lines} of {full_lines} lines, {bytes} of {full_bytes} bytes");
+    assert!(lines * 3 <= full_lines && bytes * 3 <= full_bytes, "{sizes}\n{}", join_files(&short));
     round_trip(&mut world).await;
 }
 
@@ -296,10 +298,10 @@ async fn an_exported_organisation_can_be_built_from_nothing() {
 }
 
 #[test]
-fn any_export_plans_to_nothing_and_builds_the_same_state() {
+fn any_export_gives_an_empty_plan_and_builds_the_same_state() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     random::cases(8)
-        .run(&(random::group(), random::declared()), |(group, declared)| {
+        .run(&(random::group(), random::project_sections()), |(group, declared)| {
             runtime.block_on(async {
                 let mut world = random::world().await;
                 world.declare(&random::documents(group.clone(), declared.clone()));
@@ -336,7 +338,7 @@ async fn presets_of_the_service_are_left_out() {
         assert!(answer["message"].is_null() && answer["error"].is_null(), "{path}: {answer}");
     }
     let written = world.export(SecretHandling::Plain).await;
-    let text = text(&written);
+    let text = join_files(&written);
     let documents: Vec<&str> = text.split("kind: ").skip(1).collect();
     let body = |path: &str| {
         let found = documents.iter().find(|text| text.contains(&format!("path: {path}\n")));
@@ -409,7 +411,7 @@ async fn presets_of_later_releases_are_left_out() {
         let names: BTreeSet<String> =
             said.flat_map(|settings| settings.into_iter().map(|it| it.0)).collect();
         // Values from the installation or a parent group are written.
-        let decided = [
+        let inherited_fields = [
             "auto_devops_enabled",
             "ci_pipeline_variables_minimum_override_role",
             "default_branch_protection",
@@ -418,7 +420,7 @@ async fn presets_of_later_releases_are_left_out() {
             "visibility",
         ];
         let others: Vec<_> =
-            names.iter().filter(|name| !decided.contains(&name.as_str())).collect();
+            names.iter().filter(|name| !inherited_fields.contains(&name.as_str())).collect();
         assert_eq!(others, [""; 0], "{release}");
     }
 }
@@ -435,7 +437,7 @@ async fn members_below_the_inherited_level_are_left_out_of_a_rehearsal() {
     seed["groups"][0]["members"].as_array_mut().unwrap().extend(above);
     let world = World::new(Profile::default(), seed).await;
     let members = |written: &Export| {
-        let text = text(written);
+        let text = join_files(written);
         let shop = text.split("path: acme/shop\n").nth(1).unwrap().to_owned();
         ["bob", "carol"].map(|user| shop.contains(&format!("user: {user},")))
     };
@@ -454,7 +456,7 @@ async fn members_below_the_inherited_level_are_left_out_of_a_rehearsal() {
 /// Set fields without a manifest field are counted: they are lost when applied to a new group.
 #[tokio::test]
 async fn fields_that_no_manifest_has_are_counted() {
-    let world = World::new(Profile::default().with_release(crate::world::LATER), seed(&[])).await;
+    let world = World::new(Profile::default().with_release(crate::world::NEWEST), seed(&[])).await;
     for (url, strategy) in [("a", "regex"), ("b", "all_branches"), ("c", "wildcard")] {
         let url = format!("https://{url}.example.org");
         let hook = json!({"url": url, "branch_filter_strategy": strategy});
@@ -474,9 +476,9 @@ async fn fields_hidden_by_a_role_are_reported_and_left_out() {
     members.push(json!({"user": "dev", "access_level": 30}));
     let mut world = World::new(Profile::default(), seed).await;
     let (written, missing) =
-        world.export_as("dev-token", &["acme"], how(SecretHandling::Plain)).await;
+        world.export_as("dev-token", &["acme"], export_settings(SecretHandling::Plain)).await;
     assert_eq!(missing, [""; 0], "what is hidden is left out");
-    let text = text(&written);
+    let text = join_files(&written);
     for hidden in ["# Not exported: variables", "# Not exported: hooks"] {
         assert!(text.contains(hidden), "{hidden}: {text}");
     }
@@ -543,8 +545,8 @@ async fn a_number_of_approvals_is_exported_as_its_rule() {
     let new = json!({"name": "docs", "path": "docs", "namespace_id": namespace, "approvals_before_merge": 2});
     world.call("POST", "/projects", Some(new)).await;
     let written = world.export(SecretHandling::Plain).await;
-    let text = text(&written);
+    let text = join_files(&written);
     assert!(text.contains("rule_type: any_approver"), "{text}");
     assert!(!text.contains("approvals_before_merge"), "{text}");
-    world.plans_to_nothing(&written).await;
+    world.assert_empty_plan(&written).await;
 }

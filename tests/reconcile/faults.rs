@@ -6,7 +6,7 @@ use undrift::sandbox::{FaultEffect, InjectedFault, Profile};
 use crate::world::{Outcome, World, group, project, seed};
 
 fn scenario() -> (Json, Vec<Json>) {
-    let here = json!({
+    let seed_project = json!({
         "path": "acme/here",
         "settings": {"description": "old"},
         "variables": [{"key": "CHANGE", "value": "old"}, {"key": "GONE", "value": "x"}, {"key": "KEEP", "value": "x"}, {"key": "KEEP2", "value": "x"}],
@@ -37,20 +37,20 @@ fn scenario() -> (Json, Vec<Json>) {
             }),
         ),
     ];
-    (seed(&[here]), documents)
+    (seed(&[seed_project]), documents)
 }
 
 /// A run with one fault.
 async fn with_fault(
     path: &str,
-    what: &FaultEffect,
+    effect: &FaultEffect,
 ) -> (Result<Outcome, undrift::api::ApiError>, World) {
     let (seed, documents) = scenario();
     let fault = InjectedFault {
         method: Some("GET".parse().unwrap()),
         path_contains: path.to_owned(),
         nth: 0,
-        effect: what.clone(),
+        effect: effect.clone(),
     };
     let mut world = World::new(Profile { faults: vec![fault], ..Profile::default() }, seed).await;
     world.acknowledged = vec!["protection:**"];
@@ -70,30 +70,30 @@ async fn a_read_that_always_fails_is_reported() {
         "/namespaces",
     ];
     for path in reads {
-        for what in [
+        for effect in [
             FaultEffect::StatusBefore(500),
             FaultEffect::StatusBefore(403),
             FaultEffect::Html200,
             FaultEffect::EmptyBody,
             FaultEffect::Redirect("https://elsewhere.example.org/".into()),
         ] {
-            let (outcome, world) = with_fault(path, &what).await;
-            let about = format!("{what:?} on GET {path}");
+            let (outcome, world) = with_fault(path, &effect).await;
+            let case = format!("{effect:?} on GET {path}");
             match outcome {
                 Ok(outcome) => {
                     let complete =
                         outcome.plan.incomplete.is_empty() && outcome.plan.problems.is_empty();
-                    assert!(!complete, "{about}: {:#?}", outcome.plan.steps);
+                    assert!(!complete, "{case}: {:#?}", outcome.plan.steps);
                 }
-                Err(error) => assert!(!error.to_string().is_empty(), "{about}"),
+                Err(error) => assert!(!error.to_string().is_empty(), "{case}"),
             }
-            let strange = world.writes().into_iter().filter(|write| {
+            let unexpected = world.writes().into_iter().filter(|write| {
                 path.starts_with("/projects/1") && write.contains(&format!("/api/v4{path}"))
             });
             assert_eq!(
-                strange.collect::<Vec<_>>(),
+                unexpected.collect::<Vec<_>>(),
                 [] as [&str; 0],
-                "{about}: nothing is written where nothing was read"
+                "{case}: nothing is written where nothing was read"
             );
         }
     }
@@ -101,7 +101,7 @@ async fn a_read_that_always_fails_is_reported() {
 
 /// Looking up what may already be at the path of a new group concerns only that group.
 #[tokio::test]
-async fn a_failed_look_up_of_a_new_path_leaves_the_other_projects() {
+async fn a_failed_look_up_of_a_new_path_blocks_no_other_project() {
     let fault = InjectedFault {
         method: Some("GET".parse().unwrap()),
         path_contains: "/projects/acme%2Fadded".to_owned(),

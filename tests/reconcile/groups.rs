@@ -10,8 +10,8 @@ use undrift::{
     sandbox::Profile,
 };
 
-use crate::export::{how, text};
-use crate::world::{LATER, World, group, project, seed};
+use crate::export::{export_settings, join_files};
+use crate::world::{NEWEST, World, group, project, seed};
 
 /// A tree of groups with projects, a share with one of them and a rule that names it; none of them
 /// exists.
@@ -46,7 +46,7 @@ fn organisation(visibility: &str) -> Vec<Json> {
 async fn a_whole_tree_is_created_in_one_run() {
     for trusts in [Duration::ZERO, Duration::from_secs(60)] {
         let mut world = World::new(Profile::default(), seed(&[])).await;
-        world.trusts = trusts;
+        world.trust_time = trusts;
         world.declare(&organisation("internal"));
         let plan = world.converge("a tree").await;
         let created: Vec<_> = plan
@@ -146,7 +146,7 @@ async fn projects_of_a_group_with_a_problem_are_left_out() {
 }
 
 #[tokio::test]
-async fn a_level_below_one_that_the_same_run_gives_above_is_a_problem() {
+async fn a_member_level_below_a_new_level_in_the_group_is_a_problem() {
     let world = World::new(Profile::default(), seed(&[])).await;
     let mut documents = organisation("private");
     documents[4]["members"][0]["access_level"] = "reporter".into();
@@ -162,7 +162,7 @@ async fn a_level_below_one_that_the_same_run_gives_above_is_a_problem() {
 }
 
 #[tokio::test]
-async fn a_variable_is_changed_and_not_another_one_with_its_key() {
+async fn a_changed_variable_leaves_its_key_in_other_scopes() {
     let profiles =
         [Profile::default(), Profile { group_variable_filter: true, ..Profile::default() }];
     for profile in profiles {
@@ -216,7 +216,7 @@ async fn a_variable_is_changed_and_not_another_one_with_its_key() {
 }
 
 #[tokio::test]
-async fn a_push_rule_comes_and_goes_where_absence_looks_like_a_missing_licence() {
+async fn a_push_rule_is_created_and_removed_despite_an_ambiguous_404() {
     let mut world = World::new(Profile::default(), seed(&[])).await;
     world.acknowledged = vec!["protection:**"];
     for rule in [json!({"max_file_size": 3}), json!(null), json!(null), json!({"max_file_size": 4})]
@@ -230,7 +230,7 @@ async fn a_push_rule_comes_and_goes_where_absence_looks_like_a_missing_licence()
 /// a group's rule was planned again.)
 #[tokio::test]
 async fn a_push_rule_without_a_licence_is_not_readable() {
-    for release in [REFERENCE, LATER] {
+    for release in [REFERENCE, NEWEST] {
         for tier in ["free", "premium"] {
             let mut seed = seed(&[]);
             seed["tier"] = tier.into();
@@ -252,7 +252,7 @@ async fn a_push_rule_without_a_licence_is_not_readable() {
 }
 
 /// Private projects of `acme`, whose settings are `above`, with the service's own answers.
-async fn below(above: &Json) -> World {
+async fn private_world(above: &Json) -> World {
     let mut seed = seed(&[json!({"path": "acme/one"}), json!({"path": "acme/two"})]);
     seed["groups"][0]["visibility"] = "private".into();
     let profile =
@@ -271,10 +271,10 @@ async fn a_plan_reads_the_limits_of_undeclared_groups() {
         (runners, json!({"shared_runners_enabled": true}), Some("too-visible")),
         (previews, json!({"show_diff_preview_in_email": true}), None),
     ] {
-        let mut world = below(&above).await;
+        let mut world = private_world(&above).await;
         world.acknowledged = vec!["visibility:**", "protection:**"];
         world.declare(&[project("acme/one", json!({}))]);
-        let before_it = world.snapshot().await;
+        let snapshot = world.snapshot().await;
         let declared = |path: &str| project(path, json!({"settings": wanted}));
         let created = project("acme/neo", json!({"create": true, "settings": wanted}));
         world.declare(&[declared("acme/one"), declared("acme/two"), created]);
@@ -282,8 +282,8 @@ async fn a_plan_reads_the_limits_of_undeclared_groups() {
         let plan = world.plan().await;
         let codes: Vec<_> = plan.problems.iter().map(|problem| problem.code).collect();
         assert_eq!(codes, vec![code; 3].into_iter().flatten().collect::<Vec<_>>(), "{wanted}");
-        let asked = world.requests().split_off(before);
-        let asked = asked
+        let requests = world.requests().split_off(before);
+        let asked = requests
             .iter()
             .filter(|request| *request == "GET /api/v4/groups/acme?with_projects=false");
         assert_eq!(asked.count(), 1, "{wanted}");
@@ -300,7 +300,7 @@ async fn a_plan_reads_the_limits_of_undeclared_groups() {
         );
         let waiting = plan.notes.iter().filter(|note| note.fields == [field.clone()]);
         assert_eq!(waiting.count(), if code.is_none() { 3 } else { 0 }, "{wanted}");
-        let from_snapshot = world.plan_from(&before_it).await;
+        let from_snapshot = world.plan_from(&snapshot).await;
         assert_eq!(from_snapshot.problems, plan.problems, "{wanted}");
         assert_eq!(from_snapshot.notes, plan.notes, "{wanted}");
         // Changes of the group in the same run count as declared.
@@ -313,7 +313,7 @@ async fn a_plan_reads_the_limits_of_undeclared_groups() {
 
 #[tokio::test]
 async fn a_projects_own_value_outranks_a_preset_of_its_group() {
-    let world = below(&json!({"lfs_enabled": false, "auto_devops_enabled": false})).await;
+    let world = private_world(&json!({"lfs_enabled": false, "auto_devops_enabled": false})).await;
     let own = json!({"lfs_enabled": true, "auto_devops_enabled": true});
     world.declare(&[project("acme/one", json!({"settings": own}))]);
     world.converge("its own").await;
@@ -329,7 +329,7 @@ async fn a_projects_own_value_outranks_a_preset_of_its_group() {
 async fn a_group_and_its_project_protect_the_same_branch() {
     let level = |level: &str| json!([{"access_level": level}]);
     let rule = |push: &str| json!({"create": true, "protected_branches": [{"name": "main", "allowed_to_push": level(push), "allowed_to_merge": level("maintainer")}]});
-    let world = World::new(Profile::default().with_release(LATER), seed(&[])).await;
+    let world = World::new(Profile::default().with_release(NEWEST), seed(&[])).await;
     world.declare(&[group("new", rule("no_access")), project("new/shop", rule("maintainer"))]);
     world.converge("both").await;
     let rules = world.get("/projects/new%2Fshop/protected_branches").await;
@@ -341,8 +341,8 @@ async fn a_group_and_its_project_protect_the_same_branch() {
 
 /// The first edit resets omitted fields, so an edit in a new group sends them.
 #[tokio::test]
-async fn one_field_of_the_approval_setting_of_a_new_group_leaves_the_others() {
-    let mut world = World::new(Profile::default().with_release(LATER), seed(&[])).await;
+async fn one_approval_field_of_a_new_group_leaves_the_others_unchanged() {
+    let mut world = World::new(Profile::default().with_release(NEWEST), seed(&[])).await;
     let setting = json!({"allow_author_approval": false});
     world.declare(&[group(
         "fresh",
@@ -361,8 +361,9 @@ async fn one_field_of_the_approval_setting_of_a_new_group_leaves_the_others() {
         assert_eq!(live[name]["value"], value, "{name}");
     }
     let token = world.sandbox.token().to_owned();
-    let (written, _) = world.export_as(&token, &["fresh"], how(SecretHandling::Plain)).await;
-    let text = text(&written);
+    let (written, _) =
+        world.export_as(&token, &["fresh"], export_settings(SecretHandling::Plain)).await;
+    let text = join_files(&written);
     for name in ["allow_committer_approval: true", "retain_approvals_on_push: true"] {
         assert!(text.contains(name), "{text}");
     }
@@ -370,9 +371,9 @@ async fn one_field_of_the_approval_setting_of_a_new_group_leaves_the_others() {
 
 /// Changes before a refusal stay, and the result reports them.
 #[tokio::test]
-async fn a_member_whose_override_is_refused_is_named_as_half_done() {
+async fn a_member_with_a_refused_override_is_reported_as_half_done() {
     let profile =
-        Profile { override_needs_directory: true, ..Profile::default().with_release(LATER) };
+        Profile { override_needs_directory: true, ..Profile::default().with_release(NEWEST) };
     let world = World::new(profile, seed(&[])).await;
     let member = json!([{"user": "alice", "access_level": "developer", "override": true}]);
     world.declare(&[group("acme", json!({"members": member}))]);

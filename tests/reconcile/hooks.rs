@@ -3,17 +3,17 @@
 use serde_json::{Value as Json, json};
 use undrift::{diff::Reason, plan::Plan, sandbox::Profile};
 
-use crate::world::{LATER, World, group, project, seed};
+use crate::world::{NEWEST, World, group, project, seed};
 
 const URL: &str = "https://ci.example.org/";
-const OTHER: &str = "https://ci.example.org/other";
+const OTHER_URL: &str = "https://ci.example.org/other";
 
 async fn world() -> World {
     let mut world =
-        World::new(Profile::default().with_release(LATER), seed(&[json!({"path": "acme/shop"})]))
+        World::new(Profile::default().with_release(NEWEST), seed(&[json!({"path": "acme/shop"})]))
             .await;
     for name in ["TOKEN", "ONE", "OTHER"] {
-        world.set(name, &format!("the-value-of-{name}"));
+        world.set_variable(name, &format!("the-value-of-{name}"));
     }
     // A hook may have a token, which a new address would get.
     world.acknowledged = vec!["protection:**"];
@@ -21,7 +21,7 @@ async fn world() -> World {
 }
 
 /// Rows with these keys, all with one secret.
-fn rows(keys: &[&str], name: &str) -> Json {
+fn secret_rows(keys: &[&str], name: &str) -> Json {
     keys.iter().map(|key| json!({"key": key, "value": {"env": name}})).collect()
 }
 
@@ -38,7 +38,7 @@ async fn keys(world: &World, path: &str, field: &str) -> Vec<String> {
     rows.map(|row| row["key"].as_str().unwrap().to_owned()).collect()
 }
 
-fn unverified(plan: &Plan) -> bool {
+fn is_unverified(plan: &Plan) -> bool {
     plan.notes.iter().any(|note| {
         note.reason == Reason::CannotVerify
             && note.fields.iter().any(|name| name == "custom_headers")
@@ -46,11 +46,14 @@ fn unverified(plan: &Plan) -> bool {
 }
 
 #[tokio::test]
-async fn headers_of_a_hook_are_those_declared() {
+async fn headers_of_a_hook_become_the_declared_ones() {
     let world = world().await;
     const SHOP: &str = "/projects/acme%2Fshop";
     let hook = |keys: &[&str], url: &str| {
-        declare(&world, json!({"name": "ci", "url": url, "custom_headers": rows(keys, "ONE")}));
+        declare(
+            &world,
+            json!({"name": "ci", "url": url, "custom_headers": secret_rows(keys, "ONE")}),
+        );
     };
     let put = "PUT /api/v4/projects/1/hooks/1".to_owned();
     let gone = |key: &str| format!("DELETE /api/v4/projects/1/hooks/1/custom_headers/{key}");
@@ -59,7 +62,7 @@ async fn headers_of_a_hook_are_those_declared() {
         (&["X-A", "X-B"][..], URL, vec![create]),
         (&["X-A", "X-C"], URL, vec![put.clone(), gone("X-B")]),
         // The service removes all headers when the URL changes.
-        (&["X-A", "X-C"], OTHER, vec![put.clone(), put.clone()]),
+        (&["X-A", "X-C"], OTHER_URL, vec![put.clone(), put.clone()]),
         (&["X-D"], URL, vec![put.clone(), put.clone()]),
         (&[], URL, vec![put, gone("X-D")]),
     ] {
@@ -68,7 +71,7 @@ async fn headers_of_a_hook_are_those_declared() {
         world.converge(&format!("{names:?}")).await;
         assert_eq!(world.writes()[before..], sent, "{names:?}");
         assert_eq!(keys(&world, SHOP, "custom_headers").await, names);
-        assert_eq!(unverified(&world.plan().await), !names.is_empty());
+        assert_eq!(is_unverified(&world.plan().await), !names.is_empty());
     }
     // Another one by hand.
     world
@@ -83,21 +86,24 @@ async fn headers_of_a_hook_are_those_declared() {
 }
 
 #[tokio::test]
-async fn a_new_url_says_that_it_removes_headers() {
+async fn a_plan_notes_that_a_new_url_removes_headers() {
     let world = world().await;
     declare(&world, json!({"name": "ci", "url": URL}));
     world.converge("a new hook").await;
-    declare(&world, json!({"name": "ci", "url": OTHER}));
+    declare(&world, json!({"name": "ci", "url": OTHER_URL}));
     let notes = format!("{:?}", world.plan().await.notes);
     assert!(notes.contains("removes its `custom_headers`, if it has any"), "{notes}");
 }
 
 #[tokio::test]
-async fn variables_of_a_url_are_those_declared_and_the_url_stays() {
+async fn url_variables_become_the_declared_ones_and_the_url_stays() {
     let world = world().await;
     const SHOP: &str = "/projects/acme%2Fshop";
     let hook = |url: &str, keys: &[&str]| {
-        declare(&world, json!({"name": "ci", "url": url, "url_variables": rows(keys, "ONE")}));
+        declare(
+            &world,
+            json!({"name": "ci", "url": url, "url_variables": secret_rows(keys, "ONE")}),
+        );
     };
     let url = "https://ci.example.org/{path}";
     for (names, sent) in [
@@ -126,12 +132,12 @@ async fn variables_of_a_url_are_those_declared_and_the_url_stays() {
 #[tokio::test]
 async fn a_hook_of_a_group_has_headers() {
     let world = world().await;
-    let hook = json!({"url": OTHER, "custom_headers": rows(&["X-A"], "OTHER")});
+    let hook = json!({"url": OTHER_URL, "custom_headers": secret_rows(&["X-A"], "OTHER")});
     world.declare(&[group("acme", json!({"hooks": [hook]}))]);
     world.converge("a hook of a group").await;
     assert_eq!(keys(&world, "/groups/acme", "custom_headers").await, ["X-A"]);
     // The service would remove the headers, and nothing declares them.
-    let hook = json!({"url": URL, "previously": [OTHER], "token": {"env": "TOKEN"}});
+    let hook = json!({"url": URL, "previously": [OTHER_URL], "token": {"env": "TOKEN"}});
     world.declare(&[group("acme", json!({"hooks": [hook]}))]);
     let plan = world.plan().await;
     let problems: Vec<_> = plan.problems.iter().map(|problem| &*problem.message).collect();

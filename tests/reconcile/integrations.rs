@@ -5,18 +5,18 @@ use serde_json::{Value as Json, json};
 use undrift::{diff::Reason, export::SecretHandling, plan::Plan, sandbox::Profile, secret::Secret};
 
 use crate::{
-    export::text,
-    world::{LATER, World, group, project, seed},
+    export::join_files,
+    world::{NEWEST, World, group, project, seed},
 };
 
 const SHOP: &str = "/projects/acme%2Fshop/integrations";
 const SLACK: &str = "/projects/acme%2Fshop/integrations/slack";
-const OF_GROUP: &str = "/groups/acme/integrations/slack";
+const GROUP_SLACK: &str = "/groups/acme/integrations/slack";
 
 async fn world() -> World {
-    let profile = Profile::default().with_release(LATER);
+    let profile = Profile::default().with_release(NEWEST);
     let mut world = World::new(profile, seed(&[json!({"path": "acme/shop"})])).await;
-    world.set("WEBHOOK", "https://chat.example.org/hook");
+    world.set_variable("WEBHOOK", "https://chat.example.org/hook");
     world.acknowledged = vec!["removals:**"];
     world
 }
@@ -31,9 +31,9 @@ fn declare(world: &World, integrations: &[Json]) {
     world.declare(&[project("acme/shop", json!({"integrations": integrations}))]);
 }
 
-async fn of_group(world: &World) {
+async fn set_group_slack(world: &World) {
     let body = json!({"webhook": "https://group.example.org/hook", "channel": "#all"});
-    world.call("PUT", OF_GROUP, Some(body)).await;
+    world.call("PUT", GROUP_SLACK, Some(body)).await;
 }
 
 fn steps(plan: &Plan) -> Vec<String> {
@@ -83,9 +83,9 @@ async fn an_integration_is_set_up_edited_removed_and_set_up_again() {
 }
 
 #[tokio::test]
-async fn an_inherited_one_becomes_the_own_one_if_it_is_declared() {
+async fn a_declared_integration_replaces_the_inherited_one() {
     let world = world().await;
-    of_group(&world).await;
+    set_group_slack(&world).await;
     declare(&world, &[slack(json!({"username": "bot"}))]);
     world.converge("its own").await;
     let live = world.get(SLACK).await;
@@ -93,14 +93,14 @@ async fn an_inherited_one_becomes_the_own_one_if_it_is_declared() {
     assert_eq!((&live["inherited"], &properties["username"]), (&false.into(), &"bot".into()));
     // Undeclared fields are copied, and no longer follow the group.
     assert_eq!(properties["channel"], "#all");
-    of_group(&world).await;
+    set_group_slack(&world).await;
     assert_eq!(world.plan().await.steps.len(), 0);
 }
 
 #[tokio::test]
-async fn an_inherited_one_cannot_be_removed_below() {
+async fn an_inherited_integration_cannot_be_removed_in_a_project() {
     let world = world().await;
-    of_group(&world).await;
+    set_group_slack(&world).await;
     declare(&world, &[json!({"slug": "slack", "state": "absent"})]);
     let plan = world.plan().await;
     assert_eq!(problems(&plan), ["acme/shop#integrations/slack inherited"]);
@@ -115,7 +115,7 @@ async fn an_inherited_one_cannot_be_removed_below() {
 }
 
 #[tokio::test]
-async fn what_is_unlisted_is_found_in_the_list() {
+async fn unlisted_integrations_are_reported_or_deleted() {
     let world = world().await;
     let wiki = json!({"external_wiki_url": "https://wiki.example.org"});
     world.call("PUT", &format!("{SHOP}/external-wiki"), Some(wiki)).await;
@@ -130,14 +130,14 @@ async fn what_is_unlisted_is_found_in_the_list() {
     assert!(found.contains(&"acme/shop#integrations/external-wiki".to_owned()), "{found:?}");
     unlisted("delete");
     world.converge("only the declared one").await;
-    let left = world.get(SHOP).await;
-    let left: Vec<_> = left.as_array().unwrap().iter().map(|one| &one["slug"]).collect();
+    let answer = world.get(SHOP).await;
+    let left: Vec<_> = answer.as_array().unwrap().iter().map(|one| &one["slug"]).collect();
     assert_eq!(left, ["slack"]);
 }
 
 /// One read of the list, and one of each declared integration that is active.
 #[tokio::test]
-async fn only_declared_ones_are_read() {
+async fn only_declared_integrations_are_read() {
     let world = world().await;
     let wiki = json!({"external_wiki_url": "https://wiki.example.org"});
     world.call("PUT", &format!("{SHOP}/external-wiki"), Some(wiki)).await;
@@ -145,9 +145,9 @@ async fn only_declared_ones_are_read() {
     let reads = async || {
         let before = world.requests().len();
         world.plan().await;
-        let mut all = world.requests().split_off(before);
-        all.retain(|request| request.contains("/integrations"));
-        all
+        let mut requests = world.requests().split_off(before);
+        requests.retain(|request| request.contains("/integrations"));
+        requests
     };
     world.declare(&[project("acme/shop", json!({"settings": {"visibility": "private"}}))]);
     assert_eq!(reads().await, [""; 0]);
@@ -160,7 +160,7 @@ async fn only_declared_ones_are_read() {
 }
 
 #[tokio::test]
-async fn a_plan_says_what_a_group_changes_below() {
+async fn a_plan_notes_what_a_group_integration_changes_below() {
     let world = world().await;
     let group = |entry: Json| world.declare(&[group("acme", json!({"integrations": [entry]}))]);
     group(slack(json!({"channel": "#all"})));
@@ -175,7 +175,7 @@ async fn a_plan_says_what_a_group_changes_below() {
 
 /// The service refuses a second issue tracker, so the old one goes first.
 #[tokio::test]
-async fn one_issue_tracker_takes_the_place_of_another() {
+async fn an_issue_tracker_is_set_after_removal_of_the_other() {
     let world = world().await;
     let urls = json!({
         "project_url": "https://issues.example.org/shop",
@@ -256,7 +256,7 @@ async fn an_issue_tracker_beside_an_inherited_one_is_a_problem() {
 async fn a_webhook_that_is_no_url_is_a_problem() {
     let mut world = world().await;
     for value in ["ftp://chat.example.org", "chat", " https://chat.example.org"] {
-        world.set("WEBHOOK", value);
+        world.set_variable("WEBHOOK", value);
         declare(&world, &[slack(json!({}))]);
         assert_eq!(problems(&world.plan().await), ["acme/shop#integrations/slack hook-url"]);
     }
@@ -264,9 +264,9 @@ async fn a_webhook_that_is_no_url_is_a_problem() {
 
 /// A refusal is shown with the words of the service.
 #[tokio::test]
-async fn a_refusal_is_shown_as_it_is() {
+async fn a_refusal_is_shown_in_the_words_of_the_service() {
     let mut world = world().await;
-    world.set("WEBHOOK", "http://127.0.0.1/chat");
+    world.set_variable("WEBHOOK", "http://127.0.0.1/chat");
     declare(&world, &[slack(json!({}))]);
     let applied = world.apply().await.applied.unwrap();
     let failed = format!("{:?}", applied.steps);
@@ -275,16 +275,16 @@ async fn a_refusal_is_shown_as_it_is() {
 
 /// A secret that each request must contain is a reference in an export, without a value.
 #[tokio::test]
-async fn own_ones_are_exported() {
+async fn own_integrations_are_exported() {
     for values in [SecretHandling::Plain, SecretHandling::None, SecretHandling::Env] {
         let mut world = world().await;
-        of_group(&world).await;
+        set_group_slack(&world).await;
         let jenkins = json!({"jenkins_url": "https://bot:canary@ci.example.org", "project_name": "shop", "tag_push_events": true});
         world.call("PUT", &format!("{SHOP}/jenkins"), Some(jenkins)).await;
         let chat = json!({"webhook": "https://canary.example.org/hook", "channel": "#ops", "push_events": false});
         world.call("PUT", &format!("{SHOP}/mattermost"), Some(chat)).await;
         let mut written = world.export(values).await;
-        let text = text(&written);
+        let text = join_files(&written);
         assert!(text.contains("slug: mattermost") && text.contains("slug: jenkins"), "{text}");
         assert!(text.contains("webhook: {env: ACME_SHOP__MATTERMOST_WEBHOOK}"), "{text}");
         assert!(text.contains("channel: '#ops'") && text.contains("push_events: false"), "{text}");
@@ -295,12 +295,12 @@ async fn own_ones_are_exported() {
         let name = "ACME_SHOP__MATTERMOST_WEBHOOK";
         assert_eq!(written.secrets[name].expose(), "");
         written.secrets.insert(name.into(), Secret::new("https://chat.example.org/hook"));
-        world.plans_to_nothing(&written).await;
+        world.assert_empty_plan(&written).await;
     }
 }
 
 #[tokio::test]
-async fn drift_is_absorbed() {
+async fn drift_of_integrations_is_absorbed() {
     let world = world().await;
     let sections = json!({
         "integrations": [slack(json!({"channel": "#ops"}))],
@@ -319,9 +319,9 @@ async fn drift_is_absorbed() {
 }
 
 #[tokio::test]
-async fn a_plan_from_a_snapshot_is_the_one_against_the_service() {
+async fn a_plan_from_a_snapshot_equals_the_live_plan() {
     let world = world().await;
-    of_group(&world).await;
+    set_group_slack(&world).await;
     let body = json!({"webhook": "https://canary.example.org/hook", "channel": "#all", "push_events": true});
     world.call("PUT", &format!("{SHOP}/mattermost"), Some(body)).await;
     let mattermost = json!({

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use undrift::{export::SecretHandling, release::Release, sandbox::Profile};
 
-use crate::world::{LATER, World, project, seed};
+use crate::world::{NEWEST, World, project, seed};
 
 const KEYS: [&str; 2] = [
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f",
@@ -13,7 +13,7 @@ const SHOP: &str = "/projects/acme%2Fshop";
 
 async fn world() -> World {
     let mut world =
-        World::new(Profile::default().with_release(LATER), seed(&[json!({"path": "acme/shop"})]))
+        World::new(Profile::default().with_release(NEWEST), seed(&[json!({"path": "acme/shop"})]))
             .await;
     world.acknowledged = vec!["protection:**", "removals:**"];
     world
@@ -31,13 +31,13 @@ fn rules(rows: &Json) -> Json {
     })
 }
 
-fn with(mut sections: Json, name: &str, section: Json) -> Json {
+fn with_section(mut sections: Json, name: &str, section: Json) -> Json {
     sections[name] = section;
     sections
 }
 
 /// Grants to push to `main` and to create `v*`: levels, and key ids.
-async fn granted(world: &World, path: &str) -> Json {
+async fn read_grants(world: &World, path: &str) -> Json {
     let branch = world.get(&format!("{path}/protected_branches/main")).await;
     let tag = world.get(&format!("{path}/protected_tags/v*")).await;
     [&branch["push_access_levels"], &tag["create_access_levels"]]
@@ -58,13 +58,13 @@ async fn granted(world: &World, path: &str) -> Json {
 async fn rules_name_keys_by_title() {
     let world = world().await;
     let both = json!([{"access_level": "maintainer"}, {"deploy_key": "robot"}]);
-    let sections = with(rules(&both), "deploy_keys", json!([key(0, "robot")]));
+    let sections = with_section(rules(&both), "deploy_keys", json!([key(0, "robot")]));
     let mut new = project("acme/other", sections.clone());
     new["create"] = true.into();
     world.declare(&[project("acme/shop", sections), new]);
     world.converge("new key").await;
     for path in [SHOP, "/projects/acme%2Fother"] {
-        assert_eq!(granted(&world, path).await, json!([[40, "key 1"], [40, "key 1"]]));
+        assert_eq!(read_grants(&world, path).await, json!([[40, "key 1"], [40, "key 1"]]));
     }
 
     // Another key, which existed without the right to push.
@@ -72,9 +72,9 @@ async fn rules_name_keys_by_title() {
     world.call("POST", &format!("{SHOP}/deploy_keys"), Some(other)).await;
     let other = json!([{"deploy_key": "other"}]);
     let keys = json!([key(1, "other"), {"key": KEYS[0], "state": "absent"}]);
-    world.declare(&[project("acme/shop", with(rules(&other), "deploy_keys", keys))]);
+    world.declare(&[project("acme/shop", with_section(rules(&other), "deploy_keys", keys))]);
     world.converge("another key").await;
-    assert_eq!(granted(&world, SHOP).await, json!([["key 2"], ["key 2"]]));
+    assert_eq!(read_grants(&world, SHOP).await, json!([["key 2"], ["key 2"]]));
 
     // Keys that are not declared are found too.
     world.declare(&[project("acme/shop", rules(&json!([{"deploy_key": "other"}])))]);
@@ -83,7 +83,7 @@ async fn rules_name_keys_by_title() {
 
 /// A key's row also has a level, which does not count.
 #[tokio::test]
-async fn the_row_of_a_key_is_not_a_level() {
+async fn the_row_of_a_deploy_key_is_not_read_as_a_level() {
     let world = world().await;
     let robot = world.call("POST", &format!("{SHOP}/deploy_keys"), Some(key(0, "robot"))).await;
     let rule = json!({"name": "main", "allowed_to_push": [{"deploy_key_id": robot["id"]}]});
@@ -100,7 +100,7 @@ async fn the_row_of_a_key_is_not_a_level() {
 }
 
 #[tokio::test]
-async fn a_title_names_one_key_of_the_project() {
+async fn a_title_must_match_one_deploy_key() {
     let world = world().await;
     for at in [0, 1] {
         world.call("POST", &format!("{SHOP}/deploy_keys"), Some(key(at, "twin"))).await;
@@ -127,10 +127,10 @@ async fn a_title_names_one_key_of_the_project() {
 }
 
 #[tokio::test]
-async fn an_export_writes_titles() {
+async fn an_export_names_deploy_keys_by_title() {
     let world = world().await;
     let both = json!([{"access_level": "developer"}, {"deploy_key": "robot"}]);
-    let sections = with(rules(&both), "deploy_keys", json!([key(0, "robot")]));
+    let sections = with_section(rules(&both), "deploy_keys", json!([key(0, "robot")]));
     world.declare(&[project("acme/shop", sections)]);
     world.converge("to export").await;
     let written = world.export(SecretHandling::Plain).await;

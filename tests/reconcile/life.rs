@@ -8,7 +8,7 @@ use undrift::{
     sandbox::{FaultEffect, InjectedFault, Profile},
 };
 
-use crate::world::{LATER, World, project, seed};
+use crate::world::{NEWEST, World, project, seed};
 
 fn absent(path: &str) -> Json {
     project(path, json!({"state": "absent"}))
@@ -20,7 +20,7 @@ fn shop() -> Json {
 
 /// Delayed and immediate deletion.
 fn profiles() -> [Profile; 3] {
-    let later = Profile::default().with_release(LATER);
+    let later = Profile::default().with_release(NEWEST);
     [
         Profile { deletion_delay: Some(7), ..Profile::default() },
         Profile { deletion_delay: Some(7), ..later },
@@ -30,8 +30,8 @@ fn profiles() -> [Profile; 3] {
 
 /// From release 18 on, a project marked for deletion has another path until it is restored.
 #[tokio::test]
-async fn a_marked_project_is_restored_from_its_present_path() {
-    let profile = Profile { deletion_delay: Some(7), ..Profile::default().with_release(LATER) };
+async fn a_project_marked_for_deletion_is_restored_from_its_current_path() {
+    let profile = Profile { deletion_delay: Some(7), ..Profile::default().with_release(NEWEST) };
     let world = World::new(profile, seed(&[shop()])).await;
     let group =
         |policy: &str| json!({"kind": "Group", "path": "acme", "unlisted": {"projects": policy}});
@@ -49,16 +49,16 @@ async fn a_marked_project_is_restored_from_its_present_path() {
 }
 
 /// Number of project deletions.
-fn deletions(world: &World) -> usize {
+fn count_deletions(world: &World) -> usize {
     world.writes().iter().filter(|call| call.starts_with("DELETE /api/v4/projects/")).count()
 }
 
 #[tokio::test]
-async fn a_project_is_deleted_once_and_only_by_name() {
+async fn a_project_is_deleted_once_and_only_with_an_exact_acknowledgement() {
     for profile in profiles() {
         for trusts in [Duration::ZERO, Duration::from_secs(60)] {
             let mut world = World::new(profile.clone(), seed(&[shop()])).await;
-            world.trusts = trusts;
+            world.trust_time = trusts;
             world.declare(&[absent("acme/shop")]);
             // A glob acknowledges entries, but not this.
             for (acknowledged, is_let_through) in [
@@ -73,7 +73,7 @@ async fn a_project_is_deleted_once_and_only_by_name() {
             }
             world.converge("deleted").await;
             world.converge("still deleted").await;
-            assert_eq!(deletions(&world), 1);
+            assert_eq!(count_deletions(&world), 1);
         }
     }
 }
@@ -83,13 +83,13 @@ async fn a_project_that_never_existed_is_absent() {
     let world = World::new(Profile::default(), seed(&[])).await;
     world.declare(&[absent("acme/gone"), absent("gone/too")]);
     world.converge("nothing").await;
-    assert_eq!(deletions(&world), 0);
+    assert_eq!(count_deletions(&world), 0);
 }
 
 #[tokio::test]
 async fn a_deletion_whose_answer_was_lost_is_not_repeated() {
     for profile in profiles() {
-        for (what, tries) in [
+        for (effect, tries) in [
             (FaultEffect::CommitThenDrop, 1),
             (FaultEffect::StatusAfter(502), 1),
             (FaultEffect::EmptyBody, 1),
@@ -102,14 +102,14 @@ async fn a_deletion_whose_answer_was_lost_is_not_repeated() {
                 method: Some("DELETE".parse().unwrap()),
                 path_contains: "/projects/".to_owned(),
                 nth: 1,
-                effect: what.clone(),
+                effect: effect.clone(),
             });
             let applied = world.apply().await.applied.unwrap();
-            assert_eq!(applied.is_complete(), tries == 1, "{what:?}: {applied:#?}");
-            assert_eq!(deletions(&world), 1, "{what:?}");
+            assert_eq!(applied.is_complete(), tries == 1, "{effect:?}: {applied:#?}");
+            assert_eq!(count_deletions(&world), 1, "{effect:?}");
             // A repeated run needs another acknowledgement.
-            world.converge(&format!("{what:?}")).await;
-            assert_eq!(deletions(&world), tries, "{what:?}");
+            world.converge(&format!("{effect:?}")).await;
+            assert_eq!(count_deletions(&world), tries, "{effect:?}");
         }
     }
 }
@@ -120,7 +120,7 @@ async fn a_project_marked_for_deletion_is_restored_and_then_matches() {
     for trusts in [Duration::ZERO, Duration::from_secs(60)] {
         for lost in [None, Some(FaultEffect::CommitThenDrop)] {
             let mut world = World::new(profile(), seed(&[shop()])).await;
-            world.trusts = trusts;
+            world.trust_time = trusts;
             world.call("DELETE", "/projects/acme%2Fshop", None).await;
             world.call("POST", "/groups", Some(json!({"name": "team", "path": "team"}))).await;
             world.call("DELETE", "/groups/team", None).await;
@@ -167,13 +167,13 @@ async fn a_project_marked_for_deletion_after_the_plan_is_not_changed() {
     world.declare(&[project("acme/shop", json!({"variables": [{"key": "A", "value": "new"}]}))]);
     let delete =
         async |world: &World| drop(world.call("DELETE", "/projects/acme%2Fshop", None).await);
-    let outcome = world.apply_between(delete).await.unwrap();
+    let outcome = world.apply_after(delete).await.unwrap();
     assert!(!outcome.applied.unwrap().is_complete());
     assert!(world.writes().iter().all(|call| !call.starts_with("PUT")), "{:?}", world.writes());
 }
 
 /// Groups with projects in every state; one of them is declared.
-async fn inhabited(policy: &str, more: &[Json]) -> World {
+async fn world_with_states(policy: &str, more: &[Json]) -> World {
     let mut seed = seed(&[
         json!({"path": "acme/declared"}),
         json!({"path": "acme/plain"}),
@@ -198,7 +198,7 @@ async fn inhabited(policy: &str, more: &[Json]) -> World {
 }
 
 /// The projects in notes, with the texts.
-fn noted(plan: &undrift::plan::Plan) -> Vec<String> {
+fn note_texts(plan: &undrift::plan::Plan) -> Vec<String> {
     use undrift::diff::Reason;
     let said = |reason: &Reason| match reason {
         Reason::Undeclared { state } => format!("undeclared {}", state.unwrap_or_default()),
@@ -210,10 +210,10 @@ fn noted(plan: &undrift::plan::Plan) -> Vec<String> {
 
 #[tokio::test]
 async fn undeclared_projects_are_reported_with_their_state() {
-    let world = inhabited("report", &[]).await;
+    let world = world_with_states("report", &[]).await;
     let plan = world.converge("reported").await;
     assert_eq!(
-        noted(&plan),
+        note_texts(&plan),
         [
             "acme/plain undeclared ",
             "acme/sub/going undeclared marked for deletion",
@@ -222,35 +222,35 @@ async fn undeclared_projects_are_reported_with_their_state() {
     );
     assert!(!plan.differs(Strictness::Declared) && plan.differs(Strictness::Unlisted));
     assert_eq!(plan.unlisted_count(), 3);
-    let plan = inhabited("fail", &[project("acme/Plain", json!({}))]).await.plan().await;
+    let plan = world_with_states("fail", &[project("acme/Plain", json!({}))]).await.plan().await;
     assert_eq!(
-        noted(&plan),
+        note_texts(&plan),
         ["acme/sub/going fails marked for deletion", "acme/sub/old fails archived"]
     );
     assert!(plan.differs(Strictness::Declared) && plan.steps.is_empty());
-    let world = inhabited("ignore", &[]).await;
-    assert_eq!(noted(&world.plan().await), [] as [&str; 0]);
+    let world = world_with_states("ignore", &[]).await;
+    assert_eq!(note_texts(&world.plan().await), [] as [&str; 0]);
     assert!(world.requests().iter().all(|request| !request.contains("with_shared")));
 }
 
 /// A project that still has to move to its declared path is not undeclared at its present one.
 #[tokio::test]
-async fn a_project_that_moves_is_declared_where_it_is() {
+async fn a_moving_project_is_not_undeclared_at_its_current_path() {
     let moved = project("acme/moved", json!({"previously": ["acme/plain"]}));
     let sub = json!({"kind": "Group", "path": "acme/below", "previously": ["acme/sub"]});
     let below = project("acme/below/old", json!({"archived": true}));
-    let world = inhabited("report", &[moved, sub, below]).await;
-    assert_eq!(noted(&world.plan().await)[..1], ["acme/below/old Archived"]);
+    let world = world_with_states("report", &[moved, sub, below]).await;
+    assert_eq!(note_texts(&world.plan().await)[..1], ["acme/below/old Archived"]);
     let plan = world.converge("moved").await;
     assert_eq!(
-        noted(&plan),
+        note_texts(&plan),
         ["acme/below/old Archived", "acme/sub/going undeclared marked for deletion"]
     );
 }
 
 #[tokio::test]
-async fn a_list_that_may_lack_some_is_incomplete() {
-    let world = inhabited("fail", &[]).await;
+async fn an_unreadable_list_of_projects_is_incomplete() {
+    let world = world_with_states("fail", &[]).await;
     let fault = InjectedFault {
         method: Some("GET".parse().unwrap()),
         path_contains: "/projects?include_subgroups=true&with_shared".to_owned(),
@@ -261,5 +261,5 @@ async fn a_list_that_may_lack_some_is_incomplete() {
     let plan = world.plan().await;
     let incomplete: Vec<_> =
         plan.incomplete.iter().map(|scope| scope.address.to_string()).collect();
-    assert_eq!((incomplete, noted(&plan)), (vec!["acme#projects".to_owned()], vec![]));
+    assert_eq!((incomplete, note_texts(&plan)), (vec!["acme#projects".to_owned()], vec![]));
 }

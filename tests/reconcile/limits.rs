@@ -34,41 +34,41 @@ const TOKEN: &str = "sandbox-of-the-limits";
 /// The start, in seconds of the Unix epoch, at the start of a minute.
 const EPOCH: u64 = 1_900_000_020;
 /// Requests per user and minute: below a real limit, so that fewer projects suffice.
-const USER: u32 = 600;
+const USER_LIMIT: u32 = 600;
 /// A real limit, for `UNDRIFT_PROJECTS`.
-const USER_OF_A_SERVICE: u32 = 2_000;
+const REAL_USER_LIMIT: u32 = 2_000;
 
 /// An operation with its own limit, and that limit per minute.
-const SINGLE: (&str, u32) = ("single project", 400);
+const SINGLE_LIMIT: (&str, u32) = ("single project", 400);
 const REMOVAL: (&str, u32) = ("removal of a member", 60);
 
 /// A request that was answered.
 #[derive(Clone, Debug)]
-struct Sent {
-    what: String,
+struct SentRequest {
+    category: String,
     at: Duration,
     status: u16,
 }
 
 /// The transport to the service, with latency.
-struct Wire {
+struct ModelTransport {
     model: Arc<Model>,
     token: String,
     start: Instant,
-    sent: Mutex<Vec<Sent>>,
+    sent: Mutex<Vec<SentRequest>>,
 }
 
-impl std::fmt::Debug for Wire {
+impl std::fmt::Debug for ModelTransport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Wire")
     }
 }
 
-impl Transport for Wire {
+impl Transport for ModelTransport {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
         Box::pin(async move {
             tokio::time::sleep(LATENCY / 2).await;
-            let what = sort(&request);
+            let what = categorise(&request);
             let content = match request.body {
                 EncodedBody::Json(json) => json,
                 EncodedBody::Empty | EncodedBody::Form(_) => bytes::Bytes::new(),
@@ -80,10 +80,14 @@ impl Transport for Wire {
                 .header("content-type", "application/json");
             let (parts, body) = self.model.answer(asked.body(content).unwrap()).into_parts();
             let at = self.start.elapsed();
-            self.sent.lock().unwrap().push(Sent { what, at, status: parts.status.as_u16() });
+            self.sent.lock().unwrap().push(SentRequest {
+                category: what,
+                at,
+                status: parts.status.as_u16(),
+            });
             tokio::time::sleep(LATENCY / 2).await;
             let mut headers = parts.headers;
-            let date = httpdate::fmt_http_date(wall(at));
+            let date = httpdate::fmt_http_date(wall_time(at));
             headers.insert("date", HeaderValue::from_str(&date).unwrap());
             Ok(WireResponse { status: parts.status.as_u16(), headers, body: Ok(body) })
         })
@@ -91,11 +95,11 @@ impl Transport for Wire {
 }
 
 /// The sort of a request, as limits distinguish it.
-fn sort(request: &WireRequest) -> String {
+fn categorise(request: &WireRequest) -> String {
     let path = request.target.split('?').next().unwrap();
     let parts: Vec<_> = path.split('/').skip(1).collect();
     let named = match (request.method.as_str(), &parts[..]) {
-        ("GET", ["projects", _]) => SINGLE.0,
+        ("GET", ["projects", _]) => SINGLE_LIMIT.0,
         ("DELETE", ["projects", _, "members", _]) => REMOVAL.0,
         (method, ["projects", _, rest @ ..]) => return format!("{method} {}", rest.join("/")),
         (method, _) => method,
@@ -103,20 +107,20 @@ fn sort(request: &WireRequest) -> String {
     named.to_owned()
 }
 
-fn wall(at: Duration) -> SystemTime {
+fn wall_time(at: Duration) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(EPOCH) + at
 }
 
 /// The client's clock, which is wrong by hours.
 #[derive(Debug)]
-struct Skewed(Instant);
+struct SkewedClock(Instant);
 
-impl Clock for Skewed {
+impl Clock for SkewedClock {
     fn now(&self) -> Duration {
         self.0.elapsed()
     }
     fn system_time(&self) -> SystemTime {
-        wall(self.now()) + Duration::from_secs(10_000)
+        wall_time(self.now()) + Duration::from_secs(10_000)
     }
     fn sleep(&self, wait: Duration) -> BoxFuture<'_, ()> {
         Box::pin(tokio::time::sleep(wait))
@@ -124,25 +128,25 @@ impl Clock for Skewed {
 }
 
 /// A service with limits, the declarations, and a client.
-struct Limited {
-    wire: Arc<Wire>,
+struct LimitedService {
+    wire: Arc<ModelTransport>,
     desired: Arc<Desired>,
     observer: Observer,
     settings: PlanSettings,
     /// The time of the middle of a plan, and the client's estimate of the minutes left.
-    half: Mutex<Option<(Duration, u64)>>,
+    midpoint: Mutex<Option<(Duration, u64)>>,
 }
 
-impl Limited {
+impl LimitedService {
     async fn new(projects: &[Json], documents: &[Json]) -> Self {
-        Self::with(projects, documents, USER).await
+        Self::with_limit(projects, documents, USER_LIMIT).await
     }
 
     /// With `user` requests of one user in a minute.
-    async fn with(projects: &[Json], documents: &[Json], user: u32) -> Self {
+    async fn with_limit(projects: &[Json], documents: &[Json], user: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        for (at, some) in documents.chunks(1_000).enumerate() {
-            let text: Vec<_> = some.iter().map(Json::to_string).collect();
+        for (at, chunk) in documents.chunks(1_000).enumerate() {
+            let text: Vec<_> = chunk.iter().map(Json::to_string).collect();
             let file = folder.path().join(format!("{at}.yaml"));
             std::fs::write(file, text.join("\n---\n")).unwrap();
         }
@@ -157,26 +161,27 @@ impl Limited {
             panic!("{}", loaded.diagnostics.render(undrift::diagnostic::DiagnosticStyle::default()))
         });
         let start = Instant::now();
-        let clock =
-            sandbox::Clock::new(move || jiff::Timestamp::try_from(wall(start.elapsed())).unwrap());
+        let clock = sandbox::Clock::new(move || {
+            jiff::Timestamp::try_from(wall_time(start.elapsed())).unwrap()
+        });
         let rate_limits = RateLimits {
             max_per_user: Some(user),
             max_per_operation: None,
             has_route_limits: true,
         };
-        let conditions = ServiceOptions { rate_limits, clock, ..ServiceOptions::default() };
+        let options = ServiceOptions { rate_limits, clock, ..ServiceOptions::default() };
         let mut seed = seed(projects);
         for at in 0..MOST_JOBS {
             let user = json!({"username": format!("job{at}"), "token": token_of(at), "administrator": true});
             seed["users"].as_array_mut().unwrap().push(user);
         }
-        let model = Model::new(&Seed::from_json(seed).unwrap(), TOKEN, conditions).unwrap();
+        let model = Model::new(&Seed::from_json(seed).unwrap(), TOKEN, options).unwrap();
         Self::connect(Arc::new(model), Arc::new(desired), start, TOKEN.to_owned()).await
     }
 
     /// A client of the same service with another token.
     async fn job(&self, at: usize) -> Self {
-        let Wire { model, start, .. } = &*self.wire;
+        let ModelTransport { model, start, .. } = &*self.wire;
         Self::connect(Arc::clone(model), Arc::clone(&self.desired), *start, token_of(at)).await
     }
 
@@ -188,17 +193,17 @@ impl Limited {
     ) -> Self {
         let mut secrets = Secrets::new(std::path::Path::new("."), BTreeMap::new());
         secrets.add_redaction(Secret::new(&token));
-        let wire = Arc::new(Wire { model, token, start, sent: Mutex::default() });
+        let wire = Arc::new(ModelTransport { model, token, start, sent: Mutex::default() });
         let secrets = Arc::new(secrets);
         let api = api::ClientSettings {
-            clock: Arc::new(Skewed(start)),
+            clock: Arc::new(SkewedClock(start)),
             ..api::ClientSettings::default()
         };
         let service = ServiceAddress::parse("https://service.example", false).unwrap();
         let client = ReadClient::new(service, wire.clone(), Arc::clone(&secrets), api);
         let observer = Observer::connect(client).await.unwrap();
         let settings = PlanSettings::for_run(observer.caller().clone(), secrets, &desired);
-        Self { wire, desired, observer, settings, half: Mutex::default() }
+        Self { wire, desired, observer, settings, midpoint: Mutex::default() }
     }
 
     async fn plan(&self) -> Plan {
@@ -220,7 +225,7 @@ impl Limited {
             plan.add(container, planned, live);
             if plan.projects == all / 2 {
                 let left = client.remaining_minutes(&before, plan.projects, all);
-                *self.half.lock().unwrap() = Some((self.wire.start.elapsed(), left.unwrap()));
+                *self.midpoint.lock().unwrap() = Some((self.wire.start.elapsed(), left.unwrap()));
             }
             Ok(())
         };
@@ -249,8 +254,8 @@ impl Limited {
     }
 
     /// The requests since the last call, by the minutes in which the service counts them.
-    fn minutes(&self) -> Vec<Vec<Sent>> {
-        let mut minutes: BTreeMap<u64, Vec<Sent>> = BTreeMap::new();
+    fn minutes(&self) -> Vec<Vec<SentRequest>> {
+        let mut minutes: BTreeMap<u64, Vec<SentRequest>> = BTreeMap::new();
         for sent in self.wire.sent.lock().unwrap().drain(..) {
             minutes.entry((sent.at.as_secs() + EPOCH) / 60).or_default().push(sent);
         }
@@ -260,19 +265,24 @@ impl Limited {
 
 /// Asserts that each minute except the last one uses 95 % of some budget, and that no request is
 /// refused twice in a row.
-fn check(about: &str, minutes: &[Vec<Sent>]) {
+fn check_usage(about: &str, minutes: &[Vec<SentRequest>]) {
     let mut refused: BTreeMap<&str, usize> = BTreeMap::new();
     for sent in minutes.iter().flatten() {
-        let times = refused.entry(&sent.what).or_default();
+        let times = refused.entry(&sent.category).or_default();
         *times = if sent.status == 429 { *times + 1 } else { 0 };
-        assert!(*times < 2, "{about}: {} was refused twice in a row at {:?}", sent.what, sent.at);
+        assert!(
+            *times < 2,
+            "{about}: {} was refused twice in a row at {:?}",
+            sent.category,
+            sent.at
+        );
     }
     let [full @ .., _] = minutes else { panic!("{about}: no requests") };
     for (minute, requests) in full.iter().enumerate() {
-        let of = |what: &str| requests.iter().filter(|sent| sent.what == what).count() as f64;
+        let of = |what: &str| requests.iter().filter(|sent| sent.category == what).count() as f64;
         let used = [
-            requests.len() as f64 / f64::from(USER),
-            of(SINGLE.0) / f64::from(SINGLE.1),
+            requests.len() as f64 / f64::from(USER_LIMIT),
+            of(SINGLE_LIMIT.0) / f64::from(SINGLE_LIMIT.1),
             of(REMOVAL.0) / f64::from(REMOVAL.1),
         ];
         let most = used.into_iter().fold(0.0, f64::max);
@@ -280,15 +290,15 @@ fn check(about: &str, minutes: &[Vec<Sent>]) {
     }
 }
 
-fn refusals(minutes: &[Vec<Sent>]) -> usize {
+fn refusals(minutes: &[Vec<SentRequest>]) -> usize {
     minutes.iter().flatten().filter(|sent| sent.status == 429).count()
 }
 
 /// Projects with two variables, all in one list of their group.
 fn projects(number: usize, members: &Json) -> Vec<Json> {
-    let project = |at| {
+    let project = |index| {
         json!({
-            "path": format!("acme/p{at}"), "members": members,
+            "path": format!("acme/p{index}"), "members": members,
             "variables": [{"key": "A", "value": "a"}, {"key": "B", "value": "b"}],
         })
     };
@@ -305,18 +315,18 @@ fn token_of(job: usize) -> String {
 /// `UNDRIFT_PROJECTS=20000` gives the figures in docs/howto/parts.md, with `--nocapture`.
 #[expect(clippy::print_stdout, reason = "figures on request")]
 #[tokio::test(start_paused = true)]
-async fn jobs_with_tokens_of_their_own_divide_the_time() {
+async fn jobs_with_separate_tokens_divide_the_time() {
     let given = std::env::var("UNDRIFT_PROJECTS").ok();
     let number = given.as_ref().map_or(720, |number| number.parse().unwrap());
     let (jobs, user): (&[usize], _) = match given {
-        Some(_) => (&[1, 4, MOST_JOBS], USER_OF_A_SERVICE),
-        None => (&[1, MOST_JOBS], USER),
+        Some(_) => (&[1, 4, MOST_JOBS], REAL_USER_LIMIT),
+        None => (&[1, MOST_JOBS], USER_LIMIT),
     };
     let sections =
         json!({"variables": [{"key": "A", "value": "a"}], "settings": {"merge_method": "merge"}});
     let documents: Vec<_> =
-        (0..number).map(|at| project(&format!("acme/p{at}"), sections.clone())).collect();
-    let limited = Limited::with(&projects(number, &json!([])), &documents, user).await;
+        (0..number).map(|index| project(&format!("acme/p{index}"), sections.clone())).collect();
+    let limited = LimitedService::with_limit(&projects(number, &json!([])), &documents, user).await;
     for &jobs in jobs {
         let begun = limited.wire.start.elapsed();
         let each = (0..jobs).map(async |at| {
@@ -352,13 +362,13 @@ async fn a_plan_uses_the_budget_of_the_user() {
         "protected_branches": [], "push_rule": {"member_check": false}, "settings": {"merge_method": "merge"},
     });
     let documents: Vec<_> =
-        (0..300).map(|at| project(&format!("acme/p{at}"), sections.clone())).collect();
-    let limited = Limited::new(&projects(300, &json!([])), &documents).await;
+        (0..300).map(|index| project(&format!("acme/p{index}"), sections.clone())).collect();
+    let limited = LimitedService::new(&projects(300, &json!([])), &documents).await;
     let requests = Observer::estimate_requests(&limited.desired.containers);
-    let told = limited.observer.client().minutes_for(requests).unwrap();
+    let told = limited.observer.client().estimate_minutes(requests).unwrap();
     let plan = limited.plan().await;
     let now = limited.wire.start.elapsed().as_secs_f64();
-    let (half, left) = limited.half.lock().unwrap().unwrap();
+    let (half, left) = limited.midpoint.lock().unwrap().unwrap();
     // The first minute's requests are sent at once, and so are those of each further one.
     for (told, took) in [(told, now), (left, now - half.as_secs_f64())] {
         assert!(told > 0 && (took / 60.0 - told as f64).abs() < 1.0, "{told} minutes, {took} s");
@@ -366,24 +376,24 @@ async fn a_plan_uses_the_budget_of_the_user() {
     assert!(plan.incomplete.is_empty() && plan.problems.is_empty(), "{:?}", plan.incomplete);
     let minutes = limited.minutes();
     assert!(minutes.len() >= 3, "{} minutes", minutes.len());
-    check("plan", &minutes);
+    check_usage("plan", &minutes);
     assert_eq!(refusals(&minutes), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_of_single_reads_uses_their_limit() {
+async fn a_plan_with_single_reads_uses_the_limit_for_them() {
     // Only a look at its path shows that a project is missing.
     let documents: Vec<_> =
         (0..1_000).map(|at| project(&format!("acme/p{at}"), json!({"create": true}))).collect();
-    let limited = Limited::new(&[], &documents).await;
+    let limited = LimitedService::new(&[], &documents).await;
     let plan = limited.plan().await;
     assert_eq!((plan.counts().create, plan.problems.len()), (1_000, 0));
     let now = limited.wire.start.elapsed();
-    let (half, left) = limited.half.lock().unwrap().unwrap();
+    let (half, left) = limited.midpoint.lock().unwrap().unwrap();
     assert!(left > 0 && ((now - half).as_secs_f64() / 60.0 - left as f64).abs() < 1.0, "{left}");
     let minutes = limited.minutes();
     assert!(minutes.len() >= 3, "{} minutes", minutes.len());
-    check("plan of single projects", &minutes);
+    check_usage("plan of single projects", &minutes);
     assert_eq!(refusals(&minutes), 0);
 }
 
@@ -402,18 +412,18 @@ async fn an_apply_uses_the_limits_of_edits_and_removals() {
         sections
     };
     let documents: Vec<_> =
-        (0..240).map(|at| project(&format!("acme/p{at}"), sections(at))).collect();
-    let limited = Limited::new(&projects(240, &members), &documents).await;
+        (0..240).map(|index| project(&format!("acme/p{index}"), sections(index))).collect();
+    let limited = LimitedService::new(&projects(240, &members), &documents).await;
     let plan = limited.plan().await;
     let counts = plan.counts();
     assert_eq!((counts.update, counts.create, counts.delete), (720, 240, 60));
-    check("plan", &limited.minutes());
+    check_usage("plan", &limited.minutes());
     // The rest of the plan's last minute is below a full minute's limit.
-    let passed = limited.wire.start.elapsed().as_secs() % 60;
-    tokio::time::sleep(Duration::from_secs(60 - passed)).await;
+    let elapsed_seconds = limited.wire.start.elapsed().as_secs() % 60;
+    tokio::time::sleep(Duration::from_secs(60 - elapsed_seconds)).await;
     limited.apply(&plan).await;
     let minutes = limited.minutes();
-    check("apply", &minutes);
+    check_usage("apply", &minutes);
     assert_eq!(refusals(&minutes), 0);
     let estimate = plan.estimate.unwrap();
     let took = minutes.len() as u64 - 1;

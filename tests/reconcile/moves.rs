@@ -14,7 +14,7 @@ use undrift::{
     sandbox::{FaultEffect, InjectedFault, Profile},
 };
 
-use crate::world::{LATER, World, group, project, seed};
+use crate::world::{NEWEST, World, group, project, seed};
 
 /// Groups `acme` and `other`, the latter with a member of its own, and `projects`.
 fn two_groups(projects: &[Json]) -> Json {
@@ -26,7 +26,7 @@ fn two_groups(projects: &[Json]) -> Json {
     seed
 }
 
-fn old(path: &str) -> Json {
+fn old_project(path: &str) -> Json {
     json!({
         "path": path,
         "settings": {"description": "as it was"},
@@ -35,7 +35,7 @@ fn old(path: &str) -> Json {
 }
 
 /// The declaration of a project that was at `former`.
-fn moved(path: &str, former: &str) -> Json {
+fn moved_project(path: &str, former: &str) -> Json {
     project(
         path,
         json!({
@@ -49,9 +49,9 @@ fn moved(path: &str, former: &str) -> Json {
 /// The id of the container with exactly this path.
 async fn id_at(world: &World, path: &str) -> Option<u64> {
     let kind = if path.contains('/') { "projects" } else { "groups" };
-    let found = world.get(&format!("/{kind}/{}", path.replace('/', "%2F"))).await;
-    let is_it = found["path_with_namespace"] == path || found["full_path"] == path;
-    found["id"].as_u64().filter(|_| is_it)
+    let answer = world.get(&format!("/{kind}/{}", path.replace('/', "%2F"))).await;
+    let is_it = answer["path_with_namespace"] == path || answer["full_path"] == path;
+    answer["id"].as_u64().filter(|_| is_it)
 }
 
 /// The calls for `noun` itself, without its id.
@@ -75,10 +75,11 @@ async fn a_project_is_renamed_moved_or_both() {
     for profile in [Profile::default(), dialect] {
         for (path, calls, acknowledgement) in cases {
             for trusts in [Duration::ZERO, Duration::from_secs(60)] {
-                let mut world = World::new(profile.clone(), two_groups(&[old("acme/shop")])).await;
-                world.trusts = trusts;
+                let mut world =
+                    World::new(profile.clone(), two_groups(&[old_project("acme/shop")])).await;
+                world.trust_time = trusts;
                 let id = id_at(&world, "acme/shop").await;
-                world.declare(&[moved(path, "acme/shop")]);
+                world.declare(&[moved_project(path, "acme/shop")]);
                 if let Some(acknowledgement) = acknowledgement {
                     let plan = world.plan().await;
                     let [refusal] = &plan.refusals[..] else { panic!("{:?}", plan.refusals) };
@@ -128,17 +129,17 @@ async fn visibility_is_narrowed_before_a_move_and_widened_after() {
 
 #[tokio::test]
 async fn an_archived_project_is_unarchived_before_it_moves() {
-    for release in [REFERENCE, LATER] {
+    for release in [REFERENCE, NEWEST] {
         archived_and_moved(Profile::default().with_release(release)).await;
     }
 }
 
 async fn archived_and_moved(profile: Profile) {
-    let mut shop = old("acme/shop");
+    let mut shop = old_project("acme/shop");
     shop["archived"] = true.into();
     let mut world = World::new(profile, two_groups(&[shop])).await;
     world.acknowledged = vec!["transfer:**"];
-    let mut document = moved("other/shop", "acme/shop");
+    let mut document = moved_project("other/shop", "acme/shop");
     world.declare(std::slice::from_ref(&document));
     let codes: Vec<_> = world.plan().await.problems.iter().map(|problem| problem.code).collect();
     assert_eq!(codes, ["archived"]);
@@ -150,12 +151,12 @@ async fn archived_and_moved(profile: Profile) {
 /// The plan showed a possible create, no replacement: that waits for another run.
 #[tokio::test]
 async fn a_replacement_that_was_not_shown_waits_for_another_run() {
-    let mut shop = old("acme/shop");
+    let mut shop = old_project("acme/shop");
     shop["archived"] = true.into();
     let mut world =
         World::new(Profile::default().with_release(Release::new(17, 4)), two_groups(&[shop])).await;
     world.acknowledged = vec!["transfer:**"];
-    let mut document = moved("other/shop", "acme/shop");
+    let mut document = moved_project("other/shop", "acme/shop");
     document["archived"] = false.into();
     // A variable can be hidden only when it is created.
     document["variables"] =
@@ -174,15 +175,18 @@ async fn a_replacement_that_was_not_shown_waits_for_another_run() {
 }
 
 #[tokio::test]
-async fn a_path_that_one_leaves_goes_to_another_in_the_same_run() {
+async fn a_freed_path_is_given_to_another_project_in_the_same_run() {
     for trusts in [Duration::ZERO, Duration::from_secs(60)] {
-        let mut world =
-            World::new(Profile::default(), two_groups(&[old("acme/a"), old("acme/b")])).await;
-        world.trusts = trusts;
+        let mut world = World::new(
+            Profile::default(),
+            two_groups(&[old_project("acme/a"), old_project("acme/b")]),
+        )
+        .await;
+        world.trust_time = trusts;
         let (a, b) = (id_at(&world, "acme/a").await, id_at(&world, "acme/b").await);
         // Its name stays with the project that had the path.
         let new = project("acme/a", json!({"create": true, "settings": {"name": "another"}}));
-        world.declare(&[new, moved("acme/b", "acme/a"), moved("acme/c", "acme/b")]);
+        world.declare(&[new, moved_project("acme/b", "acme/a"), moved_project("acme/c", "acme/b")]);
         world.converge("a chain").await;
         assert_eq!((id_at(&world, "acme/b").await, id_at(&world, "acme/c").await), (a, b));
         assert!(id_at(&world, "acme/a").await.is_some_and(|new| Some(new) != a && Some(new) != b));
@@ -214,7 +218,7 @@ async fn nothing_is_written_to_another_container_at_the_same_path() {
         (group("old", body.clone()), "old", "/groups/"),
     ];
     for (document, path, first) in cases {
-        let (mut number, mut swapped) = (0, 0);
+        let (mut number, mut swap_count) = (0, 0);
         loop {
             let mut seed = two_groups(&[
                 json!({"path": "acme/up"}),
@@ -224,22 +228,22 @@ async fn nothing_is_written_to_another_container_at_the_same_path() {
             seed["groups"].as_array_mut().unwrap().push(old);
             let mut world = World::new(Profile::default(), seed).await;
             world.acknowledged = vec!["transfer:**"];
-            world.set("SECRET", "a-secret-value-1");
+            world.set_variable("SECRET", "a-secret-value-1");
             world.declare(std::slice::from_ref(&document));
             let (kind, plural) = if document["kind"] == "Group" {
                 ("group", "groups")
             } else {
                 ("project", "projects")
             };
-            let seen = Arc::new(Mutex::new((false, 0)));
-            let taken = Arc::clone(&seen);
+            let shared_state = Arc::new(Mutex::new((false, 0)));
+            let hook_state = Arc::clone(&shared_state);
             let encoded = path.replace('/', "%2F");
             let (namespace, slug) = path.rsplit_once('/').unwrap_or(("", path));
             let (namespace, slug) = (namespace.to_owned(), slug.to_owned());
             let ids =
                 [id_of(&world, "groups", "acme").await, id_of(&world, "groups", "other").await];
-            world.meddling = Some(Arc::new(move |request| {
-                let mut state = taken.lock().unwrap();
+            world.foreign_calls = Some(Arc::new(move |request| {
+                let mut state = hook_state.lock().unwrap();
                 let is_first = request.method != Method::Get && request.target.starts_with(first);
                 if !state.0 {
                     state.0 = is_first;
@@ -263,44 +267,44 @@ async fn nothing_is_written_to_another_container_at_the_same_path() {
                 ]
             }));
             let _ = world.try_apply().await;
-            let requests = seen.lock().unwrap().1;
-            world.meddling = None;
+            let requests = shared_state.lock().unwrap().1;
+            world.foreign_calls = None;
             if number >= requests {
-                assert!(swapped > 0, "{path} {first}: nothing was put there");
+                assert!(swap_count > 0, "{path} {first}: nothing was put there");
                 break;
             }
             number += 1;
-            let there = world.get(&format!("/{plural}/{}", path.replace('/', "%2F"))).await;
-            if there["lfs_enabled"] != false {
+            let answer = world.get(&format!("/{plural}/{}", path.replace('/', "%2F"))).await;
+            if answer["lfs_enabled"] != false {
                 continue;
             }
-            swapped += 1;
-            let about = format!("{path} after {first}, before request {number}");
-            let variables = world.get(&format!("/{plural}/{}/variables", there["id"])).await;
-            assert_eq!(variables, json!([]), "{about}");
-            assert_ne!(there["description"], "as it is", "{about}");
+            swap_count += 1;
+            let case = format!("{path} after {first}, before request {number}");
+            let variables = world.get(&format!("/{plural}/{}/variables", answer["id"])).await;
+            assert_eq!(variables, json!([]), "{case}");
+            assert_ne!(answer["description"], "as it is", "{case}");
         }
     }
 }
 
 /// The id of the container with exactly this path.
 async fn id_of(world: &World, plural: &str, path: &str) -> Option<u64> {
-    let found = world.get(&format!("/{plural}/{}", path.replace('/', "%2F"))).await;
-    found["id"].as_u64()
+    let answer = world.get(&format!("/{plural}/{}", path.replace('/', "%2F"))).await;
+    answer["id"].as_u64()
 }
 
 /// The run that renames one project and creates another at its path ends between the two.
 #[tokio::test]
-async fn a_path_is_free_although_it_redirects_to_the_project_that_left_it() {
-    let answers = Profile { former_paths_answer: true, ..Profile::default() };
-    for profile in [Profile::default(), answers] {
+async fn a_path_that_only_redirects_is_free() {
+    let redirecting = Profile { former_paths_answer: true, ..Profile::default() };
+    for profile in [Profile::default(), redirecting] {
         for is_remembered in [true, false] {
-            let world = World::new(profile.clone(), two_groups(&[old("acme/a")])).await;
+            let world = World::new(profile.clone(), two_groups(&[old_project("acme/a")])).await;
             let a = id_at(&world, "acme/a").await;
-            let away = json!({"path": "b", "name": "another"});
-            world.call("PUT", "/projects/acme%2Fa", Some(away)).await;
+            let renamed = json!({"path": "b", "name": "another"});
+            world.call("PUT", "/projects/acme%2Fa", Some(renamed)).await;
             let new = project("acme/a", json!({"create": true}));
-            let mut left = moved("acme/b", "acme/a");
+            let mut left = moved_project("acme/b", "acme/a");
             if !is_remembered {
                 left.as_object_mut().unwrap().remove("previously");
             }
@@ -314,12 +318,12 @@ async fn a_path_is_free_although_it_redirects_to_the_project_that_left_it() {
 
 /// In one group, the service refuses both the path and the name of another project.
 #[tokio::test]
-async fn a_project_that_takes_a_path_waits_for_the_name_too() {
+async fn a_project_that_gets_a_freed_path_waits_for_the_name_too() {
     for trusts in [Duration::ZERO, Duration::from_secs(60)] {
-        let mut world = World::new(Profile::default(), two_groups(&[old("acme/a")])).await;
-        world.trusts = trusts;
+        let mut world = World::new(Profile::default(), two_groups(&[old_project("acme/a")])).await;
+        world.trust_time = trusts;
         let new = project("acme/a", json!({"create": true}));
-        let mut left = moved("acme/b", "acme/a");
+        let mut left = moved_project("acme/b", "acme/a");
         left["settings"]["name"] = "b".into();
         world.declare(&[new, left]);
         world.converge("named").await;
@@ -327,9 +331,10 @@ async fn a_project_that_takes_a_path_waits_for_the_name_too() {
 }
 
 #[tokio::test]
-async fn of_several_former_paths_only_one_may_be_there() {
-    let world = World::new(Profile::default(), seed(&[old("acme/a"), old("acme/b")])).await;
-    let mut document = moved("acme/c", "acme/a");
+async fn two_live_former_paths_are_a_problem() {
+    let world =
+        World::new(Profile::default(), seed(&[old_project("acme/a"), old_project("acme/b")])).await;
+    let mut document = moved_project("acme/c", "acme/a");
     document["previously"] = json!(["acme/a", "acme/b"]);
     world.declare(std::slice::from_ref(&document));
     let plan = world.plan().await;
@@ -345,9 +350,11 @@ async fn of_several_former_paths_only_one_may_be_there() {
 }
 
 #[tokio::test]
-async fn a_project_that_waits_for_a_path_is_left_out_with_the_one_that_has_it() {
-    let world = World::new(Profile::default(), two_groups(&[old("acme/a"), old("acme/b")])).await;
-    world.declare(&[moved("acme/b", "acme/a"), moved("nowhere/c", "acme/b")]);
+async fn a_project_that_waits_for_a_blocked_move_is_left_out_too() {
+    let world =
+        World::new(Profile::default(), two_groups(&[old_project("acme/a"), old_project("acme/b")]))
+            .await;
+    world.declare(&[moved_project("acme/b", "acme/a"), moved_project("nowhere/c", "acme/b")]);
     let plan = world.plan().await;
     let problems: Vec<_> = plan.problems.iter().map(|p| (p.address.to_string(), p.code)).collect();
     assert_eq!(
@@ -357,9 +364,10 @@ async fn a_project_that_waits_for_a_path_is_left_out_with_the_one_that_has_it() 
 }
 
 #[tokio::test]
-async fn two_projects_at_former_paths_are_ambiguous() {
-    let world = World::new(Profile::default(), seed(&[old("acme/a"), old("acme/b")])).await;
-    world.declare(&[moved("acme/b", "acme/a")]);
+async fn projects_at_both_the_new_and_the_former_path_are_a_problem() {
+    let world =
+        World::new(Profile::default(), seed(&[old_project("acme/a"), old_project("acme/b")])).await;
+    world.declare(&[moved_project("acme/b", "acme/a")]);
     let plan = world.plan().await;
     assert_eq!(plan.steps.len(), 0);
     assert_eq!(
@@ -370,10 +378,10 @@ async fn two_projects_at_former_paths_are_ambiguous() {
 
 #[tokio::test]
 async fn a_move_by_somebody_else_is_not_followed() {
-    let world = World::new(Profile::default(), two_groups(&[old("acme/shop")])).await;
-    world.declare(&[moved("acme/store", "acme/shop")]);
+    let world = World::new(Profile::default(), two_groups(&[old_project("acme/shop")])).await;
+    world.declare(&[moved_project("acme/store", "acme/shop")]);
     let outcome = world
-        .apply_between(async |world| {
+        .apply_after(async |world| {
             world.call("PUT", "/projects/acme%2Fshop", Some(json!({"path": "kiosk"}))).await;
         })
         .await
@@ -386,7 +394,7 @@ async fn a_move_by_somebody_else_is_not_followed() {
 #[tokio::test]
 async fn a_project_at_none_of_its_paths_is_created_only_if_allowed() {
     let world = World::new(Profile::default(), seed(&[])).await;
-    let mut document = moved("acme/shop", "acme/gone");
+    let mut document = moved_project("acme/shop", "acme/gone");
     world.declare(std::slice::from_ref(&document));
     assert_eq!(world.plan().await.problems[0].code, "missing-project");
     document["create"] = true.into();
@@ -434,21 +442,21 @@ async fn ids(world: &World, base: &str) -> [Option<u64>; 3] {
 async fn a_group_is_renamed_and_moved_with_everything_below() {
     for trusts in [Duration::ZERO, Duration::from_secs(60)] {
         let mut world = World::new(Profile::default(), seed(&[])).await;
-        world.trusts = trusts;
+        world.trust_time = trusts;
         world.acknowledged = vec!["transfer:**"];
         world.declare(&tree("start", &[]));
         world.converge("created").await;
         let before = ids(&world, "start").await;
         let inner = group("inner", json!({"create": true}));
         let deep = group("inner/deep", json!({"create": true}));
-        let ways: [(&str, &str, &[Json]); 5] = [
+        let moves: [(&str, &str, &[Json]); 5] = [
             ("renamed", "start", &[]),
             ("inner/renamed", "renamed", std::slice::from_ref(&inner)),
             ("inner/deep/again", "inner/renamed", &[inner.clone(), deep]),
             ("acme/again", "inner/deep/again", &[]),
             ("top", "acme/again", &[]),
         ];
-        for (path, former, others) in ways {
+        for (path, former, others) in moves {
             let mut documents = tree(path, &[former]);
             documents.extend_from_slice(others);
             documents.push(project(&format!("{path}/leads/neo"), json!({"create": true})));
@@ -469,7 +477,7 @@ async fn a_group_is_renamed_and_moved_with_everything_below() {
 }
 
 /// The tree below `start`, with its ids.
-async fn started() -> (World, [Option<u64>; 3]) {
+async fn world_with_tree() -> (World, [Option<u64>; 3]) {
     let mut world = World::new(Profile::default(), seed(&[])).await;
     world.acknowledged = vec!["transfer:**"];
     world.declare(&tree("start", &[]));
@@ -480,7 +488,7 @@ async fn started() -> (World, [Option<u64>; 3]) {
 
 #[tokio::test]
 async fn groups_and_projects_move_within_and_out_of_a_group_that_moves() {
-    let (world, before) = started().await;
+    let (world, before) = world_with_tree().await;
     let mut documents = tree("end", &["start"]);
     // Found by its old path and by its new one.
     documents[1]["path"] = "end/heads".into();
@@ -507,8 +515,8 @@ async fn groups_and_projects_move_within_and_out_of_a_group_that_moves() {
 }
 
 #[tokio::test]
-async fn a_former_path_below_a_group_that_moves_may_be_written_as_it_was_and_is() {
-    let (world, before) = started().await;
+async fn a_former_path_in_a_moving_group_may_have_the_old_or_new_group() {
+    let (world, before) = world_with_tree().await;
     let mut documents = tree("end", &["start"]);
     documents[1]["previously"] = json!(["start/leads"]);
     documents[2]["path"] = "acme/shop".into();
@@ -524,8 +532,8 @@ async fn a_former_path_below_a_group_that_moves_may_be_written_as_it_was_and_is(
 
 /// Renamed but not moved, as after a run that ended between the two. Any other state is ambiguous.
 #[tokio::test]
-async fn a_group_between_rename_and_move_is_moved_on_and_never_guessed() {
-    for (halfway, parent, is_told) in
+async fn a_half_moved_group_is_moved_on_only_from_a_declared_path() {
+    for (halfway, parent, is_declared) in
         [("end", Json::Null, true), ("acme/start", json!("acme"), false)]
     {
         let mut world = World::new(Profile::default(), seed(&[])).await;
@@ -540,7 +548,7 @@ async fn a_group_between_rename_and_move_is_moved_on_and_never_guessed() {
             world.call("POST", "/groups/start/transfer", Some(json!({"group_id": acme}))).await;
         }
         world.declare(&tree("acme/end", &["start"]));
-        if !is_told {
+        if !is_declared {
             let plan = world.plan().await;
             let is_it = |path: &str| path == "acme/end";
             assert!(plan.steps.iter().all(|step| !is_it(&step.address.path)));
@@ -558,9 +566,9 @@ async fn a_group_between_rename_and_move_is_moved_on_and_never_guessed() {
 
 /// Each call of a rename and a transfer is refused once, loses its answer, or is the last one.
 #[tokio::test]
-async fn a_group_that_is_renamed_and_moved_arrives_whatever_happens_on_the_way() {
+async fn a_group_is_renamed_and_moved_despite_a_fault_in_each_call() {
     for (method, path) in [("PUT", "/groups/"), ("POST", "/transfer")] {
-        for what in [
+        for effect in [
             FaultEffect::DropBefore,
             FaultEffect::CommitThenDrop,
             FaultEffect::StatusBefore(502),
@@ -577,13 +585,13 @@ async fn a_group_that_is_renamed_and_moved_arrives_whatever_happens_on_the_way()
                 method: Some(method.parse().unwrap()),
                 path_contains: path.to_owned(),
                 nth: 1,
-                effect: what.clone(),
+                effect: effect.clone(),
             });
             let outcome = world.apply().await;
-            let about = format!("{path} {what:?}");
-            assert!(outcome.applied.unwrap().is_complete(), "{about}");
-            world.converge(&about).await;
-            assert_eq!(ids(&world, "acme/end").await, before, "{about}");
+            let case = format!("{path} {effect:?}");
+            assert!(outcome.applied.unwrap().is_complete(), "{case}");
+            world.converge(&case).await;
+            assert_eq!(ids(&world, "acme/end").await, before, "{case}");
         }
     }
 }
@@ -615,7 +623,7 @@ async fn visibility_is_narrowed_before_a_move_to_a_less_visible_group() {
 /// A watched group is not moved; what is below it is found there, and changed.
 #[tokio::test]
 async fn a_watched_group_is_not_moved_and_its_projects_are_found() {
-    let mut seed = seed(&[old("old/shop")]);
+    let mut seed = seed(&[old_project("old/shop")]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "old"}));
     let world = World::new(Profile::default(), seed).await;
     let shop = project("team/shop", json!({"settings": {"description": "as it is"}}));
@@ -632,11 +640,11 @@ async fn a_watched_group_is_not_moved_and_its_projects_are_found() {
 
 /// A new project gets the name that equals its path, and a name is unique in its group.
 #[tokio::test]
-async fn a_project_that_leaves_its_path_gives_up_its_name() {
+async fn a_renamed_project_gives_up_its_default_name() {
     for (declared, name) in [(json!({}), "two"), (json!({"name": "Mine"}), "Mine")] {
         let world =
             World::new(Profile::default(), two_groups(&[json!({"path": "acme/one"})])).await;
-        let mut two = moved("acme/two", "acme/one");
+        let mut two = moved_project("acme/two", "acme/one");
         two["settings"] = declared;
         world.declare(&[two, project("acme/one", json!({"create": true}))]);
         let plan = world.converge("a path and its name").await;
@@ -654,8 +662,8 @@ async fn a_project_that_leaves_its_path_gives_up_its_name() {
 #[tokio::test]
 async fn a_project_that_moves_stays_in_the_allowlist_of_another() {
     let mut world = World::new(
-        Profile::default().with_release(LATER),
-        two_groups(&[old("acme/shop"), old("acme/tools")]),
+        Profile::default().with_release(NEWEST),
+        two_groups(&[old_project("acme/shop"), old_project("acme/tools")]),
     )
     .await;
     world.acknowledged = vec!["protection:**", "transfer:**", "removals:**"];
@@ -666,7 +674,7 @@ async fn a_project_that_moves_stays_in_the_allowlist_of_another() {
     };
     world.declare(&[allows("acme/shop")]);
     world.converge("the allowlist has it").await;
-    world.declare(&[allows("other/store"), moved("other/store", "acme/shop")]);
+    world.declare(&[allows("other/store"), moved_project("other/store", "acme/shop")]);
     let plan = world.plan().await;
     let addresses: Vec<_> = plan.steps.iter().map(|step| step.address.to_string()).collect();
     assert!(!addresses.iter().any(|address| address.contains("allowlist")), "{addresses:?}");

@@ -17,7 +17,7 @@ const SCHEDULES: &str = "/projects/acme%2Fshop/pipeline_schedules";
 const MAIN: &str = "refs/heads/main";
 
 /// A project with these schedules of bob's, each with its variables. The first has the id 1.
-async fn world_of(profile: Profile, schedules: &[(&str, &[(&str, &str)])]) -> World {
+async fn world_with(profile: Profile, schedules: &[(&str, &[(&str, &str)])]) -> World {
     let members = json!([{"user": "bob", "access_level": "developer"}]);
     let there = [json!({"path": "acme/shop", "members": members})];
     let mut world = World::new(profile, seed(&there)).await;
@@ -36,7 +36,7 @@ async fn world_of(profile: Profile, schedules: &[(&str, &[(&str, &str)])]) -> Wo
 }
 
 async fn world(schedules: &[(&str, &[(&str, &str)])]) -> World {
-    world_of(Profile::default(), schedules).await
+    world_with(Profile::default(), schedules).await
 }
 
 fn schedule(name: &str) -> Json {
@@ -53,9 +53,9 @@ fn declare(world: &World, sections: Json) {
 
 /// The keys and values of the variables of a schedule.
 async fn variables(world: &World, id: u64) -> Vec<(String, String)> {
-    let shown = world.get(&format!("{SCHEDULES}/{id}")).await;
+    let answer = world.get(&format!("{SCHEDULES}/{id}")).await;
     let text = |variable: &Json, name: &str| variable[name].as_str().unwrap().to_owned();
-    let all = shown["variables"].as_array().unwrap_or_else(|| panic!("{shown}")).iter();
+    let all = answer["variables"].as_array().unwrap_or_else(|| panic!("{answer}")).iter();
     let mut all: Vec<_> = all.map(|one| (text(one, "key"), text(one, "value"))).collect();
     all.sort();
     all
@@ -184,7 +184,7 @@ async fn unlisted_variables_are_removed_only_from_named_schedules() {
 }
 
 #[tokio::test]
-async fn a_schedule_that_the_same_run_creates_comes_first() {
+async fn a_new_schedule_is_created_before_its_variables() {
     let world = world(&[]).await;
     let new = |name: &str, create: bool| {
         let sections = json!({
@@ -217,25 +217,25 @@ async fn a_schedule_that_the_same_run_creates_comes_first() {
     for path in ["acme%2Fshop", "acme%2Fneo"] {
         let all = format!("/projects/{path}/pipeline_schedules");
         let id = world.get(&all).await[0]["id"].clone();
-        let made = world.get(&format!("{all}/{id}")).await;
-        assert_eq!(made["variables"].as_array().unwrap().len(), 2, "{made}");
+        let answer = world.get(&format!("{all}/{id}")).await;
+        assert_eq!(answer["variables"].as_array().unwrap().len(), 2, "{answer}");
     }
 }
 
-fn fault(method: &str, path: &str, nth: u32, what: FaultEffect) -> Profile {
+fn fault_profile(method: &str, path: &str, nth: u32, effect: FaultEffect) -> Profile {
     let fault = InjectedFault {
         method: Some(method.parse().unwrap()),
         path_contains: path.to_owned(),
         nth,
-        effect: what,
+        effect,
     };
     Profile { faults: vec![fault], ..Profile::default() }
 }
 
 #[tokio::test]
 async fn variables_of_a_failed_schedule_are_not_sent() {
-    let refused = fault("POST", "/pipeline_schedules", 1, FaultEffect::StatusBefore(403));
-    let world = world_of(refused, &[]).await;
+    let refused = fault_profile("POST", "/pipeline_schedules", 1, FaultEffect::StatusBefore(403));
+    let world = world_with(refused, &[]).await;
     declare(
         &world,
         json!({
@@ -276,7 +276,7 @@ async fn an_unknown_schedule_is_a_problem() {
 /// Variables of a removed schedule need no request; `check` refuses declared variables of a
 /// removed schedule.
 #[tokio::test]
-async fn a_schedule_that_is_removed_takes_its_variables_along() {
+async fn a_removed_schedule_removes_its_variables_without_requests() {
     let all: &[(&str, &[(&str, &str)])] = &[("nightly", &[("A", "1"), ("B", "2")])];
     let absent = json!([{"description": "nightly", "state": "absent"}]);
     let gone = json!({"schedule": "nightly", "key": "A", "state": "absent"});
@@ -298,15 +298,15 @@ async fn a_schedule_that_is_removed_takes_its_variables_along() {
 #[tokio::test]
 async fn somebody_elses_schedule_is_taken_over_before_its_variables_change() {
     let world = world(&[("nightly", &[("A", "1")])]).await;
-    let of =
+    let with_value =
         |value: &str| json!({"pipeline_schedule_variables": [variable("nightly", "A", value)]});
-    declare(&world, of("1"));
+    declare(&world, with_value("1"));
     assert!(world.plan().await.steps.is_empty(), "bob's, and as declared");
     let take = "POST /1/take_ownership";
     let gone = json!({"schedule": "nightly", "key": "A", "state": "absent"});
     for (sections, sent) in [
-        (of("2"), vec![take, "PUT /1/variables/A"]),
-        (of("3"), vec!["PUT /1/variables/A"]),
+        (with_value("2"), vec![take, "PUT /1/variables/A"]),
+        (with_value("3"), vec!["PUT /1/variables/A"]),
         (json!({"pipeline_schedule_variables": [gone]}), vec!["DELETE /1/variables/A"]),
     ] {
         declare(&world, sections);
@@ -330,7 +330,7 @@ async fn two_schedules_with_one_description_are_incomplete() {
 }
 
 #[tokio::test]
-async fn a_schedule_that_cannot_be_read_has_no_known_variables() {
+async fn variables_of_an_unreadable_schedule_are_incomplete() {
     for what in [
         FaultEffect::StatusBefore(500),
         FaultEffect::StatusBefore(403),
@@ -338,9 +338,9 @@ async fn a_schedule_that_cannot_be_read_has_no_known_variables() {
         FaultEffect::Html200,
         FaultEffect::EmptyBody,
     ] {
-        let about = format!("{what:?}");
-        let profile = fault("GET", "/pipeline_schedules/2", 0, what);
-        let world = world_of(profile, &[("nightly", &[("A", "1")]), ("weekly", &[])]).await;
+        let case = format!("{what:?}");
+        let profile = fault_profile("GET", "/pipeline_schedules/2", 0, what);
+        let world = world_with(profile, &[("nightly", &[("A", "1")]), ("weekly", &[])]).await;
         declare(
             &world,
             json!({
@@ -353,14 +353,14 @@ async fn a_schedule_that_cannot_be_read_has_no_known_variables() {
         );
         let plan = world.plan().await;
         let unread: Vec<_> = plan.incomplete.iter().map(|one| one.address.to_string()).collect();
-        assert_eq!(unread, ["acme/shop#pipeline_schedule_variables"], "{about}");
-        assert_eq!(plan.steps.len(), 0, "{about}: {:#?}", plan.steps);
+        assert_eq!(unread, ["acme/shop#pipeline_schedule_variables"], "{case}");
+        assert_eq!(plan.steps.len(), 0, "{case}: {:#?}", plan.steps);
     }
 }
 
 /// Whatever happens to one write, the next run finds what is missing and adds nothing twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_write_that_fails_or_loses_its_answer_once_is_done_once() {
+async fn each_failed_or_unanswered_write_takes_effect_once() {
     for (method, path) in [
         ("POST", "/take_ownership"),
         ("POST", "/1/variables"),
@@ -376,11 +376,11 @@ async fn each_write_that_fails_or_loses_its_answer_once_is_done_once() {
             FaultEffect::TooManyRequests(Some("1".to_owned())),
             FaultEffect::EmptyBody,
         ] {
-            let about = format!("{what:?} on {method} {path}");
+            let case = format!("{what:?} on {method} {path}");
             // The first three create the live objects.
             let nth = if path == "/1/variables" { 3 } else { 1 };
-            let profile = fault(method, path, nth, what);
-            let world = world_of(profile, &[("nightly", &[("B", "2"), ("C", "3")])]).await;
+            let profile = fault_profile(method, path, nth, what);
+            let world = world_with(profile, &[("nightly", &[("B", "2"), ("C", "3")])]).await;
             declare(
                 &world,
                 json!({
@@ -395,30 +395,30 @@ async fn each_write_that_fails_or_loses_its_answer_once_is_done_once() {
             let is_whole = first.plan.incomplete.is_empty()
                 && first.applied.is_some_and(|applied| applied.is_complete());
             let wanted = pairs(&[("A", "1"), ("B", "two")]);
-            assert!(!is_whole || variables(&world, 1).await == wanted, "{about}");
-            assert!(is_whole || method == "GET" || about.contains("Empty"), "{about}");
+            assert!(!is_whole || variables(&world, 1).await == wanted, "{case}");
+            assert!(is_whole || method == "GET" || case.contains("Empty"), "{case}");
             let second = world.apply().await;
-            assert!(second.applied.unwrap().is_complete(), "{about}: {:#?}", second.plan);
-            assert_eq!(variables(&world, 1).await, wanted, "{about}");
+            assert!(second.applied.unwrap().is_complete(), "{case}: {:#?}", second.plan);
+            assert_eq!(variables(&world, 1).await, wanted, "{case}");
         }
     }
 }
 
 #[tokio::test]
-async fn variables_of_all_schedules_are_exported_and_plan_to_nothing() {
+async fn exported_schedule_variables_give_an_empty_plan() {
     let looks_secret = "glpat-abcdefghij0123456789";
     let all: &[(&str, &[(&str, &str)])] =
         &[("nightly", &[("A", "1"), ("TOKEN", looks_secret)]), ("weekly", &[("A", "1")])];
     for values in [SecretHandling::Plain, SecretHandling::Env] {
         let mut world = world(all).await;
         let written = world.export(values).await;
-        let text = crate::export::text(&written);
+        let text = crate::export::join_files(&written);
         assert!(!text.contains(looks_secret), "{text}");
         assert_eq!(text.matches("schedule: nightly").count(), 2, "{text}");
         assert_eq!(text.matches("schedule: weekly").count(), 1, "{text}");
         let secret = written.secrets.values().any(|secret| secret.expose() == looks_secret);
         assert_eq!(secret, values == SecretHandling::Env);
-        world.plans_to_nothing(&written).await;
+        world.assert_empty_plan(&written).await;
     }
 }
 
@@ -439,7 +439,7 @@ async fn drift_of_variables_is_absorbed() {
 }
 
 #[tokio::test]
-async fn a_plan_from_a_snapshot_is_the_one_against_the_service() {
+async fn a_plan_from_a_snapshot_equals_the_live_plan() {
     let world =
         world(&[("nightly", &[("A", "one-value"), ("B", "canary-7")]), ("weekly", &[("A", "x")])])
             .await;

@@ -50,12 +50,12 @@ async fn a_failed_user_lookup_blocks_one_section_of_each_project() {
     let other =
         project("acme/other", json!({"settings": {"description": "z"}, "members": members}));
     world.declare(&declared.chain([other]).collect::<Vec<_>>());
-    let what = FaultEffect::StatusBefore(403);
+    let effect = FaultEffect::StatusBefore(403);
     world.sandbox.add_fault(InjectedFault {
         method: None,
         path_contains: "/users?".into(),
         nth: 0,
-        effect: what,
+        effect,
     });
     let plan = world.plan().await;
     let steps = addresses(plan.steps.iter().map(|step| &step.address));

@@ -3,13 +3,13 @@
 use serde_json::{Value as Json, json};
 use undrift::{release::Release, sandbox::Profile};
 
-use crate::world::{LATER, World, project, seed};
+use crate::world::{NEWEST, World, project, seed};
 
 const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f ci";
 
 async fn world() -> World {
-    World::new(Profile::default().with_release(LATER), seed(&[json!({"path": "acme/shop"})])).await
+    World::new(Profile::default().with_release(NEWEST), seed(&[json!({"path": "acme/shop"})])).await
 }
 
 fn declare(world: &World, section: &str, entry: Json) {
@@ -21,9 +21,9 @@ async fn codes(world: &World) -> Vec<&'static str> {
 }
 
 #[tokio::test]
-async fn a_deploy_key_comes_from_elsewhere_and_ends() {
+async fn a_deploy_key_from_a_secret_keeps_its_expiry_date() {
     let mut world = world().await;
-    world.set("PUBLIC", KEY);
+    world.set_variable("PUBLIC", KEY);
     let key = |end: &str| json!({"title": "ci", "key": {"env": "PUBLIC"}, "expires_at": end});
     declare(&world, "deploy_keys", key("2099-01-31"));
     world.converge("a key with an end").await;
@@ -37,7 +37,7 @@ async fn a_deploy_key_comes_from_elsewhere_and_ends() {
 }
 
 #[tokio::test]
-async fn a_rule_about_a_report_converges() {
+async fn a_report_approver_rule_converges() {
     let world = world().await;
     let rule = |number: u8| {
         let kind = "report_approver";
@@ -55,12 +55,12 @@ async fn a_rule_about_a_report_converges() {
 
 /// `no_access` among others has no effect.
 #[tokio::test]
-async fn no_access_beside_others_compares_as_the_service_understands_it() {
+async fn no_access_among_other_grants_is_no_difference() {
     let shop =
         json!({"path": "acme/shop", "members": [{"user": "alice", "access_level": "developer"}]});
     let mut seed = seed(&[shop]);
     seed["users"] = json!([{"username": "alice"}]);
-    let world = World::new(Profile::default().with_release(LATER), seed).await;
+    let world = World::new(Profile::default().with_release(NEWEST), seed).await;
     let branch = |rows: Json| {
         declare(&world, "protected_branches", json!({"name": "main", "allowed_to_push": rows}));
     };
@@ -68,7 +68,7 @@ async fn no_access_beside_others_compares_as_the_service_understands_it() {
     world.converge("a branch").await;
     branch(json!([{"access_level": "no_access"}, {"user": "alice"}]));
     let plan = world.plan().await;
-    assert!(plan.steps.is_empty() && world.loaded().diagnostics.is_empty(), "{plan:#?}");
+    assert!(plan.steps.is_empty() && world.load_manifests().diagnostics.is_empty(), "{plan:#?}");
 }
 
 #[tokio::test]

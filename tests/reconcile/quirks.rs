@@ -22,7 +22,7 @@ async fn world(seeded: Json, declared: Json) -> World {
 }
 
 /// The cause of failure of the only step.
-fn failed(outcome: &Outcome) -> String {
+fn failure_message(outcome: &Outcome) -> String {
     let applied = outcome.applied.as_ref().unwrap();
     assert!(!applied.is_complete());
     let [step] = &*applied.steps else { panic!("{:#?}", applied.steps) };
@@ -30,7 +30,7 @@ fn failed(outcome: &Outcome) -> String {
     cause.to_string()
 }
 
-async fn policy_of(world: &World) -> Json {
+async fn expiry_policy(world: &World) -> Json {
     world.get("/projects/acme%2Fshop").await["container_expiration_policy"].clone()
 }
 
@@ -41,12 +41,12 @@ async fn an_old_name_of_an_expression_is_sent_as_the_current_one() {
         json!({"settings": {"container_expiration_policy": policy("name_regex_delete")}});
     let mut world = world(json!({}), declared).await;
     // The service ignores unknown fields.
-    world.quirk = Some(|_, _, body| {
+    world.body_edit = Some(|_, _, body| {
         body["container_expiration_policy_attributes"].as_object_mut()?.remove("name_regex_delete");
         None
     });
     world.converge("an old name").await;
-    let policy = policy_of(&world).await;
+    let policy = expiry_policy(&world).await;
     assert_eq!((&policy["enabled"], &policy["name_regex"]), (&json!(true), &json!("^review-")));
 }
 
@@ -59,19 +59,19 @@ async fn a_switch_whose_limit_was_not_saved_is_turned_off_again() {
         let world = World::new(Profile::default(), seed(&[json!({"path": seeded})])).await;
         let mut world = world;
         world.declare(&[project(SHOP, declared)]);
-        world.quirk = Some(|_, _, body| {
+        world.body_edit = Some(|_, _, body| {
             let policy = body["container_expiration_policy_attributes"].as_object_mut()?;
             policy.remove("name_regex");
             None
         });
         let outcome = world.apply().await;
         assert_eq!(
-            failed(&outcome),
+            failure_message(&outcome),
             "the service did not save `container_expiration_policy.name_regex`, which limits \
              `container_expiration_policy.enabled`; it was turned off again"
         );
         assert!(outcome.plan.steps.iter().any(|step| step.calls.iter().any(|call| call.undoes)));
-        assert_eq!(policy_of(&world).await["enabled"], false);
+        assert_eq!(expiry_policy(&world).await["enabled"], false);
     }
 }
 
@@ -79,13 +79,13 @@ async fn a_switch_whose_limit_was_not_saved_is_turned_off_again() {
 async fn a_switch_that_stays_on_is_reported_as_in_effect() {
     let hooks = json!([{"name": "ci", "url": "https://ci.example.org", "push_events": true, "push_events_branch_filter": "main"}]);
     let mut world = world(json!({}), json!({"hooks": hooks})).await;
-    world.quirk = Some(|_, _, body| {
+    world.body_edit = Some(|_, _, body| {
         body.as_object_mut()?.remove("push_events_branch_filter");
         None
     });
     let outcome = world.apply().await;
     assert_eq!(
-        failed(&outcome),
+        failure_message(&outcome),
         "the service did not save `push_events_branch_filter`, which limits `push_events`; the switch is on without it"
     );
 }
@@ -123,7 +123,7 @@ async fn the_limit_of_a_switch_is_sent_with_it() {
 }
 
 #[tokio::test]
-async fn features_more_open_than_the_repository_must_be_declared() {
+async fn default_levels_above_a_declared_repository_level_are_problems() {
     let levels = |with: Json| {
         let mut levels = json!({"repository_access_level": "private"});
         levels.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
@@ -233,7 +233,7 @@ async fn a_field_that_is_refused_alone_is_sent_with_the_ones_it_needs() {
 }
 
 #[tokio::test]
-async fn topics_are_those_of_the_whole_installation() {
+async fn topics_are_compared_with_those_of_the_installation() {
     let seeded = json!({"settings": {"topics": ["rust", "shop", "web"]}});
     let declared = json!({"settings": {"topics": ["Rust", " shop", "WEB,rust"]}});
     let world = world(seeded, declared).await;
@@ -241,13 +241,13 @@ async fn topics_are_those_of_the_whole_installation() {
 }
 
 #[tokio::test]
-async fn an_answer_of_null_is_a_write_that_failed() {
+async fn a_null_answer_is_a_failed_write() {
     let declared = json!({"settings": {"description": "new", "topics": ["a"]}});
     let mut world = world(json!({"settings": {"description": "old"}}), declared).await;
-    world.quirk = Some(|method, _, _| (method == "PUT").then_some(Json::Null));
+    world.body_edit = Some(|method, _, _| (method == "PUT").then_some(Json::Null));
     let outcome = world.apply().await;
     assert_eq!(
-        failed(&outcome),
+        failure_message(&outcome),
         "the service answered with success and `null`; it saved nothing of the request"
     );
     let applied = outcome.applied.unwrap();

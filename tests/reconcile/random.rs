@@ -11,7 +11,7 @@ const USERS: [&str; 4] = ["alice", "bob", "carol", "dave"];
 pub(crate) const GROUPS: [&str; 2] = ["acme/leads", "acme/security"];
 
 /// One of several values, or none.
-fn maybe(values: &[Json]) -> impl Strategy<Value = Option<Json>> + use<> {
+fn optional(values: &[Json]) -> impl Strategy<Value = Option<Json>> + use<> {
     prop::option::of(prop::sample::select(values.to_vec()))
 }
 
@@ -26,16 +26,16 @@ fn booleans() -> Vec<Json> {
 
 fn settings() -> impl Strategy<Value = Json> {
     (
-        maybe(&[json!("a"), json!("b"), json!(null)]),
-        maybe(&[json!("private"), json!("internal")]),
-        maybe(&[json!(["x", "y"]), json!([])]),
-        maybe(&[json!("ff"), json!("merge")]),
-        maybe(&booleans()),
-        maybe(&[
+        optional(&[json!("a"), json!("b"), json!(null)]),
+        optional(&[json!("private"), json!("internal")]),
+        optional(&[json!(["x", "y"]), json!([])]),
+        optional(&[json!("ff"), json!("merge")]),
+        optional(&booleans()),
+        optional(&[
             json!({"enabled": true, "keep_n": 5, "name_regex": "^x"}),
             json!({"enabled": false, "name_regex": "^x"}),
         ]),
-        maybe(&[json!("enabled"), json!("private")]),
+        optional(&[json!("enabled"), json!("private")]),
     )
         .prop_map(|(description, visibility, topics, method, lfs, policy, wiki)| {
             mapping(vec![
@@ -63,9 +63,9 @@ fn variable(key: &'static str) -> impl Strategy<Value = Json> {
     let (key, scope) = key.split_once('@').unwrap();
     (
         prop::sample::select(vec!["first-value", "second-value"]),
-        maybe(&booleans()),
-        maybe(&booleans()),
-        maybe(&[json!("file"), json!("env_var")]),
+        optional(&booleans()),
+        optional(&booleans()),
+        optional(&[json!("file"), json!("env_var")]),
     )
         .prop_map(move |(value, masked, protected, kind)| {
             mapping(vec![
@@ -83,7 +83,7 @@ fn variable(key: &'static str) -> impl Strategy<Value = Json> {
 fn member(user: &'static str) -> impl Strategy<Value = Json> {
     (
         prop::sample::select(vec!["guest", "reporter", "developer", "maintainer"]),
-        maybe(&[json!("2099-01-31"), json!(null)]),
+        optional(&[json!("2099-01-31"), json!(null)]),
     )
         .prop_map(move |(level, expires_at)| {
             mapping(vec![
@@ -97,7 +97,7 @@ fn member(user: &'static str) -> impl Strategy<Value = Json> {
 fn share(group: &'static str) -> impl Strategy<Value = Json> {
     (
         prop::sample::select(vec!["developer", "maintainer"]),
-        maybe(&[json!("2099-01-31"), json!(null)]),
+        optional(&[json!("2099-01-31"), json!(null)]),
     )
         .prop_map(move |(level, expires_at)| {
             mapping(vec![
@@ -109,26 +109,25 @@ fn share(group: &'static str) -> impl Strategy<Value = Json> {
 }
 
 fn hook(url: &'static str) -> impl Strategy<Value = Json> {
-    (maybe(&booleans()), maybe(&booleans()), maybe(&[json!("main"), json!(null)])).prop_map(
-        move |(push, issues, filter)| {
+    (optional(&booleans()), optional(&booleans()), optional(&[json!("main"), json!(null)]))
+        .prop_map(move |(push, issues, filter)| {
             mapping(vec![
                 ("url", Some(url.into())),
                 ("push_events", push),
                 ("issues_events", issues),
                 ("push_events_branch_filter", filter),
             ])
-        },
-    )
+        })
 }
 
 /// Rows of a rule: a level, and some of those with access.
 fn rows(members: &[Json], shares: &[Json]) -> impl Strategy<Value = Option<Json>> + use<> {
     let named = members.iter().map(|member| json!({"user": member["user"]}));
     let named = named.chain(shares.iter().map(|share| json!({"group": share["group"]})));
-    let named: Vec<_> = named.collect();
+    let grantees: Vec<_> = named.collect();
     let level = prop::sample::select(vec!["no_access", "developer", "maintainer"]);
-    let most = named.len();
-    let some = prop::sample::subsequence(named, 0..=most);
+    let most = grantees.len();
+    let some = prop::sample::subsequence(grantees, 0..=most);
     prop::option::of((level, some).prop_map(|(level, some)| {
         let level = json!({"access_level": level});
         std::iter::once(level).chain(some).collect()
@@ -140,8 +139,8 @@ fn branch(
     members: &[Json],
     shares: &[Json],
 ) -> impl Strategy<Value = Json> + use<> {
-    (rows(members, shares), rows(members, shares), maybe(&booleans()), maybe(&booleans())).prop_map(
-        move |(push, merge, force, owners)| {
+    (rows(members, shares), rows(members, shares), optional(&booleans()), optional(&booleans()))
+        .prop_map(move |(push, merge, force, owners)| {
             mapping(vec![
                 ("name", Some(name.into())),
                 ("allowed_to_push", push),
@@ -149,12 +148,11 @@ fn branch(
                 ("allow_force_push", force),
                 ("code_owner_approval_required", owners),
             ])
-        },
-    )
+        })
 }
 
 fn push_rule() -> impl Strategy<Value = Json> {
-    let rule = (maybe(&[json!("^feat"), json!(null)]), 0..3_u32).prop_map(|(message, size)| {
+    let rule = (optional(&[json!("^feat"), json!(null)]), 0..3_u32).prop_map(|(message, size)| {
         mapping(vec![("commit_message_regex", message), ("max_file_size", Some(size.into()))])
     });
     prop_oneof![Just(json!(null)), rule]
@@ -171,7 +169,7 @@ fn tag(
 }
 
 fn approvals() -> impl Strategy<Value = Json> {
-    (maybe(&booleans()), prop::sample::select(booleans())).prop_map(|(reset, author)| {
+    (optional(&booleans()), prop::sample::select(booleans())).prop_map(|(reset, author)| {
         mapping(vec![
             ("reset_approvals_on_push", reset),
             ("merge_requests_author_approval", Some(author)),
@@ -191,7 +189,7 @@ fn approval_rule(
         prop::option::of(prop::sample::subsequence(names, 0..=most).prop_map(Json::from))
     };
     let people = (some(members, "user"), some(shares, "group"));
-    (0..3_u8, people, some(branches, "name"), maybe(&booleans())).prop_map(
+    (0..3_u8, people, some(branches, "name"), optional(&booleans())).prop_map(
         move |(required, (users, groups), branches, all)| {
             let is_for_all = all == Some(true.into());
             mapping(vec![
@@ -207,15 +205,14 @@ fn approval_rule(
 }
 
 fn label(name: &'static str) -> impl Strategy<Value = Json> {
-    (prop::sample::select(vec!["#ff0000", "#00FF00"]), maybe(&[json!("x"), json!(null)])).prop_map(
-        move |(color, description)| {
+    (prop::sample::select(vec!["#ff0000", "#00FF00"]), optional(&[json!("x"), json!(null)]))
+        .prop_map(move |(color, description)| {
             mapping(vec![
                 ("name", Some(name.into())),
                 ("color", Some(color.into())),
                 ("description", description),
             ])
-        },
-    )
+        })
 }
 
 /// The declaration of a group, and the visibility of a project in it.
@@ -223,9 +220,9 @@ pub(crate) fn group() -> impl Strategy<Value = (Json, &'static str)> {
     let settings = (
         prop::sample::select(vec!["private", "internal", "public"]),
         prop::sample::select(vec!["private", "internal", "public"]),
-        maybe(&[json!("a"), json!(null)]),
-        maybe(&[json!("maintainer"), json!("developer")]),
-        maybe(&[json!(true), json!(false), json!(null)]),
+        optional(&[json!("a"), json!(null)]),
+        optional(&[json!("maintainer"), json!("developer")]),
+        optional(&[json!(true), json!(false), json!(null)]),
     );
     let urls = ["https://a.example.org/x", "https://b.example.org"];
     (
@@ -266,7 +263,7 @@ pub(crate) fn group() -> impl Strategy<Value = (Json, &'static str)> {
 }
 
 /// The declaration of a project.
-pub(crate) fn declared() -> impl Strategy<Value = Json> {
+pub(crate) fn project_sections() -> impl Strategy<Value = Json> {
     let people = (entries(&USERS, member), entries(&GROUPS, share));
     let with_branches = people.prop_flat_map(|(members, shares)| {
         let of_branches = (members.clone(), shares.clone());
@@ -314,9 +311,12 @@ pub(crate) fn declared() -> impl Strategy<Value = Json> {
 }
 
 /// The documents of a group with a project in it, and of another project.
-pub(crate) fn documents((of_group, inner): (Json, &str), sections: Json) -> Vec<Json> {
-    let group = world::group("acme/team", of_group);
-    let site = project("acme/team/site", json!({"settings": {"visibility": inner}}));
+pub(crate) fn documents(
+    (group_sections, project_visibility): (Json, &str),
+    sections: Json,
+) -> Vec<Json> {
+    let group = world::group("acme/team", group_sections);
+    let site = project("acme/team/site", json!({"settings": {"visibility": project_visibility}}));
     let mut all = vec![site, group, project("acme/shop", sections)];
     for document in &mut all {
         document["create"] = true.into();
@@ -327,7 +327,7 @@ pub(crate) fn documents((of_group, inner): (Json, &str), sections: Json) -> Vec<
 /// Runs a property this many times, or half of that in the usual run; `UNDRIFT_CASES=10` makes it ten
 /// times as many.
 pub(crate) fn cases(cases: u32) -> TestRunner {
-    let cases = if crate::sample::is_whole() { cases } else { cases.div_ceil(2) };
+    let cases = if crate::sample::plays_all() { cases } else { cases.div_ceil(2) };
     let times = std::env::var("UNDRIFT_CASES").map_or(1, |times| times.parse().unwrap());
     TestRunner::new(ProptestConfig {
         cases: cases * times,
@@ -353,7 +353,7 @@ pub(crate) async fn world() -> World {
 #[test]
 fn apply_leaves_nothing_to_do_for_any_declaration_and_live_state() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let states = (group(), declared(), group(), declared());
+    let states = (group(), project_sections(), group(), project_sections());
     cases(24)
         .run(&states, |(old_group, old, new_group, new)| {
             runtime.block_on(async {

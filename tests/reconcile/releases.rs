@@ -12,20 +12,20 @@ use undrift::{
     sandbox::{FaultEffect, InjectedFault, Profile},
 };
 
-use crate::world::{LATER, World, group, project, seed};
+use crate::world::{NEWEST, World, group, project, seed};
 
-async fn at(release: Release) -> World {
+async fn world_at(release: Release) -> World {
     World::new(Profile::default().with_release(release), seed(&[json!({"path": "acme/shop"})]))
         .await
 }
 
 /// Number of release reads.
-fn asked(world: &World) -> usize {
+fn release_reads(world: &World) -> usize {
     world.requests().iter().filter(|request| request.ends_with("/version")).count()
 }
 
 /// The names of the fields in the bodies of the only step's calls.
-fn sent(plan: &Plan) -> Vec<Vec<String>> {
+fn sent_fields(plan: &Plan) -> Vec<Vec<String>> {
     let [step] = &plan.steps[..] else { panic!("{:#?}", plan.steps) };
     let body = |call: &undrift::kind::PlannedCall| {
         call.request.body_fields().into_iter().flatten().map(|(name, _)| name.clone()).collect()
@@ -34,7 +34,7 @@ fn sent(plan: &Plan) -> Vec<Vec<String>> {
 }
 
 #[tokio::test]
-async fn the_release_is_asked_for_once_and_only_where_it_counts() {
+async fn the_release_is_read_once_and_only_if_needed() {
     let variables = |described: &str| {
         ["A", "B"].map(|key| json!({"key": key, "value": "x", "description": described}))
     };
@@ -43,24 +43,24 @@ async fn the_release_is_asked_for_once_and_only_where_it_counts() {
         let group = group("acme", json!({"variables": variables}));
         world.declare(&[project("acme/shop", body), group]);
     };
-    let world = at(REFERENCE).await;
+    let world = world_at(REFERENCE).await;
     declare(&world, json!([{"key": "A", "value": "x"}]));
     world.converge("nothing depends on it").await;
-    assert_eq!(asked(&world), 0);
-    let world = at(LATER).await;
+    assert_eq!(release_reads(&world), 0);
+    let world = world_at(NEWEST).await;
     declare(&world, variables("one").into_iter().collect());
     world.apply().await;
-    assert_eq!(asked(&world), 1, "once a run, for plan and apply");
+    assert_eq!(release_reads(&world), 1, "once a run, for plan and apply");
     assert!(world.plan().await.steps.is_empty());
-    assert_eq!(asked(&world), 1, "what is there as declared says so itself");
+    assert_eq!(release_reads(&world), 1, "what is there as declared says so itself");
 }
 
-const SEVERAL: &str = "use `releases_access_level`, `environments_access_level`, \
+const REPLACEMENTS: &str = "use `releases_access_level`, `environments_access_level`, \
     `feature_flags_access_level`, `infrastructure_access_level` and `monitor_access_level`";
 
 #[tokio::test]
 async fn a_field_newer_than_the_release_is_a_problem() {
-    let world = at(Release::new(16, 1)).await;
+    let world = world_at(Release::new(16, 1)).await;
     let shop = json!({
         "variables": [{"key": "A", "value": "x", "description": "y"}],
         "members": [{"user": "bob", "access_level": "planner"}],
@@ -87,7 +87,7 @@ async fn a_field_newer_than_the_release_is_a_problem() {
                 "`emails_enabled` needs release 16.3 or later",
                 "use `emails_disabled` with the opposite value"
             ),
-            told("`operations_access_level` is gone from release 16.0 on", SEVERAL),
+            told("`operations_access_level` is gone from release 16.0 on", REPLACEMENTS),
             told("`description` needs release 16.2 or later", "leave it out"),
         ]
     );
@@ -109,13 +109,13 @@ async fn with_an_unknown_release_unsaved_fields_are_explained() {
     let shop = json!({"variables": [{"key": "A", "value": "x", "description": "y"}]});
     let hidden =
         json!({"variables": [{"key": "A", "value": "a-long-value", "masked_and_hidden": true}]});
-    let world = at(LATER).await;
+    let world = world_at(NEWEST).await;
     hide(&world);
     world.declare(&[project("acme/shop", hidden)]);
     assert_eq!(world.plan().await.problems[0].code, "release", "an old service would show it");
     world.declare(&[project("acme/shop", shop.clone())]);
     world.converge("sent and saved").await;
-    let world = at(REFERENCE).await;
+    let world = world_at(REFERENCE).await;
     hide(&world);
     world.declare(&[project("acme/shop", shop)]);
     let applied = world.apply().await.applied.unwrap();
@@ -132,7 +132,7 @@ async fn with_an_unknown_release_unsaved_fields_are_explained() {
 
 #[tokio::test]
 async fn undrift_yaml_names_the_release_if_the_service_does_not() {
-    let mut world = at(REFERENCE).await;
+    let mut world = world_at(REFERENCE).await;
     let what = FaultEffect::StatusBefore(403);
     world.sandbox.add_fault(InjectedFault {
         method: None,
@@ -149,8 +149,8 @@ async fn undrift_yaml_names_the_release_if_the_service_does_not() {
 #[tokio::test]
 async fn a_hidden_value_is_sent_once() {
     for owner in ["acme/shop", "acme"] {
-        let mut world = at(LATER).await;
-        world.set("VALUE", "value-from-environment");
+        let mut world = world_at(NEWEST).await;
+        world.set_variable("VALUE", "value-from-environment");
         let declare = |world: &World, body: Json| {
             let mut variable = json!({"key": "A", "value": {"env": "VALUE"}});
             variable.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
@@ -161,17 +161,17 @@ async fn a_hidden_value_is_sent_once() {
         };
         declare(&world, json!({"masked_and_hidden": true}));
         world.converge("hidden").await;
-        world.set("VALUE", "another-value-since");
+        world.set_variable("VALUE", "another-value-since");
         assert!(world.plan().await.steps.is_empty(), "what is never shown never differs");
         declare(&world, json!({"masked_and_hidden": true, "description": "x"}));
         let plan = world.converge("described").await;
-        let [body] = &sent(&plan)[..] else { panic!("{plan:#?}") };
+        let [body] = &sent_fields(&plan)[..] else { panic!("{plan:#?}") };
         assert!(
             body.contains(&"description".to_owned()) && !body.contains(&"value".to_owned()),
             "{body:?}"
         );
         world.tweak = |settings| settings.resend = vec![Selector::parse("**#variables/*").unwrap()];
-        assert!(sent(&world.plan().await)[0].contains(&"value".to_owned()));
+        assert!(sent_fields(&world.plan().await)[0].contains(&"value".to_owned()));
         world.tweak = |_| ();
         for shown in [json!({"masked_and_hidden": false}), json!({"masked": false})] {
             declare(&world, shown);
@@ -185,8 +185,8 @@ async fn a_hidden_value_is_sent_once() {
 }
 
 #[tokio::test]
-async fn a_variable_that_is_shown_is_replaced_to_be_hidden() {
-    let world = at(LATER).await;
+async fn a_visible_variable_is_replaced_to_become_hidden() {
+    let world = world_at(NEWEST).await;
     let variable = |hidden: bool| {
         let variable = json!({"key": "A", "value": "a-long-value", "description": "x", "masked_and_hidden": hidden});
         project("acme/shop", json!({"variables": [variable]}))
@@ -196,9 +196,9 @@ async fn a_variable_that_is_shown_is_replaced_to_be_hidden() {
     world.declare(&[variable(true)]);
     let plan = world.converge("hidden").await;
     assert!(plan.steps[0].replaces && plan.steps[0].planned_calls.len() == 3);
-    let found = world.get("/projects/acme%2Fshop/variables/A").await;
+    let answer = world.get("/projects/acme%2Fshop/variables/A").await;
     assert_eq!(
-        (&found["hidden"], &found["value"], &found["description"]),
+        (&answer["hidden"], &answer["value"], &answer["description"]),
         (&json!(true), &Json::Null, &json!("x"))
     );
 }
@@ -206,7 +206,7 @@ async fn a_variable_that_is_shown_is_replaced_to_be_hidden() {
 #[tokio::test]
 async fn a_variable_of_several_scopes_is_edited_where_edits_heed_the_filter() {
     for (release, replaces) in [(Release::new(16, 8), true), (Release::new(16, 9), false)] {
-        let world = at(release).await;
+        let world = world_at(release).await;
         let declare = |value: &str| {
             let scopes = ["*", "prod"]
                 .map(|scope| json!({"key": "A", "environment_scope": scope, "value": value}));
@@ -214,7 +214,7 @@ async fn a_variable_of_several_scopes_is_edited_where_edits_heed_the_filter() {
         };
         declare("one");
         world.converge("created").await;
-        assert_eq!(asked(&world), 0, "{release}");
+        assert_eq!(release_reads(&world), 0, "{release}");
         declare("two");
         let plan = world.converge("changed").await;
         assert!(
@@ -229,33 +229,33 @@ async fn a_variable_of_several_scopes_is_edited_where_edits_heed_the_filter() {
 #[tokio::test]
 async fn a_hook_is_found_by_the_name_that_the_service_keeps() {
     let hook = |url: &str| project("acme/shop", json!({"hooks": [{"name": "ci", "url": url}]}));
-    for (release, changed) in [(REFERENCE, "Create"), (LATER, "Update")] {
-        let mut world = at(release).await;
+    for (release, changed) in [(REFERENCE, "Create"), (NEWEST, "Update")] {
+        let mut world = world_at(release).await;
         world.acknowledged = vec!["protection:**"];
         world.declare(&[hook("https://a.example.org")]);
         world.converge("created").await;
         let names = world.get("/projects/acme%2Fshop/hooks").await;
-        assert_eq!(names[0].get("name"), (release == LATER).then_some(&json!("ci")));
+        assert_eq!(names[0].get("name"), (release == NEWEST).then_some(&json!("ci")));
         world.declare(&[hook("https://b.example.org")]);
         let plan = world.converge("another URL").await;
         assert_eq!(format!("{:?}", plan.steps[0].action), changed, "{release}");
     }
     // A hook without a name, or with another one, gets the declared one.
-    let world = at(LATER).await;
+    let world = world_at(NEWEST).await;
     for name in [Json::Null, "old".into()] {
         let body = json!({"url": "https://a.example.org", "name": name});
         world.call("POST", "/projects/acme%2Fshop/hooks", Some(body)).await;
         world.declare(&[hook("https://a.example.org")]);
         let plan = world.converge("named").await;
-        assert_eq!(sent(&plan).len(), 1, "one edit");
+        assert_eq!(sent_fields(&plan).len(), 1, "one edit");
         world.call("DELETE", "/projects/acme%2Fshop/hooks/1", None).await;
     }
 }
 
 #[tokio::test]
-async fn old_spellings_converge_whatever_the_groups_above_say() {
-    for release in [REFERENCE, LATER] {
-        let world = at(release).await;
+async fn old_field_names_converge_whatever_the_parent_groups_declare() {
+    for release in [REFERENCE, NEWEST] {
+        let world = world_at(release).await;
         let off = group("acme", json!({"settings": {"emails_disabled": true}}));
         let settings = json!({
             "emails_disabled": false, "public_builds": false, "packages_enabled": false,
@@ -264,7 +264,7 @@ async fn old_spellings_converge_whatever_the_groups_above_say() {
         world.declare(&[off, project("acme/shop", json!({"settings": settings}))]);
         world.converge(&format!("{release}")).await;
     }
-    let world = at(LATER).await;
+    let world = world_at(NEWEST).await;
     let off = group("acme", json!({"settings": {"emails_enabled": false}}));
     let below = group("acme/sub", json!({"create": true, "settings": {"emails_enabled": true}}));
     let settings = json!({
@@ -276,8 +276,8 @@ async fn old_spellings_converge_whatever_the_groups_above_say() {
 }
 
 #[tokio::test]
-async fn a_planner_is_a_member_and_an_invited_group_may_plan() {
-    let world = at(LATER).await;
+async fn planner_is_a_valid_level_of_a_member() {
+    let world = world_at(NEWEST).await;
     let shop = |level: &str| {
         project("acme/shop", json!({"members": [{"user": "bob", "access_level": level}]}))
     };
@@ -290,21 +290,21 @@ async fn a_planner_is_a_member_and_an_invited_group_may_plan() {
 /// No edit changes the credential of a mirror, and no answer shows it.
 #[tokio::test]
 async fn a_credential_in_a_text_is_renewed_by_a_new_mirror() {
-    let mut world = at(LATER).await;
+    let mut world = world_at(NEWEST).await;
     let url = "https://bot:{token}@git.example.org/{path}.git";
     let body = json!({
         "params": {"token": {"env": "MIRROR_TOKEN"}},
         "remote_mirrors": [{"url": {"text": url}, "enabled": true}],
     });
     world.declare(&[project("acme/shop", body)]);
-    world.set("MIRROR_TOKEN", "first/secret@value");
+    world.set_variable("MIRROR_TOKEN", "first/secret@value");
     world.converge("created").await;
     let first = world.get("/projects/acme%2Fshop/remote_mirrors").await;
     let put = json!({"only_protected_branches": true});
     let path = format!("/projects/acme%2Fshop/remote_mirrors/{}", first[0]["id"]);
     world.call("PUT", &path, Some(put)).await;
 
-    world.set("MIRROR_TOKEN", "second/secret@value");
+    world.set_variable("MIRROR_TOKEN", "second/secret@value");
     assert!(world.plan().await.steps.is_empty(), "what is never shown never differs");
     world.tweak =
         |settings| settings.resend = vec![Selector::parse("**#remote_mirrors/*").unwrap()];

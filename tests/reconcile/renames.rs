@@ -5,12 +5,12 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value as Json, json};
 use undrift::{diff::Action, sandbox::Profile};
 
-use crate::world::{LATER, World, project, seed};
+use crate::world::{NEWEST, World, project, seed};
 
 const SHOP: &str = "/projects/acme%2Fshop";
 
 /// The sections whose entries can be renamed: the field with the name, and the other fields of an entry.
-fn renamable() -> [(&'static str, &'static str, Json); 4] {
+fn renamable_sections() -> [(&'static str, &'static str, Json); 4] {
     [
         ("labels", "name", json!({"color": "#AABBCC"})),
         ("milestones", "title", json!({"description": "x"})),
@@ -23,7 +23,7 @@ async fn world() -> World {
     let shop = json!({"path": "acme/shop", "branches": ["main"], "members": [{"user": "alice", "access_level": "developer"}]});
     let mut seed = seed(&[shop]);
     seed["users"] = json!([{"username": "alice"}]);
-    let profile = Profile::default().with_release(LATER);
+    let profile = Profile::default().with_release(NEWEST);
     let mut world = World::new(profile, seed).await;
     world.acknowledged = vec!["protection:**", "removals:**"];
     world
@@ -31,7 +31,8 @@ async fn world() -> World {
 
 /// Entries of `section` called `names`, each with the former names after it.
 fn entries(section: &str, names: &[(&str, &[&str])]) -> Json {
-    let (_, field, rest) = renamable().into_iter().find(|(name, ..)| *name == section).unwrap();
+    let (_, field, rest) =
+        renamable_sections().into_iter().find(|(name, ..)| *name == section).unwrap();
     let entry = |(name, former): &(&str, &[&str])| {
         let mut entry = rest.clone();
         entry[field] = (*name).into();
@@ -51,18 +52,19 @@ fn declare(world: &World, section: &str, names: &[(&str, &[&str])]) {
 
 /// The ids of the live entries by name.
 async fn ids(world: &World, section: &str) -> Vec<(String, u64)> {
-    let (_, field, _) = renamable().into_iter().find(|(name, ..)| *name == section).unwrap();
-    let all = world.get(&format!("{SHOP}/{section}")).await;
+    let (_, field, _) =
+        renamable_sections().into_iter().find(|(name, ..)| *name == section).unwrap();
+    let answer = world.get(&format!("{SHOP}/{section}")).await;
     let one =
         |entry: &Json| (entry[field].as_str().unwrap().to_owned(), entry["id"].as_u64().unwrap());
-    let mut found: Vec<_> = all.as_array().unwrap().iter().map(one).collect();
+    let mut found: Vec<_> = answer.as_array().unwrap().iter().map(one).collect();
     found.sort();
     found
 }
 
 #[tokio::test]
 async fn a_renamed_entry_keeps_its_id() {
-    for (section, ..) in renamable() {
+    for (section, ..) in renamable_sections() {
         let world = world().await;
         declare(&world, section, &[("old", &[])]);
         world.converge("a new entry").await;
@@ -75,8 +77,8 @@ async fn a_renamed_entry_keeps_its_id() {
 }
 
 #[tokio::test]
-async fn names_go_from_one_entry_to_the_next() {
-    for (section, ..) in renamable() {
+async fn a_chain_of_renames_keeps_every_id() {
+    for (section, ..) in renamable_sections() {
         let world = world().await;
         declare(&world, section, &[("b", &[]), ("c", &[])]);
         world.converge("two entries").await;
@@ -92,8 +94,8 @@ async fn names_go_from_one_entry_to_the_next() {
 }
 
 #[tokio::test]
-async fn both_names_live_is_a_problem_and_removes_nothing() {
-    for (section, ..) in renamable() {
+async fn live_old_and_new_names_are_a_problem_and_stay() {
+    for (section, ..) in renamable_sections() {
         let world = world().await;
         declare(&world, section, &[("old", &[]), ("new", &[])]);
         world.converge("both").await;
@@ -136,8 +138,8 @@ fn any_renames_converge_and_remove_nothing() {
     const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
     let order = Just(NAMES.to_vec()).prop_shuffle();
     let mut runner = TestRunner::new(Config::with_cases(12));
-    let some = (order, subsequence(NAMES.to_vec(), 0..=5), 1..5_usize);
-    let ran = runner.run(&some, |(order, live, length)| {
+    let cases = (order, subsequence(NAMES.to_vec(), 0..=5), 1..5_usize);
+    let result = runner.run(&cases, |(order, live, length)| {
         // Each name was the next one: a chain, which is no circle.
         let chain = &order[..=length.min(order.len() - 1)];
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -161,5 +163,5 @@ fn any_renames_converge_and_remove_nothing() {
         });
         Ok(())
     });
-    ran.unwrap();
+    result.unwrap();
 }

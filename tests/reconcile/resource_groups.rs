@@ -7,7 +7,7 @@ use undrift::{
     sandbox::Profile,
 };
 
-use crate::world::{LATER, World, project, seed};
+use crate::world::{NEWEST, World, project, seed};
 
 const PRODUCTION: &str = "/projects/acme%2Fshop/resource_groups/production";
 
@@ -20,13 +20,13 @@ fn declared(groups: &Json) -> Json {
     json!({"resource_groups": groups})
 }
 
-fn waiting(note: &Note) -> bool {
+fn is_waiting(note: &Note) -> bool {
     note.reason == Reason::Waits { why: "until the service has the resource group".into() }
 }
 
 #[tokio::test]
 async fn a_resource_group_is_edited_and_the_others_stay_as_they_are() {
-    let world = world(Profile::default().with_release(LATER)).await;
+    let world = world(Profile::default().with_release(NEWEST)).await;
     let both = json!([
         {"key": "production", "process_mode": "oldest_first"},
         {"key": "staging/eu", "process_mode": "newest_first"},
@@ -42,7 +42,7 @@ async fn a_resource_group_is_edited_and_the_others_stay_as_they_are() {
 
 /// Also in a new project.
 #[tokio::test]
-async fn one_that_is_not_there_waits() {
+async fn a_missing_resource_group_waits() {
     let world = world(Profile::default()).await;
     let groups = declared(&json!([{"key": "later", "process_mode": "oldest_first"}]));
     let mut new = groups.clone();
@@ -51,7 +51,7 @@ async fn one_that_is_not_there_waits() {
     let plan = world.converge("later").await;
     let addresses: Vec<_> = plan.steps.iter().map(|step| step.address.to_string()).collect();
     assert_eq!(addresses, ["acme/fresh"]);
-    let notes: Vec<_> = plan.notes.iter().filter(|note| waiting(note)).collect();
+    let notes: Vec<_> = plan.notes.iter().filter(|note| is_waiting(note)).collect();
     let at: Vec<_> = notes.iter().map(|note| note.address.to_string()).collect();
     assert_eq!(at, ["acme/fresh#resource_groups/later", "acme/shop#resource_groups/later"]);
     assert!(notes.iter().all(|note| note.fields == ["process_mode"]));
@@ -59,7 +59,7 @@ async fn one_that_is_not_there_waits() {
 
 /// It cannot be read while CI/CD is off, and the run that opens it edits it.
 #[tokio::test]
-async fn one_of_a_closed_feature_is_edited_once_that_is_open() {
+async fn a_resource_group_is_edited_once_ci_is_enabled() {
     let shop = json!({
         "path": "acme/shop", "resource_groups": ["production"],
         "settings": {"builds_access_level": "disabled"},
@@ -70,7 +70,7 @@ async fn one_of_a_closed_feature_is_edited_once_that_is_open() {
     let groups = |key: &str| json!({"settings": settings, "resource_groups": mode(key)});
     world.declare(&[project("acme/shop", groups("production"))]);
     let plan = world.converge("opened and edited").await;
-    assert_eq!((plan.steps.len(), plan.notes.iter().any(waiting)), (2, false));
+    assert_eq!((plan.steps.len(), plan.notes.iter().any(is_waiting)), (2, false));
     assert_eq!(world.get(PRODUCTION).await["process_mode"], "oldest_first");
     world
         .declare(&[project("acme/shop", json!({"settings": {"builds_access_level": "disabled"}}))]);
@@ -80,7 +80,7 @@ async fn one_of_a_closed_feature_is_edited_once_that_is_open() {
 }
 
 #[tokio::test]
-async fn an_export_contains_them() {
+async fn an_export_contains_resource_groups() {
     let world = world(Profile::default()).await;
     let written = world.export(SecretHandling::Plain).await;
     let text: String = written.files.iter().map(|file| &*file.text).collect();

@@ -3,22 +3,22 @@
 use serde_json::{Value as Json, json};
 use undrift::sandbox::Profile;
 
-use crate::world::{LATER, World, project, seed};
+use crate::world::{NEWEST, World, project, seed};
 
 const ROLES: &str = "/member_roles";
 
-const CAROLS: &str = "token-of-carol";
+const CAROL_TOKEN: &str = "token-of-carol";
 
 /// A service with these roles, all for reporters.
 async fn world(roles: &[&str]) -> World {
     let carol = json!([{"user": "carol", "access_level": "maintainer"}]);
     let mut seed = seed(&[json!({"path": "acme/shop", "members": carol})]);
-    seed["users"][2]["token"] = CAROLS.into();
-    let world = World::new(Profile::default().with_release(LATER), seed).await;
+    seed["users"][2]["token"] = CAROL_TOKEN.into();
+    let world = World::new(Profile::default().with_release(NEWEST), seed).await;
     for name in roles {
         let role = json!({"name": name, "base_access_level": 20, "read_vulnerability": true});
-        let made = world.call("POST", ROLES, Some(role)).await;
-        assert_eq!(made["name"], *name, "{made}");
+        let answer = world.call("POST", ROLES, Some(role)).await;
+        assert_eq!(answer["name"], *name, "{answer}");
     }
     world
 }
@@ -29,8 +29,8 @@ fn bob(role: Json) -> [Json; 1] {
 }
 
 async fn live(world: &World) -> Json {
-    let all = world.get("/projects/acme%2Fshop/members").await;
-    let bob = all.as_array().unwrap().iter().find(|member| member["username"] == "bob");
+    let answer = world.get("/projects/acme%2Fshop/members").await;
+    let bob = answer.as_array().unwrap().iter().find(|member| member["username"] == "bob");
     bob.unwrap()["member_role"]["name"].clone()
 }
 
@@ -76,7 +76,7 @@ async fn an_unknown_role_is_a_problem() {
 
 /// The service refuses a role of another level.
 #[tokio::test]
-async fn a_member_has_the_level_of_the_role() {
+async fn a_member_level_must_match_the_role() {
     let world = world(&["auditor"]).await;
     let problems = async |member: Json| {
         world.declare(&[project("acme/shop", json!({"members": [member]}))]);
@@ -102,12 +102,12 @@ async fn a_member_has_the_level_of_the_role() {
 
 /// Only administrators can look up roles; the rest of the section is planned.
 #[tokio::test]
-async fn a_role_that_the_token_does_not_see_is_a_problem_of_its_entry() {
+async fn an_invisible_role_is_a_problem_of_one_entry() {
     let world = world(&["auditor"]).await;
     let bob = json!({"user": "bob", "access_level": "reporter", "member_role": "auditor"});
     let others = json!([bob, {"user": "alice", "access_level": "developer"}]);
     world.declare(&[project("acme/shop", json!({"members": others}))]);
-    let plan = world.try_plan_as(CAROLS).await.unwrap();
+    let plan = world.try_plan_as(CAROL_TOKEN).await.unwrap();
     let problems: Vec<_> = plan.problems.iter().map(|problem| &*problem.message).collect();
     assert_eq!(problems, ["the token sees no custom role `auditor`"]);
     assert!(plan.incomplete.is_empty() && plan.steps.len() == 1, "{plan:#?}");
@@ -123,7 +123,7 @@ async fn a_guard_asks_before_the_tokens_user_loses_a_role() {
     world.call("PUT", "/projects/acme%2Fshop/members/4", Some(given)).await;
     let carol = json!({"user": "carol", "access_level": "maintainer", "member_role": null});
     world.declare(&[project("acme/shop", json!({"members": [carol]}))]);
-    let plan = world.try_plan_as(CAROLS).await.unwrap();
+    let plan = world.try_plan_as(CAROL_TOKEN).await.unwrap();
     let refused: Vec<_> = plan.refusals.iter().map(|refusal| &*refusal.reason).collect();
     assert_eq!(refused, ["would take the custom role `lead` from `carol`, the token's owner"]);
     assert!(world.plan().await.refusals.is_empty(), "root is somebody else");

@@ -12,7 +12,7 @@ use undrift::{
 
 use crate::world::{World, project, seed};
 
-const BOBS: &str = "a-token-of-bob-0123456789";
+const BOB_TOKEN: &str = "a-token-of-bob-0123456789";
 
 /// A rule for `path`.
 fn rule(path: &str, sections: Json) -> Json {
@@ -22,18 +22,18 @@ fn rule(path: &str, sections: Json) -> Json {
 }
 
 /// A rule that also includes what exists.
-fn including(path: &str, mut sections: Json) -> Json {
+fn including_rule(path: &str, mut sections: Json) -> Json {
     sections["undeclared"] = "include".into();
     rule(path, sections)
 }
 
-fn plain(count: usize) -> Vec<Json> {
+fn plain_projects(count: usize) -> Vec<Json> {
     (0..count).map(|i| json!({"path": format!("acme/p{i:03}")})).collect()
 }
 
-fn failing(path: &str, nth: u32, status: u16) -> InjectedFault {
-    let what = FaultEffect::StatusBefore(status);
-    InjectedFault { method: None, path_contains: path.to_owned(), nth, effect: what }
+fn failing_read(path: &str, nth: u32, status: u16) -> InjectedFault {
+    let effect = FaultEffect::StatusBefore(status);
+    InjectedFault { method: None, path_contains: path.to_owned(), nth, effect }
 }
 
 /// `json` without the columns, which the key `undeclared` shifts.
@@ -60,7 +60,7 @@ fn incomplete(plan: &Plan) -> Vec<String> {
 }
 
 /// A service with groups, and projects in every state.
-async fn inhabited() -> World {
+async fn world_with_states() -> World {
     let mut seed = seed(&[
         json!({"path": "acme/one"}),
         json!({"path": "acme/web/two", "settings": {"visibility": "internal"}, "variables": [{"key": "A", "value": "old"}]}),
@@ -70,7 +70,7 @@ async fn inhabited() -> World {
     ]);
     let groups = seed["groups"].as_array_mut().unwrap();
     groups.extend(["acme/web", "other"].map(|path| json!({"path": path, "visibility": "public"})));
-    seed["users"][1]["token"] = BOBS.into();
+    seed["users"][1]["token"] = BOB_TOKEN.into();
     let profile = Profile { deletion_delay: Some(7), ..Profile::default() };
     let world = World::new(profile, seed).await;
     world.call("DELETE", "/projects/acme%2Fgoing", None).await;
@@ -102,7 +102,7 @@ async fn included_projects_are_planned_like_declared_ones() {
             json!({"hooks": [{"url": "https://a.example.org"}], "push_rule": {"member_check": true}, "watch": true}),
         )],
     ] {
-        let world = inhabited().await;
+        let world = world_with_states().await;
         let mut documents = rules.clone();
         documents.extend(["acme/one", "acme/web/two"].map(|path| project(path, json!({}))));
         world.declare(&documents);
@@ -110,29 +110,30 @@ async fn included_projects_are_planned_like_declared_ones() {
         let mut including = rules.clone();
         including[0]["undeclared"] = "include".into();
         world.declare(&including);
-        let brought = world.plan().await;
+        let included = world.plan().await;
         let seen = |plan: &Plan| {
             let found = (&plan.steps, &plan.watched, &plan.refusals);
             let notes: Vec<_> =
                 plan.notes.iter().map(|note| (&note.address, &note.reason)).collect();
             without_columns(serde_json::to_value((found, notes)).unwrap())
         };
-        assert_eq!(seen(&declared), seen(&brought), "{rules:?}");
-        assert_eq!((brought.projects, incomplete(&brought)), (2, vec![]));
+        assert_eq!(seen(&declared), seen(&included), "{rules:?}");
+        assert_eq!((included.projects, incomplete(&included)), (2, vec![]));
         world.converge("brought in").await;
     }
 }
 
 #[tokio::test]
-async fn projects_that_stay_out_are_counted_and_never_changed() {
-    let world = inhabited().await;
+async fn excluded_projects_are_counted_and_never_changed() {
+    let world = world_with_states().await;
     let id = world.get("/users?username=bob").await[0]["id"].clone();
     let member = json!({"user_id": id, "access_level": 40});
     world.call("POST", "/projects/acme%2Fone/members", Some(member)).await;
     let personal = json!({"name": "own"});
     world.call("POST", &format!("/projects/user/{id}"), Some(personal)).await;
     let settings = json!({"settings": {"merge_method": "ff"}, "archived": false});
-    world.declare(&[including("acme/**", settings.clone()), including("bob/*", settings)]);
+    world
+        .declare(&[including_rule("acme/**", settings.clone()), including_rule("bob/*", settings)]);
     let exceptions = |plan: &Plan| plan.exceptions.clone().into_iter().collect::<Vec<_>>();
     let plan = world.plan().await;
     assert_eq!(steps(&plan), ["acme/one#settings", "acme/web/two#settings"]);
@@ -143,7 +144,7 @@ async fn projects_that_stay_out_are_counted_and_never_changed() {
     ];
     assert_eq!(exceptions(&plan), always);
     // A maintainer of one project sees the others, but does not change them.
-    let plan = world.try_plan_as(BOBS).await.unwrap();
+    let plan = world.try_plan_as(BOB_TOKEN).await.unwrap();
     assert_eq!((steps(&plan), incomplete(&plan)), (vec!["acme/one#settings".to_owned()], vec![]));
     assert_eq!(exceptions(&plan).last(), Some(&(ExclusionReason::BelowMaintainer, 1)));
     world.converge("the others").await;
@@ -157,16 +158,16 @@ async fn projects_that_stay_out_are_counted_and_never_changed() {
 #[tokio::test]
 async fn an_incomplete_list_includes_nothing() {
     for (path, nth) in [("/groups/acme/projects", 1), ("&page=2", 0)] {
-        let mut seed = seed(&plain(5));
+        let mut seed = seed(&plain_projects(5));
         let groups = seed["groups"].as_array_mut().unwrap();
         groups.push(json!({"path": "other", "visibility": "public"}));
         seed["projects"].as_array_mut().unwrap().push(json!({"path": "other/shop"}));
         let profile = Profile { page_cap: Some(2), ..Profile::default() };
         let world = World::new(profile, seed).await;
-        world.sandbox.add_fault(failing(path, nth, 403));
+        world.sandbox.add_fault(failing_read(path, nth, 403));
         let settings = json!({"settings": {"merge_method": "ff"}});
         let declared = project("acme/p001", json!({}));
-        world.declare(&[including("**", settings), declared]);
+        world.declare(&[including_rule("**", settings), declared]);
         let plan = world.plan().await;
         // Complete lists and declared containers are planned as usual.
         assert_eq!(steps(&plan), ["acme/p001#settings", "other/shop#settings"], "{path}");
@@ -178,41 +179,41 @@ async fn an_incomplete_list_includes_nothing() {
 
 #[tokio::test]
 async fn an_invisible_group_does_not_count_as_empty() {
-    let mut seed = seed(&plain(1));
-    seed["users"][1]["token"] = BOBS.into();
+    let mut seed = seed(&plain_projects(1));
+    seed["users"][1]["token"] = BOB_TOKEN.into();
     let world = World::new(Profile::default(), seed).await;
-    world.declare(&[including("hidden/**", json!({"settings": {"merge_method": "ff"}}))]);
-    assert_eq!(incomplete(&world.try_plan_as(BOBS).await.unwrap()), ["hidden/**"]);
+    world.declare(&[including_rule("hidden/**", json!({"settings": {"merge_method": "ff"}}))]);
+    assert_eq!(incomplete(&world.try_plan_as(BOB_TOKEN).await.unwrap()), ["hidden/**"]);
     // The path of a rule must exist, so that a typo is no empty result.
     assert_eq!(incomplete(&world.plan().await), ["hidden/**"], "an administrator");
     // The same for a container that this run creates.
     world.declare(&[
-        including("hidden/**", json!({"settings": {"merge_method": "ff"}})),
+        including_rule("hidden/**", json!({"settings": {"merge_method": "ff"}})),
         json!({"kind": "Group", "path": "hidden", "create": true}),
     ]);
-    assert_eq!(incomplete(&world.try_plan_as(BOBS).await.unwrap()), [""; 0]);
+    assert_eq!(incomplete(&world.try_plan_as(BOB_TOKEN).await.unwrap()), [""; 0]);
 }
 
 /// The containers that a plan notes as gone, if something happens to the second of three projects
 /// after the roster was read; with `trusting`, projects are read from the roster's rows.
-async fn gone(
+async fn vanished_paths(
     profile: Profile,
-    trusting: bool,
-    happens: (&str, &str, Option<Json>),
+    reads_roster_rows: bool,
+    change: (&str, &str, Option<Json>),
 ) -> Vec<String> {
-    let world = World::new(profile, seed(&plain(3))).await;
+    let world = World::new(profile, seed(&plain_projects(3))).await;
     let sections =
         json!({"variables": [{"key": "A", "value": "x"}], "settings": {"merge_method": "ff"}});
-    world.declare(&[including("acme/*", sections)]);
+    world.declare(&[including_rule("acme/*", sections)]);
     let desired = world.desired();
     let (first, mut settings) = world.connect(&desired).await.unwrap();
-    let (desired, roster) = world.bring_in(&first, desired, &mut settings).await.unwrap();
+    let (desired, roster) = world.include_live(&first, desired, &mut settings).await.unwrap();
     assert_eq!(desired.containers.len(), 3);
-    let (method, path, body) = happens;
+    let (method, path, body) = change;
     world.call(method, path, body).await;
     let (second, _) = world.connect(&desired).await.unwrap();
-    let observer = if trusting { &first } else { &second };
-    let plan = world.plan_beside(roster, observer, &desired, &settings).await.unwrap();
+    let observer = if reads_roster_rows { &first } else { &second };
+    let plan = world.plan_with_roster(roster, observer, &desired, &settings).await.unwrap();
     assert!(plan.problems.is_empty() && plan.incomplete.is_empty(), "{method}: {plan:#?}");
     assert_eq!(plan.counts().projects, 2, "{method}");
     let gone = plan.notes.iter().filter(|note| note.reason == Reason::Vanished);
@@ -222,21 +223,25 @@ async fn gone(
 #[tokio::test]
 async fn projects_that_vanish_before_they_are_read_are_left_out() {
     let delete = ("DELETE", "/projects/acme%2Fp001", None);
-    assert_eq!(gone(Profile::default(), true, delete.clone()).await, ["acme/p001"]);
+    assert_eq!(vanished_paths(Profile::default(), true, delete.clone()).await, ["acme/p001"]);
     let rename = ("PUT", "/projects/acme%2Fp001", Some(json!({"path": "renamed"})));
     let archive = ("POST", "/projects/acme%2Fp001/archive", None);
     for happens in [delete, rename, archive] {
         for deletion_delay in [None, Some(7)] {
             let profile = Profile { deletion_delay, ..Profile::default() };
-            assert_eq!(gone(profile, false, happens.clone()).await, ["acme/p001"], "{happens:?}");
+            assert_eq!(
+                vanished_paths(profile, false, happens.clone()).await,
+                ["acme/p001"],
+                "{happens:?}"
+            );
         }
     }
 }
 
 #[tokio::test]
 async fn included_projects_cost_the_pages_of_one_list() {
-    let world = World::new(Profile::default(), seed(&plain(230))).await;
-    let rule = including("acme/**", json!({"settings": {"merge_method": "merge"}}));
+    let world = World::new(Profile::default(), seed(&plain_projects(230))).await;
+    let rule = including_rule("acme/**", json!({"settings": {"merge_method": "merge"}}));
     world.declare(&[rule, project("acme/p000", json!({"settings": {"visibility": "private"}}))]);
     let plan = world.plan().await;
     assert_eq!((plan.projects, plan.steps.len()), (230, 0), "{plan:#?}");
@@ -247,17 +252,17 @@ async fn included_projects_cost_the_pages_of_one_list() {
 #[tokio::test]
 async fn groups_are_included_too() {
     let mut seed = seed(&[]);
-    seed["users"][1]["token"] = BOBS.into();
+    seed["users"][1]["token"] = BOB_TOKEN.into();
     let groups = seed["groups"].as_array_mut().unwrap();
     groups[0]["members"] =
         json!([{"user": "root", "access_level": 50}, {"user": "bob", "access_level": 50}]);
     groups.extend(["acme/web", "acme/web/deep", "other"].map(|path| json!({"path": path})));
     let world = World::new(Profile::default(), seed).await;
-    let mut rule = including("acme/**", json!({"settings": {"description": "ours"}}));
+    let mut rule = including_rule("acme/**", json!({"settings": {"description": "ours"}}));
     rule["for"] = "Group".into();
     rule["match"]["path"] = json!(["acme", "acme/**"]);
     world.declare(&[rule]);
-    for token in [BOBS, world.sandbox.token()] {
+    for token in [BOB_TOKEN, world.sandbox.token()] {
         let plan = world.try_plan_as(token).await.unwrap();
         let all = ["acme#settings", "acme/web#settings", "acme/web/deep#settings"];
         assert_eq!((steps(&plan), incomplete(&plan)), (all.map(str::to_owned).to_vec(), vec![]));
@@ -268,9 +273,12 @@ async fn groups_are_included_too() {
 
 #[tokio::test]
 async fn included_projects_are_not_undeclared() {
-    let world = inhabited().await;
+    let world = world_with_states().await;
     let group = json!({"kind": "Group", "path": "acme", "unlisted": {"projects": "fail"}});
-    world.declare(&[including("acme/web/**", json!({"settings": {"merge_method": "ff"}})), group]);
+    world.declare(&[
+        including_rule("acme/web/**", json!({"settings": {"merge_method": "ff"}})),
+        group,
+    ]);
     let plan = world.plan().await;
     let fails = |note: &&undrift::diff::Note| matches!(note.reason, Reason::UndeclaredFails { .. });
     let notes = plan.notes.iter().filter(fails).map(|note| note.address.to_string());
@@ -279,10 +287,10 @@ async fn included_projects_are_not_undeclared() {
 
 /// Projects below a group that moves are included by their new paths.
 #[tokio::test]
-async fn a_member_of_a_group_that_moves_is_known_by_its_new_path() {
-    let world = inhabited().await;
+async fn projects_of_a_moving_group_are_included_by_their_new_paths() {
+    let world = world_with_states().await;
     world.declare(&[
-        including("acme/site/**", json!({"settings": {"merge_method": "ff"}})),
+        including_rule("acme/site/**", json!({"settings": {"merge_method": "ff"}})),
         json!({"kind": "Group", "path": "acme/site", "previously": ["acme/web"]}),
     ]);
     let plan = world.converge("moved").await;
@@ -292,11 +300,11 @@ async fn a_member_of_a_group_that_moves_is_known_by_its_new_path() {
 
 /// The same for a group that is not yet where the rule applies.
 #[tokio::test]
-async fn a_member_of_a_group_that_moves_to_where_a_rule_applies_is_included() {
-    let mut world = inhabited().await;
+async fn projects_of_a_group_that_moves_below_a_rule_are_included() {
+    let mut world = world_with_states().await;
     world.acknowledged = vec!["transfer:**"];
     world.declare(&[
-        including("other/**", json!({"settings": {"merge_method": "ff"}})),
+        including_rule("other/**", json!({"settings": {"merge_method": "ff"}})),
         json!({"kind": "Group", "path": "other/web", "previously": ["acme/web"]}),
     ]);
     let plan = world.converge("moved").await;
@@ -305,8 +313,8 @@ async fn a_member_of_a_group_that_moves_to_where_a_rule_applies_is_included() {
 
 #[tokio::test]
 async fn a_rule_that_exceeds_its_reach_can_be_applied_in_steps() {
-    let mut world = World::new(Profile::default(), seed(&plain(20))).await;
-    world.declare(&[including("acme/**", json!({"settings": {"merge_method": "ff"}}))]);
+    let mut world = World::new(Profile::default(), seed(&plain_projects(20))).await;
+    world.declare(&[including_rule("acme/**", json!({"settings": {"merge_method": "ff"}}))]);
     let plan = world.plan().await;
     assert_eq!(plan.refusals.len(), 1);
     let refusal = &plan.refusals[0];
@@ -324,21 +332,21 @@ async fn a_rule_that_exceeds_its_reach_can_be_applied_in_steps() {
     }
     world.converge("all").await;
     world.extent.limit = None;
-    world.declare(&[including("acme/**", json!({"settings": {"merge_method": "merge"}}))]);
+    world.declare(&[including_rule("acme/**", json!({"settings": {"merge_method": "merge"}}))]);
     world.acknowledged = vec!["reach:acme/**"];
     world.converge("acknowledged").await;
     world.acknowledged = Vec::new();
     world.extent.reach = Limits { count: 20, share: 1.0 };
-    world.declare(&[including("acme/**", json!({"settings": {"merge_method": "ff"}}))]);
+    world.declare(&[including_rule("acme/**", json!({"settings": {"merge_method": "ff"}}))]);
     world.converge("within what the configuration allows").await;
 }
 
 /// A rule that matches nothing is no difference, but one with `--strict`.
 #[tokio::test]
 async fn a_rule_that_matches_nothing_is_counted_with_strict() {
-    let world = World::new(Profile::default(), seed(&plain(1))).await;
+    let world = World::new(Profile::default(), seed(&plain_projects(1))).await;
     for (path, differs) in [("acme/x*", true), ("acme/p*", false)] {
-        world.declare(&[including(path, json!({"settings": {}}))]);
+        world.declare(&[including_rule(path, json!({"settings": {}}))]);
         let plan = world.plan().await;
         assert_eq!(incomplete(&plan), [""; 0]);
         let found = [Strictness::Declared, Strictness::Unlisted].map(|how| plan.differs(how));

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use undrift::{export::SecretHandling, sandbox::Profile};
 
-use crate::world::{LATER, World, project, seed};
+use crate::world::{NEWEST, World, project, seed};
 
 const SHOP: &str = "/projects/acme%2Fshop/runners";
 
@@ -20,7 +20,7 @@ async fn world(descriptions: &[&str]) -> World {
         json!({"projects": ["acme/shop"]}),
     ];
     seed["runners"].as_array_mut().unwrap().extend(others);
-    let mut world = World::new(Profile::default().with_release(LATER), seed).await;
+    let mut world = World::new(Profile::default().with_release(NEWEST), seed).await;
     world.acknowledged = vec!["protection:**", "removals:**"];
     world
 }
@@ -31,8 +31,8 @@ fn shop(runners: &Json) -> [Json; 1] {
 
 /// The ids of the project's runners.
 async fn ids(world: &World) -> Json {
-    let all = world.get(&format!("{SHOP}?type=project_type")).await;
-    all.as_array().unwrap().iter().map(|row| row["id"].clone()).collect()
+    let answer = world.get(&format!("{SHOP}?type=project_type")).await;
+    answer.as_array().unwrap().iter().map(|row| row["id"].clone()).collect()
 }
 
 async fn problems(world: &World) -> Vec<String> {
@@ -63,12 +63,12 @@ async fn a_new_project_gets_a_runner() {
     let new = json!({"create": true, "runners": [{"runner": "docker"}]});
     world.declare(&[project("acme/fresh", new)]);
     world.converge("a new project").await;
-    let all = world.get("/projects/acme%2Ffresh/runners?type=project_type").await;
-    assert_eq!(all[0]["id"], 1);
+    let answer = world.get("/projects/acme%2Ffresh/runners?type=project_type").await;
+    assert_eq!(answer[0]["id"], 1);
 }
 
 #[tokio::test]
-async fn a_description_must_mean_one_runner() {
+async fn a_description_must_match_one_runner() {
     let world = world(&["twin", "TWIN", "metal"]).await;
     world.declare(&shop(&json!([{"runner": "twin"}])));
     let ambiguous = "ambiguous-runner: several runners are called `twin`, with the ids 1, 2";
@@ -148,7 +148,7 @@ async fn a_maintainer_sees_the_runners_of_own_projects() {
         {"description": "docker", "projects": ["acme/machines"]},
         {"description": "docker", "projects": ["acme/other"]},
     ]);
-    let world = World::new(Profile::default().with_release(LATER), seed).await;
+    let world = World::new(Profile::default().with_release(NEWEST), seed).await;
     world.declare(&shop(&json!([{"runner": "docker"}])));
     let plan = world.try_plan_as("token-of-mia").await.unwrap();
     assert_eq!((plan.problems.len(), plan.steps.len()), (0, 1), "{plan:#?}");

@@ -17,20 +17,20 @@ use undrift::{
 };
 
 use crate::{
-    random::{cases, declared, documents, group, world},
+    random::{cases, documents, group, project_sections, world},
     world::World,
 };
 
 /// The state of a run.
-pub(crate) struct Run<'w> {
+pub(crate) struct PlanRun<'w> {
     world: &'w World,
     desired: Desired,
     observer: Observer,
     settings: PlanSettings,
 }
 
-impl<'w> Run<'w> {
-    pub(crate) async fn of(world: &'w World) -> Self {
+impl<'w> PlanRun<'w> {
+    pub(crate) async fn connect(world: &'w World) -> Self {
         let desired = world.desired();
         let (observer, settings) = world.connect(&desired).await.unwrap();
         Self { world, desired, observer, settings }
@@ -38,17 +38,17 @@ impl<'w> Run<'w> {
 
     async fn plan(&self) -> Plan {
         let Self { world, desired, observer, settings } = self;
-        world.plan_beside(Roster::default(), observer, desired, settings).await.unwrap()
+        world.plan_with_roster(Roster::default(), observer, desired, settings).await.unwrap()
     }
 
-    fn recording<'a>(&'a self, key: &'a DigestKey) -> PlanRecorder<'a> {
+    fn recorder<'a>(&'a self, key: &'a DigestKey) -> PlanRecorder<'a> {
         PlanRecorder { secrets: &self.settings.secrets, key: Some(key) }
     }
 
     /// A plan, and the text of its file.
     pub(crate) async fn save(&self, key: &DigestKey) -> (Plan, String) {
         let plan = self.plan().await;
-        let made = PlanSource {
+        let source = PlanSource {
             made_at: "2030-01-01T10:00:00Z".parse().unwrap(),
             target: self.world.sandbox.url(),
             caller: "root".to_owned(),
@@ -57,7 +57,7 @@ impl<'w> Run<'w> {
             selectors: [Vec::new(), Vec::new(), Vec::new()],
         };
         let containers = &self.desired.containers;
-        let saved = SavedPlan::from_plan(&plan, containers, made, self.recording(key));
+        let saved = SavedPlan::from_plan(&plan, containers, source, self.recorder(key));
         let text = saved.seal(Some(key)).to_text();
         (plan, text)
     }
@@ -74,7 +74,7 @@ impl<'w> Run<'w> {
         plan: &Plan,
         key: &DigestKey,
     ) -> PlanComparison {
-        saved.plan.compare(&saved.id, plan, &self.desired.containers, self.recording(key))
+        saved.plan.compare(&saved.id, plan, &self.desired.containers, self.recorder(key))
     }
 
     /// Applies the agreed part of `plan`; also returns the paths that are left out.
@@ -88,10 +88,10 @@ impl<'w> Run<'w> {
             writer: &writer,
             settings: &self.settings,
             max_containers: 4,
-            trust_duration: self.world.trusts,
+            trust_duration: self.world.trust_time,
         };
         let applied = apply.run(&approved, |_| ()).await;
-        let left_out = left_out.iter().map(|one| one.address.path.to_string()).collect();
+        let left_out = left_out.iter().map(|entry| entry.address.path.to_string()).collect();
         (applied, left_out)
     }
 }
@@ -116,7 +116,7 @@ fn changes(plan: &Plan, path: &str) -> Vec<String> {
 #[test]
 fn a_saved_plan_of_an_unchanged_service_is_applied_completely_and_once() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let states = (group(), declared(), group(), declared());
+    let states = (group(), project_sections(), group(), project_sections());
     cases(12)
         .run(&states, |(old_group, old, new_group, new)| {
             runtime.block_on(async {
@@ -125,13 +125,13 @@ fn a_saved_plan_of_an_unchanged_service_is_applied_completely_and_once() {
                 world.converge("from nothing").await;
                 world.declare(&documents(new_group.clone(), new.clone()));
                 let key = key();
-                let run = Run::of(&world).await;
+                let run = PlanRun::connect(&world).await;
                 let (first, text) = run.save(&key).await;
                 let saved = SealedPlan::read(text.as_bytes()).unwrap();
                 assert_eq!(saved.to_text(), text);
 
                 // Another process has only the file.
-                let run = Run::of(&world).await;
+                let run = PlanRun::connect(&world).await;
                 let plan = run.plan().await;
                 let comparison = run.compare(&saved, &plan, &key);
                 assert_eq!(json!(comparison.stale), json!([]), "{first:#?}");
@@ -139,7 +139,7 @@ fn a_saved_plan_of_an_unchanged_service_is_applied_completely_and_once() {
                 let (applied, left_out) = run.apply(&plan, &comparison).await;
                 assert!(applied.is_complete() && left_out.is_empty(), "{left_out:?}");
 
-                let run = Run::of(&world).await;
+                let run = PlanRun::connect(&world).await;
                 let plan = run.plan().await;
                 let comparison = run.compare(&saved, &plan, &key);
                 assert!(plan.steps.is_empty(), "{:#?}", plan.steps);
@@ -154,7 +154,8 @@ fn a_saved_plan_of_an_unchanged_service_is_applied_completely_and_once() {
 #[test]
 fn only_saved_steps_run_whatever_happened_since() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let states = (group(), declared(), group(), declared(), group(), declared());
+    let states =
+        (group(), project_sections(), group(), project_sections(), group(), project_sections());
     let parts = (any::<bool>(), any::<bool>());
     cases(16)
         .run(&(states, parts), |(states, (in_group, in_project))| {
@@ -165,7 +166,7 @@ fn only_saved_steps_run_whatever_happened_since() {
                 world.converge("from nothing").await;
                 world.declare(&documents(new_group.clone(), new.clone()));
                 let key = key();
-                let (first, text) = Run::of(&world).await.save(&key).await;
+                let (first, text) = PlanRun::connect(&world).await.save(&key).await;
                 let saved = SealedPlan::read(text.as_bytes()).unwrap();
 
                 // Somebody else changes the group, the project, both or neither.
@@ -175,7 +176,7 @@ fn only_saved_steps_run_whatever_happened_since() {
                 world.converge("what somebody else does").await;
                 world.declare(&documents(new_group, new));
 
-                let run = Run::of(&world).await;
+                let run = PlanRun::connect(&world).await;
                 let plan = run.plan().await;
                 let comparison = run.compare(&saved, &plan, &key);
                 let before = world.writes().len();
@@ -186,8 +187,8 @@ fn only_saved_steps_run_whatever_happened_since() {
                     assert!(!left_out.iter().any(|left| left == path), "{}", step.address);
                     let said = changes(&first, path);
                     let needed = changes(&plan, path);
-                    let more: Vec<_> = needed.iter().filter(|one| !said.contains(one)).collect();
-                    assert!(more.is_empty(), "{more:?} was not saved");
+                    let unsaved: Vec<_> = needed.iter().filter(|one| !said.contains(one)).collect();
+                    assert!(unsaved.is_empty(), "{unsaved:?} was not saved");
                 }
                 if applied.steps.is_empty() {
                     assert_eq!(world.writes().len(), before);
@@ -196,7 +197,7 @@ fn only_saved_steps_run_whatever_happened_since() {
                 if !left_out.is_empty() {
                     assert!(!comparison.stale.is_empty(), "{left_out:?}");
                 }
-                let left = Run::of(&world).await.plan().await;
+                let left = PlanRun::connect(&world).await.plan().await;
                 for step in &left.steps {
                     let is_left = left_out.iter().any(|path| path == &*step.address.path);
                     assert!(is_left, "{} was agreed on, and is not done", step.address);

@@ -9,7 +9,7 @@ use undrift::{
     sandbox::Profile,
 };
 
-use crate::world::{LATER, World, project, seed};
+use crate::world::{NEWEST, World, project, seed};
 
 const SCHEDULES: &str = "/projects/acme%2Fshop/pipeline_schedules";
 
@@ -20,8 +20,8 @@ async fn world(crons: &[&str]) -> World {
     let world = World::new(Profile::default(), seed(&there)).await;
     for cron in crons {
         let new = json!({"description": "nightly", "ref": "refs/heads/main", "cron": cron, "sudo": "bob"});
-        let made = world.call("POST", SCHEDULES, Some(new)).await;
-        assert_eq!(made["owner"]["username"], "bob", "{made}");
+        let answer = world.call("POST", SCHEDULES, Some(new)).await;
+        assert_eq!(answer["owner"]["username"], "bob", "{answer}");
     }
     world
 }
@@ -34,7 +34,7 @@ fn declare(world: &World, schedules: Json) {
     world.declare(&[project("acme/shop", document)]);
 }
 
-fn besides(plan: &Plan) -> usize {
+fn side_effect_count(plan: &Plan) -> usize {
     plan.notes.iter().filter(|note| matches!(note.reason, Reason::Besides { .. })).count()
 }
 
@@ -58,9 +58,9 @@ async fn somebody_elses_schedule_is_taken_over_before_it_changes() {
         declare(&world, of(cron));
         let plan = world.converge(cron).await;
         assert_eq!(world.writes()[before..], sent);
-        assert_eq!(besides(&plan), sent.len() - 1, "{:?}", plan.notes);
-        let there = world.get(&format!("{SCHEDULES}/1")).await;
-        assert_eq!((&there["owner"]["username"], &there["cron"]), (&"root".into(), &cron.into()));
+        assert_eq!(side_effect_count(&plan), sent.len() - 1, "{:?}", plan.notes);
+        let answer = world.get(&format!("{SCHEDULES}/1")).await;
+        assert_eq!((&answer["owner"]["username"], &answer["cron"]), (&"root".into(), &cron.into()));
     }
 }
 
@@ -89,7 +89,7 @@ async fn copies_and_unlisted_schedules_are_removed() {
 /// The service looks up a short name among the existing branches, and refuses an unknown one.
 #[tokio::test]
 async fn a_schedule_waits_for_the_first_branch() {
-    for release in [REFERENCE, LATER] {
+    for release in [REFERENCE, NEWEST] {
         let there = [json!({"path": "acme/shop"})];
         let world = World::new(Profile::default().with_release(release), seed(&there)).await;
         let of = |name: &str| json!([{"description": name, "ref": name, "cron": "0 4 * * *"}]);
@@ -126,7 +126,7 @@ async fn a_schedule_waits_for_the_first_branch() {
 #[tokio::test]
 async fn inputs_of_a_schedule_are_those_declared() {
     let world =
-        World::new(Profile::default().with_release(LATER), seed(&[json!({"path": "acme/shop"})]))
+        World::new(Profile::default().with_release(NEWEST), seed(&[json!({"path": "acme/shop"})]))
             .await;
     for (inputs, shown) in [
         (
@@ -158,10 +158,10 @@ async fn schedules_with_other_variables_are_no_copies() {
         for target in ["prod", second] {
             let schedule =
                 json!({"description": "n", "ref": "refs/heads/main", "cron": "0 1 * * *"});
-            let made = world.call("POST", SCHEDULES, Some(schedule)).await;
+            let answer = world.call("POST", SCHEDULES, Some(schedule)).await;
             let variable = json!({"key": "TARGET", "value": target});
             if !target.is_empty() {
-                let variables = format!("{SCHEDULES}/{}/variables", made["id"]);
+                let variables = format!("{SCHEDULES}/{}/variables", answer["id"]);
                 world.call("POST", &variables, Some(variable)).await;
             }
         }

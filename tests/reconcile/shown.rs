@@ -36,7 +36,7 @@ use undrift::{
 use crate::world::{World, project, seed};
 
 /// Names in the line of a step: of the container, and of the object.
-const NAMED: &[&str] = &[
+const NAMING_FIELDS: &[&str] = &[
     "path",
     "name",
     "namespace_id",
@@ -49,10 +49,10 @@ const NAMED: &[&str] = &[
 
 /// Fields that are sent although no manifest declares them, because their page documents this
 /// default.
-const SAID_ELSEWHERE: &[(&str, &str)] = &[("rule_type", "regular")];
+const DEFAULT_FIELDS: &[(&str, &str)] = &[("rule_type", "regular")];
 
 /// Fields with a single level of a rule, each with its list in manifests.
-const LEVELS: &[(&str, &str)] = &[
+const LEVEL_LISTS: &[(&str, &str)] = &[
     ("push_access_level", "allowed_to_push"),
     ("merge_access_level", "allowed_to_merge"),
     ("unprotect_access_level", "allowed_to_unprotect"),
@@ -60,7 +60,7 @@ const LEVELS: &[(&str, &str)] = &[
 ];
 
 /// Requests without a body that do what a field declares, each with that field.
-const SWITCHES: &[(&str, &str)] = &[
+const SWITCH_CALLS: &[(&str, &str)] = &[
     ("archive", "archived"),
     ("unarchive", "archived"),
     ("restore", "state"),
@@ -71,22 +71,22 @@ const SWITCHES: &[(&str, &str)] = &[
 ];
 
 /// Marks the reads of a [`SnapshotRecorder`].
-const LOOK: &str = "recorder=looks";
+const READ_MARK: &str = "recorder=looks";
 
 /// The read of `target` by a [`SnapshotRecorder`].
 pub(crate) fn look(target: &str) -> String {
     let mark = if target.contains('?') { '&' } else { '?' };
-    format!("{target}{mark}{LOOK}")
+    format!("{target}{mark}{READ_MARK}")
 }
 
 /// True if a line of the request log is a read of a [`SnapshotRecorder`].
-pub(crate) fn is_look(request: &str) -> bool {
-    request.ends_with(LOOK)
+pub(crate) fn is_recorder_read(request: &str) -> bool {
+    request.ends_with(READ_MARK)
 }
 
 /// A request that wrote.
 #[derive(Clone, Debug)]
-pub(crate) struct Sent {
+pub(crate) struct SentWrite {
     method: Method,
     target: String,
     body: Map<String, Json>,
@@ -99,7 +99,7 @@ pub(crate) struct Recorder {
     pub(crate) inner: Arc<dyn Transport>,
     /// The transport to the service without faults.
     pub(crate) service: Arc<dyn Transport>,
-    pub(crate) sent: Arc<Mutex<Vec<Sent>>>,
+    pub(crate) sent: Arc<Mutex<Vec<SentWrite>>>,
     pub(crate) ids: Arc<Mutex<Ids>>,
 }
 
@@ -107,13 +107,13 @@ pub(crate) struct Recorder {
 pub(crate) type Ids = BTreeSet<(String, u64)>;
 
 /// The path and the id of the container in `shown`.
-pub(crate) fn id(shown: &Json) -> Option<(String, u64)> {
+pub(crate) fn container_id(shown: &Json) -> Option<(String, u64)> {
     let path = shown["path_with_namespace"].as_str().or(shown["full_path"].as_str())?;
     Some((path.replace('/', "%2F").to_lowercase(), shown["id"].as_u64()?))
 }
 
 /// The name and the id of the entry `shown`.
-fn named(shown: &Json) -> Option<(String, u64)> {
+fn entry_id(shown: &Json) -> Option<(String, u64)> {
     let name = ["description", "title", "name"].iter().find_map(|name| shown[*name].as_str())?;
     Some((name.replace(' ', "%20").replace('/', "%2F").to_lowercase(), shown["id"].as_u64()?))
 }
@@ -139,10 +139,10 @@ impl Recorder {
     }
 
     /// The present object at `request`'s target.
-    async fn before(&self, request: &WireRequest) -> Json {
+    async fn read_before(&self, request: &WireRequest) -> Json {
         // A new container did not exist before, and the list of all is long.
-        let of_all = ["/projects", "/groups"];
-        if request.method == Method::Post && of_all.contains(&&*request.target) {
+        let list_routes = ["/projects", "/groups"];
+        if request.method == Method::Post && list_routes.contains(&&*request.target) {
             return Json::Null;
         }
         // Only its container shows a share.
@@ -170,15 +170,18 @@ impl Transport for Recorder {
                         parts.iter().map(|part| (part.name.clone(), Json::Null)).collect()
                     }
                 };
-                let before = self.before(&request).await;
+                let before = self.read_before(&request).await;
                 let (method, target) = (request.method, request.target.clone());
-                let sent = Sent { method, target, body, before };
+                let sent = SentWrite { method, target, body, before };
                 self.sent.lock().unwrap().push(sent);
             }
             let answer = self.inner.send(request).await?;
             let body = answer.body.as_ref().ok().and_then(|body| serde_json::from_slice(body).ok());
             let rows = body.as_ref().and_then(Json::as_array).into_iter().flatten();
-            let found = rows.chain(&body).flat_map(|shown| [id(shown), named(shown)]).flatten();
+            let found = rows
+                .chain(&body)
+                .flat_map(|shown| [container_id(shown), entry_id(shown)])
+                .flatten();
             self.ids.lock().unwrap().extend(found);
             Ok(answer)
         })
@@ -186,7 +189,7 @@ impl Transport for Recorder {
 }
 
 /// A step as it was shown.
-struct Step<'r> {
+struct ShownStep<'r> {
     json: &'r Json,
     /// The first words of its lines in the terminal.
     lines: &'r [String],
@@ -196,7 +199,7 @@ struct Step<'r> {
 }
 
 /// Asserts that everything in `sent` is in `plan`. `ids` are those of containers named by path.
-pub(crate) fn holds(plan: &Plan, secrets: &Secrets, ids: &Ids, sent: &[Sent]) {
+pub(crate) fn assert_shown(plan: &Plan, secrets: &Secrets, ids: &Ids, sent: &[SentWrite]) {
     let run = ReportedRun {
         target: "https://service.example".into(),
         caller: "root".into(),
@@ -211,35 +214,36 @@ pub(crate) fn holds(plan: &Plan, secrets: &Secrets, ids: &Ids, sent: &[Sent]) {
     let json: Json = serde_json::from_str(&json).unwrap();
     let style = TextStyle { full: true, ..TextStyle::default() };
     let text = terminal::render_plan(Canvas::new(style, secrets), plan, &run, ReportKind::Plan);
-    let blocks = blocks(&text);
-    let noted = |step: &Json| {
+    let blocks = parse_blocks(&text);
+    let is_noted = |step: &Json| {
         let notes = json["notes"].as_array().into_iter().flatten();
         let is_besides = |note: &&Json| note["reason"]["is"] == "besides";
         notes.filter(is_besides).any(|note| note["address"]["full"] == step["address"]["full"])
     };
-    let nothing = Vec::new();
-    let steps = json["steps"].as_array().unwrap().iter().map(|step| Step {
+    let no_lines = Vec::new();
+    let steps = json["steps"].as_array().unwrap().iter().map(|step| ShownStep {
         json: step,
-        lines: blocks.get(&head(step)).unwrap_or(&nothing),
-        is_noted: noted(step),
+        lines: blocks.get(&step_head(step)).unwrap_or(&no_lines),
+        is_noted: is_noted(step),
         ids,
     });
     let steps: Vec<_> = steps.collect();
     for request in sent {
-        let why = steps.iter().map(|step| step.shows(request, sent)).collect::<Vec<_>>();
+        let objections =
+            steps.iter().map(|step| step.check_request(request, sent)).collect::<Vec<_>>();
         assert!(
-            why.iter().any(Result::is_ok),
+            objections.iter().any(Result::is_ok),
             "{} {} {:?} is not shown: {:#?}\n{text}\n{json:#}",
             request.method,
             request.target,
             request.body.keys(),
-            why.into_iter().filter_map(Result::err).flatten().collect::<Vec<_>>()
+            objections.into_iter().filter_map(Result::err).flatten().collect::<Vec<_>>()
         );
     }
 }
 
 /// The container and the object in the head of a step in the terminal.
-fn head(step: &Json) -> (String, String) {
+fn step_head(step: &Json) -> (String, String) {
     let address = &step["address"];
     let text = |name: &str| address[name].as_str().map(str::to_owned);
     let object = match (text("section"), text("entry")) {
@@ -251,7 +255,7 @@ fn head(step: &Json) -> (String, String) {
 }
 
 /// The first words of each step's lines.
-fn blocks(text: &str) -> BTreeMap<(String, String), Vec<String>> {
+fn parse_blocks(text: &str) -> BTreeMap<(String, String), Vec<String>> {
     let mut blocks = BTreeMap::<_, Vec<String>>::new();
     let (mut container, mut object) = (String::new(), String::new());
     for line in text.lines() {
@@ -272,11 +276,11 @@ fn blocks(text: &str) -> BTreeMap<(String, String), Vec<String>> {
     blocks
 }
 
-impl Step<'_> {
+impl ShownStep<'_> {
     /// The part of `request` that this step does not show; `None` if it belongs to another step.
-    fn shows(&self, request: &Sent, all: &[Sent]) -> Result<(), Option<String>> {
+    fn check_request(&self, request: &SentWrite, all: &[SentWrite]) -> Result<(), Option<String>> {
         let calls = self.json["calls"].as_array().unwrap();
-        let is_to = |call: &Json, request: &Sent| {
+        let is_to = |call: &Json, request: &SentWrite| {
             call["method"] == request.method.as_str()
                 && self.is_same(call["path"].as_str().unwrap(), &request.target)
         };
@@ -299,7 +303,10 @@ impl Step<'_> {
         if !calls.iter().filter(is_it).any(|call| carries(&call)) {
             return Err(Some(format!("{} lists less", self.json["address"]["full"])));
         }
-        if request.body.is_empty() && request.method != Method::Delete && !self.tells(request) {
+        if request.body.is_empty()
+            && request.method != Method::Delete
+            && !self.is_effect_shown(request)
+        {
             return Err(Some("neither a line nor a note tells what it does".to_owned()));
         }
         // A replacement adds the object with its undeclared fields.
@@ -309,7 +316,8 @@ impl Step<'_> {
             Some(removed) if request.method == Method::Post => &removed.before,
             _ => &request.before,
         };
-        let hidden = request.body.iter().find(|(name, value)| !self.accounts(name, value, before));
+        let hidden =
+            request.body.iter().find(|(name, value)| !self.is_value_shown(name, value, before));
         hidden.map_or(Ok(()), |(name, value)| Err(Some(format!("{name}: {value}, now {before}"))))
     }
 
@@ -325,14 +333,14 @@ impl Step<'_> {
     }
 
     /// True if a line or a note shows the effect of a request without a body.
-    fn tells(&self, request: &Sent) -> bool {
+    fn is_effect_shown(&self, request: &SentWrite) -> bool {
         let act = |name: &str| request.target.split('/').skip(3).any(|segment| segment == name);
-        let mut fields = SWITCHES.iter().filter(|(name, _)| act(name)).map(|(_, field)| *field);
-        self.is_noted || fields.any(|field| self.changes(field))
+        let mut fields = SWITCH_CALLS.iter().filter(|(name, _)| act(name)).map(|(_, field)| *field);
+        self.is_noted || fields.any(|field| self.is_change_shown(field))
     }
 
     /// True if a line in the terminal, and a change in JSON, show the new value of `field`.
-    fn changes(&self, field: &str) -> bool {
+    fn is_change_shown(&self, field: &str) -> bool {
         let changes = self.json["changes"].as_array().unwrap();
         let is_line = |line: &String| {
             line == field || line.split_once('.').is_some_and(|(whole, _)| whole == field)
@@ -341,8 +349,8 @@ impl Step<'_> {
     }
 
     /// True if `value` is shown, names the object of the step, or is its value in `before`.
-    fn accounts(&self, sent: &str, value: &Json, before: &Json) -> bool {
-        let name = LEVELS.iter().find(|(own, _)| *own == sent).map_or(&sent, |(_, list)| list);
+    fn is_value_shown(&self, sent: &str, value: &Json, before: &Json) -> bool {
+        let name = LEVEL_LISTS.iter().find(|(own, _)| *own == sent).map_or(&sent, |(_, list)| list);
         let (sections, is_container) = self.sections();
         // An edit renames under another name.
         let renamed =
@@ -350,10 +358,10 @@ impl Step<'_> {
         let mut renamed = renamed
             .filter(|(of, name)| of.renaming_field(name).is_some_and(|field| field.name == sent));
         let name = renamed.next().map_or(*name, |(_, name)| name);
-        if (is_container && NAMED.contains(&sent))
-            || SAID_ELSEWHERE.iter().any(|(name, said)| *name == sent && value == said)
+        if (is_container && NAMING_FIELDS.contains(&sent))
+            || DEFAULT_FIELDS.iter().any(|(name, said)| *name == sent && value == said)
             // A key below `extra:`, which no table has.
-            || (sections.iter().all(|of| of.table().get(sent).is_none()) && self.changes(sent))
+            || (sections.iter().all(|of| of.table().get(sent).is_none()) && self.is_change_shown(sent))
             || (sent == "applies_to_all_protected_branches" && self.is_noted)
             // A declared value is not inherited.
             || (sent == "use_inherited_settings" && value == false)
@@ -367,7 +375,7 @@ impl Step<'_> {
             let is_named = section.identity.contains(&spec.name)
                 && (self.json["action"] != "update" || self.json["replaces"] == true)
                 && self.json["address"]["entry"].is_string();
-            self.changes(spec.name)
+            self.is_change_shown(spec.name)
                 || is_named
                 || live.zip(before.as_object()).is_some_and(|(live, before)| {
                     let before = section.flatten_detail(before);
@@ -413,7 +421,7 @@ fn plain(value: &Json) -> Json {
 #[tokio::test]
 async fn a_token_sent_with_another_url_is_shown() {
     let mut world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;
-    world.set("TOKEN", "token-of-the-hook");
+    world.set_variable("TOKEN", "token-of-the-hook");
     let hook = |url: &str, former: &[&str]| {
         let hook = json!({"url": url, "token": {"env": "TOKEN"}, "previously": former});
         [project("acme/shop", json!({"hooks": [hook]}))]

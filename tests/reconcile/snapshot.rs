@@ -16,7 +16,7 @@ use undrift::{
 
 use crate::{
     random,
-    world::{World, group, hasty, project, seed},
+    world::{World, group, instant_settings, project, seed},
 };
 
 impl World {
@@ -27,17 +27,17 @@ impl World {
         let head = SnapshotHeader {
             service_address: self.sandbox.url(),
             is_sandbox: true,
-            taken_at: "2030-01-01T10:00:00Z".parse().unwrap(),
+            started_at: "2030-01-01T10:00:00Z".parse().unwrap(),
             key_id: None,
         };
         let taking = Arc::new(SnapshotRecorder::new(client, head, secrets.clone(), key));
         let service = ServiceAddress::parse(&self.sandbox.url(), false).unwrap();
-        let through = ReadClient::new(service, taking.clone(), secrets.clone(), hasty());
-        let (observer, mut settings) = self.connect_by(through, secrets, &desired).await.unwrap();
-        let (desired, roster) = self.bring_in(&observer, desired, &mut settings).await.unwrap();
+        let through = ReadClient::new(service, taking.clone(), secrets.clone(), instant_settings());
+        let (observer, mut settings) = self.connect_with(through, secrets, &desired).await.unwrap();
+        let (desired, roster) = self.include_live(&observer, desired, &mut settings).await.unwrap();
         taking.use_declarations(&desired);
         taking.fetch_extra(&desired).await.unwrap();
-        self.plan_beside(roster, &observer, &desired, &settings).await.unwrap();
+        self.plan_with_roster(roster, &observer, &desired, &settings).await.unwrap();
         let mut text = Vec::new();
         taking.finish().write(&mut text).unwrap();
         String::from_utf8(text).unwrap()
@@ -58,15 +58,15 @@ impl World {
         let (_, secrets) = self.client_as(self.sandbox.token(), &desired);
         let service = ServiceAddress::parse("http://127.0.0.1:9", false).unwrap();
         let offline = Arc::new(OfflineTransport::new(snapshot, key));
-        let client = ReadClient::new(service, offline.clone(), secrets.clone(), hasty());
-        let (observer, mut settings) = self.connect_by(client, secrets, &desired).await.unwrap();
-        let (desired, roster) = self.bring_in(&observer, desired, &mut settings).await.unwrap();
+        let client = ReadClient::new(service, offline.clone(), secrets.clone(), instant_settings());
+        let (observer, mut settings) = self.connect_with(client, secrets, &desired).await.unwrap();
+        let (desired, roster) = self.include_live(&observer, desired, &mut settings).await.unwrap();
         offline.use_declarations(&desired, &settings.secrets);
-        self.plan_beside(roster, &observer, &desired, &settings).await.unwrap()
+        self.plan_with_roster(roster, &observer, &desired, &settings).await.unwrap()
     }
 }
 
-fn shown(plan: &Plan) -> Json {
+fn plan_json(plan: &Plan) -> Json {
     serde_json::to_value(plan).unwrap()
 }
 
@@ -75,10 +75,10 @@ fn addresses<'p>(parts: impl Iterator<Item = &'p undrift::address::Address>) -> 
 }
 
 /// Every step of `less` is one of `whole`, and missing ones are reported.
-fn is_part_of(less: &Plan, whole: &Plan) {
-    let said = addresses(less.incomplete.iter().map(|scope| &scope.address));
-    let noted = addresses(less.notes.iter().map(|note| &note.address));
-    for step in &less.steps {
+fn assert_part_of(partial: &Plan, whole: &Plan) {
+    let said = addresses(partial.incomplete.iter().map(|scope| &scope.address));
+    let noted = addresses(partial.notes.iter().map(|note| &note.address));
+    for step in &partial.steps {
         let address = step.address.to_string();
         let other = whole.steps.iter().find(|other| other.address == step.address);
         let Some(other) = other else { panic!("{address} is only in the plan from the snapshot") };
@@ -90,7 +90,7 @@ fn is_part_of(less: &Plan, whole: &Plan) {
     }
     for step in &whole.steps {
         let address = step.address.to_string();
-        let own = less.steps.iter().find(|own| own.address == step.address);
+        let own = partial.steps.iter().find(|own| own.address == step.address);
         let is_said =
             said.iter().any(|said| address.starts_with(said.as_str())) || noted.contains(&address);
         // A value that is not kept is not shown as removed either.
@@ -106,9 +106,10 @@ fn is_part_of(less: &Plan, whole: &Plan) {
 }
 
 #[test]
-fn a_plan_from_a_snapshot_is_the_plan_against_the_service() {
+fn a_plan_from_a_snapshot_equals_the_live_plan() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let states = (random::group(), random::declared(), random::group(), random::declared());
+    let states =
+        (random::group(), random::project_sections(), random::group(), random::project_sections());
     random::cases(12)
         .run(&states, |(old_group, old, new_group, new)| {
             runtime.block_on(async {
@@ -121,12 +122,12 @@ fn a_plan_from_a_snapshot_is_the_plan_against_the_service() {
                 // Taken for these manifests, and for the earlier ones.
                 let after = world.snapshot().await;
                 let from = world.plan_from(&after).await;
-                is_part_of(&from, &against);
-                is_part_of(&world.plan_from(&before).await, &against);
+                assert_part_of(&from, &against);
+                assert_part_of(&world.plan_from(&before).await, &against);
                 // With the key nothing is missing.
                 let after = world.snapshot_with(Some(key())).await;
                 let from = world.plan_with_key(&after, Some(key())).await;
-                assert_eq!(shown(&from), shown(&against));
+                assert_eq!(plan_json(&from), plan_json(&against));
             });
             Ok(())
         })
@@ -177,7 +178,7 @@ fn additions_of_a_merge_request_can_be_planned() {
         assert_eq!(plan.incomplete, [], "{:#?}", plan.incomplete);
         assert_eq!(plan.problems, [], "{:#?}", plan.problems);
         let against = world.plan().await;
-        assert_eq!(shown(&plan), shown(&against));
+        assert_eq!(plan_json(&plan), plan_json(&against));
         // Missing objects are not planned, but reported.
         let unknown = shop(json!({"hooks": [{"url": "https://a.example.org"}], "settings": {"description": "c"}}));
         world.declare(&[unknown, project("other/x", create)]);
@@ -203,7 +204,7 @@ const CANARY: &str = "canary-1f6a";
 
 /// The file contains no secret, and a plan from it does not show whether a guess is right.
 #[test]
-fn no_secret_is_in_a_snapshot_and_no_guess_is_answered() {
+fn a_snapshot_has_no_secret_and_confirms_no_guess() {
     runtime().block_on(async {
         let url = format!("https://user:{CANARY}@h.example.org/x");
         let hook = format!("https://h.example.org/?token={CANARY}");
@@ -233,7 +234,7 @@ fn no_secret_is_in_a_snapshot_and_no_guess_is_answered() {
         let mut plans = Vec::new();
         for guess in [CANARY, "canary-0000"] {
             declare(guess);
-            let plan = shown(&world.plan_from(&snapshot).await).to_string();
+            let plan = plan_json(&world.plan_from(&snapshot).await).to_string();
             plans.push(plan.replace(guess, "[guess]"));
         }
         assert_eq!(plans[0], plans[1]);
@@ -244,13 +245,13 @@ fn no_secret_is_in_a_snapshot_and_no_guess_is_answered() {
         let mut plans = Vec::new();
         for guess in [CANARY, "canary-0000"] {
             declare(guess);
-            let plan = shown(&world.plan_from(&snapshot).await).to_string();
+            let plan = plan_json(&world.plan_from(&snapshot).await).to_string();
             plans.push(plan.replace(guess, "[guess]"));
             let plan = world.plan_with_key(&snapshot, Some(key())).await;
             let changes =
                 plan.steps.iter().filter(|step| step.address.to_string().contains("variables"));
             assert_eq!(changes.count(), if guess == CANARY { 0 } else { 2 });
-            assert!(guess == CANARY || !shown(&plan).to_string().contains(CANARY));
+            assert!(guess == CANARY || !plan_json(&plan).to_string().contains(CANARY));
         }
         assert_eq!(plans[0], plans[1]);
         // A value that manifests declare in plain text is kept, because readers of the manifests
@@ -286,7 +287,7 @@ fn a_hook_with_a_possible_credential_is_distinguished_by_its_host_and_path() {
         ];
         for taken_with in [None, Some(key())] {
             declare(&others);
-            let against = shown(&world.plan().await);
+            let against = plan_json(&world.plan().await);
             let snapshot = world.snapshot_with(taken_with.clone()).await;
             assert!(!snapshot.contains(CANARY), "{snapshot}");
             for key in [None, taken_with.clone()] {
@@ -295,14 +296,14 @@ fn a_hook_with_a_possible_credential_is_distinguished_by_its_host_and_path() {
                     addresses(plan.notes.iter().map(|note| &note.address)),
                     ["acme/shop#hooks/https%3A%2F%2F***@old.example.org%2Fx@2"]
                 );
-                assert_eq!(shown(&plan), against);
+                assert_eq!(plan_json(&plan), against);
             }
             // An address that no live hook has.
             let text = "https://deploy.example.net/other?project=***";
             declare(&[json!({"url": text}), others[1].clone(), others[2].clone()]);
             let plan = world.plan_from(&snapshot).await;
             assert_eq!((plan.steps.len(), plan.incomplete.len()), (1, 0), "{:#?}", plan.incomplete);
-            assert_eq!(shown(&plan), shown(&world.plan().await));
+            assert_eq!(plan_json(&plan), plan_json(&world.plan().await));
             // Its former address, which only the key can tell.
             let former = format!("https://deploy.example.net/hook?project={CANARY}");
             declare(&[json!({"url": "https://a.example.org/", "previously": [former]})]);
@@ -338,7 +339,7 @@ fn an_address_with_a_known_secret_is_no_difference() {
         let url = "https://chat.example.org/hooks/the-chat-of-the-team";
         let seed = seed(&[json!({"path": "acme/shop", "hooks": [{"url": url}]})]);
         let mut world = World::new(Profile::default(), seed).await;
-        world.set("CHAT_URL", url);
+        world.set_variable("CHAT_URL", url);
         let sections = json!({"hooks": [{"url": {"env": "CHAT_URL"}}]});
         world.declare(&[project("acme/shop", sections)]);
         assert_eq!(world.plan().await.steps.len(), 0);
@@ -365,8 +366,8 @@ fn a_refused_token_ends_a_snapshot() {
             SnapshotHeader { service_address: world.sandbox.url(), ..SnapshotHeader::default() };
         let taking = Arc::new(SnapshotRecorder::new(client, head, secrets.clone(), None));
         let service = ServiceAddress::parse(&world.sandbox.url(), false).unwrap();
-        let through = ReadClient::new(service, taking.clone(), secrets.clone(), hasty());
-        let error = world.connect_by(through, secrets, &desired).await.err().unwrap();
+        let through = ReadClient::new(service, taking.clone(), secrets.clone(), instant_settings());
+        let error = world.connect_with(through, secrets, &desired).await.err().unwrap();
         assert!(error.is_unauthorized(), "{error}");
         assert_eq!(taking.client().request_count(), 1);
     });

@@ -25,7 +25,7 @@ fn extgit() -> Json {
 
 async fn world(profile: Profile, projects: &[Json]) -> World {
     let mut world = World::new(profile, seed(projects)).await;
-    world.set("IMPORT_TOKEN", TOKEN);
+    world.set_variable("IMPORT_TOKEN", TOKEN);
     world
 }
 
@@ -34,7 +34,7 @@ fn steps(plan: &Plan) -> Vec<(String, Action)> {
     plan.steps.iter().map(|step| (step.address.to_string(), step.action)).collect()
 }
 
-async fn fork_of(world: &World, path: &str) -> Json {
+async fn read_upstream(world: &World, path: &str) -> Json {
     world.get(path).await["forked_from_project"]["path_with_namespace"].clone()
 }
 
@@ -59,7 +59,7 @@ async fn the_relation_of_a_fork_is_made_replaced_and_removed() {
             format!("{method} fork")
         };
         assert_eq!(world.writes()[before..].iter().map(method).collect::<Vec<_>>(), sent);
-        let is = fork_of(&world, shop).await;
+        let is = read_upstream(&world, shop).await;
         assert_eq!(is.as_str().map(str::to_lowercase), declared.as_str().map(str::to_lowercase));
         let closes = |note: &undrift::diff::Note| matches!(note.reason, Reason::Besides { .. });
         assert_eq!(plan.notes.iter().any(closes), action != Action::Create, "{:?}", plan.notes);
@@ -68,7 +68,7 @@ async fn the_relation_of_a_fork_is_made_replaced_and_removed() {
 
 /// A caller who cannot see the upstream does not know whether the project is a fork.
 #[tokio::test]
-async fn a_relation_that_is_hidden_is_not_absent() {
+async fn a_hidden_fork_relation_is_not_absent() {
     let token = "bobs-own-token-1234567";
     let mut seed = seed(&[
         json!({"path": "acme/shop", "settings": {"visibility": "public"},
@@ -92,7 +92,7 @@ async fn a_relation_that_is_hidden_is_not_absent() {
 async fn a_chain_of_forks_with_members_of_others_is_made_in_one_run() {
     for trusts in [Duration::ZERO, Duration::from_secs(60)] {
         let mut world = world(Profile::default(), &[]).await;
-        world.trusts = trusts;
+        world.trust_time = trusts;
         let settings = json!({"visibility": "internal", "description": "made here"});
         let create = json!({"initialize_with_readme": true});
         world.declare(&[
@@ -119,8 +119,8 @@ async fn a_chain_of_forks_with_members_of_others_is_made_in_one_run() {
         };
         assert!(is_possible("new/a#members/bob") && is_possible("acme/b#labels/bug"));
         assert!(!is_possible("new/a") && !is_possible("acme/z#members/bob"));
-        assert_eq!(fork_of(&world, "/projects/acme%2Fb").await, "acme/z");
-        assert_eq!(fork_of(&world, "/projects/new%2Fa").await, "acme/b");
+        assert_eq!(read_upstream(&world, "/projects/acme%2Fb").await, "acme/z");
+        assert_eq!(read_upstream(&world, "/projects/new%2Fa").await, "acme/b");
         let a = world.get("/projects/new%2Fa").await;
         assert_eq!((&a["visibility"], &a["name"]), (&json!("private"), &json!("Other")));
         let copied = world.writes().iter().filter(|w| w.contains("import_project_members")).count();
@@ -152,12 +152,12 @@ async fn an_import_has_its_visibility_at_once_and_the_names_of_its_host() {
 }
 
 /// The one step of `outcome` for `path` itself.
-fn creation<'o>(outcome: &'o [StepResult], path: &str) -> &'o StepOutcome {
+fn outcome_of_step<'o>(outcome: &'o [StepResult], path: &str) -> &'o StepOutcome {
     &outcome.iter().find(|step| step.address.to_string() == path).unwrap().outcome
 }
 
 #[tokio::test]
-async fn contents_that_take_too_long_are_left_to_a_later_run() {
+async fn a_fork_that_takes_too_long_is_left_to_a_later_run() {
     let slow = Profile { import_delay: Duration::from_secs(36_000), ..Profile::default() };
     let world = world(slow, &[upstream("acme/up")]).await;
     world.declare(&[
@@ -165,12 +165,15 @@ async fn contents_that_take_too_long_are_left_to_a_later_run() {
         project("acme/other", json!({"create": true, "variables": [{"key": "A", "value": "x"}]})),
     ]);
     let applied = world.apply().await.applied.unwrap();
-    let StepOutcome::Unknown(cause) = creation(&applied.steps, "acme/slow") else {
+    let StepOutcome::Unknown(cause) = outcome_of_step(&applied.steps, "acme/slow") else {
         panic!("{:#?}", applied.steps)
     };
     assert!(cause.transient && cause.message.contains("after 10 minutes"), "{cause}");
-    assert_eq!(creation(&applied.steps, "acme/other"), &StepOutcome::Done);
-    assert!(matches!(creation(&applied.steps, "acme/slow#variables/A@*"), StepOutcome::Skipped(_)));
+    assert_eq!(outcome_of_step(&applied.steps, "acme/other"), &StepOutcome::Done);
+    assert!(matches!(
+        outcome_of_step(&applied.steps, "acme/slow#variables/A@*"),
+        StepOutcome::Skipped(_)
+    ));
     let looks = |world: &World| {
         world
             .requests()
@@ -191,8 +194,8 @@ async fn contents_that_take_too_long_are_left_to_a_later_run() {
 
 #[tokio::test]
 async fn a_failed_import_is_named_with_the_reason_of_the_service() {
-    let full = "no space left on https://x:canary@disk";
-    let profile = Profile { import_failure: Some(full.into()), ..Profile::default() };
+    let disk_error = "no space left on https://x:canary@disk";
+    let profile = Profile { import_failure: Some(disk_error.into()), ..Profile::default() };
     let world = world(profile, &[upstream("acme/up")]).await;
     world.declare(&[
         project("acme/fork", json!({"create": true, "fork_of": "acme/up"})),
@@ -201,13 +204,13 @@ async fn a_failed_import_is_named_with_the_reason_of_the_service() {
     ]);
     let applied = world.apply().await.applied.unwrap();
     for path in ["acme/fork", "acme/imported"] {
-        let StepOutcome::Failed(cause) = creation(&applied.steps, path) else {
+        let StepOutcome::Failed(cause) = outcome_of_step(&applied.steps, path) else {
             panic!("{:#?}", applied.steps)
         };
         assert!(cause.message.contains("no space left on https://"), "{cause}");
         assert!(!cause.transient && !cause.message.contains("canary"), "{cause}");
     }
-    assert_eq!(creation(&applied.steps, "acme/other"), &StepOutcome::Done);
+    assert_eq!(outcome_of_step(&applied.steps, "acme/other"), &StepOutcome::Done);
     let before = world.writes().len();
     let outcome = world.apply().await;
     let codes: Vec<_> = outcome.plan.problems.iter().map(|problem| problem.code).collect();
@@ -245,14 +248,14 @@ async fn unknown_and_circular_sources_are_problems_before_anything_is_sent() {
 
 /// A failure that a later run cannot see is reported with the way to repeat the call.
 #[tokio::test]
-async fn members_that_cannot_be_copied_are_named_with_what_to_do() {
+async fn failed_member_copies_are_reported_with_help() {
     let world = world(Profile::default(), &[]).await;
     world.declare(&[
         project("acme/a", json!({"create": {"members_from": "acme/b"}})),
         project("acme/b", json!({"create": true})),
     ]);
     let outcome = world
-        .apply_between(async |world: &World| {
+        .apply_after(async |world: &World| {
             world.sandbox.add_fault(undrift::sandbox::InjectedFault {
                 method: Some(http::Method::POST),
                 path_contains: "import_project_members".into(),
@@ -263,7 +266,7 @@ async fn members_that_cannot_be_copied_are_named_with_what_to_do() {
         .await
         .unwrap();
     let applied = outcome.applied.unwrap();
-    let StepOutcome::Failed(cause) = creation(&applied.steps, "acme/a") else {
+    let StepOutcome::Failed(cause) = outcome_of_step(&applied.steps, "acme/a") else {
         panic!("{:#?}", applied.steps)
     };
     let help = cause.help.as_deref().unwrap_or_default();

@@ -29,16 +29,16 @@ use undrift::{
     value::Value,
 };
 
-use crate::shown::{self, Ids, Recorder, Sent};
+use crate::shown::{self, Ids, Recorder, SentWrite};
 
 /// A release that is later than any field needs.
-pub(crate) const LATER: Release = Release::new(18, 9);
+pub(crate) const NEWEST: Release = Release::new(18, 9);
 
 /// A clock on which waiting takes no time.
 #[derive(Debug, Default)]
-struct Hasty(AtomicU64);
+struct InstantClock(AtomicU64);
 
-impl Clock for Hasty {
+impl Clock for InstantClock {
     fn now(&self) -> Duration {
         Duration::from_millis(self.0.load(Ordering::SeqCst))
     }
@@ -53,35 +53,35 @@ impl Clock for Hasty {
 
 /// Randomness that always returns the same.
 #[derive(Debug)]
-struct Half;
+struct FixedRandom;
 
-impl Random for Half {
+impl Random for FixedRandom {
     fn fraction(&self) -> f64 {
         0.5
     }
 }
 
 /// Settings of a client that never waits.
-pub(crate) fn hasty() -> api::ClientSettings {
+pub(crate) fn instant_settings() -> api::ClientSettings {
     api::ClientSettings {
-        clock: Arc::new(Hasty::default()),
-        random: Arc::new(Half),
+        clock: Arc::new(InstantClock::default()),
+        random: Arc::new(FixedRandom),
         ..api::ClientSettings::default()
     }
 }
 
 /// A change of a write's body before it reaches the service, by its method and path. It may remove
 /// parts, or return an answer so that the write is not carried out.
-pub(crate) type Quirk = fn(&str, &str, &mut Json) -> Option<Json>;
+pub(crate) type BodyEdit = fn(&str, &str, &mut Json) -> Option<Json>;
 
 /// A service with a quirk.
 #[derive(Debug)]
-struct Quirky {
+struct EditingTransport {
     inner: Arc<dyn Transport>,
-    quirk: Quirk,
+    quirk: BodyEdit,
 }
 
-impl Transport for Quirky {
+impl Transport for EditingTransport {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
         let mut request = request;
         let body = match &request.body {
@@ -102,21 +102,22 @@ impl Transport for Quirky {
 }
 
 /// Calls by somebody else just before a request: method, path and body.
-pub(crate) type Meddling = Arc<dyn Fn(&WireRequest) -> Vec<(Method, String, Json)> + Send + Sync>;
+pub(crate) type ForeignCalls =
+    Arc<dyn Fn(&WireRequest) -> Vec<(Method, String, Json)> + Send + Sync>;
 
 /// A service that somebody else uses too.
-struct Busy {
+struct SharedTransport {
     inner: Arc<dyn Transport>,
-    meddling: Meddling,
+    meddling: ForeignCalls,
 }
 
-impl std::fmt::Debug for Busy {
+impl std::fmt::Debug for SharedTransport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Busy")
     }
 }
 
-impl Transport for Busy {
+impl Transport for SharedTransport {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
         Box::pin(async move {
             for (method, target, body) in (self.meddling)(&request) {
@@ -142,11 +143,11 @@ pub(crate) struct World {
     environment: BTreeMap<String, String>,
     pub(crate) tweak: fn(&mut PlanSettings),
     /// Changes the bodies of writes before they reach the service.
-    pub(crate) quirk: Option<Quirk>,
+    pub(crate) body_edit: Option<BodyEdit>,
     /// Changes made by somebody else at the same time.
-    pub(crate) meddling: Option<Meddling>,
+    pub(crate) foreign_calls: Option<ForeignCalls>,
     /// The writes of clients.
-    sent: Arc<Mutex<Vec<Sent>>>,
+    sent: Arc<Mutex<Vec<SentWrite>>>,
     /// The ids of the containers that clients were shown.
     ids: Arc<Mutex<Ids>>,
     /// The acknowledgements, as on the command line.
@@ -154,7 +155,7 @@ pub(crate) struct World {
     /// The extent of runs.
     pub(crate) extent: Extent,
     /// The time for which a plan's live state counts as current; zero by default.
-    pub(crate) trusts: Duration,
+    pub(crate) trust_time: Duration,
 }
 
 /// The result of plan and apply.
@@ -181,17 +182,17 @@ impl World {
             folder,
             environment: BTreeMap::new(),
             tweak: |_| (),
-            quirk: None,
-            meddling: None,
+            body_edit: None,
+            foreign_calls: None,
             sent: Arc::default(),
             ids: Arc::default(),
             acknowledged: Vec::new(),
             extent: Extent::default(),
-            trusts: Duration::ZERO,
+            trust_time: Duration::ZERO,
         }
     }
 
-    pub(crate) fn set(&mut self, name: &str, value: &str) {
+    pub(crate) fn set_variable(&mut self, name: &str, value: &str) {
         self.environment.insert(name.into(), value.into());
     }
 
@@ -205,7 +206,7 @@ impl World {
         std::fs::write(self.root().join("all.yaml"), text.join("\n---\n")).unwrap();
     }
 
-    pub(crate) fn loaded(&self) -> LoadedManifests {
+    pub(crate) fn load_manifests(&self) -> LoadedManifests {
         manifest::load(
             &self.root(),
             &LoadEnvironment {
@@ -218,7 +219,7 @@ impl World {
 
     /// The declarations in the documents.
     pub(crate) fn desired(&self) -> Desired {
-        let loaded = self.loaded();
+        let loaded = self.load_manifests();
         loaded.desired.unwrap_or_else(|| {
             panic!("{}", loaded.diagnostics.render(undrift::diagnostic::DiagnosticStyle::default()))
         })
@@ -226,13 +227,13 @@ impl World {
 
     /// `desired` with the containers that rules include, as selected by `settings`; and the rest of
     /// the roster.
-    pub(crate) async fn bring_in(
+    pub(crate) async fn include_live(
         &self,
         observer: &Observer,
         desired: Desired,
         settings: &mut PlanSettings,
     ) -> Result<(Desired, Roster), ApiError> {
-        let Some(includes) = self.loaded().includes else {
+        let Some(includes) = self.load_manifests().includes else {
             return Ok((desired, Roster::default()));
         };
         let mut roster = observer.read_roster(&includes.roster_query(&desired)).await?;
@@ -257,7 +258,7 @@ impl World {
         desired: &Desired,
     ) -> Result<(Observer, PlanSettings), ApiError> {
         let (client, secrets) = self.client_as(token, desired);
-        self.connect_by(client, secrets, desired).await
+        self.connect_with(client, secrets, desired).await
     }
 
     /// A client for the holder of `token`, and the secrets in `desired`.
@@ -265,9 +266,9 @@ impl World {
         let mut secrets = Secrets::new(self.root(), self.environment.clone());
         let references: Vec<_> = desired.references().map(|(_, _, reference)| reference).collect();
         secrets.resolve(&references);
-        let of_rules = self.loaded().includes;
-        let of_rules = of_rules.iter().flat_map(IncludeRules::referenced_values);
-        secrets.resolve(of_rules.filter_map(|value| match value {
+        let of_rules = self.load_manifests().includes;
+        let rule_values = of_rules.iter().flat_map(IncludeRules::referenced_values);
+        secrets.resolve(rule_values.filter_map(|value| match value {
             Value::Secret(reference) => Some(reference),
             Value::Plain(_) | Value::File(_) => None,
         }));
@@ -277,21 +278,23 @@ impl World {
         let service = ServiceAddress::parse(&self.sandbox.url(), false).unwrap();
         let http = HttpTransport::new(&service, &token, &HttpOptions::default()).unwrap();
         let http: Arc<dyn Transport> = Arc::new(http);
-        let transport: Arc<dyn Transport> = match self.quirk {
-            Some(quirk) => Arc::new(Quirky { inner: Arc::clone(&http), quirk }),
+        let transport: Arc<dyn Transport> = match self.body_edit {
+            Some(quirk) => Arc::new(EditingTransport { inner: Arc::clone(&http), quirk }),
             None => Arc::clone(&http),
         };
-        let transport = match &self.meddling {
-            Some(meddling) => Arc::new(Busy { inner: transport, meddling: meddling.clone() }),
+        let transport = match &self.foreign_calls {
+            Some(meddling) => {
+                Arc::new(SharedTransport { inner: transport, meddling: meddling.clone() })
+            }
             None => transport,
         };
         let (sent, ids) = (Arc::clone(&self.sent), Arc::clone(&self.ids));
         let transport = Arc::new(Recorder { inner: transport, service: http, sent, ids });
-        (ReadClient::new(service, transport, secrets.clone(), hasty()), secrets)
+        (ReadClient::new(service, transport, secrets.clone(), instant_settings()), secrets)
     }
 
     /// An observer with `client`.
-    pub(crate) async fn connect_by(
+    pub(crate) async fn connect_with(
         &self,
         client: ReadClient,
         secrets: Arc<Secrets>,
@@ -309,11 +312,11 @@ impl World {
         desired: &Desired,
         settings: &PlanSettings,
     ) -> Result<Plan, ApiError> {
-        self.plan_beside(Roster::default(), observer, desired, settings).await
+        self.plan_with_roster(Roster::default(), observer, desired, settings).await
     }
 
     /// The same, with the unplanned part of a roster.
-    pub(crate) async fn plan_beside(
+    pub(crate) async fn plan_with_roster(
         &self,
         roster: Roster,
         observer: &Observer,
@@ -342,8 +345,8 @@ impl World {
     pub(crate) async fn try_plan_as(&self, token: &str) -> Result<Plan, ApiError> {
         let desired = self.desired();
         let (observer, mut settings) = self.connect_as(token, &desired).await?;
-        let (desired, roster) = self.bring_in(&observer, desired, &mut settings).await?;
-        self.plan_beside(roster, &observer, &desired, &settings).await
+        let (desired, roster) = self.include_live(&observer, desired, &mut settings).await?;
+        self.plan_with_roster(roster, &observer, &desired, &settings).await
     }
 
     pub(crate) async fn plan(&self) -> Plan {
@@ -352,7 +355,7 @@ impl World {
 
     /// Plans and, unless something blocks it, applies.
     pub(crate) async fn try_apply(&self) -> Result<Outcome, ApiError> {
-        self.apply_between(async |_: &Self| ()).await
+        self.apply_after(async |_: &Self| ()).await
     }
 
     pub(crate) async fn apply(&self) -> Outcome {
@@ -360,14 +363,14 @@ impl World {
     }
 
     /// The same, with an action between plan and apply.
-    pub(crate) async fn apply_between(
+    pub(crate) async fn apply_after(
         &self,
         between: impl AsyncFnOnce(&Self),
     ) -> Result<Outcome, ApiError> {
         let desired = self.desired();
         let (observer, mut settings) = self.connect(&desired).await?;
-        let (desired, roster) = self.bring_in(&observer, desired, &mut settings).await?;
-        let plan = self.plan_beside(roster, &observer, &desired, &settings).await?;
+        let (desired, roster) = self.include_live(&observer, desired, &mut settings).await?;
+        let plan = self.plan_with_roster(roster, &observer, &desired, &settings).await?;
         between(self).await;
         if !plan.problems.is_empty()
             || !plan.refusals.is_empty()
@@ -385,13 +388,13 @@ impl World {
             writer: &writer,
             settings: &settings,
             max_containers: 16,
-            trust_duration: self.trusts,
+            trust_duration: self.trust_time,
         };
         let events = Mutex::new(Vec::new());
         self.sent.lock().unwrap().clear();
         let applied = apply.run(&approved, |event| events.lock().unwrap().push(event)).await;
         let (ids, sent) = (self.ids.lock().unwrap(), self.sent.lock().unwrap());
-        shown::holds(&plan, &settings.secrets, &ids, &sent);
+        shown::assert_shown(&plan, &settings.secrets, &ids, &sent);
         drop((ids, sent));
         Ok(Outcome { plan, applied: Some(applied), events: events.into_inner().unwrap() })
     }
@@ -424,7 +427,7 @@ impl World {
         };
         // The last line may be incomplete.
         let lines = log.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-        lines.map(line).filter(|request| !shown::is_look(request)).collect()
+        lines.map(line).filter(|request| !shown::is_recorder_read(request)).collect()
     }
 
     pub(crate) fn writes(&self) -> Vec<String> {

@@ -32,15 +32,15 @@ pub(crate) fn stages(seed: u64) -> [Scenario; 2] {
 }
 
 /// Some parts of a document.
-struct Parts<'n> {
+struct DocumentParts<'n> {
     numbers: &'n mut Numbers,
     parts: Map<String, Json>,
 }
 
-impl Parts<'_> {
-    fn of<'n>(numbers: &'n mut Numbers, kind: &str, path: &str) -> Parts<'n> {
+impl DocumentParts<'_> {
+    fn of<'n>(numbers: &'n mut Numbers, kind: &str, path: &str) -> DocumentParts<'n> {
         let head = json!({"kind": kind, "path": path});
-        Parts { numbers, parts: head.as_object().unwrap().clone() }
+        DocumentParts { numbers, parts: head.as_object().unwrap().clone() }
     }
 
     fn one_in(&mut self, of: usize) -> bool {
@@ -48,7 +48,7 @@ impl Parts<'_> {
     }
 
     /// Each of `names` with one of its values, or without.
-    fn some(&mut self, fields: &[(&str, &[Json])]) -> Json {
+    fn pick_fields(&mut self, fields: &[(&str, &[Json])]) -> Json {
         let mut some = Map::new();
         for (name, values) in fields {
             if self.one_in(4) {
@@ -68,7 +68,7 @@ impl Parts<'_> {
     }
 
     /// Adds a list; its unlisted entries are removed in every other document.
-    fn list(&mut self, name: &str, all: &[Json]) {
+    fn add_list(&mut self, name: &str, all: &[Json]) {
         if self.one_in(2) {
             let chosen: Vec<_> =
                 all.iter().filter(|_| self.numbers.below(2) == 0).cloned().collect();
@@ -109,10 +109,10 @@ fn members() -> [Json; 3] {
 }
 
 fn group(numbers: &mut Numbers, path: &str, is_new: bool) -> Json {
-    let mut parts = Parts::of(numbers, "Group", path);
+    let mut parts = DocumentParts::of(numbers, "Group", path);
     let runners =
         words(&["disabled_and_unoverridable", "disabled_and_overridable", "enabled", "enabled"]);
-    let settings = parts.some(&[
+    let settings = parts.pick_fields(&[
         ("visibility", &words(&["private", "internal", "public", "public", "public"])),
         ("share_with_group_lock", &FLAGS),
         ("membership_lock", &FLAGS),
@@ -122,7 +122,7 @@ fn group(numbers: &mut Numbers, path: &str, is_new: bool) -> Json {
     ]);
     parts.add("settings", settings);
     // A new group gets these only by an edit.
-    let late = parts.some(&[
+    let late = parts.pick_fields(&[
         ("math_rendering_limits_enabled", &FLAGS),
         ("lock_math_rendering_limits_enabled", &FLAGS),
         ("lfs_enabled", &FLAGS),
@@ -136,7 +136,7 @@ fn group(numbers: &mut Numbers, path: &str, is_new: bool) -> Json {
     if is_new {
         parts.add("create", true.into());
     } else {
-        let approvals = parts.some(&[
+        let approvals = parts.pick_fields(&[
             ("allow_author_approval", &FLAGS),
             ("allow_committer_approval", &FLAGS),
             ("allow_overrides_to_approver_list_per_merge_request", &FLAGS),
@@ -160,20 +160,20 @@ fn group(numbers: &mut Numbers, path: &str, is_new: bool) -> Json {
         }
     }
     let label = json!({"name": "bug", "color": "#ff0000"});
-    parts.list("labels", &[label]);
+    parts.add_list("labels", &[label]);
     Json::Object(parts.parts)
 }
 
-const KEY: &str =
+const PUBLIC_KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
 
 fn project(numbers: &mut Numbers, path: &str, is_new: bool) -> Json {
-    let mut parts = Parts::of(numbers, "Project", path);
+    let mut parts = DocumentParts::of(numbers, "Project", path);
     if is_new {
         parts.add("create", json!({"initialize_with_readme": true}));
     }
     let levels = words(&["disabled", "enabled", "private"]);
-    let settings = parts.some(&[
+    let settings = parts.pick_fields(&[
         ("visibility", &words(&["private", "private", "internal", "public"])),
         ("shared_runners_enabled", &FLAGS),
         ("show_diff_preview_in_email", &FLAGS),
@@ -183,7 +183,7 @@ fn project(numbers: &mut Numbers, path: &str, is_new: bool) -> Json {
         ("lfs_enabled", &FLAGS),
     ]);
     parts.add("settings", settings);
-    let approvals = parts.some(&[
+    let approvals = parts.pick_fields(&[
         ("merge_requests_author_approval", &FLAGS),
         ("merge_requests_disable_committers_approval", &FLAGS),
         ("disable_overriding_approvers_per_merge_request", &FLAGS),
@@ -191,20 +191,21 @@ fn project(numbers: &mut Numbers, path: &str, is_new: bool) -> Json {
         ("require_password_to_approve", &FLAGS),
     ]);
     parts.add("approvals", approvals);
-    parts.list("members", &members());
+    parts.add_list("members", &members());
     let share = json!({"group": "other", "group_access": "developer"});
-    parts.list("shares", &[share, json!({"group": "beta", "group_access": "maintainer"})]);
-    parts.list("deploy_keys", &[json!({"title": "ci", "key": KEY, "can_push": true})]);
-    let user =
-        |parts: &mut Parts<'_>| *parts.numbers.pick(&["alice", "bob", "bob", "bob", "carol"]);
-    let who = match parts.numbers.below(6) {
+    parts.add_list("shares", &[share, json!({"group": "beta", "group_access": "maintainer"})]);
+    parts.add_list("deploy_keys", &[json!({"title": "ci", "key": PUBLIC_KEY, "can_push": true})]);
+    let user = |parts: &mut DocumentParts<'_>| {
+        *parts.numbers.pick(&["alice", "bob", "bob", "bob", "carol"])
+    };
+    let grantee = match parts.numbers.below(6) {
         0 if parts.parts.contains_key("shares") => json!({"group": "other"}),
         1 if parts.parts.contains_key("deploy_keys") => json!({"deploy_key": "ci"}),
         2 | 3 => json!({"access_level": "maintainer"}),
         _ => json!({"user": user(&mut parts)}),
     };
-    let branch = json!({"name": "main", "allowed_to_push": [who]});
-    parts.list("protected_branches", &[branch]);
+    let branch = json!({"name": "main", "allowed_to_push": [grantee]});
+    parts.add_list("protected_branches", &[branch]);
     let mut rule = json!({"name": "Leads", "approvals_required": 1, "users": [user(&mut parts)]});
     if parts.one_in(3) {
         rule["protected_branches"] = json!(["main"]);
@@ -212,13 +213,13 @@ fn project(numbers: &mut Numbers, path: &str, is_new: bool) -> Json {
     if parts.one_in(3) {
         rule["groups"] = json!(["other"]);
     }
-    parts.list("approval_rules", &[rule]);
+    parts.add_list("approval_rules", &[rule]);
     let tag = json!({"name": "v*", "allowed_to_create": [{"user": user(&mut parts)}]});
-    parts.list("protected_tags", &[tag]);
-    parts.list("labels", &[json!({"name": "bug", "color": "#00ff00"})]);
-    parts.list("milestones", &[json!({"title": "one"})]);
-    parts.list("variables", &[json!({"key": "A", "value": "x"})]);
-    parts.list("job_token_allowlist", &[json!({"project": path})]);
+    parts.add_list("protected_tags", &[tag]);
+    parts.add_list("labels", &[json!({"name": "bug", "color": "#00ff00"})]);
+    parts.add_list("milestones", &[json!({"title": "one"})]);
+    parts.add_list("variables", &[json!({"key": "A", "value": "x"})]);
+    parts.add_list("job_token_allowlist", &[json!({"project": path})]);
     if parts.one_in(3) {
         let [one, other] =
             if parts.one_in(2) { ["redmine", "bugzilla"] } else { ["bugzilla", "redmine"] };
@@ -238,14 +239,14 @@ fn tracker(slug: &str) -> Json {
 fn add_more(numbers: &mut Numbers, document: &mut Json) {
     let is_group = document["kind"] == "Group";
     let is_top = document["path"] == "acme";
-    let mut parts = Parts { numbers, parts: document.as_object().unwrap().clone() };
+    let mut parts = DocumentParts { numbers, parts: document.as_object().unwrap().clone() };
     let words_of = |level: &str| words(&["enabled", level]);
     let settings = if is_top {
-        parts.some(&[("prevent_sharing_groups_outside_hierarchy", &FLAGS)])
+        parts.pick_fields(&[("prevent_sharing_groups_outside_hierarchy", &FLAGS)])
     } else if is_group {
         json!({})
     } else {
-        parts.some(&[
+        parts.pick_fields(&[
             ("wiki_access_level", &words_of("disabled")),
             ("environments_access_level", &words_of("disabled")),
             ("package_registry_access_level", &words_of("disabled")),
@@ -258,7 +259,7 @@ fn add_more(numbers: &mut Numbers, document: &mut Json) {
         all.as_object_mut().unwrap().extend(settings.clone());
     }
     if is_group {
-        parts.list("shares", &[json!({"group": "other", "group_access": "developer"})]);
+        parts.add_list("shares", &[json!({"group": "other", "group_access": "developer"})]);
         if parts.one_in(4) {
             parts.add("integrations", json!([tracker("redmine")]));
         }
@@ -267,17 +268,17 @@ fn add_more(numbers: &mut Numbers, document: &mut Json) {
         }
         let user = *parts.numbers.pick(&["alice", "bob", "carol"]);
         let who = json!([{"access_level": "maintainer"}, {"user": user}]);
-        parts.list(
+        parts.add_list(
             "protected_environments",
             &[json!({"name": "production", "deploy_access_levels": who})],
         );
     } else {
-        parts.list("environments", &[json!({"name": "production"})]);
-        parts.list("milestones", &[json!({"title": "one"}), json!({"title": "two"})]);
+        parts.add_list("environments", &[json!({"name": "production"})]);
+        parts.add_list("milestones", &[json!({"title": "one"}), json!({"title": "two"})]);
         let groups = ["other", "acme/web", "acme"];
         let group = *parts.numbers.pick(&groups);
         let who = json!([{"access_level": "maintainer"}, {"group": group}]);
-        parts.list(
+        parts.add_list(
             "protected_environments",
             &[json!({"name": "production", "deploy_access_levels": who})],
         );

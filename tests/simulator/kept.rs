@@ -106,7 +106,7 @@ pub(crate) fn read(file: &Path) -> Schedule {
 }
 
 /// All kept schedules, by name.
-pub(crate) fn all() -> Vec<(PathBuf, Schedule)> {
+pub(crate) fn kept_schedules() -> Vec<(PathBuf, Schedule)> {
     let mut files: Vec<_> =
         std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -118,15 +118,15 @@ pub(crate) fn all() -> Vec<(PathBuf, Schedule)> {
 fn every_kept_schedule_passes() {
     let simulator = Simulator::get();
     let mut failed = Vec::new();
-    for (file, schedule) in all() {
+    for (file, schedule) in kept_schedules() {
         let played = simulator.play(&schedule);
         let name = file.file_name().unwrap_or_default().display().to_string();
         if !played.violations.is_empty() {
             failed.push(format!("{name}: {:#?}", played.violations));
         }
         // A fault that no longer occurs shows nothing.
-        if played.struck.len() != schedule.faults.len() {
-            let (struck, all) = (played.struck, schedule.faults.len());
+        if played.triggered.len() != schedule.faults.len() {
+            let (struck, all) = (played.triggered, schedule.faults.len());
             failed.push(format!("{name}: only {struck:?} of {all} came to pass"));
         }
     }

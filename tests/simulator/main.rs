@@ -68,32 +68,32 @@ use std::{
 use ::undrift::sandbox::{OBSERVED_RELEASE, Profile};
 
 use oracle::{Evidence, Violation};
-use parts::{in_parts, of_part};
+use parts::{in_parts, items_of_part};
 use scenario::Prepared;
-use schedule::{Act, Course, Fault, Schedule};
-use service::{Who, World};
+use schedule::{Act, Fault, FaultlessRun, Schedule};
+use service::{RunRole, World};
 use switches::{halves, switches};
 use truth::Truth;
 
 /// The default number of random schedules; half of that in the usual run.
-const SEEDS: usize = 100;
+const SEED_COUNT: usize = 100;
 /// The default number of scenarios, smallest first, in which every fault is tried at every request.
-const EXHAUSTIVE: usize = 1;
+const SCENARIO_COUNT: usize = 1;
 /// The scenarios in which faults of the connection are tried at every request, by turns.
-const CONNECTIONS: [&str; 5] =
+const LARGER_SCENARIOS: [&str; 5] =
     ["create-all", "change-all", "project-rename-and-move", "group-rename", "group-move"];
 /// The default number of scenarios in which paths pass to others between any two requests.
-const PATHS: usize = 1;
+const PATH_SCENARIOS: usize = 1;
 
 /// The result of playing a schedule.
-struct Played {
+struct Playback {
     violations: Vec<Violation>,
     /// A digest of all requests and of the whole output.
     trace: u64,
     /// The requests of the first run.
-    course: Course,
+    course: FaultlessRun,
     /// The faults that occurred, by name.
-    struck: Vec<String>,
+    triggered: Vec<String>,
 }
 
 /// Scenarios, prepared once.
@@ -103,7 +103,7 @@ struct Simulator {
     names: Vec<String>,
     dialects: BTreeMap<String, Profile>,
     /// Each scenario without faults, once a test needs them.
-    courses: OnceLock<Vec<Course>>,
+    courses: OnceLock<Vec<FaultlessRun>>,
 }
 
 /// Counts of played schedules.
@@ -111,14 +111,14 @@ struct Simulator {
 struct Tally {
     played: u64,
     /// The count of each fault, by name.
-    struck: BTreeMap<String, u64>,
+    triggered: BTreeMap<String, u64>,
 }
 
 impl Tally {
     /// Adds a schedule with the faults that occurred.
     fn add(&mut self, struck: Vec<String>) {
         self.played += 1;
-        struck.into_iter().for_each(|name| *self.struck.entry(name).or_default() += 1);
+        struck.into_iter().for_each(|name| *self.triggered.entry(name).or_default() += 1);
     }
 }
 
@@ -131,7 +131,7 @@ impl Simulator {
 
     fn new() -> Self {
         let prepared: Vec<_> =
-            scenario::all().into_iter().map(scenario::Scenario::prepare).collect();
+            scenario::all_scenarios().into_iter().map(scenario::Scenario::prepare).collect();
         let names: Vec<_> =
             prepared.iter().map(|prepared| prepared.scenario.name.to_string()).collect();
         let mut dialects = BTreeMap::new();
@@ -158,27 +158,27 @@ impl Simulator {
     }
 
     /// Plays a schedule to its end, or to a panic.
-    fn play(&self, schedule: &Schedule) -> Played {
-        let played = std::panic::catch_unwind(AssertUnwindSafe(|| self.play_on(schedule)));
-        played.unwrap_or_else(|_| Played {
-            violations: vec![Violation { rule: "no panic", what: String::new() }],
+    fn play(&self, schedule: &Schedule) -> Playback {
+        let played = std::panic::catch_unwind(AssertUnwindSafe(|| self.play_unguarded(schedule)));
+        played.unwrap_or_else(|_| Playback {
+            violations: vec![Violation { rule: "no panic", details: String::new() }],
             trace: 0,
-            course: Course::default(),
-            struck: Vec::new(),
+            course: FaultlessRun::default(),
+            triggered: Vec::new(),
         })
     }
 
-    fn play_on(&self, schedule: &Schedule) -> Played {
+    fn play_unguarded(&self, schedule: &Schedule) -> Playback {
         self.simulate(schedule, async |world| {
             let before = Truth::of(&world.model);
-            let (first, second) = both(&world).await;
+            let (first, second) = run_both(&world).await;
             let after = Truth::of(&world.model);
             let settled = world.state().settled.saturating_sub(world.now());
             tokio::time::sleep(settled + Duration::from_secs(80)).await;
             let at_rest = Truth::of(&world.model);
-            let clean = undrift::run(&world, Who::Clean, true).await;
+            let clean = undrift::run(&world, RunRole::Clean, true).await;
             let healed = Truth::of(&world.model);
-            let again = undrift::run(&world, Who::Clean, false).await;
+            let again = undrift::run(&world, RunRole::Clean, false).await;
             let evidence = Evidence {
                 world: &world,
                 before: &before,
@@ -195,7 +195,7 @@ impl Simulator {
             let mut trace = DefaultHasher::new();
             for sent in &state.sent {
                 (sent.number, sent.at, sent.arrived, sent.method, &sent.target).hash(&mut trace);
-                sent.says.keys().for_each(|name| name.hash(&mut trace));
+                sent.body.keys().for_each(|name| name.hash(&mut trace));
             }
             for ran in
                 [first.as_ref(), second.as_ref(), Some(&clean), Some(&again)].into_iter().flatten()
@@ -203,20 +203,20 @@ impl Simulator {
                 (ran.exit, &ran.output).hash(&mut trace);
             }
             if std::env::var_os("UNDRIFT_VERBOSE").is_some() {
-                tell_all(&world, &state, &evidence);
+                print_trace(&world, &state, &evidence);
             }
-            let sent = || state.sent.iter().filter(|sent| sent.who == Who::First);
+            let sent = || state.sent.iter().filter(|sent| sent.who == RunRole::First);
             let writes =
                 sent().filter(|sent| sent.method != "GET").map(|sent| sent.number).collect();
-            let course = Course {
+            let course = FaultlessRun {
                 scenario: schedule.scenario.clone(),
                 requests: sent().count(),
                 writes,
                 documents: world.prepared.documents().len(),
             };
             let struck =
-                state.struck.iter().map(|place| schedule.faults[*place].1.name()).collect();
-            Played { violations, trace: trace.finish(), course, struck }
+                state.triggered.iter().map(|place| schedule.faults[*place].1.name()).collect();
+            Playback { violations, trace: trace.finish(), course, triggered: struck }
         })
     }
 
@@ -242,19 +242,19 @@ impl Simulator {
     }
 
     fn calm(&self, scenario: &str) -> Schedule {
-        let course = Course { scenario: scenario.to_owned(), ..Course::default() };
-        schedule::calm(7, &[course], &[])
+        let course = FaultlessRun { scenario: scenario.to_owned(), ..FaultlessRun::default() };
+        schedule::faultless(7, &[course], &[])
     }
 
     /// Each scenario without faults.
-    fn courses(&self) -> Vec<Course> {
+    fn courses(&self) -> Vec<FaultlessRun> {
         self.courses_of("")
     }
 
     /// The same for scenarios whose names begin with `start`.
-    fn courses_of(&self, start: &str) -> Vec<Course> {
+    fn courses_of(&self, start: &str) -> Vec<FaultlessRun> {
         let only = std::env::var("UNDRIFT_ONLY").ok();
-        let is_selected = |course: &&Course| {
+        let is_selected = |course: &&FaultlessRun| {
             let name = &course.scenario;
             name.starts_with(start)
                 && only
@@ -275,7 +275,7 @@ impl Simulator {
     /// The same for the scenarios of `courses` only.
     fn random_of(
         &self,
-        courses: Vec<Course>,
+        courses: Vec<FaultlessRun>,
         first: u64,
     ) -> impl Iterator<Item = Schedule> + Send + use<> {
         let dialects: Vec<_> = self.dialects.keys().cloned().collect();
@@ -283,7 +283,13 @@ impl Simulator {
     }
 
     /// A schedule with one fault, at the request number `at`.
-    fn single(&self, course: &Course, at: usize, fault: &Fault, trusts: bool) -> Schedule {
+    fn with_one_fault(
+        &self,
+        course: &FaultlessRun,
+        at: usize,
+        fault: &Fault,
+        trusts: bool,
+    ) -> Schedule {
         let faults = vec![(at, fault.clone())];
         Schedule { faults, trusts, ..self.calm(&course.scenario) }
     }
@@ -297,7 +303,7 @@ impl Simulator {
 
     /// Plays `schedules` on all processors. The first failing one is made small, kept, and
     /// reported.
-    fn all_hold(&self, schedules: impl Iterator<Item = Schedule> + Send) -> Tally {
+    fn play_all(&self, schedules: impl Iterator<Item = Schedule> + Send) -> Tally {
         let (schedules, tally) = (Mutex::new(schedules), Mutex::new(Tally::default()));
         let failed = Mutex::new(Vec::new());
         let gathers = std::env::var_os("UNDRIFT_GATHER").is_some();
@@ -307,7 +313,7 @@ impl Simulator {
                     while gathers || failed.lock().unwrap().is_empty() {
                         let Some(schedule) = schedules.lock().unwrap().next() else { return };
                         let outcome = self.play(&schedule);
-                        tally.lock().unwrap().add(outcome.struck);
+                        tally.lock().unwrap().add(outcome.triggered);
                         if gathers && !outcome.violations.is_empty() {
                             let schedule = serde_json::to_string(&schedule).unwrap();
                             println!("{schedule}\n    {:?}", outcome.violations);
@@ -319,20 +325,20 @@ impl Simulator {
             }
         });
         if let Some(schedule) = failed.into_inner().unwrap().first() {
-            self.tell(schedule);
+            self.report_failure(schedule);
         }
         tally.into_inner().unwrap()
     }
 
     /// Makes a failing schedule small, keeps it, and reports the violations.
-    fn tell(&self, schedule: &Schedule) -> ! {
+    fn report_failure(&self, schedule: &Schedule) -> ! {
         let small = smallest(schedule, |schedule| self.play(schedule).violations);
         let file = kept::keep(&small);
         let violations: Vec<_> = self
             .play(&small)
             .violations
             .iter()
-            .map(|v| format!("{}: {}", v.rule, v.what))
+            .map(|v| format!("{}: {}", v.rule, v.details))
             .collect();
         panic!(
             "{}\n{}\nkept in {}",
@@ -353,7 +359,7 @@ fn smallest(schedule: &Schedule, broken: impl Fn(&Schedule) -> Vec<Violation>) -
 }
 
 /// Prints what happened, to examine a schedule (`UNDRIFT_VERBOSE=1`).
-fn tell_all(world: &World, state: &service::State, evidence: &Evidence<'_>) {
+fn print_trace(world: &World, state: &service::State, evidence: &Evidence<'_>) {
     println!("{}", serde_json::to_string(&world.schedule).unwrap());
     for sent in &state.sent {
         let answer = if sent.answered.is_some() { "" } else { " (no answer)" };
@@ -362,7 +368,7 @@ fn tell_all(world: &World, state: &service::State, evidence: &Evidence<'_>) {
             sent.who, sent.number, sent.at, sent.arrived, sent.method, sent.target
         );
     }
-    println!("{:?}", state.foreign);
+    println!("{:?}", state.changes);
     for ran in [evidence.first, evidence.second, Some(evidence.clean), Some(evidence.again)] {
         println!("{}", ran.map_or("killed", |ran| &ran.output));
     }
@@ -370,11 +376,11 @@ fn tell_all(world: &World, state: &service::State, evidence: &Evidence<'_>) {
 
 /// The first run of a simulation, and the second if one started. The first is `None` if it was
 /// killed.
-async fn both(world: &Arc<World>) -> (Option<undrift::Ran>, Option<undrift::Ran>) {
+async fn run_both(world: &Arc<World>) -> (Option<undrift::RunResult>, Option<undrift::RunResult>) {
     let first = async {
         tokio::select! {
             biased;
-            ran = undrift::run(world, Who::First, true) => Some(ran),
+            ran = undrift::run(world, RunRole::First, true) => Some(ran),
             () = world.killed.notified() => None,
         }
     };
@@ -383,7 +389,7 @@ async fn both(world: &Arc<World>) -> (Option<undrift::Ran>, Option<undrift::Ran>
     }
     let second = async {
         world.second.notified().await;
-        undrift::run(world, Who::Second, true).await
+        undrift::run(world, RunRole::Second, true).await
     };
     let (mut first, mut second) = (std::pin::pin!(first), std::pin::pin!(second));
     let mut ended = None;
@@ -392,7 +398,7 @@ async fn both(world: &Arc<World>) -> (Option<undrift::Ran>, Option<undrift::Ran>
             biased;
             ran = &mut second => return (match ended { Some(first) => first, None => first.await }, Some(ran)),
             ran = &mut first, if ended.is_none() => {
-                let started = world.state().sent.iter().any(|sent| sent.who == Who::Second);
+                let started = world.state().sent.iter().any(|sent| sent.who == RunRole::Second);
                 if !started {
                     return (ran, None);
                 }
@@ -403,18 +409,18 @@ async fn both(world: &Arc<World>) -> (Option<undrift::Ran>, Option<undrift::Ran>
 }
 
 /// True if a run trusts its plan: both, or by default one of the two in turns.
-fn trusting(all: bool, turn: usize) -> impl Iterator<Item = bool> {
+fn trust_options(all: bool, turn: usize) -> impl Iterator<Item = bool> {
     [false, true].into_iter().filter(move |trusts| all || *trusts == turn.is_multiple_of(2))
 }
 
 /// The number of random schedules of a test that plays `all` of them by default.
-fn seeds(all: usize) -> usize {
-    let usual = if sample::is_whole() { all } else { all / 2 };
-    given("UNDRIFT_SEEDS").map_or(usual, |seeds| usize::try_from(seeds).unwrap())
+fn seed_count(all: usize) -> usize {
+    let usual = if sample::plays_all() { all } else { all / 2 };
+    env_number("UNDRIFT_SEEDS").map_or(usual, |seeds| usize::try_from(seeds).unwrap())
 }
 
 /// A number from the environment.
-fn given(name: &str) -> Option<u64> {
+fn env_number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
@@ -425,18 +431,19 @@ fn without_faults_no_rule_is_broken(part: usize) {
     assert!(simulator.names.len() >= 30);
     let single: BTreeSet<_> = switches().into_iter().map(|(name, _)| name).collect();
     let dialects = || simulator.dialects.keys().filter(|name| !single.contains(&***name));
-    let all = given("UNDRIFT_SEEDS").is_some();
-    let step = if all || sample::is_whole() { 1 } else { 4 };
+    let all = env_number("UNDRIFT_SEEDS").is_some();
+    let step = if all || sample::plays_all() { 1 } else { 4 };
     let mut schedules = Vec::new();
     for (number, name) in simulator.names.iter().enumerate() {
         for (at, dialect) in dialects().enumerate().skip(number % step).step_by(step) {
             let calm = Schedule { dialect: dialect.clone(), ..simulator.calm(name) };
             schedules.extend(
-                trusting(all, at / step + number).map(|trusts| Schedule { trusts, ..calm.clone() }),
+                trust_options(all, at / step + number)
+                    .map(|trusts| Schedule { trusts, ..calm.clone() }),
             );
         }
     }
-    let Tally { played, .. } = simulator.all_hold(of_part(part, schedules));
+    let Tally { played, .. } = simulator.play_all(items_of_part(part, schedules));
     println!("{played} runs without faults");
 }
 
@@ -449,19 +456,21 @@ fn every_single_fault_at_every_request_is_survived(part: usize) {
     let scenarios = match exhaustive.as_deref() {
         Some("all") => usize::MAX,
         Some(number) => number.parse().unwrap(),
-        None => EXHAUSTIVE,
+        None => SCENARIO_COUNT,
     };
     let (faults, courses) = (Fault::all(), simulator.courses());
     let mut schedules = Vec::new();
     for course in courses.iter().take(scenarios) {
         for at in 0..course.requests {
             for (number, fault) in faults.iter().enumerate() {
-                let turns = trusting(exhaustive.is_some(), at + number);
-                schedules.extend(turns.map(|trusts| simulator.single(course, at, fault, trusts)));
+                let turns = trust_options(exhaustive.is_some(), at + number);
+                schedules.extend(
+                    turns.map(|trusts| simulator.with_one_fault(course, at, fault, trusts)),
+                );
             }
         }
     }
-    let Tally { played, .. } = simulator.all_hold(of_part(part, schedules));
+    let Tally { played, .. } = simulator.play_all(items_of_part(part, schedules));
     println!("{played} runs: each of {} faults at each request", faults.len());
 }
 
@@ -470,14 +479,14 @@ in_parts!(every_fault_of_the_connection_is_survived_in_larger_scenarios);
 fn every_fault_of_the_connection_is_survived_in_larger_scenarios(part: usize) {
     let simulator = Simulator::get();
     let all = std::env::var_os("UNDRIFT_EXHAUSTIVE").is_some();
-    let step = match (all, sample::is_whole()) {
+    let step = match (all, sample::plays_all()) {
         (true, _) => 1,
         (false, true) => 2,
         (false, false) => 8,
     };
     let (faults, courses) = (Fault::all(), simulator.courses());
     let mut schedules = Vec::new();
-    for name in CONNECTIONS {
+    for name in LARGER_SCENARIOS {
         let course = courses.iter().find(|course| course.scenario == *name);
         let course = course.unwrap_or_else(|| panic!("no scenario `{name}`"));
         for at in 0..course.requests {
@@ -485,12 +494,14 @@ fn every_fault_of_the_connection_is_survived_in_larger_scenarios(part: usize) {
             for (number, fault) in
                 numbered.filter(|(number, _)| (at + number / 2).is_multiple_of(step))
             {
-                let turns = trusting(all, at + number);
-                schedules.extend(turns.map(|trusts| simulator.single(course, at, fault, trusts)));
+                let turns = trust_options(all, at + number);
+                schedules.extend(
+                    turns.map(|trusts| simulator.with_one_fault(course, at, fault, trusts)),
+                );
             }
         }
     }
-    let Tally { played, .. } = simulator.all_hold(of_part(part, schedules));
+    let Tally { played, .. } = simulator.play_all(items_of_part(part, schedules));
     println!("{played} runs with faults of the connection");
 }
 
@@ -499,12 +510,12 @@ fn every_fault_of_the_connection_is_survived_in_larger_scenarios(part: usize) {
 #[test]
 fn a_new_container_at_the_path_is_never_written_to() {
     let simulator = Simulator::get();
-    let scenarios = if given("UNDRIFT_SEEDS").is_some() { usize::MAX } else { PATHS };
+    let scenarios = if env_number("UNDRIFT_SEEDS").is_some() { usize::MAX } else { PATH_SCENARIOS };
     let courses = simulator.courses_of("secrets-").into_iter().take(scenarios);
     let mut schedules = Vec::new();
     for course in courses {
         for (at, place) in
-            (0..course.requests).flat_map(|at| (0..course.documents).map(move |p| (at, p)))
+            (0..course.requests).flat_map(|index| (0..course.documents).map(move |p| (index, p)))
         {
             for act in [Act::Rename, Act::Swap, Act::Recreate] {
                 let faults = vec![(at, Fault::Elsewhere(place, act))];
@@ -518,20 +529,21 @@ fn a_new_container_at_the_path_is_never_written_to() {
             }
         }
     }
-    let Tally { played, .. } = simulator.all_hold(schedules.into_iter());
+    let Tally { played, .. } = simulator.play_all(schedules.into_iter());
     println!("{played} runs in which somebody renames, swaps or makes anew");
 }
 
 #[test]
 fn random_schedules_are_survived() {
     let simulator = Simulator::get();
-    let seeds = seeds(SEEDS);
-    let first = given("UNDRIFT_FIRST_SEED").unwrap_or(0);
+    let seeds = seed_count(SEED_COUNT);
+    let first = env_number("UNDRIFT_FIRST_SEED").unwrap_or(0);
     // The kept ones have a test of their own; here they only add to what came to pass.
     let is_whole = seeds >= 5_000;
-    let kept = kept::all().into_iter().filter(|_| is_whole).map(|(_, schedule)| schedule);
-    let Tally { played, struck } =
-        simulator.all_hold(kept.chain(simulator.random(first).take(seeds)));
+    let kept =
+        kept::kept_schedules().into_iter().filter(|_| is_whole).map(|(_, schedule)| schedule);
+    let Tally { played, triggered: struck } =
+        simulator.play_all(kept.chain(simulator.random(first).take(seeds)));
     println!("{played} random schedules, {} faults came to pass", struck.values().sum::<u64>());
     // With fewer seeds the result would depend on luck.
     if is_whole {
@@ -547,39 +559,39 @@ fn random_schedules_are_survived() {
 #[test]
 fn two_concurrent_runs_leave_no_duplicates() {
     let simulator = Simulator::get();
-    let seeds = seeds(SEEDS / 2);
-    let first = given("UNDRIFT_FIRST_SEED").unwrap_or(0);
-    let Tally { played, .. } = simulator.all_hold(simulator.crossed(first).take(seeds));
+    let seeds = seed_count(SEED_COUNT / 2);
+    let first = env_number("UNDRIFT_FIRST_SEED").unwrap_or(0);
+    let Tally { played, .. } = simulator.play_all(simulator.crossed(first).take(seeds));
     println!("{played} times two runs at once");
 }
 
 #[test]
 fn random_organisations_become_what_is_declared() {
     let simulator = Simulator::get();
-    let seeds = seeds(SEEDS / 2);
-    let first = given("UNDRIFT_FIRST_SEED").unwrap_or(0);
+    let seeds = seed_count(SEED_COUNT / 2);
+    let first = env_number("UNDRIFT_FIRST_SEED").unwrap_or(0);
     let dialects: Vec<_> = simulator.dialects.keys().cloned().collect();
     let schedules = (first..).map(|seed| {
-        let course = Course {
+        let course = FaultlessRun {
             scenario: format!("{}{seed}", organisation::PREFIX),
             requests: organisation::REQUESTS,
             writes: Vec::new(),
             documents: organisation::DOCUMENTS,
         };
-        let kinds = [schedule::calm, schedule::random, schedule::crossed];
+        let kinds = [schedule::faultless, schedule::random, schedule::crossed];
         kinds[usize::try_from(seed % 3).unwrap()](seed, &[course], &dialects)
     });
-    let Tally { played, .. } = simulator.all_hold(schedules.take(seeds));
+    let Tally { played, .. } = simulator.play_all(schedules.take(seeds));
     println!("{played} random organisations");
 }
 
 #[test]
 fn the_same_schedule_gives_the_same_run() {
     let simulator = Simulator::get();
-    let seeds = match (given("UNDRIFT_SEEDS"), sample::is_whole()) {
-        (Some(_), _) => SEEDS,
-        (None, true) => SEEDS / 2,
-        (None, false) => SEEDS / 8,
+    let seeds = match (env_number("UNDRIFT_SEEDS"), sample::plays_all()) {
+        (Some(_), _) => SEED_COUNT,
+        (None, true) => SEED_COUNT / 2,
+        (None, false) => SEED_COUNT / 8,
     };
     let crossed = simulator.crossed(0).take(seeds / 2);
     for schedule in simulator.random(0).take(seeds).chain(crossed) {

@@ -14,19 +14,19 @@ use undrift::{
 
 use crate::{
     identity,
-    people::Deed,
-    scenario::{LIVE, MAINTAINER, SECRETS, TOKEN},
+    people::ForeignChange,
+    scenario::{LIVE_VALUE, MAINTAINER, SECRETS, TOKEN},
     schedule::{Act, Fault, Missing, Throttle},
-    service::{Sent, State, Who, World},
-    truth::{OF_DECLARED, Truth, entries},
-    undrift::{Ran, writes},
+    service::{RunRole, SentRequest, State, World},
+    truth::{FIELD_PREFIX, Truth, entries},
+    undrift::{RunResult, writes},
 };
 
 /// A violation: which rule, and how it was broken.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Violation {
     pub(crate) rule: &'static str,
-    pub(crate) what: String,
+    pub(crate) details: String,
 }
 
 /// The facts about a finished simulation.
@@ -40,10 +40,10 @@ pub(crate) struct Evidence<'e> {
     /// The state after a run without faults.
     pub(crate) healed: &'e Truth,
     /// The first run; `None` if it was killed.
-    pub(crate) first: Option<&'e Ran>,
-    pub(crate) second: Option<&'e Ran>,
-    pub(crate) clean: &'e Ran,
-    pub(crate) again: &'e Ran,
+    pub(crate) first: Option<&'e RunResult>,
+    pub(crate) second: Option<&'e RunResult>,
+    pub(crate) clean: &'e RunResult,
+    pub(crate) again: &'e RunResult,
 }
 
 impl Evidence<'_> {
@@ -51,18 +51,18 @@ impl Evidence<'_> {
     pub(crate) fn violations(&self) -> Vec<Violation> {
         let state = self.world.state();
         let mut found = Vec::new();
-        self.no_duplicate(&state, &mut found);
-        self.nothing_else_lost(&state, &mut found);
-        self.honest(&state, &mut found);
-        self.nothing_vanishes(&state, &mut found);
-        self.never_wider(&state, &mut found);
-        self.only_planned(&state, &mut found);
-        identity::only_what_was_found(&state, self.documents(), &mut found);
-        self.secrets_kept(&mut found);
-        self.obedient(&state, &mut found);
-        self.read_anew(&state, &mut found);
-        self.converges(&state, &mut found);
-        self.leaves_nothing(&state, &mut found);
+        self.check_duplicates(&state, &mut found);
+        self.check_undeclared(&state, &mut found);
+        self.check_honesty(&state, &mut found);
+        self.check_vanished(&state, &mut found);
+        self.check_visibility(&state, &mut found);
+        self.check_planned(&state, &mut found);
+        identity::check_targets(&state, self.documents(), &mut found);
+        self.check_secrets(&mut found);
+        self.check_obedience(&state, &mut found);
+        self.check_freshness(&state, &mut found);
+        self.check_convergence(&state, &mut found);
+        self.check_empty_plan(&state, &mut found);
         found
     }
 
@@ -71,26 +71,26 @@ impl Evidence<'_> {
     }
 
     /// True if a project is declared archived.
-    fn closed(&self) -> bool {
+    fn is_archived(&self) -> bool {
         self.documents().iter().any(|document| document["archived"] == true)
     }
 
     /// True if CI/CD of a project is declared off, so that its variables cannot be read.
-    fn closes_ci(&self) -> bool {
+    fn is_ci_off(&self) -> bool {
         let level = |document: &serde_json::Value| {
             document["settings"]["builds_access_level"] == "disabled"
         };
         self.documents().iter().any(level)
     }
 
-    fn has(&self, fault: impl Fn(&Fault) -> bool) -> bool {
+    fn has_fault(&self, fault: impl Fn(&Fault) -> bool) -> bool {
         self.world.schedule.faults.iter().any(|(_, planned)| fault(planned))
     }
 
     /// No declared hook exists twice. Two runs at once may both see that it is absent; the next one
     /// removes the copy.
-    fn no_duplicate(&self, state: &State, found: &mut Vec<Violation>) {
-        let before = self.before.twice(self.documents());
+    fn check_duplicates(&self, state: &State, violations: &mut Vec<Violation>) {
+        let before = self.before.duplicates(self.documents());
         let two_at_once = self.second.is_some();
         let all = [
             ("after the run", self.after),
@@ -100,59 +100,64 @@ impl Evidence<'_> {
         let skipped = match two_at_once {
             false => 0,
             // Nobody reads a project that somebody archived.
-            true if self.closed() || state.foreign.iter().any(|deed| deed.act == Act::Archive) => 3,
+            true if self.is_archived()
+                || state.changes.iter().any(|deed| deed.act == Act::Archive) =>
+            {
+                3
+            }
             true => 2,
         };
         for (when, truth) in all.into_iter().skip(skipped) {
-            let twice = truth.twice(self.documents());
+            let twice = truth.duplicates(self.documents());
             for (hook, count) in twice
                 .iter()
                 .filter(|(hook, count)| before.get(*hook).is_none_or(|were| were < count))
             {
-                found.push(Violation {
+                violations.push(Violation {
                     rule: "no duplicate",
-                    what: format!("{count} times {hook} {when}"),
+                    details: format!("{count} times {hook} {when}"),
                 });
             }
         }
     }
 
     /// Undeclared entries are unchanged, unless somebody else changed them.
-    fn nothing_else_lost(&self, state: &State, found: &mut Vec<Violation>) {
+    fn check_undeclared(&self, state: &State, violations: &mut Vec<Violation>) {
         let documents = self.documents();
         let as_declared = |truth: &Truth| truth.as_declared(self.before, documents);
         let deleted = |line: &String| {
             let gone = documents.iter().filter(|document| document["state"] == "absent");
-            let mut gone = gone.filter_map(|document| document["path"].as_str());
-            gone.any(|path| line.starts_with(&format!("{path}#")))
+            let mut deleted_paths = gone.filter_map(|document| document["path"].as_str());
+            deleted_paths.any(|path| line.starts_with(&format!("{path}#")))
         };
         let mut before: BTreeSet<_> = as_declared(self.before).undeclared(documents);
         before.retain(|line| !deleted(line));
         // An object that a replacement removed and could not put back is created by the next run,
         // as far as it is declared; see `check_vanished`.
-        let lacking = [self.after, self.settled].map(|truth| as_declared(truth).lacking(documents));
+        let lacking =
+            [self.after, self.settled].map(|truth| as_declared(truth).missing_entries(documents));
         let replaced: BTreeSet<_> = lacking
             .iter()
             .flatten()
             .map(|(path, section, name)| format!("{path}#{section}/{name}/"))
             .collect();
-        let touched = |act: &Act| !matches!(act, Act::AddVariable | Act::AddHook | Act::AddMember);
-        let somebody_else = state.foreign.iter().any(|deed| touched(&deed.act));
+        let touches = |act: &Act| !matches!(act, Act::AddVariable | Act::AddHook | Act::AddMember);
+        let somebody_else = state.changes.iter().any(|deed| touches(&deed.act));
         for truth in [self.after, self.settled, self.healed].into_iter().filter(|_| !somebody_else)
         {
             let mut after = as_declared(truth).undeclared(documents);
             after.retain(|line| !deleted(line));
             let gone = |line: &&String| {
-                let rest = line.strip_prefix(OF_DECLARED);
+                let rest = line.strip_prefix(FIELD_PREFIX);
                 rest.is_some_and(|rest| {
                     replaced.iter().any(|entry| rest.starts_with(&**entry))
                         || self.is_replaced_twice(rest)
                 })
             };
             for lost in before.difference(&after).filter(|line| !gone(line)) {
-                found.push(Violation {
+                violations.push(Violation {
                     rule: "nothing else changed",
-                    what: format!("lost: {lost}"),
+                    details: format!("lost: {lost}"),
                 });
             }
             let of_new = |line: &str| {
@@ -162,36 +167,36 @@ impl Evidence<'_> {
                 |line: &str| line.to_lowercase().contains("foreign") || line.contains("/dave ");
             let gained = after
                 .difference(&before)
-                .filter(|line| !line.starts_with(OF_DECLARED) && !of_new(line) && !foreign(line));
+                .filter(|line| !line.starts_with(FIELD_PREFIX) && !of_new(line) && !foreign(line));
             // A new push rule also has values for undeclared fields.
             for gained in gained.filter(|line| !line.contains("#push_rule/")) {
-                found.push(Violation {
+                violations.push(Violation {
                     rule: "nothing else changed",
-                    what: format!("gained: {gained}"),
+                    details: format!("gained: {gained}"),
                 });
             }
         }
-        for Deed { at: when, act, .. } in &state.foreign {
+        for ForeignChange { at: when, act, .. } in &state.changes {
             let kept = match act {
                 Act::RotateVariable => continue, // See `read_anew`.
                 Act::AddVariable => "FOREIGN@*",
                 Act::AddHook => "foreign.example.org",
                 _ => continue,
             };
-            let later = state.foreign.iter().any(|Deed { at, act, .. }| {
+            let is_removed_later = state.changes.iter().any(|ForeignChange { at, act, .. }| {
                 let removes = matches!(act, Act::RemoveVariable | Act::RemoveHook);
-                at >= when && (removes || act.takes_the_path())
+                at >= when && (removes || act.frees_path())
             });
             // An entry added to a project that is declared absent is deleted with it.
             let unlisted = documents.iter().any(|document| {
                 document.get("unlisted").is_some() || document["state"] == "absent"
             });
-            let made = !self.before.0.is_empty();
-            let there = self.healed.undeclared(documents).iter().any(|line| line.contains(kept));
-            if made
-                && !later
+            let is_created = !self.before.0.is_empty();
+            let is_live = self.healed.undeclared(documents).iter().any(|line| line.contains(kept));
+            if is_created
+                && !is_removed_later
                 && !unlisted
-                && !there
+                && !is_live
                 && !self
                     .world
                     .schedule
@@ -203,9 +208,9 @@ impl Evidence<'_> {
                 let archived = self.before.0.values().any(|project| project.archived)
                     || self.healed.0.values().any(|project| project.archived);
                 if !archived {
-                    found.push(Violation {
+                    violations.push(Violation {
                         rule: "nothing else changed",
-                        what: format!("lost what somebody else added: {kept}"),
+                        details: format!("lost what somebody else added: {kept}"),
                     });
                 }
             }
@@ -230,17 +235,17 @@ impl Evidence<'_> {
     }
 
     /// Everything that the run reports as done is done, and success means that everything is.
-    fn honest(&self, state: &State, found: &mut Vec<Violation>) {
-        for (ran, who) in [(self.first, Who::First), (self.second, Who::Second)] {
+    fn check_honesty(&self, state: &State, violations: &mut Vec<Violation>) {
+        for (ran, who) in [(self.first, RunRole::First), (self.second, RunRole::Second)] {
             let Some(ran) = ran else { continue };
             let mut unmet = self.after.unmet(self.documents());
             unmet.retain(|what| {
                 !self.is_excused(what, who, state) && !is_noted(what, ran, &Reason::NotReturned)
             });
             if ran.exit == 0 && !unmet.is_empty() {
-                found.push(Violation {
+                violations.push(Violation {
                     rule: "honest exit",
-                    what: format!("{who:?} exits with 0 although not met: {unmet:?}"),
+                    details: format!("{who:?} exits with 0 although not met: {unmet:?}"),
                 });
             }
             let applied = ran.applied.as_ref();
@@ -256,9 +261,9 @@ impl Evidence<'_> {
                 if !named && !bad.is_empty() {
                     let outcome =
                         if step.outcome == StepOutcome::Done { "done" } else { "already so" };
-                    found.push(Violation {
+                    violations.push(Violation {
                         rule: "honest steps",
-                        what: format!("{}: {outcome}, but {bad:?}", step.address),
+                        details: format!("{}: {outcome}, but {bad:?}", step.address),
                     });
                 }
             }
@@ -267,13 +272,13 @@ impl Evidence<'_> {
 
     /// A live share, protection or variable that the manifest wants does not disappear silently: a
     /// failed replacement reports it, and does not exit with success.
-    fn nothing_vanishes(&self, state: &State, found: &mut Vec<Violation>) {
-        let Some(ran) = self.first.filter(|_| self.second.is_none() && state.foreign.is_empty())
+    fn check_vanished(&self, state: &State, violations: &mut Vec<Violation>) {
+        let Some(ran) = self.first.filter(|_| self.second.is_none() && state.changes.is_empty())
         else {
             return;
         };
         let lacking = |truth: &Truth| {
-            truth.as_declared(self.before, self.documents()).lacking(self.documents())
+            truth.as_declared(self.before, self.documents()).missing_entries(self.documents())
         };
         let before = lacking(self.before);
         let (after, settled) = (lacking(self.after), lacking(self.settled));
@@ -296,69 +301,71 @@ impl Evidence<'_> {
                 _ => "/protected_branches",
             };
             let mut adds = state.sent.iter().filter(|sent| {
-                sent.who == Who::First && sent.method == "POST" && sent.target.ends_with(list)
+                sent.who == RunRole::First && sent.method == "POST" && sent.target.ends_with(list)
             });
-            let goes_on = ran.exit == 6
+            let is_continuing = ran.exit == 6
                 && state.interrupted.is_none()
                 && self.world.schedule.deadline.is_none()
-                && !self.has(|fault| *fault == Fault::Throttled(Throttle::Absurd))
+                && !self.has_fault(|fault| *fault == Fault::Throttled(Throttle::Absurd))
                 && applied.is_some_and(|applied| applied.ended_by.is_none());
             let is_left = adds.clone().count() == 1 && adds.all(|sent| sent.answered.is_some());
-            if goes_on && is_left {
-                found.push(Violation {
+            if is_continuing && is_left {
+                violations.push(Violation {
                     rule: "never less without a word",
-                    what: format!("{path}#{section}/{name} was removed and not put back"),
+                    details: format!("{path}#{section}/{name} was removed and not put back"),
                 });
             }
             // It cannot have removed something from a project that it created.
             if self.before.0.contains_key(path) && (ran.exit == 0 || !named) {
-                found.push(Violation {
+                violations.push(Violation {
                     rule: "never less without a word",
-                    what: format!("{path}#{section}/{name} is gone, exit {}", ran.exit),
+                    details: format!("{path}#{section}/{name} is gone, exit {}", ran.exit),
                 });
             }
         }
     }
 
     /// New containers are never more visible than declared.
-    fn never_wider(&self, state: &State, found: &mut Vec<Violation>) {
-        if !state.foreign.is_empty() {
+    fn check_visibility(&self, state: &State, violations: &mut Vec<Violation>) {
+        if !state.changes.is_empty() {
             return;
         }
         for truth in [self.after, self.settled, self.healed] {
             for path in truth.too_visible(self.documents(), self.before) {
-                found.push(Violation { rule: "never wider than declared", what: path });
+                violations.push(Violation { rule: "never wider than declared", details: path });
             }
         }
     }
 
     /// True if nobody could have known: somebody else did it after the run's last look, or archived
     /// the project, so that the run does not change it.
-    fn is_excused(&self, what: &str, who: Who, state: &State) -> bool {
-        let archived = |deed: &Deed| deed.act == Act::Archive;
+    fn is_excused(&self, what: &str, who: RunRole, state: &State) -> bool {
+        let archived = |deed: &ForeignChange| deed.act == Act::Archive;
         // A 404 is believed where the object may be absent.
-        let lied = |fault: &Fault| *fault == Fault::NotFound(Missing::Thing);
+        let is_false_404 = |fault: &Fault| *fault == Fault::NotFound(Missing::Thing);
         // A run that was ended may only have the answers to its writes.
-        let cut = who == Who::First
+        let is_cut_short = who == RunRole::First
             && (state.refused.is_some()
                 || state.interrupted.is_some()
                 || self.world.schedule.deadline.is_some());
-        if state.foreign.iter().any(archived)
-            || (cut || section_of(what) == Some("push_rule")) && self.has(lied)
+        if state.changes.iter().any(archived)
+            || (is_cut_short || section_of(what) == Some("push_rule"))
+                && self.has_fault(is_false_404)
         {
             return true;
         }
         let section = section_of(what);
         let path = what.split('#').next().unwrap_or_default();
         // An entry that names a group contains its id, whatever its path is.
-        let lost_its_name = |deed: &Deed| deed.act.takes_the_path() && deed.is_group;
-        let is_of = |deed: &Deed| deed.paths.iter().any(|own| own == path);
-        if state.foreign.iter().any(|deed| lost_its_name(deed) && !is_of(deed)) {
+        let lost_its_name = |deed: &ForeignChange| deed.act.frees_path() && deed.is_group;
+        let is_of = |deed: &ForeignChange| deed.paths.iter().any(|own| own == path);
+        if state.changes.iter().any(|deed| lost_its_name(deed) && !is_of(deed)) {
             return true;
         }
         // A project is written and read by id. Another one at its path is not read.
-        let is_swapped = |deed: &Deed| deed.act.takes_the_path() && is_of(deed) && !deed.is_group;
-        if state.foreign.iter().any(is_swapped) && self.is_met_elsewhere(what, path, who, state) {
+        let is_swapped =
+            |deed: &ForeignChange| deed.act.frees_path() && is_of(deed) && !deed.is_group;
+        if state.changes.iter().any(is_swapped) && self.is_met_elsewhere(what, path, who, state) {
             return true;
         }
         let is_group = [self.before, self.after]
@@ -366,10 +373,11 @@ impl Evidence<'_> {
             .any(|truth| truth.0.get(path).is_some_and(|there| there.is_group));
         let scope = if is_group { "groups" } else { "projects" };
         let project = format!("/{scope}/{}", path.replace('/', "%2F"));
-        let writes =
-            |sent: &&Sent| sent.who == who && sent.method != "GET" && sent.answered.is_some();
+        let writes = |sent: &&SentRequest| {
+            sent.who == who && sent.method != "GET" && sent.answered.is_some()
+        };
         let wrote = state.sent.iter().filter(writes).map(|sent| sent.at).min();
-        let reads = |sent: &&Sent| {
+        let reads = |sent: &&SentRequest| {
             let target = self.by_path(&sent.target);
             let path = target.split('?').next().unwrap_or_default();
             let own = match section {
@@ -380,7 +388,7 @@ impl Evidence<'_> {
                 }
             };
             // After its first write, a run reads known containers by id, and only others by path.
-            let by_id = |sent: &Sent| {
+            let by_id = |sent: &SentRequest| {
                 sent.target.split(['/', '?']).nth(2).is_some_and(|id| id.parse::<u64>().is_ok())
             };
             let own = own && (by_id(sent) || wrote.is_none_or(|wrote| sent.arrived <= wrote));
@@ -389,27 +397,31 @@ impl Evidence<'_> {
             sent.who == who && sent.method == "GET" && sent.answered.is_some() && own && first
         };
         // After a project is archived, by any run, only that is read.
-        let closes = |sent: &&Sent| sent.method == "POST" && sent.target.ends_with("/archive");
+        let closes =
+            |sent: &&SentRequest| sent.method == "POST" && sent.target.ends_with("/archive");
         let closed = state.sent.iter().filter(closes).map(|sent| sent.arrived).min();
         let open = |arrived: &Duration| {
             closed.is_none_or(|closed| *arrived < closed) || section == Some("archived")
         };
-        let looked = state.sent.iter().filter(reads).map(|sent| sent.arrived).filter(open).max();
+        let last_read = state.sent.iter().filter(reads).map(|sent| sent.arrived).filter(open).max();
         // Before its first write a run reads one object after the other, or none if it trusts its
         // plan.
-        let last = match cut {
-            true => wrote.map(|at| looked.map_or(at, |l| l.min(at))),
-            false => looked,
+        let last = match is_cut_short {
+            true => wrote.map(|index| last_read.map_or(index, |l| l.min(index))),
+            false => last_read,
         };
         let since = |when: Duration| last.is_none_or(|last| when >= last);
-        let other_run = |sent: &Sent| {
-            sent.who != who && sent.who != Who::Clean && sent.method != "GET" && since(sent.arrived)
+        let other_run = |sent: &SentRequest| {
+            sent.who != who
+                && sent.who != RunRole::Clean
+                && sent.method != "GET"
+                && since(sent.arrived)
         };
-        state.foreign.iter().any(|deed| since(deed.at)) || state.sent.iter().any(other_run)
+        state.changes.iter().any(|deed| since(deed.at)) || state.sent.iter().any(other_run)
     }
 
     /// True if `what` holds for a project that the run found at `path`, whatever its path is now.
-    fn is_met_elsewhere(&self, what: &str, path: &str, who: Who, state: &State) -> bool {
+    fn is_met_elsewhere(&self, what: &str, path: &str, who: RunRole, state: &State) -> bool {
         let documents = self.documents();
         identity::found_at(state, documents, who, path).into_iter().any(|id| {
             let mut truth = self.after.clone();
@@ -421,10 +433,10 @@ impl Evidence<'_> {
     }
 
     /// Every write is in the plan of its run, with the same target and fields.
-    fn only_planned(&self, state: &State, found: &mut Vec<Violation>) {
+    fn check_planned(&self, state: &State, violations: &mut Vec<Violation>) {
         let killed = self.first.is_none();
-        for (ran, who) in [(self.first, Who::First), (self.second, Who::Second)] {
-            if killed && who == Who::First {
+        for (ran, who) in [(self.first, RunRole::First), (self.second, RunRole::Second)] {
+            if killed && who == RunRole::First {
                 continue; // Its plan went with it.
             }
             let shown = ran.and_then(|ran| ran.plan.as_ref()).map(writes).unwrap_or_default();
@@ -434,16 +446,16 @@ impl Evidence<'_> {
                 .collect();
             for sent in state.sent.iter().filter(|sent| sent.who == who && sent.method != "GET") {
                 let target = self.by_path(&sent.target);
-                let fits = |names: &Vec<String>| sent.says.keys().all(|name| names.contains(name));
+                let fits = |names: &Vec<String>| sent.body.keys().all(|name| names.contains(name));
                 // The path of a new container means nothing once somebody takes it.
-                let own = sent.into.first();
-                let came = own.is_some_and(|id| self.before.get(*id).is_none());
-                let gone = came && state.foreign.iter().any(|deed| deed.act.takes_the_path());
+                let own = sent.containers.first();
+                let is_new = own.is_some_and(|id| self.before.get(*id).is_none());
+                let gone = is_new && state.changes.iter().any(|deed| deed.act.frees_path());
                 // A container that moves in this run may be shown at either path.
                 let own =
                     |path: &str| identity::declared_at(self.documents(), &path.replace("%2F", "/"));
                 // Once somebody takes a path, the run wrote to what it found there before.
-                let taken = state.foreign.iter().any(|deed| deed.act.takes_the_path());
+                let is_path_taken = state.changes.iter().any(|deed| deed.act.frees_path());
                 let is_found_at = |shown: &str, id: &str| {
                     let id = id.parse().ok().map(|id| match sent.target.starts_with("/groups/") {
                         true => identity::Id::namespace(id),
@@ -459,10 +471,10 @@ impl Evidence<'_> {
                     let [shown, said, sent]: [Vec<String>; 3] =
                         [path, &target, &sent.target].map(segments);
                     let is_one = |at: usize| {
-                        let is_path = at == 2 || at == 4 && NAMING.contains(&&*shown[3]);
+                        let is_path = at == 2 || at == 4 && SECOND_PROJECT.contains(&&*shown[3]);
                         shown[at] == said[at]
                             || at == 4 && self.is_new_schedule(&shown)
-                            || is_path && taken && is_found_at(&shown[at], &sent[at])
+                            || is_path && is_path_taken && is_found_at(&shown[at], &sent[at])
                             || at == 2 && (gone || !own(&shown[at]).is_disjoint(&own(&said[at])))
                     };
                     shown.len() == said.len() && (0..shown.len()).all(is_one)
@@ -475,9 +487,9 @@ impl Evidence<'_> {
                         *method == sent.method && same(path) && fits(names)
                     })
                 {
-                    let names: Vec<_> = sent.says.keys().collect();
+                    let names: Vec<_> = sent.body.keys().collect();
                     let what = format!("{who:?}: {} {target} with {names:?}", sent.method);
-                    found.push(Violation { rule: "only what the plan shows", what });
+                    violations.push(Violation { rule: "only what the plan shows", details: what });
                 }
             }
         }
@@ -505,7 +517,7 @@ impl Evidence<'_> {
             let is_new = others.any(|other| {
                 other.address.section.is_none() && other.address.path == step.address.path
             });
-            let may = match method {
+            let is_allowed = match method {
                 "PUT" | "PATCH" => step.possible.is_some() || is_new,
                 // A replacement adds the object with all its fields.
                 "DELETE" | "POST" => is_new && step.address.section == Some("protected_branches"),
@@ -527,7 +539,7 @@ impl Evidence<'_> {
                     || method == "POST" && shown == [section]
                     || section == "hooks" && shown.len() == 2 && shown[0] == section)
             };
-            may && step.calls.iter().any(is_it)
+            is_allowed && step.calls.iter().any(is_it)
         })
     }
 
@@ -547,7 +559,7 @@ impl Evidence<'_> {
             path.map_or_else(|| id.to_owned(), |path| path.replace('/', "%2F"))
         };
         // Some targets name a second project.
-        let tail = NAMING.iter().find_map(|part| {
+        let tail = SECOND_PROJECT.iter().find_map(|part| {
             let other = tail.strip_prefix('/')?.strip_prefix(part)?.strip_prefix('/')?;
             Some(format!("/{part}/{}", path_of(other, false)))
         });
@@ -555,22 +567,22 @@ impl Evidence<'_> {
         format!("{scope}{}{tail}", path_of(id, is_group))
     }
 
-    fn secrets_kept(&self, found: &mut Vec<Violation>) {
+    fn check_secrets(&self, violations: &mut Vec<Violation>) {
         let outputs = [self.first, self.second, Some(self.clean), Some(self.again)]
             .into_iter()
             .flatten()
             .map(|ran| &ran.output);
         let mut canaries: Vec<String> =
             SECRETS.iter().flat_map(|(_, secret)| secret.lines()).map(str::to_owned).collect();
-        canaries.extend([TOKEN, MAINTAINER, LIVE, "rotated-canary-99"].map(str::to_owned));
+        canaries.extend([TOKEN, MAINTAINER, LIVE_VALUE, "rotated-canary-99"].map(str::to_owned));
         for output in outputs {
             for canary in &canaries {
                 let encoded = base64::engine::general_purpose::STANDARD.encode(canary);
                 for form in [canary.as_str(), &encoded] {
                     if output.contains(form) {
-                        found.push(Violation {
+                        violations.push(Violation {
                             rule: "no secret in any output",
-                            what: form.to_owned(),
+                            details: form.to_owned(),
                         });
                     }
                 }
@@ -580,13 +592,13 @@ impl Evidence<'_> {
 
     /// Nothing is sent while the service asks to wait, after an interruption, or with a token that
     /// was refused.
-    fn obedient(&self, state: &State, found: &mut Vec<Violation>) {
-        let first = || state.sent.iter().filter(|sent| sent.who == Who::First);
+    fn check_obedience(&self, state: &State, violations: &mut Vec<Violation>) {
+        let first = || state.sent.iter().filter(|sent| sent.who == RunRole::First);
         for (from, to) in &state.pauses {
             for sent in first().filter(|sent| sent.at > *from && sent.at < *to) {
-                found.push(Violation {
+                violations.push(Violation {
                     rule: "waits when asked to",
-                    what: format!("{} {} at {:?}", sent.method, sent.target, sent.at),
+                    details: format!("{} {} at {:?}", sent.method, sent.target, sent.at),
                 });
             }
         }
@@ -594,44 +606,45 @@ impl Evidence<'_> {
             [("stops at a signal", state.interrupted), ("stops at a 401", state.refused)]
         {
             for sent in first().filter(|sent| since.is_some_and(|since| sent.at > since)) {
-                found.push(Violation {
+                violations.push(Violation {
                     rule,
-                    what: format!("{} {} at {:?}", sent.method, sent.target, sent.at),
+                    details: format!("{} {} at {:?}", sent.method, sent.target, sent.at),
                 });
             }
         }
         if first().count() > 5_000 {
-            found.push(Violation {
+            violations.push(Violation {
                 rule: "comes to an end",
-                what: format!("{} requests", first().count()),
+                details: format!("{} requests", first().count()),
             });
         }
     }
 
     /// A run without faults that ends with 0 leaves an empty plan.
-    fn leaves_nothing(&self, state: &State, found: &mut Vec<Violation>) {
-        let is_alone = self.second.is_none() && state.foreign.is_empty() && state.struck.is_empty();
+    fn check_empty_plan(&self, state: &State, violations: &mut Vec<Violation>) {
+        let is_alone =
+            self.second.is_none() && state.changes.is_empty() && state.triggered.is_empty();
         let ends_well = self.first.is_some_and(|first| first.exit == 0);
         if !is_alone || !ends_well || !self.world.prepared.scenario.resend.is_empty() {
             return;
         }
         let steps = self.clean.plan.iter().flat_map(|plan| &plan.steps);
-        let left: Vec<_> = steps.map(|step| step.address.to_string()).collect();
-        if !left.is_empty() || self.clean.exit > 0 {
-            let what = format!("exit {}, left: {left:?}", self.clean.exit);
-            found.push(Violation { rule: "success leaves nothing to do", what });
+        let addresses: Vec<_> = steps.map(|step| step.address.to_string()).collect();
+        if !addresses.is_empty() || self.clean.exit > 0 {
+            let what = format!("exit {}, left: {addresses:?}", self.clean.exit);
+            violations.push(Violation { rule: "success leaves nothing to do", details: what });
         }
     }
 
     /// A run without faults, after everything has settled, reaches the declared state, and the next
     /// one plans nothing.
-    fn converges(&self, state: &State, found: &mut Vec<Violation>) {
-        let lasting = state.foreign.iter().any(|deed| deed.act.is_lasting());
+    fn check_convergence(&self, state: &State, violations: &mut Vec<Violation>) {
+        let lasting = state.changes.iter().any(|deed| deed.act.is_lasting());
         // Together with what somebody else removed, the run may remove all entries.
         let removes = |document: &serde_json::Value| {
             document.get("unlisted").is_some() || document.to_string().contains("absent")
         };
-        let guarded = !state.foreign.is_empty() && self.documents().iter().any(removes);
+        let may_be_guarded = !state.changes.is_empty() && self.documents().iter().any(removes);
         let missing = self.world.prepared.scenario.name == "missing";
         // Entries visible only after opening are removed by the next run.
         let later = self.world.prepared.scenario.name == "unarchive-remove";
@@ -641,42 +654,42 @@ impl Evidence<'_> {
         unmet.retain(|what| !is_noted(what, self.again, &Reason::CannotVerify));
         // A project that somebody changed just before it was archived, or archived themselves,
         // stays unchanged.
-        let closed = self.closed() || self.closes_ci();
-        let foreign = state.foreign.iter().any(|deed| closed || deed.act == Act::Archive);
-        let left_alone = foreign || self.second.is_some() && self.closed();
+        let closed = self.is_archived() || self.is_ci_off();
+        let foreign = state.changes.iter().any(|deed| closed || deed.act == Act::Archive);
+        let left_alone = foreign || self.second.is_some() && self.is_archived();
         let expected = match self.clean.exit {
             0 => unmet.is_empty() || left_alone,
             // Entries that others removed may be impossible to recreate, such as a variable
             // without its value.
-            3 => lasting || missing || !state.foreign.is_empty(),
-            4 => guarded,
+            3 => lasting || missing || !state.changes.is_empty(),
+            4 => may_be_guarded,
             6 if later => true,
             // A group whose path somebody took is declared nowhere, and stays unchanged.
-            6 => lasting || state.foreign.iter().any(|d| d.is_group && d.act.takes_the_path()),
+            6 => lasting || state.changes.iter().any(|d| d.is_group && d.act.frees_path()),
             _ => lasting,
         };
         if !expected {
             let what = format!(
                 "a clean run exits with {}; not met: {unmet:?}; {}",
                 self.clean.exit,
-                tail(&self.clean.output)
+                last_lines(&self.clean.output)
             );
-            found.push(Violation { rule: "a clean run converges", what });
+            violations.push(Violation { rule: "a clean run converges", details: what });
         }
         let steps = self.again.plan.as_ref().map_or(0, |plan| plan.steps.len());
         if self.clean.exit == 0 && (self.again.exit != 0 || steps > 0) {
             let what = format!(
                 "planned again: exit {} with {steps} steps; {}",
                 self.again.exit,
-                tail(&self.again.output)
+                last_lines(&self.again.output)
             );
-            found.push(Violation { rule: "then nothing is planned", what });
+            violations.push(Violation { rule: "then nothing is planned", details: what });
         }
     }
 }
 
 /// The end of an output, for a message.
-fn tail(output: &str) -> String {
+fn last_lines(output: &str) -> String {
     let lines: Vec<_> = output.lines().filter(|line| !line.starts_with([' ', '{', '}'])).collect();
     lines[lines.len().saturating_sub(6)..].join(" | ")
 }
@@ -694,7 +707,7 @@ fn concerns(address: &undrift::address::Address, step: &StepResult) -> bool {
 const ALWAYS_RETURNED: [&str; 2] = ["allowed_to_push", "allowed_to_merge"];
 
 /// True if the run reported that it could not compare this.
-fn is_noted(what: &str, ran: &Ran, reason: &Reason) -> bool {
+fn is_noted(what: &str, ran: &RunResult, reason: &Reason) -> bool {
     let mut notes =
         ran.plan.iter().flat_map(|plan| &plan.notes).filter(|note| note.reason == *reason);
     notes.any(|note| {
@@ -727,4 +740,4 @@ fn is_about(what: &str, step: &StepResult) -> bool {
 }
 
 /// The segments before a second project in a path.
-const NAMING: [&str; 2] = ["fork", "import_project_members"];
+const SECOND_PROJECT: [&str; 2] = ["fork", "import_project_members"];

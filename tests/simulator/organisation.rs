@@ -22,12 +22,12 @@ const PARTS: [Part; 5] = [
         json!({"description": *numbers.pick(&["old", "new"]), "merge_method": method, "visibility": "public"})
     }),
     ("variables", |numbers| {
-        let keys = numbers.some(&["A", "B", "C"]);
+        let keys = numbers.pick_some(&["A", "B", "C"]);
         let value = |key: &&str| json!({"key": key, "value": *numbers.pick(&["old", "new"])});
         keys.iter().map(value).collect()
     }),
     ("hooks", |numbers| {
-        let hosts = numbers.some(&["a", "b"]);
+        let hosts = numbers.pick_some(&["a", "b"]);
         let hook = |host: &&str| {
             let url = format!("https://{host}.example.org/x");
             json!({"url": url, "issues_events": numbers.below(2) == 0})
@@ -43,7 +43,7 @@ const PARTS: [Part; 5] = [
 
 impl Numbers {
     /// Some of `all`, in their order.
-    fn some<T: Clone>(&mut self, all: &[T]) -> Vec<T> {
+    fn pick_some<T: Clone>(&mut self, all: &[T]) -> Vec<T> {
         all.iter().filter(|_| self.below(2) == 0).cloned().collect()
     }
 
@@ -53,14 +53,14 @@ impl Numbers {
 }
 
 fn parts(numbers: &mut Numbers) -> Map<String, Json> {
-    let chosen = numbers.some(&PARTS);
-    chosen.into_iter().map(|(name, part)| (name.to_owned(), part(numbers))).collect()
+    let chosen = numbers.pick_some(&PARTS);
+    chosen.into_iter().map(|(name, make_part)| (name.to_owned(), make_part(numbers))).collect()
 }
 
 /// The present and the declared path of a group.
-struct Place {
-    was: &'static str,
-    is: &'static str,
+struct GroupMove {
+    from: &'static str,
+    to: &'static str,
 }
 
 /// The organisation for `seed`.
@@ -69,14 +69,15 @@ pub(crate) fn random(seed: u64) -> Scenario {
     let mut documents = Vec::new();
     let moves = [("team", "team"), ("team", "crew"), ("team", "acme/team")];
     let (was, is) = *numbers.pick(&moves);
-    let team = Place { was, is };
+    let team = GroupMove { from: was, to: is };
     documents.push(group(numbers, &team));
-    let places = [Place { was: "acme", is: "acme" }, Place { was: "beta", is: "beta" }, team];
+    let places =
+        [GroupMove { from: "acme", to: "acme" }, GroupMove { from: "beta", to: "beta" }, team];
     let mut projects = Vec::new();
     let mut forked = Vec::new();
     for name in ["app", "lib", "site", "tool"] {
         let (from, to) = (&places[numbers.below(3)], &places[numbers.below(3)]);
-        let path = format!("{}/{name}", to.is);
+        let path = format!("{}/{name}", to.to);
         let mut document = json!({"kind": "Project", "path": path});
         let declared = document.as_object_mut().unwrap();
         declared.extend(parts(numbers));
@@ -90,17 +91,17 @@ pub(crate) fn random(seed: u64) -> Scenario {
                 }
             }
             // It stays in its group, which may move.
-            1 => projects.push(there(numbers, &format!("{}/{name}", to.was))),
+            1 => projects.push(live_project(numbers, &format!("{}/{name}", to.from))),
             // It gets another name or group.
             _ => {
                 let former = match numbers.one_in(2) {
-                    true => format!("{}/{name}", from.was),
-                    false => format!("{}/old-{name}", from.was),
+                    true => format!("{}/{name}", from.from),
+                    false => format!("{}/old-{name}", from.from),
                 };
-                if former != format!("{}/{name}", to.was) {
+                if former != format!("{}/{name}", to.from) {
                     declared.insert("previously".to_owned(), json!([former]));
                 }
-                projects.push(there(numbers, &former));
+                projects.push(live_project(numbers, &former));
             }
         }
         if numbers.one_in(3) && declared.get("fork_of").is_none() {
@@ -120,14 +121,14 @@ pub(crate) fn random(seed: u64) -> Scenario {
         .acknowledging(&["protection:**", "visibility:**", "transfer:**"])
 }
 
-fn group(numbers: &mut Numbers, place: &Place) -> Json {
+fn group(numbers: &mut Numbers, place: &GroupMove) -> Json {
     let mut document = json!({
-        "kind": "Group", "path": place.is,
+        "kind": "Group", "path": place.to,
         "settings": {"description": *numbers.pick(&["old", "new"])},
         "variables": [{"key": "A", "value": "new"}],
     });
-    if place.was != place.is {
-        document["previously"] = json!([place.was]);
+    if place.from != place.to {
+        document["previously"] = json!([place.from]);
     }
     if numbers.one_in(2) {
         document["members"] = json!([{"user": "carol", "access_level": "developer"}]);
@@ -136,7 +137,7 @@ fn group(numbers: &mut Numbers, place: &Place) -> Json {
 }
 
 /// An existing project with its own parts.
-fn there(numbers: &mut Numbers, path: &str) -> Json {
+fn live_project(numbers: &mut Numbers, path: &str) -> Json {
     let mut project = Json::Object(parts(numbers));
     project["settings"]["visibility"] = "public".into();
     project["path"] = path.into();

@@ -9,7 +9,7 @@ use crate::{scenario::TOKEN, schedule::Act, service::World};
 
 /// A change by somebody else.
 #[derive(Clone, Debug)]
-pub(crate) struct Deed {
+pub(crate) struct ForeignChange {
     pub(crate) at: Duration,
     pub(crate) act: Act,
     /// The declared paths of its target.
@@ -45,19 +45,19 @@ impl World {
         let of = |document: &&Json| !of_projects || document["kind"] != "Group";
         let count = documents.iter().filter(of).count();
         let Some(document) = documents.iter().filter(of).nth(at % count.max(1)) else { return };
-        let partner = (act == Act::Swap).then(|| self.beside(document)).flatten();
-        if self.is_done(document, act) {
+        let partner = (act == Act::Swap).then(|| self.sibling(document)).flatten();
+        if self.carry_out(document, act) {
             let paths = [Some(document), partner].into_iter().flatten();
             let paths = paths.map(|document| document["path"].as_str().unwrap().to_owned());
             let is_group = document["kind"] == "Group";
-            let deed = Deed { at: self.now(), act, paths: paths.collect(), is_group };
-            self.state().foreign.push(deed);
+            let deed = ForeignChange { at: self.now(), act, paths: paths.collect(), is_group };
+            self.state().changes.push(deed);
         }
     }
 
-    fn is_done(&self, document: &Json, act: Act) -> bool {
+    fn carry_out(&self, document: &Json, act: Act) -> bool {
         let documents = self.prepared.documents();
-        let project = self.place(document);
+        let project = self.live_api_path(document);
         let first = |list: &str, key: &str| {
             let rows = self.read(&format!("{project}/{list}"));
             let value = rows[0][key].clone();
@@ -134,10 +134,11 @@ impl World {
             Act::Swap => return self.swap(document, &project),
             Act::Recreate => return self.recreate(document, &project),
             Act::Create => {
-                let is_missing = |document: &&Json| self.read(&container(document))["id"].is_null();
+                let is_missing =
+                    |document: &&Json| self.read(&declared_api_path(document))["id"].is_null();
                 match documents.iter().find(is_missing) {
                     Some(document) => {
-                        let there = self.read(&self.place(document));
+                        let there = self.read(&self.live_api_path(document));
                         self.create(document, document["path"].as_str().unwrap(), &there)
                     }
                     None => return false,
@@ -148,10 +149,10 @@ impl World {
     }
 
     /// The API path of the container in `document`: at its declared path, or a former one.
-    fn place(&self, document: &Json) -> String {
+    fn live_api_path(&self, document: &Json) -> String {
         let formers = document["previously"].as_array().into_iter().flatten();
-        let mut places = formers.filter_map(|former| Some(at(document, former.as_str()?)));
-        let declared = container(document);
+        let mut places = formers.filter_map(|former| Some(api_path(document, former.as_str()?)));
+        let declared = declared_api_path(document);
         match self.read(&declared)["id"].is_null() {
             true => places.find(|place| !self.read(place)["id"].is_null()).unwrap_or(declared),
             false => declared,
@@ -160,7 +161,7 @@ impl World {
 
     /// Creates a container of the same type as `document`, without its declared parts, but with the
     /// visibility of `like`: otherwise its contents could not be moved there.
-    fn create(&self, document: &Json, path: &str, like: &Json) -> http::Response<Bytes> {
+    fn create(&self, document: &Json, path: &str, template: &Json) -> http::Response<Bytes> {
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
         let namespace =
             self.read(&format!("/namespaces/{}", above.replace('/', "%2F")))["id"].clone();
@@ -173,19 +174,19 @@ impl World {
         if !above.is_empty() {
             body[within] = namespace;
         }
-        if !like["visibility"].is_null() {
-            body["visibility"] = like["visibility"].clone();
+        if !template["visibility"].is_null() {
+            body["visibility"] = template["visibility"].clone();
         }
         self.call("POST", list, &body)
     }
 
     /// The declaration of an existing container in the same group as that of `document`.
-    fn beside(&self, document: &Json) -> Option<&Json> {
+    fn sibling(&self, document: &Json) -> Option<&Json> {
         let above =
-            |place: &str| path_at(place).rsplit_once('/').map(|(above, _)| above.to_owned());
-        let place = self.place(document);
+            |place: &str| container_path(place).rsplit_once('/').map(|(above, _)| above.to_owned());
+        let place = self.live_api_path(document);
         self.prepared.documents().iter().find(|other| {
-            let there = self.place(other);
+            let there = self.live_api_path(other);
             other["kind"] == document["kind"]
                 && other["state"] != "absent"
                 && there != place
@@ -197,20 +198,20 @@ impl World {
     /// Swaps the paths of the container at `place` and another one beside it, if possible a
     /// declared one.
     fn swap(&self, document: &Json, place: &str) -> bool {
-        let path = path_at(place);
-        let other = if let Some(other) = self.beside(document) {
-            self.place(other)
+        let path = container_path(place);
+        let other = if let Some(other) = self.sibling(document) {
+            self.live_api_path(other)
         } else {
             let path = match path.rsplit_once('/') {
                 Some((above, _)) => format!("{above}/{STRANGER}"),
                 None => STRANGER.to_owned(),
             };
             self.create(document, &path, &self.read(place));
-            at(document, &path)
+            api_path(document, &path)
         };
         let ids = [place, &*other].map(|place| self.read(place)["id"].clone());
-        let names =
-            [&path, &path_at(&other)].map(|path| path.rsplit('/').next().unwrap().to_owned());
+        let names = [&path, &container_path(&other)]
+            .map(|path| path.rsplit('/').next().unwrap().to_owned());
         if ids.iter().any(Json::is_null) {
             return false;
         }
@@ -240,7 +241,7 @@ impl World {
                 self.call("PUT", &by_id, &json!({"path": "deleted"}));
             }
         }
-        self.create(document, &path_at(place), &there);
+        self.create(document, &container_path(place), &there);
         deleted
     }
 }
@@ -249,17 +250,17 @@ impl World {
 const STRANGER: &str = "stranger";
 
 /// The API path of the container in `document`.
-fn container(document: &Json) -> String {
-    at(document, document["path"].as_str().unwrap())
+fn declared_api_path(document: &Json) -> String {
+    api_path(document, document["path"].as_str().unwrap())
 }
 
 /// The API path of a container of the type of `document` at `path`.
-fn at(document: &Json, path: &str) -> String {
+fn api_path(document: &Json, path: &str) -> String {
     let scope = if document["kind"] == "Group" { "groups" } else { "projects" };
     format!("/{scope}/{}", path.replace('/', "%2F"))
 }
 
 /// The path of the container at `place`.
-fn path_at(place: &str) -> String {
+fn container_path(place: &str) -> String {
     place.rsplit('/').next().unwrap().replace("%2F", "/")
 }

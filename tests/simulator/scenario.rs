@@ -28,7 +28,7 @@ pub(crate) const SECRETS: [(&str, &str); 6] = [
 pub(crate) const USERS: [&str; 5] = ["root", "alice", "bob", "carol", "dave"];
 
 /// An undeclared live value that no output may contain.
-pub(crate) const LIVE: &str = "live-value-canary-7";
+pub(crate) const LIVE_VALUE: &str = "live-value-canary-7";
 
 /// A live state and declarations.
 pub(crate) struct Scenario {
@@ -105,7 +105,7 @@ impl Scenario {
     }
 
     /// Adds what a seed cannot express.
-    fn complete(&self, model: &Model) {
+    fn add_objects(&self, model: &Model) {
         let call = |method: &str, path: &str, body: &Json| {
             let request = http::Request::builder()
                 .method(method)
@@ -180,7 +180,7 @@ impl Scenario {
 
     /// `None` if `check` refuses its documents.
     pub(crate) fn try_prepare(self) -> Option<Prepared> {
-        self.prepared().inspect_err(|refused| tell(refused)).ok()
+        self.prepared().inspect_err(|refused| print_refusal(refused)).ok()
     }
 
     fn prepared(self) -> Result<Prepared, String> {
@@ -203,7 +203,7 @@ impl Scenario {
         let mut model =
             Model::new(&Seed::from_json(self.seed()).unwrap(), TOKEN, ServiceOptions::default())
                 .unwrap();
-        self.complete(&model);
+        self.add_objects(&model);
         let image = model.image().unwrap();
         Ok(Prepared { scenario: self, desired, image, folder })
     }
@@ -225,14 +225,14 @@ impl Prepared {
 }
 
 /// Prints why an estate is refused (`UNDRIFT_VERBOSE=1`).
-fn tell(refused: &str) {
+fn print_refusal(refused: &str) {
     if std::env::var_os("UNDRIFT_VERBOSE").is_some() {
         println!("{refused}");
     }
 }
 
 /// An existing project.
-fn there(sections: Json) -> Json {
+fn live_project(sections: Json) -> Json {
     with_path("acme/shop", sections)
 }
 
@@ -268,7 +268,7 @@ fn all_kinds() -> Json {
 }
 
 /// Every scenario; the five smallest come first.
-pub(crate) fn all() -> Vec<Scenario> {
+pub(crate) fn all_scenarios() -> Vec<Scenario> {
     let hook = |url: &str| json!({"url": url});
     let hooks = |range: std::ops::Range<usize>| {
         range.map(|i| hook(&format!("https://h{i:02}.example.org/"))).collect::<Vec<_>>()
@@ -284,78 +284,78 @@ pub(crate) fn all() -> Vec<Scenario> {
         sections["archived"] = true.into();
         sections
     };
-    let live = json!({"key": "A", "value": LIVE, "masked": true});
+    let live = json!({"key": "A", "value": LIVE_VALUE, "masked": true});
     let new = Scenario::new;
     let mut all = vec![
         new(
             "one-hook",
-            &[there(json!({}))],
+            &[live_project(json!({}))],
             &[declared(
                 json!({"hooks": [{"url": "https://h.example.org/x", "token": {"env": "HOOK_TOKEN"}}]}),
             )],
         ),
         new(
             "one-variable",
-            &[there(json!({}))],
+            &[live_project(json!({}))],
             &[declared(json!({"variables": [{"key": "A", "value": {"env": "VALUE"}}]}))],
         ),
         new(
             "one-setting",
-            &[there(json!({"settings": {"description": "old"}}))],
+            &[live_project(json!({"settings": {"description": "old"}}))],
             &[declared(json!({"settings": {"description": "new"}}))],
         ),
         new(
             "one-flag",
-            &[there(json!({"variables": [live]}))],
+            &[live_project(json!({"variables": [live]}))],
             &[declared(json!({"variables": [{"key": "A", "protected": true}]}))],
         ),
         new(
             "archive",
-            &[there(json!({}))],
+            &[live_project(json!({}))],
             &[declared(json!({"settings": {"description": "last words"}, "archived": true}))],
         ),
         new(
             "nothing",
-            &[there(json!({"variables": [variable("A", "v")]}))],
+            &[live_project(json!({"variables": [variable("A", "v")]}))],
             &[declared(json!({"variables": [variable("A", "v")]}))],
         ),
         new(
             "member-add",
-            &[there(json!({}))],
+            &[live_project(json!({}))],
             &[declared(json!({"members": [{"user": "alice", "access_level": "developer"}]}))],
         ),
         new(
             "member-change",
-            &[there(
+            &[live_project(
                 json!({"members": [{"user": "alice", "access_level": 30, "expires_at": "2099-01-31"}]}),
             )],
             &[declared(json!({"members": [{"user": "alice", "access_level": "maintainer"}]}))],
         ),
         new(
             "member-remove",
-            &[there(
+            &[live_project(
                 json!({"members": [{"user": "alice", "access_level": 30}, {"user": "carol", "access_level": 20}]}),
             )],
             &[declared(json!({"members": [{"user": "alice", "state": "absent"}]}))],
         ),
         new(
             "push-rule-add",
-            &[there(json!({}))],
+            &[live_project(json!({}))],
             &[declared(json!({"push_rule": {"commit_message_regex": "^b", "max_file_size": 5}}))],
         ),
         new(
             "push-rule-change",
-            &[there(json!({"push_rule": {"commit_message_regex": "^a"}}))],
+            &[live_project(json!({"push_rule": {"commit_message_regex": "^a"}}))],
             &[declared(json!({"push_rule": {"commit_message_regex": "^b"}}))],
         ),
         new(
             "push-rule-remove",
-            &[there(json!({"push_rule": {"member_check": true}}))],
+            &[live_project(json!({"push_rule": {"member_check": true}}))],
             &[declared(json!({"push_rule": null}))],
         ),
         new(
             "unarchive",
-            &[there(json!({"archived": true}))],
+            &[live_project(json!({"archived": true}))],
             &[declared(json!({"archived": false, "settings": {"description": "new"}}))],
         ),
         new(
@@ -393,17 +393,19 @@ pub(crate) fn all() -> Vec<Scenario> {
         ),
         new(
             "change-all",
-            &[there(json!({"variables": [live], "push_rule": {"commit_message_regex": "^a"}}))],
+            &[live_project(
+                json!({"variables": [live], "push_rule": {"commit_message_regex": "^a"}}),
+            )],
             &[declared(all_kinds())],
         ),
         new(
             "change-all-and-archive",
-            &[there(json!({"variables": [variable("A", "old")]}))],
+            &[live_project(json!({"variables": [variable("A", "old")]}))],
             &[declared(archived(all_kinds()))],
         ),
         new(
             "remove-some",
-            &[there(json!({
+            &[live_project(json!({
                 "variables": variables(0..4),
                 "hooks": hooks(0..4),
                 "members": [{"user": "carol", "access_level": 20}, {"user": "alice", "access_level": 20}],
@@ -416,7 +418,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         ),
         new(
             "remove-unlisted",
-            &[there(json!({"variables": variables(0..6), "hooks": hooks(0..6)}))],
+            &[live_project(json!({"variables": variables(0..6), "hooks": hooks(0..6)}))],
             &[declared(json!({
                 "variables": variables(0..5),
                 "hooks": hooks(0..5),
@@ -425,8 +427,8 @@ pub(crate) fn all() -> Vec<Scenario> {
         ),
         new(
             "scopes",
-            &[there(
-                json!({"variables": [{"key": "A", "environment_scope": "prod", "value": "old"}, {"key": "A", "environment_scope": "test", "value": LIVE}]}),
+            &[live_project(
+                json!({"variables": [{"key": "A", "environment_scope": "prod", "value": "old"}, {"key": "A", "environment_scope": "test", "value": LIVE_VALUE}]}),
             )],
             &[declared(
                 json!({"variables": [{"key": "A", "environment_scope": "prod", "value": "new"}, {"key": "A", "environment_scope": "test", "protected": true}, {"key": "A", "value": "all"}]}),
@@ -434,7 +436,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         ),
         new(
             "scope-moved",
-            &[there(
+            &[live_project(
                 json!({"variables": [{"key": "A", "environment_scope": "prod", "value": "v"}, variable("B", "v"), variable("C", "v")]}),
             )],
             &[declared(
@@ -443,43 +445,45 @@ pub(crate) fn all() -> Vec<Scenario> {
         ),
         new(
             "twenty-hooks",
-            &[there(json!({"hooks": hooks(0..18)}))],
+            &[live_project(json!({"hooks": hooks(0..18)}))],
             &[declared(json!({"hooks": hooks(0..20)}))],
         ),
         new(
             "two-pages",
-            &[there(json!({"variables": variables(0..110)}))],
+            &[live_project(json!({"variables": variables(0..110)}))],
             &[declared(json!({"variables": variables(0..112)}))],
         ),
         new(
             "hook-moved",
-            &[there(json!({"hooks": [{"url": "https://old.example.org/x", "push_events": true}]}))],
+            &[live_project(
+                json!({"hooks": [{"url": "https://old.example.org/x", "push_events": true}]}),
+            )],
             &[declared(
                 json!({"hooks": [{"name": "ci", "url": "https://new.example.org/x", "previously": ["https://old.example.org/x"], "token": {"env": "HOOK_TOKEN"}}]}),
             )],
         ),
         new(
             "secret-url",
-            &[there(json!({"hooks": hooks(0..1)}))],
+            &[live_project(json!({"hooks": hooks(0..1)}))],
             &[declared(json!({"hooks": [{"url": {"env": "CHAT_URL"}, "push_events": true}]}))],
         ),
         new(
             "hook-copies",
-            &[there(json!({"hooks": hooks(0..6)}))],
+            &[live_project(json!({"hooks": hooks(0..6)}))],
             &[declared(
                 json!({"hooks": [{"url": "https://h00.example.org/", "issues_events": true}]}),
             )],
         ),
         new(
             "picture",
-            &[there(json!({}))],
+            &[live_project(json!({}))],
             &[declared(
                 json!({"settings": {"avatar": {"file": "logo.png"}, "description": "new"}}),
             )],
         ),
         new(
             "file-variable",
-            &[there(json!({}))],
+            &[live_project(json!({}))],
             &[declared(
                 json!({"variables": [{"key": "F", "value": {"env": "MULTILINE"}, "variable_type": "file"}]}),
             )],
@@ -487,7 +491,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         new(
             "three-projects",
             &[
-                there(json!({})),
+                live_project(json!({})),
                 with_path("acme/site", json!({})),
                 with_path("beta/tool", json!({})),
             ],
@@ -502,7 +506,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         ),
         new(
             "missing",
-            &[there(json!({}))],
+            &[live_project(json!({}))],
             &[
                 declared(json!({"settings": {"description": "new"}})),
                 declared_at("acme/none", json!({"variables": []})),
@@ -511,7 +515,7 @@ pub(crate) fn all() -> Vec<Scenario> {
     ];
     let mut resend = Scenario::new(
         "resend",
-        &[there(json!({"hooks": [{"url": "https://h.example.org/x", "token": "old"}]}))],
+        &[live_project(json!({"hooks": [{"url": "https://h.example.org/x", "token": "old"}]}))],
         &[declared(
             json!({"hooks": [{"url": "https://h.example.org/x", "token": {"env": "HOOK_TOKEN"}}]}),
         )],
@@ -520,19 +524,19 @@ pub(crate) fn all() -> Vec<Scenario> {
     let mirror = json!([{"url": {"env": "MIRROR_URL"}, "enabled": true}]);
     let mut rotation = Scenario::new(
         "resend-mirror",
-        &[there(json!({}))],
+        &[live_project(json!({}))],
         &[declared(json!({"remote_mirrors": mirror}))],
     )
     .added(
         "/projects/1/remote_mirrors",
-        json!({"url": format!("https://bot:{LIVE}@git.example.org/shop.git"), "enabled": true}),
+        json!({"url": format!("https://bot:{LIVE_VALUE}@git.example.org/shop.git"), "enabled": true}),
     );
     rotation.resend = &["**#remote_mirrors"];
     let schedule =
         json!([{"description": "nightly", "ref": "refs/heads/main", "cron": "0 1 * * *"}]);
     let repeatable = Scenario::new(
         "repeatable",
-        &[there(json!({}))],
+        &[live_project(json!({}))],
         &[declared(json!({
             "remote_mirrors": mirror,
             "pipeline_schedules": schedule,
@@ -541,7 +545,7 @@ pub(crate) fn all() -> Vec<Scenario> {
     );
     let mut maintainer = Scenario::new(
         "maintainer",
-        &[there(json!({"variables": [live]}))],
+        &[live_project(json!({"variables": [live]}))],
         &[declared(
             json!({"variables": [variable("B", "v"), {"key": "A", "protected": true}], "hooks": hooks(0..1)}),
         )],
@@ -549,17 +553,17 @@ pub(crate) fn all() -> Vec<Scenario> {
     maintainer.token = MAINTAINER;
     all.extend([resend, rotation, repeatable, maintainer]);
     let later = [
-        of_groups(),
-        of_shares(),
-        of_protections(),
-        of_steps_that_open(),
-        of_new_groups(),
-        of_parts_of_groups(),
-        of_visibility(),
-        of_moves(),
-        of_sources(),
-        of_secrets(),
-        of_takeover(),
+        group_members(),
+        group_shares(),
+        protections(),
+        opening_steps(),
+        new_groups(),
+        group_parts(),
+        visibility_changes(),
+        moves(),
+        project_sources(),
+        secrets(),
+        takeover(),
     ];
     let later = later.into_iter().flatten();
     let acknowledged = &["protection:**", "visibility:**", "transfer:**", "deletion:acme/shop"];
@@ -571,22 +575,22 @@ fn group(path: &str, members: &Json) -> Json {
     json!({"kind": "Group", "path": path, "members": members})
 }
 
-fn person(user: &str, level: &str) -> Json {
+fn member(user: &str, level: &str) -> Json {
     json!({"user": user, "access_level": level})
 }
 
 /// Members of groups, and a rule below that names one.
-fn of_groups() -> Vec<Scenario> {
+fn group_members() -> Vec<Scenario> {
     let new = Scenario::new;
-    let owner = person("alice", "owner");
+    let owner = member("alice", "owner");
     let rule = json!({"name": "main", "allowed_to_push": [{"user": "carol"}]});
     vec![
         new(
             "group-members",
-            &[there(json!({}))],
+            &[live_project(json!({}))],
             &[group(
                 "team",
-                &json!([person("carol", "developer"), person("bob", "maintainer"), {"user": "dave", "state": "absent"}]),
+                &json!([member("carol", "developer"), member("bob", "maintainer"), {"user": "dave", "state": "absent"}]),
             )],
         )
         .group(
@@ -594,29 +598,29 @@ fn of_groups() -> Vec<Scenario> {
             json!([
                 owner,
                 {"user": "bob", "access_level": "developer", "expires_at": "2099-01-31"},
-                person("dave", "guest"),
+                member("dave", "guest"),
             ]),
         ),
         new(
             "group-owner-swap",
-            &[there(json!({}))],
-            &[group("team", &json!([{"user": "alice", "state": "absent"}, person("carol", "owner")]))],
+            &[live_project(json!({}))],
+            &[group("team", &json!([{"user": "alice", "state": "absent"}, member("carol", "owner")]))],
         )
         .group("team", json!([owner])),
         new(
             "group-member-and-rule",
-            &[there(json!({}))],
+            &[live_project(json!({}))],
             &[
                 declared(json!({"protected_branches": [rule], "variables": [variable("A", "v")]})),
-                group("acme", &json!([person("carol", "developer")])),
+                group("acme", &json!([member("carol", "developer")])),
             ],
         ),
         new(
             "group-member-and-rules",
-            &[there(json!({"protected_branches": [{"name": "main"}]})), with_path("acme/site", json!({}))],
+            &[live_project(json!({"protected_branches": [{"name": "main"}]})), with_path("acme/site", json!({}))],
             &[
                 declared(json!({"protected_branches": [rule]})),
-                group("acme", &json!([person("carol", "developer"), person("dave", "guest")])),
+                group("acme", &json!([member("carol", "developer"), member("dave", "guest")])),
                 declared_at("acme/site", json!({"protected_branches": [rule]})),
             ],
         ),
@@ -624,9 +628,9 @@ fn of_groups() -> Vec<Scenario> {
 }
 
 /// Groups that a project is shared with, and rules that name them.
-fn of_shares() -> Vec<Scenario> {
+fn group_shares() -> Vec<Scenario> {
     let new = |name, sections| {
-        let scenario = Scenario::new(name, &[there(json!({}))], &[declared(sections)]);
+        let scenario = Scenario::new(name, &[live_project(json!({}))], &[declared(sections)]);
         scenario.group("leads", json!([])).group("others", json!([]))
     };
     let share = |level: &str| json!({"group": "leads", "group_access": level});
@@ -666,8 +670,9 @@ fn of_shares() -> Vec<Scenario> {
 }
 
 /// Protected branches.
-fn of_protections() -> Vec<Scenario> {
-    let new = |name, sections| Scenario::new(name, &[there(json!({}))], &[declared(sections)]);
+fn protections() -> Vec<Scenario> {
+    let new =
+        |name, sections| Scenario::new(name, &[live_project(json!({}))], &[declared(sections)]);
     let level = |level: &str| json!([{"access_level": level}]);
     let main =
         |push: Json| json!({"protected_branches": [{"name": "main", "allowed_to_push": push}]});
@@ -705,7 +710,7 @@ fn of_protections() -> Vec<Scenario> {
 }
 
 /// Steps that make something readable, or close it.
-fn of_steps_that_open() -> Vec<Scenario> {
+fn opening_steps() -> Vec<Scenario> {
     let new = |name, there: Json, sections| {
         Scenario::new(name, &[with_path("acme/shop", there)], &[declared(sections)])
     };
@@ -724,7 +729,7 @@ fn of_steps_that_open() -> Vec<Scenario> {
         "variables": [variable("A", "new"), variable("C", "v")],
         "hooks": [{"url": "https://h.example.org/x", "issues_events": true}],
         "protected_branches": [{"name": "main", "allowed_to_push": [{"access_level": "no_access"}]}],
-        "members": [person("alice", "developer")],
+        "members": [member("alice", "developer")],
     });
     let with = |more: Json| {
         let mut all = sections.clone();
@@ -761,7 +766,7 @@ fn declared_group(path: &str, sections: Json) -> Json {
 }
 
 /// Groups that do not exist yet, their contents, and entries that name them.
-fn of_new_groups() -> Vec<Scenario> {
+fn new_groups() -> Vec<Scenario> {
     let settings = json!({"description": "new", "visibility": "internal", "project_creation_level": "maintainer"});
     let guild = json!({"group": "guild", "group_access": "developer"});
     let rule = json!({"name": "main", "allowed_to_push": [{"group": "guild"}, {"access_level": "maintainer"}]});
@@ -773,7 +778,7 @@ fn of_new_groups() -> Vec<Scenario> {
             &[
                 declared_group(
                     "acme/crew",
-                    json!({"create": true, "settings": settings, "members": [person("carol", "developer")]}),
+                    json!({"create": true, "settings": settings, "members": [member("carol", "developer")]}),
                 ),
                 declared_at(
                     "acme/crew/app",
@@ -807,7 +812,7 @@ fn of_new_groups() -> Vec<Scenario> {
         ),
         Scenario::new(
             "group-create-named",
-            &[there(json!({}))],
+            &[live_project(json!({}))],
             &[
                 declared_group("guild", empty),
                 declared(json!({"shares": [guild], "protected_branches": [rule]})),
@@ -817,7 +822,7 @@ fn of_new_groups() -> Vec<Scenario> {
 }
 
 /// Parts of groups other than members.
-fn of_parts_of_groups() -> Vec<Scenario> {
+fn group_parts() -> Vec<Scenario> {
     let of_team = |name, sections| {
         Scenario::new(name, &[], &[declared_group("team", sections)]).group("team", json!([]))
     };
@@ -826,7 +831,7 @@ fn of_parts_of_groups() -> Vec<Scenario> {
     let list = "/groups/team/variables";
     vec![
         of_team("group-variable-scopes", json!({"variables": [scoped("prod", "new")]}))
-            .added(list, scoped("*", LIVE))
+            .added(list, scoped("*", LIVE_VALUE))
             .added(list, {
                 let mut old = scoped("prod", "old");
                 old["protected"] = true.into();
@@ -856,7 +861,7 @@ fn of_parts_of_groups() -> Vec<Scenario> {
 }
 
 /// Groups and their contents that become more or less visible.
-fn of_visibility() -> Vec<Scenario> {
+fn visibility_changes() -> Vec<Scenario> {
     let new = |name, before: &str, after: &str| {
         let seen = json!({"settings": {"visibility": after}});
         let there = with_path("team/sub/app", json!({"settings": {"visibility": before}}));
@@ -876,8 +881,8 @@ fn of_visibility() -> Vec<Scenario> {
 }
 
 /// Groups and projects that move, and a project that is deleted.
-fn of_moves() -> Vec<Scenario> {
-    let sections = || json!({"variables": [variable("A", "old"), variable("B", LIVE)]});
+fn moves() -> Vec<Scenario> {
+    let sections = || json!({"variables": [variable("A", "old"), variable("B", LIVE_VALUE)]});
     let moved = |path: &str, former: &str| {
         declared_at(
             path,
@@ -908,7 +913,7 @@ fn of_moves() -> Vec<Scenario> {
                 moved(&format!("{path}/gear"), "team/sub/tool"),
             ],
         )
-        .group("team", json!([person("alice", "developer")]))
+        .group("team", json!([member("alice", "developer")]))
         .group("team/sub", json!([]))
     };
     vec![
@@ -924,14 +929,14 @@ fn of_moves() -> Vec<Scenario> {
         group("group-move", "acme/team"),
         Scenario::new(
             "project-delete",
-            &[there(sections())],
+            &[live_project(sections())],
             &[declared(json!({"state": "absent"}))],
         ),
     ]
 }
 
 /// Projects created from something, and the relation of a fork.
-fn of_sources() -> Vec<Scenario> {
+fn project_sources() -> Vec<Scenario> {
     let new = Scenario::new;
     let public = json!({"settings": {"visibility": "public"}});
     let upstream = || with_path("acme/up", public.clone());
@@ -949,7 +954,7 @@ fn of_sources() -> Vec<Scenario> {
             "hooks": [{"url": "https://h.example.org/x", "token": {"env": "HOOK_TOKEN"}}],
         }))
     };
-    let team = json!({"create": true, "members": [person("alice", "developer")]});
+    let team = json!({"create": true, "members": [member("alice", "developer")]});
     vec![
         new("fork", &[upstream()], &[fork(json!(true))]).importing_for(7),
         new(
@@ -965,22 +970,26 @@ fn of_sources() -> Vec<Scenario> {
         new("import", &[], &[import("VALUE")]).importing_for(40),
         new(
             "fork-related",
-            &[there(json!({})), upstream()],
+            &[live_project(json!({})), upstream()],
             &[declared(json!({"fork_of": "acme/up", "settings": {"description": "new"}}))],
         ),
         new(
             "fork-moved",
-            &[there(json!({})), upstream(), with_path("acme/old", public.clone())],
+            &[live_project(json!({})), upstream(), with_path("acme/old", public.clone())],
             &[declared(json!({"fork_of": "acme/up", "variables": [variable("A", "v")]}))],
         )
         .added("/projects/1/fork/3", Json::Null),
-        new("fork-ended", &[there(json!({})), upstream()], &[declared(json!({"fork_of": null}))])
-            .added("/projects/1/fork/2", Json::Null),
+        new(
+            "fork-ended",
+            &[live_project(json!({})), upstream()],
+            &[declared(json!({"fork_of": null}))],
+        )
+        .added("/projects/1/fork/2", Json::Null),
     ]
 }
 
 /// Secrets, each for one group or project only.
-fn of_secrets() -> Vec<Scenario> {
+fn secrets() -> Vec<Scenario> {
     let new = Scenario::new;
     let variable = |name: &str| json!([{"key": "S", "value": {"env": name}, "masked": true}, variable("A", "v")]);
     let hook = json!([{"url": "https://h.example.org/x", "token": {"env": "HOOK_TOKEN"}}]);
@@ -988,7 +997,7 @@ fn of_secrets() -> Vec<Scenario> {
     vec![
         new(
             "secrets-of-two",
-            &[there(json!({})), with_path("acme/site", json!({}))],
+            &[live_project(json!({})), with_path("acme/site", json!({}))],
             &[
                 declared(json!({"variables": variable("VALUE")})),
                 declared_at("acme/site", json!({"hooks": hook})),
@@ -1028,7 +1037,7 @@ fn of_secrets() -> Vec<Scenario> {
 }
 
 /// Many kinds of differences, all of which can be absorbed.
-fn of_takeover() -> Vec<Scenario> {
+fn takeover() -> Vec<Scenario> {
     let hook = |url: &str| json!({"url": url, "issues_events": true});
     let shop = json!({
         "settings": {"description": "live", "visibility": "internal", "merge_method": "ff", "topics": ["a", "b"]},
@@ -1041,13 +1050,13 @@ fn of_takeover() -> Vec<Scenario> {
     vec![
         Scenario::new(
             "takeover",
-            &[there(shop), with_path("acme/site", json!({"variables": [variable("S", "v")]}))],
+            &[live_project(shop), with_path("acme/site", json!({"variables": [variable("S", "v")]}))],
             &[
                 declared_group("acme", json!({"settings": {"description": "declared"}})),
                 declared(json!({
                     "settings": {"description": "declared", "merge_method": "merge", "topics": ["c"]},
                     "variables": [variable("A", "declared"), variable("GONE", "v")],
-                    "members": [person("alice", "maintainer")],
+                    "members": [member("alice", "maintainer")],
                     "push_rule": {"commit_message_regex": "^declared"},
                 })),
                 declared_at("acme/site", json!({"settings": {"lfs_enabled": false}})),

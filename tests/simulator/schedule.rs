@@ -262,7 +262,7 @@ impl Act {
     }
 
     /// True if its path belongs to another container afterwards, or to none.
-    pub(crate) const fn takes_the_path(self) -> bool {
+    pub(crate) const fn frees_path(self) -> bool {
         matches!(self, Self::Rename | Self::Delete | Self::Swap | Self::Recreate)
     }
 }
@@ -356,7 +356,7 @@ impl Fault {
 
 /// A run without faults.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Course {
+pub(crate) struct FaultlessRun {
     pub(crate) scenario: String,
     /// Its number of requests.
     pub(crate) requests: usize,
@@ -367,9 +367,9 @@ pub(crate) struct Course {
 }
 
 /// The schedule for `seed`.
-pub(crate) fn random(seed: u64, courses: &[Course], dialects: &[String]) -> Schedule {
+pub(crate) fn random(seed: u64, courses: &[FaultlessRun], dialects: &[String]) -> Schedule {
     let mut numbers = Numbers::new(seed);
-    let Course { scenario, requests, writes, documents } = numbers.pick(courses).clone();
+    let FaultlessRun { scenario, requests, writes, documents } = numbers.pick(courses).clone();
     let dialect =
         if numbers.below(3) == 0 { numbers.pick(dialects).clone() } else { "faithful".to_owned() };
     let all = Fault::all();
@@ -379,7 +379,7 @@ pub(crate) fn random(seed: u64, courses: &[Course], dialects: &[String]) -> Sche
             // Writes are the most critical. Faults make a run longer.
             let write = (numbers.below(3) == 0)
                 .then(|| numbers.below(writes.len()))
-                .and_then(|at| writes.get(at).copied());
+                .and_then(|index| writes.get(index).copied());
             let at = write.unwrap_or_else(|| numbers.below(requests + requests / 2 + 2));
             let fault = match numbers.pick(&all).clone() {
                 Fault::Foreign(act) => match numbers.below(documents) {
@@ -404,7 +404,7 @@ pub(crate) fn random(seed: u64, courses: &[Course], dialects: &[String]) -> Sche
 }
 
 /// The first course without faults.
-pub(crate) fn calm(seed: u64, courses: &[Course], _: &[String]) -> Schedule {
+pub(crate) fn faultless(seed: u64, courses: &[FaultlessRun], _: &[String]) -> Schedule {
     Schedule {
         scenario: courses[0].scenario.clone(),
         dialect: "faithful".to_owned(),
@@ -418,7 +418,7 @@ pub(crate) fn calm(seed: u64, courses: &[Course], _: &[String]) -> Schedule {
 }
 
 /// Two runs at once, and in every other schedule also a fault.
-pub(crate) fn crossed(seed: u64, courses: &[Course], dialects: &[String]) -> Schedule {
+pub(crate) fn crossed(seed: u64, courses: &[FaultlessRun], dialects: &[String]) -> Schedule {
     let mut schedule = random(seed, courses, dialects);
     schedule.faults.retain(|(_, fault)| *fault != Fault::Second);
     schedule.faults.truncate(usize::try_from(seed % 2).unwrap());
@@ -426,10 +426,10 @@ pub(crate) fn crossed(seed: u64, courses: &[Course], dialects: &[String]) -> Sch
 }
 
 /// The smallest schedule that is still `bad`, found by removing and weakening faults.
-pub(crate) fn shrink(schedule: &Schedule, bad: impl Fn(&Schedule) -> bool) -> Schedule {
+pub(crate) fn shrink(schedule: &Schedule, is_failing: impl Fn(&Schedule) -> bool) -> Schedule {
     let mut best = schedule.clone();
     loop {
-        let smaller = candidates(&best).into_iter().find(|candidate| bad(candidate));
+        let smaller = simpler_schedules(&best).into_iter().find(|candidate| is_failing(candidate));
         match smaller {
             Some(smaller) => best = smaller,
             None => return best,
@@ -438,7 +438,7 @@ pub(crate) fn shrink(schedule: &Schedule, bad: impl Fn(&Schedule) -> bool) -> Sc
 }
 
 /// Slightly simpler schedules.
-fn candidates(schedule: &Schedule) -> Vec<Schedule> {
+fn simpler_schedules(schedule: &Schedule) -> Vec<Schedule> {
     let mut candidates = Vec::new();
     for at in 0..schedule.faults.len() {
         let mut faults = schedule.faults.clone();
@@ -465,8 +465,12 @@ fn candidates(schedule: &Schedule) -> Vec<Schedule> {
 
 #[test]
 fn a_schedule_reads_back_from_json() {
-    let courses =
-        [Course { scenario: "one-hook".to_owned(), requests: 8, writes: vec![5], documents: 2 }];
+    let courses = [FaultlessRun {
+        scenario: "one-hook".to_owned(),
+        requests: 8,
+        writes: vec![5],
+        documents: 2,
+    }];
     for seed in 0..200 {
         let schedule = random(seed, &courses, &["faithful".to_owned()]);
         let text = serde_json::to_string(&schedule).unwrap();

@@ -22,9 +22,9 @@ use undrift::{
 };
 
 use crate::{
-    identity::{self, Shown},
+    identity::{self, ShownContainer},
     numbers::Numbers,
-    people::Deed,
+    people::ForeignChange,
     scenario::Prepared,
     schedule::{Damage, Fault, Missing, Schedule, Surprise, Throttle},
 };
@@ -50,7 +50,7 @@ pub(crate) struct World {
 
 /// The run that sends a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
+pub(crate) enum RunRole {
     /// The run with the faults.
     First,
     /// A second one at the same time.
@@ -69,13 +69,13 @@ pub(crate) struct State {
     forbidden: Vec<String>,
     /// The last page of each list.
     pages: BTreeMap<String, Json>,
-    pub(crate) sent: Vec<Sent>,
+    pub(crate) sent: Vec<SentRequest>,
     /// The faults that occurred, by their position in the schedule.
-    pub(crate) struck: Vec<usize>,
+    pub(crate) triggered: Vec<usize>,
     /// The changes by others.
-    pub(crate) foreign: Vec<Deed>,
+    pub(crate) changes: Vec<ForeignChange>,
     /// The containers that the service showed.
-    pub(crate) shown: Vec<Shown>,
+    pub(crate) shown: Vec<ShownContainer>,
     /// The periods in which the service asked not to be called.
     pub(crate) pauses: Vec<(Duration, Duration)>,
     /// The times of the first run's interruption and of the first refused token.
@@ -87,8 +87,8 @@ pub(crate) struct State {
 
 /// A request that was sent.
 #[derive(Clone, Debug)]
-pub(crate) struct Sent {
-    pub(crate) who: Who,
+pub(crate) struct SentRequest {
+    pub(crate) who: RunRole,
     /// Its number among those of the first run.
     pub(crate) number: usize,
     pub(crate) at: Duration,
@@ -99,16 +99,16 @@ pub(crate) struct Sent {
     pub(crate) method: &'static str,
     pub(crate) target: String,
     /// Its body; of a form only the names.
-    pub(crate) says: Map<String, Json>,
+    pub(crate) body: Map<String, Json>,
     /// The containers that it writes to, or names.
-    pub(crate) into: Vec<identity::Id>,
+    pub(crate) containers: Vec<identity::Id>,
     /// The secrets in its body.
-    pub(crate) carries: Vec<&'static str>,
+    pub(crate) secrets: Vec<&'static str>,
 }
 
-impl Sent {
+impl SentRequest {
     /// A request of which only the sender is known.
-    pub(crate) fn of(who: Who) -> Self {
+    pub(crate) fn of(who: RunRole) -> Self {
         Self {
             who,
             number: 0,
@@ -117,9 +117,9 @@ impl Sent {
             answered: None,
             method: "GET",
             target: String::new(),
-            says: Map::new(),
-            into: Vec::new(),
-            carries: Vec::new(),
+            body: Map::new(),
+            containers: Vec::new(),
+            secrets: Vec::new(),
         }
     }
 }
@@ -134,13 +134,13 @@ impl World {
                 + jiff::SignedDuration::try_from(start.elapsed()).unwrap()
         };
         let chance = RandomSource::seeded(schedule.seed);
-        let conditions = ServiceOptions {
+        let options = ServiceOptions {
             clock: sandbox::Clock::new(clock),
             random: chance,
             profile,
             ..ServiceOptions::default()
         };
-        let model = Model::from_image(&prepared.image, conditions).unwrap();
+        let model = Model::from_image(&prepared.image, options).unwrap();
         let state = State { numbers: Some(Numbers::new(schedule.seed)), ..State::default() };
         let (killed, second) = (Notify::new(), Notify::new());
         Arc::new(Self {
@@ -168,21 +168,21 @@ impl World {
 }
 
 /// The transport of one run to the service.
-pub(crate) struct Wire {
+pub(crate) struct ModelTransport {
     pub(crate) world: Arc<World>,
-    pub(crate) who: Who,
+    pub(crate) who: RunRole,
     /// The client that uses it, to interrupt it. Set only during the run, because both refer to
     /// each other.
     pub(crate) client: Mutex<Option<ReadClient>>,
 }
 
-impl std::fmt::Debug for Wire {
+impl std::fmt::Debug for ModelTransport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Wire")
     }
 }
 
-impl Transport for Wire {
+impl Transport for ModelTransport {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
         Box::pin(self.exchange(request))
     }
@@ -190,14 +190,14 @@ impl Transport for Wire {
 
 type Reply = Result<WireResponse, SendError>;
 
-impl Wire {
+impl ModelTransport {
     async fn exchange(&self, request: WireRequest) -> Reply {
         let world = &self.world;
-        let (number, place) = self.note(&request);
+        let (number, place) = self.record_request(&request);
         let (there, back) =
             world.draw(|numbers| (1 + numbers.next() % 30, 1 + numbers.next() % 30));
         // One request may wait for many requests of another run.
-        let there = match world.schedule.crossed && self.who != Who::Clean {
+        let there = match world.schedule.crossed && self.who != RunRole::Clean {
             true => there << world.draw(|numbers| numbers.below(10)),
             false => there,
         };
@@ -209,9 +209,9 @@ impl Wire {
             .faults
             .iter()
             .enumerate()
-            .filter(|(_, (at, _))| self.who == Who::First && *at == number);
+            .filter(|(_, (at, _))| self.who == RunRole::First && *at == number);
         for (place, (_, due)) in due {
-            world.state().struck.push(place);
+            world.state().triggered.push(place);
             match due {
                 Fault::Foreign(act) => world.act(0, *act),
                 Fault::Elsewhere(at, act) => world.act(*at, *act),
@@ -220,24 +220,25 @@ impl Wire {
                     self.client.lock().unwrap().as_ref().unwrap().interrupt();
                     world.state().interrupted.get_or_insert(world.now());
                 }
-                Fault::KillBefore => return self.die().await,
+                Fault::KillBefore => return self.kill_run().await,
                 Fault::Revoked => world.state().revoked = true,
                 Fault::ForbiddenFromHere => {
-                    world.state().forbidden.push(path_of(&request.target).to_owned());
+                    world.state().forbidden.push(without_query(&request.target).to_owned());
                 }
                 other => fault = fault.or(Some(other)),
             }
         }
         let reply = match fault {
             None => Ok(self.answer(&request)),
-            Some(fault) => self.suffer(fault, &request, place).await,
+            Some(fault) => self.apply_fault(fault, &request, place).await,
         };
         tokio::time::sleep(Duration::from_millis(back)).await;
         if let Ok(response) = &reply {
             world.state().sent[place].answered = Some(world.now());
-            self.learn(response);
+            self.record_answer(response);
             if let Ok(body) = &response.body {
-                let shown = identity::shown(self.who, world.now(), &request.target, body);
+                let shown =
+                    identity::shown_containers(self.who, world.now(), &request.target, body);
                 world.state().shown.extend(shown);
             }
         }
@@ -245,10 +246,10 @@ impl Wire {
     }
 
     /// Records a request: its number among those of the first run, and its position among all.
-    fn note(&self, request: &WireRequest) -> (usize, usize) {
+    fn record_request(&self, request: &WireRequest) -> (usize, usize) {
         let mut state = self.world.state();
         let number = state.requests;
-        if self.who == Who::First {
+        if self.who == RunRole::First {
             state.requests += 1;
         }
         let says = match &request.body {
@@ -261,30 +262,30 @@ impl Wire {
         };
         let (method, target, at) =
             (request.method.as_str(), request.target.clone(), self.world.now());
-        state.sent.push(Sent {
+        state.sent.push(SentRequest {
             number,
             at,
             arrived: at,
             method,
-            into: identity::named(request),
-            carries: identity::carried(request),
+            containers: identity::target_ids(request),
+            secrets: identity::secrets_in(request),
             target,
-            says,
-            ..Sent::of(self.who)
+            body: says,
+            ..SentRequest::of(self.who)
         });
         (number, state.sent.len() - 1)
     }
 
     /// Records what an answer asks the run to do or to avoid.
-    fn learn(&self, response: &WireResponse) {
+    fn record_answer(&self, response: &WireResponse) {
         let now = self.world.now();
         let mut state = self.world.state();
-        if self.who == Who::First && response.status == 401 {
+        if self.who == RunRole::First && response.status == 401 {
             state.refused.get_or_insert(now);
         }
         let wait =
             response.headers.get("x-pause").and_then(|wait| wait.to_str().ok()?.parse().ok());
-        if let Some(wait) = wait.filter(|_| self.who == Who::First) {
+        if let Some(wait) = wait.filter(|_| self.who == RunRole::First) {
             state.pauses.push((now, now + Duration::from_secs(wait)));
         }
     }
@@ -293,23 +294,24 @@ impl Wire {
     fn answer(&self, request: &WireRequest) -> WireResponse {
         {
             let state = self.world.state();
-            let refused = self.who == Who::First;
+            let refused = self.who == RunRole::First;
             if refused && state.revoked {
-                return said(401, &json!({"message": "401 Unauthorized"}));
+                return json_response(401, &json!({"message": "401 Unauthorized"}));
             }
-            if refused && state.forbidden.iter().any(|path| path == path_of(&request.target)) {
-                return said(403, &json!({"message": "403 Forbidden"}));
+            if refused && state.forbidden.iter().any(|path| path == without_query(&request.target))
+            {
+                return json_response(403, &json!({"message": "403 Forbidden"}));
             }
         }
         carry_out(&self.world.model, self.world.prepared.scenario.token, request)
     }
 
-    async fn suffer(&self, fault: &Fault, request: &WireRequest, place: usize) -> Reply {
+    async fn apply_fault(&self, fault: &Fault, request: &WireRequest, place: usize) -> Reply {
         let broken = || {
             Err(SendError::new(RequestPhase::MaybeSent, SendErrorKind::Network, "connection reset"))
         };
-        let patience = request.timeout.min(request.idle_timeout);
-        let limit = |seconds: &u64| Duration::from_secs(*seconds).min(patience);
+        let time_limit = request.timeout.min(request.idle_timeout);
+        let limit = |seconds: &u64| Duration::from_secs(*seconds).min(time_limit);
         match fault {
             Fault::NotSent => Err(SendError::new(
                 RequestPhase::NotSent,
@@ -327,7 +329,7 @@ impl Wire {
             }
             Fault::Slow(seconds) if limit(seconds) < Duration::from_secs(*seconds) => {
                 self.carry_out_later(request, place, Duration::from_secs(*seconds));
-                self.time_out(patience).await
+                self.time_out(time_limit).await
             }
             Fault::Slow(seconds) => {
                 tokio::time::sleep(limit(seconds)).await;
@@ -337,43 +339,47 @@ impl Wire {
             Fault::SlowAnswer(seconds) => {
                 let answer = self.answer(request);
                 if limit(seconds) < Duration::from_secs(*seconds) {
-                    return self.time_out(patience).await;
+                    return self.time_out(time_limit).await;
                 }
                 tokio::time::sleep(limit(seconds)).await;
                 Ok(answer)
             }
             Fault::StatusBefore(status) => {
-                Ok(said(*status, &json!({"message": format!("{status} failed")})))
+                Ok(json_response(*status, &json!({"message": format!("{status} failed")})))
             }
             Fault::StatusAfter(status) => {
                 self.answer(request);
-                Ok(said(*status, &json!({"message": format!("{status} failed")})))
+                Ok(json_response(*status, &json!({"message": format!("{status} failed")})))
             }
             Fault::Truncated => {
                 Ok(WireResponse { body: Err(BodyError::Truncated), ..self.answer(request) })
             }
             Fault::Empty => Ok(WireResponse { body: Ok(Bytes::new()), ..self.answer(request) }),
-            Fault::Html => Ok(html()),
+            Fault::Html => Ok(html_response()),
             Fault::HtmlAfter => {
                 self.answer(request);
-                Ok(html())
+                Ok(html_response())
             }
-            Fault::Object => Ok(said(self.answer(request).status, &json!({}))),
+            Fault::Object => Ok(json_response(self.answer(request).status, &json!({}))),
             Fault::Throttled(throttle) => Ok(self.throttled(*throttle)),
-            Fault::Locked => Ok(said(409, &json!({"message": "409 Conflict: Resource lock"}))),
-            Fault::Refused => Ok(said(
+            Fault::Locked => {
+                Ok(json_response(409, &json!({"message": "409 Conflict: Resource lock"})))
+            }
+            Fault::Refused => Ok(json_response(
                 400,
                 &json!({"message": {"base": [format!("'{}' is invalid", quotation(request))]}}),
             )),
-            Fault::Forbidden => Ok(said(403, &json!({"message": "403 Forbidden"}))),
+            Fault::Forbidden => Ok(json_response(403, &json!({"message": "403 Forbidden"}))),
             Fault::NotFound(missing) => Ok(match missing {
-                Missing::Project => said(404, &json!({"message": "404 Project Not Found"})),
-                Missing::Thing => said(404, &json!({"message": "404 Not found"})),
-                Missing::Route => said(404, &json!({"error": "404 Not Found"})),
-                Missing::Feature => said(404, &json!({"message": "404 Not Found"})),
+                Missing::Project => {
+                    json_response(404, &json!({"message": "404 Project Not Found"}))
+                }
+                Missing::Thing => json_response(404, &json!({"message": "404 Not found"})),
+                Missing::Route => json_response(404, &json!({"error": "404 Not Found"})),
+                Missing::Feature => json_response(404, &json!({"message": "404 Not Found"})),
             }),
             Fault::Redirect => {
-                let mut response = said(302, &json!({}));
+                let mut response = json_response(302, &json!({}));
                 response.headers.insert(
                     "location",
                     HeaderValue::from_static("https://elsewhere.example/api/v4/projects/1"),
@@ -394,7 +400,7 @@ impl Wire {
             Fault::Surprise(surprise) => Ok(self.surprise(*surprise, request)),
             Fault::KillAfter => {
                 self.answer(request);
-                self.die().await
+                self.kill_run().await
             }
             Fault::Foreign(_)
             | Fault::Elsewhere(..)
@@ -416,16 +422,16 @@ impl Wire {
         let Some(Json::Object(mut told)) = told else { return self.answer(request) };
         // Fields that a service never ignores or changes silently: identities, and secrets, which
         // it never shows.
-        let plain = |name: &String| {
+        let is_plain = |name: &String| {
             let name = name.as_str();
             !matches!(name, "key" | "name" | "path" | "url" | "token" | "value" | "title")
                 && !name.ends_with("_id")
         };
-        let names: Vec<_> = told.keys().filter(|name| plain(name)).cloned().collect();
+        let names: Vec<_> = told.keys().filter(|name| is_plain(name)).cloned().collect();
         let texts: Vec<_> = names.iter().filter(|name| told[*name].is_string()).cloned().collect();
         let draw = |names: &[String]| self.world.draw(|numbers| numbers.pick(names).clone());
         match surprise {
-            Surprise::Null if is_edit => return said(200, &Json::Null),
+            Surprise::Null if is_edit => return json_response(200, &Json::Null),
             // A write-only field would not be missed.
             Surprise::Ignored if is_edit && !told.contains_key("token") => {
                 let read = WireRequest {
@@ -438,7 +444,7 @@ impl Wire {
             Surprise::Alone if is_edit && told.len() == 1 => {
                 let error =
                     "description, name are missing, at least one parameter must be provided";
-                return said(400, &json!({"error": error}));
+                return json_response(400, &json!({"error": error}));
             }
             Surprise::Dropped if !names.is_empty() => drop(told.remove(&draw(&names))),
             Surprise::Normalised if !texts.is_empty() => {
@@ -455,7 +461,7 @@ impl Wire {
     }
 
     /// Ends the run here.
-    async fn die(&self) -> Reply {
+    async fn kill_run(&self) -> Reply {
         self.world.killed.notify_one();
         std::future::pending().await
     }
@@ -479,7 +485,7 @@ impl Wire {
     }
 
     fn throttled(&self, throttle: Throttle) -> WireResponse {
-        let mut response = said(
+        let mut response = json_response(
             429,
             &json!({"message": {"error": "This endpoint has been requested too many times."}}),
         );
@@ -522,7 +528,7 @@ impl Wire {
         let mut response = self.answer(request);
         let body = response.body.as_ref().ok().and_then(|body| serde_json::from_slice(body).ok());
         let Some(Json::Array(mut rows)) = body else { return response };
-        let path = path_of(&request.target).to_owned();
+        let path = without_query(&request.target).to_owned();
         let before = self.world.state().pages.insert(path, Json::Array(rows.clone()));
         let headers = &mut response.headers;
         let number = |headers: &HeaderMap, name: &str| {
@@ -604,7 +610,7 @@ impl Wire {
     }
 }
 
-fn path_of(target: &str) -> &str {
+fn without_query(target: &str) -> &str {
     target.split('?').next().unwrap_or_default()
 }
 
@@ -659,13 +665,13 @@ fn multipart(parts: &[FormPart]) -> Bytes {
     body.into()
 }
 
-fn said(status: u16, body: &Json) -> WireResponse {
+fn json_response(status: u16, body: &Json) -> WireResponse {
     let mut headers = HeaderMap::new();
     headers.insert("content-type", HeaderValue::from_static("application/json"));
     WireResponse { status, headers, body: Ok(body.to_string().into()) }
 }
 
-fn html() -> WireResponse {
+fn html_response() -> WireResponse {
     let mut headers = HeaderMap::new();
     headers.insert("content-type", HeaderValue::from_static("text/html"));
     WireResponse {

@@ -45,25 +45,29 @@ impl Spoil {
 
     /// Damages `body`, if that is possible.
     pub(crate) fn apply(self, body: &mut Json, numbers: &mut Numbers) {
-        let known = |name: &str, _: &Json| name == "id" || name.ends_with("_id");
+        let is_id = |name: &str, _: &Json| name == "id" || name.ends_with("_id");
         match self {
             Self::Whole => *body = other_type(body, numbers),
-            Self::Type => change(body, numbers, |_, _| true, other_type),
-            Self::Null => change(body, numbers, |_, value| !value.is_null(), |_, _| Json::Null),
+            Self::Type => change_field(body, numbers, |_, _| true, other_type),
+            Self::Null => {
+                change_field(body, numbers, |_, value| !value.is_null(), |_, _| Json::Null);
+            }
             Self::Missing => drop_field(body, numbers),
             Self::Extra => add_fields(body),
-            Self::Number => change(body, numbers, |_, value| value.is_number(), number),
-            Self::Id => change(body, numbers, known, |value, numbers| match numbers.below(2) {
-                0 => number(value, numbers),
-                _ => other_type(value, numbers),
-            }),
+            Self::Number => change_field(body, numbers, |_, value| value.is_number(), odd_number),
+            Self::Id => {
+                change_field(body, numbers, is_id, |value, numbers| match numbers.below(2) {
+                    0 => odd_number(value, numbers),
+                    _ => other_type(value, numbers),
+                });
+            }
             Self::Row => {
                 if let Some(rows) = body.as_array_mut().filter(|rows| !rows.is_empty()) {
                     let at = numbers.below(rows.len());
                     rows[at] = other_type(&rows[at], numbers);
                 }
             }
-            Self::Text => change(body, numbers, |_, value| value.is_string(), text),
+            Self::Text => change_field(body, numbers, |_, value| value.is_string(), odd_text),
         }
     }
 }
@@ -80,12 +84,14 @@ fn other_type(value: &Json, numbers: &mut Numbers) -> Json {
         json!({}),
         json!({"id": 1, "name": [], "message": 5, "error": {"x": []}}),
     ];
-    let others: Vec<_> =
-        all.iter().filter(|other| kind(other) != kind(value) && !other.is_null()).collect();
+    let others: Vec<_> = all
+        .iter()
+        .filter(|other| type_number(other) != type_number(value) && !other.is_null())
+        .collect();
     (*numbers.pick(&others)).clone()
 }
 
-fn kind(value: &Json) -> u8 {
+fn type_number(value: &Json) -> u8 {
     match value {
         Json::Null => 0,
         Json::Bool(_) => 1,
@@ -96,13 +102,13 @@ fn kind(value: &Json) -> u8 {
     }
 }
 
-fn number(_: &Json, numbers: &mut Numbers) -> Json {
+fn odd_number(_: &Json, numbers: &mut Numbers) -> Json {
     let all =
         [json!(-1), json!(u64::MAX), json!(i64::MIN), json!(1e300), json!(1.5), json!(9_999_999)];
     numbers.pick(&all).clone()
 }
 
-fn text(_: &Json, numbers: &mut Numbers) -> Json {
+fn odd_text(_: &Json, numbers: &mut Numbers) -> Json {
     let all = ["", "\u{0}", "\u{202e}\u{1b}[2J", "../../x", "**", "https://[::1"];
     match numbers.below(all.len() + 1) {
         at if at < all.len() => all[at].into(),
@@ -111,11 +117,11 @@ fn text(_: &Json, numbers: &mut Numbers) -> Json {
 }
 
 /// Changes one of the fields that satisfy `is_meant`, at any depth.
-fn change(
+fn change_field(
     body: &mut Json,
     numbers: &mut Numbers,
     is_meant: impl Fn(&str, &Json) -> bool,
-    to: impl Fn(&Json, &mut Numbers) -> Json,
+    replace: impl Fn(&Json, &mut Numbers) -> Json,
 ) {
     let mut fields = Vec::new();
     let mut rest = vec![body];
@@ -135,7 +141,7 @@ fn change(
     }
     if !fields.is_empty() {
         let at = numbers.below(fields.len());
-        *fields[at] = to(fields[at], numbers);
+        *fields[at] = replace(fields[at], numbers);
     }
 }
 
@@ -170,11 +176,11 @@ fn add_fields(body: &mut Json) {
         other => vec![other],
     };
     for object in objects.into_iter().filter_map(Json::as_object_mut) {
-        let more = json!({
+        let extra_fields = json!({
             "": 1, "error": "invalid_token", "message": {"base": ["nothing"]}, "__proto__": {},
             "state": "absent", "deleted": true, "status": 404, "unknown": [[[[{"id": 1}]]]],
         });
-        for (name, value) in more.as_object().unwrap() {
+        for (name, value) in extra_fields.as_object().unwrap() {
             object.entry(name.clone()).or_insert_with(|| value.clone());
         }
     }

@@ -28,9 +28,9 @@ use undrift::{
 };
 
 use crate::{
-    Simulator, given, sample,
+    Simulator, env_number, sample,
     schedule::{Fault, Missing, Schedule},
-    service::{Who, World},
+    service::{RunRole, World},
     spoil::Spoil,
     undrift::{client, exit_of},
 };
@@ -39,22 +39,22 @@ use crate::{
 const SCENARIO: &str = "takeover";
 /// With `UNDRIFT_TESTS=all` one in this many pairs of a fault and a request is tried. The sample has each fault
 /// once.
-const EVERY: usize = 32;
+const SAMPLE_INTERVAL: usize = 32;
 
 /// The result of a run: its exit code, and the files that it wrote.
 #[derive(Clone, Debug, PartialEq)]
-struct Left {
+struct CommandResult {
     exit: u8,
     files: BTreeMap<String, String>,
     /// True if it reported missing parts.
-    lacks: bool,
+    is_incomplete: bool,
     /// True if it reported entries that no manifest can express.
-    left_out: bool,
+    has_omissions: bool,
 }
 
-impl Left {
-    fn nothing(exit: u8) -> Self {
-        Self { exit, files: BTreeMap::new(), lacks: false, left_out: false }
+impl CommandResult {
+    fn without_files(exit: u8) -> Self {
+        Self { exit, files: BTreeMap::new(), is_incomplete: false, has_omissions: false }
     }
 
     /// All files as one text, without the comments about such entries.
@@ -90,13 +90,13 @@ async fn export(
     client: ReadClient,
     secrets: &Arc<Secrets>,
     partial: bool,
-) -> Result<Left, ApiError> {
+) -> Result<CommandResult, ApiError> {
     let observer = Observer::connect(client).await?;
     let settings =
         export::ExportSettings::for_caller(observer.caller().clone(), observer.release().await?);
     let existing = observer.list_existing(&[Glob::for_paths("acme").unwrap()]).await?;
     if !existing.unmatched_globs.is_empty() || existing.containers.is_empty() {
-        return Ok(Left::nothing(2));
+        return Ok(CommandResult::without_files(2));
     }
     let containers = existing.containers.into_values();
     let containers: Vec<_> = containers
@@ -118,17 +118,22 @@ async fn export(
     let left_out = builder.omitted_reads().len();
     let missing = builder.missing_reads().len();
     if missing > 0 && !partial {
-        return Ok(Left::nothing(10));
+        return Ok(CommandResult::without_files(10));
     }
     let files: BTreeMap<_, _> =
         builder.finish().files.into_iter().map(|file| (file.path, file.text)).collect();
     let wrong = changes(&observer, &files, secrets, Some(lives)).await?;
     if !wrong.is_empty() && !partial {
-        return Ok(Left::nothing(10));
+        return Ok(CommandResult::without_files(10));
     }
     let lacks = missing > 0 || !wrong.is_empty();
     let is_whole = !lacks && (left_out == 0 || partial);
-    Ok(Left { exit: if is_whole { 0 } else { 10 }, files, lacks, left_out: left_out > 0 })
+    Ok(CommandResult {
+        exit: if is_whole { 0 } else { 10 },
+        files,
+        is_incomplete: lacks,
+        has_omissions: left_out > 0,
+    })
 }
 
 /// The steps of a plan of `files`, and what it could not know; from an earlier reading, if given.
@@ -178,7 +183,7 @@ async fn absorb(
     world: &World,
     client: ReadClient,
     secrets: &Arc<Secrets>,
-) -> Result<Left, ApiError> {
+) -> Result<CommandResult, ApiError> {
     let desired = &world.prepared.desired;
     let observer = Observer::connect(client).await?;
     let words =
@@ -213,7 +218,7 @@ async fn absorb(
     refused.retain(|refused| refused.kind != RefusalKind::PendingRename);
     if !refused.is_empty() {
         let is_unread = refused.iter().any(|refused| refused.kind == RefusalKind::Unread);
-        return Ok(Left::nothing(if is_unread { 10 } else { 3 }));
+        return Ok(CommandResult::without_files(if is_unread { 10 } else { 3 }));
     }
     let root = world.prepared.root();
     let read = |file: &Arc<str>| {
@@ -234,26 +239,30 @@ async fn absorb(
         Ok(absorbed) => {
             let files = absorbed.files.into_iter();
             let files = files.map(|(file, (_, text))| (file.to_string(), text)).collect();
-            Ok(Left { exit: 0, files, lacks: false, left_out: false })
+            Ok(CommandResult { exit: 0, files, is_incomplete: false, has_omissions: false })
         }
-        Err(AbsorbError::Refused(_)) => Ok(Left::nothing(3)),
-        Err(AbsorbError::InvalidResult(_)) => Ok(Left::nothing(2)),
+        Err(AbsorbError::Refused(_)) => Ok(CommandResult::without_files(3)),
+        Err(AbsorbError::InvalidResult(_)) => Ok(CommandResult::without_files(2)),
     }
 }
 
 impl Simulator {
     /// Runs a command under a schedule. Also returns how many requests it sent, and what a plan of
     /// its files does to a service without faults.
-    fn take(&self, command: Command, schedule: &Schedule) -> (Left, usize, Vec<String>) {
+    fn run_command(
+        &self,
+        command: Command,
+        schedule: &Schedule,
+    ) -> (CommandResult, usize, Vec<String>) {
         self.simulate(schedule, async |world| {
-            let (reader, secrets, _held) = client(&world, Who::First);
+            let (reader, secrets, _held) = client(&world, RunRole::First);
             let ran = match command {
                 Command::Export { partial } => export(reader, &secrets, partial).await,
                 Command::Absorb => absorb(&world, reader, &secrets).await,
             };
-            let left = ran.unwrap_or_else(|error| Left::nothing(exit_of(&error)));
+            let left = ran.unwrap_or_else(|error| CommandResult::without_files(exit_of(&error)));
             let sent = world.state().sent.len();
-            let (calm, secrets, _held) = client(&world, Who::Clean);
+            let (calm, secrets, _held) = client(&world, RunRole::Clean);
             let observer = Observer::connect(calm).await.unwrap();
             let wrong = changes(&observer, &left.files, &secrets, None).await.unwrap();
             (left, sent, wrong)
@@ -261,30 +270,36 @@ impl Simulator {
     }
 
     /// The faults of a command's result.
-    fn faults_of(&self, command: Command, schedule: &Schedule, calm: &Left) -> Vec<String> {
-        let taken = std::panic::catch_unwind(AssertUnwindSafe(|| self.take(command, schedule)));
+    fn faults_of(
+        &self,
+        command: Command,
+        schedule: &Schedule,
+        calm: &CommandResult,
+    ) -> Vec<String> {
+        let taken =
+            std::panic::catch_unwind(AssertUnwindSafe(|| self.run_command(command, schedule)));
         let Ok((left, _, changes)) = taken else { return vec!["it panicked".to_owned()] };
         let mut wrong = Vec::new();
         // If not everything was absorbed, the rest still differs.
-        if !changes.is_empty() && !left.lacks {
+        if !changes.is_empty() && !left.is_incomplete {
             wrong.push(format!("what it wrote plans to {changes:?}"));
         }
         // A null in a push rule means that the value is not set.
         let nulls = schedule.faults.iter().any(|(_, fault)| *fault == Fault::Spoiled(Spoil::Null));
-        let text = |left: &Left| {
+        let text = |left: &CommandResult| {
             let text = left.without_comments();
             let lines = text.lines().filter(|line| !nulls || !line.starts_with("push_rule:"));
             lines.flat_map(|line| [line, "\n"]).collect::<String>()
         };
         let (told, meant) = (text(&left), text(calm));
-        if left.exit == 0 && !left.left_out && told != meant {
+        if left.exit == 0 && !left.has_omissions && told != meant {
             let diff = similar::TextDiff::from_lines(&meant, &told).unified_diff().to_string();
             wrong.push(format!("exit 0, but not what is there: {diff}"));
         }
         if left.exit != 0 && !left.files.is_empty() && command == Command::Absorb {
             wrong.push(format!("exit {}, but it edited", left.exit));
         }
-        if left.lacks && left.exit == 0 {
+        if left.is_incomplete && left.exit == 0 {
             wrong.push("exit 0, although something is missing".to_owned());
         }
         wrong
@@ -305,27 +320,27 @@ fn is_of_reading(fault: &Fault) -> bool {
         )
     };
     // A part that the service reports as absent counts as absent, and a text may be any text.
-    let lies = |fault: &Fault| {
+    let is_believed = |fault: &Fault| {
         let missing = matches!(fault, Fault::NotFound(what) if *what != Missing::Project);
         missing || *fault == Fault::Spoiled(Spoil::Text)
     };
-    !others(fault) && !lies(fault)
+    !others(fault) && !is_believed(fault)
 }
 
 #[test]
 fn exports_and_edits_under_read_faults_are_right_or_refused() {
     let simulator = Simulator::get();
-    let every = if given("UNDRIFT_SEEDS").is_some() { 1 } else { EVERY };
+    let every = if env_number("UNDRIFT_SEEDS").is_some() { 1 } else { SAMPLE_INTERVAL };
     let faults: Vec<_> = Fault::all().into_iter().filter(is_of_reading).collect();
     let (mut played, mut failed, mut tried) = (0, BTreeSet::new(), BTreeSet::new());
     for (turn, command) in COMMANDS.into_iter().enumerate() {
         let calm = simulator.calm(SCENARIO);
-        let (left, requests, changes) = simulator.take(command, &calm);
-        assert_eq!((left.exit, left.lacks, changes), (0, false, vec![]), "{command:?}");
+        let (left, requests, changes) = simulator.run_command(command, &calm);
+        assert_eq!((left.exit, left.is_incomplete, changes), (0, false, vec![]), "{command:?}");
         assert!(!left.files.is_empty());
         let all = (0..requests).flat_map(|at| faults.iter().enumerate().map(move |it| (at, it)));
         for (pair, (at, (number, fault))) in all.enumerate() {
-            let is_tried = match every == 1 || sample::is_whole() {
+            let is_tried = match every == 1 || sample::plays_all() {
                 true => pair % every == 0,
                 false => number % COMMANDS.len() == turn && at == (7 * number + 1) % requests,
             };

@@ -62,11 +62,11 @@ impl Truth {
             let mut settings = row[attributes].as_object().cloned().unwrap_or_default();
             let columns = ["name", "visibility"];
             settings.extend(columns.map(|name| (name.to_owned(), row[name].clone())));
-            let own = |table: &str| {
+            let owned_rows = |table: &str| {
                 let id = row["id"].clone();
                 rows(table).filter(move |other| other.get(owner) == Some(&id))
             };
-            settings.insert("avatar".to_owned(), own("avatars").next().is_some().into());
+            settings.insert("avatar".to_owned(), owned_rows("avatars").next().is_some().into());
             let flag = |row: &Object, name: &str| (row[name] == 1).into();
             let variable = |row: Object| {
                 let set = row["settings"].as_object().cloned().unwrap_or_default();
@@ -123,20 +123,20 @@ impl Truth {
                     .and_then(Json::as_u64)
                     .map(|id| paths[&Some(id)].clone()),
                 settings,
-                variables: own("variables").map(variable).collect(),
-                members: own("members")
+                variables: owned_rows("variables").map(variable).collect(),
+                members: owned_rows("members")
                     .filter(|row| !row["user_id"].is_null())
                     .map(member)
                     .collect(),
-                hooks: own("hooks").map(hook).collect(),
-                remote_mirrors: own("remote_mirrors").map(set).collect(),
-                pipeline_schedules: own("pipeline_schedules").map(set).collect(),
-                push_rule: own("push_rules")
+                hooks: owned_rows("hooks").map(hook).collect(),
+                remote_mirrors: owned_rows("remote_mirrors").map(set).collect(),
+                pipeline_schedules: owned_rows("pipeline_schedules").map(set).collect(),
+                push_rule: owned_rows("push_rules")
                     .next()
                     .map(|row| row["settings"].as_object().cloned().unwrap_or_default()),
-                shares: own("shares").map(share).collect(),
-                protected_branches: own("protected_branches").map(protection).collect(),
-                labels: own("labels").map(label).collect(),
+                shares: owned_rows("shares").map(share).collect(),
+                protected_branches: owned_rows("protected_branches").map(protection).collect(),
+                labels: owned_rows("labels").map(label).collect(),
             };
             projects.insert(text(&row, "full_path"), project);
         }
@@ -158,12 +158,12 @@ impl Truth {
             let new = document["path"].as_str().unwrap();
             (rest.is_empty() || rest.starts_with('/')).then(|| (rest.len(), format!("{new}{rest}")))
         };
-        let of_before = |id: u64, is_group: bool| {
+        let former_path = |id: u64, is_group: bool| {
             let is_it = |project: &Project| project.id == id && project.is_group == is_group;
             before.0.iter().find(|(_, project)| is_it(project)).map(|(path, _)| path)
         };
         let declared = |(path, project): (&String, &Project)| {
-            let old = of_before(project.id, project.is_group).unwrap_or(path);
+            let old = former_path(project.id, project.is_group).unwrap_or(path);
             let new = documents.iter().filter_map(|document| former(document, old));
             // Its own move counts before that of a group above.
             let new = new.min().map_or_else(|| path.clone(), |(_, new)| new);
@@ -192,7 +192,10 @@ impl Truth {
 
     /// The missing shares, protections and variables of `documents`, whatever their
     /// fields.
-    pub(crate) fn lacking(&self, documents: &[Json]) -> BTreeSet<(String, &'static str, String)> {
+    pub(crate) fn missing_entries(
+        &self,
+        documents: &[Json],
+    ) -> BTreeSet<(String, &'static str, String)> {
         let mut lacking = BTreeSet::new();
         for document in documents {
             let path = document["path"].as_str().unwrap();
@@ -210,7 +213,7 @@ impl Truth {
                 }
             }
             for entry in entries(document, "variables").filter(|entry| entry["state"] != "absent") {
-                let key = identity(entry);
+                let key = variable_identity(entry);
                 if !project.variables.contains_key(&key) {
                     lacking.insert((path.to_owned(), "variables", format!("{}@{}", key.0, key.1)));
                 }
@@ -245,14 +248,14 @@ impl Truth {
     }
 
     /// Declared entries that exist more than once, with their number.
-    pub(crate) fn twice(&self, documents: &[Json]) -> BTreeMap<String, usize> {
+    pub(crate) fn duplicates(&self, documents: &[Json]) -> BTreeMap<String, usize> {
         let mut twice = BTreeMap::new();
         for document in documents {
             let path = document["path"].as_str().unwrap();
             let Some(project) = self.0.get(path) else { continue };
             for (section, key, live) in project.repeatable() {
                 for entry in entries(document, section) {
-                    let name = resolved(&entry[key]);
+                    let name = resolve(&entry[key]);
                     let count = live.iter().filter(|live| live[key] == name).count();
                     if count > 1 {
                         twice.insert(format!("{path} {name}"), count);
@@ -265,10 +268,10 @@ impl Truth {
 }
 
 /// The start of a line of [`Truth::undeclared`] for a field of a declared entry.
-pub(crate) const OF_DECLARED: &str = "~ ";
+pub(crate) const FIELD_PREFIX: &str = "~ ";
 
 /// A declared value, with its secret filled in.
-pub(crate) fn resolved(value: &Json) -> Json {
+pub(crate) fn resolve(value: &Json) -> Json {
     match value["env"].as_str() {
         Some(name) => SECRETS
             .iter()
@@ -278,7 +281,7 @@ pub(crate) fn resolved(value: &Json) -> Json {
     }
 }
 
-fn level(value: &Json) -> Json {
+fn level_number(value: &Json) -> Json {
     match value.as_str() {
         Some("no_access") => 0.into(),
         Some("guest") => 10.into(),
@@ -292,7 +295,7 @@ fn level(value: &Json) -> Json {
 
 /// True if a live value equals a declared one. Null equals an empty text, and the order of lists
 /// does not matter.
-fn same(declared: &Json, live: Option<&Json>) -> bool {
+fn are_equal(declared: &Json, live: Option<&Json>) -> bool {
     let empty = |value: &Json| value.is_null() || value == "";
     match (declared, live.unwrap_or(&Json::Null)) {
         (Json::Array(a), Json::Array(b)) => {
@@ -303,32 +306,32 @@ fn same(declared: &Json, live: Option<&Json>) -> bool {
 }
 
 /// True if every declared field of an entry, except the identity, is met.
-fn fields_met(entry: &Json, live: &Object, identity: &[&str]) -> bool {
+fn are_fields_met(entry: &Json, live: &Object, identity: &[&str]) -> bool {
     let declared =
         entry.as_object().unwrap().iter().filter(|(name, _)| !identity.contains(&name.as_str()));
     declared.into_iter().all(|(name, value)| match name.as_str() {
-        "access_level" | "group_access" => level(value) == live[name],
+        "access_level" | "group_access" => level_number(value) == live[name],
         _ if name.starts_with("allowed_to_") => {
             let mut rows = value.clone();
             for row in rows.as_array_mut().unwrap() {
                 if row.get("access_level").is_some() {
-                    row["access_level"] = level(&row["access_level"]);
+                    row["access_level"] = level_number(&row["access_level"]);
                 }
             }
-            same(&rows, live.get(name))
+            are_equal(&rows, live.get(name))
         }
-        _ => same(&resolved(value), live.get(name)),
+        _ => are_equal(&resolve(value), live.get(name)),
     })
 }
 
-const VARIABLE: [&str; 3] = ["key", "environment_scope", "state"];
-const HOOK: [&str; 4] = ["name", "url", "previously", "state"];
-const MEMBER: [&str; 2] = ["user", "state"];
-const SHARE: [&str; 2] = ["group", "state"];
-const PROTECTION: [&str; 2] = ["name", "state"];
-const LABEL: [&str; 2] = ["name", "state"];
+const VARIABLE_KEYS: [&str; 3] = ["key", "environment_scope", "state"];
+const HOOK_KEYS: [&str; 4] = ["name", "url", "previously", "state"];
+const MEMBER_KEYS: [&str; 2] = ["user", "state"];
+const SHARE_KEYS: [&str; 2] = ["group", "state"];
+const PROTECTION_KEYS: [&str; 2] = ["name", "state"];
+const LABEL_KEYS: [&str; 2] = ["name", "state"];
 
-pub(crate) fn identity(entry: &Json) -> (String, String) {
+pub(crate) fn variable_identity(entry: &Json) -> (String, String) {
     let text = |name: &str| entry[name].as_str().map(str::to_owned);
     (text("key").unwrap_or_default(), text("environment_scope").unwrap_or_else(|| "*".to_owned()))
 }
@@ -339,12 +342,12 @@ pub(crate) fn entries<'d>(document: &'d Json, section: &str) -> impl Iterator<It
 
 impl Project {
     /// The entries identified by names, by section, each with its identity.
-    fn named(&self) -> [(&'static str, [&'static str; 2], &BTreeMap<String, Object>); 4] {
+    fn named_entries(&self) -> [(&'static str, [&'static str; 2], &BTreeMap<String, Object>); 4] {
         [
-            ("members", MEMBER, &self.members),
-            ("shares", SHARE, &self.shares),
-            ("protected_branches", PROTECTION, &self.protected_branches),
-            ("labels", LABEL, &self.labels),
+            ("members", MEMBER_KEYS, &self.members),
+            ("shares", SHARE_KEYS, &self.shares),
+            ("protected_branches", PROTECTION_KEYS, &self.protected_branches),
+            ("labels", LABEL_KEYS, &self.labels),
         ]
     }
 
@@ -368,7 +371,7 @@ impl Project {
             let met = if name == "avatar" {
                 self.settings[name] == true
             } else {
-                same(value, self.settings.get(name))
+                are_equal(value, self.settings.get(name))
             };
             require(met, format!("settings/{name}"));
         }
@@ -379,41 +382,41 @@ impl Project {
             require(upstream.as_str() == self.fork_of.as_deref(), "fork_of".to_owned());
         }
         for entry in entries(document, "variables") {
-            let key = identity(entry);
+            let key = variable_identity(entry);
             let live = self.variables.get(&key);
             let met = if entry["state"] == "absent" {
                 live.is_none()
             } else {
-                live.is_some_and(|live| fields_met(entry, live, &VARIABLE))
+                live.is_some_and(|live| are_fields_met(entry, live, &VARIABLE_KEYS))
             };
             require(met, format!("variables/{}@{}", key.0, key.1));
         }
-        for (section, identity, there) in self.named() {
+        for (section, identity, there) in self.named_entries() {
             for entry in entries(document, section) {
                 let name = entry[identity[0]].as_str().unwrap();
                 let live = there.get(name);
                 let met = if entry["state"] == "absent" {
                     live.is_none()
                 } else {
-                    live.is_some_and(|live| fields_met(entry, live, &identity))
+                    live.is_some_and(|live| are_fields_met(entry, live, &identity))
                 };
                 require(met, format!("{section}/{name}"));
             }
         }
         for (section, key, live) in &self.repeatable()[1..] {
             for entry in entries(document, section) {
-                let name = resolved(&entry[*key]);
+                let name = resolve(&entry[*key]);
                 let met = live.iter().any(|live| live[*key] == name);
                 require(met, format!("{section}/{}", entry[*key]));
             }
         }
         for entry in entries(document, "hooks") {
-            let url = resolved(&entry["url"]);
+            let url = resolve(&entry["url"]);
             let there: Vec<_> = self.hooks.iter().filter(|hook| hook["url"] == url).collect();
             let met = if entry["state"] == "absent" {
                 there.is_empty()
             } else {
-                there.len() == 1 && fields_met(entry, there[0], &HOOK)
+                there.len() == 1 && are_fields_met(entry, there[0], &HOOK_KEYS)
             };
             require(
                 met,
@@ -426,7 +429,7 @@ impl Project {
         if let Some(rule) = document.get("push_rule") {
             let met = match (rule, &self.push_rule) {
                 (Json::Null, live) => live.is_none(),
-                (rule, Some(live)) => fields_met(rule, live, &[]),
+                (rule, Some(live)) => are_fields_met(rule, live, &[]),
                 (_, None) => false,
             };
             require(met, "push_rule".to_owned());
@@ -443,21 +446,21 @@ impl Project {
     }
 
     fn undeclared(&self, path: &str, document: &Json) -> Vec<String> {
-        let mut rest = Vec::new();
+        let mut lines = Vec::new();
         if document.get("fork_of").is_none() {
-            rest.push(format!("{path}#fork_of = {:?}", self.fork_of));
+            lines.push(format!("{path}#fork_of = {:?}", self.fork_of));
         }
-        let kept = |section: &str| document["unlisted"][section] != "delete";
+        let is_kept = |section: &str| document["unlisted"][section] != "delete";
         for (name, value) in &self.settings {
             if document["settings"].get(name).is_none() {
-                rest.push(format!("{path}#settings/{name} = {value}"));
+                lines.push(format!("{path}#settings/{name} = {value}"));
             }
         }
-        let declared: Vec<_> = entries(document, "variables").map(identity).collect();
+        let declared: Vec<_> = entries(document, "variables").map(variable_identity).collect();
         for (key, value) in
-            self.variables.iter().filter(|(key, _)| kept("variables") && !declared.contains(key))
+            self.variables.iter().filter(|(key, _)| is_kept("variables") && !declared.contains(key))
         {
-            rest.push(format!(
+            lines.push(format!(
                 "{path}#variables/{}@{} = {}",
                 key.0,
                 key.1,
@@ -467,29 +470,30 @@ impl Project {
         for entry in entries(document, "variables").filter(|entry| entry["state"] != "absent") {
             for (name, value) in self
                 .variables
-                .get(&identity(entry))
+                .get(&variable_identity(entry))
                 .into_iter()
                 .flatten()
                 .filter(|(name, _)| entry.get(name).is_none())
             {
-                let (key, scope) = identity(entry);
-                rest.push(format!("{OF_DECLARED}{path}#variables/{key}@{scope}/{name} = {value}"));
+                let (key, scope) = variable_identity(entry);
+                lines
+                    .push(format!("{FIELD_PREFIX}{path}#variables/{key}@{scope}/{name} = {value}"));
             }
         }
-        for (section, identity, there) in self.named() {
+        for (section, identity, there) in self.named_entries() {
             for (name, value) in there {
                 let is_it = |entry: &&Json| entry[identity[0]] == name.as_str();
                 let Some(entry) = entries(document, section).find(is_it) else {
-                    if kept(section) {
+                    if is_kept(section) {
                         let value = Json::Object(value.clone());
-                        rest.push(format!("{path}#{section}/{name} = {value}"));
+                        lines.push(format!("{path}#{section}/{name} = {value}"));
                     }
                     continue;
                 };
                 for (field, value) in value.iter().filter(|_| entry["state"] != "absent") {
                     if entry.get(field).is_none() {
-                        rest.push(format!(
-                            "{OF_DECLARED}{path}#{section}/{name}/{field} = {value}"
+                        lines.push(format!(
+                            "{FIELD_PREFIX}{path}#{section}/{name}/{field} = {value}"
                         ));
                     }
                 }
@@ -497,7 +501,7 @@ impl Project {
         }
         let urls = |entry: &Json| {
             let before = entry["previously"].as_array().cloned().unwrap_or_default();
-            before.into_iter().chain([resolved(&entry["url"])]).collect::<Vec<_>>()
+            before.into_iter().chain([resolve(&entry["url"])]).collect::<Vec<_>>()
         };
         let declared: Vec<_> = entries(document, "hooks").flat_map(urls).collect();
         for entry in entries(document, "hooks").filter(|entry| entry["state"] != "absent") {
@@ -505,13 +509,13 @@ impl Project {
             for (name, value) in
                 there.into_iter().flatten().filter(|(name, _)| entry.get(name.as_str()).is_none())
             {
-                rest.push(format!("{OF_DECLARED}{path}#hooks/{}/{name} = {value}", entry["url"]));
+                lines.push(format!("{FIELD_PREFIX}{path}#hooks/{}/{name} = {value}", entry["url"]));
             }
         }
         for hook in
-            self.hooks.iter().filter(|hook| kept("hooks") && !declared.contains(&hook["url"]))
+            self.hooks.iter().filter(|hook| is_kept("hooks") && !declared.contains(&hook["url"]))
         {
-            rest.push(format!("{path}#hooks = {}", Json::Object(hook.clone())));
+            lines.push(format!("{path}#hooks = {}", Json::Object(hook.clone())));
         }
         // A rule is declared by field, or as a whole.
         if document.get("push_rule").is_none_or(|rule| !rule.is_null()) {
@@ -521,9 +525,9 @@ impl Project {
                 .flatten()
                 .filter(|(name, _)| document["push_rule"].get(name.as_str()).is_none())
             {
-                rest.push(format!("{path}#push_rule/{name} = {value}"));
+                lines.push(format!("{path}#push_rule/{name} = {value}"));
             }
         }
-        rest
+        lines
     }
 }

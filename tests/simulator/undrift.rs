@@ -25,11 +25,11 @@ use undrift::{
 use crate::{
     numbers::Numbers,
     scenario::Prepared,
-    service::{ADDRESS, SimulatedChance, SimulatedClock, Who, Wire, World},
+    service::{ADDRESS, ModelTransport, RunRole, SimulatedChance, SimulatedClock, World},
 };
 
 /// The result of a run.
-pub(crate) struct Ran {
+pub(crate) struct RunResult {
     /// The code that it exits with.
     pub(crate) exit: u8,
     /// Its plan, if it got that far.
@@ -41,16 +41,16 @@ pub(crate) struct Ran {
 }
 
 /// Releases a run's client when the run ends, also if it is killed.
-pub(crate) struct Held(Arc<Wire>);
+pub(crate) struct ClientGuard(Arc<ModelTransport>);
 
-impl Drop for Held {
+impl Drop for ClientGuard {
     fn drop(&mut self) {
         *self.0.client.lock().unwrap() = None;
     }
 }
 
 /// A client for one run, its secrets, and the guard that releases it.
-pub(crate) fn client(world: &Arc<World>, who: Who) -> (ReadClient, Arc<Secrets>, Held) {
+pub(crate) fn client(world: &Arc<World>, who: RunRole) -> (ReadClient, Arc<Secrets>, ClientGuard) {
     let prepared = &world.prepared;
     let token = Secret::new(prepared.scenario.token);
     let mut secrets =
@@ -59,12 +59,16 @@ pub(crate) fn client(world: &Arc<World>, who: Who) -> (ReadClient, Arc<Secrets>,
         prepared.desired.references().map(|(_, _, reference)| reference).collect();
     secrets.resolve(&references);
     let secrets = Arc::new(secrets);
-    let wire = Arc::new(Wire { world: Arc::clone(world), who, client: Mutex::default() });
+    let wire = Arc::new(ModelTransport { world: Arc::clone(world), who, client: Mutex::default() });
     let chance = Numbers::new(world.schedule.seed ^ 0x5eed);
     let settings = api::ClientSettings {
         clock: Arc::new(SimulatedClock(tokio::time::Instant::now())),
         random: Arc::new(SimulatedChance(Mutex::new(chance))),
-        deadline: world.schedule.deadline.filter(|_| who == Who::First).map(Duration::from_secs),
+        deadline: world
+            .schedule
+            .deadline
+            .filter(|_| who == RunRole::First)
+            .map(Duration::from_secs),
         ..api::ClientSettings::default()
     };
     let client = ReadClient::new(
@@ -74,22 +78,22 @@ pub(crate) fn client(world: &Arc<World>, who: Who) -> (ReadClient, Arc<Secrets>,
         settings,
     );
     *wire.client.lock().unwrap() = Some(client.clone());
-    (client, secrets, Held(wire))
+    (client, secrets, ClientGuard(wire))
 }
 
 /// Plans and, if `applies`, applies.
-pub(crate) async fn run(world: &Arc<World>, who: Who, applies: bool) -> Ran {
+pub(crate) async fn run(world: &Arc<World>, who: RunRole, applies: bool) -> RunResult {
     let (client, secrets, _held) = client(world, who);
-    let mut ran = Ran { exit: 0, plan: None, applied: None, output: String::new() };
-    if let Err(error) = all(&mut ran, world, client, secrets, applies).await {
+    let mut ran = RunResult { exit: 0, plan: None, applied: None, output: String::new() };
+    if let Err(error) = plan_and_apply(&mut ran, world, client, secrets, applies).await {
         ran.output += &format!("{:#}\n{:?}\n", anyhow::Error::new(error.clone()), error.hint());
         ran.exit = exit_of(&error);
     }
     ran
 }
 
-async fn all(
-    ran: &mut Ran,
+async fn plan_and_apply(
+    ran: &mut RunResult,
     world: &Arc<World>,
     client: ReadClient,
     secrets: Arc<Secrets>,
@@ -117,7 +121,7 @@ async fn all(
     let acknowledged: Vec<_> =
         acknowledged.map(|text| Acknowledgement::parse(text).unwrap()).collect();
     plan.acknowledge(&acknowledged, &settings.moves, jiff::civil::date(2030, 1, 1));
-    let told = ReportedRun {
+    let reported_run = ReportedRun {
         target: ADDRESS.to_owned(),
         caller: observer.caller().username.clone(),
         sandbox: false,
@@ -128,20 +132,20 @@ async fn all(
     ran.output += &terminal::render_plan(
         Canvas::new(TextStyle::default(), &secrets),
         &plan,
-        &told,
+        &reported_run,
         ReportKind::Plan,
     );
-    ran.output += &JsonReport::finished(ReportKind::Plan, 0, &Planned::new(&told, &plan))
+    ran.output += &JsonReport::finished(ReportKind::Plan, 0, &Planned::new(&reported_run, &plan))
         .to_text(&secrets)
         .unwrap();
-    let blocked =
+    let exit_of_plan =
         match (plan.refusals.is_empty(), plan.problems.is_empty(), plan.incomplete.is_empty()) {
             (false, ..) => 4,
             (_, false, _) => 3,
             (.., false) => 10,
             _ => 0,
         };
-    ran.exit = blocked;
+    ran.exit = exit_of_plan;
     let approved = plan.approve(ApprovalPolicy::default()).ok().map(|(approved, _)| approved);
     let approved = approved.filter(|approved| approved.steps().next().is_some());
     if let Some(approved) = approved.filter(|_| applies) {
@@ -156,18 +160,18 @@ async fn all(
         };
         let applied = apply.run(&approved, |_| ()).await;
         let canvas = Canvas::new(TextStyle::default(), &secrets);
-        ran.output += &terminal::render_applied(canvas, &applied, &told);
+        ran.output += &terminal::render_applied(canvas, &applied, &reported_run);
         ran.output += &JsonReport::finished(
             ReportKind::Apply,
             0,
-            &Outcomes::new(&told, &plan, &applied, &[]),
+            &Outcomes::new(&reported_run, &plan, &applied, &[]),
         )
         .to_text(&secrets)
         .unwrap();
         ran.exit = match &applied {
             _ if client.is_interrupted() => 130,
             applied if !applied.is_complete() => 6,
-            _ => blocked,
+            _ => exit_of_plan,
         };
         ran.applied = Some(applied);
     }

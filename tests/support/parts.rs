@@ -5,7 +5,7 @@
 pub(crate) const PARTS: usize = 6;
 
 /// The items of a part. All parts together have each item once.
-pub(crate) fn of_part<T>(
+pub(crate) fn items_of_part<T>(
     part: usize,
     items: impl IntoIterator<Item = T>,
 ) -> impl Iterator<Item = T> {

@@ -29,7 +29,7 @@ impl std::fmt::Display for Reach {
 }
 
 /// Operations that find containers, and the users and objects that they name.
-const LOOKED_UP: [Op<Read>; 16] = [
+const LOOKUPS: [Op<Read>; 16] = [
     operation::CURRENT_USER,
     operation::VERSION_GET,
     operation::USER_FIND,
@@ -54,7 +54,7 @@ pub(crate) fn reach(operation: &Operation) -> Reach {
     let of = |section: &Section| {
         writes(*section).any(|op| is_it(op.row())) || reads(*section).any(|op| is_it(op.row()))
     };
-    if LOOKED_UP.iter().any(|op| is_it(op.row())) {
+    if LOOKUPS.iter().any(|op| is_it(op.row())) {
         return Reach::Reading;
     }
     catalogue::all_sections().find(of).map_or(Reach::Calling, |section| {
@@ -78,5 +78,5 @@ fn reads(section: Section) -> impl Iterator<Item = Op<Read>> {
         | ReadSource::ObjectField { .. } => None,
     };
     let one = section.detail.and(section.scoped_kind.operations.get);
-    own.into_iter().chain(one).chain(catalogue::side_list(section).map(|side| side.list))
+    own.into_iter().chain(one).chain(catalogue::side_list(section).map(|side| side.list_op))
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use undrift::{
     catalogue,
-    field::{Accepted, Readback, Scope, Secrecy, WriteRequest},
+    field::{Acceptance, Readback, Scope, Secrecy, WriteRequest},
     kind::{FieldTable, Spec},
     value::Json,
 };
@@ -45,7 +45,7 @@ fn rows() -> BTreeMap<&'static str, Row> {
 /// The fields of `create:` in the request that creates a project; the others belong to other
 /// requests.
 fn attributes_of_create() -> impl Iterator<Item = &'static Spec> {
-    create().specs().iter().filter(|spec| spec.field.accepted != Accepted::Never)
+    create().specs().iter().filter(|spec| spec.field.accepted != Acceptance::Never)
 }
 
 /// Every field of the reference's release by its name in requests, and whether it is one of
@@ -89,7 +89,7 @@ fn every_attribute_is_a_field_and_every_field_an_attribute() {
 
 /// Attributes that a create accepts according to the reference, and the service's own code ignores
 /// at 18.9.
-const DROPPED: [&str; 2] = ["merge_pipelines_enabled", "merge_trains_enabled"];
+const IGNORED_ON_CREATE: [&str; 2] = ["merge_pipelines_enabled", "merge_trains_enabled"];
 
 #[test]
 fn every_field_is_treated_as_the_reference_says() {
@@ -103,9 +103,10 @@ fn every_field_is_treated_as_the_reference_says() {
             (WriteRequest::CreateForUser, "create_for_user"),
             (WriteRequest::Edit, "edit"),
         ] {
-            let is_dropped = route == WriteRequest::Create && DROPPED.contains(&name.as_str());
-            let taken = row[column] == "yes" && !is_dropped;
-            assert_eq!(field.accepted.includes(route), taken, "{name} {column}");
+            let is_dropped =
+                route == WriteRequest::Create && IGNORED_ON_CREATE.contains(&name.as_str());
+            let is_accepted = row[column] == "yes" && !is_dropped;
+            assert_eq!(field.accepted.includes(route), is_accepted, "{name} {column}");
         }
         assert_eq!(
             create,
@@ -122,11 +123,11 @@ fn every_field_is_treated_as_the_reference_says() {
         let since = field.available.since.map(|release| release.to_string()).unwrap_or_default();
         assert_eq!(since, row["since"], "{name}");
         // An attribute that a later release replaces is not deprecated in this one.
-        let modern = field.replaced_by().and_then(|modern| settings().get(modern));
+        let modern = field.replacement_name().and_then(|modern| settings().get(modern));
         let replaced_later = modern.is_some_and(|modern| modern.field.is_newer_than_reference());
         let deprecated = spec.schema["deprecated"] == true && !replaced_later;
         assert_eq!(
-            field.replaced_by().filter(|_| deprecated).unwrap_or(if deprecated {
+            field.replacement_name().filter(|_| deprecated).unwrap_or(if deprecated {
                 "yes"
             } else {
                 ""
@@ -179,5 +180,5 @@ fn fields_for_certain_roles_are_listed() {
     );
     assert_eq!(named(|spec| spec.field.secrecy() != Secrecy::Open), ["import_url"]);
     assert_eq!(named(|spec| spec.field.is_upload()), ["avatar"]);
-    assert_eq!(named(|spec| spec.field.accepted == Accepted::Never), [""; 0]);
+    assert_eq!(named(|spec| spec.field.accepted == Acceptance::Never), [""; 0]);
 }

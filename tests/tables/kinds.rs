@@ -5,9 +5,9 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::json;
 use undrift::{
     catalogue::{self, all_sections, description::FILES},
-    field::{Accepted, Compare, Field, NamedObject, Relations, Scope, Secrecy, WriteRequest},
+    field::{Acceptance, Equality, Field, NamedObject, Relations, Scope, Secrecy, WriteRequest},
     kind::{
-        AddressKey, AddressKeyIn, CallContext, FieldSelection, FieldTable, FormerLocation, Id,
+        AddressKey, CallContext, FieldSelection, FieldTable, FormerLocation, Id, KeyLocation,
         LiveNamespace, Names, NamespaceOwner, Operations, ReadSource, Section, Shape, Spec, Target,
         calls::{CallPurpose, Lifecycle},
         forms, is_readable, plain_text,
@@ -45,7 +45,7 @@ fn objects(schema: &Json) -> Vec<&Json> {
 }
 
 #[test]
-fn the_sections_are_these_in_this_order() {
+fn the_sections_have_a_fixed_order() {
     let of = |scope| {
         let all = catalogue::sections(scope).filter(|section| !is_described(*section));
         all.map(|section| section.section).collect::<Vec<_>>()
@@ -111,7 +111,7 @@ fn every_kind_is_complete() {
     for scope in Scope::ALL {
         let (container, itself) = catalogue::container(scope);
         assert_eq!(container.shape, Shape::Container);
-        assert_eq!((itself.get)("a/b").operation.path, root(scope));
+        assert_eq!((itself.get_request)("a/b").operation.path, root(scope));
         assert!(
             container.looked_at.contains(&itself.path_field) && container.looked_at.contains(&"id")
         );
@@ -131,10 +131,10 @@ fn every_kind_is_complete() {
         }
         let is_list = matches!(home.read_source, ReadSource::List(_) | ReadSource::ListField(_));
         assert_eq!(is_list, section.shape == Shape::List, "{at}");
-        assert!(is_list || home.seen_from() <= 40, "{at}: nobody else could see the object");
+        assert!(is_list || home.min_read_level() <= 40, "{at}: nobody else could see the object");
         if let Some(beside) = catalogue::side_list(section) {
             assert!(table.get(beside.field).is_some(), "{at}.{}", beside.field);
-            read(beside.list);
+            read(beside.list_op);
         }
     }
 }
@@ -148,10 +148,10 @@ fn every_entry_that_can_be_written_can_be_addressed() {
             .address_keys
             .iter()
             .filter_map(|handle| match handle.location {
-                AddressKeyIn::Path(name) => Some(name),
-                AddressKeyIn::Query(_)
-                | AddressKeyIn::PathOnCreate(_)
-                | AddressKeyIn::References => None,
+                KeyLocation::Path(name) => Some(name),
+                KeyLocation::Query(_) | KeyLocation::PathOnCreate(_) | KeyLocation::References => {
+                    None
+                }
             })
             .collect();
         let arguments = |op: Op<Write>| -> Vec<_> {
@@ -170,10 +170,11 @@ fn every_entry_that_can_be_written_can_be_addressed() {
         if let Some(op) = create.filter(|op| !is_edit(op)) {
             assert_eq!(arguments(op), own, "{at}: {}", op.row().id);
         }
-        let known: BTreeSet<_> = home.rows.keys.iter().chain(home.rows.other_keys).collect();
+        let known: BTreeSet<_> =
+            home.entry_keys.identity_keys.iter().chain(home.entry_keys.other_keys).collect();
         // An entry without an id can only be named.
         let is_addressed =
-            |handle: &&AddressKey| !matches!(handle.location, AddressKeyIn::References);
+            |handle: &&AddressKey| !matches!(handle.location, KeyLocation::References);
         // Of two fields that exclude each other, an entry has one.
         let has = |name: &str| section.has_field(&Object::new(), name);
         let is_own = |handle: &&AddressKey| !above.contains(&handle.field) && has(handle.field);
@@ -193,12 +194,12 @@ fn every_entry_that_can_be_written_can_be_addressed() {
 }
 
 #[test]
-fn every_treatment_is_sound() {
+fn every_field_description_is_consistent() {
     for (section, of) in sections() {
         let table = of.table();
         for Spec { name, field, schema, .. } in table.specs() {
             assert_eq!(Field::from_schema(schema), *field, "{section}.{name}");
-            if let Some(other) = &field.replaced_by() {
+            if let Some(other) = &field.replacement_name() {
                 let other = table
                     .get(other)
                     .unwrap_or_else(|| panic!("{section}.{name} is replaced by nothing"));
@@ -389,7 +390,7 @@ fn sent_values_read_back_as_declared() {
         let table = section.table();
         // Responses have the names of roles, and requests the ids.
         let is_sent = |spec: &&Spec| {
-            spec.field.accepted != Accepted::Never && spec.field.names != Some(NamedObject::Role)
+            spec.field.accepted != Acceptance::Never && spec.field.names != Some(NamedObject::Role)
         };
         for spec in table.specs().iter().filter(is_sent) {
             for sample in samples(&spec.schema) {
@@ -408,7 +409,7 @@ fn sent_values_read_back_as_declared() {
                 };
                 if let Some(other) = spec.field.relations.names_entries {
                     let id = |(id, name): (u64, &Json)| (plain_text(name), Some(Id::Known(id)));
-                    names.insert_entries(other, Ok((0..).zip(&entries).map(id).collect()));
+                    names.insert_entry_ids(other, Ok((0..).zip(&entries).map(id).collect()));
                 }
                 let body = forms::Encoder { section, names: &names }
                     .body(&declared, WriteRequest::Edit)
@@ -437,14 +438,19 @@ fn sent_values_read_back_as_declared() {
 fn an_identity_of_the_wrong_type_makes_a_section_unreadable() {
     let mut seen = 0;
     for (at, section) in sections() {
-        let rows = section.scoped_kind.rows;
+        let rows = section.scoped_kind.entry_keys;
         let told = |spec: &&Spec| section.identity.contains(&spec.name);
         let told = section.table().specs().iter().filter(told);
-        let told = told.filter_map(|spec| spec.field.live_name());
-        let keys: BTreeSet<&str> =
-            rows.keys.iter().chain(rows.other_keys).copied().chain(told).collect();
+        let identity_keys = told.filter_map(|spec| spec.field.live_name());
+        let keys: BTreeSet<&str> = rows
+            .identity_keys
+            .iter()
+            .chain(rows.other_keys)
+            .copied()
+            .chain(identity_keys)
+            .collect();
         let tells_inherited = |key: &&str| {
-            section.scoped_kind.inherited.iter().any(|of| of.is_not && of.field == *key)
+            section.scoped_kind.inherited.iter().any(|of| of.is_negated && of.field == *key)
         };
         for key in keys.into_iter().filter(|key| !tells_inherited(key)) {
             let of = |value: Json| {
@@ -470,7 +476,7 @@ fn a_write_goes_to_a_container_by_its_id() {
             let namespace = Some(LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group });
             let path: Arc<str> = "acme/shop".into();
             let target = Target { id, namespace, ..Target::new(section.scoped_kind.scope, path) };
-            for (declared, names) in whole(section) {
+            for (declared, names) in whole_entries(section) {
                 let changed: Vec<_> = declared.keys().map(String::as_str).collect();
                 let entry = json!({"id": 5, "name": "x", "key": "x", "environment_scope": "*"});
                 let live = section.read(entry.as_object().unwrap(), FieldSelection::All);
@@ -480,7 +486,7 @@ fn a_write_goes_to_a_container_by_its_id() {
                     is_transferred: true,
                     name: None,
                 };
-                let acts = [
+                let purposes = [
                     CallPurpose::Create(&declared),
                     CallPurpose::Change(&declared, &live, &changed),
                     CallPurpose::Remove(&live),
@@ -488,10 +494,10 @@ fn a_write_goes_to_a_container_by_its_id() {
                     CallPurpose::Container(Lifecycle::Delete),
                     CallPurpose::Container(Lifecycle::Restore),
                 ];
-                for act in acts {
+                for act in purposes {
                     let release = DetectedRelease::Known(REFERENCE);
                     let (target, names) = (&target, &names);
-                    let job = CallContext {
+                    let context = CallContext {
                         section,
                         target,
                         names,
@@ -499,7 +505,7 @@ fn a_write_goes_to_a_container_by_its_id() {
                         has_unique_address: true,
                         purpose: act,
                     };
-                    for call in section.rules().calls(&job).unwrap_or_default() {
+                    for call in section.rules().calls(&context).unwrap_or_default() {
                         let request = call.request;
                         let is_new = id.is_none() && request.addresses_by_path();
                         let sent = request.with_ids(Some(7), |_| Some(9)).unwrap();
@@ -517,7 +523,7 @@ fn a_write_goes_to_a_container_by_its_id() {
 
 /// Everything that an entry of a section can declare, in several variants, with the ids of the
 /// names in it.
-fn whole(section: Section) -> Vec<(Fields, Names)> {
+fn whole_entries(section: Section) -> Vec<(Fields, Names)> {
     let specs = || section.table().specs().iter();
     let sample = |spec: &Spec, at: usize| {
         let mut samples = samples(&spec.schema);
@@ -527,7 +533,7 @@ fn whole(section: Section) -> Vec<(Fields, Names)> {
         Some((spec.name.to_owned(), value))
     };
     let alone = specs().filter_map(|spec| Some(Fields::from([sample(spec, 1)?])));
-    let all = (0..3).map(|at| specs().filter_map(|spec| sample(spec, at)).collect());
+    let all = (0..3).map(|index| specs().filter_map(|spec| sample(spec, index)).collect());
     let named = |declared: Fields| {
         let mut names = Names::default();
         for (id, (_, named, name)) in (5..).zip(forms::referenced_names(section, &declared)) {
@@ -539,7 +545,7 @@ fn whole(section: Section) -> Vec<(Fields, Names)> {
 }
 
 #[test]
-fn fields_that_name_other_entries_name_ones_with_ids() {
+fn fields_that_name_entries_refer_to_sections_with_ids() {
     let mut found = 0;
     for (at, section) in sections() {
         for spec in section.table().specs() {
@@ -555,17 +561,17 @@ fn fields_that_name_other_entries_name_ones_with_ids() {
 }
 
 #[test]
-fn a_live_object_without_a_field_does_not_say_anything_about_it() {
+fn a_field_missing_in_a_live_object_is_not_read() {
     for (at, section) in sections() {
         assert!(section.read(&Object::new(), FieldSelection::All).fields.raw().is_empty(), "{at}");
     }
 }
 
 #[test]
-fn rows_are_described_row_by_row() {
+fn fields_compared_by_row_have_a_schema_of_rows() {
     for (at, section) in sections() {
         for spec in section.table().specs() {
-            let is_rows = spec.field.compare == Compare::Rows;
+            let is_rows = spec.field.compare == Equality::Rows;
             let rows = &spec.schema["items"]["properties"];
             assert!(!is_rows || rows.is_object(), "{at}.{}", spec.name);
         }

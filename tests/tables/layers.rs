@@ -52,7 +52,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
 
 /// Modules of lower layers that a module must not import all the same. The reconciler gets
 /// declarations as [`undrift::desired`], never as files or YAML; reading knows no plan.
-const NO_BUSINESS: &[(&str, &[&str])] = &[
+const FORBIDDEN_IMPORTS: &[(&str, &[&str])] = &[
     ("api", &["kind", "catalogue", "desired", "manifest", "plan", "diff", "live"]),
     ("diff", &["yaml"]),
     ("plan", &["yaml"]),
@@ -65,15 +65,15 @@ const NO_BUSINESS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that must not be used where decisions are made: planning is pure and synchronous.
-const IMPURE: &[&str] = &["tokio", "reqwest", "rustls", "futures-util", "hyper", "rusqlite"];
+const IMPURE_CRATES: &[&str] = &["tokio", "reqwest", "rustls", "futures-util", "hyper", "rusqlite"];
 
 #[test]
-fn what_decides_does_no_io() {
+fn the_model_and_core_crates_do_no_io() {
     for name in ["model", "core"] {
         let manifest = root().join("crates").join(name).join("Cargo.toml");
         let text = fs::read_to_string(manifest).unwrap();
         let used = text.lines().filter_map(|line| line.split(['.', ' ']).next());
-        let impure: Vec<_> = used.filter(|name| IMPURE.contains(name)).collect();
+        let impure: Vec<_> = used.filter(|name| IMPURE_CRATES.contains(name)).collect();
         assert_eq!(impure, [""; 0], "{name}");
     }
 }
@@ -81,14 +81,14 @@ fn what_decides_does_no_io() {
 /// Helpers shared by tests of several crates are public in debug builds: a list that nobody read, for
 /// example.
 #[test]
-fn only_tests_use_what_is_for_tests() {
+fn only_tests_use_test_helpers() {
     let is_test = |file: &Path| file.iter().any(|part| part.to_string_lossy().starts_with("test"));
     let files = SOURCES.iter().flat_map(|folder| rust_files(&root().join(folder)));
     let shares = |file: &PathBuf| file.ends_with("model/src/steps/mod.rs");
     for file in files.filter(|file| !is_test(file) && !shares(file)) {
         let text = fs::read_to_string(&file).unwrap();
         let text = without_comments(text.split("#[cfg(test)]\nmod ").next().unwrap());
-        for name in ["testing::", "page::whole", "Plan::for_test("] {
+        for name in ["testing::", "page::assume_complete", "Plan::for_test("] {
             assert!(!text.contains(name), "{} names `{name}`", file.display());
         }
     }
@@ -137,7 +137,7 @@ fn imports_point_down_only() {
 }
 
 /// The modules of reports, from the bottom up: each names only those before it.
-const OF_REPORTS: &[&str] = &[
+const REPORT_ORDER: &[&str] = &[
     "canvas",
     "compare",
     "redact",
@@ -153,20 +153,20 @@ const OF_REPORTS: &[&str] = &[
 ];
 
 /// The kinds for creating a group or project, from the bottom up. Other kinds may name any of them.
-const OF_CREATION: &[&str] = &["fork_of", "settings", "creation", "source", "project", "group"];
+const CREATION_ORDER: &[&str] = &["fork_of", "settings", "creation", "source", "project", "group"];
 
 #[test]
 fn the_report_model_knows_no_format() {
-    names_only_what_stands_before_it("src/report", OF_REPORTS);
+    check_module_order("src/report", REPORT_ORDER);
 }
 
 #[test]
-fn kinds_used_by_a_creation_do_not_name_it() {
-    names_only_what_stands_before_it("crates/model/src/catalogue", OF_CREATION);
+fn kinds_for_creation_use_only_earlier_ones() {
+    check_module_order("crates/model/src/catalogue", CREATION_ORDER);
 }
 
 /// Checks the files and folders of `module` against their order.
-fn names_only_what_stands_before_it(folder: &str, order: &[&str]) {
+fn check_module_order(folder: &str, order: &[&str]) {
     let folder = root().join(folder);
     let module = folder.file_name().unwrap().to_str().unwrap();
     let reexports = reexports(&fs::read_to_string(folder.join("mod.rs")).unwrap());
@@ -174,7 +174,7 @@ fn names_only_what_stands_before_it(folder: &str, order: &[&str]) {
         let relative = file.strip_prefix(&folder).unwrap().display().to_string();
         let of = relative.split(['/', '.']).next().unwrap();
         let place = order.iter().position(|part| *part == of);
-        let Some(place) = place.filter(|_| !relative.ends_with("tests.rs")) else { continue };
+        let Some(position) = place.filter(|_| !relative.ends_with("tests.rs")) else { continue };
         let text = fs::read_to_string(&file).unwrap();
         // Tests share the plans of the terminal's tests.
         let code = without_comments(text.split("#[cfg(test)]\nmod tests {").next().unwrap());
@@ -183,7 +183,7 @@ fn names_only_what_stands_before_it(folder: &str, order: &[&str]) {
             named.extend(imports(&code, "super::"));
         }
         named.extend(named.clone().iter().filter_map(|name| reexports.get(name).cloned()));
-        for higher in &order[place + 1..] {
+        for higher in &order[position + 1..] {
             assert!(named.iter().all(|name| name != higher), "{module}/{relative} names {higher}");
         }
     }
@@ -245,7 +245,7 @@ fn a_planted_violation_is_found() {
 }
 
 fn violations_in(module: &str, text: &str) -> Vec<String> {
-    let Some((_, layer, beside)) = LAYERS.iter().find(|(name, ..)| *name == module) else {
+    let Some((_, layer, exceptions)) = LAYERS.iter().find(|(name, ..)| *name == module) else {
         return vec![format!("`{module}` has no layer")];
     };
     let code = without_comments(text);
@@ -256,11 +256,11 @@ fn violations_in(module: &str, text: &str) -> Vec<String> {
             // The embedded service is a crate of its own.
             _ if import == "sandbox" => module == "cli",
             None => true,
-            Some((_, other, _)) => other < layer || beside.contains(&import.as_str()),
+            Some((_, other, _)) => other < layer || exceptions.contains(&import.as_str()),
         };
         if !allowed {
             violations.push(format!("`{module}` imports `{import}`"));
-        } else if NO_BUSINESS
+        } else if FORBIDDEN_IMPORTS
             .iter()
             .any(|(name, others)| *name == module && others.contains(&import.as_str()))
         {
@@ -324,7 +324,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
 
 /// A file that no `mod` names is not compiled: its tests do not run, without any message.
 #[test]
-fn every_file_is_a_module_of_another() {
+fn every_source_file_is_declared_as_a_module() {
     let others = ["crates/sandbox/src", "crates/release/src"];
     let unnamed = SOURCES.into_iter().chain(others).flat_map(|folder| {
         let root_of = root().join(folder);

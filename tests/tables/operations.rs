@@ -22,7 +22,7 @@ fn rows() -> impl Iterator<Item = &'static Operation> {
 }
 
 /// The names of the parameters of a path.
-fn in_path(row: &Operation) -> BTreeSet<&'static str> {
+fn path_parameters(row: &Operation) -> BTreeSet<&'static str> {
     row.path.split('/').filter_map(|segment| segment.strip_prefix(':')).collect()
 }
 
@@ -34,18 +34,18 @@ fn all_parameters(row: &Operation) -> Vec<&'static Parameter> {
         .collect()
 }
 
-fn named(row: &Operation, chosen: impl Fn(&Parameter) -> bool) -> Vec<&'static str> {
+fn parameter_names(row: &Operation, is_chosen: impl Fn(&Parameter) -> bool) -> Vec<&'static str> {
     parameters(row)
         .into_iter()
-        .filter(|parameter| chosen(parameter))
+        .filter(|parameter| is_chosen(parameter))
         .map(|parameter| parameter.name)
         .collect()
 }
 
 /// The names of the parameters in one place that the reference's release has.
-fn of_reference(id: &str, place: ParameterLocation) -> Vec<&'static str> {
+fn reference_parameters(id: &str, place: ParameterLocation) -> Vec<&'static str> {
     let is_late = |p: &Parameter| p.since.is_some_and(Release::is_after_reference);
-    named(find(id), |p| p.location == place && !is_late(p))
+    parameter_names(find(id), |p| p.location == place && !is_late(p))
 }
 
 fn find(id: &str) -> &'static Operation {
@@ -60,12 +60,12 @@ fn every_operation_of_the_reference_is_a_row_and_every_row_one_of_them() {
         .map(|line| line.rsplit_once('\t').unwrap().0)
         .collect();
     assert_eq!(facts.len(), 68);
-    let own: Vec<_> = rows()
+    let table_rows: Vec<_> = rows()
         .filter(|row| row.source != "supporting")
         .map(|row| format!("{}\t{}", row.method, row.path))
         .collect();
-    assert_eq!(own.iter().map(String::as_str).collect::<BTreeSet<_>>(), facts);
-    assert_eq!(own.len(), facts.len());
+    assert_eq!(table_rows.iter().map(String::as_str).collect::<BTreeSet<_>>(), facts);
+    assert_eq!(table_rows.len(), facts.len());
 }
 
 /// The numbers of operations of the reference used for declarations, for reads, and for single
@@ -107,18 +107,18 @@ fn every_row_has_a_name_and_a_route_of_its_own_and_reads_only_with_get() {
 #[test]
 fn paths_and_their_parameters_agree() {
     for row in rows() {
-        let stated: Vec<_> = parameters(row)
+        let path_params: Vec<_> = parameters(row)
             .into_iter()
             .filter(|parameter| parameter.location == ParameterLocation::Path)
             .collect();
         assert_eq!(
-            stated.iter().map(|parameter| parameter.name).collect::<BTreeSet<_>>(),
-            in_path(row),
+            path_params.iter().map(|parameter| parameter.name).collect::<BTreeSet<_>>(),
+            path_parameters(row),
             "{}",
             row.id
         );
         assert!(
-            stated.iter().all(|parameter| parameter.required && !parameter.secret),
+            path_params.iter().all(|parameter| parameter.required && !parameter.secret),
             "{}",
             row.id
         );
@@ -156,7 +156,7 @@ fn every_parameter_is_documented() {
                 );
             }
         }
-        let names = named(row, |_| true);
+        let names = parameter_names(row, |_| true);
         assert_eq!(
             names.iter().collect::<BTreeSet<_>>().len(),
             names.len(),
@@ -212,7 +212,7 @@ fn required_parameters_are_listed() {
         ("merge-request-note-edit", vec![]),
     ] {
         assert_eq!(
-            named(find(id), |p| p.required && p.location != ParameterLocation::Path),
+            parameter_names(find(id), |p| p.required && p.location != ParameterLocation::Path),
             required,
             "{id}"
         );
@@ -221,7 +221,7 @@ fn required_parameters_are_listed() {
     let described = catalogue::registry().described_operations().iter().map(|op| op.row());
     for row in described.clone() {
         let required: BTreeSet<_> =
-            named(row, |p| p.required && p.location != ParameterLocation::Path)
+            parameter_names(row, |p| p.required && p.location != ParameterLocation::Path)
                 .into_iter()
                 .collect();
         let of = row.fields.filter(|(_, route)| *route == WriteRequest::Create);
@@ -240,7 +240,8 @@ fn required_parameters_are_listed() {
     let with: BTreeSet<_> = rows()
         .filter(|row| !described.clone().any(|other| other == *row))
         .filter(|row| {
-            !named(row, |p| p.required && p.location != ParameterLocation::Path).is_empty()
+            !parameter_names(row, |p| p.required && p.location != ParameterLocation::Path)
+                .is_empty()
         })
         .map(|row| row.id)
         .collect();
@@ -249,7 +250,7 @@ fn required_parameters_are_listed() {
 }
 
 #[test]
-fn lists_of_projects_take_what_the_reference_says() {
+fn lists_of_projects_have_the_filters_of_the_reference() {
     let everywhere = 14;
     for (id, filters) in [
         ("project-list", everywhere + 3 + 10),
@@ -257,7 +258,7 @@ fn lists_of_projects_take_what_the_reference_says() {
         ("starred-project-list", everywhere),
         ("fork-list", everywhere),
     ] {
-        let names = named(find(id), |p| {
+        let names = parameter_names(find(id), |p| {
             p.location == ParameterLocation::Query && !["page", "per_page"].contains(&p.name)
         });
         assert_eq!(names.len(), filters, "{id}: {names:?}");
@@ -294,22 +295,22 @@ fn request_bodies_have_the_fields_of_the_kinds() {
             _ => &[],
         };
         let mut names: BTreeSet<_> =
-            of_reference(id, ParameterLocation::Body).into_iter().collect();
+            reference_parameters(id, ParameterLocation::Body).into_iter().collect();
         names.extend(dropped);
         assert_eq!(names, accepted, "{id}");
     }
-    assert_eq!(of_reference("push-rule-add", ParameterLocation::Body).len(), 11);
+    assert_eq!(reference_parameters("push-rule-add", ParameterLocation::Body).len(), 11);
     // The reference leaves out `url_variables`, which the service has had since 15.2.
-    assert_eq!(of_reference("hook-edit", ParameterLocation::Body).len(), 16 + 1);
+    assert_eq!(reference_parameters("hook-edit", ParameterLocation::Body).len(), 16 + 1);
     let all = [
-        of_reference("variable-update", ParameterLocation::Query),
-        of_reference("variable-update", ParameterLocation::Body),
+        reference_parameters("variable-update", ParameterLocation::Query),
+        reference_parameters("variable-update", ParameterLocation::Body),
     ];
     assert_eq!(
         all.concat(),
         ["filter", "environment_scope", "value", "variable_type", "protected", "masked", "raw"]
     );
-    let secrets: BTreeSet<_> = rows().flat_map(|row| named(row, |p| p.secret)).collect();
+    let secrets: BTreeSet<_> = rows().flat_map(|row| parameter_names(row, |p| p.secret)).collect();
     assert_eq!(
         secrets,
         BTreeSet::from([
@@ -325,7 +326,7 @@ fn request_bodies_have_the_fields_of_the_kinds() {
         ])
     );
     let files: BTreeSet<_> =
-        rows().flat_map(|row| named(row, |p| p.value_type == Type::File)).collect();
+        rows().flat_map(|row| parameter_names(row, |p| p.value_type == Type::File)).collect();
     assert_eq!(files, BTreeSet::from(["avatar", "file"]));
 }
 

@@ -14,7 +14,7 @@ fn published() -> [(&'static str, Value); 2] {
 }
 
 #[test]
-fn published_schemas_are_schemas() {
+fn published_schemas_are_valid() {
     for (name, schema) in published() {
         assert!(jsonschema::meta::is_valid(&schema), "{name}");
         assert!(jsonschema::validator_for(&schema).is_ok(), "{name}");
@@ -88,7 +88,7 @@ fn every_field_is_described() {
 }
 
 #[test]
-fn editors_get_markdown_for_whatever_is_described() {
+fn every_description_has_a_markdown_form() {
     fn bare(path: &str, schema: &Value, found: &mut Vec<String>) {
         let described = schema["description"].is_string();
         if described != schema["markdownDescription"].is_string() {
@@ -98,8 +98,8 @@ fn editors_get_markdown_for_whatever_is_described() {
         for (name, part) in parts {
             bare(&format!("{path}/{name}"), part, found);
         }
-        for (at, part) in schema.as_array().into_iter().flatten().enumerate() {
-            bare(&format!("{path}/{at}"), part, found);
+        for (index, part) in schema.as_array().into_iter().flatten().enumerate() {
+            bare(&format!("{path}/{index}"), part, found);
         }
     }
     for (name, schema) in published() {

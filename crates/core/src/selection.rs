@@ -160,7 +160,7 @@ mod tests {
 
     /// The selected part as lines: each container, with `+` if it may be created or `-` if it is not
     /// created because it is only partly selected, and each section with its policy and entries.
-    fn shown(desired: &Desired) -> Vec<String> {
+    fn describe(desired: &Desired) -> Vec<String> {
         let mut lines = Vec::new();
         for container in &desired.containers {
             let create = match container.create {
@@ -185,21 +185,21 @@ mod tests {
 
     #[test]
     fn everything_is_selected_by_default() {
-        let mut all = GROUP.to_vec();
-        all.extend(["acme/shop +", "hooks Delete ci", SETTINGS, VARIABLES]);
-        assert_eq!(shown(&select(&[], &[])), all);
-        assert_eq!(shown(&select(&["**"], &[])), all);
-        assert_eq!(shown(&select(&["**"], &["other/**"])), all);
+        let mut expected = GROUP.to_vec();
+        expected.extend(["acme/shop +", "hooks Delete ci", SETTINGS, VARIABLES]);
+        assert_eq!(describe(&select(&[], &[])), expected);
+        assert_eq!(describe(&select(&["**"], &[])), expected);
+        assert_eq!(describe(&select(&["**"], &["other/**"])), expected);
     }
 
     #[test]
     fn containers_are_selected_by_their_path() {
-        assert_eq!(shown(&select(&["acme"], &[])), GROUP);
-        assert_eq!(shown(&select(&[], &["acme/**"])), GROUP);
+        assert_eq!(describe(&select(&["acme"], &[])), GROUP);
+        assert_eq!(describe(&select(&[], &["acme/**"])), GROUP);
         let shop = ["acme/shop +", "hooks Delete ci", SETTINGS, VARIABLES];
-        assert_eq!(shown(&select(&["ACME/*"], &[])), shop);
-        assert_eq!(shown(&select(&[], &["acme"])), shop);
-        assert_eq!(shown(&select(&["acme/**"], &["**"])), [""; 0]);
+        assert_eq!(describe(&select(&["ACME/*"], &[])), shop);
+        assert_eq!(describe(&select(&[], &["acme"])), shop);
+        assert_eq!(describe(&select(&["acme/**"], &["**"])), [""; 0]);
     }
 
     /// The same for a project that was at `acme/old`.
@@ -208,15 +208,15 @@ mod tests {
         desired.containers[1].lifecycle.former_paths = vec![testing::former_path("acme/old")];
         desired.moves = Moves::from_containers(&desired.containers).into();
         let parse = |globs: &[&str]| globs.iter().map(|g| Selector::parse(g).unwrap()).collect();
-        shown(&Selection { only: parse(only), exclude: parse(exclude) }.select(desired))
+        describe(&Selection { only: parse(only), exclude: parse(exclude) }.select(desired))
     }
 
     #[test]
     fn an_excluded_project_stays_excluded_when_it_is_renamed() {
         assert_eq!(select_moved(&[], &["acme/old"]), GROUP);
-        let mut rest = GROUP.to_vec();
-        rest.extend(["acme/shop +", SETTINGS, VARIABLES]);
-        assert_eq!(select_moved(&[], &["acme/o*#hooks"]), rest);
+        let mut expected = GROUP.to_vec();
+        expected.extend(["acme/shop +", SETTINGS, VARIABLES]);
+        assert_eq!(select_moved(&[], &["acme/o*#hooks"]), expected);
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
         let mut group = container(Scope::Group, "acme", &json!({}), Unlisted::Fail);
         group.lifecycle.former_paths = vec![testing::former_path("old")];
         let moves = Moves::from_containers(&[group]);
-        for (only, exclude, selected) in [
+        for (only, exclude, expected) in [
             ("acme/**", "x", true),
             ("old/**", "x", true),
             ("other/**", "x", false),
@@ -245,7 +245,7 @@ mod tests {
             let selection = Selection { only, exclude };
             // Before and after the run moves it.
             for path in ["old/shop", "acme/shop"] {
-                assert_eq!(selection.selects_path(path, &moves), selected, "{selection:?} {path}");
+                assert_eq!(selection.selects_path(path, &moves), expected, "{selection:?} {path}");
             }
         }
     }
@@ -262,7 +262,7 @@ mod tests {
             moves.former_entries(&label).len()
         };
         assert_eq!((count_former("defect"), count_former("other")), (1, 0));
-        for (only, exclude, selected) in [
+        for (only, exclude, expected) in [
             ("**#labels/defect", "x", true),
             ("**#labels/bug", "x", true),
             ("**#labels/other", "x", false),
@@ -272,28 +272,28 @@ mod tests {
             let [only, exclude] = [only, exclude].map(|glob| vec![Selector::parse(glob).unwrap()]);
             let selection = Selection { only, exclude };
             let label = Address::container("acme/shop".into()).section("labels").entry("defect");
-            assert_eq!(selection.selects_by_any_path(&label, &moves), selected, "{selection:?}");
+            assert_eq!(selection.selects_by_any_path(&label, &moves), expected, "{selection:?}");
         }
     }
 
     #[test]
     fn a_whole_section_keeps_its_policy_and_its_project_is_not_created() {
-        assert_eq!(shown(&select(&["**#variables"], &[])), ["acme/shop -", VARIABLES]);
-        assert_eq!(shown(&select(&["**#members"], &[])), GROUP, "a group is not created anyway");
-        let without = ["acme/shop +", "hooks Delete ci", VARIABLES];
-        assert_eq!(shown(&select(&["acme/shop"], &["**#settings"])), without);
+        assert_eq!(describe(&select(&["**#variables"], &[])), ["acme/shop -", VARIABLES]);
+        assert_eq!(describe(&select(&["**#members"], &[])), GROUP, "a group is not created anyway");
+        let expected = ["acme/shop +", "hooks Delete ci", VARIABLES];
+        assert_eq!(describe(&select(&["acme/shop"], &["**#settings"])), expected);
     }
 
     #[test]
     fn a_part_of_a_section_ignores_unlisted_entries() {
-        let one = ["acme/shop -", "variables Ignore A@*"];
-        assert_eq!(shown(&select(&["**#variables/A@*"], &[])), one);
-        let rest = ["acme/shop +", "hooks Delete ci", SETTINGS, "variables Ignore B@prod/*"];
-        assert_eq!(shown(&select(&["acme/shop"], &["**#variables/A@*"])), rest);
+        let first_entry = ["acme/shop -", "variables Ignore A@*"];
+        assert_eq!(describe(&select(&["**#variables/A@*"], &[])), first_entry);
+        let remaining = ["acme/shop +", "hooks Delete ci", SETTINGS, "variables Ignore B@prod/*"];
+        assert_eq!(describe(&select(&["acme/shop"], &["**#variables/A@*"])), remaining);
         // Live entries may match even if no declared entry does.
-        let all = ["acme/shop -", "variables Ignore A@* B@prod/*"];
-        assert_eq!(shown(&select(&["**#variables"], &["**#variables/OTHER@*"])), all);
-        assert_eq!(shown(&select(&["**#variables/OTHER@*"], &[])), [""; 0]);
+        let both_entries = ["acme/shop -", "variables Ignore A@* B@prod/*"];
+        assert_eq!(describe(&select(&["**#variables"], &["**#variables/OTHER@*"])), both_entries);
+        assert_eq!(describe(&select(&["**#variables/OTHER@*"], &[])), [""; 0]);
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub struct CauseParts {
     pub withheld: Option<Withheld>,
     /// The request in the message, as `METHOD path`.
     #[serde(skip)]
-    pub request: String,
+    pub request_line: String,
 }
 
 /// The reason why the service does not show a section, although it shows the rest of the container.

@@ -1,4 +1,5 @@
-//! Digests of values, to compare an old with a current value without storing it.
+//! Digests of values. With the digest of an old value, a new value can be compared with it although the old
+//! one is not stored.
 //!
 //! The digest of JSON is the digest of its canonical form, with sorted keys and no white space, so
 //! equal values have equal digests. Sensitive values are digested with a key: otherwise a short
@@ -36,18 +37,18 @@ impl DigestKey {
     /// The digest of `json` under this key, in lower-case hexadecimal digits.
     pub fn digest(&self, json: &Json) -> String {
         let mut mac = self.0.clone();
-        mac.update(canonical(json).as_bytes());
+        mac.update(canonical_text(json).as_bytes());
         format!("{:x}", mac.finalize().into_bytes())
     }
 }
 
 /// The SHA-256 of the canonical form of `json`, in lower-case hexadecimal digits.
 pub fn json_digest(json: &Json) -> String {
-    format!("{:x}", Sha256::digest(canonical(json)))
+    format!("{:x}", Sha256::digest(canonical_text(json)))
 }
 
 /// The canonical text of `json`: keys in the order of their characters, without white space.
-pub fn canonical(json: &Json) -> String {
+pub fn canonical_text(json: &Json) -> String {
     let mut sorted_json = json.clone();
     sorted_json.sort_all_objects();
     sorted_json.to_string()
@@ -59,15 +60,18 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn digests_ignore_the_order_of_keys_and_nothing_else() {
-        let (a, b) = (
+    fn digests_ignore_only_the_order_of_keys() {
+        let (unsorted, canonical_form) = (
             json!({"b": [1, {"d": null, "c": 2}], "a": ""}),
             r#"{"a":"","b":[1,{"c":2,"d":null}]}"#,
         );
-        assert_eq!(canonical(&a), b);
-        assert_eq!(json_digest(&a), json_digest(&serde_json::from_str(b).unwrap()));
+        assert_eq!(canonical_text(&unsorted), canonical_form);
+        assert_eq!(
+            json_digest(&unsorted),
+            json_digest(&serde_json::from_str(canonical_form).unwrap())
+        );
         for other in [json!({"b": [1], "a": ""}), json!(null), json!([]), json!("null")] {
-            assert_ne!(json_digest(&a), json_digest(&other), "{other}");
+            assert_ne!(json_digest(&unsorted), json_digest(&other), "{other}");
         }
     }
 

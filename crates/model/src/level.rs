@@ -128,8 +128,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_has_several_spellings() {
-        for (written, canonical) in [
+    fn each_spelling_of_a_level_is_parsed() {
+        for (spelling, canonical) in [
             (json!("guest"), json!("guest")),
             (json!("Maintainer"), json!("maintainer")),
             (json!("OWNER"), json!("owner")),
@@ -147,8 +147,8 @@ mod tests {
             (json!(35), json!(35)),
             (json!("boss"), json!("boss")),
         ] {
-            assert_eq!(AccessLevel::convert_to_word(&written), canonical);
-            let number = AccessLevel::convert_to_number(&written);
+            assert_eq!(AccessLevel::convert_to_word(&spelling), canonical);
+            let number = AccessLevel::convert_to_number(&spelling);
             assert_eq!(AccessLevel::convert_to_word(&number), canonical, "there and back");
         }
     }

@@ -37,7 +37,7 @@ impl Layer {
 #[serde(from = "WrittenOrigin", into = "WrittenOrigin")]
 pub struct Origin {
     /// The file and the layer.
-    pub within: Arc<FileLayer>,
+    pub file_layer: Arc<FileLayer>,
     /// The line, from 1.
     pub line: u32,
     /// The column in characters, from 1.
@@ -74,7 +74,7 @@ impl From<WrittenOrigin> for Origin {
 }
 
 impl From<Origin> for WrittenOrigin {
-    fn from(Origin { within, line, column }: Origin) -> Self {
+    fn from(Origin { file_layer: within, line, column }: Origin) -> Self {
         Self { file: within.file.clone(), line, column, layer: within.layer }
     }
 }
@@ -82,7 +82,7 @@ impl From<Origin> for WrittenOrigin {
 impl Origin {
     /// A location in `file`.
     pub fn new(file: impl Into<Arc<str>>, line: u32, column: u32, layer: Layer) -> Self {
-        Self { within: Arc::new(FileLayer { file: file.into(), layer }), line, column }
+        Self { file_layer: Arc::new(FileLayer { file: file.into(), layer }), line, column }
     }
 }
 
@@ -90,7 +90,7 @@ impl Deref for Origin {
     type Target = FileLayer;
 
     fn deref(&self) -> &FileLayer {
-        &self.within
+        &self.file_layer
     }
 }
 

@@ -74,10 +74,11 @@ fn simplify(schema: &mut Schema) {
         && choices.iter().all(|choice| choice["const"].is_string())
     {
         let names: Vec<_> = choices.iter().map(|choice| choice["const"].clone()).collect();
-        let texts: Vec<_> = choices.iter().map(|choice| choice["description"].clone()).collect();
+        let descriptions: Vec<_> =
+            choices.iter().map(|choice| choice["description"].clone()).collect();
         object.remove("oneOf");
         object.insert("type".into(), json!("string"));
         object.insert("enum".into(), json!(names));
-        object.insert("markdownEnumDescriptions".into(), json!(texts));
+        object.insert("markdownEnumDescriptions".into(), json!(descriptions));
     }
 }

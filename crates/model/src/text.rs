@@ -144,14 +144,14 @@ fn are_words_within(words: &[String], other_words: &[String]) -> bool {
 
 /// The words of a name, in lower case.
 fn split_words(name: &str) -> Vec<String> {
-    let mut spaced = String::with_capacity(name.len());
+    let mut spaced_name = String::with_capacity(name.len());
     for c in name.chars().take(80) {
-        let is_capital =
-            c.is_ascii_uppercase() && spaced.ends_with(|c: char| c.is_ascii_lowercase());
-        spaced.extend(is_capital.then_some(' '));
-        spaced.push(if matches!(c, '_' | '-' | '.') { ' ' } else { c.to_ascii_lowercase() });
+        let starts_word =
+            c.is_ascii_uppercase() && spaced_name.ends_with(|c: char| c.is_ascii_lowercase());
+        spaced_name.extend(starts_word.then_some(' '));
+        spaced_name.push(if matches!(c, '_' | '-' | '.') { ' ' } else { c.to_ascii_lowercase() });
     }
-    spaced.split_whitespace().map(str::to_owned).collect()
+    spaced_name.split_whitespace().map(str::to_owned).collect()
 }
 
 /// True if the words are equal, or the shorter one is an abbreviation of the other.
@@ -192,8 +192,8 @@ pub fn plural(noun: &str) -> String {
 
 /// `noun` with its article: `a label`, `an environment`.
 pub fn with_article(noun: &str) -> String {
-    let has_vowel = noun.starts_with(['a', 'e', 'i', 'o', 'u']) && !noun.starts_with("us");
-    let article = if has_vowel { "an" } else { "a" };
+    let starts_with_vowel = noun.starts_with(['a', 'e', 'i', 'o', 'u']) && !noun.starts_with("us");
+    let article = if starts_with_vowel { "an" } else { "a" };
     format!("{article} {noun}")
 }
 
@@ -297,13 +297,13 @@ pub fn replace_ranges<'t>(text: &'t str, ranges: &[Range<usize>], mark: &str) ->
     if ranges.is_empty() {
         return Cow::Borrowed(text);
     }
-    let (mut marked, mut copied_end) = (String::with_capacity(text.len()), 0);
+    let (mut marked_text, mut copied_end) = (String::with_capacity(text.len()), 0);
     for range in ranges {
-        marked.push_str(&text[copied_end..range.start]);
-        marked.push_str(mark);
+        marked_text.push_str(&text[copied_end..range.start]);
+        marked_text.push_str(mark);
         copied_end = range.end;
     }
-    Cow::Owned(marked + &text[copied_end..])
+    Cow::Owned(marked_text + &text[copied_end..])
 }
 
 /// Like [`replace_ranges`], with [`MASK`].
@@ -402,7 +402,7 @@ mod tests {
     fn a_name_is_recognised_by_its_words() {
         let known_names =
             ["enable_ssl_verification", "push_events", "push_rule", "variables", "url"];
-        for (written, meant) in [
+        for (name, expected) in [
             ("ssl_verification", &["enable_ssl_verification"][..]),
             ("sslVerification", &["enable_ssl_verification"]),
             ("push", &["push_events", "push_rule"]),
@@ -411,7 +411,7 @@ mod tests {
             ("on", &[]),
             ("something", &[]),
         ] {
-            assert_eq!(likely_candidates(written, &known_names), meant, "{written}");
+            assert_eq!(likely_candidates(name, &known_names), expected, "{name}");
         }
     }
     use proptest::prelude::*;
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_names_the_first_are_listed() {
+    fn a_long_list_shows_its_first_names() {
         let names: Vec<_> = ('a'..='l').map(String::from).collect();
         let names: Vec<_> = names.iter().map(String::as_str).collect();
         assert_eq!(list_first(&names[..2]), "`a`, `b`");
@@ -454,9 +454,9 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_word_is_near() {
+    fn the_nearest_word_has_few_errors() {
         let words = ["visibility", "merge_method", "topics", "protected"];
-        for (typo, meant) in [
+        for (typo, expected) in [
             ("visiblity", Some("visibility")),
             ("merge-method", Some("merge_method")),
             ("Topic", Some("topics")),
@@ -464,15 +464,15 @@ mod tests {
             ("name", None),
             ("", None),
         ] {
-            assert_eq!(nearest(typo, words), meant, "{typo}");
+            assert_eq!(nearest(typo, words), expected, "{typo}");
         }
     }
 
     #[test]
     fn counts_agree_with_their_noun() {
-        let counted =
+        let counts =
             [(0, "hook"), (1, "entry"), (2, "entry"), (3, "key")].map(|(n, noun)| count(n, noun));
-        assert_eq!(counted, ["0 hooks", "1 entry", "2 entries", "3 keys"]);
+        assert_eq!(counts, ["0 hooks", "1 entry", "2 entries", "3 keys"]);
         assert_eq!(alternatives(&["a", "b", "c"]), "`a`, `b` or `c`");
         let nouns = ["label", "odd key", "user list", "upstream"].map(with_article);
         assert_eq!(nouns, ["a label", "an odd key", "a user list", "an upstream"]);
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_location_has_no_credential() {
+    fn a_url_without_user_has_no_credential() {
         for (url, location) in [
             ("https://u:p@H/x.git", "https://h/x.git"),
             ("https://*****:*****@h/x.git", "https://h/x.git"),
@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_braces_are_filled_in_once() {
+    fn placeholders_are_filled_in_once() {
         let words = crate::words![a = "{b}", b = 1];
         assert_eq!(fill("{a} and `{b}`", words), "{b} and `1`");
         assert_eq!(fill("write `{{a}: 1, c: {c}}` {", words), "write `{{b}: 1, c: {c}}` {");

@@ -334,10 +334,10 @@ mod tests {
     proptest! {
         #[test]
         fn fields_are_an_ordered_map(written in prop::collection::vec(("[a-f]", any::<u8>()), 0..9), name in "[a-f]") {
-            let written = written.into_iter().map(|(name, number)| (name, Value::Plain(number.into())));
+            let pairs = written.into_iter().map(|(name, number)| (name, Value::Plain(number.into())));
             let (mut map, mut fields) = (BTreeMap::new(), Fields::new());
-            map.extend(written.clone());
-            fields.extend(written);
+            map.extend(pairs.clone());
+            fields.extend(pairs);
             prop_assert!(fields.iter().eq(&map));
             prop_assert_eq!(fields.get(&name), map.get(&name));
             prop_assert_eq!(fields.remove(&name), map.remove(&name));

@@ -94,8 +94,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_release_is_read_from_what_services_say_of_themselves() {
-        for (text, shown) in [
+    fn a_release_is_parsed_in_each_notation() {
+        for (text, expected) in [
             ("15.8", Some("15.8")),
             ("15.8.0-ee", Some("15.8")),
             ("18.2.0-pre", Some("18.2")),
@@ -108,8 +108,8 @@ mod tests {
             (".", None),
             ("99999999.1", None),
         ] {
-            let read = text.parse::<Release>().ok();
-            assert_eq!(read.map(|release| release.to_string()).as_deref(), shown, "{text:?}");
+            let parsed = text.parse::<Release>().ok();
+            assert_eq!(parsed.map(|release| release.to_string()).as_deref(), expected, "{text:?}");
         }
     }
 

@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn time_zones_have_names() {
-        for (text, good) in [
+        for (text, expected) in [
             ("UTC", true),
             ("Pacific Time (US & Canada)", true),
             ("America/St_Johns", true),
@@ -44,7 +44,7 @@ mod tests {
             ("europe/berlin", false),
             ("Nowhere", false),
         ] {
-            assert_eq!(is_valid(text), good, "{text}");
+            assert_eq!(is_valid(text), expected, "{text}");
         }
     }
 }

@@ -184,10 +184,10 @@ impl Memberships {
              WHERE s.group_id IS NOT NULL AND (s.expires_at IS NULL OR s.expires_at >= ?1)";
         let shares = query_rows::<(i64, i64, String)>(db, sql, [today])?.into_iter();
         let invited_levels = shares
-            .map(|(group, cap, traversal)| (group, cap.min(self.level_in_namespace(&traversal))))
+            .map(|(id, cap, traversal)| (id, cap.min(self.level_in_namespace(&traversal))))
             .collect::<Vec<_>>();
-        for (group, level) in invited_levels.into_iter().filter(|(_, level)| *level > 0) {
-            let best_level = self.level_by_group.entry(group).or_default();
+        for (group_id, level) in invited_levels.into_iter().filter(|(_, level)| *level > 0) {
+            let best_level = self.level_by_group.entry(group_id).or_default();
             *best_level = level.max(*best_level);
         }
         Ok(())
@@ -209,8 +209,8 @@ impl Memberships {
         min_level: i64,
     ) -> rusqlite::Result<String> {
         let mut namespace_ids: BTreeSet<i64> = BTreeSet::new();
-        for (group, _) in self.level_by_group.iter().filter(|(_, level)| **level >= min_level) {
-            if let Some(group) = Namespace::find_by_id(db, *group)? {
+        for (group_id, _) in self.level_by_group.iter().filter(|(_, level)| **level >= min_level) {
+            if let Some(group) = Namespace::find_by_id(db, *group_id)? {
                 namespace_ids.extend(group.subtree_ids(db)?);
             }
         }
@@ -251,8 +251,8 @@ mod tests {
             (&[("private-token", "a"), ("authorization", "Bearer a")], Some("a")),
         ];
         for (pairs, token) in accepted_pairs {
-            let found = token_in_headers(&headers(pairs)).expect("acceptable headers");
-            assert_eq!(found.as_deref(), token, "{pairs:?}");
+            let actual_token = token_in_headers(&headers(pairs)).expect("acceptable headers");
+            assert_eq!(actual_token.as_deref(), token, "{pairs:?}");
         }
         let refused_pairs: [Pairs; 3] = [
             &[("authorization", "Basic YTpi")],

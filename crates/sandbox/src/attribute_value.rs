@@ -98,10 +98,10 @@ fn check_bounds(attribute: &Attribute, number: i64, bounds: Bounds) -> Result<Va
 
 /// Checks the syntax of a text, and that it has at most `max_length` characters.
 fn check_text(attribute: &Attribute, text: String, max_length: usize) -> Result<Value> {
-    let leaves_repository = text.starts_with('/') || text.contains("..");
+    let escapes_repository = text.starts_with('/') || text.contains("..");
     let error = match attribute.kind {
         ValueKind::Pattern(_) => re2::syntax_error(&text),
-        ValueKind::File(_) => leaves_repository
+        ValueKind::File(_) => escapes_repository
             .then(|| "cannot include leading slash or directory traversal.".to_owned()),
         _ => None,
     };
@@ -120,7 +120,7 @@ pub(super) fn check_claims(
     let has_path_first = claims.first().is_some_and(|first| first == "project_path");
     let order_message = "project_path must be the first element of the sub claim";
     errors.add_if(!has_path_first, field, order_message);
-    for claim in claims.iter().filter(|word| !allowed_claims.contains(&word.as_str())) {
+    for claim in claims.iter().filter(|name| !allowed_claims.contains(&name.as_str())) {
         errors.add(field, format!("{claim} is not an allowed sub claim component"));
     }
     errors.into_result()?;
@@ -134,7 +134,7 @@ pub(super) fn normalise_topics(requested_topics: &[String]) -> Option<Value> {
         .iter()
         .flat_map(|text| text.split(','))
         .map(str::trim)
-        .filter(|word| !word.is_empty())
+        .filter(|topic| !topic.is_empty())
         .collect();
     topics.sort_unstable();
     topics.dedup();

@@ -56,7 +56,7 @@ pub(crate) struct Edition {
 
 impl Edition {
     /// The attributes that a service has, of those in one list of the table.
-    pub(crate) fn existing(
+    pub(crate) fn filter_existing(
         self,
         attributes: &'static [Attribute],
     ) -> impl Iterator<Item = &'static Attribute> {
@@ -64,7 +64,7 @@ impl Edition {
     }
 
     pub(crate) fn project_attributes(self) -> impl Iterator<Item = &'static Attribute> {
-        self.existing(&ATTRIBUTE_TABLE.projects)
+        self.filter_existing(&ATTRIBUTE_TABLE.projects)
     }
 }
 
@@ -363,22 +363,22 @@ mod tests {
 
     #[test]
     fn attributes_exist_from_their_release_on() {
-        let count_existing = |release| {
+        let existing_names = |release| {
             let edition = Edition { tier: AttributeTier::Ultimate, release };
             edition
                 .project_attributes()
                 .map(|row| row.name)
                 .collect::<std::collections::BTreeSet<_>>()
         };
-        assert_eq!(count_existing(REFERENCE).len(), 88);
-        let (earlier_count, later_count) =
-            (count_existing(Release::new(16, 2)), count_existing(Release::new(18, 9)));
+        assert_eq!(existing_names(REFERENCE).len(), 88);
+        let (earlier_names, later_names) =
+            (existing_names(Release::new(16, 2)), existing_names(Release::new(18, 9)));
         assert!(
-            earlier_count.contains("group_runners_enabled")
-                && !earlier_count.contains("emails_enabled")
+            earlier_names.contains("group_runners_enabled")
+                && !earlier_names.contains("emails_enabled")
         );
-        assert!(!earlier_count.contains("operations_access_level"));
-        assert_eq!(later_count.len(), ATTRIBUTE_TABLE.projects.len() - 1);
+        assert!(!earlier_names.contains("operations_access_level"));
+        assert_eq!(later_names.len(), ATTRIBUTE_TABLE.projects.len() - 1);
     }
 
     #[test]

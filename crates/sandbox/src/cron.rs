@@ -65,7 +65,7 @@ impl Cron {
             for list_item in text.split(',') {
                 *bits |= match list_item {
                     "L" | "l" if field_range == FIELD_RANGES[2] => LAST_DAY_BIT,
-                    part => parse_numbers(part, field_range)?,
+                    numbers => parse_numbers(numbers, field_range)?,
                 };
             }
         }
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn five_fields_are_read() {
+    fn valid_expressions_are_parsed() {
         for (text, is_valid) in [
             ("0 4 * * *", true),
             ("*/15 0-6,22 1,15 jan-Mar mon-fri", true),

@@ -85,8 +85,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_normal_url_has_a_host_in_lower_case_and_a_path() {
-        for (url, normal) in [
+    fn a_normalised_url_has_a_lower_case_host_and_a_path() {
+        for (url, expected) in [
             ("https://CI.Example.org", "https://ci.example.org/"),
             (
                 "https://User:Word@CI.example.org:8443?A=B#C",
@@ -95,14 +95,14 @@ mod tests {
             ("https://ci.example.org/Path/@X", "https://ci.example.org/Path/@X"),
             ("no url", "no url"),
         ] {
-            assert_eq!(normalise_url(url), normal);
-            assert_eq!(normalise_url(normal), normal);
+            assert_eq!(normalise_url(url), expected);
+            assert_eq!(normalise_url(expected), expected);
         }
     }
 
     #[test]
-    fn a_refusal_quotes_what_was_sent_in_every_shape() {
-        for (body, quoting) in [
+    fn a_refusal_of_any_shape_quotes_the_request() {
+        for (body, expected) in [
             (json!({"message": "no"}), json!({"message": "no: sent"})),
             (json!({"error": "no"}), json!({"error": "no: sent"})),
             (json!({"errors": "no"}), json!({"errors": "no: sent"})),
@@ -113,9 +113,9 @@ mod tests {
             (json!({"message": ["no"]}), json!({"message": "sent"})),
             (json!({}), json!({"message": "sent"})),
         ] {
-            let mut members = body.as_object().cloned().unwrap_or_default();
-            quote_request(&mut members, "sent");
-            assert_eq!(Value::Object(members), quoting);
+            let mut fields = body.as_object().cloned().unwrap_or_default();
+            quote_request(&mut fields, "sent");
+            assert_eq!(Value::Object(fields), expected);
         }
     }
 }

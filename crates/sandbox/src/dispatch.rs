@@ -129,8 +129,8 @@ fn run_handler(
         let user_and_token =
             access::authenticate(db, &parsed_request.headers, operation.route, release, time);
         if let Some(limiter) = &service.limiter {
-            let caller = user_and_token.iter().flatten().next().map(|(user, _)| user.id);
-            let count = request_count.insert(limiter.count(caller, operation, time));
+            let user_id = user_and_token.iter().flatten().next().map(|(user, _)| user.id);
+            let count = request_count.insert(limiter.count(user_id, operation, time));
             if let Some(refusal) = count.refusal() {
                 return Ok(refusal);
             }
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     /// Writes a row, then panics.
-    static PANICS: Route = Route {
+    static PANIC_ROUTE: Route = Route {
         method: Method::POST,
         path: "/panics",
         handler: Handler::Function(|call| {
@@ -225,7 +225,7 @@ mod tests {
         let store = Store::open(&DataLocation::Memory, false).expect("memory");
         let service = ServiceState::new(store, AttributeTier::Free, ServiceOptions::default());
         for _ in 0..2 {
-            let operation = NumberedRoute { number: 0, route: &PANICS };
+            let operation = NumberedRoute { number: 0, route: &PANIC_ROUTE };
             let parsed_request = ParsedRequest::post(Params::default());
             let answer = catch_panics(|| Ok(run_handler(&service, operation, parsed_request)));
             let answer = answer.unwrap_or_else(Answer::from);
@@ -234,10 +234,10 @@ mod tests {
                 answer.body.as_deref(),
                 Some(br#"{"message":"500 Internal Server Error"}"#.as_slice())
             );
-            let left = service.store.read(|db| {
+            let row_count = service.store.read(|db| {
                 Ok(db.query_row("SELECT count(*) FROM meta", [], |row| row.get::<_, i64>(0))?)
             });
-            assert_eq!(left.expect("still usable"), 0);
+            assert_eq!(row_count.expect("still usable"), 0);
         }
     }
 }

@@ -37,8 +37,8 @@ impl AllowedHosts {
 
 /// Parses an address as `Host` headers write it: IPv6 in brackets.
 fn parse_address(name: &str) -> Option<IpAddr> {
-    let ip = match name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        Some(inner) => IpAddr::V6(inner.parse::<Ipv6Addr>().ok()?),
+    let ip = match name.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
+        Some(address) => IpAddr::V6(address.parse::<Ipv6Addr>().ok()?),
         None => IpAddr::V4(name.parse::<Ipv4Addr>().ok()?),
     };
     Some(ip.to_canonical())
@@ -50,7 +50,8 @@ mod tests {
 
     #[test]
     fn only_names_of_this_machine_are_accepted() {
-        // A host; true if a service on one address accepts it; true if a service on all does.
+        // The host; whether a service that listens on one address accepts it; whether one that listens on all
+        // addresses accepts it.
         let table = [
             ("localhost", true, true),
             ("LOCALHOST:8080", true, true),
@@ -73,13 +74,13 @@ mod tests {
             ("", false, false),
             (":80", false, false),
         ];
-        for (listen, all) in [("192.0.2.7:80", false), ("0.0.0.0:80", true), ("[::]:80", true)] {
+        for (listen, is_any) in [("192.0.2.7:80", false), ("0.0.0.0:80", true), ("[::]:80", true)] {
             let hosts =
                 AllowedHosts::new(listen.parse().expect("an address"), vec!["box".to_owned()]);
-            for (host, by_one, by_all) in table {
+            for (host, is_accepted_on_one, by_all) in table {
                 assert_eq!(
                     hosts.allows(host),
-                    if all { by_all } else { by_one },
+                    if is_any { by_all } else { is_accepted_on_one },
                     "{listen} {host}"
                 );
             }

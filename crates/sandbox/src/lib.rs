@@ -286,7 +286,7 @@ pub struct RunningSandbox {
     notes: Vec<String>,
     service: Arc<ServiceState>,
     faults: Arc<InjectedFaults>,
-    stop: watch::Sender<bool>,
+    stop_sender: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
@@ -320,9 +320,9 @@ pub async fn start(config: SandboxConfig) -> Result<RunningSandbox, StartError> 
     let notes =
         service.store.write(|db: &_| seeding::prepare(&service, db, seed, &token, &config.data))?;
     let log = config.request_log.map(open_request_log).transpose()?.map(Mutex::new);
-    let listen = config.listen.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into());
-    let bind_error = |source| StartError::Bind { address: listen, source };
-    let listener = TcpListener::bind(listen).await.map_err(bind_error)?;
+    let bind_address = config.listen.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into());
+    let bind_error = |source| StartError::Bind { address: bind_address, source };
+    let listener = TcpListener::bind(bind_address).await.map_err(bind_error)?;
     let address = listener.local_addr().map_err(bind_error)?;
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let frontend = Arc::new(server::Frontend {
@@ -332,7 +332,7 @@ pub async fn start(config: SandboxConfig) -> Result<RunningSandbox, StartError> 
         faults: Arc::clone(&faults),
         latency: config.latency,
         request_log: log,
-        allowed_hosts: AllowedHosts::new(listen, config.allowed_hosts),
+        allowed_hosts: AllowedHosts::new(bind_address, config.allowed_hosts),
         body_reader: BodyReader::default(),
     });
     let (stop_sender, stop_receiver) = watch::channel(false);
@@ -344,7 +344,7 @@ pub async fn start(config: SandboxConfig) -> Result<RunningSandbox, StartError> 
         notes,
         service,
         faults,
-        stop: stop_sender,
+        stop_sender,
         task,
     })
 }
@@ -409,7 +409,7 @@ impl RunningSandbox {
 
     /// Finishes the requests in flight, writes everything into the file, and closes it.
     pub async fn stop(self) {
-        self.stop.send_replace(true);
+        self.stop_sender.send_replace(true);
         if let Err(error) = self.task.await {
             tracing::warn!(%error, "the sandbox did not stop cleanly");
         }

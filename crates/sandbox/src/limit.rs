@@ -30,14 +30,14 @@ pub struct RateLimits {
 }
 
 /// The caller: a user by id, or unknown.
-type Caller = Option<i64>;
+type CallerId = Option<i64>;
 
 /// The counts of one window.
 #[derive(Debug, Default)]
 struct Window {
     minute: i64,
-    user_counts: HashMap<Caller, u32>,
-    operation_counts: HashMap<(Caller, usize), u32>,
+    user_counts: HashMap<CallerId, u32>,
+    operation_counts: HashMap<(CallerId, usize), u32>,
 }
 
 /// The limits and counts.
@@ -50,7 +50,7 @@ pub(crate) struct Limiter {
 /// The state of the counters after one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestCount {
-    caller: Caller,
+    user_id: CallerId,
     /// Requests of the user, this one included.
     user_count: u32,
     /// Requests of the user to the operation, this one included.
@@ -70,7 +70,7 @@ impl Limiter {
     /// Counts a request to an operation.
     pub(crate) fn count(
         &self,
-        caller: Caller,
+        user_id: CallerId,
         operation: NumberedRoute,
         now: Timestamp,
     ) -> RequestCount {
@@ -90,10 +90,10 @@ impl Limiter {
         }
         let reset_second = (minute + 1) * WINDOW_SECONDS;
         RequestCount {
-            caller,
-            user_count: increment(window.user_counts.entry(caller).or_default()),
+            user_id,
+            user_count: increment(window.user_counts.entry(user_id).or_default()),
             operation_count: increment(
-                window.operation_counts.entry((caller, operation.number)).or_default(),
+                window.operation_counts.entry((user_id, operation.number)).or_default(),
             ),
             limits,
             reset_second,
@@ -132,7 +132,7 @@ impl RequestCount {
     /// Adds the headers with the state of the user's limit to an answer.
     pub(crate) fn add_headers(&self, answer: &mut Answer) {
         let Some(limit) = self.limits.max_per_user else { return };
-        let caller_type = if self.caller.is_some() { "authenticated" } else { "unauthenticated" };
+        let caller_type = if self.user_id.is_some() { "authenticated" } else { "unauthenticated" };
         answer.headers.extend([
             ("ratelimit-name", format!("throttle_{caller_type}_api")),
             ("ratelimit-limit", limit.to_string()),
@@ -164,7 +164,7 @@ mod tests {
         let limiter = Limiter::new(limits).expect("limits");
         let (_, route) = routes::all_routes().next().expect("a route");
         let time_at = |second| Timestamp::from_second(second).expect("a time");
-        for (caller, number, second, status) in [
+        for (caller, number, second, body_start) in [
             (Some(1), 7, 60, None),
             (Some(1), 8, 61, None),
             (Some(1), 9, 62, Some("Retry later\n")),
@@ -176,9 +176,9 @@ mod tests {
             let refusal =
                 limiter.count(caller, NumberedRoute { number, route }, time_at(second)).refusal();
             let body = refusal.and_then(|answer| answer.body);
-            assert_eq!(body.is_some(), status.is_some(), "{caller:?} {number} {second}");
+            assert_eq!(body.is_some(), body_start.is_some(), "{caller:?} {number} {second}");
             assert!(
-                body.unwrap_or_default().starts_with(status.unwrap_or_default().as_bytes()),
+                body.unwrap_or_default().starts_with(body_start.unwrap_or_default().as_bytes()),
                 "{caller:?} {number} {second}"
             );
         }
@@ -194,20 +194,20 @@ mod tests {
             let all_routes = || routes::all_routes().map(|(_, route)| route).enumerate();
             let (number, route) =
                 all_routes().find(is_limited_route).expect("a route of the table");
-            let (other, free) =
-                all_routes().find(|found| !is_limited_route(found)).expect("another one");
+            let (other, other_route) =
+                all_routes().find(|entry| !is_limited_route(entry)).expect("another one");
             let now = Timestamp::from_second(60).expect("a time");
             let is_refused = |number, route| {
                 limiter.count(Some(1), NumberedRoute { number, route }, now).refusal().is_some()
             };
             let answered_count = (0..=limit).take_while(|_| !is_refused(number, route)).count();
             assert_eq!(answered_count, limit as usize, "{method} {path}");
-            assert!(!is_refused(other, free));
+            assert!(!is_refused(other, other_route));
         }
     }
 
     #[test]
-    fn nothing_is_limited_unless_asked_for() {
+    fn there_are_no_limits_by_default() {
         assert!(Limiter::new(RateLimits::default()).is_none());
     }
 }

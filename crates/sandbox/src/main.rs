@@ -42,15 +42,15 @@ async fn serve() -> Result<(), Error> {
             _ => return Err(format!("unknown option `{name}`").into()),
         }
     }
-    let running = start(config).await?;
+    let sandbox = start(config).await?;
     #[expect(clippy::print_stdout, reason = "a program of its own")]
     {
-        println!("listening on {}", running.url());
-        if running.is_token_generated() {
-            println!("token of root: {}", running.token());
+        println!("listening on {}", sandbox.url());
+        if sandbox.is_token_generated() {
+            println!("token of root: {}", sandbox.token());
         }
     }
     tokio::signal::ctrl_c().await?;
-    running.stop().await;
+    sandbox.stop().await;
     Ok(())
 }

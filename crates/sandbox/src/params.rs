@@ -250,10 +250,10 @@ impl Params {
     pub(crate) fn allowed_texts(
         &self,
         name: &str,
-        allowed: &[&str],
+        allowed_words: &[&str],
     ) -> Result<Option<Vec<String>>> {
         let texts = self.texts(name)?;
-        let are_allowed = texts.iter().flatten().all(|word| allowed.contains(&word.as_str()));
+        let are_allowed = texts.iter().flatten().all(|word| allowed_words.contains(&word.as_str()));
         refuse_if(!are_allowed, || ErrorResponse::unlisted_value(name)).map(|()| texts)
     }
 
@@ -398,7 +398,7 @@ fn is_deeper_than(value: &Value, levels: usize) -> bool {
     match value {
         Value::Array(_) | Value::Object(_) if levels == 0 => true,
         Value::Array(items) => items.iter().any(|item| is_deeper_than(item, levels - 1)),
-        Value::Object(members) => members.values().any(|member| is_deeper_than(member, levels - 1)),
+        Value::Object(fields) => fields.values().any(|member| is_deeper_than(member, levels - 1)),
         _ => false,
     }
 }
@@ -421,7 +421,7 @@ fn insert_nested(slot: &mut Value, keys: &[&str], value: Value) {
     let Value::Array(items) = slot else { return };
     // `a[][b]=1&a[][c]=2` adds both keys to one object. A repeated key starts a new object.
     let last_object_and_key = items.last().and_then(Value::as_object).zip(remaining_keys.first());
-    if last_object_and_key.is_none_or(|(members, key)| members.contains_key(*key)) {
+    if last_object_and_key.is_none_or(|(fields, key)| fields.contains_key(*key)) {
         items.push(Value::Null);
     }
     if let Some(last) = items.last_mut() {
@@ -442,14 +442,14 @@ mod tests {
 
     #[test]
     fn names_in_brackets_nest_in_every_spelling() {
-        let mut literal = Params::default();
-        literal.add_json(br#"{"filter[environment_scope]": "prod"}"#).expect("an object");
+        let mut literal_params = Params::default();
+        literal_params.add_json(br#"{"filter[environment_scope]": "prod"}"#).expect("an object");
         let mut nested_params = Params::default();
         nested_params.add_json(br#"{"filter": {"environment_scope": "prod"}}"#).expect("an object");
         for params in [
             form("filter[environment_scope]=prod"),
             form("filter%5Benvironment_scope%5D=prod"),
-            literal,
+            literal_params,
             nested_params,
         ] {
             assert_eq!(params.get("filter"), Some(&json!({"environment_scope": "prod"})));
@@ -486,11 +486,11 @@ mod tests {
         let failure = form("other=1").require(&["key", "value"]).expect_err("both are missing");
         assert_eq!(failure.body, json!({"error": "key is missing, value is missing"}));
         assert!(form("key=&value=x").require(&["key", "value"]).is_ok());
-        let mut null = Params::default();
-        null.add_json(br#"{"a": null, "b": null, "c": null}"#).expect("an object");
-        assert!(null.require(&["a"]).is_ok());
+        let mut null_params = Params::default();
+        null_params.add_json(br#"{"a": null, "b": null, "c": null}"#).expect("an object");
+        assert!(null_params.require(&["a"]).is_ok());
         for (params, expected) in [
-            (null, "b is empty, c does not have a valid value"),
+            (null_params, "b is empty, c does not have a valid value"),
             (
                 Params::default(),
                 "a is missing, b is missing, b is empty, c is missing, c does not have a valid value",
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_type_is_no_valid_value_either() {
+    fn a_value_of_a_wrong_type_gets_two_errors() {
         let params = form("level=x&word[]=a");
         for failure in [
             params.allowed_integer("level", |_| true).expect_err("not a number"),

@@ -112,24 +112,24 @@ pub struct Profile {
 impl Profile {
     /// The profile for a release, with the dialects that are certain for it.
     pub fn with_release(self, release: Release) -> Self {
-        let is_from = |major, minor| release >= Release::new(major, minor);
+        let is_at_least = |major, minor| release >= Release::new(major, minor);
         // Facts from tests of the code of 18.9.
         let is_observed = release >= OBSERVED_RELEASE;
         Self {
             release,
             // Known from 16.1 on.
-            tag_lists_ignored: self.tag_lists_ignored && !is_from(16, 1),
+            tag_lists_ignored: self.tag_lists_ignored && !is_at_least(16, 1),
             import_members_created: self.import_members_created || is_observed,
             last_owner_bad_request: self.last_owner_bad_request && !is_observed,
             maintainer_grants_owner: self.maintainer_grants_owner && !is_observed,
-            maintainer_relates_forks: self.maintainer_relates_forks && !is_from(16, 5),
+            maintainer_relates_forks: self.maintainer_relates_forks && !is_at_least(16, 5),
             override_needs_directory: self.override_needs_directory || is_observed,
             put_clears_expiry: self.put_clears_expiry && !is_observed,
-            runners_setting_shown: self.runners_setting_shown || is_from(16, 2),
-            group_variable_filter: self.group_variable_filter || is_from(16, 9),
-            later_errors: self.later_errors || is_from(17, 0),
+            runners_setting_shown: self.runners_setting_shown || is_at_least(16, 2),
+            group_variable_filter: self.group_variable_filter || is_at_least(16, 9),
+            later_errors: self.later_errors || is_at_least(17, 0),
             // A client cannot send the unchanged value of a hidden variable, because it cannot read it.
-            optional_variable_value: self.optional_variable_value || is_from(17, 4),
+            optional_variable_value: self.optional_variable_value || is_at_least(17, 4),
             archive_twice_refused: self.archive_twice_refused || is_observed,
             code_owner_approval_kept: self.code_owner_approval_kept || is_observed,
             absent_delete: if is_observed { AbsentDelete::NotFound } else { self.absent_delete },
@@ -139,7 +139,7 @@ impl Profile {
             unlisted_attributes_hidden: self.unlisted_attributes_hidden && !is_observed,
             create_as_the_reference: self.create_as_the_reference && !is_observed,
             archived_read_only: self.archived_read_only && !is_observed,
-            former_paths_answer: self.former_paths_answer && !is_from(16, 4),
+            former_paths_answer: self.former_paths_answer && !is_at_least(16, 4),
             star_answers_ok: self.star_answers_ok && !is_observed,
             empty_has_no_branch: self.empty_has_no_branch && !is_observed,
             ..self
@@ -214,7 +214,7 @@ impl InjectedFaults {
     }
 
     /// Counts the call, and returns the effect of a fault on it.
-    pub(crate) fn effect_on(&self, method: &Method, target: &str) -> Option<FaultEffect> {
+    pub(crate) fn match_call(&self, method: &Method, target: &str) -> Option<FaultEffect> {
         let mut effect = None;
         for (fault, match_count) in self.lock_faults().iter_mut() {
             let matches = fault.method.as_ref().is_none_or(|fault_method| fault_method == method)
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_strikes_the_call_that_it_names() {
+    fn a_fault_affects_only_the_matching_call() {
         let faults = InjectedFaults::new(vec![InjectedFault {
             method: Some(Method::POST),
             path_contains: "/hooks".to_owned(),
@@ -255,7 +255,7 @@ mod tests {
         ];
         for (method, target, is_affected) in calls {
             assert_eq!(
-                faults.effect_on(&method, target).is_some(),
+                faults.match_call(&method, target).is_some(),
                 is_affected,
                 "{method} {target}"
             );

@@ -34,9 +34,9 @@ enum Element {
     Set,
     /// Flags without a group.
     Flags,
-    Fault(&'static str),
+    Error(&'static str),
     /// An error at the end of the text. The message does not quote the text.
-    FaultAtEnd(&'static str),
+    ErrorAtEnd(&'static str),
 }
 
 /// Patterns with the elements that they match. The first matching pattern decides.
@@ -57,10 +57,10 @@ static CHARACTER_GRAMMAR: Grammar = LazyLock::new(|| grammar(&[CHARACTERS]));
 
 const GROUPS: &[(&str, Element)] = &[
     (r"\(\?P?<[_\p{Alphabetic}\p{N}]+>", Element::Open),
-    (r"\(\?P?<[^>]*>?", Element::Fault("invalid named capture group")),
+    (r"\(\?P?<[^>]*>?", Element::Error("invalid named capture group")),
     (r"\(\?[imsU]*(-[imsU]+)?:", Element::Open),
     (r"\(\?[imsU]*(-[imsU]+)?\)", Element::Flags),
-    (r"\(\?[imsU]*(-[imsU]*)?.?", Element::Fault("invalid perl operator")),
+    (r"\(\?[imsU]*(-[imsU]*)?.?", Element::Error("invalid perl operator")),
     (r"\(", Element::Open),
     (r"\)", Element::Close),
 ];
@@ -80,7 +80,7 @@ const POSIX: &[(&str, Element)] = &[
         r"\[:\^?(alnum|alpha|ascii|blank|cntrl|digit|graph|lower|print|punct|space|upper|word|xdigit):\]",
         Element::Set,
     ),
-    (r"\[:.*?:\]", Element::Fault("invalid character class range")),
+    (r"\[:.*?:\]", Element::Error("invalid character class range")),
 ];
 
 /// Escapes that match several characters. A short Unicode name is a category, or the only script with a
@@ -91,8 +91,8 @@ const SETS: &[(&str, Element)] = &[
         r"\\[pP]([CLMNPSZ]|\{\^?(C[cfos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Yi|Z[lps]?|[A-Z][A-Za-z_]{2,})\})",
         Element::Set,
     ),
-    (r"\\[pP]$", Element::FaultAtEnd("invalid UTF-8")),
-    (r"\\[pP](\{[^}]*\}?|.)", Element::Fault("invalid character class range")),
+    (r"\\[pP]$", Element::ErrorAtEnd("invalid UTF-8")),
+    (r"\\[pP](\{[^}]*\}?|.)", Element::Error("invalid character class range")),
 ];
 
 const CHARACTERS: &[(&str, Element)] = &[
@@ -107,11 +107,11 @@ const CHARACTERS: &[(&str, Element)] = &[
     (r"\\x(\{[[:xdigit:]]*|[[:xdigit:]]?).?", INVALID_ESCAPE),
     (r"\\([nrtafv]|[[:ascii:]--[:alnum:]])", Element::Character),
     (r"\\.", INVALID_ESCAPE),
-    (r"\\", Element::FaultAtEnd("trailing \\")),
+    (r"\\", Element::ErrorAtEnd("trailing \\")),
     (r"[^\\]", Element::Character),
 ];
 
-const INVALID_ESCAPE: Element = Element::Fault("invalid escape sequence");
+const INVALID_ESCAPE: Element = Element::Error("invalid escape sequence");
 
 /// The number of a character, which may be escaped.
 fn code_point(text: &str) -> u32 {
@@ -155,8 +155,8 @@ impl<'a> Parser<'a> {
         let (text, element) = matches.next().ok_or("the text has ended")?;
         self.position += text.len();
         match element {
-            Element::Fault(message) => self.error(message, start),
-            Element::FaultAtEnd(message) => Err(message.to_owned()),
+            Element::Error(message) => self.error(message, start),
+            Element::ErrorAtEnd(message) => Err(message.to_owned()),
             element => Ok((element, text.as_str())),
         }
     }
@@ -198,7 +198,7 @@ impl<'a> Parser<'a> {
                     operand_repetitions = Some(1);
                 }
                 Element::Character | Element::Set => operand_repetitions = Some(1),
-                Element::Flags | Element::Fault(_) | Element::FaultAtEnd(_) => {}
+                Element::Flags | Element::Error(_) | Element::ErrorAtEnd(_) => {}
             }
         }
         if outer_max_repetitions.is_empty() {
@@ -219,9 +219,9 @@ impl<'a> Parser<'a> {
             match text.strip_prefix('{').and_then(|bounds_text| bounds_text.split('}').next()) {
                 None => (0, 1),
                 Some(bounds) => {
-                    let (min_text, max) = bounds.split_once(',').unwrap_or((bounds, ""));
+                    let (min_text, upper_text) = bounds.split_once(',').unwrap_or((bounds, ""));
                     // Without an upper bound, the lower one is the number of repetitions.
-                    let max_text = if max.is_empty() { min_text } else { max };
+                    let max_text = if upper_text.is_empty() { min_text } else { upper_text };
                     (min_text.parse().unwrap_or(u64::MAX), max_text.parse().unwrap_or(u64::MAX))
                 }
             };
@@ -270,7 +270,7 @@ mod tests {
     use super::syntax_error;
 
     #[test]
-    fn re2_syntax_is_taken() {
+    fn valid_syntax_is_accepted() {
         for text in [
             "",
             "^a$",
@@ -302,8 +302,8 @@ mod tests {
     }
 
     #[test]
-    fn the_first_fault_is_named() {
-        for (text, words) in [
+    fn the_first_error_is_named() {
+        for (text, message) in [
             ("(", "missing ): ("),
             ("a(b|(c)", "missing ): a(b|(c)"),
             ("a)b", "unexpected ): a)b"),
@@ -341,7 +341,7 @@ mod tests {
         ] {
             assert_eq!(
                 syntax_error(text),
-                Some(format!("not valid RE2 syntax: {words}")),
+                Some(format!("not valid RE2 syntax: {message}")),
                 "{text}"
             );
         }

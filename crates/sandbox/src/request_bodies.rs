@@ -93,9 +93,9 @@ mod tests {
 
     use super::*;
 
-    const UPLOAD: usize = 10 * 1024 * 1024;
+    const MAX_LEN: usize = 10 * 1024 * 1024;
 
-    fn upload() -> HeaderMap {
+    fn headers() -> HeaderMap {
         HeaderMap::from_iter([(
             header::CONTENT_TYPE,
             header::HeaderValue::from_static("multipart/form-data; boundary=x"),
@@ -129,20 +129,20 @@ mod tests {
     #[tokio::test]
     async fn all_bodies_together_are_bounded_and_small_ones_never_wait() {
         let reader = BodyReader::default();
-        let mut buffered = Vec::new();
-        while reader.memory.available_permits() >= UPLOAD {
-            buffered.push(reader.read(&upload(), whole_body(UPLOAD)).await.expect("a body"));
+        let mut bodies = Vec::new();
+        while reader.memory.available_permits() >= MAX_LEN {
+            bodies.push(reader.read(&headers(), whole_body(MAX_LEN)).await.expect("a body"));
         }
-        assert_eq!(buffered.len(), 11);
+        assert_eq!(bodies.len(), 11);
         assert!(
-            reader.read(&upload(), whole_body(UPLOAD)).now_or_never().is_none(),
+            reader.read(&headers(), whole_body(MAX_LEN)).now_or_never().is_none(),
             "there is no room"
         );
         // Its length is not announced.
-        let endless = StreamBody::new(stream::pending::<Result<Frame<Bytes>, std::io::Error>>());
-        assert!(reader.read(&upload(), endless).now_or_never().is_none());
-        assert!(reader.read(&upload(), whole_body(SMALL_BODY_BYTES)).await.is_ok());
-        buffered.pop();
-        assert!(reader.read(&upload(), whole_body(UPLOAD)).await.is_ok(), "there is room again");
+        let body = StreamBody::new(stream::pending::<Result<Frame<Bytes>, std::io::Error>>());
+        assert!(reader.read(&headers(), body).now_or_never().is_none());
+        assert!(reader.read(&headers(), whole_body(SMALL_BODY_BYTES)).await.is_ok());
+        bodies.pop();
+        assert!(reader.read(&headers(), whole_body(MAX_LEN)).await.is_ok(), "there is room again");
     }
 }

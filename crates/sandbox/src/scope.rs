@@ -26,19 +26,19 @@ impl GroupOrProject {
     /// the second for groups. Level 0 is for reads by every user who sees the project.
     pub(crate) fn from_call(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
         if call.is_group_operation() || levels[0] == 0 {
-            return Self::including_archived(call, levels);
+            return Self::from_call_archived(call, levels);
         }
         Ok(call.writable_project_as(levels[0])?.into())
     }
 
     /// Like [`Self::from_call`], but reads also accept archived projects.
-    pub(crate) fn including_archived_reads(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
-        let from_call = if call.is_write { Self::from_call } else { Self::including_archived };
+    pub(crate) fn from_call_archived_reads(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
+        let from_call = if call.is_write { Self::from_call } else { Self::from_call_archived };
         from_call(call, levels)
     }
 
     /// Like [`Self::from_call`], for operations that archived projects accept.
-    pub(crate) fn including_archived(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
+    pub(crate) fn from_call_archived(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
         if call.is_group_operation() {
             return Ok(call.group_as(levels[1])?.into());
         }

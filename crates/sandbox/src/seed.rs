@@ -362,25 +362,25 @@ mod tests {
         let mut objects: Vec<&Value> =
             schema["$defs"].as_object().expect("definitions").values().collect();
         objects.push(&schema);
-        let mut fields = 0;
+        let mut field_count = 0;
         for object in objects {
             let Some(properties) = object["properties"].as_object() else { continue };
             assert_eq!(object["additionalProperties"], false, "{object}");
             for (name, field) in properties {
                 assert!(field["description"].is_string(), "{name} has no description");
-                fields += 1;
+                field_count += 1;
             }
         }
         // Do not count collections, so that a new one does not break this test.
-        assert_eq!(fields - registry::seedable_collections().count(), 40);
+        assert_eq!(field_count - registry::seedable_collections().count(), 40);
     }
 
     #[test]
     fn roles_are_words_or_numbers() {
-        for (written, level) in
+        for (value, level) in
             [(Value::from(30), 30), ("Maintainer".into(), 40), ("minimal_access".into(), 5)]
         {
-            assert_eq!(serde_json::from_value(written).ok(), Some(SeedLevel(level)));
+            assert_eq!(serde_json::from_value(value).ok(), Some(SeedLevel(level)));
         }
         for wrong in [Value::from(31), "30".into(), "boss".into(), Value::Null, true.into()] {
             assert!(serde_json::from_value::<SeedLevel>(wrong).is_err());

@@ -105,15 +105,15 @@ fn apply_seed(
     seed.groups.iter().try_for_each(|group| add_group(&call, group))?;
     seed.projects.iter().try_for_each(|project| add_project(&call, project))?;
     seed.runners.iter().try_for_each(|runner| {
-        let place = format!("runner {}", runner.description.as_deref().unwrap_or_default());
-        Runner::create(&call, runner).with_entry(&place)
+        let context = format!("runner {}", runner.description.as_deref().unwrap_or_default());
+        Runner::create(&call, runner).with_entry(&context)
     })
 }
 
 fn add_user(call: &Call<'_>, user: &SeedUser) -> Result<(), SeedError> {
-    let place = format!("user {}", user.username);
+    let context = format!("user {}", user.username);
     if User::find_by_username(call.db, &user.username)?.is_none() {
-        project_rules::check_path_only(&user.username).with_entry(&place)?;
+        project_rules::check_path_only(&user.username).with_entry(&context)?;
         let name = user.name.as_deref().unwrap_or(&user.username);
         let new_user = User {
             state: serialized_word(user.state),
@@ -195,8 +195,8 @@ fn add_project(call: &Call<'_>, seed: &SeedProject) -> Result<(), SeedError> {
     let project = find_seed_project(call, seed).with_entry(&place)?;
     add_project_contents(call, &place, &project, seed)?;
     for (number, merge_request) in seed.merge_requests.iter().enumerate() {
-        let place = format!("{place}, merge request {}", number + 1);
-        add_merge_request(call, &project, &place, merge_request)?;
+        let context = format!("{place}, merge request {}", number + 1);
+        add_merge_request(call, &project, &context, merge_request)?;
     }
     if seed.archived {
         call.set_column("projects", project.id, "archived", true).with_entry(&place)?;
@@ -211,12 +211,12 @@ fn find_seed_project(call: &Call<'_>, seed: &SeedProject) -> Result<Project> {
 /// Adds the contents of a project. Members come first, because grants can name only members.
 fn add_project_contents(
     call: &Call<'_>,
-    place: &str,
+    context: &str,
     project: &Project,
     seed: &SeedProject,
 ) -> Result<(), SeedError> {
     let scope = GroupOrProject::from(project.clone());
-    add_members(call, &scope, place, &seed.members)?;
+    add_members(call, &scope, context, &seed.members)?;
     for (name, entries) in &seed.collections {
         let Some(collection) = registry::find_seedable(name) else { continue };
         let entries = match entries {
@@ -225,11 +225,11 @@ fn add_project_contents(
             entry => std::slice::from_ref(entry),
         };
         let key = collection.seed_key().unwrap_or("id");
-        add_entries(call, place, (name, key), entries, |call| {
+        add_entries(call, context, (name, key), entries, |call| {
             collections::add_seed_entry(call, collection, &scope)
         })?;
     }
-    add_entries(call, place, ("protected_branches", "name"), &seed.protected_branches, |call| {
+    add_entries(call, context, ("protected_branches", "name"), &seed.protected_branches, |call| {
         protected_branches::add_seed_protection(call, &scope)
     })
 }
@@ -237,7 +237,7 @@ fn add_project_contents(
 /// Adds entries of a seed. An entry is an object, or the value of its field `key`.
 fn add_entries(
     call: &Call<'_>,
-    place: &str,
+    context: &str,
     (list_name, key): (&str, &str),
     entries: &[Value],
     add_entry: impl Fn(&Call<'_>) -> Result<()>,
@@ -251,15 +251,15 @@ fn add_entries(
                 let request = ParsedRequest::post(params);
                 add_entry(&Call::new(call.service, call.db, caller, call.time, request))
             });
-        result.with_entry(&format!("{place}, {noun} {}", number + 1))?;
+        result.with_entry(&format!("{context}, {noun} {}", number + 1))?;
     }
     Ok(())
 }
 
 /// The user with a name, who must exist.
-fn find_user(call: &Call<'_>, place: &str, name: &str) -> Result<User, SeedError> {
+fn find_user(call: &Call<'_>, context: &str, name: &str) -> Result<User, SeedError> {
     let unknown_user = || format!("there is no user `{name}`; list it under `users`").into();
-    User::find_by_username(call.db, name)?.ok_or_else(unknown_user).with_entry(place)
+    User::find_by_username(call.db, name)?.ok_or_else(unknown_user).with_entry(context)
 }
 
 fn add_members(
@@ -269,29 +269,29 @@ fn add_members(
     seeds: &[SeedMember],
 ) -> Result<(), SeedError> {
     for seed in seeds {
-        let place = format!("{place}, member {}", seed.user);
-        let user = find_user(call, &place, &seed.user)?;
+        let context = format!("{place}, member {}", seed.user);
+        let user = find_user(call, &context, &seed.user)?;
         let mut terms = MembershipTerms::granted_by_caller(call, seed.access_level.0);
         let mut params = Params::default();
         let result = params.add("expires_at", seed.expires_at.clone().into()).and_then(|()| {
             terms.expires_at = params.date_text("expires_at")?;
             terms.insert(call, scope, user.id)
         });
-        result.with_entry(&place)?;
+        result.with_entry(&context)?;
     }
     Ok(())
 }
 
 /// The id of the named author, `root` by default.
-fn author_id(call: &Call<'_>, place: &str, name: Option<&str>) -> Result<i64, SeedError> {
-    let Some(name) = name else { return Ok(call.require_user().with_entry(place)?.id) };
-    find_user(call, place, name).map(|user| user.id)
+fn author_id(call: &Call<'_>, context: &str, name: Option<&str>) -> Result<i64, SeedError> {
+    let Some(name) = name else { return Ok(call.require_user().with_entry(context)?.id) };
+    find_user(call, context, name).map(|user| user.id)
 }
 
 fn add_merge_request(
     call: &Call<'_>,
     project: &Project,
-    place: &str,
+    context: &str,
     seed: &SeedMergeRequest,
 ) -> Result<(), SeedError> {
     let last_iid_sql = "SELECT coalesce(max(iid), 0) FROM merge_requests WHERE project_id = ?1";
@@ -302,7 +302,7 @@ fn add_merge_request(
         title: seed.title.clone(),
         state: serialized_word(seed.state),
         discussion_locked: seed.discussion_locked,
-        author_id: Some(author_id(call, place, seed.author.as_deref())?),
+        author_id: Some(author_id(call, context, seed.author.as_deref())?),
         source_branch: "change".to_owned(),
         target_branch: "main".to_owned(),
         created_at: call.time_text().to_owned(),
@@ -313,7 +313,7 @@ fn add_merge_request(
     for note in &seed.notes {
         let note = NoteRow {
             merge_request_id,
-            author_id: author_id(call, place, note.author.as_deref())?,
+            author_id: author_id(call, context, note.author.as_deref())?,
             body: note.body.clone(),
             system: note.system,
             internal: note.internal,
@@ -355,9 +355,9 @@ trait SeedErrorContext<T> {
 }
 
 impl<T> SeedErrorContext<T> for Result<T> {
-    fn with_entry(self, place: &str) -> Result<T, SeedError> {
+    fn with_entry(self, context: &str) -> Result<T, SeedError> {
         self.map_err(|failure| SeedError::Refused {
-            place: place.to_owned(),
+            place: context.to_owned(),
             reason: error_text(&failure),
         })
     }
@@ -411,10 +411,10 @@ mod tests {
     /// Ten times as many objects of any type in a seed need about ten times as many reads.
     #[test]
     fn seeding_time_grows_linearly() {
-        let repeat_value = |n: usize, one: fn(usize) -> Value| (0..n).map(one).collect::<Value>();
+        let repeat_value = |n: usize, make: fn(usize) -> Value| (0..n).map(make).collect::<Value>();
         let users = |n| repeat_value(n, |i| json!({"username": format!("u{i}")}));
-        type Part = (&'static str, fn(usize) -> Value);
-        let parts: [Part; 6] = [
+        type ListMaker = (&'static str, fn(usize) -> Value);
+        let makers: [ListMaker; 6] = [
             ("branches", |i| json!(format!("b{i}"))),
             ("protected_branches", |i| json!({"name": format!("b{i}")})),
             ("members", |i| json!({"user": format!("u{i}"), "access_level": 30})),
@@ -422,7 +422,7 @@ mod tests {
             ("variables", |i| json!({"key": format!("V{i}"), "value": "x"})),
             ("merge_requests", |i| json!({"title": format!("m{i}")})),
         ];
-        for (name, make_value) in parts {
+        for (name, make_value) in makers {
             let count_rows = |n: usize| {
                 let project = json!({"path": "acme/shop", name: repeat_value(n, make_value)});
                 let seed = json!({"users": users(n), "projects": [project]});

@@ -81,14 +81,14 @@ pub(crate) async fn serve(
     let slots = ConnectionSlots::new(MAX_CONNECTIONS);
     let mut connections = JoinSet::new();
     loop {
-        let accepted = tokio::select! {
+        let accept_result = tokio::select! {
             _ = stop.changed() => break,
             accepted = accept(&listener, &slots) => accepted,
         };
-        match accepted {
+        match accept_result {
             Ok((stream, slot)) => {
-                let (frontend, stop) = (Arc::clone(&frontend), stop.clone());
-                connections.spawn(serve_connection(stream, slot, frontend, stop));
+                let (frontend, stop_flag) = (Arc::clone(&frontend), stop.clone());
+                connections.spawn(serve_connection(stream, slot, frontend, stop_flag));
             }
             Err(error) => {
                 tracing::warn!(%error, "the sandbox could not accept a connection");
@@ -116,7 +116,7 @@ async fn serve_connection(
     stream: TcpStream,
     slot: ConnectionSlot,
     frontend: Arc<Frontend>,
-    mut stop: watch::Receiver<bool>,
+    mut stop_flag: watch::Receiver<bool>,
 ) {
     let slot = Arc::new(slot);
     let shared_slot = Arc::clone(&slot);
@@ -141,7 +141,7 @@ async fn serve_connection(
         // The client or an injected fault caused the error; nobody needs a report.
         _ = connection.as_mut() => return,
         () = slot.wait_for_eviction() => return,
-        _ = stop.changed() => connection.as_mut().graceful_shutdown(),
+        _ = stop_flag.changed() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }
@@ -170,7 +170,7 @@ impl Frontend {
         let outcome = if !host.is_some_and(|host| self.allowed_hosts.allows(host)) {
             let text = "the Host header names another host";
             Ok(full_body(error_response(StatusCode::FORBIDDEN, text)))
-        } else if let Some(effect) = self.faults.effect_on(&method, &target) {
+        } else if let Some(effect) = self.faults.match_call(&method, &target) {
             self.answer_with_fault(effect, slot, request).await
         } else {
             Ok(full_body(self.run_call(slot, request).await))
@@ -335,18 +335,18 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_stops_reading_times_out() {
-        let (near, mut far) = tokio::io::duplex(10);
-        let mut near = with_write_timeout(near);
-        near.write_all(&[0; 10]).await.expect("it fits");
-        far.read_exact(&mut [0; 10]).await.expect("read");
-        near.write_all(&[0; 10]).await.expect("it fits again");
-        let error = near.write_all(&[0; 1]).await.expect_err("nobody reads");
+        let (near, mut client) = tokio::io::duplex(10);
+        let mut server = with_write_timeout(near);
+        server.write_all(&[0; 10]).await.expect("it fits");
+        client.read_exact(&mut [0; 10]).await.expect("read");
+        server.write_all(&[0; 10]).await.expect("it fits again");
+        let error = server.write_all(&[0; 1]).await.expect_err("nobody reads");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
     #[test]
     fn the_log_has_no_secrets() {
-        for (method, target, logged) in [
+        for (method, target, logged_target) in [
             (Method::GET, "/projects?search=a&private_token=s", "/projects?search=a"),
             (Method::GET, "/projects?job%5Ftoken=s", "/projects"),
             (
@@ -364,7 +364,7 @@ mod tests {
                 "/x?filter%5Benvironment_scope%5D=p",
             ),
         ] {
-            assert_eq!(redact_target(&method, target), logged);
+            assert_eq!(redact_target(&method, target), logged_target);
         }
     }
 }

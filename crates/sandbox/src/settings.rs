@@ -109,7 +109,7 @@ impl ProjectEdit<'_> {
             ValueKind::Elsewhere => None,
             ValueKind::TwinOf(target) => {
                 let level =
-                    read_flag(name, value)?.map(|on| if on { "enabled" } else { "disabled" });
+                    read_flag(name, value)?.map(|is_on| if is_on { "enabled" } else { "disabled" });
                 return Ok(level.map(|level| (target, level.into())));
             }
             ValueKind::AliasOf(target) | ValueKind::OppositeOf(target) => {
@@ -188,8 +188,8 @@ impl ProjectEdit<'_> {
         if self.level >= OWNER {
             return Ok(());
         }
-        let mut existing = self.call.edition().project_attributes();
-        let has_retention = existing.any(|attribute| attribute.name == DELETE_PIPELINES_AFTER);
+        let mut attributes = self.call.edition().project_attributes();
+        let has_retention = attributes.any(|attribute| attribute.name == DELETE_PIPELINES_AFTER);
         let sets_retention = has_retention && self.params.has(DELETE_PIPELINES_AFTER);
         refuse_if(sets_retention, ErrorResponse::forbidden)?;
         let [was_owner_role, is_owner_role] = [former_values, stored_values]
@@ -254,9 +254,9 @@ pub(crate) fn check_edit_params(params: &Params, edition: Edition) -> Result<()>
         let error = result.err().map(|failure| failure.body["error"].clone());
         errors.extend(error.as_ref().and_then(Value::as_str).map(str::to_owned));
     }
-    let mut sufficient = ATTRIBUTE_TABLE.enough.clone();
-    sufficient.retain(|name| accepted_names.contains(name));
-    errors.extend(Need::AnyOf(&sufficient).errors(params));
+    let mut sufficient_names = ATTRIBUTE_TABLE.enough.clone();
+    sufficient_names.retain(|name| accepted_names.contains(name));
+    errors.extend(Need::AnyOf(&sufficient_names).errors(params));
     refuse_if(!errors.is_empty(), || ErrorResponse::parameters(&errors))
 }
 
@@ -334,7 +334,7 @@ mod tests {
         Rights { edition, ..administrator_rights() }
     }
 
-    fn edited(body: &Value, rights: Rights) -> Result<Map<String, Value>> {
+    fn edit(body: &Value, rights: Rights) -> Result<Map<String, Value>> {
         let mut params = Params::default();
         params.add_json(body.to_string().as_bytes())?;
         let store = Store::open(&DataLocation::Memory, false).expect("memory");
@@ -356,13 +356,13 @@ mod tests {
             });
             let level = if rights.is_owner { OWNER } else { MAINTAINER };
             let (route, params, is_fork) = (WriteRoute::Edit, &params, true);
-            let mut stored = new_project_attributes(time);
+            let mut values = new_project_attributes(time);
             ProjectEdit { call: &call, route, params, level, is_fork, visibility }
-                .apply(&mut stored)?;
-            let (call, stored, extras) = (&root_call, &stored, Extras::default());
+                .apply(&mut values)?;
+            let (call, stored, extras) = (&root_call, &values, Extras::default());
             let view = ProjectView { call, project, attributes: stored, level: OWNER, extras };
-            let members = view.simple_attributes().chain(view.full_form_attributes());
-            Ok(members.map(|(key, value)| (key.to_owned(), value.into_owned())).collect())
+            let fields = view.simple_attributes().chain(view.full_form_attributes());
+            Ok(fields.map(|(key, value)| (key.to_owned(), value.into_owned())).collect())
         })
     }
 
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_read_back_as_set() {
+    fn settings_are_read_back_unchanged() {
         let releases = [administrator_rights(), later_release_rights()].into_iter();
         let rows = releases.flat_map(|rights| {
             rights.edition.project_attributes().map(move |attribute| (attribute, rights))
@@ -419,7 +419,7 @@ mod tests {
                     body[name] = value.clone();
                 }
             }
-            let answer = edited(&body, rights).expect(row.name);
+            let answer = edit(&body, rights).expect(row.name);
             let key = match (row.answer_key, row.name) {
                 (_, "public_jobs") => "public_jobs",
                 (AnswerKey::As(key), _) => key,
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn twins_follow_each_other_and_the_level_wins() {
+    fn a_boolean_and_its_level_agree_and_the_level_wins() {
         for (body, level, boolean) in [
             (json!({"issues_enabled": false}), "disabled", false),
             (json!({"issues_access_level": "disabled"}), "disabled", false),
@@ -442,7 +442,7 @@ mod tests {
             (json!({"issues_enabled": "0", "issues_access_level": "private"}), "private", true),
             (json!({"issues_enabled": true}), "enabled", true),
         ] {
-            let answer = edited(&body, administrator_rights()).expect("valid");
+            let answer = edit(&body, administrator_rights()).expect("valid");
             assert_eq!(answer["issues_access_level"], level, "{body}");
             assert_eq!(answer["issues_enabled"], boolean, "{body}");
         }
@@ -472,11 +472,11 @@ mod tests {
                 json!({role: "developer", restricted: false}),
             ),
         ] {
-            let answer = edited(&body, later_release_rights()).expect("valid");
+            let answer = edit(&body, later_release_rights()).expect("valid");
             for (name, value) in expected.as_object().expect("an object") {
                 assert_eq!(answer[name], *value, "{body}");
             }
-            let earlier = edited(&body, administrator_rights()).expect("valid");
+            let earlier = edit(&body, administrator_rights()).expect("valid");
             assert!(
                 ![level, role, "emails_enabled"].iter().any(|name| earlier.contains_key(*name))
             );
@@ -486,15 +486,15 @@ mod tests {
     #[test]
     fn some_settings_need_an_owner() {
         let maintainer = Rights { is_owner: false, ..later_release_rights() };
-        let answer = edited(&json!({"emails_enabled": false}), maintainer).expect("accepted");
+        let answer = edit(&json!({"emails_enabled": false}), maintainer).expect("accepted");
         assert_eq!(answer["emails_enabled"], true);
         for body in
             [json!({VARIABLES_OVERRIDE_ROLE: "owner"}), json!({DELETE_PIPELINES_AFTER: null})]
         {
-            assert!(edited(&body, maintainer).is_err(), "{body}");
-            assert!(edited(&body, later_release_rights()).is_ok(), "{body}");
+            assert!(edit(&body, maintainer).is_err(), "{body}");
+            assert!(edit(&body, later_release_rights()).is_ok(), "{body}");
         }
-        assert!(edited(&json!({VARIABLES_OVERRIDE_ROLE: "maintainer"}), maintainer).is_ok());
+        assert!(edit(&json!({VARIABLES_OVERRIDE_ROLE: "maintainer"}), maintainer).is_ok());
     }
 
     #[test]
@@ -516,7 +516,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                edited(&body, administrator_rights()).expect_err("refused").body,
+                edit(&body, administrator_rights()).expect_err("refused").body,
                 expected,
                 "{body}"
             );
@@ -528,10 +528,10 @@ mod tests {
         let edition = Edition { tier: AttributeTier::Free, ..administrator_rights().edition };
         let free = Rights { edition, ..administrator_rights() };
         let answer =
-            edited(&json!({"mirror": true, "approvals_before_merge": 2}), free).expect("accepted");
+            edit(&json!({"mirror": true, "approvals_before_merge": 2}), free).expect("accepted");
         assert!(!answer.contains_key("mirror") && !answer.contains_key("approvals_before_merge"));
         let maintainer = Rights { is_administrator: false, ..administrator_rights() };
-        let answer = edited(&json!({"repository_storage": "x"}), maintainer).expect("accepted");
+        let answer = edit(&json!({"repository_storage": "x"}), maintainer).expect("accepted");
         assert_eq!(answer["repository_storage"], "default");
     }
 }

@@ -21,7 +21,7 @@ pub(crate) const USER_SETTINGS: StoredSettings =
 impl StoredSettings {
     /// The settings that exist in the release and licence of the service.
     fn existing_attributes(&self, call: &Call<'_>) -> impl Iterator<Item = &'static Attribute> {
-        call.edition().existing((self.attributes)())
+        call.edition().filter_existing((self.attributes)())
     }
 
     /// All settings of `id` that the service has and shows; unset ones have their default. Lists pass

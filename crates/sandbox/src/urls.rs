@@ -81,12 +81,12 @@ fn forbidden_network(host: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    const WEB: &[&str] = &["http", "https"];
+    const WEB_SCHEMES: &[&str] = &["http", "https"];
     const OUTSIDE: Option<&str> = Some("http://127.0.0.1:8080");
 
     #[test]
     fn a_url_is_refused_in_the_words_of_the_service() {
-        for (url, why) in [
+        for (url, error) in [
             ("https://ci.example.org/x?y=1#z", None),
             ("https://user:pw@ci.example.org:8443", None),
             ("http://ci.example.org/x y", None),
@@ -105,13 +105,13 @@ mod tests {
             ("HTTPS://example.org", Some("is blocked: Only allowed schemes are http, https")),
             ("https://-x", Some("is blocked: Hostname or IP address invalid")),
         ] {
-            assert_eq!(url_error(url, WEB, OUTSIDE).as_deref(), why, "{url}");
+            assert_eq!(url_error(url, WEB_SCHEMES, OUTSIDE).as_deref(), error, "{url}");
         }
     }
 
     #[test]
     fn addresses_in_the_local_network_are_refused() {
-        for (url, what) in [
+        for (url, network) in [
             ("http://localhost:1/", "localhost"),
             ("http://u@127.9.9.9/", "localhost"),
             ("http://[::1]/", "localhost"),
@@ -122,15 +122,15 @@ mod tests {
             ("http://[fd00::1]/", "the local network"),
             ("http://169.254.169.254/", "the link local network"),
         ] {
-            let why = format!("is blocked: Requests to {what} are not allowed");
-            assert_eq!(url_error(url, WEB, OUTSIDE), Some(why), "{url}");
-            assert_eq!(url_error(url, WEB, None), None, "{url}");
+            let error = format!("is blocked: Requests to {network} are not allowed");
+            assert_eq!(url_error(url, WEB_SCHEMES, OUTSIDE), Some(error), "{url}");
+            assert_eq!(url_error(url, WEB_SCHEMES, None), None, "{url}");
         }
     }
 
     #[test]
     fn the_own_address_is_not_refused() {
-        for (url, own, is_refused) in [
+        for (url, own_url, is_refused) in [
             ("http://127.0.0.1:8080/a/b.git", "http://127.0.0.1:8080", false),
             ("http://u:p@127.0.0.1:8080/", "http://127.0.0.1:8080", false),
             ("http://[::1]:80/", "http://[::1]", false),
@@ -141,8 +141,8 @@ mod tests {
             ("http://localhost:8080/", "http://127.0.0.1:8080", true),
             ("http://localhost/", "", true),
         ] {
-            let is_it = url_error(url, WEB, Some(own)).is_some();
-            assert_eq!(is_it, is_refused, "{url} {own}");
+            let has_error = url_error(url, WEB_SCHEMES, Some(own_url)).is_some();
+            assert_eq!(has_error, is_refused, "{url} {own_url}");
         }
     }
 }

@@ -222,10 +222,10 @@ impl GitRepository {
                 ));
             }
         }
-        let untracked =
+        let untracked_paths =
             self.list_entries(&[&["ls-files", "-z", "--others"], path_arguments].concat())?;
         // The path of another repository ends with a slash.
-        let mut clones = untracked.iter().filter(|path| path.ends_with('/'));
+        let mut clones = untracked_paths.iter().filter(|path| path.ends_with('/'));
         if let Some(clone) = clones.find(|clone| !is_hidden(Path::new(clone))) {
             let shown_clone = escape(clone);
             return Err(git_failure(
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_the_blob_that_was_asked_for_or_an_error() {
+    fn an_answer_is_the_requested_blob_or_an_error() {
         let blob = Blob { id: "ab".into(), size: 3, path: "x".into() };
         let read = |text: &str| read_blob(&mut text.as_bytes(), &blob).ok();
         assert_eq!(read("ab blob 3\na\nb\n").as_deref(), Some(&b"a\nb"[..]));

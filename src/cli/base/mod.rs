@@ -140,7 +140,7 @@ impl BaseRequest {
         let commit = repository.resolve_commit(&self.revision)?;
         let root = find_root(&repository, &commit, manifests)?;
         repository.check_all_manifests(&commit, &root)?;
-        let folder = private_folder().map_err(|error| {
+        let folder = create_private_folder().map_err(|error| {
             let message = format!("cannot make a temporary folder: {error}");
             git_failure(message, "make sure that the disk has free space")
         })?;
@@ -212,7 +212,7 @@ fn join_path(folder: &str, name: &str) -> String {
 }
 
 /// A temporary folder that only this user can read. It is removed when dropped.
-fn private_folder() -> std::io::Result<TempDir> {
+fn create_private_folder() -> std::io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("undrift-base-");
     #[cfg(unix)]

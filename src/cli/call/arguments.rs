@@ -110,7 +110,7 @@ fn find_missing(
     }
     let mut faults: Vec<_> = missing_names
         .iter()
-        .map(|what| CommandError::usage(format!("`{}` needs {what}", row.id)).help(see_help(row)))
+        .map(|names| CommandError::usage(format!("`{}` needs {names}", row.id)).help(see_help(row)))
         .collect();
     if given_names.contains("per_page") && !given_names.contains("page") {
         faults.push(
@@ -140,8 +140,8 @@ fn suggest_equals_sign(
     let is_missing =
         |name| !all_arguments.iter().any(|other| other.split('=').next() == Some(name));
     let mut required = parameters.iter().filter(|parameter| parameter.required);
-    let missing = required.find(|parameter| is_missing(parameter.name));
-    format!("write `{}={argument}`", missing.map_or("NAME", |parameter| parameter.name))
+    let first_missing = required.find(|parameter| is_missing(parameter.name));
+    format!("write `{}={argument}`", first_missing.map_or("NAME", |parameter| parameter.name))
 }
 
 /// Parses one argument.
@@ -225,7 +225,7 @@ fn parse_value(parameter: &Parameter, argument_name: &str, text: &str) -> Result
             Err(fault.help("write the value itself"))
         }
         (Type::File, Some(Reference::File(path))) => Ok(Value::File(path)),
-        (Type::File, Some(Reference::Env(_))) => Err(not_a_file(argument_name)),
+        (Type::File, Some(Reference::Env(_))) => Err(file_failure(argument_name)),
         (Type::Text, Some(reference)) => Ok(Value::Secret(reference)),
         (other, Some(_)) => Err(CommandError::usage(format!(
             "`{argument_name}` must be a {other}, not a reference"
@@ -234,7 +234,7 @@ fn parse_value(parameter: &Parameter, argument_name: &str, text: &str) -> Result
     }
 }
 
-fn not_a_file(argument_name: &str) -> CommandError {
+fn file_failure(argument_name: &str) -> CommandError {
     CommandError::usage(format!("`{argument_name}` takes a file"))
         .help(format!("write `{argument_name}=@file:PATH`"))
 }
@@ -250,7 +250,7 @@ fn parse_literal(parameter: &Parameter, argument_name: &str, text: &str) -> Resu
             .help(format!("write `{argument_name}=@env:NAME` or `{argument_name}=@file:PATH`")));
     }
     if parameter.value_type == Type::File && (!text.is_empty() || parameter.required) {
-        return Err(not_a_file(argument_name));
+        return Err(file_failure(argument_name));
     }
     // An empty segment, `.` or `..` would lead to another path.
     if parameter.location == ParameterLocation::Path && matches!(text, "" | "." | "..") {

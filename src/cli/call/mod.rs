@@ -72,7 +72,7 @@ pub(super) struct Args {
 enum AnswerFormat {
     /// One JSON document
     Json,
-    /// JSON lines: one object a line
+    /// JSON lines: one object per line
     Ndjson,
 }
 
@@ -104,13 +104,13 @@ fn find_operation(id: &str) -> Result<AnyOp> {
     operations::find_operation(id).ok_or_else(|| {
         let failure = CommandError::usage(format!("unknown operation `{id}`"));
         match nearest_id(id) {
-            Some(near) => failure.help(format!("did you mean `{near}`?")),
+            Some(similar_id) => failure.help(format!("did you mean `{similar_id}`?")),
             None => failure.help("`undrift call --list` lists all of them"),
         }
     })
 }
 
-/// Words of operations with the same meaning; the first one of a row stands for all.
+/// Each row lists words with the same meaning. Ids of operations use the first word of a row.
 const SYNONYMS: [&str; 6] = [
     "create add new post",
     "edit update set modify change patch put",
@@ -120,7 +120,7 @@ const SYNONYMS: [&str; 6] = [
     "protected protect",
 ];
 
-/// The words of an operation id in their first form, in any order.
+/// The words of an operation id, each replaced by the first of its [`SYNONYMS`], in any order.
 fn id_words(id: &str) -> BTreeSet<String> {
     let id = snake_case(id);
     let words =
@@ -179,7 +179,7 @@ fn parse_request<E: Copy>(operation: Op<E>, args: &Args, cx: &RunContext) -> Res
 ///
 /// # Errors
 /// If any of these is wrong or missing. Nothing is sent in this case.
-async fn open_connection<E: Copy>(
+async fn prepare_call<E: Copy>(
     operation: Op<E>,
     args: &Args,
     cx: &RunContext,
@@ -192,7 +192,7 @@ async fn open_connection<E: Copy>(
         .fold(request, |request, (host, service_name)| request.rename_segment(host, &service_name));
     let mut secrets = endpoint.command_line_secrets();
     secrets.resolve(arguments::secret_references(&request));
-    if let Some(failure) = find_unusable_secret(&request, &secrets, endpoint.is_embedded) {
+    if let Some(failure) = unusable_value_failure(&request, &secrets, endpoint.is_embedded) {
         return Err(failure);
     }
     let client = args.connect.create_client(&endpoint, &config, Arc::new(secrets), &cx.output)?;
@@ -200,7 +200,7 @@ async fn open_connection<E: Copy>(
 }
 
 /// The failure if a secret or a file of the request cannot be used. Nothing is sent in this case.
-fn find_unusable_secret<E>(
+fn unusable_value_failure<E>(
     request: &Request<E>,
     secrets: &Secrets,
     is_sandbox: bool,
@@ -217,7 +217,7 @@ fn find_unusable_secret<E>(
 }
 
 async fn send_read(operation: Op<Read>, args: &Args, cx: &RunContext) -> CommandResult {
-    let (client, request) = open_connection(operation, args, cx).await?;
+    let (client, request) = prepare_call(operation, args, cx).await?;
     let row = request.operation;
     let is_list = row.answer == operation::ResponseBody::List && !request.has_query("page");
     let answer = if !is_list {
@@ -227,7 +227,7 @@ async fn send_read(operation: Op<Read>, args: &Args, cx: &RunContext) -> Command
         let objects = client.list_visible(request, EntryKeys::with_id(&[])).await;
         objects.map(|objects| objects.into_iter().map(Json::Object).collect())
     } else {
-        let objects = client.list(request).await;
+        let objects = client.list_error(request).await;
         objects.map(|objects| objects.into_vec().into_iter().map(Json::Object).collect())
     };
     print_answer(row, answer.map_err(|error| call_failure(error, Exit::Incomplete))?, args, cx)?;
@@ -235,7 +235,7 @@ async fn send_read(operation: Op<Read>, args: &Args, cx: &RunContext) -> Command
 }
 
 async fn send_write(operation: Op<Write>, args: &Args, cx: &RunContext) -> CommandResult {
-    let (client, request) = open_connection(operation, args, cx).await?;
+    let (client, request) = prepare_call(operation, args, cx).await?;
     let row = request.operation;
     if !args.yes && !cx.output.confirm(&format!("send `{}`", escape(&request.to_string())))? {
         cx.output.eprint("nothing was changed\n");
@@ -252,8 +252,8 @@ async fn send_write(operation: Op<Write>, args: &Args, cx: &RunContext) -> Comma
     Ok(Exit::Success)
 }
 
-/// The failure of a call; `refusal_exit` is the exit if the service refuses the request for another
-/// reason than a missing permission.
+/// The failure of a call. `refusal_exit` is the exit code if the service refuses the request, unless
+/// a permission is missing.
 fn call_failure(error: ApiError, refusal_exit: Exit) -> CommandError {
     let is_in_doubt = error.in_doubt_since().is_some();
     let exit = Exit::from_api_error(&error, refusal_exit);
@@ -271,8 +271,8 @@ fn print_answer(row: &Operation, mut answer: Json, args: &Args, cx: &RunContext)
         mask_answer(row, &mut answer);
     }
     let secrets = cx.output.secrets();
-    let shown_secrets = args.show_secrets.then(|| secrets.with_visible_credentials());
-    let secrets = shown_secrets.as_ref().unwrap_or(&secrets);
+    let showing_secrets = args.show_secrets.then(|| secrets.with_visible_credentials());
+    let secrets = showing_secrets.as_ref().unwrap_or(&secrets);
     let lines = match (args.out, &answer) {
         (AnswerFormat::Ndjson, Json::Array(items)) => items.as_slice(),
         (_, answer) => std::slice::from_ref(answer),
@@ -316,7 +316,7 @@ fn mask_fields(row: &Operation, object: &mut Object) {
             _ => None,
         };
         match masked_text {
-            Some(hidden) => *value = hidden.into(),
+            Some(text) => *value = text.into(),
             None => mask_answer(row, value),
         }
     }

@@ -389,7 +389,7 @@ fn all_faults_of_arguments_are_reported_at_once() {
 }
 
 #[test]
-fn every_operation_can_be_called_with_what_it_requires() {
+fn every_operation_needs_only_its_required_parameters() {
     for op in crate::catalogue::operations::all_operations() {
         let sample = |parameter: &&operation::Parameter| match parameter.value_type {
             operation::Type::Word(words) => format!("{}={}", parameter.name, words[0]),
@@ -447,31 +447,31 @@ fn external_hosts_get_the_names_of_the_service() {
 
 #[test]
 fn secrets_in_answers_are_hidden() {
-    let masked = |row: &Operation, mut answer: Json| {
+    let mask = |row: &Operation, mut answer: Json| {
         mask_answer(row, &mut answer);
         answer
     };
     let project = json!({"runners_token": "canary", "value": "v", "forked": {"import_url": "https://u:canary@h/x"}});
     assert_eq!(
-        masked(PROJECT_GET.row(), project),
+        mask(PROJECT_GET.row(), project),
         json!({"runners_token": "***", "value": "v", "forked": {"import_url": "https://***@h/x"}})
     );
     assert_eq!(
-        masked(VARIABLE_GET.row(), json!([{"key": "A", "value": "canary"}])),
+        mask(VARIABLE_GET.row(), json!([{"key": "A", "value": "canary"}])),
         json!([{"key": "A", "value": "***"}])
     );
     let variable = |value| json!({"key": "A", "variable_type": "env_var", "value": value});
     assert_eq!(
-        masked(PROJECT_GET.row(), json!({"id": 3, "variables": [variable("canary")]})),
+        mask(PROJECT_GET.row(), json!({"id": 3, "variables": [variable("canary")]})),
         json!({"id": 3, "variables": [variable("***")]}),
         "as of a pipeline schedule"
     );
     assert_eq!(
-        masked(HOOK_CREATE.row(), json!({"url": "https://h/x?token=canary"})),
+        mask(HOOK_CREATE.row(), json!({"url": "https://h/x?token=canary"})),
         json!({"url": "https://h/x?token=***"})
     );
     assert_eq!(
-        masked(PROJECT_GET.row(), json!({"runners_token": null})),
+        mask(PROJECT_GET.row(), json!({"runners_token": null})),
         json!({"runners_token": null})
     );
 }
@@ -479,15 +479,15 @@ fn secrets_in_answers_are_hidden() {
 #[test]
 fn an_operation_is_found_by_its_id_or_suggested() {
     assert!(find_operation("project-star").is_ok());
-    for (written, near) in [
+    for (wrong_id, hint) in [
         ("project_star", "project-star"),
         ("variables-list", "variable-list"),
         ("frobnicate", "--list"),
     ] {
-        let failure = find_operation(written).unwrap_err();
+        let failure = find_operation(wrong_id).unwrap_err();
         assert!(
             failure.exit == Exit::Usage
-                && failure.help.as_deref().is_some_and(|help| help.contains(near)),
+                && failure.help.as_deref().is_some_and(|help| help.contains(hint)),
             "{failure:?}"
         );
     }
@@ -495,9 +495,9 @@ fn an_operation_is_found_by_its_id_or_suggested() {
 
 /// A service that gives every request the same answer.
 #[derive(Debug)]
-struct Always(Result<u16, (RequestPhase, Why)>);
+struct OneAnswer(Result<u16, (RequestPhase, Why)>);
 
-impl Transport for Always {
+impl Transport for OneAnswer {
     fn send(&self, _: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
         let headers =
             [(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"))]
@@ -505,38 +505,38 @@ impl Transport for Always {
                 .collect();
         let answer = self.0.map(|status| WireResponse { status, headers, body: Ok("{}".into()) });
         Box::pin(std::future::ready(
-            answer.map_err(|(phase, why)| SendError::new(phase, why, "planted")),
+            answer.map_err(|(phase, kind)| SendError::new(phase, kind, "planted")),
         ))
     }
 }
 
 fn client(answer: Result<u16, (RequestPhase, Why)>) -> ReadClient {
     let service = ServiceAddress::parse("https://example.org", false).unwrap();
-    ReadClient::new(service, Arc::new(Always(answer)), Arc::default(), ClientSettings::default())
+    ReadClient::new(service, Arc::new(OneAnswer(answer)), Arc::default(), ClientSettings::default())
 }
 
 #[tokio::test]
 async fn the_exit_code_of_a_failed_call_shows_its_outcome() {
-    let untrusted = |phase| Err((phase, Why::Tls));
-    for (answer, read, write) in [
+    let tls_failure = |phase| Err((phase, Why::Tls));
+    for (answer, read_code, write_code) in [
         (Ok(400), 10, 6),
         (Ok(401), 7, 7),
         (Ok(403), 7, 7),
         (Ok(404), 10, 6),
         (Ok(409), 10, 6),
         (Ok(422), 10, 6),
-        (untrusted(RequestPhase::NotSent), 8, 8),
+        (tls_failure(RequestPhase::NotSent), 8, 8),
     ] {
         let error =
             client(answer).get_optional(PROJECT_GET.request().arg("id", 1), &[]).await.unwrap_err();
-        assert_eq!(call_failure(error, Exit::Incomplete).exit.code(), read, "{answer:?}");
+        assert_eq!(call_failure(error, Exit::Incomplete).exit.code(), read_code, "{answer:?}");
         let error = WriteClient::new(client(answer))
             .send(PROJECT_FORK.request().arg("id", 1))
             .await
             .unwrap_err();
-        assert_eq!(call_failure(error, Exit::Unfinished).exit.code(), write, "{answer:?}");
+        assert_eq!(call_failure(error, Exit::Unfinished).exit.code(), write_code, "{answer:?}");
     }
-    let error = client(Ok(200)).list(NOTE_LIST.request().arg("id", 1)).await.unwrap_err();
+    let error = client(Ok(200)).list_error(NOTE_LIST.request().arg("id", 1)).await.unwrap_err();
     assert_eq!(call_failure(error, Exit::Incomplete).exit.code(), 10, "a list that is not whole");
 }
 

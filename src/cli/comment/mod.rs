@@ -24,7 +24,7 @@ use crate::{
 /// precedence over them. A fork may run the job of the merge request in its own project.
 const PROJECT_VARIABLES: [&str; 2] = ["CI_MERGE_REQUEST_PROJECT_ID", "CI_PROJECT_ID"];
 /// The variable with the number of the merge request; `--merge-request` takes precedence over it.
-const NUMBER_NAME: &str = "CI_MERGE_REQUEST_IID";
+const NUMBER_VARIABLE: &str = "CI_MERGE_REQUEST_IID";
 /// The variable with the job's own token.
 const JOB_TOKEN_VARIABLE: &str = "CI_JOB_TOKEN";
 /// The maximum size of a report; a character of UTF-8 has at most four bytes.
@@ -76,19 +76,19 @@ impl Args {
     fn target(&self, env: &Environment) -> Result<MergeRequestRef> {
         let merge_request = match self.merge_request {
             Some(number) => Some(number),
-            None => job_number(env, &[NUMBER_NAME])?,
+            None => read_job_number(env, &[NUMBER_VARIABLE])?,
         };
         let project = match &self.project {
             Some(project) if project.trim().is_empty() => {
                 return Err(CommandError::usage("`--project` is empty"));
             }
             Some(project) => Some(project.clone()),
-            None => job_number(env, &PROJECT_VARIABLES)?.map(|id| id.to_string()),
+            None => read_job_number(env, &PROJECT_VARIABLES)?.map(|id| id.to_string()),
         };
         match (project, merge_request) {
             (Some(project), Some(merge_request)) => Ok(MergeRequestRef { project, merge_request }),
             (_, None) => Err(CommandError::usage(format!(
-                "no merge request given: {NUMBER_NAME} is not set"
+                "no merge request given: {NUMBER_VARIABLE} is not set"
             ))
             .help("run it in a job of a merge request, or pass `--project` and `--merge-request`")),
             (None, _) => Err(CommandError::usage("no project given").help("pass `--project`")),
@@ -97,7 +97,7 @@ impl Args {
 }
 
 /// The id or number in the first of these variables of the job, which anybody may have set.
-fn job_number(env: &Environment, names: &[&str]) -> Result<Option<u64>> {
+fn read_job_number(env: &Environment, names: &[&str]) -> Result<Option<u64>> {
     let Some((name, value)) = env.first_set(names) else { return Ok(None) };
     let is_number = value.chars().all(|c| c.is_ascii_digit());
     let number = value.parse().ok().filter(|number| is_number && *number > 0);

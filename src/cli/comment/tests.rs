@@ -18,7 +18,7 @@ fn args(project: Option<&str>, merge_request: Option<u64>) -> Args {
 }
 
 #[test]
-fn the_job_names_the_merge_request_unless_an_option_does() {
+fn options_for_the_merge_request_override_job_variables() {
     let (merge_request_project, job_project) =
         (("CI_MERGE_REQUEST_PROJECT_ID", "12"), ("CI_PROJECT_ID", "34"));
     let number = ("CI_MERGE_REQUEST_IID", "7");
@@ -33,12 +33,12 @@ fn the_job_names_the_merge_request_unless_an_option_does() {
         (None, Some(8), vec![], Err(3)),
     ] {
         let target = args(project, merge_request).target(&env(&job));
-        let found = target.map_err(|failure| failure.exit.code());
+        let actual = target.map_err(|failure| failure.exit.code());
         let expected = expected.map(|(project, merge_request)| MergeRequestRef {
             project: project.to_owned(),
             merge_request,
         });
-        assert_eq!(found, expected, "{project:?} {merge_request:?} {job:?}");
+        assert_eq!(actual, expected, "{project:?} {merge_request:?} {job:?}");
     }
 }
 
@@ -68,14 +68,14 @@ fn only_reports_written_by_undrift_are_accepted() {
     let marker = "plan".parse::<Marker>().unwrap();
     let good = format!("{marker}\nplan: nothing\n// no command\n /close neither\n");
     assert_eq!(read(good.as_bytes()), Ok((marker.clone(), good)));
-    let longest = |rest: usize| {
+    let report_above_limit = |extra_chars: usize| {
         let start = format!("{marker}\n");
-        let missing = MAX_BODY_CHARS - start.chars().count() + rest;
-        start + &"ü".repeat(missing)
+        let char_count = MAX_BODY_CHARS - start.chars().count() + extra_chars;
+        start + &"ü".repeat(char_count)
     };
-    assert!(read(longest(0).as_bytes()).is_ok());
+    assert!(read(report_above_limit(0).as_bytes()).is_ok());
     for (bytes, words) in [
-        (longest(1).into_bytes(), "more than 1000000 characters"),
+        (report_above_limit(1).into_bytes(), "more than 1000000 characters"),
         (vec![b'x'; 4 * MAX_BODY_CHARS + 1], "more than 1000000 characters"),
         (b"plan: nothing\n".to_vec(), "not a marker"),
         (Vec::new(), "not a marker"),
@@ -97,20 +97,20 @@ fn several_reports_become_one_comment() {
         std::fs::write(&path, text).unwrap();
         path
     };
-    let one = file("one.md", format!("{marker}\n### one\n"));
-    let two = file("two.md", format!("{marker}\n### two\n"));
-    let other = file("other.md", "<!-- undrift:other -->\n### other\n".to_owned());
-    let half = file("half.md", format!("{marker}\n{}\n", "x".repeat(MAX_BODY_CHARS / 2)));
+    let first_file = file("one.md", format!("{marker}\n### one\n"));
+    let second_file = file("two.md", format!("{marker}\n### two\n"));
+    let other_file = file("other.md", "<!-- undrift:other -->\n### other\n".to_owned());
+    let half_file = file("half.md", format!("{marker}\n{}\n", "x".repeat(MAX_BODY_CHARS / 2)));
     let read = |paths: &[&PathBuf]| {
         let paths: Vec<_> = paths.iter().map(|path| (*path).clone()).collect();
         let read = read_reports(&paths).map(|(marker, texts)| (marker, texts.concat()));
         read.map_err(|failure| failure.error.unwrap().to_string())
     };
-    let both = format!("{marker}\n### one\n\n### two\n");
-    assert_eq!(read(&[&one, &two]), Ok((marker, both)));
+    let joined_text = format!("{marker}\n### one\n\n### two\n");
+    assert_eq!(read(&[&first_file, &second_file]), Ok((marker, joined_text)));
     for (wrong, words) in [
-        ([&one, &other], "other.md` has another marker"),
-        ([&half, &half], "the reports together: more than 1000000 characters"),
+        ([&first_file, &other_file], "other.md` has another marker"),
+        ([&half_file, &half_file], "the reports together: more than 1000000 characters"),
     ] {
         let why = read(&wrong).unwrap_err();
         assert!(why.contains(words), "{words}: {why}");

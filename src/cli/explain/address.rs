@@ -90,8 +90,8 @@ fn find_subject<'d>(
         let noun = container.scope.noun();
         let message = format!("the {noun} `{}` declares no `{name}`", container.path);
         let failure = suggest_similar(CommandError::usage(message), name, section_names);
-        let written = format!("{path}#{section_address}");
-        let help = suggest_address(&written, desired, true).or(failure.help);
+        let full_address = format!("{path}#{section_address}");
+        let help = suggest_address(&full_address, desired, true).or(failure.help);
         return Err(CommandError { help, ..failure });
     };
     let (entry, field) = match (section.shape, address_in_section) {
@@ -163,8 +163,8 @@ fn find_field(section: Section, fields: &DeclaredFields, field_path: &str) -> Re
     // The names of flattened fields contain dots.
     let name = fields.keys().find(|name| match field_path.strip_prefix(name) {
         Some("") => true,
-        Some(rest) if rest.starts_with('.') => {
-            let pointer = rest.replace('.', "/");
+        Some(suffix) if suffix.starts_with('.') => {
+            let pointer = suffix.replace('.', "/");
             fields.get(name).is_some_and(|field| {
                 field.value.plain_json().is_some_and(|json| json.pointer(&pointer).is_some())
             })

@@ -39,7 +39,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     }
     let style = cx.output.style;
     let mut fields = schema::describe_name(subject);
-    if let ([], [full_name]) = (&fields[..], &schema::names_ending_in(subject)[..]) {
+    if let ([], [full_name]) = (&fields[..], &schema::find_full_names(subject)[..]) {
         fields = schema::describe_name(full_name);
     }
     let code_text = explain::explain_code(subject, style);
@@ -83,7 +83,7 @@ fn unknown_name(subject: &str) -> CommandError {
     const GENERAL_HELP: &str =
         "name a field such as `settings.merge_method`, or the code in the brackets of a message";
     let failure = CommandError::usage(format!("unknown name `{subject}`"));
-    let candidates = schema::names_ending_in(subject);
+    let candidates = schema::find_full_names(subject);
     if !candidates.is_empty() {
         return failure.help(format!("did you mean {}?", alternatives(&candidates)));
     }

@@ -169,7 +169,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     if let Some(file) = &args.secrets {
         folder::check_secrets_file(file, &args.dir)?;
     }
-    let manages = find_manages(&args.dir, cx)?;
+    let manages = find_managed_paths(&args.dir, cx)?;
     let (endpoint, config) = args.connect.find_endpoint_and_config(None, cx).await?;
     let (export, exit) = read_export(&args, &endpoint, (&config, manages.as_ref()), cx).await?;
     let files = folder::write_export(&args.dir, &export, args.secrets.as_deref())?;
@@ -227,7 +227,7 @@ async fn read_export(
         cx.output.eprint(&format!("warning: {}\n", escape(fault)));
     }
     if !faults.is_empty() && !args.partial {
-        return Err(nothing_written("the exported manifests do not match the live state"));
+        return Err(unwritten_failure("the exported manifests do not match the live state"));
     }
     Ok((export, Exit::Incomplete.only_if(!is_complete || !faults.is_empty())))
 }
@@ -243,7 +243,7 @@ fn report_unread(builder: &mut ExportBuilder, args: &Args, cx: &RunContext) -> R
     let missing_count = builder.missing_reads().len();
     if missing_count > 0 && !args.partial {
         let parts = count(missing_count, "part");
-        return Err(nothing_written(&format!("{parts} could not be read")));
+        return Err(unwritten_failure(&format!("{parts} could not be read")));
     }
     Ok(missing_count == 0 && (args.partial || builder.omitted_reads().is_empty()))
 }
@@ -253,12 +253,12 @@ fn eprint_missing(introduction: &str, reads: &[export::IncompleteRead], cx: &Run
         format!("warning: {introduction} {}: {}", read.subject, read.cause)
     };
     let cause_key =
-        |read: &export::IncompleteRead| read.cause.message.replace(&read.cause.request, "");
+        |read: &export::IncompleteRead| read.cause.message.replace(&read.cause.request_line, "");
     let name = |read: &export::IncompleteRead| read.subject.clone();
     cx.output.eprint_lines(reads, "object", cause_key, warning_line, name);
 }
 
-fn nothing_written(reason: &str) -> CommandError {
+fn unwritten_failure(reason: &str) -> CommandError {
     let failure =
         CommandError::new(Exit::Incomplete, anyhow::anyhow!("nothing was written: {reason}"));
     failure.help("run export again, or pass `--partial` to write the rest")
@@ -266,7 +266,7 @@ fn nothing_written(reason: &str) -> CommandError {
 
 /// The paths that manifests in `folder` may declare, according to the `undrift.yaml` that applies
 /// there. The folder need not exist.
-fn find_manages(folder: &Path, cx: &RunContext) -> Result<Option<ManagedPaths>> {
+fn find_managed_paths(folder: &Path, cx: &RunContext) -> Result<Option<ManagedPaths>> {
     let folder = std::path::absolute(folder)?;
     let existing = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(&folder);
     let mut diagnostics = Diagnostics::default();
@@ -286,9 +286,9 @@ async fn find_existing(
 ) -> Result<ExistingContainers> {
     let mut existing = observer.list_existing(&args.paths).await?;
     if existing.personal_project_count > 0 {
-        let personal = count(existing.personal_project_count, "project");
+        let project_count = count(existing.personal_project_count, "project");
         let note = format!(
-            "note: skipped {personal} in personal namespaces; name a user to export them\n"
+            "note: skipped {project_count} in personal namespaces; name a user to export them\n"
         );
         cx.output.eprint(&note);
     }

@@ -9,10 +9,10 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use super::{Args, find_existing, folder, nothing_written, report_unread};
+use super::{Args, find_existing, folder, report_unread, unwritten_failure};
 use crate::{
     absorb::{
-        self, AbsorbError, AbsorbMode, AbsorbRefusal, Absorbed, ContainerComparison, FileTexts,
+        self, AbsorbError, AbsorbMode, AbsorbRefusal, ContainerComparison, EditedFiles, FileTexts,
         Goal, RefusalKind,
     },
     address::{Address, Selector},
@@ -30,7 +30,7 @@ use crate::{
     report::terminal::SCREEN_LINES,
     selection::Selection,
     text::{count, escape, shell_argument},
-    yaml::write::{self, Item},
+    yaml::write::{self, MapItem},
 };
 
 /// The differences between manifests and live state: additions, changes, and those that cannot be
@@ -52,7 +52,7 @@ impl ManifestEditor<'_> {
 
     fn report_invalid(&self, message: &str) -> CommandError {
         self.cx.output.eprint(message);
-        let failure = nothing_written("the extended manifests would have errors");
+        let failure = unwritten_failure("the extended manifests would have errors");
         failure.help("leave out the named objects with `--exclude`, or declare them by hand")
     }
 
@@ -72,8 +72,9 @@ impl ManifestEditor<'_> {
         } else {
             "\n---\n".to_owned()
         };
-        let mut head = vec![Item::value("kind", scope.document_kind()), Item::value("path", path)];
-        head.extend(watch.then(|| Item::value("watch", true)));
+        let mut head =
+            vec![MapItem::value("kind", scope.document_kind()), MapItem::value("path", path)];
+        head.extend(watch.then(|| MapItem::value("watch", true)));
         let document = write::document(&head);
         self.paths.entry(name.clone()).or_insert(file);
         self.old_texts.entry(name.clone()).or_insert(old_text);
@@ -87,7 +88,7 @@ impl ManifestEditor<'_> {
         desired: &Desired,
         mut goals: Vec<Goal>,
         refusals: &mut Vec<AbsorbRefusal>,
-    ) -> Result<(Absorbed, Vec<Goal>)> {
+    ) -> Result<(EditedFiles, Vec<Goal>)> {
         loop {
             match self.absorb(desired, &goals, AbsorbMode::OwnDocument) {
                 Ok(absorbed) => return Ok((absorbed, goals)),
@@ -100,7 +101,7 @@ impl ManifestEditor<'_> {
                         new_refusals.iter().map(|refusal| &refusal.address).collect();
                     goals.retain(|goal| !addresses.contains(&goal.address));
                     if goals.len() == old_count {
-                        return Err(nothing_written("an edit failed"));
+                        return Err(unwritten_failure("an edit failed"));
                     }
                     refusals.extend(new_refusals);
                 }
@@ -109,7 +110,7 @@ impl ManifestEditor<'_> {
     }
 
     /// The old and new text of each file.
-    fn old_and_new_texts(&self) -> BTreeMap<FileName, (String, String)> {
+    fn list_edits(&self) -> BTreeMap<FileName, (String, String)> {
         let files = self.new_texts.iter().map(|(name, new_text)| {
             let old_text = self.old_texts[name].clone().unwrap_or_default();
             (name.clone(), (old_text, new_text.clone()))
@@ -172,7 +173,7 @@ async fn update(
     // The edits of additions and of differences share the lines of the screen.
     let max_lines = if changes.is_empty() { SCREEN_LINES } else { SCREEN_LINES / 2 };
     let style = cx.output.style;
-    cx.output.print(&render_edits(&editor.old_and_new_texts(), &public_texts, max_lines, style))?;
+    cx.output.print(&render_edits(&editor.list_edits(), &public_texts, max_lines, style))?;
     if !changes.is_empty() {
         cx.output.print("\ndifferent in the manifests; not written:\n")?;
         cx.output.print(&render_edits(&absorbed_changes.files, &public_texts, max_lines, style))?;
@@ -205,14 +206,14 @@ async fn find_renamed(
             Presence::Existing(..) | Presence::Missing(_) | Presence::MissingNamespace(_) => {
                 return Ok(());
             }
-            Presence::Redirected { new_path: Some(to) } => {
-                let new_path = escape(&to);
+            Presence::Redirected { new_path: Some(dest) } => {
+                let new_path = escape(&dest);
                 let refusal_reason = format!(
                     "it is `{path}`, renamed by hand: write `{new_path}` instead in {origin}"
                 );
                 let refusal =
-                    AbsorbRefusal::new(&Address::container(to.as_str().into()), refusal_reason);
-                collected.borrow_mut().0.insert(to.to_lowercase(), refusal);
+                    AbsorbRefusal::new(&Address::container(dest.as_str().into()), refusal_reason);
+                collected.borrow_mut().0.insert(dest.to_lowercase(), refusal);
                 return Ok(());
             }
             Presence::Redirected { new_path: None } => "it was renamed by hand".to_owned(),

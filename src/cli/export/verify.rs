@@ -58,9 +58,7 @@ pub(super) async fn verify_export(
         let problems = plan.problems.iter();
         faults.extend(problems.map(|problem| format!("{}: {}", problem.address, problem.message)));
         let incomplete_parts = plan.incomplete.iter();
-        faults.extend(
-            incomplete_parts.map(|unread| format!("{}: {}", unread.address, unread.reason)),
-        );
+        faults.extend(incomplete_parts.map(|scope| format!("{}: {}", scope.address, scope.reason)));
     }
     Ok(faults)
 }

@@ -59,7 +59,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
     /// Tier of the service (free, premium or ultimate); kinds and fields of higher tiers are skipped
-    #[arg(long, value_name = "TIER", default_value = "free", value_parser = tier)]
+    #[arg(long, value_name = "TIER", default_value = "free", value_parser = parse_tier)]
     tier: Tier,
     /// Also change each field of each kind and change it back; needs several hundred more groups
     /// and projects
@@ -68,14 +68,14 @@ pub(super) struct Args {
     /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
-    /// Write the whole report to this file; it holds no names, values or secrets
+    /// Write the whole report to this file. The report contains no names, values or secrets
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(super) output: Option<PathBuf>,
     #[command(flatten)]
     connect: ConnectArgs,
 }
 
-fn tier(text: &str) -> Result<Tier, String> {
+fn parse_tier(text: &str) -> Result<Tier, String> {
     let result = serde_json::from_value(text.into());
     result.map_err(|_| "must be `free`, `premium` or `ultimate`".to_owned())
 }
@@ -100,14 +100,14 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
         return Ok(Exit::first_of([*signal, Exit::Unfinished.only_if(!is_clean)]));
     }
     let deviations = deviations?;
-    let expected = run_sandbox(&setup, cx).await?;
-    let report = SelftestReport::new(&setup, &deviations, expected.as_ref());
+    let sandbox_deviations = run_sandbox(&setup, cx).await?;
+    let report = SelftestReport::new(&setup, &deviations, sandbox_deviations.as_ref());
     if let Some(file) = &args.output {
         reports::write_text(file, &report.full_text())
             .map_err(|error| reports::cannot_write(file, &error))?;
     }
     cx.output.print(&report.screen_text(args.output.as_deref()))?;
-    let has_differences = !deviations.has_same_findings(&expected.unwrap_or_default());
+    let has_differences = !deviations.has_same_findings(&sandbox_deviations.unwrap_or_default());
     Ok(Exit::first_of([
         Exit::Unfinished.only_if(!is_clean),
         Exit::Differences.only_if(has_differences),
@@ -126,15 +126,15 @@ async fn prepare_setup(args: &Args, observer: &Observer) -> Result<TestSetup> {
     let path = group["full_path"].as_str().unwrap_or(path).to_owned();
     let id = group["id"].as_u64().unwrap_or_default();
     if !observer.caller().is_administrator
-        && observer.caller_level(Scope::Group, id).await? < Some(OWNER)
+        && observer.read_caller_level(Scope::Group, id).await? < Some(OWNER)
     {
         let failure =
             CommandError::usage(format!("the token is not an owner of the group `{shown_path}`"));
         return Err(failure.help("use a token with the role Owner in this group"));
     }
-    if let Some(other) = find_content(client, id, &path).await? {
+    if let Some(content) = find_content(client, id, &path).await? {
         let failure =
-            CommandError::usage(format!("the group `{shown_path}` is not empty: `{other}`"));
+            CommandError::usage(format!("the group `{shown_path}` is not empty: `{content}`"));
         return Err(failure.help("the selftest only works in a group that holds nothing else"));
     }
     if let Some(user) = &args.user {
@@ -220,7 +220,7 @@ async fn run_sandbox(setup: &TestSetup, cx: &RunContext) -> Result<Option<Deviat
     };
     let running_sandbox = embedded::launch(config, &cx.output).await?;
     let known_endpoint = Some(embedded::sandbox_endpoint(&running_sandbox, cx.env.clone())?);
-    let tester = Tester::new(ConnectArgs { found: known_endpoint, ..ConnectArgs::default() })?;
+    let tester = Tester::new(ConnectArgs { known_endpoint, ..ConnectArgs::default() })?;
     let deviations = tester.run_phases(setup, cx).await;
     running_sandbox.stop().await;
     deviations.map(Some)
@@ -298,8 +298,8 @@ impl Tester {
         };
         let (root, config) = (PathBuf::from("."), loaded.config);
         let manifests = Manifests { desired, includes: None, root, config };
-        let access = self.connect.clone().into();
-        let args = SessionArgs::with_selection(self.folder.path(), &access, Vec::new());
+        let access_args = self.connect.clone().into();
+        let args = SessionArgs::with_selection(self.folder.path(), &access_args, Vec::new());
         let builder = SessionBuilder::new(&args);
         let session = builder.open_manifests(manifests, load_environment.today, cx).await?;
         let client = session.observer.client();
@@ -336,9 +336,10 @@ async fn apply_phase(
     session: &Session,
     deviations: &mut Deviations,
 ) -> Result<()> {
-    let parsed =
+    let results =
         plan.refusals.iter().map(|refusal| Acknowledgement::parse(&refusal.acknowledgement));
-    let acknowledgements: Vec<_> = parsed.collect::<Result<_, _>>().map_err(CommandError::usage)?;
+    let acknowledgements: Vec<_> =
+        results.collect::<Result<_, _>>().map_err(CommandError::usage)?;
     plan.acknowledge(&acknowledgements, &Moves::default(), LoadEnvironment::for_process().today);
     deviations.add_plan_findings(phase, &plan);
     let Ok((approved, _)) = plan.approve(ApprovalPolicy::default()) else { return Ok(()) };

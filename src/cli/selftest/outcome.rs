@@ -112,12 +112,12 @@ impl Deviations {
                 &[],
             );
         }
-        for unread in &plan.incomplete {
-            let is_refused = unread.reason.withheld == Some(Withheld::Refused);
+        for incomplete in &plan.incomplete {
+            let is_refused = incomplete.reason.withheld == Some(Withheld::Refused);
             if is_refused
-                && unread.is_withheld_section()
+                && incomplete.is_withheld_section()
                 && let Some((scope, section)) =
-                    trial_scope(&unread.address.path).zip(unread.address.section)
+                    trial_scope(&incomplete.address.path).zip(incomplete.address.section)
             {
                 self.refused_sections.insert((scope, section));
                 // The group did not exist when its steps were planned, so their failures are expected.
@@ -130,8 +130,8 @@ impl Deviations {
                         || !matches!(finding.response.1, Some(401 | 403 | 404))
                 });
             } else {
-                let cause = Some(&unread.reason);
-                self.add(phase, (None, &unread.address), DeviationKind::Unreadable, cause, &[]);
+                let cause = Some(&incomplete.reason);
+                self.add(phase, (None, &incomplete.address), DeviationKind::Unreadable, cause, &[]);
             }
         }
     }
@@ -203,7 +203,7 @@ pub(super) struct SelftestReport<'a> {
     /// The numbers of tried kinds and fields.
     tried_counts: [usize; 2],
     /// The kinds and the fields that were left out, with the reasons.
-    untested: [Vec<(Trial, String)>; 2],
+    untested_trials: [Vec<(Trial, String)>; 2],
 }
 
 const REFUSED_TEXT: &str = "the service refuses it";
@@ -225,14 +225,14 @@ impl<'a> SelftestReport<'a> {
             deviations,
             expected,
             tried_counts: [trials.len() - field_count, field_count],
-            untested: [untested_kinds, untested_fields],
+            untested_trials: [untested_kinds, untested_fields],
         }
     }
 
     /// All findings, for a file.
     pub(super) fn full_text(&self) -> String {
         let mut text = self.header_text();
-        let [kinds, fields] = &self.untested;
+        let [kinds, fields] = &self.untested_trials;
         let skipped_line =
             |(trial, reason): &(Trial, String)| format!("left out: {trial}: {reason}\n");
         text.extend(kinds.iter().map(skipped_line));
@@ -247,7 +247,7 @@ impl<'a> SelftestReport<'a> {
     /// The part of the report that fits on a screen, with a reference to `file` for the rest.
     pub(super) fn screen_text(&self, file: Option<&Path>) -> String {
         let mut text = self.header_text();
-        let [kinds, fields] = &self.untested;
+        let [kinds, fields] = &self.untested_trials;
         let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
         let refused_reasons = self.deviations.refused_sections.iter().map(|_| REFUSED_TEXT);
         for reason in kinds.iter().map(|(_, reason)| &**reason).chain(refused_reasons) {
@@ -360,11 +360,10 @@ mod tests {
 
     /// Only failures that have the same cause are dropped.
     #[test]
-    fn a_withheld_section_takes_no_other_finding_along() {
-        let mut found = Deviations::default();
-        let section_address =
-            |place: &str| Address::container(place.into()).section("audit_streams");
-        let failed_outcome = |status| {
+    fn a_withheld_section_drops_only_its_own_failures() {
+        let mut deviations = Deviations::default();
+        let section_address = |path: &str| Address::container(path.into()).section("audit_streams");
+        let refusal_cause = |status| {
             let mut cause = Cause::new("refused");
             cause.status = Some(status);
             cause
@@ -377,17 +376,17 @@ mod tests {
             (Scope::Project, DeviationKind::Failed, 404),
         ] {
             let object = (Some(scope), &section_address("acme/group"));
-            found.add(SamplePhase::Create, object, kind, Some(&failed_outcome(status)), &[]);
+            deviations.add(SamplePhase::Create, object, kind, Some(&refusal_cause(status)), &[]);
         }
         let mut plan = Plan::default();
-        let reason = failed_outcome(404).mark_withheld(Withheld::Refused);
+        let reason = refusal_cause(404).mark_withheld(Withheld::Refused);
         plan.findings.incomplete.push(Incomplete {
             address: section_address("acme/group"),
             reason,
             origin: None,
         });
-        found.add_plan_findings(SamplePhase::Create, &plan);
-        assert_eq!(found.findings.len(), 3, "{:?}", found.findings);
-        assert_eq!(found.refused_sections, BTreeSet::from([(Scope::Group, "audit_streams")]));
+        deviations.add_plan_findings(SamplePhase::Create, &plan);
+        assert_eq!(deviations.findings.len(), 3, "{:?}", deviations.findings);
+        assert_eq!(deviations.refused_sections, BTreeSet::from([(Scope::Group, "audit_streams")]));
     }
 }

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     catalogue,
-    field::{Compare, NamedObject, Readback, Scope, Secrecy, Tier, WriteRequest},
+    field::{Equality, NamedObject, Readback, Scope, Secrecy, Tier, WriteRequest},
     kind::{ReadSource, Section, Shape, Spec},
     release::{DetectedRelease, REFERENCE},
     value::{Json, Object},
@@ -147,7 +147,7 @@ impl TestSetup {
             () if field.names.is_some() => "refers to another object",
             () if field.available.needs_administrator() => "is for administrators",
             () if field.available.is_only_top_level() => "exists only in top-level groups",
-            () if field.available.until.is_some() || field.replaced_by().is_some() => {
+            () if field.available.until.is_some() || field.replacement_name().is_some() => {
                 "has a successor"
             }
             () if field.available.tier > self.tier => {
@@ -369,9 +369,9 @@ impl TestSetup {
         }
         match spec.field.compare {
             // The service looks up a short name among the existing branches.
-            Compare::Ref => return Ok("refs/heads/main".into()),
+            Equality::Ref => return Ok("refs/heads/main".into()),
             // A key that is unique to this run: the service refuses a key that another user has.
-            Compare::PublicKey => {
+            Equality::PublicKey => {
                 let random = STANDARD.encode(&Sha256::digest(&self.root)[..30]);
                 return Ok(format!("{KEY_START}{random}").into());
             }
@@ -516,8 +516,8 @@ mod tests {
             .filter(is_untestable)
             .map(|kind| (kind.scoped_kind.scope, kind.section));
         assert_eq!(untested, untestable.collect());
-        let all: BTreeSet<_> = trials.into_iter().map(Trial::scope_and_section).collect();
-        assert_eq!(all, &kinds - &untested);
+        let tried: BTreeSet<_> = trials.into_iter().map(Trial::scope_and_section).collect();
+        assert_eq!(tried, &kinds - &untested);
     }
 
     #[test]
@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn each_field_is_changed_and_changed_back_or_left_out_with_a_reason() {
+    fn each_field_is_changed_and_restored_or_skipped() {
         let release = DetectedRelease::Known("18.9".parse().unwrap());
         let setup = setup(Some("alice"), Tier::Ultimate);
         let setup = TestSetup { tests_all_fields: true, release, ..setup };
@@ -587,7 +587,7 @@ mod tests {
 
     /// Each section is declared in each phase, and its declarations differ from phase to phase.
     #[test]
-    fn a_change_changes_something_of_most_kinds() {
+    fn the_change_phase_changes_most_kinds() {
         let setup = setup(Some("alice"), Tier::Ultimate);
         let section_value = |section, phase| setup.section_value(section, phase).expect("a value");
         let tried_sections = || {

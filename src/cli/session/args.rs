@@ -26,12 +26,12 @@ use crate::{
 
 /// The variable with the globs of environment variables that manifests may use; `--allow-env` takes
 /// precedence over it.
-const ALLOW_NAME: &str = "UNDRIFT_ALLOW_ENV";
+const ALLOW_VARIABLE: &str = "UNDRIFT_ALLOW_ENV";
 /// The variable with the acknowledgements; `--ack` takes precedence over it.
-const ACK_NAME: &str = "UNDRIFT_ACK";
+const ACK_VARIABLE: &str = "UNDRIFT_ACK";
 /// The variable with the holds. There is no option and no manifest key for them, because a hold is only
 /// for an emergency.
-const HOLD_NAME: &str = "UNDRIFT_HOLD";
+const HOLD_VARIABLE: &str = "UNDRIFT_HOLD";
 
 /// The manifests, the service, and the selection.
 #[derive(Clone, Debug, clap::Args)]
@@ -100,15 +100,15 @@ impl SessionArgs {
 
 /// The environment variables that manifests may use: from the option `allow_env`, or else from
 /// UNDRIFT_ALLOW_ENV.
-pub(super) fn allowed_variables(
+pub(super) fn read_allowed_variables(
     allow_env: &[String],
     env: &Environment,
 ) -> Result<AllowedVariables> {
-    let (name, globs) = match env.get(ALLOW_NAME) {
+    let (name, globs) = match env.get(ALLOW_VARIABLE) {
         _ if !allow_env.is_empty() => {
             ("--allow-env", allow_env.iter().map(String::as_str).collect())
         }
-        Some(globs) => (ALLOW_NAME, split_words(globs).collect::<Vec<_>>()),
+        Some(globs) => (ALLOW_VARIABLE, split_words(globs).collect::<Vec<_>>()),
         None => return Ok(AllowedVariables::default()),
     };
     AllowedVariables::from_globs(globs).map_err(|reason| {
@@ -119,8 +119,8 @@ pub(super) fn allowed_variables(
 impl RunContext {
     /// The environment for loading manifests that may use the environment variables in `allow_env`.
     pub(in crate::cli) fn load_environment(&self, allow_env: &[String]) -> Result<LoadEnvironment> {
-        let allowed = allowed_variables(allow_env, &self.env)?;
-        Ok(LoadEnvironment { allowed, ..LoadEnvironment::for_process() })
+        let variables = read_allowed_variables(allow_env, &self.env)?;
+        Ok(LoadEnvironment { variables, ..LoadEnvironment::for_process() })
     }
 }
 
@@ -242,11 +242,11 @@ pub(in crate::cli) struct ChangeArgs {
 impl ChangeArgs {
     /// The acknowledgements from the command line, or else from UNDRIFT_ACK.
     pub(super) fn acknowledgements(&self, env: &Environment) -> Result<Vec<Acknowledgement>> {
-        match env.get(ACK_NAME) {
+        match env.get(ACK_VARIABLE) {
             Some(value) if self.ack.is_empty() => split_words(value)
                 .map(Acknowledgement::parse)
                 .collect::<Result<_, _>>()
-                .map_err(|reason| CommandError::usage(format!("{ACK_NAME}: {reason}"))),
+                .map_err(|reason| CommandError::usage(format!("{ACK_VARIABLE}: {reason}"))),
             _ => Ok(self.ack.clone()),
         }
     }
@@ -287,10 +287,10 @@ fn parse_selectors(patterns: &[String]) -> Result<Vec<Selector>> {
 
 /// The holds in UNDRIFT_HOLD on `today`, with warnings for expired ones.
 pub(super) fn parse_holds(env: &Environment, today: Date) -> Result<(Holds, Diagnostics)> {
-    let value = env.get(HOLD_NAME).unwrap_or_default();
+    let value = env.get(HOLD_VARIABLE).unwrap_or_default();
     let example_day = today.saturating_add(Span::new().days(3));
     let (holds, expired_warnings) = Holds::parse(split_words(value), today).map_err(|reason| {
-        CommandError::usage(format!("{HOLD_NAME}: {reason}")).help(format!(
+        CommandError::usage(format!("{HOLD_VARIABLE}: {reason}")).help(format!(
             "for example `acme/shop#members@{example_day}`; the address may be a glob"
         ))
     })?;
@@ -315,13 +315,13 @@ pub(in crate::cli) fn require_match(selector: &Selector, desired: &Desired) -> R
     let failure =
         CommandError::usage(format!("`{}` matches nothing that is declared", selector.pattern()));
     let pattern = selector.pattern();
-    let same_form: Vec<_> = declared_addresses()
+    let similar_addresses: Vec<_> = declared_addresses()
         .filter(|address| {
             if pattern.contains('#') { address.entry.is_some() } else { address.section.is_none() }
         })
         .map(|address| address.to_string())
         .collect();
-    let suggestion = did_you_mean(pattern, same_form.iter().map(String::as_str))
+    let suggestion = did_you_mean(pattern, similar_addresses.iter().map(String::as_str))
         .or_else(|| suggest_address(pattern, desired, false));
     Err(failure.help(suggestion.unwrap_or_else(|| {
         "`*` matches within a path segment, `**` across segments: `acme/**`, `**#variables`".into()

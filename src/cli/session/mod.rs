@@ -46,7 +46,7 @@ pub(super) struct Session {
     /// The undeclared groups and projects that exist and that rules match.
     roster: Roster,
     /// Containers that rules include and the saved plan lacks. Guards count them, but they are not planned.
-    unplanned: Vec<Container>,
+    unplanned_containers: Vec<Container>,
     /// True if a plan keeps the plan of each container, to compare it with a saved plan.
     keeps_container_plans: bool,
     /// True if everything is selected.
@@ -99,7 +99,7 @@ impl Session {
         let recorder_client = self.recorder.as_ref().map(|recorder| recorder.client());
         let client = recorder_client.unwrap_or_else(|| self.observer.client());
         let progress = Progress::for_reading(containers, client, &cx.output);
-        self.unplanned.iter().for_each(|container| plan.count_included(container));
+        self.unplanned_containers.iter().for_each(|container| plan.count_included(container));
         let plan = RefCell::new(plan);
         let plan_container = async |container, mut live: LiveContainer| {
             let container_plan = match &self.session_base {

@@ -118,14 +118,14 @@ impl<'a> SessionBuilder<'a> {
         let mut unplanned = select.take_unplanned(&mut desired);
         unplanned.retain(|container| container.including_glob.is_some());
         acknowledgements.extend(desired.acknowledgements.iter().cloned());
-        let OpenedSource { target, snapshot_source: live, secrets, recorder, .. } = opened_source;
+        let OpenedSource { target, snapshot_source: source, secrets, recorder, .. } = opened_source;
         let settings = plan::PlanSettings::for_run(observer.caller().clone(), secrets, &desired);
         let (_, reach) = guard_limits(&config);
         Ok(Session {
             settings: self.complete_settings(settings, &desired, holds, &config),
             desired,
             roster,
-            unplanned,
+            unplanned_containers: unplanned,
             keeps_container_plans: select.saved.is_some(),
             selects_all: select.is_everything(),
             acknowledgements,
@@ -133,7 +133,7 @@ impl<'a> SessionBuilder<'a> {
             observer,
             extent: Extent { limit: self.changes.limit, reach, ignores_drift: false },
             concurrency: self.args.access.connect.in_flight(&config).max(),
-            run: ReportedRun { target, caller, sandbox, rehearsed, snapshot: live, token },
+            run: ReportedRun { target, caller, sandbox, rehearsed, snapshot: source, token },
             recorder,
             session_base: None,
         })

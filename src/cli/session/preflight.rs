@@ -106,10 +106,10 @@ mod tests {
 
     #[test]
     fn a_token_that_certainly_cannot_write_is_refused() {
-        let refused =
+        let refusal_exit =
             |scopes: &[&str]| check_can_write(Some(&token(scopes, None))).err().map(|f| f.exit);
-        assert_eq!(refused(&["read_api"]), Some(Exit::Denied));
-        assert_eq!((refused(&["api"]), refused(&["unheard_of"])), (None, None));
+        assert_eq!(refusal_exit(&["read_api"]), Some(Exit::Denied));
+        assert_eq!((refusal_exit(&["api"]), refusal_exit(&["unheard_of"])), (None, None));
         assert!(check_can_write(None).is_ok());
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Manifests, SessionArgs, add_manifest_secrets, args::allowed_variables};
+use super::{Manifests, SessionArgs, add_manifest_secrets, args::read_allowed_variables};
 use crate::{
     api::{ClientSettings, Clock as _, ReadClient, ServiceAddress, SystemClock},
     cli::{CommandError, Environment, Exit, Result, RunContext, input},
@@ -27,7 +27,7 @@ const SANDBOX_TARGET: &str = "sandbox";
 /// The environment variable with the key for digests of secrets in a snapshot.
 const KEY_VARIABLE: &str = "UNDRIFT_SNAPSHOT_KEY";
 /// The age after which a snapshot is reported as old.
-const OLD_AFTER: SignedDuration = SignedDuration::from_hours(24);
+const MAX_FRESH_AGE: SignedDuration = SignedDuration::from_hours(24);
 
 /// The option to plan from a snapshot.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -95,7 +95,7 @@ impl SessionSource<'_> {
         manifests: &Manifests,
         cx: &RunContext,
     ) -> Result<OpenedSource> {
-        let allowed = allowed_variables(&args.access.allow_env, &cx.env)?;
+        let allowed = read_allowed_variables(&args.access.allow_env, &cx.env)?;
         let collect_secrets = |secrets: Secrets| {
             Arc::new(add_manifest_secrets(manifests, secrets.with_allowed_variables(allowed)))
         };
@@ -119,13 +119,13 @@ fn open_snapshot(
     cx: &RunContext,
 ) -> Result<OpenedSource> {
     let snapshot = load_snapshot(path)?;
-    let SnapshotHeader { service_address: target, taken_at, .. } = &snapshot.header;
+    let SnapshotHeader { service_address: target, started_at: taken_at, .. } = &snapshot.header;
     let (target, taken_at) = (target.clone(), *taken_at);
     let key = cx.env.digest_key(KEY_VARIABLE)?;
     check_key(&snapshot.header, key.as_ref())?;
     let service = args.access.connect.snapshot_service(&target, config, &cx.env)?;
     warn_if_old(&snapshot.header, cx);
-    let time_text = format!("{}, {}", snapshot::format_minute(taken_at), age_text(taken_at));
+    let time_text = format!("{}, {}", snapshot::format_to_minute(taken_at), age_text(taken_at));
     let snapshot_source =
         Some(SnapshotSource { taken_at: taken_at.to_string(), display_text: time_text });
     let secrets = collect_secrets(Secrets::new(root, cx.env.variables()));
@@ -166,7 +166,7 @@ async fn open_service(
         let header = SnapshotHeader {
             service_address: target.clone(),
             is_sandbox,
-            taken_at: current_time(),
+            started_at: current_time(),
             key_id: None,
         };
         let key = cx.env.digest_key(KEY_VARIABLE)?;
@@ -225,8 +225,8 @@ fn age_text(instant: Timestamp) -> String {
 }
 
 fn warn_if_old(header: &SnapshotHeader, cx: &RunContext) {
-    if current_time().duration_since(header.taken_at) > OLD_AFTER {
-        let age = age_text(header.taken_at);
+    if current_time().duration_since(header.started_at) > MAX_FRESH_AGE {
+        let age = age_text(header.started_at);
         cx.output.eprint(&format!(
             "warning: the snapshot was taken {age}; later changes are not in the plan\n"
         ));

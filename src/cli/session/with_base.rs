@@ -104,10 +104,10 @@ impl Session {
         content: BaseContent,
         cx: &RunContext,
     ) -> (Base, Config, Vec<Acknowledgement>) {
-        let branch_only = branch_only_roster(&self.desired, &content.desired);
+        let branch_roster = branch_only_roster(&self.desired, &content.desired);
         let acknowledgements = content.desired.acknowledgements.clone();
         let base_desired = match content.includes {
-            Some(includes) => includes.include_from(content.desired, &mut { branch_only }),
+            Some(includes) => includes.include_from(content.desired, &mut { branch_roster }),
             None => Ok(content.desired),
         };
         let base_result = base_desired
@@ -184,11 +184,11 @@ impl SessionBase {
 fn branch_only_roster(branch_desired: &Desired, base_desired: &Desired) -> Roster {
     let base_paths: BTreeSet<_> =
         base_desired.containers.iter().map(|container| container.path.to_lowercase()).collect();
-    let branch_only = branch_desired
+    let branch_containers = branch_desired
         .containers
         .iter()
         .filter(|container| !base_paths.contains(&container.path.to_lowercase()));
-    let members = branch_only.map(|container| MatchedContainer {
+    let members = branch_containers.map(|container| MatchedContainer {
         scope: container.scope,
         path: container.path.to_string(),
         exclusion: None,

@@ -92,11 +92,11 @@ fn find_overlap(files: &[PathBuf], reports: &[JobReport]) -> Option<String> {
     for (index, (file, report)) in files.iter().zip(reports).enumerate() {
         let target = report.run.as_ref().map(|run| &*run.target);
         let revision = report.plan.base.as_ref().map(|base| &*base.revision);
-        for (first, value, noun) in
+        for (first_use, value, noun) in
             [(&mut service, target, "the service"), (&mut base, revision, "the base")]
         {
             let Some(value) = value else { continue };
-            let (first_file, first_value) = *first.get_or_insert((file, value));
+            let (first_file, first_value) = *first_use.get_or_insert((file, value));
             if first_value != value {
                 let (first_name, file) = (first_file.display(), file.display());
                 return Some(format!(
@@ -172,7 +172,7 @@ mod tests {
         plan::BaseComparison,
     };
 
-    fn part(folder: &Path, text: &str) -> Result<JobReport, String> {
+    fn read_part(folder: &Path, text: &str) -> Result<JobReport, String> {
         let file = folder.join("part.json");
         std::fs::write(&file, text).unwrap();
         read_report(&file).map_err(|failure| failure.error.unwrap().to_string())
@@ -190,10 +190,10 @@ mod tests {
             ),
         ] {
             let text = format!(r#"{{"undrift": "plan", "format_version": 1, {state}}}"#);
-            let part = part(folder.path(), &text).unwrap();
-            let [unread] = &part.plan.incomplete[..] else { panic!("{state}") };
-            assert_eq!((part.exit, &*unread.reason.message), (exit, reason));
-            assert!(unread.address.path.ends_with("part.json"));
+            let part = read_part(folder.path(), &text).unwrap();
+            let [scope] = &part.plan.incomplete[..] else { panic!("{state}") };
+            assert_eq!((part.exit, &*scope.reason.message), (exit, reason));
+            assert!(scope.address.path.ends_with("part.json"));
         }
     }
 
@@ -205,15 +205,15 @@ mod tests {
         let text = format!(
             r#"{{"undrift": "plan", "format_version": 1, "exit_code": 3, "error": "1 error", "diagnostics": [{fault}]}}"#
         );
-        let part = part(folder.path(), &text).unwrap();
-        let [unread] = &part.plan.incomplete[..] else { panic!("{text}") };
-        assert_eq!(&*unread.reason.message, "failed: 1 error: unknown field (a.yaml:3)");
+        let part = read_part(folder.path(), &text).unwrap();
+        let [scope] = &part.plan.incomplete[..] else { panic!("{text}") };
+        assert_eq!(&*scope.reason.message, "failed: 1 error: unknown field (a.yaml:3)");
     }
 
     #[test]
     fn parts_of_two_services_or_bases_or_of_the_same_object_are_refused() {
         let files = [PathBuf::from("a.json"), PathBuf::from("b.json")];
-        let part = |target: &str, section: &'static str| {
+        let make_report = |target: &str, section: &'static str| {
             let address = Address::container("acme/shop".into()).section(section);
             let (origin, action) = (origin(1), Action::Update);
             let step = Step::new(Scope::Project, address, action, origin, Vec::new(), Vec::new());
@@ -222,24 +222,24 @@ mod tests {
             let run = Some(ReportedRun { target: target.to_owned(), ..ReportedRun::default() });
             JobReport { kind: ReportKind::Plan, exit: Exit::Success, run, plan }
         };
-        let based_on = |revision: &str, section: &'static str| {
-            let mut part = part("https://one", section);
+        let with_base = |revision: &str, section: &'static str| {
+            let mut part = make_report("https://one", section);
             let revision = revision.to_owned();
             part.plan.base = Some(BaseComparison { revision, ..BaseComparison::default() });
             part
         };
-        let revisions = [based_on("1a2b", "members"), based_on("3c4d", "settings")];
+        let revisions = [with_base("1a2b", "members"), with_base("3c4d", "settings")];
         let reason = "`a.json` is for the base 1a2b, and `b.json` for 3c4d";
         assert_eq!(find_overlap(&files, &revisions).as_deref(), Some(reason));
-        let first_part = || part("https://one", "settings");
+        let first_part = || make_report("https://one", "settings");
         for (second_part, reason) in [
-            (part("https://one", "members"), None),
+            (make_report("https://one", "members"), None),
             (
-                part("https://two", "members"),
+                make_report("https://two", "members"),
                 Some("`a.json` is for the service https://one, and `b.json` for https://two"),
             ),
             (
-                part("https://one", "settings"),
+                make_report("https://one", "settings"),
                 Some("both `a.json` and `b.json` change acme/shop#settings"),
             ),
         ] {
@@ -260,7 +260,7 @@ mod tests {
             (head("plan", 1, 99), "its exit code is unknown"),
             (head("plan", 1, 0), "missing field"),
         ] {
-            let Err(reason) = part(folder.path(), &text) else { panic!("{text}") };
+            let Err(reason) = read_part(folder.path(), &text) else { panic!("{text}") };
             assert!(reason.contains(words), "{words}: {reason}");
         }
     }

@@ -71,8 +71,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_breaks_out_of_the_markup(text in "(\\PC|\\p{C}|[<>&\"'=/]|</script>|\n|\t){0,20}") {
-            let nothing = Secrets::default();
-            let page = HtmlPage { html: String::new(), secrets: &nothing, numbers: BTreeMap::new() };
+            let no_secrets = Secrets::default();
+            let page = HtmlPage { html: String::new(), secrets: &no_secrets, numbers: BTreeMap::new() };
             let prose = page.escape_message(&text).replace("<code>", "").replace("</code>", "");
             for safe in [page.escape_text(&text), HtmlPage::escape_line(&text), prose] {
                 prop_assert!(!safe.contains(['<', '>', '"', '\'']), "{safe}");

@@ -41,7 +41,7 @@ pub fn render(report: &Report<'_>, secrets: &Secrets) -> String {
         (part, steps.iter().copied().filter(|item| item.part == part).collect::<Vec<_>>())
     });
     let html = String::with_capacity(4_096 + steps.len() * 1_024);
-    let mut page = HtmlPage { html, secrets, numbers: steps::number_elements(&parts) };
+    let mut page = HtmlPage { html, secrets, numbers: steps::linked_step_numbers(&parts) };
     let summary = report.summary();
     let title = summary.first().map_or("", |line| line);
     page += &format!(

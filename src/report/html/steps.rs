@@ -20,9 +20,9 @@ use crate::{
 /// The maximum number of earlier steps that are named for one reason.
 const MAX_NAMED_STEPS: usize = 3;
 
-/// The numbers of the steps that links can point to, by address. A step that is shown with an equal one
-/// has no element of its own.
-pub(super) fn number_elements(
+/// The numbers of the steps that links can point to, by address. Of equal steps in several groups or
+/// projects only the first is written to the page, so links can point only to that one.
+pub(super) fn linked_step_numbers(
     parts: &[(ReportPart, Vec<StepItem<'_>>)],
 ) -> BTreeMap<String, usize> {
     let groups = parts.iter().flat_map(|(_, items)| fold_steps(items, FoldMode::Steps));
@@ -35,10 +35,10 @@ pub(super) fn write_part(
     page: &mut HtmlPage<'_>,
     items: &[StepItem<'_>],
     part: ReportPart,
-    is_unfolded: bool,
+    is_open: bool,
 ) {
     // Steps are not split, so that links can point to each of them.
-    let groups = fold_steps(items, FoldMode::Steps);
+    let folded_lists = fold_steps(items, FoldMode::Steps);
     *page += &format!(
         "<section class=\"part\">\n<h2>{} <span class=\"count\">{}</span></h2>\n",
         part.title(),
@@ -47,11 +47,11 @@ pub(super) fn write_part(
     if part != ReportPart::Watched {
         *page += "<p class=\"order\">In each group or project, steps run in this order; several groups and projects run at once, unless a step names the steps before it.</p>\n";
     }
-    for folded in groups {
+    for folded in folded_lists {
         let FoldedSteps { steps, others, .. } = &folded;
         let times_attribute = match others.len() {
             0 => String::new(),
-            others => format!(" data-times=\"{}\"", others + 1),
+            other_count => format!(" data-times=\"{}\"", other_count + 1),
         };
         *page += &format!(
             "<article{times_attribute}>\n<h3>{} <span class=\"count\">{}</span></h3>\n",
@@ -64,14 +64,15 @@ pub(super) fn write_part(
         let noun = format!("more {}", folded.first_step().scope.noun());
         write_others(page, folded.alike_text(), &count(others.len(), &noun), others);
         for excerpt in steps {
-            write_step(page, &excerpt.item, is_unfolded);
+            write_step(page, &excerpt.item, is_open);
         }
         *page += "</article>\n";
     }
     *page += "</section>\n";
 }
 
-/// Writes a folded list of `others`, the objects with the same content; nothing if there are none.
+/// Writes a closed list of `others`: the paths of the groups and projects with the same content.
+/// Writes nothing if there are none.
 pub(super) fn write_others(
     page: &mut HtmlPage<'_>,
     alike_text: &str,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    report::{terminal::tests::partly_shared, testing::ReportFixture},
+    report::{terminal::tests::partly_shared_plan, testing::ReportFixture},
     secret::Secret,
 };
 
@@ -11,12 +11,12 @@ fn render_report(report: &Report<'_>) -> String {
 }
 
 #[test]
-fn a_page_brings_all_that_it_needs_and_ends_what_it_begins() {
+fn a_page_loads_nothing_and_closes_its_elements() {
     assert!(!SCRIPT.contains("</script") && !SCRIPT.contains("<!--") && !STYLE.contains("</style"));
     // The digests are of the text as browsers see it: they convert other line ends.
     assert!(!SCRIPT.contains('\r') && !STYLE.contains('\r'));
-    for elsewhere in ["http:", "https:", "@import", "url("] {
-        assert!(!SCRIPT.contains(elsewhere) && !STYLE.contains(elsewhere), "{elsewhere}");
+    for reference in ["http:", "https:", "@import", "url("] {
+        assert!(!SCRIPT.contains(reference) && !STYLE.contains(reference), "{reference}");
     }
     ReportFixture::new().labelled().for_each_report(|name, report| {
         let page = render_report(report);
@@ -24,12 +24,12 @@ fn a_page_brings_all_that_it_needs_and_ends_what_it_begins() {
             "details", "section", "article", "table", "tr", "td", "ul", "li", "code", "p", "span",
             "main",
         ] {
-            let (opened, closed) = (
+            let (open_count, close_count) = (
                 page.matches(&format!("<{element}>")).count()
                     + page.matches(&format!("<{element} ")).count(),
                 page.matches(&format!("</{element}>")).count(),
             );
-            assert_eq!(opened, closed, "{element} in {name}");
+            assert_eq!(open_count, close_count, "{element} in {name}");
         }
         assert_eq!(page, render_report(report), "the same bytes: {name}");
     });
@@ -37,14 +37,14 @@ fn a_page_brings_all_that_it_needs_and_ends_what_it_begins() {
 
 #[test]
 fn a_page_shows_the_result_and_the_acknowledgements() {
-    let world = ReportFixture::new();
-    let failed = world.render_named("failed", render_report);
+    let fixture = ReportFixture::new();
+    let failed = fixture.render_named("failed", render_report);
     assert!(failed.contains("<h1>failed</h1>") && failed.contains("exit code 3"), "{failed}");
-    assert!(world.render_named("unfinished", render_report).contains("<h1>not finished</h1>"));
-    let plan = world.render_named("plan", render_report);
+    assert!(fixture.render_named("unfinished", render_report).contains("<h1>not finished</h1>"));
+    let plan = fixture.render_named("plan", render_report);
     let copied = "<code class=\"copied\">--ack &#39;removals:acme/shop#hooks&#39;</code>";
     assert!(plan.contains(copied) && plan.contains("acknowledged: INC-123"), "{plan}");
-    let applied = world.render_named("apply", render_report);
+    let applied = fixture.render_named("apply", render_report);
     assert!(applied.contains("data-outcome=\"left out\""), "{applied}");
     assert!(
         applied.contains("<b>0</b> created") && applied.contains("<h1>partly applied: "),
@@ -55,10 +55,10 @@ fn a_page_shows_the_result_and_the_acknowledgements() {
 /// The filters count a folded step as often as it occurs.
 #[test]
 fn every_step_is_counted_once() {
-    let mut world = ReportFixture::new();
-    world.plan = partly_shared();
-    let page = world.render_named("plan", render_report);
-    let counted: usize = page
+    let mut fixture = ReportFixture::new();
+    fixture.plan = partly_shared_plan();
+    let page = fixture.render_named("plan", render_report);
+    let step_count: usize = page
         .split("<article")
         .skip(1)
         .map(|article| {
@@ -68,7 +68,7 @@ fn every_step_is_counted_once() {
             times * article.matches("<details class=\"step ").count()
         })
         .sum();
-    assert_eq!(counted, world.plan.steps.len(), "{page}");
+    assert_eq!(step_count, fixture.plan.steps.len(), "{page}");
     assert_eq!(page.matches("variables/COMPANY@*").count(), 1, "{page}");
     assert!(page.contains("the same in 4 more projects"), "{page}");
 }

@@ -73,7 +73,7 @@ fn render_on(mut page: MarkdownPage<'_>, report: &Report<'_>, marker: &Marker) -
 }
 
 fn write_head(page: &mut MarkdownPage<'_>, report: &Report<'_>, marker: &Marker) {
-    let ink = page.ink;
+    let escaper = page.escaper;
     let summary = report.summary();
     let mut lines = summary.iter().map(String::as_str);
     let first_line = lines.next().unwrap_or_default();
@@ -82,8 +82,8 @@ fn write_head(page: &mut MarkdownPage<'_>, report: &Report<'_>, marker: &Marker)
         page.try_add(&format!("**{line}**\n\n"));
     }
     if let Some(run) = report.run() {
-        let target = if run.sandbox { "the sandbox".into() } else { ink.code(&run.target) };
-        page.try_add(&format!("For {target} as {}.\n\n", ink.code(&run.caller)));
+        let target = if run.sandbox { "the sandbox".into() } else { escaper.code(&run.target) };
+        page.try_add(&format!("For {target} as {}.\n\n", escaper.code(&run.caller)));
     }
     for line in report.footnotes() {
         page.try_add(&format!("{line}\n\n"));
@@ -110,7 +110,7 @@ fn write_items(
         });
         let omitted_items: Vec<_> = omitted_groups.collect();
         // Neighbours with the same help show it once.
-        let (escaper, mut last_help) = (page.ink, None);
+        let (escaper, mut last_help) = (page.escaper, None);
         let groups = groups.into_iter().map(|(item, others)| {
             let is_new = last_help.replace(&item.help) != Some(&item.help);
             item_text(item, &others, item.help.as_deref().filter(|_| is_new), escaper)
@@ -183,7 +183,7 @@ fn write_changes<'a>(
     steps: &[StepItem<'a>],
     part: ReportPart,
 ) -> Vec<StepRow<'a>> {
-    let escaper = page.ink;
+    let escaper = page.escaper;
     let steps: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
     let blocked_paths = report.blocked_paths();
     let mut groups = fold_steps(&steps, FoldMode::Fields);
@@ -306,13 +306,13 @@ impl Columns {
 
 /// Writes the comparisons of texts with several lines, folded.
 fn write_comparisons(page: &mut MarkdownPage<'_>, text_rows: &[StepRow<'_>]) {
-    let ink = page.ink;
+    let escaper = page.escaper;
     let blocks = text_rows.iter().filter_map(|row| {
         let (before, after) = row.multi_line_texts()?;
-        let address = ink.code(&row.step.address.to_string());
-        let head = format!("{address} {}\n\n", ink.code(&row.name));
+        let address = escaper.code(&row.step.address.to_string());
+        let head = format!("{address} {}\n\n", escaper.code(&row.name));
         let comparison =
-            match compare::compare_texts(before, after, |text| ink.secrets.redact(text)) {
+            match compare::compare_texts(before, after, |text| escaper.secrets.redact(text)) {
                 TextComparison::Remark(remark) => format!("{remark}\n"),
                 TextComparison::Lines(lines) => {
                     let shown_lines = &lines[..lines.len().min(MAX_TEXT_LINES)];
@@ -320,7 +320,7 @@ fn write_comparisons(page: &mut MarkdownPage<'_>, text_rows: &[StepRow<'_>]) {
                         0 => String::new(),
                         more => format!("\n… {}\n", count(more, "more line")),
                     };
-                    ink.diff_block(shown_lines) + &omitted_text
+                    escaper.diff_block(shown_lines) + &omitted_text
                 }
             };
         Some(format!("{head}{comparison}\n"))
@@ -331,15 +331,15 @@ fn write_comparisons(page: &mut MarkdownPage<'_>, text_rows: &[StepRow<'_>]) {
 
 /// Writes which steps come after others and the reasons, folded.
 fn write_order(page: &mut MarkdownPage<'_>, steps: &[StepItem<'_>]) {
-    let ink = page.ink;
+    let escaper = page.escaper;
     let mut lines = Vec::new();
     for FoldedSteps { steps, others, .. } in fold_steps(steps, FoldMode::Steps) {
-        let others = others_text("the same", &others, ink);
+        let others = others_text("the same", &others, escaper);
         for step in steps.iter().map(|excerpt| excerpt.item.step) {
-            let address = ink.code(&step.address.to_string());
+            let address = escaper.code(&step.address.to_string());
             for (reason, earlier_steps) in predecessors(step) {
                 let shown_steps: Vec<_> =
-                    earlier_steps.iter().take(3).map(|first| ink.code(first)).collect();
+                    earlier_steps.iter().take(3).map(|first| escaper.code(first)).collect();
                 let earlier_text = shown_steps.join(", ");
                 lines.push(format!("- {address} after {earlier_text}: {reason}{others}\n"));
             }
@@ -350,7 +350,7 @@ fn write_order(page: &mut MarkdownPage<'_>, steps: &[StepItem<'_>]) {
 
 /// Writes the notes, folded.
 fn write_notes(page: &mut MarkdownPage<'_>, report: &Report<'_>) {
-    let ink = page.ink;
+    let ink = page.escaper;
     for ((_, title), notes) in report.notes() {
         let objects = notes.iter().map(|note| (&*note.address.path, note::note_object(note)));
         let lines = fold_objects(objects, false).into_iter().map(|group| {

@@ -27,7 +27,7 @@ impl Room {
 /// A page that is being written.
 pub(super) struct MarkdownPage<'s> {
     /// Escapes text from manifests and the service.
-    pub(super) ink: MarkdownEscaper<'s>,
+    pub(super) escaper: MarkdownEscaper<'s>,
     text: String,
     /// The room left for elements.
     room: Room,
@@ -41,12 +41,12 @@ pub(super) struct MarkdownPage<'s> {
 
 impl<'s> MarkdownPage<'s> {
     /// An empty page with this limit.
-    pub(super) const fn new(limit: Room, ink: MarkdownEscaper<'s>) -> Self {
+    pub(super) const fn new(limit: Room, escaper: MarkdownEscaper<'s>) -> Self {
         let bytes = limit.bytes.saturating_sub(RESERVED.bytes);
         let lines = limit.lines.saturating_sub(RESERVED.lines);
         let room = Room { bytes, lines };
         Self {
-            ink,
+            escaper,
             text: String::new(),
             room,
             is_cut: false,

@@ -10,7 +10,7 @@ use crate::{
     diff::{Note, Problem, Reason},
     report::{
         Outcomes, Planned, ReportContent, ReportKind, State,
-        terminal::tests::{hostile, many, run},
+        terminal::tests::{hostile_content, repeated_plan, run},
         testing::ReportFixture,
     },
     secret::{Secret, judge},
@@ -33,26 +33,26 @@ fn a_plan() {
 /// Readers of a comment have no command line, so the acknowledgement is a document to copy.
 #[test]
 fn a_refusal_is_acknowledged_by_a_document() {
-    let world = ReportFixture::new();
-    let refusal = &world.plan.refusals[0];
+    let fixture = ReportFixture::new();
+    let refusal = &fixture.plan.refusals[0];
     let text = acknowledge_document(refusal, &[]);
     let expected = serde_json::json!({
         "kind": "Acknowledge", "guard": "removals", "at": "acme/shop#hooks", "at_most": refusal.objects,
     });
     assert_eq!(crate::yaml::parse(&text).documents[0].to_json(), expected, "{text}");
-    assert!(world.render_named("plan", render_report).contains(&text), "{text}");
+    assert!(fixture.render_named("plan", render_report).contains(&text), "{text}");
 }
 
 /// The items after them must still fit into the comment.
 #[test]
 fn many_items_with_one_code_are_counted() {
-    let mut world = ReportFixture::new();
-    let missing_note = |at: usize| {
-        let name = char::from_u32(0x4e00 + at as u32).unwrap();
+    let mut fixture = ReportFixture::new();
+    let missing_secret = |index: usize| {
+        let name = char::from_u32(0x4e00 + index as u32).unwrap();
         Diagnostic::error("missing-secret", format!("no value for `TOKEN_{name}`"))
     };
-    world.diagnostics.extend((0..MAX_ITEMS_PER_CODE + 30).map(missing_note));
-    let text = world.render_named("plan", render_report);
+    fixture.diagnostics.extend((0..MAX_ITEMS_PER_CODE + 30).map(missing_secret));
+    let text = fixture.render_named("plan", render_report);
     assert_eq!(text.matches("no value for").count(), MAX_ITEMS_PER_CODE, "{text}");
     assert!(text.contains("… and 30 more with the code `missing-secret`"), "{text}");
     assert!(text.contains("unknown field `visiblity`"), "{text}");
@@ -61,15 +61,15 @@ fn many_items_with_one_code_are_counted() {
 /// Each error names another user, and all have the same help.
 #[test]
 fn the_same_help_is_written_once() {
-    let mut world = ReportFixture::new();
-    let problem = world.plan.problems[0].clone();
+    let mut fixture = ReportFixture::new();
+    let problem = fixture.plan.problems[0].clone();
     let problem = |n: usize| Problem {
         message: format!("the service has no user `ghost-{n}`"),
         help: Some("correct the username".into()),
         ..problem.clone()
     };
-    world.plan.findings.problems = (0..5).map(problem).collect();
-    let text = world.render_named("plan", render_report);
+    fixture.plan.findings.problems = (0..5).map(problem).collect();
+    let text = fixture.render_named("plan", render_report);
     assert_eq!(text.matches("ghost-").count(), 5, "{text}");
     assert_eq!(text.matches("correct the username").count(), 1, "{text}");
 }
@@ -77,7 +77,7 @@ fn the_same_help_is_written_once() {
 /// Omitted folds are named at the end, and no fold is empty.
 #[test]
 fn a_fold_without_room_is_named_at_the_end() {
-    let (mut plan, run, world) = (many(3, |at| at + 51), run(), ReportFixture::new());
+    let (mut plan, run, fixture) = (repeated_plan(3, |at| at + 51), run(), ReportFixture::new());
     let note = |n: usize| Note {
         address: Address::container(format!("acme/p{n}").into()),
         reason: Reason::Archived,
@@ -88,16 +88,16 @@ fn a_fold_without_room_is_named_at_the_end() {
     let planned = Planned::new(&run, &plan);
     let state = State::finished(0, ReportContent::Planned(&planned));
     let report =
-        Report { kind: ReportKind::Plan, manifests: ".", diagnostics: &world.diagnostics, state };
-    let nothing = Secrets::default();
+        Report { kind: ReportKind::Plan, manifests: ".", diagnostics: &fixture.diagnostics, state };
+    let no_secrets = Secrets::default();
     let render_at = |lines| {
         let room = Room { bytes: 60_000, lines };
-        let page = MarkdownPage::new(room, MarkdownEscaper { secrets: &nothing });
+        let page = MarkdownPage::new(room, MarkdownEscaper { secrets: &no_secrets });
         render_on(page, &report, &marker())
     };
     let title = "archived, as declared; skipped (2)";
-    let folded = |lines| render_at(lines).contains(&format!("<summary>{title}"));
-    let sufficient_lines = (40..200).find(|lines| folded(*lines)).unwrap();
+    let has_fold = |lines| render_at(lines).contains(&format!("<summary>{title}"));
+    let sufficient_lines = (40..200).find(|lines| has_fold(*lines)).unwrap();
     for lines in 40..sufficient_lines {
         let text = render_at(lines);
         assert!(text.contains("Warnings about the manifests"), "{lines}: {text}");
@@ -113,23 +113,23 @@ fn a_fold_without_room_is_named_at_the_end() {
 /// They must fit even if there are many changed settings.
 #[test]
 fn new_and_blocked_projects_come_before_changed_settings() {
-    let (mut plan, run, world) = (many(60, |at| at + 51), run(), ReportFixture::new());
-    let problem = world.plan.problems[0].clone();
-    let blocked = plan.steps[57].address.path.clone();
+    let (mut plan, run, fixture) = (repeated_plan(60, |at| at + 51), run(), ReportFixture::new());
+    let problem = fixture.plan.problems[0].clone();
+    let blocked_path = plan.steps[57].address.path.clone();
     plan.findings.problems =
-        vec![Problem { address: Address::container(blocked.clone()), ..problem }];
+        vec![Problem { address: Address::container(blocked_path.clone()), ..problem }];
     let new_path = plan.steps[58].address.path.clone();
     plan.steps[58].address.section = None;
     let planned = Planned::new(&run, &plan);
     let state = State::finished(0, ReportContent::Planned(&planned));
     let report =
-        Report { kind: ReportKind::Plan, manifests: ".", diagnostics: &world.diagnostics, state };
+        Report { kind: ReportKind::Plan, manifests: ".", diagnostics: &fixture.diagnostics, state };
     let text = render_report(&report);
-    let position_of = |path: &str| text.find(&format!("\n`{path}`\n"));
-    let first = position_of(&plan.steps[0].address.path);
+    let find_path = |path: &str| text.find(&format!("\n`{path}`\n"));
+    let first = find_path(&plan.steps[0].address.path);
     assert!(
-        position_of(&new_path) < position_of(&blocked)
-            && position_of(&blocked) < first
+        find_path(&new_path) < find_path(&blocked_path)
+            && find_path(&blocked_path) < first
             && first.is_some(),
         "{text}"
     );
@@ -148,17 +148,17 @@ fn a_run_that_failed() {
 #[test]
 fn a_branch_sees_its_own_changes_first() {
     let text = ReportFixture::new().labelled().render_named("plan", render_report);
-    let own = text.find("| this branch |").unwrap();
-    let folded = text.find("<details><summary>Drift: ").unwrap();
+    let own_start = text.find("| this branch |").unwrap();
+    let fold_start = text.find("<details><summary>Drift: ").unwrap();
     let drift = text.find("| drift |").unwrap();
-    assert!(own < folded && folded < drift, "{text}");
-    assert!(!text[..folded].contains("| drift |"), "{text}");
+    assert!(own_start < fold_start && fold_start < drift, "{text}");
+    assert!(!text[..fold_start].contains("| drift |"), "{text}");
 }
 
 #[test]
 fn every_report_begins_with_the_marker_and_is_the_same_twice() {
-    let world = ReportFixture::new();
-    world.for_each_report(|name, report| {
+    let fixture = ReportFixture::new();
+    fixture.for_each_report(|name, report| {
         let text = render_report(report);
         assert!(text.starts_with("<!-- undrift:plan -->\n### undrift "), "{name}: {text}");
         assert_eq!(text, render_report(report), "{name}");
@@ -182,21 +182,21 @@ fn no_secret_is_in_a_comment() {
 
 /// The content of a comment, as a Markdown parser sees it.
 #[derive(Debug, Default)]
-struct Seen {
+struct ParsedComment {
     /// Markup, word for word.
     html: Vec<String>,
     /// Code, in spans and in lines of blocks.
     code: Vec<String>,
     /// All other text.
-    words: String,
+    plain_text: String,
     /// Links, images and everything else that a comment never contains.
-    strange: Vec<String>,
+    unexpected: Vec<String>,
     /// How many cells each row of a table has.
     rows: Vec<usize>,
 }
 
-fn seen(text: &str) -> Seen {
-    let mut seen = Seen::default();
+fn doc(text: &str) -> ParsedComment {
+    let mut doc = ParsedComment::default();
     let mut in_block = false;
     let options = Options::all()
         - Options::ENABLE_OLD_FOOTNOTES
@@ -205,17 +205,17 @@ fn seen(text: &str) -> Seen {
         - Options::ENABLE_SMART_PUNCTUATION;
     for event in Parser::new_ext(text, options) {
         match event {
-            Event::Html(html) | Event::InlineHtml(html) => seen.html.push(html.trim().to_owned()),
-            Event::Code(code) => seen.code.push(code.into_string()),
+            Event::Html(html) | Event::InlineHtml(html) => doc.html.push(html.trim().to_owned()),
+            Event::Code(code) => doc.code.push(code.into_string()),
             Event::Text(text) if in_block => {
-                seen.code.extend(text.lines().map(str::to_owned));
+                doc.code.extend(text.lines().map(str::to_owned));
             }
-            Event::Text(text) => seen.words.push_str(&text),
+            Event::Text(text) => doc.plain_text.push_str(&text),
             Event::Start(Tag::CodeBlock(_)) => in_block = true,
             Event::End(TagEnd::CodeBlock) => in_block = false,
-            Event::Start(Tag::TableRow | Tag::TableHead) => seen.rows.push(0),
+            Event::Start(Tag::TableRow | Tag::TableHead) => doc.rows.push(0),
             Event::Start(Tag::TableCell) => {
-                if let Some(row) = seen.rows.last_mut() {
+                if let Some(row) = doc.rows.last_mut() {
                     *row += 1;
                 }
             }
@@ -231,14 +231,14 @@ fn seen(text: &str) -> Seen {
             | Event::End(_)
             | Event::SoftBreak
             | Event::HardBreak => {}
-            other => seen.strange.push(format!("{other:?}")),
+            other => doc.unexpected.push(format!("{other:?}")),
         }
     }
-    seen
+    doc
 }
 
 /// True if markup is our own.
-fn is_ours(html: &str) -> bool {
+fn is_own_markup(html: &str) -> bool {
     let title =
         html.strip_prefix("<details><summary>").and_then(|rest| rest.strip_suffix("</summary>"));
     html.is_empty()
@@ -247,18 +247,18 @@ fn is_ours(html: &str) -> bool {
 }
 
 fn assert_harmless(text: &str) {
-    let seen = seen(text);
-    assert!(seen.html.iter().all(|html| is_ours(html)), "{:?} in {text}", seen.html);
-    assert_eq!(seen.strange, [""; 0], "{text}");
+    let doc = doc(text);
+    assert!(doc.html.iter().all(|html| is_own_markup(html)), "{:?} in {text}", doc.html);
+    assert_eq!(doc.unexpected, [""; 0], "{text}");
     // Every text from others contains this word.
-    assert!(!seen.words.contains("canary"), "{} in {text}", seen.words);
-    assert!(seen.rows.iter().all(|cells| (5..=7).contains(cells)), "{:?} in {text}", seen.rows);
+    assert!(!doc.plain_text.contains("canary"), "{} in {text}", doc.plain_text);
+    assert!(doc.rows.iter().all(|cells| (5..=7).contains(cells)), "{:?} in {text}", doc.rows);
     assert!(!text.contains(|c| is_unsafe(c) && c != '\n' && c != '\t'), "{text:?}");
     assert!(!text.lines().any(|line| line.starts_with('/')), "{text}");
 }
 
 /// Pieces with a meaning in Markdown, for the service, for a terminal or in HTML.
-fn evil() -> impl Strategy<Value = String> {
+fn hostile_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => proptest::sample::select(vec![
             "`", "``", "```", "|", "\\", "\\|", "\n", "\r\n", "\r", "\n\n", "/close", "\n/close\n",
@@ -280,46 +280,46 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn text_of_others_is_code_and_stays_unchanged(text in evil()) {
-        let (run, plan, applied) = hostile(&text);
+    fn text_of_others_is_code_and_stays_unchanged(text in hostile_text()) {
+        let (run, plan, applied) = hostile_content(&text);
         let planned = Planned::new(&run, &plan);
         let outcomes = Outcomes::new(&run, &plan, &applied, &[]);
-        let nothing = Default::default();
-        let failed = State::failed(3, &text, Some(&text), &nothing);
+        let no_diagnostics = Default::default();
+        let failed = State::failed(3, &text, Some(&text), &no_diagnostics);
         let finished = |content| State::finished(0, content);
         for state in [failed, finished(ReportContent::Planned(&planned)), finished(ReportContent::Outcomes(&outcomes))] {
-            let report = Report { kind: ReportKind::Plan, manifests: &text, diagnostics: &nothing, state };
+            let report = Report { kind: ReportKind::Plan, manifests: &text, diagnostics: &no_diagnostics, state };
             let page = render_report(&report);
             assert_harmless(&page);
             let message = crate::text::escape(&text).into_owned();
             if message.chars().count() < 200 {
-                let code = seen(&page).code;
+                let code = doc(&page).code;
                 prop_assert!(code.contains(&message), "{message:?} not in {code:?}");
             }
         }
     }
 
     #[test]
-    fn a_cell_keeps_its_text(text in evil()) {
-        let nothing = Secrets::default();
-        let ink = MarkdownEscaper { secrets: &nothing };
-        let page = format!("| a | b |\n| --- | --- |\n| {} | {} |\n", ink.cell(&text), ink.cell("b"));
-        let seen = seen(&page);
-        prop_assert_eq!(&seen.rows, &[2, 2], "{}", page);
+    fn a_cell_keeps_its_text(text in hostile_text()) {
+        let no_secrets = Secrets::default();
+        let escaper = MarkdownEscaper { secrets: &no_secrets };
+        let page = format!("| a | b |\n| --- | --- |\n| {} | {} |\n", escaper.cell(&text), escaper.cell("b"));
+        let doc = doc(&page);
+        prop_assert_eq!(&doc.rows, &[2, 2], "{}", page);
         let shown = crate::text::escape(&text).replace("\\|", "\\u{5c}|");
-        prop_assert_eq!(&seen.code, &[shown, "b".to_owned()], "{}", page);
+        prop_assert_eq!(&doc.code, &[shown, "b".to_owned()], "{}", page);
     }
 
     #[test]
-    fn a_page_keeps_to_its_budget_and_ends_what_it_begins(bytes in 6_000_usize..40_000, lines in 40_usize..300, projects in 1_usize..80) {
+    fn a_page_fits_its_budget_and_closes_its_elements(bytes in 6_000_usize..40_000, lines in 40_usize..300, projects in 1_usize..80) {
         let budget = Room { bytes, lines };
-        let (plan, run, world) = (many(projects, |at| at + 51), run(), ReportFixture::new());
+        let (plan, run, fixture) = (repeated_plan(projects, |at| at + 51), run(), ReportFixture::new());
         let planned = Planned::new(&run, &plan);
         let state = State::finished(0, ReportContent::Planned(&planned));
-        let diagnostics = &world.diagnostics;
+        let diagnostics = &fixture.diagnostics;
         let report = Report { kind: ReportKind::Plan, manifests: ".", diagnostics, state };
-        let nothing = Secrets::default();
-        let page = MarkdownPage::new(budget, MarkdownEscaper { secrets: &nothing });
+        let no_secrets = Secrets::default();
+        let page = MarkdownPage::new(budget, MarkdownEscaper { secrets: &no_secrets });
         let text = render_on(page, &report, &marker());
         prop_assert!(text.len() <= bytes && text.lines().count() <= lines, "{} of {budget:?}", text.len());
         assert_harmless(&text);

@@ -93,9 +93,9 @@ pub fn fold_equal<T, K: Ord>(
     is_full: bool,
     key: impl Fn(&T) -> K,
 ) -> Vec<(&T, Vec<&T>)> {
-    let numbered: Vec<_> = items.iter().enumerate().collect();
+    let indexed_items: Vec<_> = items.iter().enumerate().collect();
     let mut folded_items = Vec::new();
-    for group in group_by_key(&numbered, |(_, item)| key(item)) {
+    for group in group_by_key(&indexed_items, |(_, item)| key(item)) {
         let is_folded = !is_full && group.len() >= MIN_FOLDED;
         let (first, others) = group.split_at(if is_folded { 1 } else { group.len() });
         let others: Vec<_> = others.iter().map(|(_, item)| *item).collect();
@@ -118,13 +118,13 @@ pub fn fold_steps<'s>(steps: &[StepItem<'s>], mode: FoldMode) -> Vec<FoldedSteps
     let mut containers: Vec<Vec<_>> = containers
         .map(|items| items.iter().flat_map(|item| split_step(*item, mode)).collect())
         .collect();
-    let equal_holders = holders_by_key(&containers);
+    let equal_holders = index_holders(&containers);
     for (key, excerpt) in &mut containers.iter_mut().flatten() {
         if equal_holders[key].len() < MIN_FOLDED {
             *key = declaration_key(excerpt).unwrap_or(*key);
         }
     }
-    let holders = holders_by_key(&containers);
+    let holders = index_holders(&containers);
     let paths: Vec<_> =
         containers.iter().map(|pieces| &*pieces[0].1.item.step.address.path).collect();
     let mut folded_steps = Vec::new();
@@ -132,13 +132,13 @@ pub fn fold_steps<'s>(steps: &[StepItem<'s>], mode: FoldMode) -> Vec<FoldedSteps
         let pieces = pieces
             .iter()
             .map(|(key, excerpt)| (excerpt, &*holders[key], !equal_holders.contains_key(key)));
-        let (shared, unshared): (Vec<_>, Vec<_>) = pieces
+        let (shared_pieces, own_pieces): (Vec<_>, Vec<_>) = pieces
             .partition(|(_, holders, _)| mode != FoldMode::Nothing && holders.len() >= MIN_FOLDED);
-        let shared_count = shared.len();
-        let shown_here: Vec<_> =
-            shared.into_iter().filter(|(_, holders, _)| holders[0] == index).collect();
+        let shared_count = shared_pieces.len();
+        let shown_list: Vec<_> =
+            shared_pieces.into_iter().filter(|(_, holders, _)| holders[0] == index).collect();
         // Excerpts with the same holders are shown together.
-        for same_holders in group_by_key(&shown_here, |(_, holders, differs)| (*holders, *differs))
+        for same_holders in group_by_key(&shown_list, |(_, holders, differs)| (*holders, *differs))
         {
             let (_, holders, has_other_values) = same_holders[0];
             let others = holders[1..].iter().map(|other| paths[*other]).collect();
@@ -150,8 +150,8 @@ pub fn fold_steps<'s>(steps: &[StepItem<'s>], mode: FoldMode) -> Vec<FoldedSteps
                 shared_count: 0,
             });
         }
-        if !unshared.is_empty() {
-            let steps = join_excerpts(unshared.into_iter().map(|(piece, ..)| piece));
+        if !own_pieces.is_empty() {
+            let steps = join_excerpts(own_pieces.into_iter().map(|(piece, ..)| piece));
             folded_steps.push(FoldedSteps {
                 steps,
                 others: Vec::new(),
@@ -184,7 +184,7 @@ fn split_step(
 }
 
 /// The holders of each key: the indices of the groups and projects that have such an excerpt.
-fn holders_by_key(
+fn index_holders(
     containers: &[Vec<(ExcerptKey, StepExcerpt<'_>)>],
 ) -> BTreeMap<ExcerptKey, Vec<usize>> {
     let mut holders: BTreeMap<_, Vec<usize>> = BTreeMap::new();
@@ -198,14 +198,14 @@ fn holders_by_key(
 fn join_excerpts<'a, 's: 'a>(
     pieces: impl Iterator<Item = &'a StepExcerpt<'s>>,
 ) -> Vec<StepExcerpt<'s>> {
-    let mut joined: Vec<StepExcerpt<'s>> = Vec::new();
+    let mut excerpts: Vec<StepExcerpt<'s>> = Vec::new();
     for StepExcerpt { item, changes } in pieces {
-        match joined.last_mut() {
+        match excerpts.last_mut() {
             Some(last) if std::ptr::eq(last.item.step, item.step) => last.changes.extend(changes),
-            _ => joined.push(StepExcerpt { item: *item, changes: changes.clone() }),
+            _ => excerpts.push(StepExcerpt { item: *item, changes: changes.clone() }),
         }
     }
-    joined
+    excerpts
 }
 
 /// A key with the origins of the changes instead of their values. One declaration may have other values

@@ -118,14 +118,14 @@ impl<'a> ReportItem<'a> {
     pub fn fold_key(&self) -> (ItemGroup, Cow<'static, str>, String, Option<String>) {
         let message = match self.refusal {
             Some(refusal) => format!("{:?}", acknowledgement_key(refusal)),
-            None => self.without_object(self.common_message.as_deref().unwrap_or(&self.message)),
+            None => self.strip_object(self.common_message.as_deref().unwrap_or(&self.message)),
         };
-        let help = self.help.as_deref().map(|help| self.without_object(help));
+        let help = self.help.as_deref().map(|help| self.strip_object(help));
         (self.group, self.code.clone(), message, help)
     }
 
     /// `text` without the path of the object, and without quoted paths of its parent groups.
-    fn without_object(&self, text: &str) -> String {
+    fn strip_object(&self, text: &str) -> String {
         let Some(Address { path, .. }) = self.address else { return text.to_owned() };
         let parent_groups = groups_above(path).map(|group| format!("`{group}`"));
         parent_groups.fold(text.replace(&**path, ""), |text, group| text.replace(&group, "``"))
@@ -215,11 +215,11 @@ fn plan_items(plan: &Plan) -> Vec<ReportItem<'_>> {
             .map(|refusal| ReportItem { refusal: None, ..refusal_item(ItemGroup::Drift, refusal) });
         refusals.chain(base.problems.iter().map(|problem| problem_item(ItemGroup::Drift, problem)))
     });
-    let incomplete = plan.incomplete.iter().map(|part| {
-        ReportItem::new(ItemGroup::Incomplete, "not-read", with_request_id(&part.reason))
-            .with_address(&part.address)
-            .with_help(part.reason.help.as_deref())
-            .with_common_message(common_cause(&part.reason, &part.address))
+    let incomplete = plan.incomplete.iter().map(|scope| {
+        ReportItem::new(ItemGroup::Incomplete, "not-read", with_request_id(&scope.reason))
+            .with_address(&scope.address)
+            .with_help(scope.reason.help.as_deref())
+            .with_common_message(common_cause(&scope.reason, &scope.address))
     });
     acknowledged.chain(refusals).chain(problems).chain(incomplete).chain(drift_items).collect()
 }
@@ -279,13 +279,13 @@ fn outcome_items<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
         outcomes.plan.steps.iter().map(|step| (&step.address, declaration_origin(step))).collect();
     let failed_steps = outcomes.applied.steps.iter().filter(|step| !step.outcome.is_success());
     let failed_items = failed_steps.map(|step| {
-        let (_, ended) = outcome_words(&step.outcome);
+        let (_, outcome) = outcome_words(&step.outcome);
         let cause = step.outcome.cause();
         let message = match cause {
             Some(cause) => {
-                format!("{}: {ended}: {}", action_word(step.action), with_request_id(cause))
+                format!("{}: {outcome}: {}", action_word(step.action), with_request_id(cause))
             }
-            None => format!("{}: {ended}", action_word(step.action)),
+            None => format!("{}: {outcome}", action_word(step.action)),
         };
         let shared_cause =
             cause.map(|cause| common_cause(cause, &step.address)).unwrap_or_default();
@@ -293,7 +293,7 @@ fn outcome_items<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
             .with_address(&step.address)
             .with_origin(origins.get(&step.address).copied())
             .with_help(cause.and_then(|cause| cause.help.as_deref()))
-            .with_common_message(format!("{ended}: {shared_cause}"))
+            .with_common_message(format!("{outcome}: {shared_cause}"))
     });
     let mismatches = outcomes.applied.mismatches.iter().map(|mismatch| {
         let reason = mismatch_reason(&mismatch.reason);

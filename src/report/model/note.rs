@@ -153,16 +153,16 @@ mod tests {
 
     /// Equal entries have a different id in each project.
     #[test]
-    fn entries_that_differ_only_by_id_are_put_together() {
+    fn entries_that_differ_only_by_id_are_folded() {
         let paths: Vec<_> = (0..20).map(|n| format!("acme/p{n:02}")).collect();
         let pair_with_paths = |object: &dyn Fn(usize) -> String| {
-            let each = paths.iter().enumerate();
-            each.map(|(n, path)| (path.as_str(), object(n))).collect::<Vec<_>>()
+            let indexed_paths = paths.iter().enumerate();
+            indexed_paths.map(|(n, path)| (path.as_str(), object(n))).collect::<Vec<_>>()
         };
-        let alike =
+        let groups =
             fold_objects(pair_with_paths(&|n| format!("pipeline_schedules/fails@{n}")), false);
-        assert_eq!(alike[0].title(), "acme/p00 and 19 more");
-        assert_eq!(alike[0].objects, ["pipeline_schedules/fails"]);
+        assert_eq!(groups[0].title(), "acme/p00 and 19 more");
+        assert_eq!(groups[0].objects, ["pipeline_schedules/fails"]);
         // Here the part after the `@` is the environment.
         assert_eq!(fold_objects(pair_with_paths(&|n| format!("variables/A@{n}")), false).len(), 20);
         assert_eq!(

@@ -47,7 +47,7 @@ pub fn with_request_id(cause: &Cause) -> String {
 
 /// The part of a cause that other objects can share: without the object and the request's id.
 pub fn common_cause(cause: &Cause, address: &Address) -> String {
-    cause.message.replace(&cause.request, "").replace(&*address.path, "")
+    cause.message.replace(&cause.request_line, "").replace(&*address.path, "")
 }
 
 /// The cause if the object could not be read after the run, so that it may or may not match.

@@ -58,11 +58,11 @@ pub fn blocker_lines(plan: &Plan) -> Vec<Line> {
         let text = format!("{}; {effect}", blocker_texts.join(" and "));
         lines.push(Line::with_text(Paint::Error, "blocked: ").text(text));
     }
-    let paths: BTreeSet<_> = plan.incomplete.iter().map(|part| &part.address.path).collect();
+    let paths: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address.path).collect();
     if !paths.is_empty() {
         let unread = plan.unread_containers();
         let skipped_steps = plan.steps.iter().filter(|step| unread.contains(&step.address.path));
-        let effect = text_if_any(skipped_steps.count(), |steps| {
+        let effect = write_if_any(skipped_steps.count(), |steps| {
             let paths: Vec<&str> = unread.iter().map(|path| &***path).collect();
             format!("; apply skips {}, with {}", list_first(&paths), count(steps, "change"))
         });
@@ -85,10 +85,10 @@ fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
             format!("no changes: {subject} is the same as at the base")
         }
         (_, true) if unchanged_count > 0 => {
-            let differ = if unchanged_count == 1 { "differs" } else { "differ" };
+            let verb = if unchanged_count == 1 { "differs" } else { "differ" };
             let total = describe_total(plan);
             format!(
-                "nothing to apply: {unchanged_count} of {total} {differ} in objects that `apply` does not write"
+                "nothing to apply: {unchanged_count} of {total} {verb} in objects that `apply` does not write"
             )
         }
         // A plan with unlisted objects is not "in sync": `--strict` counts them as differences.
@@ -107,7 +107,7 @@ fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
         }
     };
     let object_count = count_notes(plan, |reason| matches!(reason, Reason::SecretMissing { .. }));
-    let secret_text = text_if_any(object_count, |objects| {
+    let secret_text = write_if_any(object_count, |objects| {
         format!("; secrets of {} not set", count(objects, "object"))
     });
     let paint = if is_complete && unchanged_count == 0 { Paint::Add } else { Paint::Change };
@@ -153,19 +153,19 @@ fn count_notes(plan: &Plan, matches_reason: impl Fn(&Reason) -> bool) -> usize {
 }
 
 /// The text that `text` returns for `number`; empty if the number is zero.
-fn text_if_any(number: usize, text: impl FnOnce(usize) -> String) -> String {
+fn write_if_any(number: usize, text: impl FnOnce(usize) -> String) -> String {
     if number == 0 { String::new() } else { text(number) }
 }
 
 /// The sentence about groups and projects that were not compared, or not completely.
 fn describe_uncompared(plan: &Plan) -> String {
-    let unread = plan.incomplete.iter().map(|part| &*part.address.path);
+    let unread = plan.incomplete.iter().map(|scope| &*scope.address.path);
     let paths = unread.chain(plan.problems.iter().map(|problem| &*problem.address.path));
     let paths: Vec<&str> = paths.collect::<BTreeSet<_>>().into_iter().collect();
     let (named, others) = paths.split_at(paths.len().min(MAX_NAMED));
-    let others = text_if_any(others.len(), |others| format!(" and {others} more"));
-    let were = if paths.len() == 1 { "was" } else { "were" };
-    format!("{}{others} {were} not fully compared", named.join(", "))
+    let others = write_if_any(others.len(), |others| format!(" and {others} more"));
+    let verb = if paths.len() == 1 { "was" } else { "were" };
+    format!("{}{others} {verb} not fully compared", named.join(", "))
 }
 
 /// The number of objects with fields that could not be verified; the notes name them.
@@ -173,9 +173,9 @@ fn unverified_line(plan: &Plan, kind: ReportKind) -> Option<Line> {
     let objects = plan.notes.iter().filter(|note| note.reason.has_unverified_fields());
     let objects: BTreeSet<_> = objects.map(|note| &note.address).collect();
     let is_drift = kind == ReportKind::Drift;
-    let counted =
+    let strict_note =
         if is_drift { "; only --strict=unverified counts them as differences" } else { "" };
-    let text = format!("fields of {}{counted}", count(objects.len(), "object"));
+    let text = format!("fields of {}{strict_note}", count(objects.len(), "object"));
     let line = Line::with_text(Paint::Note, "not verified: ").text(text);
     // A plan with steps does not show this line.
     ((is_drift || plan.steps.is_empty()) && !objects.is_empty()).then_some(line)
@@ -196,9 +196,9 @@ fn summary_with_steps(plan: &Plan, kind: ReportKind) -> Line {
     let counts = if is_approval { plan.counts() } else { Counts::from_steps(plan.branch_steps()) };
     let changes = match describe_counts(&counts) {
         none if none.is_empty() => "no changes of this branch".to_owned(),
-        to_do => {
+        steps => {
             let calls = count(counts.calls, "call");
-            format!("{to_do} in {} of {}; {calls}", counts.projects, describe_total(plan))
+            format!("{steps} in {} of {}; {calls}", counts.projects, describe_total(plan))
         }
     };
     let estimate = plan.estimate.map_or_else(String::new, describe_estimate);
@@ -217,11 +217,11 @@ pub fn exception_notes(plan: &Plan) -> Vec<Line> {
 /// The number of containers that `--limit` left out.
 pub fn limit_note(plan: &Plan) -> Option<Line> {
     let AppliedLimit { to, left_out } = plan.limited.filter(|limited| limited.left_out > 0)?;
-    let (subject, have) = match left_out {
+    let (subject, verb) = match left_out {
         1 => ("1 more group or project".to_owned(), "has"),
         more => (format!("{more} more groups and projects"), "have"),
     };
-    Some(Line::note(format!("{subject} {have} changes; --limit {to} left them out")))
+    Some(Line::note(format!("{subject} {verb} changes; --limit {to} left them out")))
 }
 
 /// The number of steps by action: `1 to create, 2 to change`.
@@ -271,15 +271,15 @@ fn describe_total(plan: &Plan) -> String {
 /// Additions to the summary line: the numbers of unlisted objects, and of watched and held differences.
 fn unmanaged_counts(plan: &Plan) -> String {
     let (watched, held) = plan.watched_and_held();
-    let unlisted_text = text_if_any(plan.unlisted_count(), |number| {
+    let unlisted_text = write_if_any(plan.unlisted_count(), |number| {
         format!("; {} not in any manifest", count(number, "object"))
     });
     let watched_text =
-        text_if_any(watched.len(), |number| format!("; {}", count(number, "watched difference")));
+        write_if_any(watched.len(), |number| format!("; {}", count(number, "watched difference")));
     let difference_text =
-        text_if_any(held.len(), |number| format!(", with {}", count(number, "difference")));
+        write_if_any(held.len(), |number| format!(", with {}", count(number, "difference")));
     let held_text =
-        text_if_any(plan.held.len(), |number| format!("; {} held", count(number, "object")));
+        write_if_any(plan.held.len(), |number| format!("; {} held", count(number, "object")));
     unlisted_text
         + &watched_text
         + &if held_text.is_empty() { held_text } else { held_text + &difference_text }

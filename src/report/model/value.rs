@@ -72,7 +72,7 @@ mod tests {
     use serde_json::json as value;
 
     #[test]
-    fn texts_are_bare_only_where_nothing_else_looks_like_them() {
+    fn texts_are_unquoted_only_if_unambiguous() {
         for (data, text) in [
             (value!("private"), "private"),
             (value!("release/*"), "release/*"),

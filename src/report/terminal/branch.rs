@@ -51,12 +51,12 @@ pub(super) fn draw_comparison(canvas: &mut Canvas, comparison: &BaseComparison) 
     let problem_lines =
         drift_problems.map(|(address, message)| (&*address.path, object_prefix(address) + message));
     draw_paragraph(canvas, "problems of drift; they do not block this branch", problem_lines);
-    let already_live = comparison.adopted.iter().map(|step| {
+    let adopted_objects = comparison.adopted.iter().map(|step| {
         let fields = step.fields.join(", ");
         let fields = if fields.is_empty() { fields } else { format!(" ({fields})") };
         (&*step.address.path, local_name(&step.address) + &fields)
     });
-    draw_paragraph(canvas, "declared by this branch and already live", already_live);
+    draw_paragraph(canvas, "declared by this branch and already live", adopted_objects);
     let removed_objects =
         comparison.removed.iter().map(|address| (&*address.path, local_name(address)));
     draw_paragraph(

@@ -61,12 +61,12 @@ fn is_in_other_file(row: &StepRow<'_>) -> bool {
 
 fn draw_predecessors(canvas: &mut Canvas, step: &Step) {
     for (reason, earlier_steps) in predecessors(step) {
-        let firsts = if earlier_steps.len() > 3 {
+        let earlier = if earlier_steps.len() > 3 {
             count(earlier_steps.len(), "other step")
         } else {
             earlier_steps.join(", ")
         };
-        canvas.add_line(&Line::indented(6).put(Paint::Dim, format!("after {firsts}: {reason}")));
+        canvas.add_line(&Line::indented(6).put(Paint::Dim, format!("after {earlier}: {reason}")));
     }
 }
 
@@ -143,7 +143,7 @@ fn draw_comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str
             canvas.add_line(&Line::indented(indent).put(Paint::Change, remark));
         }
         TextComparison::Lines(lines) => {
-            let painted = lines.into_iter().map(|(tag, line)| {
+            let painted_lines = lines.into_iter().map(|(tag, line)| {
                 let paint = match tag {
                     None => Paint::Note,
                     Some(ChangeTag::Equal) => Paint::Dim,
@@ -152,7 +152,7 @@ fn draw_comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str
                 };
                 (paint, compare::line_sign(tag), line)
             });
-            draw_lines(canvas, indent, painted.collect());
+            draw_lines(canvas, indent, painted_lines.collect());
         }
     }
 }
@@ -181,11 +181,11 @@ mod tests {
         secret::{Secret, Secrets},
     };
 
-    fn compared(before: &str, after: &str, full: bool) -> String {
-        compared_without(&Secrets::default(), before, after, full)
+    fn compare(before: &str, after: &str, full: bool) -> String {
+        compare_redacted(&Secrets::default(), before, after, full)
     }
 
-    fn compared_without(secrets: &Secrets, before: &str, after: &str, full: bool) -> String {
+    fn compare_redacted(secrets: &Secrets, before: &str, after: &str, full: bool) -> String {
         let mut canvas = Canvas::new(TextStyle { full, ..TextStyle::default() }, secrets);
         draw_comparison(&mut canvas, 2, before, after);
         canvas.finish()
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn texts_are_compared_by_lines() {
-        insta::assert_snapshot!(compared("one\ntwo\nthree\n", "one\n2\nthree", true), @r"
+        insta::assert_snapshot!(compare("one\ntwo\nthree\n", "one\n2\nthree", true), @r"
           @@ -1,3 +1,3 @@
           one
         - two
@@ -206,8 +206,8 @@ mod tests {
     #[test]
     fn a_long_comparison_is_cut_and_says_so() {
         let (before, after) = ("a\n".repeat(300), "b\n".repeat(300));
-        assert!(compared(&before, &after, false).ends_with("… 561 more lines, shown by --full\n"));
-        assert_eq!(compared(&before, &after, true).lines().count(), 601);
+        assert!(compare(&before, &after, false).ends_with("… 561 more lines, shown by --full\n"));
+        assert_eq!(compare(&before, &after, true).lines().count(), 601);
     }
 
     #[test]
@@ -215,14 +215,14 @@ mod tests {
         let key = "-----BEGIN KEY-----\nQUJDREVGR0hJSktM\nTU5P\n-----END KEY-----\n";
         let mut secrets = Secrets::default();
         secrets.add_redaction(Secret::new(key));
-        let text = compared_without(&secrets, &format!("one\n{key}two\n"), "one\ntwo\n", true);
+        let text = compare_redacted(&secrets, &format!("one\n{key}two\n"), "one\ntwo\n", true);
         assert_eq!(text, "    @@ -1,2 +1,2 @@\n    one\n  - [secret]two\n  + two\n");
         let mut canvas = Canvas::new(TextStyle::default(), &secrets);
         draw_block(&mut canvas, 2, key);
         assert_eq!(canvas.finish(), "  + [secret]\n");
         secrets.add_redaction(Secret::new("QUJDREVGR0hJSktM"));
         let rotated =
-            compared_without(&secrets, &format!("one\n{key}"), "one\nQUJDREVGR0hJSktM", true);
+            compare_redacted(&secrets, &format!("one\n{key}"), "one\nQUJDREVGR0hJSktM", true);
         assert_eq!(rotated, "  changed in a secret, which is not shown\n");
     }
 }

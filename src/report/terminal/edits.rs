@@ -38,8 +38,8 @@ pub fn render_edits_text(files: &[EditedFile], max_lines: usize, style: TextStyl
     if style.full || style.width.is_none() {
         return escape_lines(&files.iter().map(file_patch).collect::<String>()).into_owned();
     }
-    let compared = files.iter().map(|(name, [old, new])| (name, TextDiff::from_lines(old, new)));
-    let compared: Vec<_> = compared.collect();
+    let diffs = files.iter().map(|(name, [old, new])| (name, TextDiff::from_lines(old, new)));
+    let compared: Vec<_> = diffs.collect();
     let runs_by_file: Vec<_> =
         compared.iter().map(|(name, diff)| (*name, line_runs(diff))).collect();
     let replacements = runs_by_file.iter().flat_map(|(file, parts)| {
@@ -69,7 +69,7 @@ pub fn render_edits_text(files: &[EditedFile], max_lines: usize, style: TextStyl
         let shown_text: String = text.split_inclusive('\n').take(remaining_lines).collect();
         canvas.add_verbatim(&escape_lines(&shown_text));
         if line_count > remaining_lines {
-            draw_more(&mut canvas, &count(line_count - remaining_lines, "more line"));
+            draw_omitted(&mut canvas, &count(line_count - remaining_lines, "more line"));
         }
         remaining_lines = remaining_lines.saturating_sub(line_count);
         for (_, others) in hunk {
@@ -84,7 +84,7 @@ pub fn render_edits_text(files: &[EditedFile], max_lines: usize, style: TextStyl
     if !omitted.is_empty() {
         let files: BTreeSet<_> = omitted.iter().map(|edit| edit.file).collect();
         let files = count(files.len(), "file");
-        draw_more(&mut canvas, &format!("{} in {files}", count(omitted.len(), "more edit")));
+        draw_omitted(&mut canvas, &format!("{} in {files}", count(omitted.len(), "more edit")));
     }
     canvas.finish()
 }
@@ -96,7 +96,7 @@ fn file_patch((name, [old, new]): &EditedFile) -> String {
 }
 
 /// Draws a line with the number of omitted lines or edits.
-fn draw_more(canvas: &mut Canvas<'_>, omitted_text: &str) {
+fn draw_omitted(canvas: &mut Canvas<'_>, omitted_text: &str) {
     canvas
         .add_line(&Line::with_text(Paint::Dim, format!("… and {omitted_text} (--full shows all)")));
 }
@@ -236,8 +236,8 @@ mod tests {
             assert_eq!(text.matches("\n+e: ").count(), 81, "{text}");
             assert!(!text.contains("more"), "{text}");
         }
-        let one = [("new.yaml".into(), [String::new(), "a: 1\n".repeat(200)])];
-        let shown = render_edits_text(&one, SCREEN_LINES, terminal());
+        let new_file = [("new.yaml".into(), [String::new(), "a: 1\n".repeat(200)])];
+        let shown = render_edits_text(&new_file, SCREEN_LINES, terminal());
         assert!(shown.ends_with("… and 151 more lines (--full shows all)\n"), "{shown}");
     }
 }

@@ -132,7 +132,7 @@ pub fn render_lines<T, K: Ord>(
 
 /// The number of `items` and the names of the first `max_named` of them; `None` if there are none.
 pub(super) fn others_text(
-    words: &str,
+    intro: &str,
     noun: &str,
     items: &[impl AsRef<str>],
     max_named: usize,
@@ -140,6 +140,6 @@ pub(super) fn others_text(
     let named_items: Vec<_> = items.iter().take(max_named).map(AsRef::as_ref).collect();
     let rest_text = if items.len() > max_named { ", …; --full shows each" } else { "" };
     let text =
-        format!("{words} {}: {}{rest_text}", count(items.len(), noun), named_items.join(", "));
+        format!("{intro} {}: {}{rest_text}", count(items.len(), noun), named_items.join(", "));
     (!items.is_empty()).then_some(text)
 }

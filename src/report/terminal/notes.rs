@@ -71,8 +71,8 @@ pub(super) fn draw_paragraph<'p>(
         return;
     }
     let is_folded = groups.iter().any(|group| !group.others.is_empty());
-    let aside = if is_folded { " (--full lists all)" } else { "" };
-    canvas.add_paragraph([Line::note(title).put(Paint::Dim, aside)]);
+    let hint = if is_folded { " (--full lists all)" } else { "" };
+    canvas.add_paragraph([Line::note(title).put(Paint::Dim, hint)]);
     let groups: Vec<_> = groups.into_iter().map(|group| (group.title(), group.objects)).collect();
     let column =
         groups.iter().map(|(projects, _)| projects.width()).filter(|n| *n <= 40).max().unwrap_or(0);
@@ -101,8 +101,8 @@ pub(super) fn draw_incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
     }
     let title = Line::with_text(Paint::Change, "incomplete: ");
     canvas.add_paragraph([title.text("could not be read; nothing is planned there")]);
-    let groups = fold_equal(incomplete, canvas.style().full, |part| {
-        common_cause(&part.reason, &part.address)
+    let groups = fold_equal(incomplete, canvas.style().full, |scope| {
+        common_cause(&scope.reason, &scope.address)
     });
     draw_first_items(canvas, "scope", groups, |canvas, (part, others)| {
         let line = Line::indented(2).text(part.address.to_string()).text("  ").hang_here();
@@ -118,7 +118,7 @@ pub(super) fn draw_incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
 pub(super) fn draw_problems(canvas: &mut Canvas, problems: &[Problem]) {
     let diagnostics = problems.iter().map(|problem| {
         let diagnostic = Diagnostic::error(problem.code, &problem.message)
-            .at_location(SourceLocation::from(&problem.origin));
+            .with_location(SourceLocation::from(&problem.origin));
         diagnostic.label(problem.address.to_string()).help_if(problem.help.as_ref())
     });
     draw_diagnostics(canvas, diagnostics);
@@ -140,7 +140,7 @@ pub(super) fn draw_refusals(canvas: &mut Canvas, refusals: &[GuardRefusal]) {
         };
         let alternative = guard.alternative().map(|advice| format!("{advice}; "));
         let help = alternative.unwrap_or_default() + &help;
-        Diagnostic::error("guard", message).at_location(SourceLocation::from(origin)).help(help)
+        Diagnostic::error("guard", message).with_location(SourceLocation::from(origin)).help(help)
     });
     draw_diagnostics(canvas, diagnostics);
     for (refusal, others) in groups {
@@ -158,7 +158,7 @@ fn draw_diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagn
         let Diagnostic { message, location, label, help, .. } = &mut diagnostic;
         let texts = [Some(message), label.as_mut(), help.as_mut()];
         texts.into_iter().flatten().for_each(|text| *text = canvas.redact(text));
-        location.iter_mut().for_each(|place| place.file = canvas.redact(&place.file).into());
+        location.iter_mut().for_each(|source| source.file = canvas.redact(&source.file).into());
         diagnostic
     });
     let redacted_diagnostics: Diagnostics = redacted.collect();

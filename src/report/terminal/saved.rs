@@ -102,7 +102,7 @@ mod tests {
     use crate::text::is_unsafe;
 
     /// A saved plan with `text` in every place for free text.
-    fn sealed(text: &str) -> SealedPlan {
+    fn sealed_plan(text: &str) -> SealedPlan {
         let origin = json!({"file": text, "line": 1, "column": 1, "layer": "project"});
         let json_side = |value: Json| json!({"is": "value", "value": value});
         let json_change = |after: Json| json!({"field": text, "before": json_side(json!([text])), "after": after, "origin": origin});
@@ -137,7 +137,7 @@ mod tests {
     fn a_hostile_file_does_not_fool_its_readers() {
         for full in [false, true] {
             let style = TextStyle { full, ..TextStyle::default() };
-            let shown = render_saved_plan(&sealed("a\u{9b}31m\u{202e}b\u{1b}[2Jc\rd"), style);
+            let shown = render_saved_plan(&sealed_plan("a\u{9b}31m\u{202e}b\u{1b}[2Jc\rd"), style);
             assert!(!shown.contains(|c| is_unsafe(c) && c != '\n'), "{shown:?}");
         }
     }
@@ -169,8 +169,8 @@ mod tests {
                 vec![new_difference(new_sides("old", "new")), new_difference(None)],
             ),
         ]);
-        let none = Secrets::default();
-        let canvas = || Canvas::new(TextStyle::default(), &none);
+        let no_secrets = Secrets::default();
+        let canvas = || Canvas::new(TextStyle::default(), &no_secrets);
         let text = super::stale_text(canvas(), &comparison);
         assert_eq!(
             text,

@@ -72,7 +72,7 @@ fn shop_live() -> Json {
     })
 }
 
-fn desired(manifests: &str) -> Desired {
+fn load_desired(manifests: &str) -> Desired {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("shop.yaml"), manifests).unwrap();
     std::fs::write(folder.path().join("a.png"), "").unwrap();
@@ -90,20 +90,20 @@ fn desired(manifests: &str) -> Desired {
 }
 
 /// The live project; all its entries were read.
-fn live(project: &Container, sections: &Json) -> LiveContainer {
+fn make_live(project: &Container, sections: &Json) -> LiveContainer {
     live_container_with(project, sections, FieldSelection::All)
 }
 
-fn missing(project: &Container) -> LiveContainer {
+fn missing_live(project: &Container) -> LiveContainer {
     let namespace = Some(LiveNamespace { id: Id::Known(2), owner: NamespaceOwner::Group });
-    let missing = Presence::Missing(Target { namespace, ..target(project) });
+    let presence = Presence::Missing(Target { namespace, ..target(project) });
     LiveContainer {
         release: DetectedRelease::Known(release::REFERENCE),
-        ..LiveContainer::with_presence(missing, Duration::ZERO)
+        ..LiveContainer::with_presence(presence, Duration::ZERO)
     }
 }
 
-fn planned(desired: &Desired, live: impl Fn(&Container) -> LiveContainer) -> Plan {
+fn make_plan(desired: &Desired, live: impl Fn(&Container) -> LiveContainer) -> Plan {
     let settings = plan::PlanSettings::for_run(
         Caller { id: 7, username: "alice".into(), is_administrator: false },
         Arc::new(Secrets::default()),
@@ -139,7 +139,7 @@ pub(in crate::report) fn run() -> ReportedRun {
 }
 
 pub(in crate::report) fn shop_plan() -> Plan {
-    planned(&desired(SHOP), |project| live(project, &shop_live()))
+    make_plan(&load_desired(SHOP), |project| make_live(project, &shop_live()))
 }
 
 fn origin(line: u32) -> Origin {
@@ -203,10 +203,10 @@ fn a_plan_in_colour() {
 
 #[test]
 fn a_new_project_on_the_sandbox() {
-    let desired = desired(&SHOP.replace("settings:", "create: true\nsettings:"));
+    let desired = load_desired(&SHOP.replace("settings:", "create: true\nsettings:"));
     let run = ReportedRun { sandbox: true, ..run() };
     insta::assert_snapshot!(plan(
-        &planned(&desired, missing),
+        &make_plan(&desired, missing_live),
         &run,
         ReportKind::Plan,
         TextStyle::default()
@@ -221,9 +221,9 @@ path: acme/shop
 badges: [{name: ci, link_url: 'https://ci.example.org/', image_url: 'https://ci.example.org/x.svg'}]
 labels: [{name: bug, color: '#FF0000'}]
 ";
-    let empty_live = |project: &Container| live(project, &json!({"badges": [], "labels": []}));
+    let empty_live = |project: &Container| make_live(project, &json!({"badges": [], "labels": []}));
     let text = plan(
-        &planned(&desired(manifest), empty_live),
+        &make_plan(&load_desired(manifest), empty_live),
         &run(),
         ReportKind::Plan,
         TextStyle::default(),
@@ -259,9 +259,9 @@ fn unreadable_scopes_with_one_cause_are_one_line() {
         }),
         origin: None,
     };
-    let mut all: Vec<_> = (0..1_000).map(|number| scope(number, 403)).collect();
-    all.extend((1_000..1_003).map(|number| scope(number, 500)));
-    let findings = Findings { incomplete: all, ..Findings::default() };
+    let mut incomplete: Vec<_> = (0..1_000).map(|number| scope(number, 403)).collect();
+    incomplete.extend((1_000..1_003).map(|number| scope(number, 500)));
+    let findings = Findings { incomplete, ..Findings::default() };
     let text = |full| {
         plan(
             &Plan::for_test(findings.clone(), 1_003),
@@ -279,7 +279,7 @@ fn unreadable_scopes_with_one_cause_are_one_line() {
 }
 
 #[test]
-fn nothing_to_do() {
+fn the_summary_of_a_plan_without_steps() {
     let plan = |title, projects| {
         plan(&Plan::for_test(Findings::default(), projects), &run(), title, TextStyle::default())
     };
@@ -287,7 +287,7 @@ fn nothing_to_do() {
         plan(ReportKind::Plan, 12).ends_with("\n\nno changes: 12 projects match their manifests\n")
     );
     assert!(plan(ReportKind::Drift, 1).ends_with("\n\nin sync: 1 project matches its manifest\n"));
-    let plan_of =
+    let drift_text =
         |plan: &Plan| super::tests::plan(plan, &run(), ReportKind::Drift, TextStyle::default());
     let address = Address::container("acme/shop".into());
     let unset = Reason::SecretMissing { secrets: vec!["env:A".into()] };
@@ -303,19 +303,19 @@ fn nothing_to_do() {
     ] {
         let note = Note { address: address.clone(), reason, fields: Vec::new(), origin: None };
         let findings = Findings { notes: vec![note], ..Findings::default() };
-        let text = plan_of(&Plan::for_test(findings, 1));
+        let text = drift_text(&Plan::for_test(findings, 1));
         let end = format!("\n\n{sync}{matches}{tail}\n{line}");
         assert!(text.ends_with(&end), "{text}");
     }
-    for (projects, says) in [
+    for (projects, expected) in [
         (1, "1 archived project as declared"),
         (2, "1 project matches its manifest; 1 archived project not compared"),
     ] {
         let (reason, fields) = (Reason::Archived, Vec::new());
         let note = Note { address: address.clone(), reason, fields, origin: None };
         let findings = Findings { notes: vec![note], ..Findings::default() };
-        let text = plan_of(&Plan::for_test(findings, projects));
-        assert!(text.ends_with(&format!("\n\nin sync: {says}\n")), "{text}");
+        let text = drift_text(&Plan::for_test(findings, projects));
+        assert!(text.ends_with(&format!("\n\nin sync: {expected}\n")), "{text}");
     }
 }
 
@@ -345,8 +345,8 @@ fn a_project_with_a_closed_section_does_not_match() {
 
 /// Unchanged and unread objects are counted separately.
 #[test]
-fn nothing_to_do_because_it_is_not_written_or_not_read() {
-    let at = |name: &str| Address::container(format!("acme/{name}").into());
+fn the_summary_counts_unwritten_and_unread_objects() {
+    let address_of = |name: &str| Address::container(format!("acme/{name}").into());
     let summary = |findings| {
         let plan = Plan::for_test(findings, 9);
         let text = super::tests::plan(&plan, &run(), ReportKind::Plan, TextStyle::default());
@@ -354,17 +354,17 @@ fn nothing_to_do_because_it_is_not_written_or_not_read() {
             .find(|line| line.starts_with("no") && !line.starts_with("note"))
             .map(str::to_owned)
     };
-    let by_hand = |name| Note {
-        address: at(name),
+    let archived_note = |name| Note {
+        address: address_of(name),
         reason: Reason::ArchivedByHand,
         fields: Vec::new(),
         origin: None,
     };
-    let notes = vec![by_hand("a"), by_hand("b")];
-    let unwritten = summary(Findings { notes, ..Findings::default() });
+    let notes = vec![archived_note("a"), archived_note("b")];
+    let notes_summary = summary(Findings { notes, ..Findings::default() });
     let unread = |names: &[&str]| {
         let scope = |name: &&str| Incomplete {
-            address: at(name),
+            address: address_of(name),
             reason: Cause::new("answered 500"),
             origin: None,
         };
@@ -372,7 +372,7 @@ fn nothing_to_do_because_it_is_not_written_or_not_read() {
     };
     for (sentence, expected) in [
         (
-            unwritten,
+            notes_summary,
             "nothing to apply: 2 of 9 projects differ in objects that `apply` does not write",
         ),
         (unread(&["a"]), "no differences in what could be read; acme/a was not fully compared"),
@@ -386,32 +386,34 @@ fn nothing_to_do_because_it_is_not_written_or_not_read() {
 }
 
 /// Many projects: all but one get the same change.
-pub(in crate::report) fn many(projects: usize, depth: impl Fn(usize) -> usize) -> Plan {
+pub(in crate::report) fn repeated_plan(projects: usize, depth: impl Fn(usize) -> usize) -> Plan {
     let manifests = (0..projects).map(|i| {
         let depth = depth(i);
         format!("---\nkind: Project\npath: acme/p{i:03}\nsettings: {{ci_default_git_depth: {depth}, avatar: {{file: a.png}}}}\n")
     });
     let settings = json!({"settings": {"ci_default_git_depth": 50, "avatar_url": "https://gitlab.example.org/a.png"}});
-    planned(&desired(&manifests.collect::<String>()), |project| live(project, &settings))
+    make_plan(&load_desired(&manifests.collect::<String>()), |project| {
+        make_live(project, &settings)
+    })
 }
 
 #[test]
 fn the_same_change_in_many_projects_is_shown_once() {
-    let shown = |projects, style| {
+    let render = |projects, style| {
         let depth = |i| if i == 3 { 30 } else { 20 };
-        plan(&many(projects, depth), &run(), ReportKind::Plan, style)
+        plan(&repeated_plan(projects, depth), &run(), ReportKind::Plan, style)
     };
-    insta::assert_snapshot!(shown(60, TextStyle::default()));
+    insta::assert_snapshot!(render(60, TextStyle::default()));
     // Two equal projects are not folded.
     let full = TextStyle { full: true, ..TextStyle::default() };
-    for (text, projects) in [(shown(60, full), 60), (shown(2, TextStyle::default()), 2)] {
+    for (text, projects) in [(render(60, full), 60), (render(2, TextStyle::default()), 2)] {
         assert_eq!(text.matches("50 → ").count(), projects);
     }
-    assert_eq!(shown(3, TextStyle::default()).matches("50 → ").count(), 1);
+    assert_eq!(render(3, TextStyle::default()).matches("50 → ").count(), 1);
 }
 
 /// Five projects with two changes in common; two have others too.
-pub(in crate::report) fn partly_shared() -> Plan {
+pub(in crate::report) fn partly_shared_plan() -> Plan {
     let manifests = (0..5).map(|i| {
         let own = match i {
             1 => "{key: OWN, value: one}, ",
@@ -421,14 +423,16 @@ pub(in crate::report) fn partly_shared() -> Plan {
         format!("---\nkind: Project\npath: acme/p{i}\nsettings: {{ci_default_git_depth: 20}}\nvariables: [{own}{{key: COMPANY, value: acme}}]\n")
     });
     let settings = json!({"settings": {"ci_default_git_depth": 50}, "variables": []});
-    planned(&desired(&manifests.collect::<String>()), |project| live(project, &settings))
+    make_plan(&load_desired(&manifests.collect::<String>()), |project| {
+        make_live(project, &settings)
+    })
 }
 
 #[test]
 fn a_change_that_many_projects_share_is_shown_once_beside_their_own_changes() {
-    let planned = partly_shared();
-    let shown = |style| plan(&planned, &run(), ReportKind::Plan, style);
-    insta::assert_snapshot!(shown(TextStyle::default()), @r"
+    let planned = partly_shared_plan();
+    let render = |style| plan(&planned, &run(), ReportKind::Plan, style);
+    insta::assert_snapshot!(render(TextStyle::default()), @r"
     plan for https://gitlab.example.org as alice
 
     acme/p0
@@ -450,7 +454,7 @@ fn a_change_that_many_projects_share_is_shown_once_beside_their_own_changes() {
 
     plan: 8 to create, 5 to change in 5 of 5 projects; 13 calls
     ");
-    let full = shown(TextStyle { full: true, ..TextStyle::default() });
+    let full = render(TextStyle { full: true, ..TextStyle::default() });
     assert_eq!(full.matches("COMPANY").count(), 5, "{full}");
 }
 
@@ -461,14 +465,14 @@ fn a_long_plan_names_each_removal_and_refusal() {
     let manifests: String = (0..count)
         .map(|i| format!("---\nkind: Project\npath: acme/p{i:02}\nsettings: {{description: own {i}, ci_default_git_depth: 20}}\nvariables: []\nunlisted: {{variables: delete}}\n"))
         .collect();
-    let mut planned = planned(&desired(&manifests), |project| {
+    let mut planned = make_plan(&load_desired(&manifests), |project| {
         let key = format!("OLD_{}", &project.path[5..]);
         let variable =
             json!({"key": key, "environment_scope": "*", "value": "x", "variable_type": "env_var"});
         let settings = json!({"description": "", "ci_default_git_depth": 50});
-        live(project, &json!({"settings": settings, "variables": [variable]}))
+        make_live(project, &json!({"settings": settings, "variables": [variable]}))
     });
-    let refused = |i: usize| {
+    let refusal_for = |i: usize| {
         let address = Address::container(format!("acme/p{i:02}").into()).section("variables");
         GuardRefusal::new(
             Guard::Removals,
@@ -478,16 +482,16 @@ fn a_long_plan_names_each_removal_and_refusal() {
             &origin(1),
         )
     };
-    planned.refusals = (0..count).map(refused).collect();
+    planned.refusals = (0..count).map(refusal_for).collect();
     for width in [None, Some(60), Some(80), Some(120)] {
         let text =
             plan(&planned, &run(), ReportKind::Plan, TextStyle { width, ..TextStyle::default() });
         let lines: Vec<_> = text.lines().collect();
-        let more = lines.iter().position(|line| line.starts_with('…')).unwrap();
-        let shown = lines[..more]
+        let cut_index = lines.iter().position(|line| line.starts_with('…')).unwrap();
+        let shown = lines[..cut_index]
             .iter()
             .filter(|line| line.starts_with("  - ") || line.starts_with("  ~ "));
-        let number: usize = lines[more].split_whitespace().nth(2).unwrap().parse().unwrap();
+        let number: usize = lines[cut_index].split_whitespace().nth(2).unwrap().parse().unwrap();
         // The settings of the first project are in two excerpts.
         assert_eq!(number + shown.count() - 1, 2 * count, "{text}");
         for i in 0..count {
@@ -514,8 +518,9 @@ fn a_removal_in_many_projects_names_them() {
         .map(|i| format!("---\nkind: Project\npath: acme/p{i}\nvariables: []\nunlisted: {{variables: delete}}\n"))
         .collect();
     let old = json!([{"key": "OLD", "environment_scope": "*", "value": "x"}]);
-    let planned =
-        planned(&desired(&manifests), |project| live(project, &json!({"variables": old})));
+    let planned = make_plan(&load_desired(&manifests), |project| {
+        make_live(project, &json!({"variables": old}))
+    });
     let text = plan(&planned, &run(), ReportKind::Plan, TextStyle::default());
     assert!((0..9).all(|i| text.contains(&format!("acme/p{i}"))), "{text}");
 }
@@ -524,9 +529,9 @@ fn a_removal_in_many_projects_names_them() {
 #[test]
 fn a_narrow_plan_has_the_line_of_the_rule() {
     let manifests = "kind: Defaults\nmatch: {path: acme/**}\nsettings: {only_allow_merge_if_pipeline_succeeds: true}\n---\nkind: Project\npath: acme/shop\nsettings: {}\n";
-    let manifests = desired(manifests);
-    let mut planned = planned(&manifests, |project| {
-        live(project, &json!({"settings": {"only_allow_merge_if_pipeline_succeeds": false}}))
+    let manifests = load_desired(manifests);
+    let mut planned = make_plan(&manifests, |project| {
+        make_live(project, &json!({"settings": {"only_allow_merge_if_pipeline_succeeds": false}}))
     });
     planned.steps[0].changes[0].origin = Some(Origin::new("rules.yaml", 3, 1, Layer::Project));
     let style = TextStyle { width: Some(60), ..TextStyle::default() };
@@ -570,12 +575,9 @@ pub(in crate::report) fn sample_applied() -> ApplyResult {
         reason,
         help: None,
     };
-    let late = Some("`emails_enabled` needs release 16.3 of the service or later".to_owned());
+    let help = Some("`emails_enabled` needs release 16.3 of the service or later".to_owned());
     let mismatches = vec![
-        Mismatch {
-            help: late,
-            ..mismatch(&["emails_enabled", "topics"], MismatchReason::NotSaved)
-        },
+        Mismatch { help, ..mismatch(&["emails_enabled", "topics"], MismatchReason::NotSaved) },
         mismatch(&["visibility"], MismatchReason::ChangedMeanwhile),
         mismatch(&[], MismatchReason::Unreadable("answered 500".into())),
     ];
@@ -607,7 +609,7 @@ fn alike_failures_are_one_paragraph_in_every_format() {
         let request = format!("PUT /projects/{n}");
         let cause = Cause::from(CauseParts {
             message: format!("project-edit: `{request}` answered 403: no").into(),
-            request,
+            request_line: request,
             request_id: Some(format!("id-{n}")),
             ..CauseParts::default()
         });
@@ -619,9 +621,9 @@ fn alike_failures_are_one_paragraph_in_every_format() {
             outcome: StepOutcome::Failed(cause.clone()),
             origin: None,
         };
-        let late = Address::container(address.path.clone()).section("hooks");
+        let hooks = Address::container(address.path.clone()).section("hooks");
         let not_started =
-            StepResult { address: late, outcome: StepOutcome::NotStarted, ..failed.clone() };
+            StepResult { address: hooks, outcome: StepOutcome::NotStarted, ..failed.clone() };
         world.applied.steps.extend([failed, not_started]);
         let reason = MismatchReason::Unreadable(cause);
         world.applied.mismatches.push(Mismatch { address, fields: vec![], reason, help: None });
@@ -723,10 +725,10 @@ fn alike_problems_notes_and_results_are_one() {
     assert!(comment.contains("\n### undrift blocked: 100 problems"), "{comment}");
 
     let skipped = |n| plan::SkippedContainer { address: path(n), steps: 1 };
-    let left: Vec<_> = (0..100).map(skipped).collect();
+    let skipped_list: Vec<_> = (0..100).map(skipped).collect();
     let full = TextStyle { full: true, ..TextStyle::default() };
-    let nothing = Secrets::default();
-    let skipped_text = |style| super::skipped_text(Canvas::new(style, &nothing), &left);
+    let no_secrets = Secrets::default();
+    let skipped_text = |style| super::skipped_text(Canvas::new(style, &no_secrets), &skipped_list);
     assert_eq!(skipped_text(TextStyle::default()).lines().count(), 1);
     assert_eq!(skipped_text(full).lines().count(), 100);
     let narrow = TextStyle { width: Some(60), ..TextStyle::default() };
@@ -748,18 +750,18 @@ fn alike_problems_notes_and_results_are_one() {
 /// Steps that wait for their parent groups are equal, although the groups have different names.
 #[test]
 fn a_change_that_waits_for_its_own_group_is_the_same_everywhere() {
-    let mut all = many(6, |_| 20);
-    for (n, step) in all.steps.iter_mut().enumerate() {
+    let mut waiting_plan = repeated_plan(6, |_| 20);
+    for (n, step) in waiting_plan.steps.iter_mut().enumerate() {
         let group = format!("acme/g{n}");
         step.address = Address::container(format!("{group}/p").into()).section("settings");
         let first = Address::container(group.into()).section("settings");
         let first = if n == 5 { Address::container("acme/other".into()) } else { first };
         step.after = vec![crate::diff::Edge { address: first, reason: "groups come first" }];
     }
-    let text = plan(&all, &run(), ReportKind::Plan, TextStyle::default());
+    let text = plan(&waiting_plan, &run(), ReportKind::Plan, TextStyle::default());
     assert_eq!(text.matches("groups come first").count(), 2, "{text}");
     assert!(text.contains("the same change in 4 more projects: acme/g1/p, "), "{text}");
-    let world = ReportFixture { plan: all, ..ReportFixture::new() };
+    let world = ReportFixture { plan: waiting_plan, ..ReportFixture::new() };
     let marker = Marker::from(ReportKind::Plan);
     let comment =
         world.render_named("plan", |report| markdown::render(report, &marker, &Secrets::default()));
@@ -767,7 +769,7 @@ fn a_change_that_waits_for_its_own_group_is_the_same_everywhere() {
 }
 
 /// `text` without the colour sequences of canvas and diagnostics.
-fn without_colours(text: &str) -> String {
+fn strip_colours(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |text, part| {
@@ -779,7 +781,7 @@ fn without_colours(text: &str) -> String {
 }
 
 /// A run, a plan and its result, with `text` wherever others can place text.
-pub(in crate::report) fn hostile(text: &str) -> (ReportedRun, Plan, ApplyResult) {
+pub(in crate::report) fn hostile_content(text: &str) -> (ReportedRun, Plan, ApplyResult) {
     let run = ReportedRun {
         target: text.to_owned(),
         caller: text.to_owned(),
@@ -793,7 +795,7 @@ pub(in crate::report) fn hostile(text: &str) -> (ReportedRun, Plan, ApplyResult)
     hostile_live["settings"]["issues_template"] = format!("{text}\n{text}").into();
     hostile_live["settings"]["topics"] = json!([text]);
     hostile_live["variables"][1]["key"] = text.into();
-    let mut planned = planned(&desired(SHOP), |project| live(project, &hostile_live));
+    let mut planned = make_plan(&load_desired(SHOP), |project| make_live(project, &hostile_live));
     let mut blocked = blocked_plan();
     blocked.problems[0].message = text.to_owned();
     blocked.problems[0].help = Some(text.to_owned());
@@ -818,9 +820,9 @@ proptest! {
     #[test]
     fn hostile_text_is_harmless_in_every_report(text in "(\\PC|\\p{C}|\u{1b}|\u{9b}|\u{202e}|\n){0,12}", width in proptest::option::of(20_usize..100), colour: bool) {
         let style = TextStyle { colour, width, full: false };
-        let (run, planned, done) = hostile(&text);
+        let (run, planned, done) = hostile_content(&text);
         for report in [plan(&planned, &run, ReportKind::Plan, style), applied(&done, &run, style)] {
-            let report = if colour { without_colours(&report) } else { report };
+            let report = if colour { strip_colours(&report) } else { report };
             let unsafe_found: Vec<_> = report.chars().filter(|c| is_unsafe(*c) && *c != '\n').collect();
             prop_assert!(unsafe_found.is_empty(), "{:?} in {:?}", unsafe_found, report);
         }
@@ -836,7 +838,8 @@ fn a_field_that_many_projects_share_is_shown_once_beside_their_own_fields() {
         )
     });
     let settings = json!({"settings": {"ci_default_git_depth": 50, "description": ""}});
-    let planned =
-        planned(&desired(&manifests.collect::<String>()), |project| live(project, &settings));
+    let planned = make_plan(&load_desired(&manifests.collect::<String>()), |project| {
+        make_live(project, &settings)
+    });
     insta::assert_snapshot!(plan(&planned, &run(), ReportKind::Plan, TextStyle::default()));
 }

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::{
     Event,
-    run::{Ci, Ended},
+    run::{Ci, JobResult},
 };
 
 /// The groups of the organisation, and the projects of each one below the first.
 const GROUPS: usize = 30;
 fn projects() -> usize {
-    if crate::sample::is_whole() { 400 } else { 90 }
+    if crate::sample::plays_all() { 400 } else { 90 }
 }
 
 /// Maximum lines of a terminal, and of a comment.
@@ -38,7 +38,10 @@ fn organisation() -> Ci {
         writeln!(seed, "  - {{path: {path}, branches: [main]}}").unwrap();
         write!(documents, "---\nkind: Project\npath: {path}\n").unwrap();
     }
-    Ci::of(&seed, &[("rules.yaml", RULES), ("shop.yaml", SHOP), ("organisation.yaml", &documents)])
+    Ci::with_manifests(
+        &seed,
+        &[("rules.yaml", RULES), ("shop.yaml", SHOP), ("organisation.yaml", &documents)],
+    )
 }
 
 /// A branch `change` whose only commit edits the manifests by a `sed` script.
@@ -49,8 +52,8 @@ fn edited(ci: Ci, file: &str, script: &str) -> Ci {
     ))
 }
 
-fn failed(ended: &[(String, Ended)]) -> Vec<&str> {
-    let failed = ended.iter().filter(|(_, how)| matches!(how, Ended::Failed(_)));
+fn failed(ended: &[(String, JobResult)]) -> Vec<&str> {
+    let failed = ended.iter().filter(|(_, how)| matches!(how, JobResult::Failed(_)));
     failed.map(|(name, _)| name.as_str()).collect()
 }
 
@@ -72,27 +75,27 @@ fn comment(ci: &Ci) -> String {
 fn a_merge_request_that_fails_is_short_with_hundreds_of_projects() {
     // The merge request that introduces the pipeline has no snapshot yet.
     let mut ci = organisation().git("git branch -q change");
-    assert_eq!(failed(&ci.start(Event::REQUEST)), ["plan-merge-request"]);
+    assert_eq!(failed(&ci.start(Event::MERGE_REQUEST)), ["plan-merge-request"]);
     assert!(comment(&ci).starts_with("### undrift plan: failed\n"), "{}", comment(&ci));
     assert!(comment(&ci).contains("take a snapshot"), "{}", comment(&ci));
     is_short(&ci, &["check", "plan-merge-request"]);
 
     // One that fails `check`: the comment has the fault of the rule once.
     ci = edited(ci, "rules.yaml", "s/merge_method/merge_methd/");
-    assert_eq!(failed(&ci.start(Event::REQUEST)), ["check", "plan-merge-request"]);
+    assert_eq!(failed(&ci.start(Event::MERGE_REQUEST)), ["check", "plan-merge-request"]);
     assert_eq!(comment(&ci).matches("unknown field `merge_methd`").count(), 1, "{}", comment(&ci));
     is_short(&ci, &["check", "plan-merge-request"]);
 }
 
 #[test]
-fn hundreds_of_projects_are_as_short_to_read_as_one() {
+fn reports_about_hundreds_of_projects_stay_short() {
     let (projects, all) = (projects(), GROUPS + projects() + 1);
     // One line of a rule changes all projects, while something else drifts.
     let mut ci = organisation();
     ci.call("project-edit --yes description=By-hand");
     assert_eq!(failed(&ci.start_without(Event::PUSH, "apply")), [""; 0]);
     ci = edited(ci, "rules.yaml", "s/: merge$/: ff/");
-    assert_eq!(failed(&ci.start(Event::REQUEST)), [""; 0]);
+    assert_eq!(failed(&ci.start(Event::MERGE_REQUEST)), [""; 0]);
     is_short(&ci, &["check", "plan-merge-request", "comment"]);
     let shown = comment(&ci);
     let title = format!(
@@ -118,8 +121,8 @@ fn hundreds_of_projects_are_as_short_to_read_as_one() {
     is_short(&ci, &["check", "plan", "apply"]);
     let badge = "badges: [{link_url: \"https://e.org\", image_url: \"https://e.org/i.png\"}]";
     ci = edited(ci, "shop.yaml", &format!("$ a {badge}"));
-    let ended = ci.start(Event::REQUEST);
-    assert!(ended.iter().all(|(_, how)| *how == Ended::Well), "{ended:?}");
+    let ended = ci.start(Event::MERGE_REQUEST);
+    assert!(ended.iter().all(|(_, how)| *how == JobResult::Well), "{ended:?}");
     let title =
         format!("### undrift plan: 1 to create in 1 of {all} groups and projects; 1 call\n");
     assert!(comment(&ci).starts_with(&title), "{}", comment(&ci));
@@ -127,7 +130,7 @@ fn hundreds_of_projects_are_as_short_to_read_as_one() {
 
 /// Without the pipeline.
 #[test]
-fn a_saved_plan_is_applied_from_the_same_folder_with_no_further_word() {
+fn a_saved_plan_is_applied_without_naming_its_folder() {
     let ci = edited(organisation(), "rules.yaml", "s/: merge$/: ff/");
     let service = format!("UNDRIFT_URL={} UNDRIFT_TOKEN={}", ci.place.url().unwrap(), super::TOKEN);
     drop(ci.git(&format!(

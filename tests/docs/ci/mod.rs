@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::{file, is_current, shown::TOKEN};
+use crate::{assert_current, file, shown::TOKEN};
 
 /// The pipeline's file.
 pub(crate) const PIPELINE: &str = "examples/ci/undrift.gitlab-ci.yml";
@@ -65,16 +65,17 @@ struct Event {
     source: &'static str,
     branch: &'static str,
     /// True if a merge request from that branch is open.
-    open: bool,
+    has_request: bool,
     /// True if it runs in a fork of the project.
-    fork: bool,
+    is_fork: bool,
 }
 
 impl Event {
-    const PUSH: Self = Self { source: "push", branch: "main", open: false, fork: false };
+    const PUSH: Self = Self { source: "push", branch: "main", has_request: false, is_fork: false };
     const SCHEDULE: Self = Self { source: "schedule", ..Self::PUSH };
     const BRANCH: Self = Self { branch: "change", ..Self::PUSH };
-    const REQUEST: Self = Self { source: "merge_request_event", open: true, ..Self::BRANCH };
+    const MERGE_REQUEST: Self =
+        Self { source: "merge_request_event", has_request: true, ..Self::BRANCH };
 
     /// The variables of a job, from the service and from the project's settings. Protected ones are
     /// only for protected branches.
@@ -83,13 +84,13 @@ impl Event {
         let mut set = |name, value: &str| {
             variables.insert(name, value.to_owned());
         };
-        let project = if self.fork { "3" } else { PROJECT };
+        let project = if self.is_fork { "3" } else { PROJECT };
         set("CI", "true");
         set("GITLAB_CI", "true");
         set("CI_PROJECT_ID", project);
         set(
             "CI_PROJECT_PATH",
-            if self.fork { "alice/configuration" } else { "acme/configuration" },
+            if self.is_fork { "alice/configuration" } else { "acme/configuration" },
         );
         set("CI_DEFAULT_BRANCH", "main");
         set("CI_PIPELINE_SOURCE", self.source);
@@ -99,7 +100,7 @@ impl Event {
         set("CI_JOB_TOKEN", "token-of-the-job");
         set("CI_COMMIT_REF_NAME", self.branch);
         set("GITLAB_USER_LOGIN", "alice");
-        if self.open {
+        if self.has_request {
             set("CI_OPEN_MERGE_REQUESTS", "acme/configuration!1");
         }
         if self.source == "merge_request_event" {
@@ -112,10 +113,10 @@ impl Event {
         } else {
             set("CI_COMMIT_BRANCH", self.branch);
         }
-        if !self.fork {
+        if !self.is_fork {
             set("UNDRIFT_COMMENT_TOKEN", TOKEN);
         }
-        if self.branch == "main" && !self.fork {
+        if self.branch == "main" && !self.is_fork {
             set("CI_COMMIT_REF_PROTECTED", "true");
             set("UNDRIFT_TOKEN", TOKEN);
             set("UNDRIFT_TOKEN_first", run::FIRST_TOKEN);
@@ -133,16 +134,16 @@ fn is_met(condition: &str, variables: &BTreeMap<&str, String>) -> bool {
         Some(name) => variables.get(name).cloned().unwrap_or_default(),
         None => word.trim().trim_matches('"').to_owned(),
     };
-    let holds = |term: &str| match (term.split_once("=="), term.split_once("!=")) {
+    let is_true = |term: &str| match (term.split_once("=="), term.split_once("!=")) {
         (Some((left, right)), _) => value(left) == value(right),
         (_, Some((left, right))) => value(left) != value(right),
         _ => !value(term).is_empty(),
     };
-    condition.split("||").any(|all| all.split("&&").all(holds))
+    condition.split("||").any(|all| all.split("&&").all(is_true))
 }
 
 /// Returns `when` of the first rule whose condition is true; `None` if the job does not run.
-fn when<'r>(rules: &'r Value, variables: &BTreeMap<&str, String>) -> Option<&'r str> {
+fn job_condition<'r>(rules: &'r Value, variables: &BTreeMap<&str, String>) -> Option<&'r str> {
     let met = |rule: &&Value| rule["if"].as_str().is_none_or(|text| is_met(text, variables));
     let rule = rules.as_array().unwrap().iter().find(met)?;
     Some(rule["when"].as_str().unwrap_or("on_success")).filter(|when| *when != "never")
@@ -150,22 +151,22 @@ fn when<'r>(rules: &'r Value, variables: &BTreeMap<&str, String>) -> Option<&'r 
 
 /// The jobs in the pipeline of `event` that run automatically, then the manual ones, in the order
 /// of their stages.
-fn chosen(pipeline: &Map<String, Value>, event: Event) -> (Vec<&str>, Vec<&str>) {
+fn chosen_jobs(pipeline: &Map<String, Value>, event: Event) -> (Vec<&str>, Vec<&str>) {
     let variables = event.variables();
-    let (mut alone, mut by_hand) = (Vec::new(), Vec::new());
-    if when(&pipeline["workflow"]["rules"], &variables).is_none() {
-        return (alone, by_hand);
+    let (mut automatic, mut manual) = (Vec::new(), Vec::new());
+    if job_condition(&pipeline["workflow"]["rules"], &variables).is_none() {
+        return (automatic, manual);
     }
     for stage in texts(&pipeline["stages"]) {
         for (name, job) in jobs(pipeline).filter(|(_, job)| job["stage"] == stage) {
-            match when(&job["rules"], &variables) {
-                Some("manual") => by_hand.push(name),
-                Some(_) => alone.push(name),
+            match job_condition(&job["rules"], &variables) {
+                Some("manual") => manual.push(name),
+                Some(_) => automatic.push(name),
                 None => {}
             }
         }
     }
-    (alone, by_hand)
+    (automatic, manual)
 }
 
 #[test]
@@ -185,7 +186,7 @@ fn the_component_has_the_jobs_of_the_pipeline() {
         assert_eq!(jobs.matches(&line).count(), 1, "{line}");
         jobs = jobs.replace(&line, &taken);
     }
-    is_current(COMPONENT, &format!("{head}---\n{jobs}"));
+    assert_current(COMPONENT, &format!("{head}---\n{jobs}"));
     let parsed = undrift::yaml::parse(&file(COMPONENT));
     assert!(parsed.faults.is_empty() && parsed.documents.len() == 2, "{:?}", parsed.faults);
     let inputs = &parsed.documents[0].to_json()["spec"]["inputs"];
@@ -215,15 +216,15 @@ fn conditions_of_rules_are_understood() {
 #[test]
 fn each_event_gets_its_jobs_and_no_push_gets_two_pipelines() {
     let pipeline = pipeline();
-    let fork = |event| Event { fork: true, ..event };
-    let open = |event| Event { open: true, ..event };
+    let fork = |event| Event { is_fork: true, ..event };
+    let open = |event| Event { has_request: true, ..event };
     let table: [(Event, &[&str], &[&str]); 9] = [
         (Event::BRANCH, &["check"], &[]),
         // A push to the branch of a merge request starts these in addition to the merge request's
         // pipeline.
         (open(Event::BRANCH), &[], &[]),
-        (Event::REQUEST, &["check", "plan-merge-request", "comment"], &[]),
-        (fork(Event::REQUEST), &["check"], &[]),
+        (Event::MERGE_REQUEST, &["check", "plan-merge-request", "comment"], &[]),
+        (fork(Event::MERGE_REQUEST), &["check"], &[]),
         (fork(Event::BRANCH), &["check"], &[]),
         (fork(Event::PUSH), &["check"], &[]),
         (Event::PUSH, &["check", "snapshot", "plan"], &["apply"]),
@@ -231,13 +232,13 @@ fn each_event_gets_its_jobs_and_no_push_gets_two_pipelines() {
         (Event::SCHEDULE, &["snapshot", "drift"], &[]),
     ];
     for (event, alone, by_hand) in table {
-        assert_eq!(chosen(&pipeline, event), (alone.to_vec(), by_hand.to_vec()), "{event:?}");
+        assert_eq!(chosen_jobs(&pipeline, event), (alone.to_vec(), by_hand.to_vec()), "{event:?}");
     }
     // The needs of a job are in each pipeline with the job, and in the same or an earlier stage.
     let stages = texts(&pipeline["stages"]);
     let stage = |job: &str| stages.iter().position(|stage| pipeline[job]["stage"] == *stage);
     for (event, ..) in table {
-        let (alone, by_hand) = chosen(&pipeline, event);
+        let (alone, by_hand) = chosen_jobs(&pipeline, event);
         let all = [alone, by_hand].concat();
         for job in &all {
             for needed in texts(&pipeline[*job]["needs"]) {
@@ -272,11 +273,11 @@ fn every_artifact_is_written_by_its_job_and_kept_from_the_public() {
 #[test]
 fn no_job_of_a_merge_request_has_a_token_that_can_plan() {
     let pipeline = pipeline();
-    let given = Event::REQUEST.variables();
+    let given = Event::MERGE_REQUEST.variables();
     for secret in ["UNDRIFT_TOKEN", "UNDRIFT_SNAPSHOT_KEY", "UNDRIFT_PLAN_KEY"] {
         assert!(!given.contains_key(secret), "{secret}");
     }
-    for name in chosen(&pipeline, Event::REQUEST).0 {
+    for name in chosen_jobs(&pipeline, Event::MERGE_REQUEST).0 {
         let text = pipeline[name].to_string();
         assert_eq!(text.contains("COMMENT_TOKEN"), name == "comment", "{name}");
         assert!(name == "comment" || !text.contains("UNDRIFT_TOKEN"), "{name}");

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fs};
 
 use serde_json::{Map, Value, json};
 
-use super::{Event, PARTS, artifacts, chosen, pipeline, read, texts, when};
-use crate::shown::{Place, TOKEN};
+use super::{Event, PARTS, artifacts, chosen_jobs, job_condition, pipeline, read, texts};
+use crate::shown::{TOKEN, Workspace};
 
 /// The URL of the snapshot's artifact, without the address of the service and the name of the job.
 const SNAPSHOT: &str = "/projects/2/jobs/artifacts/main/raw/live.json?job=";
@@ -26,10 +26,10 @@ const SHOP: &str = "kind: Project\npath: acme/shop\nsettings:\n  merge_method: m
 
 /// Simulates the service's CI: a repository, clones for jobs, artifacts that are passed on.
 pub(super) struct Ci {
-    pub(super) place: Place,
+    pub(super) place: Workspace,
     pipeline: Map<String, Value>,
     /// The latest artifacts, by job and name, as the service keeps them for a branch.
-    kept: BTreeMap<(String, String), Vec<u8>>,
+    artifacts: BTreeMap<(String, String), Vec<u8>>,
     /// Last output of each job.
     printed: BTreeMap<String, String>,
     clones: usize,
@@ -37,7 +37,7 @@ pub(super) struct Ci {
 
 /// The result of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum JobResult {
     /// Success.
     Well,
     /// An exit code that the job allows.
@@ -48,7 +48,7 @@ pub(super) enum Ended {
 
 impl Ci {
     /// The same with the jobs of another file, as the service merges files.
-    fn and(mut self, file: &str) -> Self {
+    fn with_file(mut self, file: &str) -> Self {
         let mut other = Value::Object(read(file));
         let parts = other.as_object_mut().unwrap().remove(".parts").unwrap();
         for job in other.as_object_mut().unwrap().values_mut() {
@@ -56,26 +56,26 @@ impl Ci {
                 merge(job, parts.clone());
             }
         }
-        let mut own = Value::Object(self.pipeline);
-        merge(&mut own, other);
-        self.pipeline = own.as_object().cloned().unwrap();
+        let mut pipeline = Value::Object(self.pipeline);
+        merge(&mut pipeline, other);
+        self.pipeline = pipeline.as_object().cloned().unwrap();
         self
     }
 
     fn new() -> Self {
-        Self::of(SEED, &[("shop.yaml", SHOP)])
+        Self::with_manifests(SEED, &[("shop.yaml", SHOP)])
     }
 
     /// With these manifests, against a service with this seed.
-    pub(super) fn of(seed: &str, manifests: &[(&str, &str)]) -> Self {
-        let mut place = Place::new();
+    pub(super) fn with_manifests(seed: &str, manifests: &[(&str, &str)]) -> Self {
+        let mut place = Workspace::new();
         place.serve(seed);
         place.enter("origin");
         for (name, text) in manifests {
             place.write(&format!("manifests/{name}"), text);
         }
         let (kept, printed) = (BTreeMap::new(), BTreeMap::new());
-        let ci = Self { place, pipeline: pipeline(), kept, printed, clones: 0 };
+        let ci = Self { place, pipeline: pipeline(), artifacts: kept, printed, clones: 0 };
         ci.git("git init -q && git add . && git commit -qm 'What we have'")
     }
 
@@ -93,32 +93,36 @@ impl Ci {
     }
 
     /// Runs the jobs of a pipeline, manual ones too; none may fail.
-    fn run(&mut self, event: Event) -> Vec<(String, Ended)> {
+    fn run(&mut self, event: Event) -> Vec<(String, JobResult)> {
         let ended = self.start(event);
-        let failed = ended.iter().find(|(_, how)| matches!(how, Ended::Failed(_)));
+        let failed = ended.iter().find(|(_, how)| matches!(how, JobResult::Failed(_)));
         assert_eq!(failed, None);
         ended
     }
 
     /// Runs the jobs; after a failure, only those that always run.
-    pub(super) fn start(&mut self, event: Event) -> Vec<(String, Ended)> {
+    pub(super) fn start(&mut self, event: Event) -> Vec<(String, JobResult)> {
         self.start_without(event, "")
     }
 
     /// The same without one of the jobs.
-    pub(super) fn start_without(&mut self, event: Event, left_out: &str) -> Vec<(String, Ended)> {
-        let (alone, by_hand) = chosen(&self.pipeline, event);
+    pub(super) fn start_without(
+        &mut self,
+        event: Event,
+        left_out: &str,
+    ) -> Vec<(String, JobResult)> {
+        let (alone, by_hand) = chosen_jobs(&self.pipeline, event);
         let names = alone.into_iter().chain(by_hand).filter(|name| *name != left_out);
         let names: Vec<_> = names.map(str::to_owned).collect();
         if event.branch == "main" {
             // Artifacts are those of the last pipeline.
-            self.kept.remove(&("apply".to_owned(), "live.json".to_owned()));
+            self.artifacts.remove(&("apply".to_owned(), "live.json".to_owned()));
         }
-        let mut ended: Vec<(String, Ended)> = Vec::new();
+        let mut ended: Vec<(String, JobResult)> = Vec::new();
         for name in names {
             let job = self.pipeline[&name].clone();
-            let has_failed = ended.iter().any(|(_, how)| matches!(how, Ended::Failed(_)));
-            if has_failed && when(&job["rules"], &event.variables()) != Some("always") {
+            let has_failed = ended.iter().any(|(_, how)| matches!(how, JobResult::Failed(_)));
+            if has_failed && job_condition(&job["rules"], &event.variables()) != Some("always") {
                 continue;
             }
             let parts = texts(&job["parallel"]["matrix"][0]["PART"]).into_iter();
@@ -129,16 +133,16 @@ impl Ci {
             for part in parts {
                 let how = self.job(&name, &job, &part, event);
                 let part = part["PART"].as_str().map(|part| format!(": {part}"));
-                let of_part = format!("{name}{}", part.unwrap_or_default());
-                self.printed.insert(of_part.clone(), self.printed[&name].clone());
-                ended.push((of_part, how));
+                let items_of_part = format!("{name}{}", part.unwrap_or_default());
+                self.printed.insert(items_of_part.clone(), self.printed[&name].clone());
+                ended.push((items_of_part, how));
             }
         }
         ended
     }
 
     /// Runs one job, or this part of it, in a clone of its own.
-    fn job(&mut self, name: &str, job: &Value, part: &Value, event: Event) -> Ended {
+    fn job(&mut self, name: &str, job: &Value, part: &Value, event: Event) -> JobResult {
         let mut variables = event.variables();
         let url = self.place.url().unwrap().to_owned();
         variables.insert("CI_API_V4_URL", format!("{url}/api/v4"));
@@ -154,7 +158,7 @@ impl Ci {
         }
         self.clone_for(job, event);
         self.offer_snapshot();
-        for ((from, file), bytes) in &self.kept {
+        for ((from, file), bytes) in &self.artifacts {
             if texts(&job["needs"]).contains(&from.as_str()) {
                 let path = self.place.path().join(file);
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -176,8 +180,8 @@ impl Ci {
         let code = output.status.code();
         let allowed = job["allow_failure"]["exit_codes"].as_array();
         let warned = allowed.is_some_and(|codes| codes.contains(&Value::from(code)));
-        let said = String::from_utf8_lossy(&output.stderr);
-        let printed = format!("{}{said}", String::from_utf8_lossy(&output.stdout));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let printed = format!("{}{stderr}", String::from_utf8_lossy(&output.stdout));
         self.printed.insert(name.to_owned(), printed);
         let failed = !warned && code != Some(0);
         for artifact in artifacts(job) {
@@ -188,15 +192,15 @@ impl Ci {
             let files = if path.is_dir() { inside } else { vec![artifact.to_owned()] };
             for file in files {
                 match fs::read(self.place.path().join(&file)) {
-                    Ok(bytes) => drop(self.kept.insert((name.to_owned(), file), bytes)),
+                    Ok(bytes) => drop(self.artifacts.insert((name.to_owned(), file), bytes)),
                     Err(error) => assert!(failed, "{name} did not write {file}: {error}"),
                 }
             }
         }
         match (failed, warned) {
-            (true, _) => Ended::Failed(format!("{code:?}: {said}")),
-            (false, true) => Ended::Warned,
-            (false, false) => Ended::Well,
+            (true, _) => JobResult::Failed(format!("{code:?}: {stderr}")),
+            (false, true) => JobResult::Warned,
+            (false, false) => JobResult::Well,
         }
     }
 
@@ -219,7 +223,7 @@ impl Ci {
     fn offer_snapshot(&self) {
         for job in ["apply", "snapshot"] {
             let file = self.place.path().join(format!("../{job}.live.json"));
-            match self.kept.get(&(job.to_owned(), "live.json".to_owned())) {
+            match self.artifacts.get(&(job.to_owned(), "live.json".to_owned())) {
                 Some(bytes) => fs::write(&file, bytes).unwrap(),
                 None => drop(fs::remove_file(&file)),
             }
@@ -242,7 +246,7 @@ impl Ci {
 
     /// An artifact of the last plan of a merge request.
     pub(super) fn artifact(&self, name: &str) -> String {
-        let bytes = &self.kept[&("plan-merge-request".to_owned(), name.to_owned())];
+        let bytes = &self.artifacts[&("plan-merge-request".to_owned(), name.to_owned())];
         String::from_utf8_lossy(bytes).into_owned()
     }
 
@@ -288,13 +292,13 @@ fn parts_of_an_organisation_have_jobs_of_their_own() {
     };
     let robots = [robot("first-robot", FIRST_TOKEN), robot("other-robot", REST_TOKEN)].join(", ");
     let seed = SEED.replace("users: [", &format!("users: [{robots}, "));
-    let ci = Ci::of(&seed, &[("shop.yaml", SHOP), ("more.yaml", more)]);
-    let mut ci = ci.and(PARTS);
+    let ci = Ci::with_manifests(&seed, &[("shop.yaml", SHOP), ("more.yaml", more)]);
+    let mut ci = ci.with_file(PARTS);
     let well = |names: &[&str]| -> Vec<_> {
-        names.iter().map(|name| ((*name).to_owned(), Ended::Well)).collect()
+        names.iter().map(|name| ((*name).to_owned(), JobResult::Well)).collect()
     };
     let page = |ci: &Ci| {
-        let page = &ci.kept[&("page".to_owned(), "plan.html".to_owned())];
+        let page = &ci.artifacts[&("page".to_owned(), "plan.html".to_owned())];
         String::from_utf8_lossy(page).into_owned()
     };
     // Each part has the changes of its own paths, and the page those of both.
@@ -317,7 +321,7 @@ fn parts_of_an_organisation_have_jobs_of_their_own() {
          sed -i 's/true/false/' manifests/more.yaml && git commit -qam Change",
     );
     let ended = ci.start(Event::PUSH);
-    let failed = ended.iter().filter(|(_, how)| matches!(how, Ended::Failed(_)));
+    let failed = ended.iter().filter(|(_, how)| matches!(how, JobResult::Failed(_)));
     let failed: Vec<_> = failed.map(|(name, _)| name.as_str()).collect();
     assert_eq!(failed, ["plan: first", "page"], "{ended:?}");
     let both = page(&ci);
@@ -330,24 +334,24 @@ fn parts_of_an_organisation_have_jobs_of_their_own() {
 /// the plan, apply, and the comparison afterwards.
 #[test]
 fn a_change_goes_from_merge_request_to_service() {
-    let drift = |ended: &[(String, Ended)]| {
+    let drift = |ended: &[(String, JobResult)]| {
         ended.iter().find(|(name, _)| name == "drift").map(|(_, how)| how.clone())
     };
     let mut ci = Ci::new();
     ci.run(Event::PUSH);
     ci.call("project-edit --yes description=By-hand");
     let drifted = ci.run(Event::SCHEDULE);
-    assert_eq!(drift(&drifted), Some(Ended::Warned));
+    assert_eq!(drift(&drifted), Some(JobResult::Warned));
     ci = ci.git(
         "git switch -qc change && sed -i 's/: merge$/: ff/' manifests/shop.yaml && \
          git commit -qam 'Fast-forward' && git switch -q main",
     );
-    ci.run(Event::REQUEST);
+    ci.run(Event::MERGE_REQUEST);
     assert!(!ci.is_changed(), "a merge request changes nothing");
     ci = ci.git("git merge -q --no-ff -m 'Merge' change");
     ci.run(Event::PUSH);
     let scheduled = ci.run(Event::SCHEDULE);
-    assert_eq!(drift(&scheduled), Some(Ended::Well));
+    assert_eq!(drift(&scheduled), Some(JobResult::Well));
     assert!(ci.is_changed());
     assert!(ci.comment().contains("merge_method"));
 }
@@ -361,31 +365,31 @@ fn the_next_merge_request_sees_what_was_applied() {
     let badge = "badges:\n  - {link_url: 'https://e.org', image_url: 'https://e.org/i.png'}\n";
     ci.place.write("manifests/shop.yaml", &format!("{SHOP}{badge}"));
     ci = ci.git("git switch -qc change && git commit -qam 'A badge' && git switch -q main");
-    let ended = ci.run(Event::REQUEST);
-    assert!(ended.iter().all(|(_, how)| *how == Ended::Well), "{ended:?}");
+    let ended = ci.run(Event::MERGE_REQUEST);
+    assert!(ended.iter().all(|(_, how)| *how == JobResult::Well), "{ended:?}");
     assert!(ci.comment().contains("1 to create"), "{}", ci.comment());
     assert!(!ci.comment().contains("differed before"), "{}", ci.comment());
 }
 
 /// A missing snapshot, and wrong manifests, are reported in the comment.
 #[test]
-fn the_comment_shows_why_there_is_no_plan() {
+fn the_comment_explains_a_missing_plan() {
     let mut ci = Ci::new().git("git branch -q change");
-    let failed = |ended: Vec<(String, Ended)>| -> Vec<String> {
-        let failed = ended.into_iter().filter(|(_, how)| matches!(how, Ended::Failed(_)));
+    let failed = |ended: Vec<(String, JobResult)>| -> Vec<String> {
+        let failed = ended.into_iter().filter(|(_, how)| matches!(how, JobResult::Failed(_)));
         failed.map(|(name, _)| name).collect()
     };
-    assert_eq!(failed(ci.start(Event::REQUEST)), ["plan-merge-request"]);
+    assert_eq!(failed(ci.start(Event::MERGE_REQUEST)), ["plan-merge-request"]);
     assert!(ci.comment().contains("undrift snapshot"), "{}", ci.comment());
     ci.run(Event::PUSH);
     ci = ci.git(
         "git switch -q change && sed -i 's/merge_method/merge_methd/' manifests/shop.yaml && \
          git commit -qam 'Wrong' && git switch -q main",
     );
-    assert_eq!(failed(ci.start(Event::REQUEST)), ["check", "plan-merge-request"]);
+    assert_eq!(failed(ci.start(Event::MERGE_REQUEST)), ["check", "plan-merge-request"]);
     assert!(ci.comment().contains("merge_methd"), "{}", ci.comment());
-    let commented = ci.start(Event::REQUEST).into_iter().find(|(name, _)| name == "comment");
-    assert_eq!(commented.map(|(_, how)| how), Some(Ended::Well));
+    let commented = ci.start(Event::MERGE_REQUEST).into_iter().find(|(name, _)| name == "comment");
+    assert_eq!(commented.map(|(_, how)| how), Some(JobResult::Well));
 }
 
 /// Jobs that fetch secrets put them where manifests look for them: the plan compares them, and
@@ -398,7 +402,7 @@ fn secrets_reach_the_jobs_that_need_them() {
     let own = pipeline();
     for name in ["vault", "sops"] {
         let jobs = read(&format!("examples/ci/{name}.gitlab-ci.yml"));
-        let mut place = Place::new();
+        let mut place = Workspace::new();
         place.serve(&SEED.replace(", merge_requests: [{title: Change}]", ""));
         place.write("manifests/shop.yaml", shop);
         place.write("secrets.env", "SHOP_DEPLOY_TOKEN=an-example-of-a-token\n");
@@ -422,9 +426,9 @@ fn secrets_reach_the_jobs_that_need_them() {
                 .collect();
             let output =
                 place.run(&format!("(set -e\n{service} VAULT_ID_TOKEN=x\n{exports}{script}\n)"));
-            let shown = String::from_utf8_lossy(&output.stdout);
+            let stdout = String::from_utf8_lossy(&output.stdout);
             assert!(output.status.success(), "{name}: {output:?}");
-            assert!(shown.contains(done) && !shown.contains("not compared"), "{name}: {shown}");
+            assert!(stdout.contains(done) && !stdout.contains("not compared"), "{name}: {stdout}");
         }
     }
 }

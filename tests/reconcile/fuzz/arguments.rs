@@ -8,7 +8,7 @@ use undrift::{
     secret::AllowedVariables,
 };
 
-use super::each;
+use super::run_inputs;
 
 const SAMPLES: [&str; 14] = [
     "acme/**",
@@ -28,7 +28,7 @@ const SAMPLES: [&str; 14] = [
 ];
 
 /// A refusal has a text, not much longer than its subject. Callers escape it when they print it.
-fn is_told(why: &str, text: &str) {
+fn check_refusal(why: &str, text: &str) {
     assert!(!why.is_empty() && why.len() <= 600 + 8 * text.len(), "{text:?}: {why:?}");
 }
 
@@ -37,7 +37,7 @@ fn arguments_are_read_or_refused() {
     let address = Address::container("acme/shop".into()).section("variables").entry("A@prod/*");
     let today = jiff::civil::date(2030, 1, 1);
     let mut selectors = 0;
-    let is_usual = each("arguments", 500, |chance| {
+    let is_usual = run_inputs("arguments", 500, |chance| {
         let text = match chance.below(4) {
             0 => chance.noise(),
             1 => {
@@ -61,12 +61,12 @@ fn arguments_are_read_or_refused() {
                     );
                 }
             }
-            Err(why) => is_told(&why, &text),
+            Err(why) => check_refusal(&why, &text),
         }
         for glob in [Glob::for_paths(&text), Glob::for_names(&text)] {
             match glob {
                 Ok(glob) => drop(glob.matches("acme/shop")),
-                Err(why) => is_told(&why, &text),
+                Err(why) => check_refusal(&why, &text),
             }
         }
         let name = Glob::exact(&text);
@@ -77,18 +77,18 @@ fn arguments_are_read_or_refused() {
         }
         match Acknowledgement::parse(&text) {
             Ok(acknowledgement) => assert_eq!(acknowledgement.to_string(), text),
-            Err(why) => is_told(&why, &text),
+            Err(why) => check_refusal(&why, &text),
         }
         match Holds::parse([text.as_str()], today) {
             Ok((holds, _)) => drop(holds.held_until(&address, &Moves::default())),
-            Err(why) => is_told(&why, &text),
+            Err(why) => check_refusal(&why, &text),
         }
         if let Err(why) = AllowedVariables::from_globs([&text]) {
-            is_told(&why, &text);
+            check_refusal(&why, &text);
         }
         for insecure in [true, false] {
             if let Err(why) = ServiceAddress::parse(&text, insecure) {
-                is_told(&why.to_string(), &text);
+                check_refusal(&why.to_string(), &text);
             }
         }
     });

@@ -20,7 +20,7 @@ use undrift::{
     schema, yaml,
 };
 
-use super::{CANARY, each};
+use super::{CANARY, run_inputs};
 use crate::corpus::cases;
 use crate::numbers::Numbers;
 use crate::random;
@@ -30,13 +30,13 @@ fn repository() -> &'static Path {
 }
 
 /// The texts of all `.yaml` files below `folder`.
-fn samples(folder: &Path, found: &mut Vec<String>) {
+fn collect_samples(folder: &Path, found: &mut Vec<String>) {
     let entries = fs::read_dir(folder).unwrap();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     for path in paths {
         if path.is_dir() {
-            samples(&path, found);
+            collect_samples(&path, found);
         } else if path.extension().is_some_and(|end| end == "yaml") {
             found.push(fs::read_to_string(path).unwrap());
         }
@@ -45,11 +45,11 @@ fn samples(folder: &Path, found: &mut Vec<String>) {
 
 fn samples_in(folder: &str) -> Vec<String> {
     let mut found = Vec::new();
-    samples(&repository().join(folder), &mut found);
+    collect_samples(&repository().join(folder), &mut found);
     found
 }
 
-fn around(folder: &Path) -> LoadEnvironment {
+fn load_environment(folder: &Path) -> LoadEnvironment {
     LoadEnvironment {
         working_folder: folder.to_owned(),
         today: jiff::civil::date(2030, 1, 1),
@@ -58,7 +58,7 @@ fn around(folder: &Path) -> LoadEnvironment {
 }
 
 /// Documents with all sections, and secrets in all possible places.
-fn with_secrets() -> Vec<Json> {
+fn secret_documents() -> Vec<Json> {
     let url = format!("https://u:{CANARY}@h.example/x?t={CANARY}");
     let written = json!({
         "kind": "Project",
@@ -81,15 +81,15 @@ fn with_secrets() -> Vec<Json> {
         "hooks": [{"url": url}],
     });
     let mut runner = TestRunner::deterministic();
-    let mut made = |strategy: &dyn Fn(&mut TestRunner) -> Json| strategy(&mut runner);
+    let mut generate = |strategy: &dyn Fn(&mut TestRunner) -> Json| strategy(&mut runner);
     let mut all = vec![written, rules];
     for _ in 0..12 {
         let group = |runner: &mut TestRunner| {
             let group = random::group().new_tree(runner).unwrap().current();
-            let project = random::declared().new_tree(runner).unwrap().current();
+            let project = random::project_sections().new_tree(runner).unwrap().current();
             Json::from(random::documents(group, project))
         };
-        all.extend(made(&group).as_array().unwrap().iter().cloned());
+        all.extend(generate(&group).as_array().unwrap().iter().cloned());
     }
     all
 }
@@ -111,7 +111,7 @@ impl Corpus {
         texts.extend(examples.flat_map(|of| [of.wrong.to_owned(), of.right.to_owned()]));
         let config = fs::read_to_string(repository().join("examples/acme/undrift.yaml")).unwrap();
         let other = "version: 1\nmanages: [{path: acme/**, except: [x]}]\nguards: {removals: {count: 1, share: 0.5}}\nservice: {tier: free, release: '16.1'}\n";
-        Self { texts, documents: with_secrets(), configs: vec![config, other.to_owned()] }
+        Self { texts, documents: secret_documents(), configs: vec![config, other.to_owned()] }
     }
 
     fn text(&self, chance: &mut Numbers) -> Vec<u8> {
@@ -133,7 +133,7 @@ impl Corpus {
             let mut texts = Vec::new();
             for _ in 0..=chance.below(6) / 3 {
                 let mut document = chance.pick(&self.documents).clone();
-                (0..chance.below(4)).for_each(|_| chance.spoil(&mut document));
+                (0..chance.below(4)).for_each(|_| chance.damage(&mut document));
                 texts.push(document.to_string());
             }
             files.insert("json.yaml", texts.join("\n---\n").into_bytes());
@@ -168,7 +168,7 @@ fn write(folder: &Path, files: &BTreeMap<&str, Vec<u8>>) {
 }
 
 /// Every error of `found` has a place in its file.
-fn have_places(found: &Diagnostics, folder: &Path) {
+fn check_locations(found: &Diagnostics, folder: &Path) {
     for diagnostic in found.sorted() {
         if diagnostic.severity == Severity::Error {
             assert!(diagnostic.location.is_some(), "{diagnostic:?}");
@@ -184,7 +184,7 @@ fn have_places(found: &Diagnostics, folder: &Path) {
 }
 
 /// The meanings of all declarations.
-fn meanings(desired: &Desired) -> BTreeMap<String, DeclaredValues> {
+fn declared_meanings(desired: &Desired) -> BTreeMap<String, DeclaredValues> {
     desired.containers.iter().map(|c| (c.path.to_string(), declared_values(c))).collect()
 }
 
@@ -195,10 +195,10 @@ fn manifests_are_read_or_refused() {
     let all = [Glob::for_paths("**").unwrap()];
     let options = LoadOptions { traced_globs: &all, ..LoadOptions::default() };
     let (mut accepted, mut written) = (0, 0);
-    let is_usual = each("manifests", 375, |chance| {
+    let is_usual = run_inputs("manifests", 375, |chance| {
         let files = corpus.files(chance);
         write(folder.path(), &files);
-        let loaded = manifest::load_with(folder.path(), &around(folder.path()), &options);
+        let loaded = manifest::load_with(folder.path(), &load_environment(folder.path()), &options);
         let style = DiagnosticStyle {
             has_colour: chance.once_in(2),
             width: 20 + chance.below(100),
@@ -208,7 +208,7 @@ fn manifests_are_read_or_refused() {
         assert!(!report.contains(CANARY), "{report}");
         let bytes: usize = files.values().map(Vec::len).sum();
         assert!(report.len() <= 100_000 + 40 * bytes, "{} of {bytes}", report.len());
-        have_places(&loaded.diagnostics, folder.path());
+        check_locations(&loaded.diagnostics, folder.path());
         let Some(desired) = &loaded.desired else { return };
         accepted += 1;
         let texts: Vec<_> = loaded.traces.iter().map(Trace::to_yaml).collect();
@@ -219,10 +219,10 @@ fn manifests_are_read_or_refused() {
         written += 1;
         let text = texts.join("---\n");
         write(again.path(), &[("a.yaml", text.clone().into_bytes())].into());
-        let loaded = manifest::load(again.path(), &around(again.path()));
+        let loaded = manifest::load(again.path(), &load_environment(again.path()));
         let (report, _) = loaded.report(DiagnosticStyle::default());
         let back = loaded.desired.unwrap_or_else(|| panic!("{text}\n{report}"));
-        assert_eq!(meanings(&back), meanings(desired), "{text}");
+        assert_eq!(declared_meanings(&back), declared_meanings(desired), "{text}");
     });
     assert!(!is_usual || (accepted > 12 && written > 8), "{accepted} accepted, {written} written");
 }
@@ -230,11 +230,11 @@ fn manifests_are_read_or_refused() {
 #[test]
 fn seeds_are_read_or_refused() {
     let sample = fs::read_to_string(repository().join("examples/acme/sandbox.yaml")).unwrap();
-    let mut good = yaml::parse(&sample).documents[0].to_json();
-    good["users"][0]["token"] = CANARY.into();
+    let mut valid_seed = yaml::parse(&sample).documents[0].to_json();
+    valid_seed["users"][0]["token"] = CANARY.into();
     let schema = schema::inline_schema::<Seed>().to_value();
     let (mut accepted, mut planted) = (0, 0);
-    let is_usual = each("seeds", 375, |chance| {
+    let is_usual = run_inputs("seeds", 375, |chance| {
         let (text, seed) = if chance.once_in(3) {
             let text = chance.text(&sample);
             let parsed = yaml::parse(&text);
@@ -244,8 +244,8 @@ fn seeds_are_read_or_refused() {
             };
             (text, seed)
         } else {
-            let mut json = good.clone();
-            (0..=chance.below(3)).for_each(|_| chance.spoil(&mut json));
+            let mut json = valid_seed.clone();
+            (0..=chance.below(3)).for_each(|_| chance.damage(&mut json));
             (json.to_string(), Seed::from_json(json).ok())
         };
         let Some(seed) = seed else {
@@ -290,7 +290,7 @@ fn descriptions_of_kinds_are_read_or_refused() {
     let documents: Vec<_> =
         samples.iter().map(|sample| yaml::parse(sample).documents[0].to_json()).collect();
     let mut accepted = 0;
-    let is_usual = each("descriptions", 150, |chance| {
+    let is_usual = run_inputs("descriptions", 150, |chance| {
         let sample = chance.pick(&samples);
         let text = match chance.below(4) {
             0 => chance.bytes(sample.as_bytes()),
@@ -300,16 +300,16 @@ fn descriptions_of_kinds_are_read_or_refused() {
             }
             _ => {
                 let mut document = chance.pick(&documents).clone();
-                (0..chance.below(4)).for_each(|_| chance.spoil(&mut document));
+                (0..chance.below(4)).for_each(|_| chance.damage(&mut document));
                 document.to_string().into_bytes()
             }
         };
         fs::write(&path, text).unwrap();
         let mut diagnostics = Diagnostics::default();
-        let around = around(folder.path());
+        let around = load_environment(folder.path());
         descriptions::load(std::slice::from_ref(&path), None, &around, &mut diagnostics);
         diagnostics.render(DiagnosticStyle { has_colour: false, width: 80, is_full: false });
-        have_places(&diagnostics, folder.path());
+        check_locations(&diagnostics, folder.path());
         accepted += usize::from(diagnostics.is_empty());
     });
     assert!(!is_usual || accepted > 3, "{accepted} accepted");

@@ -32,7 +32,7 @@ impl Drop for Input<'_> {
 
 /// Runs `inputs` inputs for one reader, unless the environment sets another number. Returns whether
 /// these were all.
-fn each(name: &str, inputs: u64, mut read: impl FnMut(&mut Numbers)) -> bool {
+fn run_inputs(name: &str, inputs: u64, mut read: impl FnMut(&mut Numbers)) -> bool {
     let (numbers, is_usual) = match env::var("UNDRIFT_INPUTS") {
         Ok(said) => (numbers(&said), false),
         Err(_) => (0..inputs, true),

@@ -162,7 +162,7 @@ impl Numbers {
     pub(super) fn body(&mut self, body: &[u8]) -> Vec<u8> {
         match serde_json::from_slice::<Json>(body) {
             Ok(mut json) if !self.once_in(10) => {
-                (0..=self.below(3)).for_each(|_| self.spoil(&mut json));
+                (0..=self.below(3)).for_each(|_| self.damage(&mut json));
                 json.to_string().into_bytes()
             }
             _ => self.bytes(body),
@@ -170,7 +170,7 @@ impl Numbers {
     }
 
     /// Changes something in `value`, at any depth. No text moves to another key.
-    pub(super) fn spoil(&mut self, value: &mut Json) {
+    pub(super) fn damage(&mut self, value: &mut Json) {
         let deeper = !self.once_in(16);
         match value {
             Json::Object(fields) if deeper && !fields.is_empty() => {
@@ -180,10 +180,10 @@ impl Numbers {
                     0 => drop(fields.shift_remove(&name)),
                     1 => {
                         let noise = self.noise();
-                        let value = self.extreme();
+                        let value = self.extreme_value();
                         fields.insert(noise, value);
                     }
-                    _ => self.spoil(&mut fields[&name]),
+                    _ => self.damage(&mut fields[&name]),
                 }
             }
             Json::Array(items) if deeper && !items.is_empty() => {
@@ -192,17 +192,17 @@ impl Numbers {
                     0 => drop(items.remove(at)),
                     1 => items.push(items[at].clone()),
                     2 => items.swap(0, at),
-                    _ => self.spoil(&mut items[at]),
+                    _ => self.damage(&mut items[at]),
                 }
             }
             Json::Number(_) if self.once_in(2) => {
                 *value = serde_json::from_str(&self.number()).unwrap_or_default();
             }
-            value => *value = self.extreme(),
+            value => *value = self.extreme_value(),
         }
     }
 
-    fn extreme(&mut self) -> Json {
+    fn extreme_value(&mut self) -> Json {
         if self.once_in(3) {
             return json!(self.noise());
         }

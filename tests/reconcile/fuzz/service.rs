@@ -32,17 +32,17 @@ use undrift::{
     value::Object,
 };
 
-use super::{CANARY, each};
+use super::{CANARY, run_inputs};
 use crate::numbers::Numbers;
 use crate::{
     random,
-    saved::Run,
-    world::{World, hasty, project},
+    saved::PlanRun,
+    world::{World, instant_settings, project},
 };
 
 #[test]
 fn headers_are_read_or_ignored() {
-    each("headers", 5000, |chance| {
+    run_inputs("headers", 5000, |chance| {
         let mut headers = HeaderMap::new();
         chance.headers(&mut headers);
         let wall = SystemTime::UNIX_EPOCH
@@ -59,7 +59,7 @@ fn headers_are_read_or_ignored() {
                 .map(|_| {
                     let mut row = json!({"id": chance.below(9), "url": "https://a.example.org"});
                     if chance.once_in(4) {
-                        chance.spoil(&mut row);
+                        chance.damage(&mut row);
                     }
                     row.as_object().cloned().unwrap_or_default()
                 })
@@ -83,17 +83,17 @@ fn headers_are_read_or_ignored() {
 const DECLARED: &str = "DECLARED-0nly-4-tests";
 
 /// Asserts that a text has no secret.
-fn is_harmless(told: &str) {
+fn assert_no_secret(output: &str) {
     for secret in [CANARY, DECLARED] {
-        assert!(!told.contains(secret), "{told}");
+        assert!(!output.contains(secret), "{output}");
     }
 }
 
 /// Manifests with every sort of section, and a service with some of it.
 async fn world() -> World {
     let mut world = random::world().await;
-    world.set("A", CANARY);
-    world.set("D", DECLARED);
+    world.set_variable("A", CANARY);
+    world.set_variable("D", DECLARED);
     let sections = json!({
         "settings": {"description": "new", "merge_method": "ff", "topics": ["a"]},
         "variables": [{"key": "A", "value": {"env": "A"}}, {"key": "D", "value": {"env": "D"}}, {"key": "B", "environment_scope": "prod", "value": "y"}],
@@ -121,12 +121,12 @@ async fn world() -> World {
 
 /// The answers to the reads of a plan, by target.
 #[derive(Debug)]
-struct Recorded {
+struct Recorder {
     inner: HttpTransport,
     answers: Mutex<BTreeMap<String, WireResponse>>,
 }
 
-impl Transport for Recorded {
+impl Transport for Recorder {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
         Box::pin(async move {
             let target = request.target.clone();
@@ -139,34 +139,34 @@ impl Transport for Recorded {
 
 /// A service that repeats its answers, except for damaged ones.
 #[derive(Debug)]
-struct Spoiled {
+struct DamagedService {
     answers: Arc<BTreeMap<String, WireResponse>>,
     chance: Mutex<Numbers>,
     /// One in this many answers is damaged.
-    rarely: usize,
+    interval: usize,
     requests: AtomicUsize,
 }
 
-impl Transport for Spoiled {
+impl Transport for DamagedService {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
         self.requests.fetch_add(1, Ordering::SeqCst);
-        let nothing = || WireResponse {
+        let not_found = || WireResponse {
             status: 404,
             headers: HeaderMap::new(),
             body: Ok(br#"{"message":"404 Not Found"}"#.to_vec().into()),
         };
-        let mut response = self.answers.get(&request.target).cloned().unwrap_or_else(nothing);
+        let mut response = self.answers.get(&request.target).cloned().unwrap_or_else(not_found);
         let mut chance = self.chance.lock().unwrap();
-        if chance.once_in(self.rarely) {
+        if chance.once_in(self.interval) {
             response.body = response.body.map(|body| chance.body(&body).into());
         }
-        if chance.once_in(2 * self.rarely) {
+        if chance.once_in(2 * self.interval) {
             chance.headers(&mut response.headers);
         }
-        if chance.once_in(10 * self.rarely) {
+        if chance.once_in(10 * self.interval) {
             response.status = *chance.pick(&[0, 204, 301, 401, 403, 404, 412, 429, 500, 999]);
         }
-        if chance.once_in(20 * self.rarely) {
+        if chance.once_in(20 * self.interval) {
             // The answer to another question.
             let other = chance.below(self.answers.len());
             response = self.answers.values().nth(other).unwrap().clone();
@@ -190,28 +190,32 @@ impl Planner {
         let world = runtime.block_on(world());
         let desired = world.desired();
         let (_, secrets) = world.client_as(world.sandbox.token(), &desired);
-        Self { includes: world.loaded().includes, world, runtime, desired, secrets }
+        Self { includes: world.load_manifests().includes, world, runtime, desired, secrets }
     }
 
     /// A plan through another transport, as JSON, or why there is none.
     fn plan(&self, transport: Arc<dyn Transport>) -> Result<String, String> {
         let service = ServiceAddress::parse(&self.world.sandbox.url(), false).unwrap();
-        let client = ReadClient::new(service, transport, Arc::clone(&self.secrets), hasty());
-        let told = |error: undrift::api::ApiError| format!("{error:#} {:?}", error.hint());
+        let client =
+            ReadClient::new(service, transport, Arc::clone(&self.secrets), instant_settings());
+        let describe = |error: undrift::api::ApiError| format!("{error:#} {:?}", error.hint());
         self.runtime.block_on(async {
-            let connected = self.world.connect_by(client, Arc::clone(&self.secrets), &self.desired);
-            let (observer, mut settings): (Observer, _) = connected.await.map_err(told)?;
+            let connected =
+                self.world.connect_with(client, Arc::clone(&self.secrets), &self.desired);
+            let (observer, mut settings): (Observer, _) = connected.await.map_err(describe)?;
             let (mut desired, mut roster) = (self.desired.clone(), Roster::default());
             if let Some(includes) = &self.includes {
-                roster =
-                    observer.read_roster(&includes.roster_query(&desired)).await.map_err(told)?;
-                let brought = includes.include_from(desired, &mut roster);
-                desired = brought.map_err(|wrong| wrong.render(Default::default()))?;
+                roster = observer
+                    .read_roster(&includes.roster_query(&desired))
+                    .await
+                    .map_err(describe)?;
+                let included = includes.include_from(desired, &mut roster);
+                desired = included.map_err(|wrong| wrong.render(Default::default()))?;
                 settings.moves = Arc::clone(&desired.moves);
                 settings.groups = GroupDeclarations::from_containers(&desired.containers);
             }
-            let plan = self.world.plan_beside(roster, &observer, &desired, &settings);
-            Ok(serde_json::to_string(&plan.await.map_err(told)?).unwrap())
+            let plan = self.world.plan_with_roster(roster, &observer, &desired, &settings);
+            Ok(serde_json::to_string(&plan.await.map_err(describe)?).unwrap())
         })
     }
 }
@@ -222,23 +226,28 @@ fn answers_are_read_or_refused() {
     let url = ServiceAddress::parse(&planner.world.sandbox.url(), false).unwrap();
     let token = Secret::new(planner.world.sandbox.token());
     let inner = HttpTransport::new(&url, &token, &HttpOptions::default()).unwrap();
-    let recorded = Arc::new(Recorded { inner, answers: Mutex::default() });
+    let recorded = Arc::new(Recorder { inner, answers: Mutex::default() });
     let clean = planner.plan(recorded.clone()).unwrap();
     let answers = Arc::new(std::mem::take(&mut *recorded.answers.lock().unwrap()));
-    let replay = |chance: Numbers, rarely| {
+    let replay_transport = |chance: Numbers, rarely| {
         let (chance, requests) = (Mutex::new(chance), AtomicUsize::new(0));
-        Arc::new(Spoiled { answers: Arc::clone(&answers), chance, rarely, requests })
+        Arc::new(DamagedService {
+            answers: Arc::clone(&answers),
+            chance,
+            interval: rarely,
+            requests,
+        })
     };
-    let same = planner.plan(replay(Numbers::new(0), usize::MAX / 100)).unwrap();
+    let same = planner.plan(replay_transport(Numbers::new(0), usize::MAX / 100)).unwrap();
     assert_eq!(same, clean, "what was recorded is all that it takes");
     let mut plans = 0;
-    let is_usual = each("answers", 300, |chance| {
+    let is_usual = run_inputs("answers", 300, |chance| {
         let rarely = *chance.pick(&[3, 10, answers.len()]);
-        let spoiled = replay(Numbers::new(chance.next()), rarely);
+        let spoiled = replay_transport(Numbers::new(chance.next()), rarely);
         let plan = planner.plan(spoiled.clone());
         plans += usize::from(plan.is_ok());
         let told = plan.unwrap_or_else(|why| why);
-        is_harmless(&told);
+        assert_no_secret(&told);
         assert!(!told.contains(planner.world.sandbox.token()), "{told}");
         // Each of these reads is repeated at most five times, or once at another place.
         let requests = spoiled.requests.load(Ordering::SeqCst);
@@ -253,19 +262,19 @@ fn snapshots_are_read_or_refused() {
     let text = planner.runtime.block_on(planner.world.snapshot_with(None));
     let good: Json = serde_json::from_str(&text).unwrap();
     let (mut read, mut plans) = (0, 0);
-    let is_usual = each("snapshots", 500, |chance| {
+    let is_usual = run_inputs("snapshots", 500, |chance| {
         let bytes = if chance.once_in(4) {
             chance.bytes(text.as_bytes())
         } else {
             let mut json = good.clone();
             let part = *chance.pick(&["answers", "answers", "objects", "rosters", ""]);
             let part = if part.is_empty() { &mut json } else { &mut json[part] };
-            (0..=chance.below(3)).for_each(|_| chance.spoil(part));
+            (0..=chance.below(3)).for_each(|_| chance.damage(part));
             json.to_string().into_bytes()
         };
         let snapshot = match Snapshot::read(&bytes) {
             Ok(snapshot) => snapshot,
-            Err(why) => return is_harmless(&why.to_string()),
+            Err(why) => return assert_no_secret(&why.to_string()),
         };
         read += 1;
         let mut written = Vec::new();
@@ -276,7 +285,7 @@ fn snapshots_are_read_or_refused() {
         let plan = planner.plan(Arc::new(OfflineTransport::new(snapshot, None)));
         plans += usize::from(plan.is_ok());
         let told = plan.unwrap_or_else(|why| why);
-        is_harmless(&told);
+        assert_no_secret(&told);
     });
     assert!(!is_usual || (read >= 50 && plans >= 50), "{read} were read, {plans} plans came of it");
 }
@@ -286,17 +295,17 @@ fn saved_plans_are_read_or_refused() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let world = runtime.block_on(world());
     let key = DigestKey::new(&Secret::new("a key that is long enough for it"));
-    let run = runtime.block_on(Run::of(&world));
+    let run = runtime.block_on(PlanRun::connect(&world));
     let (plan, text) = runtime.block_on(run.save(&key));
     let good: Json = serde_json::from_str(&text).unwrap();
     let mut read = 0;
-    let is_usual = each("saved plans", 750, |chance| {
+    let is_usual = run_inputs("saved plans", 750, |chance| {
         let bytes = if chance.once_in(4) {
             chance.bytes(text.as_bytes())
         } else {
             let mut json = good.clone();
             let part = *chance.pick(&["steps", "steps", "containers", "target", "selected"]);
-            (0..=chance.below(3)).for_each(|_| chance.spoil(&mut json[part]));
+            (0..=chance.below(3)).for_each(|_| chance.damage(&mut json[part]));
             // An attacker can compute the id anew.
             let fields = json.as_object_mut().unwrap();
             let seal = fields.remove("seal").unwrap();
@@ -313,7 +322,7 @@ fn saved_plans_are_read_or_refused() {
         read += 1;
         assert_eq!(saved.to_text().as_bytes(), bytes);
         let _ = (saved.plan.shown_steps(), saved.check_seal(Some(&key)));
-        is_harmless(&serde_json::to_string(&saved.plan.shown_steps()).unwrap());
+        assert_no_secret(&serde_json::to_string(&saved.plan.shown_steps()).unwrap());
         let comparison = run.compare_unsealed(&saved, &plan, &key);
         // No step runs that the new plan does not have.
         let policy = ApprovalPolicy { comparison: Some(&comparison), ..ApprovalPolicy::default() };

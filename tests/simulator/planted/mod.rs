@@ -16,7 +16,7 @@ use std::{
 
 use undrift::planted::Bug;
 
-use crate::{Simulator, given, kept, oracle::Violation, schedule::Schedule, smallest};
+use crate::{Simulator, env_number, kept, oracle::Violation, schedule::Schedule, smallest};
 
 /// Every bug.
 const BUGS: [Bug; 26] = [
@@ -49,7 +49,7 @@ const BUGS: [Bug; 26] = [
 ];
 
 /// The number of schedules after which a bug counts as not found.
-const PATIENCE: u64 = 20_000;
+const MAX_SCHEDULES: u64 = 20_000;
 
 /// The file of the schedule that shows a bug.
 fn file(bug: Bug) -> PathBuf {
@@ -65,14 +65,14 @@ fn file(bug: Bug) -> PathBuf {
 }
 
 /// The result of the search for a bug.
-type Search = Result<String, String>;
+type SearchResult = Result<String, String>;
 
 impl Simulator {
     /// Returns the rules that a bug breaks if nothing breaks without it.
     ///
     /// # Errors
     /// The rules that break without the bug.
-    fn shown(&self, bug: Bug, schedule: &Schedule) -> Result<Vec<Violation>, String> {
+    fn broken_rules(&self, bug: Bug, schedule: &Schedule) -> Result<Vec<Violation>, String> {
         let broken = bug.during(|| self.play(schedule)).violations;
         let anyhow = if broken.is_empty() { Vec::new() } else { self.play(schedule).violations };
         let schedule = || serde_json::to_string(schedule).unwrap();
@@ -80,31 +80,31 @@ impl Simulator {
     }
 
     /// Searches for a bug: with its kept schedule, unless `seeds` are given.
-    fn search(&self, bug: Bug, seeds: Option<u64>) -> Search {
-        let told = |schedule: &Schedule, broken: &Violation| {
-            format!("{bug:?}: {}: {}: {}", schedule.scenario, broken.rule, broken.what)
+    fn search(&self, bug: Bug, seeds: Option<u64>) -> SearchResult {
+        let describe = |schedule: &Schedule, broken: &Violation| {
+            format!("{bug:?}: {}: {}: {}", schedule.scenario, broken.rule, broken.details)
         };
         let file = file(bug);
-        let own = file.exists().then(|| kept::read(&file));
-        if let Some(schedule) = own.as_ref().filter(|_| seeds.is_none())
-            && let Some(first) = self.shown(bug, schedule)?.first()
+        let kept_schedule = file.exists().then(|| kept::read(&file));
+        if let Some(schedule) = kept_schedule.as_ref().filter(|_| seeds.is_none())
+            && let Some(first) = self.broken_rules(bug, schedule)?.first()
         {
-            return Ok(told(schedule, first));
+            return Ok(describe(schedule, first));
         }
-        let failed_once = kept::all().into_iter().map(|(_, schedule)| schedule);
-        let courses = match own.filter(|_| seeds.is_some()) {
+        let failed_once = kept::kept_schedules().into_iter().map(|(_, schedule)| schedule);
+        let courses = match kept_schedule.filter(|_| seeds.is_some()) {
             Some(own) => vec![self.play(&self.calm(&own.scenario)).course],
             None => self.courses(),
         };
         let others = failed_once.filter(|_| seeds.is_none()).chain(self.random_of(courses, 0));
-        for (number, schedule) in (1..=seeds.unwrap_or(PATIENCE)).zip(others) {
-            let broken = self.shown(bug, &schedule)?;
+        for (number, schedule) in (1..=seeds.unwrap_or(MAX_SCHEDULES)).zip(others) {
+            let broken = self.broken_rules(bug, &schedule)?;
             let Some(first) = broken.first() else { continue };
-            let told = told(&schedule, first);
+            let told = describe(&schedule, first);
             if seeds.is_some() {
                 return Ok(format!("{told}, run {number}"));
             }
-            let shown = |schedule: &Schedule| self.shown(bug, schedule).unwrap_or_default();
+            let shown = |schedule: &Schedule| self.broken_rules(bug, schedule).unwrap_or_default();
             kept::write(&file, &smallest(&schedule, shown));
             return Err(format!("{told}: now kept in {}", file.display()));
         }
@@ -115,10 +115,10 @@ impl Simulator {
 #[test]
 fn every_planted_bug_is_found() {
     let simulator = Simulator::get();
-    let (next, seeds) = (AtomicUsize::new(0), given("UNDRIFT_SEEDS"));
+    let (next, seeds) = (AtomicUsize::new(0), env_number("UNDRIFT_SEEDS"));
     let only = std::env::var("UNDRIFT_BUGS").unwrap_or_default();
-    let is_meant = |bug: &Bug| only.split(',').any(|part| format!("{bug:?}").starts_with(part));
-    let bugs: Vec<_> = BUGS.into_iter().filter(is_meant).collect();
+    let is_selected = |bug: &Bug| only.split(',').any(|part| format!("{bug:?}").starts_with(part));
+    let bugs: Vec<_> = BUGS.into_iter().filter(is_selected).collect();
     let wrong = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {

@@ -135,8 +135,8 @@ impl Budget {
             }
         }
         let operation_budget = self.operation_budgets.entry(operation.id).or_default();
-        let documented = operation.requests_per_minute.filter(|_| is_announced);
-        let limit = operation_budget.learned_limit.or(documented.map(|limit| limit as usize));
+        let documented_limit = operation.requests_per_minute.filter(|_| is_announced);
+        let limit = operation_budget.learned_limit.or(documented_limit.map(|limit| limit as usize));
         operation_budget.require_capacity(limit, now)?;
         operation_budget.in_flight += 1;
         self.in_flight += 1;
@@ -163,7 +163,7 @@ impl Budget {
             // Answers may arrive in any order: within one window, the lowest remaining number is the
             // latest.
             self.user_quota = Some(match self.user_quota {
-                Some((known, end)) if known.reset_at > quota.reset_at => (known, end),
+                Some((current, end)) if current.reset_at > quota.reset_at => (current, end),
                 Some((known, end)) if known.reset_at == quota.reset_at && end > ended_at => {
                     (Quota { remaining: quota.remaining.min(known.remaining), ..quota }, end)
                 }
@@ -235,16 +235,16 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn quota(left: u64, reset: u64, wait: u64) -> Option<Quota> {
+    fn quota(remaining: u64, reset: u64, wait: u64) -> Option<Quota> {
         Some(Quota {
             limit_per_minute: 2_000,
-            remaining: left,
+            remaining,
             reset_at: reset,
             time_to_reset: seconds(wait),
         })
     }
 
-    fn completed(at: Duration, quota: Option<Quota>) -> Option<Completion> {
+    fn finish(at: Duration, quota: Option<Quota>) -> Option<Completion> {
         Some(Completion { ended_at: at, quota, operation_closed_for: None })
     }
 
@@ -278,20 +278,20 @@ mod tests {
     }
 
     #[test]
-    fn a_service_that_announces_nothing_gets_everything_at_once() {
+    fn without_an_announced_limit_no_request_waits() {
         let mut budget = Budget::default();
         for _ in 0..10_000 {
             assert_eq!(budget.try_send(PROJECT_GET.row(), seconds(1)), Ok(()));
-            budget.finish_request(PROJECT_GET.row(), completed(seconds(1), None));
+            budget.finish_request(PROJECT_GET.row(), finish(seconds(1), None));
         }
         assert_eq!(budget.requests_per_minute(), None);
     }
 
     #[test]
-    fn no_more_are_sent_than_remain_until_the_reset() {
+    fn requests_wait_for_the_reset_if_none_remain() {
         let (mut budget, hooks) = (Budget::default(), HOOK_LIST.row());
         assert_eq!(budget.try_send(hooks, seconds(0)), Ok(()));
-        budget.finish_request(hooks, completed(seconds(0), quota(2, 120, 20)));
+        budget.finish_request(hooks, finish(seconds(0), quota(2, 120, 20)));
         assert_eq!(budget.try_send(hooks, seconds(1)), Ok(()));
         assert_eq!(budget.try_send(hooks, seconds(1)), Ok(()));
         assert_eq!(
@@ -299,12 +299,12 @@ mod tests {
             Err(SendAt::AfterAnswer),
             "both may be counted"
         );
-        budget.finish_request(hooks, completed(seconds(2), quota(0, 120, 18)));
+        budget.finish_request(hooks, finish(seconds(2), quota(0, 120, 18)));
         // An older answer that arrives late changes nothing.
-        budget.finish_request(hooks, completed(seconds(2), quota(1, 120, 18)));
+        budget.finish_request(hooks, finish(seconds(2), quota(1, 120, 18)));
         assert_eq!(budget.try_send(hooks, seconds(19)), Err(SendAt::At(seconds(20))));
         assert_eq!(budget.try_send(hooks, seconds(20)), Ok(()), "the window is over");
-        budget.finish_request(hooks, completed(seconds(21), quota(1_999, 180, 59)));
+        budget.finish_request(hooks, finish(seconds(21), quota(1_999, 180, 59)));
         assert_eq!(budget.try_send(hooks, seconds(22)), Ok(()));
         // A request that was not sent is given back.
         budget.finish_request(hooks, None);
@@ -319,16 +319,16 @@ mod tests {
         let limit = operation.requests_per_minute.expect("a limit") as usize;
         for latency in [10, 90, 900] {
             let (mut budget, mut now) = (Budget::default(), Duration::ZERO);
-            let (mut arrived, mut in_flight): (Vec<Duration>, VecDeque<(Duration, Duration)>) =
+            let (mut arrivals, mut in_flight): (Vec<Duration>, VecDeque<(Duration, Duration)>) =
                 Default::default();
-            while arrived.len() < 2_000 {
+            while arrivals.len() < 2_000 {
                 match budget.try_send(operation, now) {
                     Ok(()) => {
                         // It arrives at any time between sending and answer.
-                        let share = arrived.len() as u32 % 7;
-                        let way = Duration::from_millis(latency);
-                        arrived.push(now + way * share / 7);
-                        in_flight.push_back((now + way, now));
+                        let sevenths = arrivals.len() as u32 % 7;
+                        let duration = Duration::from_millis(latency);
+                        arrivals.push(now + duration * sevenths / 7);
+                        in_flight.push_back((now + duration, now));
                         now += Duration::from_millis(3);
                     }
                     Err(SendAt::At(_)) => panic!("the user's budget is no obstacle"),
@@ -338,47 +338,48 @@ mod tests {
                     }
                 }
                 while let Some((at, _)) = in_flight.pop_front_if(|(at, _)| *at <= now) {
-                    budget.finish_request(operation, completed(at, quota(1_900, 9_999_999, 3_000)));
+                    budget.finish_request(operation, finish(at, quota(1_900, 9_999_999, 3_000)));
                 }
             }
-            let took = *arrived.iter().max().unwrap();
-            arrived.sort();
-            for (at, first) in arrived.iter().enumerate() {
-                let window = arrived[at..].iter().take_while(|then| **then < *first + MINUTE);
+            let last_arrival = *arrivals.iter().max().unwrap();
+            arrivals.sort();
+            for (index, first) in arrivals.iter().enumerate() {
+                let window =
+                    arrivals[index..].iter().take_while(|arrival| **arrival < *first + MINUTE);
                 assert!(window.count() <= limit, "{latency} ms: at {first:?}");
             }
             // Five budgets take four minutes, and only a little more.
-            let most = 4.0 * 60.0 / 0.95;
-            assert!(took.as_secs_f64() < most, "{latency} ms: {took:?}");
+            let max_seconds = 4.0 * 60.0 / 0.95;
+            assert!(last_arrival.as_secs_f64() < max_seconds, "{latency} ms: {last_arrival:?}");
         }
     }
 
     #[test]
-    fn a_429_of_an_operation_closes_it_alone_and_teaches_its_limit() {
+    fn a_429_closes_only_its_operation_and_shows_its_limit() {
         let (mut budget, hooks) = (Budget::default(), HOOK_LIST.row());
-        let complaint = |at, closed| {
+        let throttled = |at, seconds_closed| {
             Some(Completion {
                 ended_at: at,
                 quota: quota(1_000, 900, 60),
-                operation_closed_for: Some(seconds(closed)),
+                operation_closed_for: Some(seconds(seconds_closed)),
             })
         };
         for at in 0..10 {
             assert_eq!(budget.try_send(hooks, seconds(at)), Ok(()));
         }
         for at in 0..8 {
-            budget.finish_request(hooks, completed(seconds(at), quota(1_000, 900, 60)));
+            budget.finish_request(hooks, finish(seconds(at), quota(1_000, 900, 60)));
         }
-        budget.finish_request(hooks, complaint(seconds(10), 30));
+        budget.finish_request(hooks, throttled(seconds(10), 30));
         // A 429 for a request that was in flight at the same time has no further effect.
-        budget.finish_request(hooks, complaint(seconds(11), 30));
+        budget.finish_request(hooks, throttled(seconds(11), 30));
         assert_eq!(budget.operation_budgets[hooks.id].learned_limit, Some(8));
         assert_eq!(budget.try_send(hooks, seconds(12)), Err(SendAt::OperationAt(seconds(41))));
         assert_eq!(budget.try_send(PROJECT_GET.row(), seconds(12)), Ok(()));
         // At most eight in any minute.
         let sent_count = (0..).take_while(|_| budget.try_send(hooks, seconds(70)).is_ok()).count();
         assert_eq!(sent_count, 8 - 1, "the complaints of the last minute count");
-        budget.finish_request(hooks, complaint(seconds(72), 1));
+        budget.finish_request(hooks, throttled(seconds(72), 1));
         assert_eq!(
             budget.operation_budgets[hooks.id].learned_limit,
             Some(6),

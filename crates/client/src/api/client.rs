@@ -15,7 +15,7 @@ use super::{
     clock::{Clock, Random, SystemClock, SystemRandom},
     error::{ApiError, ErrorKind},
     limit::Gate,
-    pace::InFlight,
+    pace::InFlightRange,
     service::ServiceAddress,
     transport::Transport,
 };
@@ -34,7 +34,7 @@ const MAX_REREADS: u32 = 2;
 #[derive(Clone, Debug)]
 pub struct ClientSettings {
     /// The initial and the maximum limit of requests in flight.
-    pub in_flight: InFlight,
+    pub in_flight: InFlightRange,
     /// The maximum number of requests of the run, retries included.
     pub max_requests: Option<u64>,
     /// When the run must end, on `clock`.
@@ -48,7 +48,7 @@ pub struct ClientSettings {
 impl Default for ClientSettings {
     fn default() -> Self {
         Self {
-            in_flight: InFlight::ADAPTING,
+            in_flight: InFlightRange::ADAPTING,
             max_requests: None,
             deadline: None,
             clock: Arc::new(SystemClock::default()),
@@ -145,7 +145,7 @@ impl ReadClient {
 
     /// The user's limit of requests per minute, if an answer announced it.
     pub fn requests_per_minute(&self) -> Option<u64> {
-        self.core.gate.per_minute()
+        self.core.gate.requests_per_minute()
     }
 
     /// The number of requests sent so far, retries included.
@@ -154,7 +154,7 @@ impl ReadClient {
     }
 
     /// The minutes that `requests` take, if the service announced a limit.
-    pub fn minutes_for(&self, requests: u64) -> Option<u64> {
+    pub fn estimate_minutes(&self, requests: u64) -> Option<u64> {
         Some(count_minutes(requests, self.requests_per_minute()?))
     }
 
@@ -259,7 +259,7 @@ impl ReadClient {
     ///
     /// # Errors
     /// Those of [`list_with_keys`](Self::list_with_keys).
-    pub async fn list(&self, request: Request<Read>) -> Result<CompleteList<Object>> {
+    pub async fn list_error(&self, request: Request<Read>) -> Result<CompleteList<Object>> {
         self.list_with_keys(request, EntryKeys::default()).await
     }
 

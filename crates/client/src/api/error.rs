@@ -79,7 +79,7 @@ pub(super) struct Rejection {
     /// Without the status, bounded, and without secrets and control characters.
     pub(super) message: String,
     pub(super) request_id: Option<String>,
-    pub(super) absence: NotFoundCause,
+    pub(super) cause: NotFoundCause,
     /// The project that a redirect on this service leads to.
     pub(super) moved_to: Option<u64>,
     /// The redirect leads to another origin.
@@ -185,16 +185,16 @@ impl ApiError {
     }
 
     /// The cause of a 404.
-    fn absence(&self) -> Option<NotFoundCause> {
-        self.rejection().filter(|refusal| refusal.status == 404).map(|refusal| refusal.absence)
+    fn not_found_cause(&self) -> Option<NotFoundCause> {
+        self.rejection().filter(|refusal| refusal.status == 404).map(|refusal| refusal.cause)
     }
 
     /// 404 because the group or project does not exist, or the caller may not see it. Only after
     /// this 404, a run may create a group or project.
     pub fn is_missing(&self, scope: Scope) -> bool {
-        let absence = self.absence();
-        absence == Some(NotFoundCause::Container(scope))
-            || (absence.is_some() && Bug::TreatAnyNotFoundAsMissing.is_planted())
+        let cause = self.not_found_cause();
+        cause == Some(NotFoundCause::Container(scope))
+            || (cause.is_some() && Bug::TreatAnyNotFoundAsMissing.is_planted())
     }
 
     /// 404 because the group or project that the request is for does not exist.
@@ -206,7 +206,7 @@ impl ApiError {
     /// address is wrong, or the proxy changes paths. It does not mean that the requested object is
     /// absent.
     pub fn is_unknown_route(&self) -> bool {
-        matches!(self.absence(), Some(NotFoundCause::Route | NotFoundCause::Hidden))
+        matches!(self.not_found_cause(), Some(NotFoundCause::Route | NotFoundCause::Hidden))
     }
 
     /// 404 because the list has no entries ([`Operation::empty_as`]).
@@ -219,7 +219,7 @@ impl ApiError {
     /// 404 because a licence, a flag, a setting or the caller's role hides the object. For some
     /// objects the service answers the same if they are absent.
     pub fn is_hidden(&self) -> bool {
-        self.absence() == Some(NotFoundCause::Hidden)
+        self.not_found_cause() == Some(NotFoundCause::Hidden)
     }
 
     /// 404 because the object below the group or project is absent, or hidden; not because of the
@@ -227,7 +227,7 @@ impl ApiError {
     pub fn is_entry_missing(&self) -> bool {
         self.is_not_found()
             && !self.is_container_missing()
-            && self.absence() != Some(NotFoundCause::Route)
+            && self.not_found_cause() != Some(NotFoundCause::Route)
     }
 
     /// The service rejected the token in this request, or in the request that ended the run.
@@ -382,7 +382,7 @@ impl ApiError {
             404 if self.0.operation.tier > Tier::Free => {
                 "the service may lack the licence for this"
             }
-            404 if rejection.absence == NotFoundCause::Hidden => {
+            404 if rejection.cause == NotFoundCause::Hidden => {
                 "the service may lack the licence, flag or setting for this"
             }
             404 if self.is_unknown_route() => {
@@ -457,7 +457,7 @@ impl From<&ApiError> for Cause {
             help: error.hint().map(Into::into),
             transient: error.is_transient(),
             withheld: None,
-            request: error.request_line(),
+            request_line: error.request_line(),
         }
         .into()
     }
@@ -481,7 +481,7 @@ mod tests {
                 status,
                 message: String::new(),
                 request_id: None,
-                absence: NotFoundCause::Other,
+                cause: NotFoundCause::Other,
                 moved_to: None,
                 has_foreign_redirect: false,
             };
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_removal_of_a_member_may_be_about_a_bot() {
+    fn the_hint_for_a_refused_member_delete_names_bots() {
         let find_hint = |operation| ApiError::answered(operation, 403).hint().unwrap();
         assert!(find_hint(MEMBER_DELETE.row()).contains("bot"));
         assert!(find_hint(GROUP_MEMBER_DELETE.row()).contains("bot"));

@@ -102,7 +102,7 @@ impl ClientCore {
             status,
             message,
             request_id,
-            absence: not_found_cause,
+            cause: not_found_cause,
             moved_to,
             has_foreign_redirect,
         }

@@ -13,7 +13,7 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit, futures::Notified};
 
 use super::{
     budget::{Budget, Completion, SendAt},
-    pace::{InFlight, PaceController, PaceTicket, Reply},
+    pace::{InFlightRange, PaceController, PaceTicket, Reply},
 };
 use crate::{lock, operation::Operation, planted::Bug};
 
@@ -69,7 +69,7 @@ impl Drop for BudgetSlot<'_> {
 
 impl Gate {
     /// Creates a gate; `range` limits the requests in flight.
-    pub fn new(range: InFlight) -> Self {
+    pub fn new(range: InFlightRange) -> Self {
         let pace = PaceController::new(range);
         let permits = Semaphore::new(pace.limit());
         let budget = Budget::default();
@@ -97,7 +97,7 @@ impl Gate {
     }
 
     /// The user's limit of requests per minute, if the service announced it.
-    pub fn per_minute(&self) -> Option<u64> {
+    pub fn requests_per_minute(&self) -> Option<u64> {
         self.state().budget.requests_per_minute()
     }
 
@@ -264,7 +264,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_header_makes_it_fail(after in "[ -~]{0,40}", reset in "[ -~]{0,40}", date in "[ -~]{0,40}") {
+        fn no_header_causes_a_panic(after in "[ -~]{0,40}", reset in "[ -~]{0,40}", date in "[ -~]{0,40}") {
             let headers = headers(&[("retry-after", &after), ("ratelimit-reset", &reset), ("date", &date)]);
             retry_after(429, &headers, epoch_plus(DATE));
         }
@@ -279,7 +279,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_burst_that_is_throttled_halves_the_limit_once() {
-        let gate = Gate::new(InFlight::fixed(8));
+        let gate = Gate::new(InFlightRange::fixed(8));
         let mut burst = Vec::new();
         for _ in 0..8 {
             burst.push(gate.acquire_permit().await);
@@ -295,7 +295,7 @@ mod tests {
     #[tokio::test]
     async fn the_limit_recovers_and_bounds_the_requests_in_flight() {
         for max in [1, 2, 3, 16] {
-            let gate = Gate::new(InFlight::fixed(max));
+            let gate = Gate::new(InFlightRange::fixed(max));
             for _ in 0..9 {
                 gate.acquire_permit().await.record(Reply::Throttled);
             }
@@ -306,12 +306,12 @@ mod tests {
             }
             assert_eq!(gate.limit(), max);
         }
-        assert_eq!(Gate::new(InFlight::fixed(0)).limit(), 1);
+        assert_eq!(Gate::new(InFlightRange::fixed(0)).limit(), 1);
     }
 
     #[tokio::test]
     async fn the_pace_limits_the_requests_in_flight() {
-        let gate = Gate::new(InFlight::ADAPTING);
+        let gate = Gate::new(InFlightRange::ADAPTING);
         let mut limits = vec![gate.limit()];
         for reply in [ANSWERED; 20].into_iter().chain([Reply::Throttled]).chain([ANSWERED; 3]) {
             let mut permits = Vec::new();
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_pause_is_never_shortened() {
-        let gate = Gate::new(InFlight::fixed(1));
+        let gate = Gate::new(InFlightRange::fixed(1));
         gate.pause_until(Duration::from_secs(10));
         gate.pause_until(Duration::from_secs(5));
         assert_eq!(gate.remaining_pause(Duration::from_secs(4)), Duration::from_secs(6));

@@ -47,7 +47,7 @@ pub use client::{ApiResponse, CallCount, CallCounts, ClientSettings, ReadClient}
 pub use clock::{Clock, Random, SystemClock, SystemRandom};
 pub use error::ApiError;
 pub use message::success_message;
-pub use pace::InFlight;
+pub use pace::InFlightRange;
 pub use service::{ServiceAddress, ServiceAddressError};
 pub use transport::{
     BodyError, EncodedBody, FormPart, HttpOptions, HttpTransport, RequestPhase, SendError,

@@ -37,12 +37,12 @@ const TOLERANCE_SECONDS: f64 = 0.001;
 
 /// The initial and the maximum limit of requests in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InFlight {
+pub struct InFlightRange {
     start: usize,
     max: usize,
 }
 
-impl InFlight {
+impl InFlightRange {
     /// Starts with 16 and rises up to 64 while answers stay fast.
     pub const ADAPTING: Self = Self { start: 16, max: 64 };
 
@@ -80,7 +80,7 @@ pub struct PaceTicket {
 /// Controls the limit of requests in flight of one client.
 #[derive(Debug)]
 pub struct PaceController {
-    range: InFlight,
+    range: InFlightRange,
     limit: usize,
     /// The number of changes of the limit.
     epoch: u64,
@@ -121,7 +121,7 @@ impl UsualTime {
 
 impl PaceController {
     /// Starts with the limit at the start of `range`.
-    pub fn new(range: InFlight) -> Self {
+    pub fn new(range: InFlightRange) -> Self {
         let round = Round { untimed_requests: range.start, ..Round::default() };
         Self {
             range,
@@ -229,7 +229,7 @@ impl PaceController {
 mod tests {
     use super::*;
 
-    const ADAPTING: InFlight = InFlight::ADAPTING;
+    const ADAPTING: InFlightRange = InFlightRange::ADAPTING;
     const OPERATIONS: [&str; 2] = ["variable-list", "hook-list"];
 
     fn millis(millis: u64) -> Duration {
@@ -250,10 +250,10 @@ mod tests {
             while requests.len() < pace.limit() {
                 let in_flight = requests.len() + 1;
                 let ticket = pace.start_request(in_flight);
-                let (took, reply) = answer(sent_count, in_flight);
+                let (duration, reply) = answer(sent_count, in_flight);
                 let operation = OPERATIONS[sent_count % OPERATIONS.len()];
-                let reply = reply.unwrap_or(Reply::Answered(operation, took));
-                requests.push((now + took, reply, ticket));
+                let reply = reply.unwrap_or(Reply::Answered(operation, duration));
+                requests.push((now + duration, reply, ticket));
                 sent_count += 1;
             }
             let earliest_index =
@@ -270,9 +270,9 @@ mod tests {
     fn the_limit_doubles_while_answers_stay_fast() {
         let mut pace = PaceController::new(ADAPTING);
         let limits = simulate(&mut pace, 400, |n, _| (millis(50 + 20 * (n % 2) as u64), None));
-        let mut seen = limits.clone();
-        seen.dedup();
-        assert_eq!(seen, [16, 32, 64]);
+        let mut distinct_limits = limits.clone();
+        distinct_limits.dedup();
+        assert_eq!(distinct_limits, [16, 32, 64]);
         // 16 and 32 answers at the start, then 16 of old and 32 of each kind.
         assert!(limits[16 + 32 + 16 + 32 + 32] == 64, "{limits:?}");
     }
@@ -299,9 +299,12 @@ mod tests {
                 (millis(20).mul_f64((in_flight as f64 / f64::from(capacity)).max(1.0)), None)
             });
             let settled = &limits[1_000..];
-            let most = settled.iter().copied().max().unwrap();
-            let usual = 16.max(capacity as usize);
-            assert!(most <= usual * 3 / 2 + 1, "{most} at once where it does {capacity}");
+            let max_limit = settled.iter().copied().max().unwrap();
+            let expected = 16.max(capacity as usize);
+            assert!(
+                max_limit <= expected * 3 / 2 + 1,
+                "{max_limit} at once where it does {capacity}"
+            );
             assert!(settled.iter().all(|limit| *limit >= 16));
         }
     }
@@ -324,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_that_becomes_slow_gets_fewer_but_never_fewer_than_at_the_start() {
+    fn slow_answers_lower_the_limit_to_the_start_at_most() {
         let mut pace = PaceController::new(ADAPTING);
         simulate(&mut pace, 400, |_, _| (millis(20), None));
         assert_eq!(pace.limit(), 64);
@@ -349,13 +352,13 @@ mod tests {
     }
 
     #[test]
-    fn only_a_service_that_fails_often_gets_fewer() {
-        for (every, falls) in [(20, false), (5, true), (1, true)] {
+    fn only_frequent_failures_lower_the_limit() {
+        for (cycle, falls) in [(20, false), (5, true), (1, true)] {
             let mut pace = PaceController::new(ADAPTING);
             let limits = simulate(&mut pace, 2_000, |n, _| {
-                (millis(20), n.is_multiple_of(every).then_some(Reply::Failed))
+                (millis(20), n.is_multiple_of(cycle).then_some(Reply::Failed))
             });
-            assert_eq!(limits.iter().any(|limit| *limit < 16), falls, "one of {every}: {limits:?}");
+            assert_eq!(limits.iter().any(|limit| *limit < 16), falls, "one of {cycle}: {limits:?}");
         }
     }
 
@@ -367,26 +370,26 @@ mod tests {
             (millis(50), (in_flight > 24).then_some(Reply::Throttled))
         });
         let settled = &limits[1_000..];
-        let refused = settled.windows(2).filter(|two| two[1] < two[0]).count();
-        assert!(refused <= 30, "throttled {refused} times");
+        let throttle_count = settled.windows(2).filter(|two| two[1] < two[0]).count();
+        assert!(throttle_count <= 30, "throttled {throttle_count} times");
         assert!(settled.iter().sum::<usize>() / settled.len() >= 16, "{settled:?}");
     }
 
     #[test]
     fn a_fixed_limit_never_rises_and_only_complaints_lower_it() {
-        assert_eq!(InFlight::fixed(usize::MAX).max(), 1_000);
+        assert_eq!(InFlightRange::fixed(usize::MAX).max(), 1_000);
         for number in [0, 1, 2, 3, 16, 64] {
-            let range = InFlight::fixed(number);
-            let most = number.max(1);
-            assert_eq!(range.max(), most);
+            let range = InFlightRange::fixed(number);
+            let max_limit = number.max(1);
+            assert_eq!(range.max(), max_limit);
             let mut pace = PaceController::new(range);
             let limits = simulate(&mut pace, 3_000, |n, _| (millis(1 + n as u64 % 100 * 10), None));
-            assert!(limits.iter().all(|limit| *limit == most), "{number}: {limits:?}");
+            assert!(limits.iter().all(|limit| *limit == max_limit), "{number}: {limits:?}");
             let ticket = pace.start_request(1);
             pace.record(Reply::Throttled, ticket);
-            assert_eq!(pace.limit(), (most / 2).max(1));
-            simulate(&mut pace, most * most + 1, |_, _| (millis(1), None));
-            assert_eq!(pace.limit(), most);
+            assert_eq!(pace.limit(), (max_limit / 2).max(1));
+            simulate(&mut pace, max_limit * max_limit + 1, |_, _| (millis(1), None));
+            assert_eq!(pace.limit(), max_limit);
         }
     }
 
@@ -402,7 +405,7 @@ mod tests {
 
     /// The kinds of rounds in the table above.
     #[derive(Clone, Copy, Debug)]
-    enum Kind {
+    enum Speed {
         Fast,
         Middling,
         Slow,
@@ -412,29 +415,29 @@ mod tests {
 
     /// The limit follows the table in every sequence of five rounds.
     #[test]
-    fn every_sequence_of_rounds_does_what_the_table_says() {
-        let kinds = [Kind::Fast, Kind::Middling, Kind::Slow, Kind::Throttled, Kind::Failing];
+    fn every_sequence_of_rounds_follows_the_table() {
+        let kinds = [Speed::Fast, Speed::Middling, Speed::Slow, Speed::Throttled, Speed::Failing];
         let mut sequences = vec![Vec::new()];
         for _ in 0..5 {
-            let longer = |sequence: &Vec<Kind>| {
+            let extend = |sequence: &Vec<Speed>| {
                 kinds.map(|kind| sequence.iter().copied().chain([kind]).collect::<Vec<_>>())
             };
-            sequences = sequences.iter().flat_map(longer).collect();
+            sequences = sequences.iter().flat_map(extend).collect();
         }
         for sequence in sequences {
             let mut pace = PaceController::new(ADAPTING);
             let (mut limit, mut rises_slowly) = (16_usize, false);
             for kind in &sequence {
                 limit = match kind {
-                    Kind::Throttled | Kind::Failing => (limit / 2).max(1),
+                    Speed::Throttled | Speed::Failing => (limit / 2).max(1),
                     _ if limit < 16 => limit + 1,
-                    Kind::Slow if limit > 16 => (limit / 2).max(16),
-                    Kind::Fast if rises_slowly => (limit + 1).min(64),
-                    Kind::Fast => (limit * 2).min(64),
-                    Kind::Middling | Kind::Slow => limit,
+                    Speed::Slow if limit > 16 => (limit / 2).max(16),
+                    Speed::Fast if rises_slowly => (limit + 1).min(64),
+                    Speed::Fast => (limit * 2).min(64),
+                    Speed::Middling | Speed::Slow => limit,
                 };
-                rises_slowly |= matches!(kind, Kind::Throttled | Kind::Failing)
-                    || (matches!(kind, Kind::Slow) && limit < pace.limit());
+                rises_slowly |= matches!(kind, Speed::Throttled | Speed::Failing)
+                    || (matches!(kind, Speed::Slow) && limit < pace.limit());
                 play_round(&mut pace, *kind);
                 assert_eq!(
                     (pace.limit(), pace.rises_slowly),
@@ -446,21 +449,21 @@ mod tests {
     }
 
     /// Plays one round. The usual time stays the same.
-    fn play_round(pace: &mut PaceController, kind: Kind) {
+    fn play_round(pace: &mut PaceController, kind: Speed) {
         let seconds = match kind {
-            Kind::Fast => 1.0,
-            Kind::Middling => 1.4,
+            Speed::Fast => 1.0,
+            Speed::Middling => 1.4,
             _ => 3.0,
         };
         let reply = match kind {
-            Kind::Throttled => Reply::Throttled,
-            Kind::Failing => Reply::Failed,
+            Speed::Throttled => Reply::Throttled,
+            Speed::Failing => Reply::Failed,
             _ => Reply::Answered(OPERATIONS[0], Duration::from_secs_f64(seconds)),
         };
         while pace.round.untimed_requests > 0 {
             pace.start_request(1);
         }
-        let is_short = pace.limit() < 16 && !matches!(kind, Kind::Failing);
+        let is_short = pace.limit() < 16 && !matches!(kind, Speed::Failing);
         let answers = if is_short { pace.limit() } else { pace.sample_size() };
         let ticket = pace.start_request(pace.limit());
         for _ in 0..answers {

@@ -124,13 +124,13 @@ mod tests {
     /// The content of a cell: resend while attempts are left, and the result after that.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Cell {
-        Retry(Then),
-        At(Then),
+        Retry(NextAction),
+        Stop(NextAction),
     }
 
     /// The action of the caller when nothing is sent again.
     #[derive(Clone, Copy, Debug, PartialEq)]
-    enum Then {
+    enum NextAction {
         Done,
         Fail,
         ReadBack,
@@ -138,54 +138,54 @@ mod tests {
 
     #[test]
     fn every_cell_of_the_table_holds_at_every_attempt() {
-        use Cell::{At, Retry};
-        use Then::{Done, Fail, ReadBack};
+        use Cell::{Retry, Stop};
+        use NextAction::{Done, Fail, ReadBack};
         let table = [
-            (SendOutcome::Success, [At(Done), At(Done), At(Done), At(Done), At(Done)]),
+            (SendOutcome::Success, [Stop(Done), Stop(Done), Stop(Done), Stop(Done), Stop(Done)]),
             (
                 SendOutcome::NotSent,
                 [Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail)],
             ),
             (
                 SendOutcome::Throttled,
-                [Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail), At(Fail)],
+                [Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail), Stop(Fail)],
             ),
-            (SendOutcome::Locked, [Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail), At(Fail)]),
+            (SendOutcome::Locked, [Retry(Fail), Retry(Fail), Retry(Fail), Retry(Fail), Stop(Fail)]),
             (
                 SendOutcome::Lost,
-                [Retry(Fail), Retry(ReadBack), At(ReadBack), At(ReadBack), At(ReadBack)],
+                [Retry(Fail), Retry(ReadBack), Stop(ReadBack), Stop(ReadBack), Stop(ReadBack)],
             ),
             (
                 SendOutcome::Faulty,
-                [Retry(Fail), Retry(ReadBack), At(ReadBack), At(ReadBack), At(ReadBack)],
+                [Retry(Fail), Retry(ReadBack), Stop(ReadBack), Stop(ReadBack), Stop(ReadBack)],
             ),
             (
                 SendOutcome::Unreadable,
-                [Retry(Fail), Retry(ReadBack), At(ReadBack), At(ReadBack), At(ReadBack)],
+                [Retry(Fail), Retry(ReadBack), Stop(ReadBack), Stop(ReadBack), Stop(ReadBack)],
             ),
             (
                 SendOutcome::Oversized,
-                [At(Fail), At(ReadBack), At(ReadBack), At(ReadBack), At(ReadBack)],
+                [Stop(Fail), Stop(ReadBack), Stop(ReadBack), Stop(ReadBack), Stop(ReadBack)],
             ),
-            (SendOutcome::Refused, [At(Fail), At(Fail), At(Fail), At(Fail), At(Fail)]),
-            (SendOutcome::Untrusted, [At(Fail), At(Fail), At(Fail), At(Fail), At(Fail)]),
+            (SendOutcome::Refused, [Stop(Fail), Stop(Fail), Stop(Fail), Stop(Fail), Stop(Fail)]),
+            (SendOutcome::Untrusted, [Stop(Fail), Stop(Fail), Stop(Fail), Stop(Fail), Stop(Fail)]),
         ];
         for (outcome, cells) in table {
             // An ambiguous outcome of a request that is never resent is always read back.
-            assert_eq!(outcome.is_ambiguous(), cells[4] == At(ReadBack), "{outcome:?}");
+            assert_eq!(outcome.is_ambiguous(), cells[4] == Stop(ReadBack), "{outcome:?}");
             for (again, cell) in ALL_RETRY_SAFETIES.into_iter().zip(cells) {
                 for attempt in 1..=MAX_RETRIES + 2 {
                     let decision = retry_delay(again, outcome, attempt, None, 0.5);
-                    let about = format!("{again:?} {outcome:?} {attempt}: {decision:?}");
+                    let context = format!("{again:?} {outcome:?} {attempt}: {decision:?}");
                     match cell {
                         Retry(_) if attempt <= MAX_RETRIES => {
-                            assert!(decision.is_some(), "{about}");
+                            assert!(decision.is_some(), "{context}");
                         }
-                        Retry(then) | At(then) => {
-                            assert_eq!(decision, None, "{about}");
+                        Retry(then) | Stop(then) => {
+                            assert_eq!(decision, None, "{context}");
                             let is_in_doubt = again != RetrySafety::Reads && outcome.is_ambiguous();
-                            assert_eq!(then == ReadBack, is_in_doubt, "{about}");
-                            assert_eq!(then == Done, outcome == SendOutcome::Success, "{about}");
+                            assert_eq!(then == ReadBack, is_in_doubt, "{context}");
+                            assert_eq!(then == Done, outcome == SendOutcome::Success, "{context}");
                         }
                     }
                 }
@@ -195,13 +195,13 @@ mod tests {
 
     #[test]
     fn failure_statuses_come_from_the_service_or_a_proxy() {
-        let found: Vec<_> = (100..=999).filter(|status| is_failure_status(*status)).collect();
+        let actual: Vec<_> = (100..=999).filter(|status| is_failure_status(*status)).collect();
         let expected: Vec<_> = [408, 500, 502, 503, 504].into_iter().chain(520..=530).collect();
-        assert_eq!(found, expected);
+        assert_eq!(actual, expected);
     }
 
     #[test]
-    fn a_wait_is_the_longer_of_the_back_off_and_what_was_asked() {
+    fn a_wait_is_the_longer_of_back_off_and_requested_wait() {
         let ms = Duration::from_millis;
         for (attempt, ceiling) in (1..).zip([500, 1_000, 2_000, 4_000, 8_000]) {
             for (outcome, tenths, backoff) in [
@@ -212,23 +212,23 @@ mod tests {
                 (SendOutcome::Throttled, 10, 2 * ceiling),
             ] {
                 for wait in [None, Some(0), Some(1_000), Some(6_000), Some(60_000)] {
-                    let wanted = wait.map_or(0, |wait| wait + wait * tenths / 100).max(backoff);
+                    let delay = wait.map_or(0, |wait| wait + wait * tenths / 100).max(backoff);
                     let jitter = f64::from(u8::try_from(tenths).unwrap()) / 10.0;
-                    let found =
+                    let actual =
                         retry_delay(RetrySafety::Reads, outcome, attempt, wait.map(ms), jitter);
-                    assert_eq!(found, Some(ms(wanted)), "{outcome:?} {attempt} {wait:?} {jitter}");
+                    assert_eq!(actual, Some(ms(delay)), "{outcome:?} {attempt} {wait:?} {jitter}");
                 }
             }
         }
-        let after =
+        let delay_for =
             |wait| retry_delay(RetrySafety::Reads, SendOutcome::Throttled, 1, Some(wait), 0.0);
-        assert_eq!(after(MAX_WAIT), Some(MAX_WAIT));
-        assert_eq!(after(MAX_WAIT + ms(1)), None);
+        assert_eq!(delay_for(MAX_WAIT), Some(MAX_WAIT));
+        assert_eq!(delay_for(MAX_WAIT + ms(1)), None);
     }
 
     proptest! {
         #[test]
-        fn a_wait_is_never_shorter_than_asked_nor_longer_than_bounded(attempt in 1u32..50, requested in proptest::option::of(0u64..10_000), jitter in 0f64..1.0) {
+        fn a_wait_is_at_least_as_requested_and_at_most_the_maximum(attempt in 1u32..50, requested in proptest::option::of(0u64..10_000), jitter in 0f64..1.0) {
             let requested = requested.map(Duration::from_secs);
             for outcome in [SendOutcome::Throttled, SendOutcome::Faulty] {
                 if let Some(wait) = retry_delay(RetrySafety::Reads, outcome, attempt, requested, jitter) {

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_brought_to_one_form_or_refused() {
+    fn an_address_is_normalised_or_refused() {
         let accepted_pairs = [
             ("https://gitlab.example.org", "https://gitlab.example.org"),
             (" https://gitlab.example.org/ ", "https://gitlab.example.org"),
@@ -149,9 +149,9 @@ mod tests {
             ("http://128.0.0.1", ServiceAddressError::Plaintext),
         ];
         for (text, error) in refused_pairs {
-            let found = ServiceAddress::parse(text, false).unwrap_err();
-            assert_eq!(found, error, "{text}");
-            assert!(!format!("{found} {found:?}").contains("canary"));
+            let actual = ServiceAddress::parse(text, false).unwrap_err();
+            assert_eq!(actual, error, "{text}");
+            assert!(!format!("{actual} {actual:?}").contains("canary"));
         }
         assert!(ServiceAddress::parse("http://example.org", true).is_ok());
     }

@@ -26,8 +26,8 @@ pub struct WriteClient {
 }
 
 impl WriteClient {
-    /// Adds writing to `read_client`, and shares its gate, budget and end. Only `apply`, `comment`
-    /// and `call` do this.
+    /// Adds writing to `read_client`. Both share the limits on requests, and end together. Only `apply`,
+    /// `comment`, `call` and `selftest` do this.
     pub const fn new(read_client: ReadClient) -> Self {
         Self { read_client }
     }
@@ -47,8 +47,8 @@ impl WriteClient {
         self.deliver(&request, None, None).await
     }
 
-    /// Like [`send`](Self::send), for a request that was built from live values; `freshness`
-    /// contains when they were read. A request goes stale if it
+    /// Like [`send`](Self::send), for a request that was built from live values. `freshness` says when
+    /// those values were read. A request goes stale if it
     /// [repeats](Request::repeated_values) live values, or if sending it twice would create two
     /// objects. Such a request is sent at most once, and not after a wait. If a retry is possible,
     /// the error contains [when](super::ApiError::retry_at) to read again and rebuild the request.
@@ -113,7 +113,8 @@ fn encode_body(
                 resolve_secret(reference, secrets)?
             }
             Value::Plain(json) => {
-                // Skip short literals, which are in Git anyway: they would withhold the whole message.
+                // Do not redact short literals: a redactor with a short text withholds the whole
+                // message, and the manifests in Git show the literal anyway.
                 if let Some(text) = json.as_str()
                     && request.is_sensitive(name)
                     && text.chars().count() >= MIN_REDACTED_CHARS

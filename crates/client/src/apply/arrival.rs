@@ -87,38 +87,35 @@ mod tests {
     use super::*;
     use crate::{field::Scope, kind::Target};
 
-    fn here(arrival: Option<ImportState>) -> Presence {
+    fn state(import_state: Option<ImportState>) -> Presence {
         let target = Target { id: Some(1), ..Target::new(Scope::Project, "acme/x".into()) };
-        Presence::Existing(
-            target,
-            ContainerFacts { import_state: arrival, ..ContainerFacts::default() },
-        )
+        Presence::Existing(target, ContainerFacts { import_state, ..ContainerFacts::default() })
     }
 
     #[test]
     fn contents_are_polled_at_growing_intervals_until_a_deadline() {
-        let mut passed = Duration::ZERO;
+        let mut elapsed = Duration::ZERO;
         let mut rereads = Vec::new();
-        while passed < MAX_ARRIVAL_WAIT {
-            let running = here(Some(ImportState::Running));
-            let ArrivalVerdict::Reread(next) = decide_arrival(Ok(&running), passed) else {
-                panic!("{passed:?}")
+        while elapsed < MAX_ARRIVAL_WAIT {
+            let running = state(Some(ImportState::Running));
+            let ArrivalVerdict::Reread(delay) = decide_arrival(Ok(&running), elapsed) else {
+                panic!("{elapsed:?}")
             };
-            assert!(next > passed && next <= MAX_ARRIVAL_WAIT);
-            passed = next;
-            rereads.push(next.as_millis());
+            assert!(delay > elapsed && delay <= MAX_ARRIVAL_WAIT);
+            elapsed = delay;
+            rereads.push(delay.as_millis());
         }
         assert_eq!(rereads[..6], [500, 1_000, 1_500, 2_250, 3_375, 5_062]);
         assert!(rereads.len() < 35, "{rereads:?}");
-        let end = decide_arrival(Ok(&here(Some(ImportState::Running))), MAX_ARRIVAL_WAIT);
+        let end = decide_arrival(Ok(&state(Some(ImportState::Running))), MAX_ARRIVAL_WAIT);
         let ArrivalVerdict::Ended(StepOutcome::Unknown(cause)) = end else { panic!("{end:?}") };
         assert!(cause.transient && cause.message.contains("after 10 minutes"), "{cause}");
     }
 
     #[test]
     fn an_arrived_import_continues_and_a_failed_one_gives_the_reason() {
-        assert_eq!(decide_arrival(Ok(&here(None)), Duration::ZERO), ArrivalVerdict::Next);
-        let failed_presence = here(Some(ImportState::Failed(Some("no such repository".into()))));
+        assert_eq!(decide_arrival(Ok(&state(None)), Duration::ZERO), ArrivalVerdict::Next);
+        let failed_presence = state(Some(ImportState::Failed(Some("no such repository".into()))));
         let ArrivalVerdict::Ended(StepOutcome::Failed(cause)) =
             decide_arrival(Ok(&failed_presence), Duration::ZERO)
         else {
@@ -126,9 +123,8 @@ mod tests {
         };
         assert_eq!(cause.message, "the import of its contents failed: no such repository");
         assert!(!cause.transient);
-        let first_stale_step =
-            decide_arrival(Ok(&Presence::Redirected { new_path: None }), Duration::ZERO);
-        assert!(matches!(first_stale_step, ArrivalVerdict::Ended(StepOutcome::Failed(_))));
+        let verdict = decide_arrival(Ok(&Presence::Redirected { new_path: None }), Duration::ZERO);
+        assert!(matches!(verdict, ArrivalVerdict::Ended(StepOutcome::Failed(_))));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use super::step_at;
+use super::find_step;
 use crate::{
     api::WRITE_TIMEOUT,
     catalogue,
@@ -61,7 +61,7 @@ pub(super) fn call_state(
     if let Some(cause) = plan.unconfirmed_cause(step) {
         return CallState::Unknown(cause);
     }
-    let remaining_step = step_at(plan, &step.address);
+    let remaining_step = find_step(plan, &step.address);
     if step.replaces {
         return replacement_state(step, index, remaining_step);
     }
@@ -284,7 +284,7 @@ mod tests {
         value::Json,
     };
 
-    const FRESH: LostCallHistory =
+    const FIRST_REREAD: LostCallHistory =
         LostCallHistory { rereads: 1, is_resent: false, is_repeatable: false };
 
     fn unknown() -> CallState {
@@ -312,13 +312,13 @@ mod tests {
         };
         let first_plan = plan_remaining("old", json!([]));
         let [first_step, other_step] = &first_plan.steps[..] else { panic!("{first_plan:?}") };
-        for (now, expected) in [
+        for (new_plan, expected) in [
             (plan_remaining("old", json!([])), [CallState::NotApplied, CallState::NotApplied]),
             (plan_remaining("new", json!([])), [CallState::Applied, CallState::NotApplied]),
             (plan_remaining("old", json!([variable])), [CallState::NotApplied, CallState::Applied]),
         ] {
             assert_eq!(
-                [first_step, other_step].map(|step| call_state(shop.scope, step, 0, &now)),
+                [first_step, other_step].map(|step| call_state(shop.scope, step, 0, &new_plan)),
                 expected
             );
         }
@@ -330,16 +330,16 @@ mod tests {
         let shop = shop(&serde_json::json!({}), Unlisted::Report);
         let make_step = |action, level: &str| {
             let make_call = |op: Op<Write>| PlannedCall::from(op.request().arg("id", 1));
-            let restores = PlannedCall { is_restore: true, ..make_call(PROTECTED_BRANCH_CREATE) };
-            let sends = vec![
+            let restore = PlannedCall { is_restore: true, ..make_call(PROTECTED_BRANCH_CREATE) };
+            let calls = vec![
                 make_call(PROTECTED_BRANCH_DELETE),
                 make_call(PROTECTED_BRANCH_CREATE),
-                restores,
+                restore,
             ];
             let after = Shown::Value(level.into());
             let change = FieldChange::new("allowed_to_push", Shown::Unknown, after, None);
             let (address, origin) = (shop.address().section("protected_tags"), &shop.origin);
-            Step::new(shop.scope, address, action, origin.clone(), vec![change], sends)
+            Step::new(shop.scope, address, action, origin.clone(), vec![change], calls)
         };
         let replacement = make_step(Action::Update, "maintainer");
         for (remaining, removed, added, restored) in [
@@ -348,15 +348,15 @@ mod tests {
             (Some(replacement.clone()), NotApplied, Unexpected, Applied),
             (Some(make_step(Action::Update, "developer")), Unexpected, Unexpected, Unexpected),
         ] {
-            let found =
+            let actual =
                 [0, 1, 2].map(|index| replacement_state(&replacement, index, remaining.as_ref()));
-            assert_eq!(found, [removed, added, restored], "{remaining:?}");
+            assert_eq!(actual, [removed, added, restored], "{remaining:?}");
         }
     }
 
     /// A container is renamed and then moved.
     #[test]
-    fn a_call_of_a_move_was_carried_out_unless_it_is_left() {
+    fn a_call_of_a_move_was_applied_unless_still_planned() {
         use CallState::{Applied, NotApplied};
         let shop = shop(&json!({}), Unlisted::Report);
         let make_step = |ops: &[Op<Write>]| {
@@ -370,8 +370,8 @@ mod tests {
             (Some(make_step(&[PROJECT_TRANSFER])), Applied, NotApplied),
             (None, Applied, Applied),
         ] {
-            let found = [0, 1].map(|index| move_state(&move_step, index, remaining.as_ref()));
-            assert_eq!(found, [renamed, moved], "{remaining:?}");
+            let actual = [0, 1].map(|index| move_state(&move_step, index, remaining.as_ref()));
+            assert_eq!(actual, [renamed, moved], "{remaining:?}");
         }
     }
 
@@ -416,10 +416,10 @@ mod tests {
         let (address, origin) = (shop.address(), shop.origin.clone());
         let step = Step::new(shop.scope, address, Action::Create, origin, Vec::new(), calls);
         let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
-        let now = plan::plan_container(&shop, &live_container(&shop, &json!({})), &settings);
-        assert_eq!(creation_state(shop.scope, &step, 0, &now), CallState::Applied);
-        let later = creation_state(shop.scope, &step, 1, &now);
-        assert!(matches!(later, CallState::Unknown(_)), "{later:?}");
+        let new_plan = plan::plan_container(&shop, &live_container(&shop, &json!({})), &settings);
+        assert_eq!(creation_state(shop.scope, &step, 0, &new_plan), CallState::Applied);
+        let second_state = creation_state(shop.scope, &step, 1, &new_plan);
+        assert!(matches!(second_state, CallState::Unknown(_)), "{second_state:?}");
     }
 
     #[test]
@@ -430,33 +430,33 @@ mod tests {
         let Presence::Existing(_, facts) = &mut live.presence else { panic!("it is there") };
         facts.import_state = Some(ImportState::Running);
         let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
-        let now = plan::plan_container(&shop, &live, &settings);
+        let new_plan = plan::plan_container(&shop, &live, &settings);
         let edit_request = PROJECT_UPDATE.request().arg("id", 1);
         let calls =
             vec![PlannedCall::from(PROJECT_FORK.request()), PlannedCall::from(edit_request)];
         let (address, origin) = (shop.address(), shop.origin.clone());
         let step = Step::new(shop.scope, address, Action::Create, origin, Vec::new(), calls);
-        assert_eq!(call_state(shop.scope, &step, 0, &now), CallState::Applied);
-        let later = call_state(shop.scope, &step, 1, &now);
-        assert!(matches!(later, CallState::Unknown(_)), "{later:?}");
+        assert_eq!(call_state(shop.scope, &step, 0, &new_plan), CallState::Applied);
+        let second_state = call_state(shop.scope, &step, 1, &new_plan);
+        assert!(matches!(second_state, CallState::Unknown(_)), "{second_state:?}");
     }
 
     /// Otherwise the old object would be removed although no new one exists.
     #[test]
     fn the_outcome_of_an_addition_beside_an_equal_object_is_unknown() {
         let shop = shop(&json!({}), Unlisted::Report);
-        let sends = vec![
+        let calls = vec![
             PlannedCall::from(HOOK_CREATE.request()),
             PlannedCall::from(HOOK_DELETE.request()),
         ];
         let address = shop.address().section("hooks").entry("x");
         let changes = vec![FieldChange::new("url", Shown::Hidden, Shown::Hidden, None)];
         let step =
-            Step::new(shop.scope, address, Action::Update, shop.origin.clone(), changes, sends);
+            Step::new(shop.scope, address, Action::Update, shop.origin.clone(), changes, calls);
         let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
-        let now = plan::plan_container(&shop, &live_container(&shop, &json!({})), &settings);
+        let new_plan = plan::plan_container(&shop, &live_container(&shop, &json!({})), &settings);
         for index in [0, 1] {
-            let call_state = call_state(shop.scope, &step, index, &now);
+            let call_state = call_state(shop.scope, &step, index, &new_plan);
             assert!(matches!(call_state, CallState::Unknown(_)), "{index}: {call_state:?}");
         }
     }
@@ -469,7 +469,7 @@ mod tests {
         secrets.resolve([&reference]);
         let settings = PlanSettings::for_run(caller(), Arc::new(secrets), &Desired::default());
         let resend = vec![Selector::parse("**").unwrap()];
-        let sending = PlanSettings { resend, ..settings.clone() };
+        let resend_all = PlanSettings { resend, ..settings.clone() };
         let shop = shop(&json!({"remote_mirrors": [{"url": {"env": "A"}}]}), Unlisted::Report);
         let plan_mirrors = |ids: &[u64], settings: &PlanSettings| {
             let mirror_json = |id: &u64| {
@@ -481,22 +481,22 @@ mod tests {
             let live = json!({"remote_mirrors": ids.iter().map(mirror_json).collect::<Vec<_>>()});
             plan::plan_container(&shop, &live_container(&shop, &live), settings)
         };
-        let step = &plan_mirrors(&[3], &sending).findings.steps[0];
+        let step = &plan_mirrors(&[3], &resend_all).findings.steps[0];
         for (ids, expected) in [
             (&[3][..], [CallState::NotApplied, CallState::NotApplied]),
             (&[3, 4], [CallState::Applied, CallState::NotApplied]),
             (&[4], [CallState::Applied, CallState::Applied]),
         ] {
-            let of = |settings| {
+            let call_states = |settings| {
                 [0, 1]
                     .map(|index| call_state(shop.scope, step, index, &plan_mirrors(ids, settings)))
             };
-            assert_eq!(of(&sending), expected, "{ids:?}");
+            assert_eq!(call_states(&resend_all), expected, "{ids:?}");
         }
         // The run no longer resends it when it reads again.
-        let now = plan_mirrors(&[3, 4], &settings);
+        let new_plan = plan_mirrors(&[3, 4], &settings);
         assert_eq!(
-            [0, 1].map(|index| call_state(shop.scope, step, index, &now)),
+            [0, 1].map(|index| call_state(shop.scope, step, index, &new_plan)),
             [CallState::Applied, CallState::NotApplied]
         );
     }
@@ -523,14 +523,14 @@ mod tests {
 
     #[test]
     fn a_create_that_could_duplicate_is_resent_only_after_the_last_reread() {
-        for (rereads, next) in REREAD_DELAYS.into_iter().enumerate().skip(1) {
-            let history = LostCallHistory { rereads, ..FRESH };
+        for (rereads, delay) in REREAD_DELAYS.into_iter().enumerate().skip(1) {
+            let history = LostCallHistory { rereads, ..FIRST_REREAD };
             assert_eq!(
                 action_after(HOOK_CREATE, CallState::NotApplied, history),
-                LostCallAction::Reread(next)
+                LostCallAction::Reread(delay)
             );
         }
-        let last = LostCallHistory { rereads: REREAD_DELAYS.len(), ..FRESH };
+        let last = LostCallHistory { rereads: REREAD_DELAYS.len(), ..FIRST_REREAD };
         assert_eq!(action_after(HOOK_CREATE, CallState::NotApplied, last), LostCallAction::Resend);
         assert_eq!(
             action_after(
@@ -546,10 +546,10 @@ mod tests {
     #[test]
     fn a_create_of_a_unique_entry_is_resent_after_the_first_reread() {
         assert_eq!(
-            action_after(VARIABLE_CREATE, CallState::NotApplied, FRESH),
+            action_after(VARIABLE_CREATE, CallState::NotApplied, FIRST_REREAD),
             LostCallAction::Resend
         );
-        let resent = LostCallHistory { is_resent: true, ..FRESH };
+        let resent = LostCallHistory { is_resent: true, ..FIRST_REREAD };
         assert_eq!(
             action_after(VARIABLE_CREATE, CallState::NotApplied, resent),
             LostCallAction::Reread(REREAD_DELAYS[1])
@@ -566,7 +566,7 @@ mod tests {
 
     #[test]
     fn a_repeatable_edit_is_resent_after_the_first_reread() {
-        let repeatable = LostCallHistory { is_repeatable: true, ..FRESH };
+        let repeatable = LostCallHistory { is_repeatable: true, ..FIRST_REREAD };
         assert_eq!(
             action_after(HOOK_UPDATE, CallState::NotApplied, repeatable),
             LostCallAction::Resend
@@ -576,7 +576,7 @@ mod tests {
             LostCallAction::Reread(REREAD_DELAYS[1])
         );
         assert_eq!(
-            action_after(HOOK_UPDATE, CallState::NotApplied, FRESH),
+            action_after(HOOK_UPDATE, CallState::NotApplied, FIRST_REREAD),
             LostCallAction::Reread(REREAD_DELAYS[1])
         );
     }
@@ -599,14 +599,14 @@ mod tests {
     fn an_unreadable_object_is_unknown_after_the_last_reread() {
         for op in [HOOK_CREATE, VARIABLE_CREATE, HOOK_UPDATE, PROJECT_FORK] {
             assert_eq!(
-                action_after(op, unknown(), FRESH),
+                action_after(op, unknown(), FIRST_REREAD),
                 LostCallAction::Reread(REREAD_DELAYS[1])
             );
             assert_eq!(
                 action_after(
                     op,
                     unknown(),
-                    LostCallHistory { rereads: REREAD_DELAYS.len(), ..FRESH }
+                    LostCallHistory { rereads: REREAD_DELAYS.len(), ..FIRST_REREAD }
                 ),
                 LostCallAction::Unknown("unread".into())
             );

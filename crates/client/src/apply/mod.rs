@@ -3,8 +3,8 @@
 //! In: the [approved](crate::plan::Approved) part of a plan, and the only client that writes. Out:
 //! a stream of [`Event`]s, and the result of each step. This module compares no fields. One pure
 //! function, [`plan::plan_container`], determines the remaining steps: before the writes, after
-//! them, and when an answer was lost. A planned step that the new plan contains unchanged runs. A
-//! step that the new plan lacks was done by somebody else. Any other difference means that the
+//! them, and when an answer was lost. A planned step runs if the new plan contains it unchanged.
+//! If the new plan lacks it, somebody else has done it. Any other difference means that the
 //! container changed meanwhile, and the step is skipped. A step is done only if the new plan has no
 //! [`unconfirmed_cause`](crate::plan::ContainerPlan::unconfirmed_cause) for it.
 //!
@@ -80,7 +80,7 @@ impl Apply<'_> {
             .filter_map(|container| Some((container, steps_by_path.get(&*container.path)?)));
         let mut running = FuturesUnordered::new();
         // Only the results of a finished container stay in memory.
-        let mut applied = ApplyResult::default();
+        let mut result = ApplyResult::default();
         let mut next_container = remaining.next();
         while next_container.is_some() || !running.is_empty() {
             tokio::select! {
@@ -96,29 +96,30 @@ impl Apply<'_> {
                     let RunState { mut results, mismatches, error, .. } = state;
                     let path = results.keys().next().map(|address| address.path.clone());
                     let steps = path.and_then(|path| steps_by_path.get(&*path)).into_iter().flatten();
-                    applied.steps.extend(steps.filter_map(|step| results.remove(&step.address)));
-                    applied.mismatches.extend(mismatches);
+                    result.steps.extend(steps.filter_map(|step| results.remove(&step.address)));
+                    result.mismatches.extend(mismatches);
                     let error = error.filter(|error| !error.is_interrupted());
-                    applied.ended_by = applied.ended_by.or(error);
+                    result.ended_by = result.ended_by.or(error);
                 }
             }
         }
-        if applied.ended_by.is_none() && !self.writer.read_client().has_ended() {
-            let undone = self.find_undone(plan, &applied, dependencies.created_ids()).await;
-            applied.mismatches.extend(undone);
+        if result.ended_by.is_none() && !self.writer.read_client().has_ended() {
+            let undone_mismatches =
+                self.find_undone(plan, &result, dependencies.created_ids()).await;
+            result.mismatches.extend(undone_mismatches);
         }
-        applied.interrupted = self.writer.read_client().is_interrupted();
-        applied.mismatches.sort();
+        result.interrupted = self.writer.read_client().is_interrupted();
+        result.mismatches.sort();
         // The sort is stable, so the steps of a container keep the order of the plan.
-        applied.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
-        applied
+        result.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
+        result
     }
 
     /// The live state from which `plan` was made, if it is still recent enough.
     fn recent_live<'p>(&self, plan: &'p Approved<'_>, path: &str) -> Option<&'p LiveContainer> {
         let live = plan.live(path)?;
         let now = self.writer.read_client().clock().now();
-        (now < live.read_times.object.ended.saturating_add(self.trust_duration)).then_some(live)
+        (now < live.read_times.object.end.saturating_add(self.trust_duration)).then_some(live)
     }
 }
 
@@ -144,6 +145,6 @@ pub async fn plan_with_extra_facts(
 }
 
 /// The step of `plan` at `address`.
-fn step_at<'p>(plan: &'p ContainerPlan, address: &Address) -> Option<&'p Step> {
+fn find_step<'p>(plan: &'p ContainerPlan, address: &Address) -> Option<&'p Step> {
     plan.steps.iter().find(|step| step.address == *address)
 }

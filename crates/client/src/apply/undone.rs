@@ -141,12 +141,12 @@ fn collect_undoing_steps<'s>(steps: impl Iterator<Item = &'s Step>) -> UndoingSt
 /// each with the first such step.
 fn affected_sections<'s>(
     container: &Container,
-    undoing: &UndoingSteps<'s>,
+    undo_steps: &UndoingSteps<'s>,
 ) -> BTreeMap<&'static str, &'s Step> {
     let path = container.path.to_lowercase();
     let paths = std::iter::once(&*path).chain(groups_above(&path));
     let undoing_by_level: Vec<_> =
-        paths.filter_map(|ancestor| Some((ancestor != path, undoing.get(ancestor)?))).collect();
+        paths.filter_map(|ancestor| Some((ancestor != path, undo_steps.get(ancestor)?))).collect();
     let mut affected = BTreeMap::new();
     for section in container.sections.iter().filter(|_| !undoing_by_level.is_empty()) {
         let section_name = section.kind.section;
@@ -197,21 +197,21 @@ mod tests {
     };
 
     #[test]
-    fn what_many_removals_undo_is_looked_up() {
+    fn the_search_grows_in_proportion_to_removals() {
         grow_in_proportion("members and rules below removals", |n| {
-            let removal_step = |at: usize, path: &str| {
-                let entry = format!("gone{at}");
+            let removal_step = |index: usize, path: &str| {
+                let entry = format!("gone{index}");
                 let address = Address::container(path.into()).section("members").entry(entry);
-                let gone = Effect::Access {
-                    user: None,
+                let access_loss = Effect::Access {
+                    user_id: None,
                     before: 30,
                     after: 0,
                     gets_end_date: false,
                     lost_role: None,
                 };
-                let (action, sends) = (Action::Delete, Vec::new());
-                let step = Step::new(Scope::Group, address, action, origin(1), Vec::new(), sends);
-                Step { effects: vec![gone], ..step }
+                let (action, calls) = (Action::Delete, Vec::new());
+                let step = Step::new(Scope::Group, address, action, origin(1), Vec::new(), calls);
+                Step { effects: vec![access_loss], ..step }
             };
             let group_removals = (0..n).map(|at| removal_step(at, "acme"));
             let steps: Vec<_> =

@@ -23,8 +23,8 @@ pub struct ExistingContainers {
     pub containers: BTreeMap<String, (Scope, Arc<str>)>,
     /// The paths of matching containers that are marked for deletion.
     pub pending_deletion: BTreeSet<String>,
-    /// The number of matching projects in personal namespaces. Namespaces that a glob names are not
-    /// counted.
+    /// The number of matching projects in personal namespaces, if a glob can match everywhere. Otherwise 0:
+    /// then a namespace that a glob names is read, and its projects are in `containers`.
     pub personal_project_count: usize,
     /// The globs that matched nothing, as written.
     pub unmatched_globs: Vec<String>,
@@ -71,7 +71,8 @@ impl ExistenceScan<'_> {
         let observer = self.observer;
         if root.is_empty() {
             for group in observer.list_top_level(&identity_keys(Scope::Group)).await? {
-                let path = catalogue::container_lookup(Scope::Group).path_in(&group).to_lowercase();
+                let path =
+                    catalogue::container_lookup(Scope::Group).read_path(&group).to_lowercase();
                 if self.globs.iter().any(|glob| may_match_in_group(glob, &path)) {
                     self.add_group(&group).await?;
                 }
@@ -92,7 +93,7 @@ impl ExistenceScan<'_> {
             return Ok(());
         }
         // A personal namespace is in no list of groups: read it by the user's name.
-        if observer.find_namespace(root).await?.is_some() {
+        if observer.find_declared_namespace(root).await?.is_some() {
             let request = operation::USER_PROJECTS.request().arg("user_id", root);
             self.add_matching_rows(Scope::Project, request).await?;
         }
@@ -102,14 +103,15 @@ impl ExistenceScan<'_> {
     /// Counts the projects in personal namespaces that the globs match and the caller can list.
     async fn count_personal_projects(&self) -> Result<usize> {
         let lookup = catalogue::container_lookup(Scope::Project);
-        let list = operation::PROJECT_LIST.request();
+        let request = operation::PROJECT_LIST.request();
         // Callers who are not administrators count only projects of which they are members.
-        let sees_all = self.observer.caller.is_administrator;
-        let list = if sees_all { list } else { list.query("membership", true) };
+        let is_administrator = self.observer.caller.is_administrator;
+        let list_request =
+            if is_administrator { request } else { request.query("membership", true) };
         let key_filter = KeyFilter::keys(["namespace", lookup.path_field]);
-        let projects = self.observer.list_all(Scope::Project, list, &key_filter).await?;
+        let projects = self.observer.list_all(Scope::Project, list_request, &key_filter).await?;
         let matching_projects = projects.iter().filter(|project| {
-            let path = lookup.path_in(project);
+            let path = lookup.read_path(project);
             project.get("namespace").is_some_and(|namespace| namespace["kind"] == "user")
                 && self.globs.iter().any(|glob| glob.matches(&path.to_lowercase()))
         });
@@ -176,19 +178,23 @@ impl Observer {
             .query("order_by", "id")
             .query("sort", "asc")
             .with_key_filter(key_filter.clone());
-        Ok(self.client.list_with_keys(list, container_kind.scoped_kind.rows).await?.into_vec())
+        Ok(self
+            .client
+            .list_with_keys(list, container_kind.scoped_kind.entry_keys)
+            .await?
+            .into_vec())
     }
 
     /// The paths of the groups below `parent`, in lower case, read once; none if they cannot be read.
-    pub(super) async fn groups_below(&self, parent: &str) -> Result<Arc<[String]>> {
-        let read_name = async || {
+    pub(super) async fn list_group_paths_below(&self, parent: &str) -> Result<Arc<[String]>> {
+        let read_paths = async || {
             let list = descendants_request(Scope::Group).arg("id", parent);
             let keys = identity_keys(Scope::Group);
             let groups = self.list_all(Scope::Group, list, &keys).await?;
             let lookup = catalogue::container_lookup(Scope::Group);
-            Ok(groups.iter().map(|group| lookup.path_in(group).to_lowercase()).collect())
+            Ok(groups.iter().map(|group| lookup.read_path(group).to_lowercase()).collect())
         };
-        let paths = self.cache.entry_names.read(&parent.to_lowercase(), read_name).await;
+        let paths = self.cache.entry_names.read(&parent.to_lowercase(), read_paths).await;
         Ok(split_fatal(paths)?.unwrap_or_default())
     }
 
@@ -211,10 +217,10 @@ impl Observer {
         &self,
         scope: Scope,
         path_or_id: &str,
-        keys: &KeyFilter,
+        key_filter: &KeyFilter,
     ) -> Result<Object> {
         let lookup = catalogue::container_lookup(scope);
-        let request = (lookup.get)(path_or_id).with_key_filter(keys.clone());
+        let request = (lookup.get_request)(path_or_id).with_key_filter(key_filter.clone());
         let answer = self.client.get_object(request, &["id", lookup.path_field]).await?;
         Ok(answer.object().cloned().unwrap_or_default())
     }
@@ -232,12 +238,12 @@ impl Observer {
             let read = async || {
                 let lookup = object_type.scope().map(catalogue::container_lookup);
                 let (request, field) = match (lookup, object_type) {
-                    (Some(lookup), _) => ((lookup.get)(&id.to_string()), lookup.path_field),
+                    (Some(lookup), _) => ((lookup.get_request)(&id.to_string()), lookup.path_field),
                     (None, NamedObject::User) => {
                         (operation::USER_GET.request().arg("user_id", id), "username")
                     }
-                    // No name is needed: entries contain the names of roles, and the ids of runners
-                    // only if their descriptions are ambiguous.
+                    // These need no names: entries contain the name of a role, not its id. They contain
+                    // the id of a runner only if its description is ambiguous.
                     _ => return Ok(None),
                 };
                 let request = request.with_key_filter(KeyFilter::keys([field]));
@@ -290,7 +296,7 @@ pub(crate) fn outermost_paths(paths: &BTreeSet<String>) -> BTreeSet<String> {
 /// True if `glob` may match a path in the top-level group at `path`, in lower case.
 pub(super) fn may_match_in_group(glob: &Glob, path: &str) -> bool {
     let first_segment = glob.pattern().split('/').next().unwrap_or_default();
-    // A segment that is not a valid glob may match: `{acme,other/web}/*` has a slash in braces.
+    // If the first segment is no valid glob, it may match: that of `{acme,other/web}/*` is `{acme,other`.
     first_segment.contains("**")
         || Glob::for_paths(first_segment).map_or(true, |segment_glob| segment_glob.matches(path))
 }

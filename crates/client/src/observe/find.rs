@@ -57,7 +57,7 @@ pub(super) struct LiveObject {
 
 /// Sends each container with its list row. A container without a row must be read by itself. The
 /// channel is bounded, so that lists are not read long before their rows are used.
-pub(super) type Sender<'c> = mpsc::Sender<(&'c Container, Option<LiveObject>)>;
+pub(super) type RowSender<'c> = mpsc::Sender<(&'c Container, Option<LiveObject>)>;
 
 /// Declared projects that are not found yet, by their live path in lower case.
 type PendingProjects<'c> = BTreeMap<String, &'c Container>;
@@ -77,7 +77,7 @@ struct ProjectSearch<'o, 'c> {
     observer: &'o Observer,
     /// The fields to keep of the rows.
     key_filter: KeyFilter,
-    sender: &'o Sender<'c>,
+    sender: &'o RowSender<'c>,
 }
 
 impl<'c> ProjectSearch<'_, 'c> {
@@ -128,7 +128,7 @@ impl<'c> ProjectSearch<'_, 'c> {
             page_count += 1;
             last_id = objects.last().and_then(object_id).or(last_id);
             for raw in objects.iter().filter(|raw| object_id(raw).is_some()) {
-                let path = lookup.path_in(raw).to_lowercase();
+                let path = lookup.read_path(raw).to_lowercase();
                 let Some(project) = pending.remove(&path) else { continue };
                 found_count += 1;
                 // A project that is marked for deletion gets no row: it is read by itself.
@@ -152,7 +152,7 @@ impl Observer {
     pub(super) async fn find_in_lists<'c>(
         &self,
         containers: &'c [Container],
-        sender: &Sender<'c>,
+        sender: &RowSender<'c>,
     ) -> Result<Vec<&'c Container>> {
         let containers = self.find_in_roster(containers, sender).await?;
         let mut groups: BTreeMap<String, PendingProjects<'c>> = BTreeMap::new();
@@ -208,7 +208,7 @@ impl Observer {
         let facts = container.read_facts(raw);
         let target =
             Target { id: facts.id, ..Target::new(container.scope, container.path.clone()) };
-        let (path, read_at) = (lookup.path_in(raw).to_owned(), self.now());
+        let (path, read_at) = (lookup.read_path(raw).to_owned(), self.now());
         let (mut sections, mut missing_fields) = (BTreeMap::new(), Vec::new());
         for section in &container.sections {
             let entries = entries_in_object(section, raw);
@@ -272,9 +272,9 @@ impl Observer {
         };
         match location {
             // The redirect leads to a container that another declaration names.
-            Absent(Presence::Redirected { new_path: Some(to) })
-                if self.moves.declares(&to)
-                    && !paths_are_equal(&self.moves.declared_path(&to), &container.path) =>
+            Absent(Presence::Redirected { new_path: Some(new_path) })
+                if self.moves.declares(&new_path)
+                    && !paths_are_equal(&self.moves.declared_path(&new_path), &container.path) =>
             {
                 self.explain_absence(container).await.map(Absent)
             }
@@ -355,9 +355,9 @@ impl Observer {
         // is restored (since 15.8: 9).
         let is_marked = (lookup.read_facts)(&raw).deletion_mark.is_some();
         let is_renamed =
-            !paths_are_equal(lookup.path_in(&raw), path_or_id) && !Bug::IgnoreRename.is_planted();
+            !paths_are_equal(lookup.read_path(&raw), path_or_id) && !Bug::IgnoreRename.is_planted();
         if is_renamed && !is_marked {
-            let new_path = Some(lookup.path_in(&raw).to_owned());
+            let new_path = Some(lookup.read_path(&raw).to_owned());
             return Ok(Absent(Presence::Redirected { new_path }));
         }
         self.parse_with_level(container, &raw).await.map(Present)
@@ -373,7 +373,7 @@ impl Observer {
         let mut object = self.parse_object(container, raw);
         let lacks_level = object.missing_fields.iter().any(|name| name == PERMISSIONS_FIELD);
         if let Some(id) = object.facts.id.filter(|_| lacks_level) {
-            object.facts.caller_level = self.caller_level(container.scope, id).await?;
+            object.facts.caller_level = self.read_caller_level(container.scope, id).await?;
         }
         Ok(object)
     }
@@ -382,7 +382,7 @@ impl Observer {
     ///
     /// # Errors
     /// [`ApiError`] if it could not be read.
-    pub async fn caller_level(&self, scope: Scope, id: u64) -> Result<Option<u8>> {
+    pub async fn read_caller_level(&self, scope: Scope, id: u64) -> Result<Option<u8>> {
         let lookup = catalogue::container_lookup(scope);
         let Some(request) = lookup.level_request else { return Ok(None) };
         let answer = none_if_absent(self.client.get(request(id, self.caller.id)).await)?;
@@ -402,7 +402,7 @@ impl Observer {
         let Some(parent) = parent_group_path(path) else {
             return Ok(Presence::Missing(target));
         };
-        let namespace = self.namespace_at(parent).await?;
+        let namespace = self.read_namespace_at(parent).await?;
         Ok(match namespace {
             Some(namespace) => Presence::Missing(Target { namespace: Some(namespace), ..target }),
             None => Presence::MissingNamespace(parent.to_owned()),
@@ -467,14 +467,14 @@ mod tests {
     /// prefix.
     #[derive(Debug)]
     struct MovingGroup {
-        part: &'static str,
+        prefix: &'static str,
         steps: AtomicUsize,
     }
 
     impl Transport for MovingGroup {
         fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
-            let here = GROUP_PATHS[self.steps.load(Ordering::Relaxed).min(2)];
-            let (shop, path) = (format!("{here}/shop"), request.target.replace("%2F", "/"));
+            let current = GROUP_PATHS[self.steps.load(Ordering::Relaxed).min(2)];
+            let (shop, path) = (format!("{current}/shop"), request.target.replace("%2F", "/"));
             let path = path.split('?').next().unwrap_or_default();
             let (status, body) = match path.split_once("s/").unwrap_or((path, "")) {
                 ("/user", _) => (200, json!({"id": 1, "username": "root", "is_admin": true})),
@@ -482,10 +482,10 @@ mod tests {
                     (200, json!({"id": 7, "path_with_namespace": shop}))
                 }
                 ("/project", _) => (301, json!({})),
-                ("/group", at) if at == here => (200, json!({"id": 5, "full_path": here})),
+                ("/group", at) if at == current => (200, json!({"id": 5, "full_path": current})),
                 _ => (404, json!({"message": "404 Group Not Found"})),
             };
-            if status == 200 && path.starts_with(self.part) {
+            if status == 200 && path.starts_with(self.prefix) {
                 self.steps.fetch_add(1, Ordering::Relaxed);
             }
             let headers =
@@ -500,14 +500,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_project_is_found_while_the_group_above_is_renamed_and_moved() {
-        let [former, _, home] = GROUP_PATHS;
-        let declared =
+        let [former_path, _, declared_path] = GROUP_PATHS;
+        let container_at =
             |scope, path: &str| testing::container(scope, path, &json!({}), Unlisted::Report);
-        let mut group = declared(Scope::Group, home);
-        group.lifecycle.former_paths = vec![testing::former_path(former)];
-        let project = declared(Scope::Project, &format!("{home}/shop"));
-        for (id, part) in [(Some(7), "/projects/"), (None, "/groups/")] {
-            let service = Arc::new(MovingGroup { part, steps: AtomicUsize::new(0) });
+        let mut group = container_at(Scope::Group, declared_path);
+        group.lifecycle.former_paths = vec![testing::former_path(former_path)];
+        let project = container_at(Scope::Project, &format!("{declared_path}/shop"));
+        for (id, prefix) in [(Some(7), "/projects/"), (None, "/groups/")] {
+            let service = Arc::new(MovingGroup { prefix, steps: AtomicUsize::new(0) });
             let address = ServiceAddress::parse("https://example.org", false).unwrap();
             let client =
                 ReadClient::new(address, service, Arc::default(), ClientSettings::default());

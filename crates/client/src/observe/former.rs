@@ -73,25 +73,25 @@ impl Observer {
 
     /// The live path of a group or project with former paths.
     async fn locate_moving(&self, declared_move: &Move) -> Result<String> {
-        let Move { scope, path: declared_path, former_paths: former } = declared_move;
+        let Move { scope, path: declared_path, former_paths } = declared_move;
         let live_path = self.live_path(declared_path).await?;
-        if self.blocking_path(declared_path).await?.is_none()
+        if self.find_blocking_path(declared_path).await?.is_none()
             && self.exists_at(*scope, &live_path).await?
         {
             return Ok(live_path);
         }
         let renamed_paths =
-            former.iter().filter_map(|former| path_after_rename(former, declared_path));
+            former_paths.iter().filter_map(|former| path_after_rename(former, declared_path));
         let transit_paths =
             renamed_paths.filter(|path| self.moves.intermediate_group(path).is_some());
-        for candidate in former.iter().map(ToString::to_string).chain(transit_paths) {
+        for candidate in former_paths.iter().map(ToString::to_string).chain(transit_paths) {
             let path = self.live_path(&candidate).await?;
             if self.exists_at(*scope, &path).await? {
                 return Ok(path);
             }
         }
-        for former_path in former.iter().filter(|_| *scope == Scope::Project) {
-            let Some(target) = self.redirect_target(former_path).await? else { continue };
+        for former_path in former_paths.iter().filter(|_| *scope == Scope::Project) {
+            let Some(target) = self.follow_redirects(former_path).await? else { continue };
             for path in intermediate_paths(former_path, declared_path) {
                 let path = self.live_path(&path).await?;
                 if paths_are_equal(&target, &path) {
@@ -103,9 +103,9 @@ impl Observer {
     }
 
     /// The current path of the project that left the former path, by the service's redirects.
-    async fn redirect_target(&self, former: &str) -> Result<Option<String>> {
-        let live_path = self.live_path(former).await?;
-        let older_paths = self.older_paths(Scope::Project, former, &live_path);
+    async fn follow_redirects(&self, former_path: &str) -> Result<Option<String>> {
+        let live_path = self.live_path(former_path).await?;
+        let older_paths = self.older_paths(Scope::Project, former_path, &live_path);
         for path in std::iter::once(live_path).chain(older_paths) {
             let mut target = self.fetch_path(Scope::Project, &path).await;
             if let Err(error) = &target
@@ -125,13 +125,13 @@ impl Observer {
     /// The path of the group or project with this path or id, according to its object.
     async fn fetch_path(&self, scope: Scope, path_or_id: &str) -> Result<String> {
         let object = self.get_container_object(scope, path_or_id, &KeyFilter::All).await?;
-        Ok(catalogue::container_lookup(scope).path_in(&object).to_owned())
+        Ok(catalogue::container_lookup(scope).read_path(&object).to_owned())
     }
 
     /// Returns the declared path of the container that must leave `path` before another one can move
     /// there. `None` if no container must leave it, or if that container and all that it waits for have
     /// already moved.
-    async fn blocking_path(&self, path: &str) -> Result<Option<Arc<str>>> {
+    async fn find_blocking_path(&self, path: &str) -> Result<Option<Arc<str>>> {
         let first_blocker = self.moves.former_occupant(path);
         let mut occupant = first_blocker;
         while let Some(blocker) = occupant {
@@ -169,18 +169,18 @@ impl Observer {
     /// The scope of a container of the other scope at the declared path of `target`; `None` if none
     /// exists or if containers must move first.
     pub(super) async fn find_occupant(&self, target: &Target) -> Result<Option<Scope>> {
-        let other = target.scope.choose(Scope::Project, Scope::Group);
+        let other_scope = target.scope.choose(Scope::Project, Scope::Group);
         let live_path = self.live_path(&target.path).await?;
-        let is_occupied = match (other, parent_group_path(&live_path)) {
+        let is_occupied = match (other_scope, parent_group_path(&live_path)) {
             _ if !target.blocking_paths.is_empty() => false,
             // Every project is in a namespace.
             (Scope::Project, None) => false,
             (Scope::Group, Some(parent)) => {
-                self.groups_below(parent).await?.contains(&live_path.to_lowercase())
+                self.list_group_paths_below(parent).await?.contains(&live_path.to_lowercase())
             }
-            _ => self.exists_at(other, &live_path).await?,
+            _ => self.exists_at(other_scope, &live_path).await?,
         };
-        Ok(is_occupied.then_some(other))
+        Ok(is_occupied.then_some(other_scope))
     }
 
     /// The former paths of a container.
@@ -204,7 +204,7 @@ impl Observer {
     /// Finds a container at its declared path, at a former one, or at an intermediate one.
     pub(super) async fn search_paths(&self, container: &Container) -> Result<LocateResult> {
         let live_path = self.live_path(&container.path).await?;
-        let blocker = self.blocking_path(&container.path).await?;
+        let blocker = self.find_blocking_path(&container.path).await?;
         let declared_location = match blocker {
             None => self.read_at_path(container, &live_path).await?,
             Some(_) => Absent(self.explain_absence(container).await?),
@@ -221,7 +221,7 @@ impl Observer {
             match location {
                 Present(mut object) => {
                     object.target.blocking_paths = blocking_paths;
-                    object.target.occupant = self.find_occupant(&object.target).await?;
+                    object.target.occupant_scope = self.find_occupant(&object.target).await?;
                     let object = self.add_move(container, object, &present_path).await?;
                     return self.reject_duplicate(object, &former_paths[index + 1..]).await;
                 }
@@ -282,10 +282,10 @@ impl Observer {
         let mut location = self.read_at_path(container, &live_former_path).await?;
         for path in self.older_paths(container.scope, former_path, &live_former_path) {
             if let Absent(Presence::Missing(_)) = &location
-                && let moved @ Absent(Presence::Redirected { .. }) =
+                && let redirected @ Absent(Presence::Redirected { .. }) =
                     self.read_at_path(container, &path).await?
             {
-                location = moved;
+                location = redirected;
             }
         }
         for path in intermediate_paths(former_path, &container.path) {
@@ -321,19 +321,19 @@ impl Observer {
 
     /// Older paths of a project that left the former path before a group above it moved; without the
     /// live path.
-    fn older_paths(&self, scope: Scope, former: &str, live: &str) -> Vec<String> {
+    fn older_paths(&self, scope: Scope, former_path: &str, live_path: &str) -> Vec<String> {
         let mut paths = match scope {
-            Scope::Project => self.moves.former_paths(former).unwrap_or_default(),
+            Scope::Project => self.moves.former_paths(former_path).unwrap_or_default(),
             // The service forgets former paths of groups.
             Scope::Group => Vec::new(),
         };
-        paths.retain(|path| !paths_are_equal(path, live));
+        paths.retain(|path| !paths_are_equal(path, live_path));
         paths
     }
 
     /// True if `live_path` is the live path of one of the former paths.
-    async fn is_live_at_any(&self, live_path: &str, former: &[Arc<str>]) -> Result<bool> {
-        for path in former {
+    async fn is_live_at_any(&self, live_path: &str, former_paths: &[Arc<str>]) -> Result<bool> {
+        for path in former_paths {
             if paths_are_equal(&self.live_path(path).await?, live_path) {
                 return Ok(true);
             }
@@ -346,9 +346,9 @@ impl Observer {
     async fn reject_duplicate(
         &self,
         object: LiveObject,
-        former: &[Arc<str>],
+        former_paths: &[Arc<str>],
     ) -> Result<LocateResult> {
-        for former_path in former.iter().filter(|former| !self.moves.is_reoccupied(former)) {
+        for former_path in former_paths.iter().filter(|former| !self.moves.is_reoccupied(former)) {
             let other_path = self.live_path(former_path).await?;
             for scope in Scope::ALL {
                 if self.exists_at(scope, &other_path).await? {
@@ -378,7 +378,7 @@ impl Observer {
         let prefix = format!("{}/", path.to_lowercase());
         Ok(split_fatal(project_rows)?.map(|rows| {
             let projects = rows.iter().map(|raw| {
-                let (path, facts) = (lookup.path_in(raw), (lookup.read_facts)(raw));
+                let (path, facts) = (lookup.read_path(raw), (lookup.read_facts)(raw));
                 // Manifests declare a project at its path without the deletion mark.
                 let marked_id = facts.id.filter(|_| facts.deletion_mark.is_some());
                 let path = marked_id.map_or(path, |id| unmarked_path(path, id));
@@ -407,7 +407,7 @@ impl Observer {
             name: None,
         });
         if is_transferred && let Some(namespace) = parent_group_path(&container.path) {
-            object.target.namespace = self.find_namespace(namespace).await?;
+            object.target.namespace = self.find_declared_namespace(namespace).await?;
         }
         Ok(object)
     }
@@ -448,7 +448,7 @@ impl Observer {
                 let live_name = live_name.unwrap_or_default();
                 let is_unique_name = !live_name.is_empty()
                     && live_name.parse::<u64>().is_err()
-                    && (lookups::runner_ids(runners, live_name) == [id]
+                    && (lookups::runner_ids_by_description(runners, live_name) == [id]
                         || absent_names.contains(&live_name.to_lowercase()));
                 name = (!is_unique_name).then(|| id.into());
             }
@@ -468,10 +468,10 @@ impl Observer {
 }
 
 /// The intermediate paths of a move that changes both the name and the namespace.
-fn intermediate_paths(former: &str, declared: &str) -> Vec<String> {
-    path_after_rename(former, declared)
+fn intermediate_paths(former_path: &str, declared_path: &str) -> Vec<String> {
+    path_after_rename(former_path, declared_path)
         .into_iter()
-        .chain(path_after_rename(declared, former))
+        .chain(path_after_rename(declared_path, former_path))
         .collect()
 }
 

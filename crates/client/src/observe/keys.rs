@@ -1,4 +1,4 @@
-//! The fields of a container's object that are kept.
+//! Decides which fields of an answer about a group or project are kept.
 
 use std::{
     borrow::Cow,
@@ -67,17 +67,17 @@ pub(crate) fn add_section_keys<'c>(
         ReadSource::Object => {
             let table = section.table();
             // The presence of a field of a higher tier shows that the service has this tier.
-            let unconditional = table.specs().iter().filter(|spec| {
+            let always_kept_specs = table.specs().iter().filter(|spec| {
                 spec.field.available.tier > Tier::Free || spec.field.with_every_edit
             });
-            let needed_names = table.needed_with(|name| declared_names.contains(name));
-            let unconditional_names = unconditional.map(|spec| spec.name);
+            let needed_names = table.companion_fields(|name| declared_names.contains(name));
+            let unconditional_names = always_kept_specs.map(|spec| spec.name);
             let further_names =
                 needed_names.chain(unconditional_names).map(|name| -> &'c str { name });
             for name in declared_names.iter().copied().chain(further_names) {
                 keys.extend(table.live_name(name));
                 // Also keep the replacement of a deprecated field, for answers that lack the field.
-                keys.extend(table.field(name).replaced_by());
+                keys.extend(table.field(name).replacement_name());
             }
         }
         ReadSource::Container | ReadSource::List(_) | ReadSource::Optional(_) => {}
@@ -94,13 +94,13 @@ mod tests {
     /// For any declaration, a kind reads the same from the kept fields as from the whole object.
     #[test]
     fn the_kept_keys_suffice_to_read_any_field() {
-        let in_object =
+        let is_in_object =
             |section: &Section| matches!(section.scoped_kind.read_source, ReadSource::Object);
-        for section in catalogue::all_sections().filter(in_object) {
+        for section in catalogue::all_sections().filter(is_in_object) {
             let specs = section.table().specs();
-            let make_object = |deprecated: bool, tier: Tier| -> Object {
+            let make_object = |has_deprecated: bool, tier: Tier| -> Object {
                 let shown_specs = specs.iter().filter(|spec| {
-                    (deprecated || spec.field.replaced_by().is_none())
+                    (has_deprecated || spec.field.replacement_name().is_none())
                         && spec.field.available.tier <= tier
                 });
                 let names = shown_specs.filter_map(|spec| spec.field.live_name());

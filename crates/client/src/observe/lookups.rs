@@ -33,8 +33,8 @@ pub(super) struct CustomRole {
 }
 
 impl Observer {
-    /// Looks up the ids of the objects that declared entries of `section` name. Names that identify
-    /// a live entry need no look-up.
+    /// Looks up the ids of the objects that are named in the declared entries of `section`. A name by which a
+    /// live entry was already identified is not looked up.
     pub(super) async fn resolve_names(
         &self,
         path: &str,
@@ -45,16 +45,17 @@ impl Observer {
         // A section that was not read is not planned, so its names are not needed.
         let Ok(live) = live_entries.entries() else { return Ok(names) };
         let mut live_keys: Option<BTreeSet<String>> = None;
-        let runners = self.runners_if_named(section.kind).await?;
+        let runners = self.read_runners_if_named(section.kind).await?;
         for entry in section.present_entries() {
             for (field, object_type, name) in forms::referenced_names(section.kind, &entry.values())
             {
                 if object_type == NamedObject::Runner {
-                    names.insert(object_type, &name, runner_ids(&runners, &name));
+                    names.insert(object_type, &name, runner_ids_by_description(&runners, &name));
                 } else if object_type == NamedObject::Role {
-                    if live.iter().any(|live| {
-                        section.kind.entry_name(live.fields.raw()) == entry.key
-                            && live.fields.raw().get(&field).and_then(Json::as_str) == Some(&name)
+                    if live.iter().any(|live_entry| {
+                        section.kind.entry_name(live_entry.fields.raw()) == entry.key
+                            && live_entry.fields.raw().get(&field).and_then(Json::as_str)
+                                == Some(&name)
                     }) {
                         continue;
                     }
@@ -89,11 +90,13 @@ impl Observer {
             NamedObject::User => self.find_user(name).await,
             NamedObject::Group => self.find_container_id(Scope::Group, name).await,
             NamedObject::Project => self.find_container_id(Scope::Project, name).await,
-            NamedObject::Runner => Ok(match runner_ids(&self.read_runners().await?, name)[..] {
-                [id] => Some(id),
-                _ => None,
-            }),
-            // Only members have roles.
+            NamedObject::Runner => {
+                Ok(match runner_ids_by_description(&self.read_runners().await?, name)[..] {
+                    [id] => Some(id),
+                    _ => None,
+                })
+            }
+            // Roles are looked up with the members that have them (`resolve_names`).
             NamedObject::Role => Ok(None),
         }
     }
@@ -110,7 +113,7 @@ impl Observer {
             };
             let role_rows = match self.client.list_with_keys(request, EntryKeys::with_id(&[])).await
             {
-                // The token may not see them, or the service has none.
+                // The token has no right to see custom roles, or the service does not have any.
                 Err(error) if matches!(error.status(), Some(400 | 403 | 404)) => {
                     return Ok(Roles::default());
                 }
@@ -129,8 +132,9 @@ impl Observer {
         self.cache.roles.read(cache_key, read).await
     }
 
-    /// The runners of projects that the token sees, if entries of the section name runners.
-    pub(super) async fn runners_if_named(&self, section: Section) -> Result<Runners> {
+    /// The runners of projects that the token sees; none if the entries of the section do not refer to runners by
+    /// name.
+    pub(super) async fn read_runners_if_named(&self, section: Section) -> Result<Runners> {
         match named_object(section) {
             Some((_, NamedObject::Runner)) => self.read_runners().await,
             _ => Ok(Runners::default()),
@@ -176,7 +180,7 @@ impl Observer {
             let live_path = self.live_container_path(scope, path).await?;
             match self.get_container_object(scope, &live_path, &KeyFilter::All).await {
                 Ok(object) => Ok(object_id(&object)
-                    .filter(|_| paths_are_equal(lookup.path_in(&object), &live_path))),
+                    .filter(|_| paths_are_equal(lookup.read_path(&object), &live_path))),
                 Err(error) if error.is_moved() || error.is_absent() => Ok(None),
                 Err(error) => Err(error),
             }
@@ -185,13 +189,16 @@ impl Observer {
     }
 
     /// The namespace at the declared `path`.
-    pub(super) async fn find_namespace(&self, path: &str) -> Result<Option<LiveNamespace>> {
+    pub(super) async fn find_declared_namespace(
+        &self,
+        path: &str,
+    ) -> Result<Option<LiveNamespace>> {
         let live_path = self.live_group_path(path).await?;
-        self.namespace_at(&live_path).await
+        self.read_namespace_at(&live_path).await
     }
 
     /// The namespace at the live `path`.
-    pub(super) async fn namespace_at(&self, path: &str) -> Result<Option<LiveNamespace>> {
+    pub(super) async fn read_namespace_at(&self, path: &str) -> Result<Option<LiveNamespace>> {
         let read = async || {
             let namespace = match self.get_namespace(path).await? {
                 Some(namespace) => namespace,
@@ -235,7 +242,7 @@ impl Observer {
 }
 
 /// The ids of the `runners` with this description, ignoring case.
-pub(super) fn runner_ids(runners: &[(u64, String)], description: &str) -> Vec<u64> {
+pub(super) fn runner_ids_by_description(runners: &[(u64, String)], description: &str) -> Vec<u64> {
     let description = description.to_lowercase();
     runners.iter().filter(|(_, other)| *other == description).map(|(id, _)| *id).collect()
 }

@@ -138,7 +138,7 @@ impl Observer {
         handle_live: impl AsyncFn(&'c Container, LiveContainer) -> Result<()>,
     ) -> Result<()> {
         let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
-        let listing = async {
+        let list_future = async {
             for container in self.find_in_lists(containers, &sender).await? {
                 let _ = sender.send((container, None)).await;
             }
@@ -148,7 +148,7 @@ impl Observer {
         let located_containers = stream::unfold(receiver, |mut receiver| async {
             Some((receiver.recv().await?, receiver))
         });
-        let reading = located_containers
+        let read_future = located_containers
             .map(|(container, row): (&'c Container, Option<LiveObject>)| {
                 let handle = &handle_live;
                 async move {
@@ -161,7 +161,7 @@ impl Observer {
             })
             .buffer_unordered(max_concurrent)
             .try_collect::<()>();
-        future::try_join(listing, reading).await.map(|_| ())
+        future::try_join(list_future, read_future).await.map(|_| ())
     }
 
     /// Reads one container and its declared sections, by `id` if it was found or created before.
@@ -199,12 +199,12 @@ impl Observer {
             match split_located(self.read_by_id_or_path(container, target.id).await)? {
                 Present(object) => {
                     live.read_times.object =
-                        ReadTime { began: object.read_at, ended: object.read_at };
+                        ReadTime { start: object.read_at, end: object.read_at };
                     live.presence = Presence::Existing(object.target, object.facts);
                     live.sections.extend(object.sections);
                 }
                 Absent(presence) => {
-                    return self.live_if_absent(container, presence).await;
+                    return self.read_if_absent(container, presence).await;
                 }
             }
         }
@@ -238,9 +238,9 @@ impl Observer {
             if let Some(shown_entries) = object_entries {
                 return Ok((section, shown_entries, None));
             }
-            let began = self.now();
+            let start = self.now();
             let read_entries = self.read_section(section, (target, facts), &[]).await?;
-            Ok::<_, ApiError>((section, read_entries, Some(ReadTime { began, ended: self.now() })))
+            Ok::<_, ApiError>((section, read_entries, Some(ReadTime { start, end: self.now() })))
         });
         let read_results: Vec<_> =
             stream::iter(reads).buffered(max_concurrent).try_collect().await?;
@@ -269,7 +269,7 @@ impl Observer {
                 Ok(names) => {
                     live.names.extend(names);
                     // Cached: `resolve_names` has read them.
-                    let runners = self.runners_if_named(section.kind).await?;
+                    let runners = self.read_runners_if_named(section.kind).await?;
                     self.with_declared_names(section, entries, &live.names, &runners)
                 }
                 Err(cause) => LiveEntries::Unreadable(cause),
@@ -287,7 +287,7 @@ impl Observer {
         let live = match split_located(object)? {
             Present(object) => self.read_present(container, object).await?,
             Absent(presence) => {
-                return self.live_if_absent(container, presence).await;
+                return self.read_if_absent(container, presence).await;
             }
         };
         if container.including_glob.is_none()
@@ -306,7 +306,7 @@ impl Observer {
 
     /// The live state of a container that does not exist. The names in its sections are looked up
     /// if it is about to be created.
-    async fn live_if_absent(
+    async fn read_if_absent(
         &self,
         container: &Container,
         mut presence: Presence,
@@ -318,7 +318,7 @@ impl Observer {
             && will_be_created
         {
             match split_fatal(self.find_occupant(target).await)? {
-                Ok(occupant) => target.occupant = occupant,
+                Ok(occupant) => target.occupant_scope = occupant,
                 Err(cause) => {
                     return Ok(LiveContainer::with_presence(
                         Presence::Unreadable(cause),

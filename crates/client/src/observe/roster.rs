@@ -1,4 +1,5 @@
-//! The roster: all existing groups and projects that some globs may match, from complete lists.
+//! The roster: all existing groups and projects that the globs of a query may match. They are read
+//! from complete lists.
 //!
 //! Reads the groups and projects below each group that a glob starts with, or below each top-level
 //! group if the glob starts with a wildcard. If a list cannot be read completely, none of its
@@ -14,7 +15,7 @@ use futures_util::{StreamExt as _, stream};
 
 use super::{
     Observer, exist,
-    find::{LiveObject, Sender},
+    find::{LiveObject, RowSender},
     keys, none_if_absent, split_fatal,
 };
 use crate::{
@@ -55,16 +56,16 @@ impl Observer {
     /// Reads the existing containers that `query` requests.
     ///
     /// # Errors
-    /// [`ApiError`](crate::api::ApiError) if all further requests would fail too. Any other failure
-    /// leaves out the containers of that list.
+    /// [`ApiError`](crate::api::ApiError) if all further requests would fail too. If reading one list
+    /// fails for another reason, only the containers of that list are left out.
     pub async fn read_roster(&self, query: &RosterQuery<'_>) -> Result<Roster> {
         let (mut roster, mut rows, read_at) = (Roster::default(), BTreeMap::new(), self.now());
-        let reader = RosterScan { observer: self, query, key_filter: keys::roster_keys(query) };
+        let scan = RosterScan { observer: self, query, key_filter: keys::roster_keys(query) };
         let mut roots = Vec::new();
         for scope in Scope::ALL {
-            for root in reader.roster_roots(scope).await? {
+            for root in scan.find_roots(scope).await? {
                 if root.is_empty() {
-                    match split_fatal(reader.top_level_groups(scope).await)? {
+                    match split_fatal(scan.list_top_level_groups(scope).await)? {
                         Ok(groups) => roots.extend(groups.into_iter().map(|root| (scope, root))),
                         Err(cause) => roster.incomplete.push(("**".into(), cause)),
                     }
@@ -74,14 +75,14 @@ impl Observer {
             }
         }
         let lists = roots.into_iter().map(async |(scope, root)| {
-            let list = reader.read_root(scope, &root).await;
+            let list = scan.read_root(scope, &root).await;
             (scope, root, list)
         });
         let mut lists = stream::iter(lists).buffered(MAX_CONCURRENT);
         while let Some((scope, root, list)) = lists.next().await {
             let failure = match split_fatal(list)? {
                 Ok(Some(roster_list)) => {
-                    reader.add_rows(scope, roster_list, &mut rows, &mut roster).await?
+                    scan.add_rows(scope, roster_list, &mut rows, &mut roster).await?
                 }
                 Ok(None) => {
                     roster.missing_namespaces.push(root);
@@ -100,7 +101,7 @@ impl Observer {
     pub(super) async fn find_in_roster<'c>(
         &self,
         containers: &'c [Container],
-        sender: &Sender<'c>,
+        sender: &RowSender<'c>,
     ) -> Result<Vec<&'c Container>> {
         let RosterRows { mut by_path, read_at } =
             std::mem::take(&mut *lock(&self.cache.roster_rows));
@@ -130,7 +131,7 @@ impl Observer {
 impl RosterScan<'_> {
     /// The live paths of the groups whose lists are needed, none inside another; an empty path means
     /// all top-level groups.
-    async fn roster_roots(&self, scope: Scope) -> Result<BTreeSet<String>> {
+    async fn find_roots(&self, scope: Scope) -> Result<BTreeSet<String>> {
         let globs = self
             .query
             .globs
@@ -149,10 +150,10 @@ impl RosterScan<'_> {
     }
 
     /// The paths of the top-level groups that may match, or contain matches of, a glob.
-    async fn top_level_groups(&self, scope: Scope) -> Result<Vec<String>> {
+    async fn list_top_level_groups(&self, scope: Scope) -> Result<Vec<String>> {
         let groups = self.observer.list_top_level(&self.key_filter).await?;
         let paths =
-            groups.iter().map(|group| catalogue::container_lookup(Scope::Group).path_in(group));
+            groups.iter().map(|group| catalogue::container_lookup(Scope::Group).read_path(group));
         let matching_paths = paths.filter(|path| {
             let declared_path = self.observer.moves.declared_path(path).to_lowercase();
             let mut globs = self.query.globs.iter().filter(|(glob_scope, _)| *glob_scope == scope);
@@ -177,8 +178,8 @@ impl RosterScan<'_> {
         match scope {
             Scope::Group => Ok(None),
             Scope::Project if !root.contains('/') => {
-                let list = operation::USER_PROJECTS.request().arg("user_id", root);
-                let user_list = observer.list_all(scope, list, key_filter).await;
+                let list_request = operation::USER_PROJECTS.request().arg("user_id", root);
+                let user_list = observer.list_all(scope, list_request, key_filter).await;
                 Ok(none_if_absent(user_list)?.map(|rows| (rows, true)))
             }
             Scope::Project => {
@@ -188,8 +189,8 @@ impl RosterScan<'_> {
         }
     }
 
-    /// Adds the rows of a complete list. If an access level cannot be read, adds no row, and returns
-    /// the cause.
+    /// Adds the containers of a complete list to `roster`, and their rows to `rows`. If an access level
+    /// cannot be read, adds no container to `roster`, and returns the cause.
     async fn add_rows(
         &self,
         scope: Scope,
@@ -198,9 +199,9 @@ impl RosterScan<'_> {
         roster: &mut Roster,
     ) -> Result<Option<Cause>> {
         let lookup = catalogue::container_lookup(scope);
-        let (first_member, mut unknown_levels) = (roster.containers.len(), Vec::new());
+        let (old_count, mut unknown_levels) = (roster.containers.len(), Vec::new());
         for row in listed_rows {
-            let path = lookup.path_in(&row).to_owned();
+            let path = lookup.read_path(&row).to_owned();
             let class = (self.query.classify)(scope, &path);
             if class == PathClass::Included {
                 let facts = (lookup.read_facts)(&row);
@@ -228,7 +229,7 @@ impl RosterScan<'_> {
                 Ok(level) => roster.containers[index].exclusion = ExclusionReason::from_role(level),
                 // Drop all rows of the list: without the level, it is unknown which are excluded.
                 Err(cause) => {
-                    roster.containers.truncate(first_member);
+                    roster.containers.truncate(old_count);
                     return Ok(Some(cause));
                 }
             }
@@ -240,7 +241,7 @@ impl RosterScan<'_> {
     async fn read_level(&self, scope: Scope, path: &str, id: Option<u64>) -> Result<Option<u8>> {
         let lookup = catalogue::container_lookup(scope);
         if let (Some(_), Some(id)) = (lookup.level_request, id) {
-            return self.observer.caller_level(scope, id).await;
+            return self.observer.read_caller_level(scope, id).await;
         }
         let object =
             self.observer.find_container(scope, path, &exist::identity_keys(scope)).await?;

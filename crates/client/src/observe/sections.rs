@@ -46,7 +46,7 @@ impl Observer {
         let parent_entries =
             self.cached_or_read_entries(parent_section, container, (&target, &facts), live).await?;
         let parent_ids = entry_ids(parent_section, container, &parent_entries);
-        live.names.insert_entries(parent.section, parent_ids);
+        live.names.insert_entry_ids(parent.section, parent_ids);
         let all_parents = match parent_entries.entries() {
             Ok(all) => all,
             Err(cause) => return Ok(LiveEntries::Unreadable(cause.clone())),
@@ -80,9 +80,9 @@ impl Observer {
         // Manifests cannot refer to one of several parents with the same name.
         let parents = parent_ids_by_name.into_iter().filter(|(_, ids)| ids.len() == 1);
         let parents: Vec<_> = parents.map(|(name, ids)| (name, ids[0])).collect();
-        let (began, section_name) = (self.now(), section.kind.section);
+        let (start, section_name) = (self.now(), section.kind.section);
         let entries = self.read_section(section, (&target, &facts), &parents).await?;
-        live.read_times.sections.insert(section_name, ReadTime { began, ended: self.now() });
+        live.read_times.sections.insert(section_name, ReadTime { start, end: self.now() });
         Ok(entries)
     }
 
@@ -96,8 +96,8 @@ impl Observer {
     ) -> Result<LiveEntries> {
         let declared_fields = section.field_names().collect();
         let scoped_kind = section.kind.scoped_kind;
-        let sees_all =
-            self.caller.is_administrator || facts.caller_level >= Some(scoped_kind.seen_from());
+        let sees_all = self.caller.is_administrator
+            || facts.caller_level >= Some(scoped_kind.min_read_level());
         let reader = SectionReader {
             observer: self,
             kind: section.kind,
@@ -155,12 +155,14 @@ impl SectionReader<'_> {
                 LiveEntries::Partial(format!("it was not part of the {noun} object").into())
             }
             ReadSource::List(_) if !self.sees_all => {
-                let role = role_name(scoped_kind.seen_from());
+                let role = role_name(scoped_kind.min_read_level());
                 let reason =
                     format!("the token's role is below {role}, so the list may be incomplete");
                 LiveEntries::Partial(reason.into())
             }
-            ReadSource::List(_) if scoped_kind.name_filter().is_some() && self.facts.is_empty => {
+            ReadSource::List(_)
+                if scoped_kind.name_filter().is_some() && self.facts.has_no_branch =>
+            {
                 LiveEntries::NoContainer
             }
             ReadSource::List(op) => match scoped_kind.parent {
@@ -176,7 +178,7 @@ impl SectionReader<'_> {
     }
 
     /// Returns an unreadable section if a value in `rows` has the wrong type, else `None`.
-    fn unreadable_if_mistyped<'r>(
+    fn reject_mistyped_rows<'r>(
         &self,
         rows: impl IntoIterator<Item = &'r Object>,
     ) -> Option<LiveEntries> {
@@ -201,8 +203,8 @@ impl SectionReader<'_> {
                 let reason = format!("the service does not show the {noun} of `{name}`");
                 return Ok(LiveEntries::Partial(reason.into()));
             };
-            if let Some(mistyped) = self.unreadable_if_mistyped(&rows) {
-                return Ok(mistyped);
+            if let Some(unreadable) = self.reject_mistyped_rows(&rows) {
+                return Ok(unreadable);
             }
             let direct_rows =
                 rows.into_iter().filter(|raw| !self.kind.scoped_kind.is_inherited(raw));
@@ -219,14 +221,18 @@ impl SectionReader<'_> {
         request: Request<Read>,
     ) -> Result<Option<Vec<Object>>> {
         let (scoped_kind, client) = (kind.scoped_kind, &self.observer.client);
-        let Some(field) = scoped_kind.within else {
+        let Some(field) = scoped_kind.nested_field else {
             let list = scoped_kind.list_request(request);
-            return Ok(Some(client.list_with_keys(list, scoped_kind.rows).await?.into_vec()));
+            return Ok(Some(client.list_with_keys(list, scoped_kind.entry_keys).await?.into_vec()));
         };
         let answer = client.get_object(request, &["id"]).await?;
         let Some(rows) = answer.body[field].as_array() else { return Ok(None) };
         let rows = rows.iter().map(|row| {
-            let mut keys = scoped_kind.rows.keys.iter().chain(scoped_kind.rows.other_keys);
+            let mut keys = scoped_kind
+                .entry_keys
+                .identity_keys
+                .iter()
+                .chain(scoped_kind.entry_keys.other_keys);
             row.as_object().filter(|row| keys.all(|key| row.contains_key(*key))).cloned()
         });
         Ok(rows.collect())
@@ -239,9 +245,9 @@ impl SectionReader<'_> {
         let declared_names = section.entries.iter().map(|entry| &*entry.key);
         let request =
             scoped_kind.filter_names(scoped_kind.list_request(self.request(op)), declared_names);
-        let rows = self.observer.client.list_with_keys(request, scoped_kind.rows).await?;
-        if let Some(mistyped) = self.unreadable_if_mistyped(rows.iter()) {
-            return Ok(mistyped);
+        let rows = self.observer.client.list_with_keys(request, scoped_kind.entry_keys).await?;
+        if let Some(unreadable) = self.reject_mistyped_rows(rows.iter()) {
+            return Ok(unreadable);
         }
         let container_id =
             self.target.id.filter(|_| kind.traits.contains(&CollectionTrait::ListsItself));
@@ -249,7 +255,7 @@ impl SectionReader<'_> {
             Some((detail, get)) => self.read_details(detail, get, &rows).await?,
             None => BTreeMap::new(),
         };
-        let mut child_rows = self.child_rows_of_copies(&rows).await?;
+        let mut child_rows = self.read_child_rows(&rows).await?;
         let mut positions = 0..;
         let kept_entries = rows.filter_map(|raw| {
             let position = positions.next().unwrap_or_default();
@@ -275,10 +281,7 @@ impl SectionReader<'_> {
     /// Reads the child entries of the listed rows that share a declared name: rows with different
     /// children are not copies of each other. Returns the children by position in the list. Children
     /// that cannot be read are replaced by the row's id, so that the row never equals another row.
-    async fn child_rows_of_copies(
-        &self,
-        listed_rows: &[Object],
-    ) -> Result<BTreeMap<usize, Object>> {
+    async fn read_child_rows(&self, listed_rows: &[Object]) -> Result<BTreeMap<usize, Object>> {
         let mut child_rows: BTreeMap<usize, Object> = BTreeMap::new();
         let child_sections: Vec<_> = copies::child_sections(self.kind).collect();
         if child_sections.is_empty() || !self.kind.allows_duplicates() {
@@ -338,8 +341,11 @@ impl SectionReader<'_> {
             let request =
                 scoped_kind.entry_request(self.request(get), raw).filter(|_| is_wanted)?;
             Some(async move {
-                let answer =
-                    self.observer.client.get_object(request, scoped_kind.rows.keys).await?;
+                let answer = self
+                    .observer
+                    .client
+                    .get_object(request, scoped_kind.entry_keys.identity_keys)
+                    .await?;
                 Ok::<_, ApiError>((position, answer.object().cloned().unwrap_or_default()))
             })
         });
@@ -349,7 +355,7 @@ impl SectionReader<'_> {
     /// Reads a single object.
     async fn read_optional(&self, op: Op<Read>) -> Result<LiveEntries> {
         let (kind, client) = (self.kind, &self.observer.client);
-        let (request, keys) = (self.request(op), kind.scoped_kind.rows.keys);
+        let (request, keys) = (self.request(op), kind.scoped_kind.entry_keys.identity_keys);
         let read = match kind.scoped_kind.absent_as {
             Absence::Null => client.get_optional(request, keys).await,
             Absence::Never | Absence::NotFound => client.get_object(request, keys).await.map(Some),
@@ -366,7 +372,7 @@ impl SectionReader<'_> {
             let reason = format!("the service shows a {} without any of its fields", kind.noun);
             return Ok(LiveEntries::Unreadable(Cause::new(reason).help(PROXY_HELP)));
         };
-        Ok(self.unreadable_if_mistyped([raw]).unwrap_or_else(|| {
+        Ok(self.reject_mistyped_rows([raw]).unwrap_or_else(|| {
             LiveEntries::Single(Some(
                 kind.read(raw, FieldSelection::Only(&self.declared_fields)).into(),
             ))
@@ -383,11 +389,13 @@ impl SectionReader<'_> {
         else {
             return Ok(entries);
         };
-        let list =
-            self.observer.client.list_with_keys(self.request(side_list.list), side_list.entry_keys);
+        let list = self
+            .observer
+            .client
+            .list_with_keys(self.request(side_list.list_op), side_list.entry_keys);
         Ok(match split_fatal(list.await)? {
             Ok(side_rows) => entries.map(|mut entry| {
-                let value = (side_list.value)(&entry, &side_rows);
+                let value = (side_list.find_value)(&entry, &side_rows);
                 entry.fields.raw_mut().insert(side_list.field.to_owned(), value);
                 entry
             }),
@@ -405,10 +413,11 @@ impl SectionReader<'_> {
         let (section, tier) = (self.kind.section, self.kind.tier());
         if !self.sees_all || self.facts.tier >= tier {
             let mut cause = cause.mark_withheld(Withheld::Refused);
-            if let Some(since) = self.kind.since().filter(|_| self.sees_all && error.is_not_found())
+            if let Some(since) =
+                self.kind.first_release().filter(|_| self.sees_all && error.is_not_found())
             {
-                let needs = format!("`{section}` needs release {since} or later");
-                cause.message = format!("{needs}, which the service may lack: {cause}").into();
+                let reason = format!("`{section}` needs release {since} or later");
+                cause.message = format!("{reason}, which the service may lack: {cause}").into();
                 return cause.help(format!("take `{section}` out of the manifest"));
             }
             return cause;

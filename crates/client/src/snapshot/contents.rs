@@ -23,7 +23,7 @@ pub(super) struct PackedJson(Box<str>);
 
 impl PackedJson {
     pub(super) fn new(json: &Json) -> Self {
-        Self(digest::canonical(json).into())
+        Self(digest::canonical_text(json).into())
     }
 
     /// The JSON.
@@ -140,7 +140,8 @@ pub struct SnapshotContents {
     pub(super) rows_are_whole: BTreeMap<Scope, bool>,
     /// All other answers.
     pub(super) answers: BTreeMap<RequestKey, RecordedAnswer>,
-    /// The users by name in lower case: id and spelled name, or `None` if there is no such user.
+    /// The users by name in lower case: the id, and the name as the service writes it; `None` if there is no such
+    /// user.
     pub(super) users: BTreeMap<String, Option<(u64, String)>>,
     /// True if `users` contains all users of the service.
     pub(super) has_all_users: bool,
@@ -159,7 +160,7 @@ impl SnapshotContents {
             QuerySubject::User(name) => {
                 self.answer_user(name).or_else(|| self.recorded_answer(query))
             }
-            // These lists are only searched: a project that they lack is read by itself.
+            // A plan only searches these lists. It reads a project that is missing there with a request of its own.
             QuerySubject::Other if query.is_operation(operation::PROJECT_LIST) => {
                 Some(Ok(Json::Array(Vec::new())))
             }
@@ -222,7 +223,8 @@ impl SnapshotContents {
         if parse_id(&path).is_some() || self.paths.contains_key(&(scope, path.clone())) {
             return false;
         }
-        let is_in_top_roster = !path.contains('/') && scope == Scope::Group && self.sees_all();
+        let is_in_top_roster =
+            !path.contains('/') && scope == Scope::Group && self.is_caller_administrator();
         let parent_paths = groups_above(&path).chain(is_in_top_roster.then_some(""));
         let mut rosters =
             parent_paths.map(|ancestor| self.rosters.get(&(scope, ancestor.to_owned())));
@@ -230,7 +232,7 @@ impl SnapshotContents {
     }
 
     /// True if the caller is an administrator.
-    pub(super) fn sees_all(&self) -> bool {
+    pub(super) fn is_caller_administrator(&self) -> bool {
         let operation = operation::CURRENT_USER.row().id;
         let mut answers = self.answers.iter();
         let caller = answers.find(|(key, _)| key.operation == operation);
@@ -286,7 +288,7 @@ impl SnapshotContents {
     fn answer_user(&self, name: &str) -> LookupResult {
         let user = match self.users.get(&name.to_lowercase()) {
             None if !self.has_all_users => return None,
-            user => user.into_iter().flatten(),
+            found_user => found_user.into_iter().flatten(),
         };
         let user = user.map(|(id, name)| serde_json::json!({"id": id, "username": name}));
         Some(Ok(user.collect()))
@@ -295,8 +297,8 @@ impl SnapshotContents {
     /// The key under which an answer is stored: with the container's id, if known.
     pub(super) fn storage_key(&self, query: &Query) -> RequestKey {
         let id = query.scope.and_then(|scope| self.find_id(scope, query.container_key()));
-        let container = id.map(|id| id.to_string()).or_else(|| query.key.of.clone());
-        RequestKey { of: container, ..query.key.clone() }
+        let container_id = id.map(|id| id.to_string()).or_else(|| query.key.of.clone());
+        RequestKey { of: container_id, ..query.key.clone() }
     }
 
     fn recorded_answer(&self, query: &Query) -> LookupResult {
@@ -333,9 +335,9 @@ impl SnapshotContents {
         let list = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", query.container_key());
         let list = self.answers.get(&self.storage_key(&Query::parse(&list.target())?))?;
         let RecordedAnswer::Entries(members) = list else { return None };
-        let user = parse_id(query.argument("user_id"));
+        let user_id = parse_id(query.argument("user_id"));
         let mut members = members.iter().map(PackedJson::json);
-        let member = members.find(|member| member["id"].as_u64() == user);
+        let member = members.find(|member| member["id"].as_u64() == user_id);
         Some(member.ok_or_else(|| not_found_failure("Not found")))
     }
 
@@ -353,8 +355,8 @@ impl SnapshotContents {
         let lists = self.rosters.iter().filter_map(|((scope, root), roster)| {
             Some((format!("the {}s below `{root}`", scope.noun()), roster.as_ref().err()?))
         });
-        let answers = self.answers.iter().filter_map(|(question, answer)| match answer {
-            RecordedAnswer::Failed(failure) => Some((self.describe_request(question), failure)),
+        let answers = self.answers.iter().filter_map(|(key, answer)| match answer {
+            RecordedAnswer::Failed(failure) => Some((self.describe_request(key), failure)),
             RecordedAnswer::Entries(_) | RecordedAnswer::One(_) => None,
         });
         let objects = self.failed_objects.iter();

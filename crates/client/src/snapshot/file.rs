@@ -199,7 +199,7 @@ impl Snapshot {
                 scope: *scope,
             }),
             sandbox: header.is_sandbox,
-            taken_at: header.taken_at.to_string().into(),
+            taken_at: header.started_at.to_string().into(),
             target: (&header.service_address).into(),
             tool_version: env!("CARGO_PKG_VERSION").into(),
             undrift: SnapshotFileKind::Snapshot,
@@ -236,7 +236,7 @@ impl Snapshot {
         let header = SnapshotHeader {
             service_address: file.target.clone().into_owned(),
             is_sandbox: file.sandbox,
-            taken_at,
+            started_at: taken_at,
             key_id: file.key.clone().map(Cow::into_owned),
         };
         Ok(Self { header, contents: file.into_contents()? })

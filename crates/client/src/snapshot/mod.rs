@@ -2,14 +2,16 @@
 //! merge request needs no token.
 //!
 //! A snapshot keeps answers of the service, reduced to the fields that plans use (`reduce`). They
-//! are stored by object, not by request: objects, rosters, collections, users (`contents`). So a
+//! are stored by what they contain, not by request: groups and projects, lists of groups and projects
+//! (rosters), collections, users (`contents`). So a
 //! snapshot can also answer the requests of other manifests. [`SnapshotRecorder`] is a transport
 //! between client and service that fills a snapshot: it records everything that a plan reads.
 //! [`OfflineTransport`] is a transport that answers from a snapshot and has no connection.
 //! Observing, diffing and planning depend on neither of them.
 //!
 //! A request that the snapshot cannot answer is a failed read, never absence. The exception is a
-//! path below a group whose list is complete: if it is not in the list, it does not exist.
+//! path below a group of which the snapshot has the complete list of groups or projects: if the path is not
+//! in that list, it does not exist.
 
 mod contents;
 pub mod file;
@@ -35,7 +37,7 @@ pub struct SnapshotHeader {
     /// True if the service was the embedded sandbox.
     pub is_sandbox: bool,
     /// When the snapshot was started.
-    pub taken_at: Timestamp,
+    pub started_at: Timestamp,
     /// The key of the digests of secret values ([`DigestKey::id`](crate::digest::DigestKey::id)), if there are
     /// any.
     pub key_id: Option<String>,
@@ -51,6 +53,6 @@ pub struct Snapshot {
 }
 
 /// Formats `instant` to the minute, for messages.
-pub fn format_minute(instant: Timestamp) -> String {
+pub fn format_to_minute(instant: Timestamp) -> String {
     instant.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header::CONTENT_TYPE};
 use super::{
     Snapshot, SnapshotHeader,
     contents::{LookupResult, ReadFailure},
-    format_minute,
+    format_to_minute,
     question::Query,
     reduce,
     seal::Unsealer,
@@ -47,7 +47,7 @@ impl OfflineTransport {
         };
         let path = contents.container_path(query);
         let nested_fields = reduce::nested_sections(query.op)
-            .filter_map(|(nested, _)| Some((nested, nested.scoped_kind.within?)));
+            .filter_map(|(nested, _)| Some((nested, nested.scoped_kind.nested_field?)));
         for (section, field) in nested_fields {
             if let Some(rows) = json.get_mut(field) {
                 match self.unsealer.unseal(section, &path, rows.take()) {
@@ -56,7 +56,7 @@ impl OfflineTransport {
                 }
             }
         }
-        Some(match reduce::section_read_by(query.op) {
+        Some(match reduce::find_read_section(query.op) {
             Some(section) => self.unsealer.unseal(section, &path, json),
             None => Ok(json),
         })
@@ -83,9 +83,9 @@ impl Transport for OfflineTransport {
 /// Explains why there is no answer. `failure` is the reason if the read failed when the snapshot
 /// was taken.
 fn explain_no_answer(header: &SnapshotHeader, failure: Option<&str>) -> String {
-    let taken_at = format_minute(header.taken_at);
+    let taken_at = format_to_minute(header.started_at);
     match failure {
-        Some(why) => format!("it could not be read for the snapshot of {taken_at}: {why}"),
+        Some(reason) => format!("it could not be read for the snapshot of {taken_at}: {reason}"),
         None => format!(
             "the snapshot of {taken_at} does not contain it; take another one, which contains what is declared by then, or everything with `--all-sections`"
         ),

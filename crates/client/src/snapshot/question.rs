@@ -177,8 +177,8 @@ mod tests {
             let query = Query::parse(&target).unwrap();
             assert_eq!(query.op.row().id, op.row().id);
             assert_eq!(query.request().path(), request.path());
-            let again = Query::parse(&query.request().target()).unwrap();
-            assert_eq!(again.key, query.key);
+            let reparsed = Query::parse(&query.request().target()).unwrap();
+            assert_eq!(reparsed.key, query.key);
         }
         for none in ["", "/", "/nothing", "/projects/%FF", "/projects/1/none/of/these"] {
             assert!(Query::parse(none).is_none(), "{none}");

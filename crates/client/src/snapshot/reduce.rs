@@ -1,8 +1,9 @@
 //! Reduces answers to the part that a snapshot keeps: the fields that plans use, without secrets.
 //!
 //! Only known fields are kept: the fields in the tables of kinds, and further fields that the kinds
-//! list. A sensitive value, or a text that [may be](judge) or contain a secret, is kept only if the
-//! manifests declare the same value in plain text: whoever can read the snapshot can read it there.
+//! list. A sensitive value, or a text that [may contain](judge) a secret, is kept only if the manifests
+//! declare the same value in plain text: then everybody who gets the snapshot can read it in the manifests
+//! anyway.
 //! Otherwise the value is marked as withheld, as if the service did not return it, or kept as a
 //! digest ([`seal`](super::seal)). If the value identifies an entry, the whole collection is marked
 //! as not read.
@@ -21,7 +22,7 @@ use crate::{
     catalogue::{self, copies::COMPUTED_FIELDS},
     desired::Desired,
     digest::DigestKey,
-    field::{Compare, Scope, Secrecy},
+    field::{Equality, Scope, Secrecy},
     kind::{self, FieldSelection, Parent, ReadSource, Section, Spec, forms},
     observe::keys,
     operation::{self, KeyFilter, Op, Read},
@@ -45,7 +46,7 @@ const FIELDS_WITHOUT_KIND: &[(Op<Read>, &[&str])] = &[
     (operation::MEMBER_LIST_ALL, &["id", "username", "access_level", "state"]),
     (operation::GROUP_MEMBER_GET_ALL, &["id", "username", "access_level", "state"]),
 ];
-/// Fields that distinguish copies of an entry from similar entries, in addition to declared fields.
+/// Further fields that are kept if a section allows copies of an entry: they decide which copy stays.
 const COPY_FIELDS: [&str; 4] = ["id", "created_at", "updated_at", "next_run_at"];
 
 /// Sensitive values that manifests declare in plain text, by container and section, with entry and
@@ -83,8 +84,9 @@ impl DeclaredLiterals {
                         let value = value.plain_json()?;
                         let may_be_secret = field.secrecy() != Secrecy::Open
                             || judge::contains_secret(value, Secrecy::Open);
-                        let is_stored = may_be_secret && !forms::is_masked_in_logs(field, &values);
-                        is_stored.then(|| (name.clone(), value.clone()))
+                        let is_kept_as_declared =
+                            may_be_secret && !forms::is_masked_in_logs(field, &values);
+                        is_kept_as_declared.then(|| (name.clone(), value.clone()))
                     });
                     let plain_rows =
                         plain_fields.map(|(name, value)| (entry.key.clone(), name, value));
@@ -113,10 +115,10 @@ impl Reducer {
         let (container, _) = catalogue::container(scope);
         let mut keys: BTreeSet<&str> = container.looked_at.iter().copied().collect();
         for section in catalogue::sections(scope) {
-            let extra =
+            let extra_fields =
                 self.literals.extra_fields.get(&(scope, section.section)).into_iter().flatten();
             let names = section.table().specs().iter().map(|spec| spec.name);
-            let names = names.chain(extra.map(String::as_str)).collect();
+            let names = names.chain(extra_fields.map(String::as_str)).collect();
             keys::add_section_keys(section, &names, &mut keys);
         }
         keys::key_filter(keys)
@@ -128,7 +130,7 @@ impl Reducer {
     /// The reason why it cannot be kept.
     pub(super) fn reduce_object(&self, scope: Scope, raw: &Object) -> Result<Object, String> {
         let (container, lookup) = catalogue::container(scope);
-        let path = lookup.path_in(raw).to_lowercase();
+        let path = lookup.read_path(raw).to_lowercase();
         let mut reduced_object = Object::new();
         for name in container.looked_at {
             if let Some(value) = raw.get(*name) {
@@ -190,9 +192,10 @@ impl Reducer {
     ) -> Result<Vec<Json>, String> {
         let reduced_rows = rows.iter().map(|row| self.reduce_one(op, path, row).map(Json::Object));
         let reduced_rows: Vec<_> = reduced_rows.collect::<Result<_, _>>()?;
-        let copied_section = section_read_by(op).filter(|section| section.allows_duplicates());
-        let Some(section) = copied_section else { return Ok(reduced_rows) };
-        let mut removed_by_name = BTreeMap::new();
+        let section_with_duplicates =
+            find_read_section(op).filter(|section| section.allows_duplicates());
+        let Some(section) = section_with_duplicates else { return Ok(reduced_rows) };
+        let mut removed_fields_by_entry = BTreeMap::new();
         for (row, reduced_row) in rows.iter().zip(&reduced_rows) {
             let mut removed_fields = row.clone();
             removed_fields.retain(|name, _| {
@@ -200,7 +203,7 @@ impl Reducer {
                     && !COMPUTED_FIELDS.contains(&name.as_str())
             });
             let name = section.entry_name(section.read(row, FieldSelection::All).fields.raw());
-            let other_fields = removed_by_name.insert(name, removed_fields.clone());
+            let other_fields = removed_fields_by_entry.insert(name, removed_fields.clone());
             if other_fields.is_some_and(|other| other != removed_fields) {
                 return Err(format!(
                     "several {} have the same name and differ in fields that are not kept",
@@ -224,12 +227,12 @@ impl Reducer {
         if op.row() == operation::USER_PROJECTS.row() {
             return self.reduce_object(Scope::Project, raw);
         }
-        if let Some(section) = section_read_by(op) {
+        if let Some(section) = find_read_section(op) {
             return self.reduce_entry(section, path, raw);
         }
         let mut nested_fields = Object::new();
-        for (section, field) in
-            nested_sections(op).filter_map(|(nested, _)| Some((nested, nested.scoped_kind.within?)))
+        for (section, field) in nested_sections(op)
+            .filter_map(|(nested, _)| Some((nested, nested.scoped_kind.nested_field?)))
         {
             nested_fields.extend(self.reduce_field(section, path, raw, field)?);
             nested_fields.extend(raw.get("id").map(|id| ("id".to_owned(), id.clone())));
@@ -242,9 +245,13 @@ impl Reducer {
             listed_fields.into_iter().flat_map(|(_, keys)| *keys).copied().collect();
         for section in catalogue::all_sections() {
             let side_list = catalogue::side_list(section);
-            if let Some(side_list) = side_list.filter(|side| side.list.row() == op.row()) {
+            if let Some(side_list) = side_list.filter(|side| side.list_op.row() == op.row()) {
                 keys.extend(
-                    side_list.entry_keys.keys.iter().chain(side_list.entry_keys.other_keys),
+                    side_list
+                        .entry_keys
+                        .identity_keys
+                        .iter()
+                        .chain(side_list.entry_keys.other_keys),
                 );
                 keys.extend(section.looked_at);
             }
@@ -259,8 +266,8 @@ impl Reducer {
     fn reduce_entry(&self, section: Section, path: &str, raw: &Object) -> Result<Object, String> {
         let mut reduced_entry = Object::new();
         let (scoped_kind, raw) = (section.scoped_kind, &*section.flatten_detail(raw));
-        let extra = self.literals.extra_fields.get(&(scoped_kind.scope, section.section));
-        let extra_names = extra.into_iter().flatten().map(String::as_str);
+        let extra_fields = self.literals.extra_fields.get(&(scoped_kind.scope, section.section));
+        let extra_names = extra_fields.into_iter().flatten().map(String::as_str);
         for name in
             extra_names.filter(|_| !matches!(scoped_kind.read_source, ReadSource::Container))
         {
@@ -268,10 +275,10 @@ impl Reducer {
             reduced_entry.extend(value.map(|value| (name.to_owned(), value.clone())));
         }
         for spec in section.table().specs() {
-            let successor = spec.field.replaced_by();
+            let successor = spec.field.replacement_name();
             let successor = successor.filter(|name| section.table().get(name).is_none());
-            let successor_value = successor.and_then(|name| Some((name, raw.get(name)?)));
-            let successor_value = successor_value.filter(|(_, value)| !self.may_be_secret(value));
+            let successor_field = successor.and_then(|name| Some((name, raw.get(name)?)));
+            let successor_value = successor_field.filter(|(_, value)| !self.may_be_secret(value));
             reduced_entry
                 .extend(successor_value.map(|(name, value)| (name.to_owned(), value.clone())));
             let Some(live_name) = spec.field.live_name() else { continue };
@@ -291,13 +298,14 @@ impl Reducer {
         let copy_fields = COPY_FIELDS.iter().filter(|_| section.allows_duplicates());
         let address_fields = scoped_kind.address_keys.iter().map(|address_key| &address_key.field);
         let inherited_fields = scoped_kind.inherited.iter().map(|inherited| &inherited.field);
-        let row_fields = scoped_kind
-            .rows
-            .keys
+        let required_fields = scoped_kind
+            .entry_keys
+            .identity_keys
             .iter()
-            .chain(scoped_kind.rows.other_keys)
+            .chain(scoped_kind.entry_keys.other_keys)
             .chain(section.looked_at);
-        for name in row_fields.chain(address_fields).chain(inherited_fields).chain(copy_fields) {
+        for name in required_fields.chain(address_fields).chain(inherited_fields).chain(copy_fields)
+        {
             let mut specs = section.table().specs().iter();
             if let Some(value) = raw.get(*name)
                 && !specs.any(|spec| spec.field.live_name() == Some(name))
@@ -348,17 +356,17 @@ impl Reducer {
         // Responses do not contain the parent.
         let is_nested = section.scoped_kind.parent.is_some();
         !declared_values.any(|(entry_key, field_name, declared_value)| {
-            let is_entry = entry_key
+            let is_same_entry = entry_key
                 .strip_suffix(&*name)
                 .is_some_and(|prefix| prefix.is_empty() || (is_nested && prefix.ends_with('@')));
             *field_name == spec.name
-                && (is_identity || is_entry)
+                && (is_identity || is_same_entry)
                 && forms::are_equal(compare, declared_value, value)
         })
     }
 
-    /// Redacts the `value` of a field without a specification: removes secrets from text, and
-    /// [values](strip_values) from objects and lists.
+    /// Redacts the `value` of a field without a specification: removes secrets from a text, and
+    /// [most texts](strip_values) from objects and lists.
     fn redact_unknown(&self, value: &Json) -> Json {
         match value {
             Json::Object(_) | Json::Array(_) => strip_values(value),
@@ -368,11 +376,11 @@ impl Reducer {
     }
 }
 
-/// The part to keep of a field that is not sensitive: of rows that refer to other objects, only the
-/// identifying and readable fields.
+/// The part to keep of the value of a field that is not sensitive. If its rows refer to other objects, only
+/// the identifying and readable fields of each row are kept.
 fn readable_value(spec: &Spec, value: &Json) -> Json {
     let Json::Array(rows) = value else { return value.clone() };
-    let has_names = spec.field.names.is_some() || spec.field.compare == Compare::Rows;
+    let has_names = spec.field.names.is_some() || spec.field.compare == Equality::Rows;
     if spec.field.relations.names_entries.is_some() {
         let rows = rows.iter();
         rows.map(|row| serde_json::json!({ "id": row["id"], "name": row["name"] })).collect()
@@ -397,9 +405,9 @@ fn readable_row(spec: &Spec, row: &Json) -> Json {
 /// The sections whose entries `op` reads.
 fn sections_read_by(op: Op<Read>) -> impl Iterator<Item = Section> {
     catalogue::all_sections().filter(move |section| match section.scoped_kind.read_source {
-        ReadSource::List(all) | ReadSource::Optional(all) => {
+        ReadSource::List(list_op) | ReadSource::Optional(list_op) => {
             let detail = section.detail.and(section.scoped_kind.operations.get);
-            all == op || detail == Some(op)
+            list_op == op || detail == Some(op)
         }
         ReadSource::Container
         | ReadSource::Object
@@ -409,8 +417,8 @@ fn sections_read_by(op: Op<Read>) -> impl Iterator<Item = Section> {
 }
 
 /// The section whose entries `op` reads directly, not in a field of an object.
-pub(super) fn section_read_by(op: Op<Read>) -> Option<Section> {
-    sections_read_by(op).find(|section| section.scoped_kind.within.is_none())
+pub(super) fn find_read_section(op: Op<Read>) -> Option<Section> {
+    sections_read_by(op).find(|section| section.scoped_kind.nested_field.is_none())
 }
 
 /// The sections whose entries have a parent and are read by `op`, each with its parent.
@@ -420,10 +428,10 @@ pub(super) fn nested_sections(op: Op<Read>) -> impl Iterator<Item = (Section, &'
 
 /// Adds the parent's id to each entry of the response to `query`, so that entries of different
 /// parents can be distinguished.
-pub(super) fn with_parent_id(query: &Query, mut raw: Object) -> Object {
+pub(super) fn add_parent_id(query: &Query, mut raw: Object) -> Object {
     for (section, parent) in nested_sections(query.op) {
         let id = Json::from(query.argument(parent.argument));
-        match section.scoped_kind.within {
+        match section.scoped_kind.nested_field {
             None => drop(raw.insert(parent.argument.to_owned(), id)),
             Some(field) => {
                 let rows = raw.get_mut(field).and_then(Json::as_array_mut).into_iter().flatten();
@@ -436,7 +444,7 @@ pub(super) fn with_parent_id(query: &Query, mut raw: Object) -> Object {
     raw
 }
 
-/// Removes nulls from objects, and all texts except single lower-case words such as types.
+/// Removes all texts, except single words in lower case (such as the name of a type), and nulls in objects.
 fn strip_values(value: &Json) -> Json {
     match value {
         Json::Array(items) => items.iter().map(strip_values).collect(),
@@ -464,11 +472,11 @@ mod tests {
     }
 
     /// The live fields of the entry `raw`, as read from a snapshot and from the service.
-    fn live_fields_of_both(op: Op<Read>, raw: &Json) -> [kind::LiveFields; 2] {
+    fn read_live_fields(op: Op<Read>, raw: &Json) -> [kind::LiveFields; 2] {
         let raw = raw.as_object().unwrap();
         let reduced = reducer().reduce_one(op, "acme/shop", raw).unwrap();
         [&reduced, raw]
-            .map(|raw| section_read_by(op).unwrap().read(raw, FieldSelection::Known).fields)
+            .map(|raw| find_read_section(op).unwrap().read(raw, FieldSelection::Known).fields)
     }
 
     #[test]
@@ -485,7 +493,7 @@ mod tests {
             (operation::GROUP_HOOK_LIST, hook),
             (operation::SCHEDULE_LIST, schedule),
         ] {
-            let [reduced, live] = live_fields_of_both(op, &raw);
+            let [reduced, live] = read_live_fields(op, &raw);
             assert_eq!(reduced.raw(), live.raw());
         }
     }

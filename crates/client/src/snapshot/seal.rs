@@ -16,7 +16,7 @@ use super::contents::ReadFailure;
 use crate::{
     desired::{DeclaredEntry, Desired},
     digest::DigestKey,
-    field::{Compare, Scope, Secrecy},
+    field::{Equality, Scope, Secrecy},
     kind::{self, Section, Spec},
     lock,
     secret::{
@@ -93,13 +93,13 @@ impl SealedField<'_> {
     fn digest_input(&self, value: &Json) -> Json {
         let Self { section, path, spec, raw } = self;
         let value = match (spec.field.compare, value) {
-            (Compare::Url, Json::String(url)) => text::normal_url(url).into(),
-            (Compare::Location, Json::String(url)) => text::url_without_user(url).into(),
+            (Equality::Url, Json::String(url)) => text::normal_url(url).into(),
+            (Equality::Location, Json::String(url)) => text::url_without_user(url).into(),
             _ => value.clone(),
         };
         let scope = section.scoped_kind.scope.noun();
         let parent = section.scoped_kind.parent.iter().map(|parent| &parent.argument);
-        let keys = section.scoped_kind.rows.keys.iter().chain(parent);
+        let keys = section.scoped_kind.entry_keys.identity_keys.iter().chain(parent);
         let identity: Vec<_> = keys.map(|key| raw.get(*key)).collect();
         serde_json::json!([scope, path, section.section, identity, spec.name, value])
     }
@@ -122,8 +122,8 @@ fn mask_if_safe(url: &str) -> Option<String> {
 }
 
 /// True if comparisons ignore the masked parts of `url`.
-fn equals_masked(spec: &Spec, url: &str) -> bool {
-    spec.field.compare == Compare::Location && !text::url_without_user(url).contains(MASK)
+fn ignores_masked(spec: &Spec, url: &str) -> bool {
+    spec.field.compare == Equality::Location && !text::url_without_user(url).contains(MASK)
 }
 
 /// Builds a URL with this masked form that differs from every other URL, because `nonce` is random.
@@ -138,14 +138,14 @@ pub(super) struct Unsealer {
     key: Option<DigestKey>,
     /// A random text that replaces masked parts of URLs.
     nonce: String,
-    declared: Mutex<Arc<DeclaredValues>>,
+    current_values: Mutex<Arc<DeclaredValues>>,
 }
 
 impl Unsealer {
     /// Creates an unsealer; without `key`, it recognises no digest.
     pub(super) fn new(key: Option<DigestKey>) -> Self {
         let nonce = format!("sealed{:032x}", rand::random::<u128>());
-        Self { key, nonce, declared: Mutex::default() }
+        Self { key, nonce, current_values: Mutex::default() }
     }
 
     /// Sets the declarations and secret values whose digests are recognised.
@@ -179,7 +179,7 @@ impl Unsealer {
                 }
             }
         }
-        *lock(&self.declared) = Arc::new(declared_values);
+        *lock(&self.current_values) = Arc::new(declared_values);
     }
 
     /// Unseals the entries of `section` in the container at `path`, or its single object.
@@ -198,8 +198,8 @@ impl Unsealer {
             }
             Json::Object(mut raw) => {
                 for spec in section.table().specs() {
-                    let Some(live) = spec.field.live_name() else { continue };
-                    let sealed_value = raw.get(live);
+                    let Some(live_name) = spec.field.live_name() else { continue };
+                    let sealed_value = raw.get(live_name);
                     let [digest, masked] = [DIGEST_FIELD, MASKED_URL_FIELD].map(|part_name| {
                         sealed_value
                             .and_then(|sealed| Some(sealed.get(part_name)?.as_str()?.to_owned()))
@@ -212,11 +212,15 @@ impl Unsealer {
                         match self.unseal_value(&field, digest.as_deref(), masked.as_deref()) {
                             Some(value) => value,
                             None if field.is_identity() => {
-                                return Err(ambiguous_failure(section, live, digest.is_some()));
+                                return Err(ambiguous_failure(
+                                    section,
+                                    live_name,
+                                    digest.is_some(),
+                                ));
                             }
                             None => kind::withheld_placeholder(),
                         };
-                    raw.insert(live.to_owned(), value);
+                    raw.insert(live_name.to_owned(), value);
                 }
                 Ok(Json::Object(raw))
             }
@@ -234,7 +238,7 @@ impl Unsealer {
     ) -> Option<Json> {
         let value = match (&self.key, digest, masked) {
             (Some(key), Some(digest), _) => self.declared_value(key, field, digest),
-            (_, _, Some(url)) if equals_masked(field.spec, url) => Some(url.into()),
+            (_, _, Some(url)) if ignores_masked(field.spec, url) => Some(url.into()),
             (_, _, Some(url)) if self.is_endpoint_undeclared(field, url) => None,
             _ => return None,
         };
@@ -242,8 +246,8 @@ impl Unsealer {
     }
 
     /// The current declarations.
-    fn declared(&self) -> Arc<DeclaredValues> {
-        Arc::clone(&lock(&self.declared))
+    fn declared_values(&self) -> Arc<DeclaredValues> {
+        Arc::clone(&lock(&self.current_values))
     }
 
     /// The declared value with this digest.
@@ -253,7 +257,7 @@ impl Unsealer {
         field: &SealedField<'_>,
         digest: &str,
     ) -> Option<Json> {
-        let declared_values = self.declared();
+        let declared_values = self.declared_values();
         // An entry is also identified by its former URLs, which another field lists.
         let accepts_former_urls = field.is_identity_url();
         let values = declared_values.values_in(field.section, field.path).iter();
@@ -272,7 +276,7 @@ impl Unsealer {
         if !field.is_identity() {
             return format!("sealed:{:032x}", rand::random::<u128>()).into();
         }
-        let keys = field.section.scoped_kind.rows.keys.iter();
+        let keys = field.section.scoped_kind.entry_keys.identity_keys.iter();
         let identity = keys.filter_map(|key| field.raw.get(*key)).map(Json::to_string);
         let identity = identity.collect::<Vec<_>>().join("-");
         let url =
@@ -283,7 +287,7 @@ impl Unsealer {
     /// True if the section of `field` declares no URL with the host and path of `masked`, regardless
     /// of a final `/`.
     fn is_endpoint_undeclared(&self, field: &SealedField<'_>, masked: &str) -> bool {
-        let (endpoint, declared_values) = (host_and_path(masked), self.declared());
+        let (endpoint, declared_values) = (host_and_path(masked), self.declared_values());
         let values = declared_values.values_in(field.section, field.path).iter();
         let values = values.flat_map(|(_, value)| match value {
             Json::Array(urls) => urls.as_slice(),
@@ -303,18 +307,18 @@ fn host_and_path(url: &str) -> String {
 }
 
 /// The failure of a read whose identifying field is withheld.
-pub(super) fn withheld_failure(section: Section, live: &str) -> ReadFailure {
-    ReadFailure::from_message(format!("the `{live}` of a {} may hold a credential", section.noun))
+pub(super) fn withheld_failure(section: Section, name: &str) -> ReadFailure {
+    ReadFailure::from_message(format!("the `{name}` of a {} may hold a credential", section.noun))
 }
 
 /// Like [`withheld_failure`], for a value that a plan with the key can compare.
-fn ambiguous_failure(section: Section, live: &str, has_digest: bool) -> ReadFailure {
+fn ambiguous_failure(section: Section, name: &str, has_digest: bool) -> ReadFailure {
     let help = if has_digest {
         "only a plan with UNDRIFT_SNAPSHOT_KEY, as on the default branch, can compare it"
     } else {
         "take the snapshot with UNDRIFT_SNAPSHOT_KEY, and plan on the default branch"
     };
-    ReadFailure::from_message(format!("{}; {help}", withheld_failure(section, live).message))
+    ReadFailure::from_message(format!("{}; {help}", withheld_failure(section, name).message))
 }
 
 #[cfg(test)]
@@ -360,10 +364,10 @@ mod tests {
             "https://h.example/x#f",
         ] {
             let masked = mask_if_safe(url).unwrap();
-            let other = fill_mask(&masked, "nonce-7").unwrap();
-            assert_eq!(mask_url(&other), masked);
-            assert!(other.contains("nonce-7") && text::normal_url(&other).contains("nonce-7"));
-            assert_eq!(other.contains("/***/"), url.contains("/***/"));
+            let filled = fill_mask(&masked, "nonce-7").unwrap();
+            assert_eq!(mask_url(&filled), masked);
+            assert!(filled.contains("nonce-7") && text::normal_url(&filled).contains("nonce-7"));
+            assert_eq!(filled.contains("/***/"), url.contains("/***/"));
         }
         // The text of a changed file must not cause a panic.
         for text in ["", "***", "https://h.example/x", "https://h.example/?a=***'b"] {

@@ -76,7 +76,7 @@ fn text_value(spec: &Spec, text: &str) -> Option<Json> {
         }
         let properties = schema["properties"].as_object()?.iter();
         let fields =
-            properties.filter_map(|(name, of)| Some((name.clone(), value_of_schema(of, text)?)));
+            properties.filter_map(|(name, def)| Some((name.clone(), value_of_schema(def, text)?)));
         let fields: Object = fields.collect();
         (!fields.is_empty()).then_some(Json::Object(fields))
     }
@@ -93,7 +93,7 @@ fn example_value(spec: &Spec) -> Option<Json> {
 }
 
 /// A response of the service with `text` in the field `name`.
-fn response_with(section: Section, name: &str, text: &str) -> Object {
+fn make_response(section: Section, name: &str, text: &str) -> Object {
     let mut raw = section.example_siblings(name);
     for spec in section.table().specs() {
         let is_needed =
@@ -111,7 +111,7 @@ fn response_with(section: Section, name: &str, text: &str) -> Object {
 }
 
 /// A declaration in which the field differs, or that has no such entry.
-fn declaration_of(section: Section, name: &str) -> Container {
+fn make_declaration(section: Section, name: &str) -> Container {
     let path = if section.scoped_kind.scope == Scope::Project { "acme/shop" } else { "acme" };
     let mut sections = Object::new();
     let field = |name: &str| Some((name.to_owned(), example_value(section.table().get(name)?)?));
@@ -132,8 +132,8 @@ fn declaration_of(section: Section, name: &str) -> Container {
 }
 
 /// All outputs, each with its name.
-fn outputs(section: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)> {
-    let container = declaration_of(section, name);
+fn make_outputs(section: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)> {
+    let container = make_declaration(section, name);
     let is_single = section.shape != Shape::List;
     let answer = Json::Object(raw.clone());
     let answer = if is_single { answer } else { json!([answer]) };
@@ -143,15 +143,15 @@ fn outputs(section: Section, name: &str, raw: &Object) -> Vec<(&'static str, Str
     let secrets = Secrets::default();
     let is_name = section.identity.contains(&name);
     let secrets = if is_name { secrets } else { secrets.with_visible_credentials() };
-    let mut out = plan_outputs(&container, &live, &secrets);
+    let mut outputs = plan_outputs(&container, &live, &secrets);
     for values in [SecretHandling::Plain, SecretHandling::Env, SecretHandling::None] {
         let settings =
             Exporting { values, ..Exporting::for_caller(caller(), DetectedRelease::NotRequested) };
         let mut builder = ExportBuilder::new(settings, BTreeSet::new());
         builder.add(section.scoped_kind.scope, &container.path, &live, &Names::default());
-        let left_out = format!("{:?}", builder.omitted_reads());
+        let omitted = format!("{:?}", builder.omitted_reads());
         let files: Vec<_> = builder.finish().files.into_iter().map(|file| file.text).collect();
-        out.extend([("export", files.concat()), ("what an export leaves out", left_out)]);
+        outputs.extend([("export", files.concat()), ("what an export leaves out", omitted)]);
     }
     for key in [None, Some(DigestKey::new(&Secret::new("key")))] {
         let (literals, secrets) = (DeclaredLiterals::collect(&Desired::default()), Arc::default());
@@ -169,10 +169,10 @@ fn outputs(section: Section, name: &str, raw: &Object) -> Vec<(&'static str, Str
                     .reduce_object(section.scoped_kind.scope, &object_with(field, json!(raw))),
                 ReadSource::Container => continue,
             };
-        let text = reduced.map(|kept| Json::Object(kept).to_string());
-        out.push(("snapshot", text.unwrap_or_else(|withheld| withheld)));
+        let text = reduced.map(|object| Json::Object(object).to_string());
+        outputs.push(("snapshot", text.unwrap_or_else(|reason| reason)));
     }
-    out
+    outputs
 }
 
 /// The texts of a plan, its saved form, and the edits that absorb it. `secrets` redacts the saved
@@ -193,10 +193,10 @@ fn plan_outputs(
     let changes = serde_json::to_string(&changes).unwrap();
     let notes = serde_json::to_string(&plan.notes).unwrap();
     let problems = format!("{:?} {:?}", plan.problems, plan.incomplete);
-    let exporting = Exporting::for_caller(caller(), DetectedRelease::NotRequested);
+    let export_settings = Exporting::for_caller(caller(), DetectedRelease::NotRequested);
     let names_of_ids = Names::default();
     let excerpt =
-        Excerpt::from_live(declared.scope, &declared.path, live, &names_of_ids, &exporting);
+        Excerpt::from_live(declared.scope, &declared.path, live, &names_of_ids, &export_settings);
     let (container, excerpt, plan_ref) = (declared, excerpt.as_ref(), &plan);
     let comparison = absorb::ContainerComparison {
         container,
@@ -209,8 +209,8 @@ fn plan_outputs(
     let container_selector = Selector::parse(&declared.path).unwrap();
     let selection =
         Selection { only: vec![entries_selector, container_selector], ..Selection::default() };
-    let (goals, refused) = absorb::find_drift(&comparison, &selection);
-    let absorbed = format!("{goals:?} {refused:?}");
+    let (goals, refusals) = absorb::find_drift(&comparison, &selection);
+    let absorbed = format!("{goals:?} {refusals:?}");
     vec![
         ("names", names),
         ("changes", changes),
@@ -224,11 +224,11 @@ fn plan_outputs(
 fn saved_plan_text(
     declared: &Container,
     live: &LiveContainer,
-    planned: plan::ContainerPlan,
+    container_plan: plan::ContainerPlan,
     secrets: &Secrets,
 ) -> String {
     let mut plan = Plan::default().with_container_plans();
-    plan.add(declared, planned, live.clone());
+    plan.add(declared, container_plan, live.clone());
     let source = PlanSource {
         made_at: "2030-01-15T12:00:00Z".parse().unwrap(),
         target: "https://x.example".into(),
@@ -237,25 +237,25 @@ fn saved_plan_text(
         manifests: None,
         selectors: Default::default(),
     };
-    let recording = PlanRecorder { secrets, key: None };
+    let recorder = PlanRecorder { secrets, key: None };
     let containers = std::slice::from_ref(declared);
     let plan = plan.finish(&Extent::default());
-    SavedPlan::from_plan(&plan, containers, source, recording).seal(None).to_text()
+    SavedPlan::from_plan(&plan, containers, source, recorder).seal(None).to_text()
 }
 
 #[test]
-fn no_live_credential_of_any_field_leaves_in_any_output() {
-    let (forms, mut fields, mut leaks) = (credential_forms(), 0, Vec::new());
-    let count = if crate::sample::is_whole() { forms.len() } else { 3 };
+fn no_output_contains_a_live_credential_of_any_field() {
+    let (forms, mut field_count, mut leaks) = (credential_forms(), 0, Vec::new());
+    let form_count = if crate::sample::plays_all() { forms.len() } else { 3 };
     for section in catalogue::all_sections().filter(|candidate| candidate.shape != Shape::Container)
     {
         for spec in section.table().specs().iter().filter(|spec| text_value(spec, "").is_some()) {
             // In the sample each field has some of the forms, and each form is in many fields.
-            let used_forms = forms.iter().cycle().skip(fields * 5).step_by(7).take(count);
-            fields += 1;
+            let used_forms = forms.iter().cycle().skip(field_count * 5).step_by(7).take(form_count);
+            field_count += 1;
             for form in used_forms {
-                let raw = response_with(section, spec.name, form);
-                for (output, text) in outputs(section, spec.name, &raw) {
+                let raw = make_response(section, spec.name, form);
+                for (output, text) in make_outputs(section, spec.name, &raw) {
                     if text.contains(CANARY) {
                         leaks.push(format!("{}.{} {output}: {form}", section.section, spec.name));
                     }
@@ -263,6 +263,6 @@ fn no_live_credential_of_any_field_leaves_in_any_output() {
             }
         }
     }
-    assert!(fields > 150, "{fields}");
+    assert!(field_count > 150, "{field_count}");
     assert!(leaks.is_empty(), "{} leaks:\n{}", leaks.len(), leaks.join("\n"));
 }

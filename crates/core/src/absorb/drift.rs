@@ -97,14 +97,14 @@ pub fn find_missing(comparison: &ContainerComparison<'_>, includes_fields: bool)
             None if excerpt.fields.is_empty() => continue,
             None => GoalChange::from_excerpt(excerpt),
             Some(declared) if includes_fields && section.shape == Shape::Mapping => {
-                let mut missing = split_names(excerpt.fields);
-                missing.retain(|(keys, _)| {
+                let mut missing_fields = split_names(excerpt.fields);
+                missing_fields.retain(|(keys, _)| {
                     declared.entries.iter().all(|entry| !entry.fields.contains_key(&keys[0]))
                 });
-                if missing.is_empty() {
+                if missing_fields.is_empty() {
                     continue;
                 }
-                GoalChange::Fields(missing)
+                GoalChange::Fields(missing_fields)
             }
             Some(_) => continue,
         };
@@ -172,7 +172,7 @@ impl DriftCollector<'_> {
                 Action::Create => "it does not exist; remove its document, or let apply create it",
                 Action::Delete => "it is declared absent; remove `state: absent` to keep it",
                 Action::Update if step.provides(Capability::AtDeclaredPath) => {
-                    return self.leave_rename(step, "move", "path");
+                    return self.refuse_rename(step, "move", "path");
                 }
                 Action::Update => "it is marked for deletion, and apply restores it",
             };
@@ -228,7 +228,7 @@ impl DriftCollector<'_> {
                 continue;
             }
             if is_renamed && section.identity.contains(&&*change.field) {
-                self.leave_rename(step, "rename", "name");
+                self.refuse_rename(step, "rename", "name");
                 continue;
             }
             match self.live_value(section, entry, live, &change.field) {
@@ -245,7 +245,7 @@ impl DriftCollector<'_> {
     }
 
     /// Refuses to absorb a rename or move that is declared but not applied yet.
-    fn leave_rename(&mut self, step: &Step, rename: &str, name: &str) {
+    fn refuse_rename(&mut self, step: &Step, rename: &str, name: &str) {
         let reason = format!(
             "its {rename} is declared and not applied yet; to keep the live {name}, declare that \
              one without `{FORMER_FIELD}`"
@@ -279,7 +279,7 @@ impl DriftCollector<'_> {
         }
         let key = section.entry_name(live.fields.raw());
         let excerpt = self.comparison.excerpt;
-        let exported_fields = excerpt.map_or(&[][..], |words| words.fields(section.section, &key));
+        let exported_fields = excerpt.map_or(&[][..], |state| state.fields(section.section, &key));
         if let (Some(object), Some(live_value)) = (declared.as_object(), live_json) {
             let changed_fields = exported_fields.iter().filter_map(|(field_name, value)| {
                 let inner_key = field_name.strip_prefix(name)?.strip_prefix('.')?;
@@ -327,16 +327,16 @@ impl DriftCollector<'_> {
         });
         let listed_name = address.entry.as_deref().unwrap_or_default();
         // If several have the same name, the address ends with `@` and the id.
-        let same_name = names.get_key_value(listed_name).or_else(|| {
+        let name_match = names.get_key_value(listed_name).or_else(|| {
             listed_name.match_indices('@').find_map(|(at_sign, _)| {
-                let known_name = names.get_key_value(&listed_name[..at_sign])?;
+                let candidate = names.get_key_value(&listed_name[..at_sign])?;
                 let listed_address = &listed_name[at_sign + 1..];
-                let mut entries = known_name.1.iter();
+                let mut entries = candidate.1.iter();
                 let is_listed = entries.any(|live| live.address_text() == listed_address);
-                is_listed.then_some(known_name)
+                is_listed.then_some(candidate)
             })
         });
-        let Some((key, entries)) = same_name else {
+        let Some((key, entries)) = name_match else {
             let reason = "it may be a declared entry whose secret is not set here";
             return self.refuse(address, reason, None);
         };

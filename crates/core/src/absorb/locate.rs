@@ -19,7 +19,7 @@ use crate::{
     kind::{Section, Shape, forms},
     origin::{Layer, Origin, Sourced},
     value::{Json, Value},
-    yaml::write::{Item, insert_nested},
+    yaml::write::{MapItem, insert_nested},
     yaml::{Node, NodeValue},
 };
 
@@ -95,7 +95,7 @@ impl Locator<'_> {
 
     /// The section in the document of the container itself.
     fn locate_in_document(&self, file: &SourceFile) -> LocateResult<Location> {
-        let document = file.document_of(&self.container.origin);
+        let document = file.path_location(&self.container.origin);
         let Some(Location { mapping, .. }) = document else {
             return Err(self.new_refusal("its document was not found in the file", None));
         };
@@ -135,7 +135,7 @@ impl Locator<'_> {
                 return Ok(removal.into_iter().collect());
             }
             GoalChange::Removed => {
-                let state = Item::value("state", "absent");
+                let state = MapItem::value("state", "absent");
                 (self.identity_items()?.into_iter().chain([state]).collect(), None)
             }
             GoalChange::Entry(fields, comment) => {
@@ -143,8 +143,7 @@ impl Locator<'_> {
             }
             GoalChange::Fields(fields) => (nested_items(self.identity_items()?, fields), None),
         };
-        let addition =
-            TextEdit::Push { at: target, key, entry, comment, order: self.section_order() };
+        let addition = TextEdit::Push { target, key, entry, comment, order: self.section_order() };
         Ok(removal.into_iter().chain([addition]).collect())
     }
 
@@ -242,7 +241,7 @@ impl Locator<'_> {
     }
 
     /// The identity of the entry as written in a document.
-    fn identity_items(&self) -> LocateResult<Vec<Item>> {
+    fn identity_items(&self) -> LocateResult<Vec<MapItem>> {
         let Some(entry) = self.entry else { return Ok(Vec::new()) };
         let mut items = Vec::new();
         for name in self.section.identity {
@@ -252,7 +251,7 @@ impl Locator<'_> {
             };
             let spec = self.section.spec(name);
             if spec.and_then(|spec| spec.schema.get("default")) != Some(&value) {
-                items.push(Item::value(*name, value));
+                items.push(MapItem::value(*name, value));
             }
         }
         Ok(items)
@@ -265,9 +264,9 @@ fn field_name(keys: &[String]) -> Option<&String> {
 }
 
 /// Adds `fields` to the `items` of a mapping, each at its keys.
-fn nested_items(mut items: Vec<Item>, fields: &FieldValues) -> Vec<Item> {
+fn nested_items(mut items: Vec<MapItem>, fields: &FieldValues) -> Vec<MapItem> {
     for (keys, value) in fields {
-        insert_nested(&mut items, keys, Item::value("", value.clone()));
+        insert_nested(&mut items, keys, MapItem::value("", value.clone()));
     }
     items
 }

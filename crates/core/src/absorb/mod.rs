@@ -84,7 +84,7 @@ impl AbsorbRefusal {
 
 /// The edited manifests.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Absorbed {
+pub struct EditedFiles {
     /// The files that change, with their old and new texts.
     pub files: BTreeMap<FileName, (String, String)>,
     /// Other groups and projects whose declarations change.
@@ -113,7 +113,7 @@ pub fn absorb(
     mode: AbsorbMode,
     read: &dyn Fn(&FileName) -> Result<String, String>,
     reload: &dyn Fn(&FileTexts) -> Result<Desired, String>,
-) -> Result<Absorbed, AbsorbError> {
+) -> Result<EditedFiles, AbsorbError> {
     let mut files = SourceFiles::new(read);
     let texts = match mode {
         AbsorbMode::OwnDocument => separate::separate_documents(before, goals, &mut files)?,
@@ -129,7 +129,7 @@ pub fn absorb(
     let reload_separated =
         |edited: &FileTexts| reload(&texts.clone().into_iter().chain(edited.clone()).collect());
     let absorbed = edit_texts(&separated, goals, mode, &read_separated, &reload_separated);
-    let mut absorbed = absorbed.map_err(|error| with_original_places(error, before, &texts))?;
+    let mut absorbed = absorbed.map_err(|error| restore_origins(error, before, &texts))?;
     for (name, text) in texts {
         let old_text = read(&name).map_err(AbsorbError::InvalidResult)?;
         absorbed.files.entry(name).or_insert_with(|| (String::new(), text)).0 = old_text;
@@ -138,7 +138,7 @@ pub fn absorb(
 }
 
 /// Replaces origins in the separated `texts`, which no file contains, by the origins in `before`.
-fn with_original_places(error: AbsorbError, before: &Desired, texts: &FileTexts) -> AbsorbError {
+fn restore_origins(error: AbsorbError, before: &Desired, texts: &FileTexts) -> AbsorbError {
     let AbsorbError::Refused(mut refusals) = error else { return error };
     for AbsorbRefusal { address, origin, .. } in &mut refusals {
         if origin.as_ref().is_some_and(|origin| texts.contains_key(&origin.file)) {
@@ -158,13 +158,13 @@ fn edit_texts(
     mode: AbsorbMode,
     read: &dyn Fn(&FileName) -> Result<String, String>,
     reload: &dyn Fn(&FileTexts) -> Result<Desired, String>,
-) -> Result<Absorbed, AbsorbError> {
+) -> Result<EditedFiles, AbsorbError> {
     let mut files = SourceFiles::new(read);
     let mut covered_addresses: BTreeSet<&Address> = BTreeSet::new();
     loop {
         let edits = locate_all(before, goals, mode, &covered_addresses, &mut files)?;
-        let edited = apply_edits(goals, edits, &files)?;
-        let after = reload(&edited).map_err(AbsorbError::InvalidResult)?;
+        let edited_texts = apply_edits(goals, edits, &files)?;
+        let after = reload(&edited_texts).map_err(AbsorbError::InvalidResult)?;
         if mode == AbsorbMode::OwnDocument && covered_addresses.is_empty() {
             // An entry removed from a document may still be declared by a lower layer.
             let removed_goals = goals.iter().filter(|goal| goal.change == GoalChange::Removed);
@@ -178,8 +178,8 @@ fn edit_texts(
         }
         let other_containers =
             verify::check_goals(before, &after, goals, mode).map_err(AbsorbError::Refused)?;
-        let mut absorbed = Absorbed { other_containers, ..Absorbed::default() };
-        for (name, new_text) in edited {
+        let mut absorbed = EditedFiles { other_containers, ..EditedFiles::default() };
+        for (name, new_text) in edited_texts {
             let old_text = files.text(&name).unwrap_or_default();
             if old_text != new_text {
                 absorbed.edits_rules |= rule_documents(old_text) != rule_documents(&new_text);
@@ -236,7 +236,7 @@ fn apply_edits(
             }
         }
     }
-    let (mut edited, mut refusals) = (BTreeMap::new(), Vec::new());
+    let (mut edited_texts, mut refusals) = (BTreeMap::new(), Vec::new());
     for (file, mut edits) in edits_by_file {
         edits.sort_by_key(|(_, edit)| match edit {
             TextEdit::Put { .. } => (0, 0),
@@ -247,9 +247,9 @@ fn apply_edits(
         let text = edit::apply_all(text, edits, &mut |number, failure, text| {
             refusals.push(failure.refuse(&goals[number].address, &file, text));
         });
-        edited.insert(file, text);
+        edited_texts.insert(file, text);
     }
-    if refusals.is_empty() { Ok(edited) } else { Err(AbsorbError::Refused(refusals)) }
+    if refusals.is_empty() { Ok(edited_texts) } else { Err(AbsorbError::Refused(refusals)) }
 }
 
 #[cfg(test)]

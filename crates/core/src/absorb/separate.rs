@@ -29,11 +29,11 @@ pub(super) fn separate_documents(
 ) -> Result<FileTexts, AbsorbError> {
     let (mut removals, mut refusals) = (Vec::new(), Vec::new());
     let mut copies: BTreeMap<FileName, String> = BTreeMap::new();
-    for ((name, _), changed) in find_changed_paths(before, goals, files) {
+    for ((name, _), paths) in find_changed_paths(before, goals, files) {
         // `find_changed_paths` already read this file.
         let Ok(file) = files.open(&name) else { continue };
-        let Some(document) = file.node(&changed[0].location.mapping) else { continue };
-        let separated = paths_to_separate(changed, document["paths"].children().count(), goals);
+        let Some(document) = file.node(&paths[0].location.mapping) else { continue };
+        let separated = paths_to_separate(paths, document["paths"].children().count(), goals);
         for ChangedPath { location: Location { mapping, item, .. }, goals: numbers } in separated {
             let item = item.unwrap_or_default();
             match edit::copy_document(&file.text, document, item) {
@@ -52,8 +52,8 @@ pub(super) fn separate_documents(
     }
     let mut texts = apply_edits(goals, removals, files)?;
     for (name, text) in &mut texts {
-        let between = if text.ends_with('\n') { "" } else { "\n" };
-        *text += &format!("{between}{}", copies[name]);
+        let newline = if text.ends_with('\n') { "" } else { "\n" };
+        *text += &format!("{newline}{}", copies[name]);
     }
     Ok(texts)
 }
@@ -74,7 +74,7 @@ fn find_changed_paths(
         let Some(container) = before.container(path) else { continue };
         let Ok(file) = files.open(&container.origin.file) else { continue };
         if let Some(path_location) =
-            file.document_of(&container.origin).filter(|location| location.item.is_some())
+            file.path_location(&container.origin).filter(|location| location.item.is_some())
         {
             let document = (file.name.clone(), path_location.mapping.document);
             let changed_path = ChangedPath { location: path_location, goals };

@@ -73,8 +73,8 @@ impl SourceFile {
                 for (number, item) in list.items().iter().enumerate() {
                     let (mapping, key) = (root.clone(), key.name.clone());
                     let location = Location { mapping, key, item: Some(number) };
-                    let at = line_and_column(&source, item.start_offset());
-                    items.entry(at).or_insert(location);
+                    let position = line_and_column(&source, item.start_offset());
+                    items.entry(position).or_insert(location);
                 }
             }
         }
@@ -92,7 +92,7 @@ impl SourceFile {
     }
 
     /// The location of the `path`, or of the item in `paths`, that is declared at `origin`.
-    pub(super) fn document_of(&self, origin: &Origin) -> Option<Location> {
+    pub(super) fn path_location(&self, origin: &Origin) -> Option<Location> {
         let location = self.key(origin).or_else(|| self.item(origin))?;
         let root = Pointer { document: location.mapping.document, steps: Vec::new() };
         let (key, item) = match (&location.mapping.steps[..], &*location.key) {

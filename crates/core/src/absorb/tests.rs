@@ -53,7 +53,7 @@ impl World {
         &self,
         mode: AbsorbMode,
         only: &[&str],
-    ) -> (Result<Absorbed, AbsorbError>, Vec<AbsorbRefusal>) {
+    ) -> (Result<EditedFiles, AbsorbError>, Vec<AbsorbRefusal>) {
         let before = self.load(&FileTexts::new()).unwrap();
         let export = export::ExportSettings::for_caller(
             caller(),
@@ -77,8 +77,8 @@ impl World {
                 names: &names,
                 excerpt: Some(&excerpt),
             };
-            let (found, refused) = find_drift(&comparison, &selection);
-            goals.extend(found);
+            let (new_goals, refused) = find_drift(&comparison, &selection);
+            goals.extend(new_goals);
             refusals.extend(refused);
         }
         let read = |_: &FileName| Ok(self.text.clone());
@@ -88,13 +88,13 @@ impl World {
 
 /// The live state with `count` labels.
 fn live(count: usize) -> Json {
-    let label = |at| json!({"name": format!("l{at}"), "color": "#ff0000"});
+    let label = |index| json!({"name": format!("l{index}"), "color": "#ff0000"});
     json!({"labels": (0..count).map(label).collect::<Vec<_>>()})
 }
 
 /// `count` labels as entries of a manifest.
 fn labels(count: usize, color: &str) -> Vec<String> {
-    (0..count).map(|at| format!("{{name: l{at}, color: '{color}'}}")).collect()
+    (0..count).map(|index| format!("{{name: l{index}, color: '{color}'}}")).collect()
 }
 
 fn document(path: &str, labels: &[String]) -> String {
@@ -119,7 +119,7 @@ fn absorbing_grows_linearly_with_entries() {
         });
         steps::grow_in_proportion("changed projects", |n| {
             let document = |color| {
-                let project = |at| document(&format!("acme/p{at}"), &labels(1, color));
+                let project = |index| document(&format!("acme/p{index}"), &labels(1, color));
                 (0..n).map(project).collect::<Vec<_>>().join("---\n")
             };
             assert_eq!(absorb(document("#00ff00"), live(1)), document("#ff0000"));
@@ -166,7 +166,7 @@ fn shared_document(paths: &str, params: &str, color: &str) -> String {
 #[test]
 fn a_change_of_one_path_gets_a_document_of_its_own() {
     let other = "---\nkind: Project\npath: acme/z\nlabels: []\n";
-    for (before, after, own, own_params) in [
+    for (before, after, own_path, own_params) in [
         (
             "paths: [acme/a, acme/b, acme/c] # three",
             "paths: [acme/a, acme/c] # three",
@@ -195,8 +195,8 @@ fn a_change_of_one_path_gets_a_document_of_its_own() {
         let params = if before.contains("acme/a:") { "params: {x: 2}\n" } else { "" };
         let text = |paths, color| shared_document(paths, params, color);
         let world = World { text: text(before, "#00ff00") + other, live: live(1) };
-        let own = shared_document(own, own_params, "#ff0000");
-        let expected = format!("{}{other}---\n{own}", text(after, "#00ff00"));
+        let own_document = shared_document(own_path, own_params, "#ff0000");
+        let expected = format!("{}{other}---\n{own_document}", text(after, "#00ff00"));
         assert_eq!(
             world.absorb_only(AbsorbMode::OwnDocument, &["acme/b", "acme/b#*/**"]),
             expected
@@ -212,7 +212,7 @@ fn a_change_of_one_path_gets_a_document_of_its_own() {
 
 /// The line is that of the file before separation.
 #[test]
-fn what_cannot_be_edited_is_refused_at_its_place_in_the_file() {
+fn a_value_that_cannot_be_edited_is_refused_with_its_line() {
     let text = "kind: Project\npaths:\n  - acme/a\n  - acme/b\nsettings:\n  description: {text: 'of {name}'}\n";
     let world = World { text: text.to_owned(), live: json!({"settings": {"description": "x"}}) };
     let (absorbed, refused) = world.try_absorb(AbsorbMode::OwnDocument, &["acme/b#settings"]);
@@ -225,7 +225,7 @@ fn what_cannot_be_edited_is_refused_at_its_place_in_the_file() {
 #[test]
 fn separating_many_paths_grows_linearly() {
     steps::grow_in_proportion("paths with another label", |n| {
-        let paths: Vec<_> = (0..=n).map(|at| format!("acme/p{at}")).collect();
+        let paths: Vec<_> = (0..=n).map(|i| format!("acme/p{i}")).collect();
         let text = shared_document(&format!("paths: [{}]", paths.join(", ")), "", "#00ff00");
         let world = World { text, live: live(1) };
         let absorbed =

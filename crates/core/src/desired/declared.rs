@@ -87,10 +87,10 @@ impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for DeclaredFields {
         fields.reverse();
         fields.sort_by(|(a, _), (b, _)| a.as_ref().cmp(b.as_ref()));
         fields.dedup_by(|(next, _), (name, _)| next.as_ref() == name.as_ref());
-        let common_layer = fields.first().map(|(_, field)| field.origin.within.clone());
+        let common_layer = fields.first().map(|(_, field)| field.origin.file_layer.clone());
         let mut packed = String::new();
         for (_, Sourced { value, origin }) in &fields {
-            let own_layer = (common_layer.as_ref() != Some(&origin.within))
+            let own_layer = (common_layer.as_ref() != Some(&origin.file_layer))
                 .then(|| json!((origin.layer, &origin.file)).to_string());
             let own_layer = own_layer.unwrap_or_default();
             packed += &format!("{}\t{}\t{own_layer}\t", origin.line, origin.column);
@@ -144,7 +144,7 @@ impl<'d> PackedField<'d> {
         };
         let [line, column] =
             [self.line, self.column].map(|number| number.parse().unwrap_or_default());
-        Origin { within, line, column }
+        Origin { file_layer: within, line, column }
     }
 
     fn unpack(&self, declared: &DeclaredFields) -> Sourced<Value> {

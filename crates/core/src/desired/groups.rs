@@ -52,9 +52,9 @@ impl GroupDeclarations {
     }
 
     /// True if a group above `path` declares `username`, in lower case, as a member.
-    pub fn has_member_above(&self, path: &str, user: &str) -> bool {
+    pub fn has_member_above(&self, path: &str, username: &str) -> bool {
         groups_above(&path.to_lowercase())
-            .any(|group| self.members.get(group).is_some_and(|members| members.contains(user)))
+            .any(|group| self.members.get(group).is_some_and(|members| members.contains(username)))
     }
 
     /// True if a group above `path` declares a setting of a constraint.

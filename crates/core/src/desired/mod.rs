@@ -326,8 +326,8 @@ impl Container {
         let mut names = create.keys().chain(sections.flat_map(DeclaredSection::field_names));
         names.any(|name| {
             lookup.import_fields.iter().any(|import_field| {
-                let rest = name.strip_prefix(import_field);
-                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+                let suffix = name.strip_prefix(import_field);
+                suffix.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             })
         })
     }

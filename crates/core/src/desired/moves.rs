@@ -25,13 +25,13 @@ pub struct Moves {
     declared_by_former_path: BTreeMap<String, String>,
     /// Lower-case former paths at which another container is declared. The value is true if that
     /// container declares a display name.
-    reoccupied: BTreeMap<String, bool>,
+    reoccupied_paths: BTreeMap<String, bool>,
     /// The declared paths, ordered by their lower-case form.
     declared_paths: Vec<Arc<str>>,
     /// For groups that need both a rename and a move: the declared path, by the path after the
     /// rename, both in lower case. `None` if this path is ambiguous: several groups pass through
     /// it, or another container is or was declared there.
-    intermediate: BTreeMap<String, Option<String>>,
+    intermediate_paths: BTreeMap<String, Option<String>>,
     /// The lower-case paths of all declared projects, if a policy for unlisted projects needs them.
     project_paths: Option<BTreeSet<String>>,
     /// The former addresses of entries that may be renamed.
@@ -92,35 +92,35 @@ impl Moves {
         }
         for container in moved_containers {
             let path = container.path.clone();
-            let mut former: Vec<Arc<str>> = Vec::new();
-            for written in container.former_paths() {
-                let path = moves.canonical_path(written);
+            let mut canonical_paths: Vec<Arc<str>> = Vec::new();
+            for written_path in container.former_paths() {
+                let path = moves.canonical_path(written_path);
                 let is_same = |other: &str| path.to_lowercase() == other.to_lowercase();
                 // A path from before the move of a group above may become equal to another former
                 // path, or to the declared path. If it becomes equal to the declared path, the move
                 // of the group also moves this container.
-                let follows_group_move = is_same(&container.path) && !is_same(written);
-                if !follows_group_move && !former.iter().any(|other| is_same(other)) {
-                    former.push(path);
+                let follows_group_move = is_same(&container.path) && !is_same(written_path);
+                if !follows_group_move && !canonical_paths.iter().any(|other| is_same(other)) {
+                    canonical_paths.push(path);
                 }
             }
-            if former.is_empty() {
+            if canonical_paths.is_empty() {
                 continue;
             }
-            for former in &former {
+            for former in &canonical_paths {
                 moves.declared_by_former_path.insert(former.to_lowercase(), path.to_lowercase());
             }
             let scope = container.scope;
             moves
                 .move_by_path
-                .insert(path.to_lowercase(), Move { scope, path, former_paths: former });
+                .insert(path.to_lowercase(), Move { scope, path, former_paths: canonical_paths });
         }
         moves.add_reoccupied_paths(containers, |moves, path| {
             moves.declared_by_former_path.contains_key(path)
         });
         moves.declared_paths = containers.iter().map(|container| container.path.clone()).collect();
         moves.declared_paths.sort_by_cached_key(|path| path.to_lowercase());
-        moves.intermediate = moves.find_intermediate_paths();
+        moves.intermediate_paths = moves.find_intermediate_paths();
         moves.former_addresses = containers.iter().flat_map(former_entries).collect();
         if containers.iter().any(|container| container.lifecycle.unlisted_projects.is_some()) {
             let projects = containers.iter().filter(|container| container.scope == Scope::Project);
@@ -139,7 +139,7 @@ impl Moves {
         for container in containers {
             let path = container.path.to_lowercase();
             if is_former(self, &path) {
-                self.reoccupied.insert(path, container.declares_name());
+                self.reoccupied_paths.insert(path, container.declares_name());
             }
         }
     }
@@ -182,7 +182,7 @@ impl Moves {
                 .get(&group)
                 .and_then(|moved_to| self.move_by_path.get(moved_to));
             canonical_len = match moved.filter(|moved| moved.scope == Scope::Group) {
-                Some(moved) if !self.reoccupied.contains_key(&group) => {
+                Some(moved) if !self.reoccupied_paths.contains_key(&group) => {
                     path.replace_range(..end, &moved.path);
                     moved.path.len() + 1
                 }
@@ -234,7 +234,7 @@ impl Moves {
 
     /// True if another container is declared at this former path.
     pub fn is_reoccupied(&self, former: &str) -> bool {
-        self.reoccupied.contains_key(&former.to_lowercase())
+        self.reoccupied_paths.contains_key(&former.to_lowercase())
     }
 
     /// `former` must be the former path of one container and the declared path of another. True if
@@ -244,7 +244,7 @@ impl Moves {
         let mut path = former.to_lowercase();
         // The number of rounds is limited, because containers may swap paths.
         for _ in 0..MAX_GROUP_DEPTH {
-            if self.reoccupied.get(&path) != Some(&false) {
+            if self.reoccupied_paths.get(&path) != Some(&false) {
                 return false;
             }
             let Some(former_path) =
@@ -325,9 +325,9 @@ impl Moves {
         let mut paths = BTreeSet::new();
         for full_path in lower_former_paths.chain([path.to_owned()]) {
             match full_path.rsplit_once('/') {
-                Some((group, last)) => {
+                Some((group, name)) => {
                     let groups = self.all_paths(group, depth + 1)?;
-                    paths.extend(groups.iter().map(|group| format!("{group}/{last}")));
+                    paths.extend(groups.iter().map(|group| format!("{group}/{name}")));
                 }
                 None => drop(paths.insert(full_path)),
             }
@@ -347,7 +347,7 @@ impl Moves {
     /// The group for which `path` is the intermediate path: a group that exists there is renamed but not
     /// moved yet.
     pub fn intermediate_group(&self, path: &str) -> Option<&Move> {
-        self.move_by_path.get(self.intermediate.get(&path.to_lowercase())?.as_ref()?)
+        self.move_by_path.get(self.intermediate_paths.get(&path.to_lowercase())?.as_ref()?)
     }
 
     /// True if, because of a move, the container declared at `path` may still be elsewhere, or another
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn former_paths_that_the_move_of_a_group_brings_are_no_moves() {
+    fn former_paths_implied_by_the_move_of_a_group_are_no_moves() {
         let moves = moves(&[
             ("acme/neu", &["acme/old"]),
             (":acme/neu/shop", &["acme/old/shop"]),
@@ -454,7 +454,7 @@ mod tests {
         );
         assert_eq!(join_former("new/other"), "old/other");
         assert_eq!((join_former("old/x"), join_former("other")), (String::new(), String::new()));
-        let names: Vec<_> = (0..40).map(|at| (format!("g{at}/x"), format!("g{at}/y"))).collect();
+        let names: Vec<_> = (0..40).map(|i| (format!("g{i}/x"), format!("g{i}/y"))).collect();
         let groups: Vec<_> = (1..=40).map(|at| format!("g{at}")).collect();
         let declared: Vec<_> = groups.iter().zip(&names).collect();
         let formers: Vec<_> = declared.iter().map(|(_, (x, y))| [x.as_str(), y]).collect();
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_only_recognised_in_between_where_nothing_else_can_be() {
+    fn an_intermediate_path_is_recognised_only_if_it_is_unambiguous() {
         let group_between = |declared: &[(&str, &[&str])], path: &str| {
             moves(declared).intermediate_group(path).map(|group| group.path.to_string())
         };
@@ -493,7 +493,7 @@ mod tests {
     fn a_created_container_takes_the_name_that_matches_its_path() {
         let moves = moves(&[("g/a", &[]), ("g/b", &["g/a"]), ("g/c", &["g/b"]), ("g/d", &["g/x"])]);
         assert_eq!(
-            ["g/a", "g/b", "g/c", "g/x"].map(|at| moves.takes_matching_name(at)),
+            ["g/a", "g/b", "g/c", "g/x"].map(|path| moves.takes_matching_name(path)),
             [true, true, false, false]
         );
         let swapped = self::moves(&[("g/a", &["g/b"]), ("g/b", &["g/a"])]);
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_declared_at_a_former_path_keeps_what_is_below() {
+    fn a_container_declared_at_a_former_path_keeps_its_contents() {
         let moves = moves(&[("b", &["a"]), ("a", &["z"]), (":c/p", &["a/p"])]);
         assert_eq!(former(&moves, "c/p"), ["a/p"]);
         assert_eq!(&*moves.former_occupant("a").unwrap().path, "b");
@@ -512,7 +512,7 @@ mod tests {
         let find_circle = |declared: &[(&str, &[&str])]| {
             moves(declared)
                 .find_circle()
-                .map(|way| way.into_iter().map(ToString::to_string).collect())
+                .map(|circle| circle.into_iter().map(ToString::to_string).collect())
         };
         let none: Option<Vec<String>> = None;
         assert_eq!(find_circle(&[("b", &["a"]), ("c", &["b"]), ("d", &["c"])]), none);

@@ -34,7 +34,7 @@ impl<'d> Renames<'d> {
         if !declares_renames(section, entries) {
             return renames;
         }
-        let mut renamed: HashMap<String, (&DeclaredEntry, Identity)> = HashMap::new();
+        let mut renamed_entries: HashMap<String, (&DeclaredEntry, Identity)> = HashMap::new();
         let mut pending_keys = Vec::new();
         for entry in entries.iter().filter(|entry| entry.state == EntryPresence::Present) {
             let identity = section.identify(&forms::plain_fields(&entry.values()));
@@ -42,13 +42,13 @@ impl<'d> Renames<'d> {
             renames.declared_keys.insert(key.clone());
             if !identity.former_keys.is_empty() {
                 pending_keys.push(key.clone());
-                renamed.insert(key, (entry, identity));
+                renamed_entries.insert(key, (entry, identity));
             }
         }
         // If an entry loses its own live entry to another one, it may take over a further live entry.
         while let Some(key) = pending_keys.pop() {
             steps::count_step();
-            let Some((entry, identity)) = renamed.get(&key) else { continue };
+            let Some((entry, identity)) = renamed_entries.get(&key) else { continue };
             let is_live_itself = is_live(&key) && !renames.entry_by_former_key.contains_key(&key);
             if is_live_itself || renames.former_keys.contains_key(&key) {
                 continue;

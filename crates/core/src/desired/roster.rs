@@ -92,7 +92,7 @@ impl ExclusionReason {
             Some(Self::MarkedForDeletion)
         } else if facts.is_archived {
             Some(Self::Archived)
-        } else if facts.personal_owner.is_some() {
+        } else if facts.personal_owner_id.is_some() {
             Some(Self::Personal)
         } else {
             None

@@ -58,7 +58,7 @@ impl<'c> DiffContext<'c> {
         findings: &mut Findings,
     ) -> Option<ValueLimit> {
         let plain_value = value.plain_json()?;
-        constraints::constraints_over(section.section, Some(name)).find_map(|constraint| {
+        constraints::find_constraints(section.section, Some(name)).find_map(|constraint| {
             let (group, group_value, source) =
                 self.deciding_value(constraint, plain_value, findings)?;
             let is_declared = matches!(source, ValueSource::Declared);
@@ -75,12 +75,12 @@ impl<'c> DiffContext<'c> {
                     "until `{setting}` of `{group}` allows it"
                 )));
             }
-            let group_text = text::escape(group_value.as_str().unwrap_or_default());
+            let value_text = text::escape(group_value.as_str().unwrap_or_default());
             let is = match source {
                 ValueSource::ReplacedIn(outer) => {
-                    format!("`{outer}` sets to `{group_text}` in this run")
+                    format!("`{outer}` sets to `{value_text}` in this run")
                 }
-                ValueSource::Live | ValueSource::Declared => format!("is `{group_text}`"),
+                ValueSource::Live | ValueSource::Declared => format!("is `{value_text}`"),
             };
             let args = words![name, setting, group, is];
             let [code, message, help] = texts::BEYOND_GROUP;
@@ -103,7 +103,7 @@ impl<'c> DiffContext<'c> {
         step: &Step,
         findings: &mut Findings,
     ) -> Option<Problem> {
-        let instead = if step.replaces {
+        let advice = if step.replaces {
             "keep the entry unchanged: a change removes it and adds it again"
         } else if step.creates_container() {
             "leave out `create`"
@@ -111,7 +111,7 @@ impl<'c> DiffContext<'c> {
             "remove the entry"
         };
         let name = step.address.entry.as_deref().unwrap_or_default();
-        let candidates = constraints::constraints_over(section.section, None);
+        let candidates = constraints::find_constraints(section.section, None);
         let candidates = candidates
             .filter(|constraint| constraint.includes_groups || self.target.scope == Scope::Project);
         candidates.filter(|constraint| constraint.applies_to(&self.target.path, name)).find_map(
@@ -130,9 +130,9 @@ impl<'c> DiffContext<'c> {
                     (&constraint.group_setting.field, &constraint.text, self.target.scope);
                 // This run lifts the limit in groups that declare another value.
                 let lowest_path = self.path_below_groups(constraint);
-                let lifted =
+                let declarations =
                     self.groups.declarations_above(&lowest_path, &constraint.group_setting);
-                let lifted_groups = lifted.filter(|(_, group_value)| {
+                let lifted_groups = declarations.filter(|(_, group_value)| {
                     group_value
                         .is_some_and(|declared_value| !constraint.forbids(declared_value, scope))
                 });
@@ -143,7 +143,7 @@ impl<'c> DiffContext<'c> {
                 })?;
                 constraint.forbids(&group_value, scope).then(|| {
                     let message = format!("`{setting}` of `{group}` {text}");
-                    let help = format!("change `{setting}` of `{group}` first, or {instead}");
+                    let help = format!("change `{setting}` of `{group}` first, or {advice}");
                     Problem::new(&step.address, &constraint.code, message, help, &step.origin)
                 })
             },
@@ -162,10 +162,10 @@ impl<'c> DiffContext<'c> {
             return findings.add_missing_fact(ExtraFact::EntriesAbove(section.section));
         };
         let Target { scope, path, .. } = self.target;
-        let colliding = entries_above.iter().filter(|(name, group)| {
+        let collisions = entries_above.iter().filter(|(name, group)| {
             section.may_collide_with(group, *scope, path) && section.collides_with_parent(key, name)
         });
-        step.effects.extend(colliding.map(|(name, group)| {
+        step.effects.extend(collisions.map(|(name, group)| {
             let group = Address::container(Arc::clone(group));
             Effect::follows(group.section(section.section).entry(name))
         }));
@@ -181,20 +181,20 @@ impl<'c> DiffContext<'c> {
         if self.groups.is_applied || !self.has_group_above() {
             return None;
         }
-        let declared: Vec<_> =
+        let declarations: Vec<_> =
             self.groups.declarations_above(&self.target.path, &constraint.group_setting).collect();
-        let nearest_value = declared.first()?.1?;
+        let nearest_value = declarations.first()?.1?;
         let Some(parent_settings) = &self.live.group_above else {
             findings.add_missing_fact(ExtraFact::GroupAbove);
             return None;
         };
         let spec = catalogue::section(Scope::Group, &constraint.group_setting.section)?
             .field(&constraint.group_setting.field);
-        let is_changed = declared.iter().any(|(group, group_value)| {
-            let live = parent_settings.get(SETTINGS_ABOVE_KEY).and_then(|group_settings| {
+        let is_changed = declarations.iter().any(|(group, group_value)| {
+            let live_value = parent_settings.get(SETTINGS_ABOVE_KEY).and_then(|group_settings| {
                 group_settings.get(group)?.get(&constraint.group_setting.field)
             });
-            group_value.zip(live).is_some_and(|(group_value, live)| {
+            group_value.zip(live_value).is_some_and(|(group_value, live)| {
                 constraint.value_below(group_value).is_some()
                     && !are_equal(spec.compare, group_value, live)
             })
@@ -253,7 +253,7 @@ impl<'c> DiffContext<'c> {
     ) -> Option<(Vec<String>, Json)> {
         let is_new =
             matches!(self.target.namespace, Some(LiveNamespace { id: Id::Pending(_), .. }));
-        let is_unknown = is_new && !constraint.from_all_ancestors && !constraint.is_handed_down();
+        let is_unknown = is_new && !constraint.from_all_ancestors && !constraint.is_inherited();
         if constraint.group_setting.section != settings::SECTION
             || is_unknown
             || !self.is_decided_by_group(constraint)
@@ -300,7 +300,7 @@ impl<'c> DiffContext<'c> {
         let is_in_user_namespace =
             namespace.is_some_and(|namespace| !matches!(namespace.owner, NamespaceOwner::Group));
         self.target.path.contains('/')
-            && self.facts.personal_owner.is_none()
+            && self.facts.personal_owner_id.is_none()
             && !is_in_user_namespace
     }
 }

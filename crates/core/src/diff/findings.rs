@@ -53,7 +53,7 @@ impl Findings {
         self.problems.extend(others.problems);
         self.incomplete.extend(others.incomplete);
         self.refusals.extend(others.refusals);
-        others.questions.into_iter().for_each(|question| self.add_missing_fact(question));
+        others.questions.into_iter().for_each(|fact| self.add_missing_fact(fact));
     }
 
     /// Adds a removal, or the problem that prevents it.
@@ -65,9 +65,9 @@ impl Findings {
     }
 
     /// Adds a fact that must be read, unless it is already there.
-    pub fn add_missing_fact(&mut self, question: ExtraFact) {
-        if !self.questions.contains(&question) {
-            self.questions.push(question);
+    pub fn add_missing_fact(&mut self, fact: ExtraFact) {
+        if !self.questions.contains(&fact) {
+            self.questions.push(fact);
         }
     }
 }

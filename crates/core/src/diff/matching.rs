@@ -108,11 +108,11 @@ impl<'l> EntryMatcher<'l> {
     /// The positions of live entries with the name of this identity, preferably those that also have its key.
     fn find_by_name(&self, identity: &Identity) -> Option<Vec<usize>> {
         let named_entries = self.by_name.get(identity.service_name.as_ref()?)?;
-        let unmatched = self.unmatched(named_entries);
-        let same_key = identity.keys.first().and_then(|key| self.by_key.get(key));
+        let unmatched = self.filter_unmatched(named_entries);
+        let key_positions = identity.keys.first().and_then(|key| self.by_key.get(key));
         let mut same_name_and_key = unmatched.clone();
-        same_name_and_key.retain(|index| same_key.is_some_and(|key| key.contains(index)));
-        [same_name_and_key, unmatched].into_iter().find(|found| !found.is_empty())
+        same_name_and_key.retain(|index| key_positions.is_some_and(|key| key.contains(index)));
+        [same_name_and_key, unmatched].into_iter().find(|list| !list.is_empty())
     }
 
     /// The positions of live entries with the key of this identity, or with one of its former keys.
@@ -123,7 +123,7 @@ impl<'l> EntryMatcher<'l> {
             None if self.find_renaming_entry(identity).is_some() => return None,
             None => identity.keys.iter().find_map(|key| self.by_key.get(key))?,
         };
-        let unmatched = self.unmatched(positions);
+        let unmatched = self.filter_unmatched(positions);
         Some(if unmatched.is_empty() { positions.clone() } else { unmatched })
     }
 
@@ -135,7 +135,7 @@ impl<'l> EntryMatcher<'l> {
     }
 
     /// The `positions` of entries that match no declared entry.
-    fn unmatched(&self, positions: &[usize]) -> Vec<usize> {
+    fn filter_unmatched(&self, positions: &[usize]) -> Vec<usize> {
         let counted = positions.iter().copied().inspect(|_| steps::count_step());
         counted.filter(|index| !self.is_matched[*index]).collect()
     }

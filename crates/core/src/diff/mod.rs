@@ -100,14 +100,14 @@ pub fn compare_section(
     for entry in &declared.entries {
         let entry_diff =
             EntryDiff::new(declared.kind, entry, context).mark_ambiguous_path(&ambiguous);
-        let (matched_before, identity) = (matcher.matched_count(), entry_diff.identity());
-        let first_step = findings.steps.len();
+        let (count_before, identity) = (matcher.matched_count(), entry_diff.identity());
+        let step_count = findings.steps.len();
         match matcher.find(&identity, entry_diff.has_unset_identity()) {
             Match::None => entry_diff.plan_absent(&mut findings),
-            Match::One(kept, copies) => {
-                entry_diff.plan_present(kept, &mut findings);
+            Match::One(kept_entry, copies) => {
+                entry_diff.plan_present(kept_entry, &mut findings);
                 let copies =
-                    copies.into_iter().map(|copy| entry_diff.plan_copy_removal(copy, kept));
+                    copies.into_iter().map(|copy| entry_diff.plan_copy_removal(copy, kept_entry));
                 findings.steps.extend(copies);
             }
             Match::NearlyEqual(live) => findings.problems.push(entry_diff.near_match_problem(live)),
@@ -126,11 +126,11 @@ pub fn compare_section(
         let renaming_entry = matcher.find_renaming_entry(&identity);
         let renaming_address =
             renaming_entry.map(|entry| declared.address_of(entry, context.container));
-        for step in findings.steps.iter_mut().skip(first_step) {
+        for step in findings.steps.iter_mut().skip(step_count) {
             step.effects.extend(renaming_address.clone().map(Effect::follows));
         }
         doubt.has_unmatched_secret |=
-            matcher.matched_count() == matched_before && entry_diff.has_secret_identity();
+            matcher.matched_count() == count_before && entry_diff.has_secret_identity();
         entry_diff.note_missing_secrets(&mut findings);
         entry_diff.check_secrets(&mut findings);
     }
@@ -157,13 +157,13 @@ fn add_replacement_risks(section: Section, context: DiffContext<'_>, findings: &
     for step in findings.steps.iter_mut().filter(|step| step.action == Action::Create) {
         let value_after = |name: &str| step.change(name)?.after.value().cloned();
         let text = value_after(name_key.field).map(|text| forms::plain_text(&text));
-        let Some(before) = text.and_then(|text| removed_entries.get(&text)) else { continue };
+        let Some(old_entry) = text.and_then(|text| removed_entries.get(&text)) else { continue };
         let find_default =
             |name: &str| preset::service_default(section, name, &context.target.path);
         let fields_after = risky_fields.iter().map(|field| {
             ((*field).to_owned(), value_after(field).unwrap_or_else(|| find_default(field)))
         });
-        let (before, after) = (before.fields.raw(), fields_after.collect());
+        let (before, after) = (old_entry.fields.raw(), fields_after.collect());
         step.effects.extend(risk::change_risks(section, &risky_fields, before, &after));
     }
 }
@@ -220,10 +220,10 @@ fn ambiguous_texts(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<S
     let declared_names = declared.present_entries().filter_map(|entry| {
         Some((entry.fields.get(path_key.field)?.value.text()?.to_owned(), entry.key.clone()))
     });
-    let live =
+    let live_names =
         live.iter().map(|entry| (entry.address_text(), section.entry_name(entry.fields.raw())));
     let mut names_by_address: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (address_text, name) in declared_names.chain(live) {
+    for (address_text, name) in declared_names.chain(live_names) {
         names_by_address.entry(address_text).or_default().insert(name);
     }
     names_by_address.retain(|_, names| names.len() > 1);
@@ -275,7 +275,7 @@ fn plan_unlisted(
     let user_id =
         live.id().filter(|_| matches!(subject_field(section), Some((_, NamedObject::User))));
     let is_caller = user_id == Some(context.caller.id);
-    let is_owner = user_id.is_some() && user_id == context.facts.personal_owner;
+    let is_owner = user_id.is_some() && user_id == context.facts.personal_owner_id;
     let caller_reason = is_caller.then_some("the token's own access");
     let protection = live
         .protection_reason
@@ -383,7 +383,7 @@ pub fn show_declared(field: &Field, value: &Value, other_fields: &Fields) -> Sho
 
 /// Converts a reference to a secret for display.
 pub fn show_secret(reference: &Reference) -> Shown {
-    match reference.masked() {
+    match reference.masked_json() {
         Some(masked) => Shown::Value(masked),
         None => Shown::Secret(reference.to_string()),
     }

@@ -325,8 +325,8 @@ impl Step {
     /// no further changes. It may replace the object only if `possible` does.
     pub fn is_subset_of(&self, possible: &Self) -> bool {
         // A create may become an update, and a replacement may become a create if the object is gone.
-        let is_other_way = !self.replaces && self.action != possible.action;
-        self.has_changes_within(possible) && (self.replaces == possible.replaces || is_other_way)
+        let is_other_action = !self.replaces && self.action != possible.action;
+        self.has_changes_within(possible) && (self.replaces == possible.replaces || is_other_action)
     }
 
     /// True if this step concerns the same object as `possible`, sets only fields that `possible`
@@ -341,13 +341,13 @@ impl Step {
 
     /// True if the fields that this step does not change have the same values in `new_entry`, the
     /// entry read later. A field that `new_entry` lacks is treated as unchanged.
-    pub fn leaves_rest_unchanged(&self, section: Section, replanned: &LiveEntry) -> bool {
+    pub fn leaves_rest_unchanged(&self, section: Section, new_entry: &LiveEntry) -> bool {
         let live_fields = self.live_entry().into_iter().flat_map(|live| live.fields.raw());
         live_fields.filter(|(name, _)| self.change(name).is_none()).all(|(name, value_before)| {
             let field = section.field(name);
-            let current = replanned.fields.raw().get(name);
+            let current = new_entry.fields.raw().get(name);
             !field.accepted.includes(WriteRequest::Create)
-                || current.is_none_or(|now| kind::are_equal(field.compare, value_before, now))
+                || current.is_none_or(|value| kind::are_equal(field.compare, value_before, value))
         })
     }
 
@@ -382,9 +382,9 @@ impl Step {
     /// The paths of the objects that must be created before the requests can be sent.
     pub fn waits_for(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let dropped = self.dropped_references.iter().flat_map(|dropped| &dropped.waits_for);
-        let waits = self.requests().flat_map(Request::awaited_containers);
+        let awaited = self.requests().flat_map(Request::awaited_containers);
         let entry_addresses = self.named_entries().map(|entry| entry.to_string().into());
-        waits.chain(dropped.map(String::as_str)).map(Cow::from).chain(entry_addresses)
+        awaited.chain(dropped.map(String::as_str)).map(Cow::from).chain(entry_addresses)
     }
 
     /// The entries that the step refers to and that the run creates.
@@ -424,7 +424,7 @@ impl Step {
     /// The users whose access the step changes, with their levels before and after.
     pub fn accesses(&self) -> impl Iterator<Item = (u64, u8, u8)> {
         self.effects.iter().filter_map(|effect| match effect {
-            Effect::Access { user: Some(user), before, after, .. } => {
+            Effect::Access { user_id: Some(user), before, after, .. } => {
                 Some((*user, *before, *after))
             }
             _ => None,

@@ -76,11 +76,11 @@ impl World {
 
 /// Compares the declared `hooks` of `acme/shop` with the live ones, which are complete. `chat` is
 /// the value of `CHAT`, if set.
-fn compare_hooks(hooks: &Json, unlisted: Unlisted, live: &Json, known: Option<&str>) -> Findings {
+fn compare_hooks(hooks: &Json, unlisted: Unlisted, live: &Json, chat: Option<&str>) -> Findings {
     let project = shop(&json!({"hooks": hooks}), unlisted);
     let declared = project.section("hooks").unwrap();
     let live = live_entries(declared, live, FieldSelection::All);
-    let mut secrets = Secrets::new("/", known.map(|value| ("CHAT".to_owned(), value.to_owned())));
+    let mut secrets = Secrets::new("/", chat.map(|value| ("CHAT".to_owned(), value.to_owned())));
     secrets.resolve([&Reference::Env("CHAT".into())]);
     let world = World { secrets, ..World::default() };
     compare_section(declared, &live, world.context()).unwrap()
@@ -96,10 +96,10 @@ fn unlisted_and_steps(
     hooks: &Json,
     unlisted: Unlisted,
     urls: [&str; 2],
-    known: Option<&str>,
+    chat: Option<&str>,
 ) -> Vec<String> {
     let live = json!([hook(7, urls[0]), hook(8, urls[1])]);
-    let findings = compare_hooks(hooks, unlisted, &live, known);
+    let findings = compare_hooks(hooks, unlisted, &live, chat);
     let notes = findings
         .notes
         .iter()
@@ -114,17 +114,17 @@ fn a_live_value_is_not_shown_where_it_may_be_a_declared_secret() {
     let declared = json!([{"url": {"env": "CHAT"}, "push_events": true}]);
     let named_hook = json!([{"name": "chat", "url": {"env": "CHAT"}, "push_events": true}]);
     let urls = [SECRET, "https://ci.example.org/x"];
-    let by_id = ["acme/shop#hooks/id%3A7", "acme/shop#hooks/id%3A8"];
+    let id_addresses = ["acme/shop#hooks/id%3A7", "acme/shop#hooks/id%3A8"];
     // Not set: either hook may be it.
-    assert_eq!(unlisted_and_steps(&declared, Report, urls, None), by_id);
-    assert_eq!(unlisted_and_steps(&named_hook, Report, urls, None), by_id);
-    assert_eq!(unlisted_and_steps(&declared, Delete, urls, None), by_id);
+    assert_eq!(unlisted_and_steps(&declared, Report, urls, None), id_addresses);
+    assert_eq!(unlisted_and_steps(&named_hook, Report, urls, None), id_addresses);
+    assert_eq!(unlisted_and_steps(&declared, Delete, urls, None), id_addresses);
     // Set to another value: the live hook may have the old one.
     let create = "Create acme/shop#hooks/env%3ACHAT".to_owned();
     let new_url = Some("https://chat.example.org/new");
     assert_eq!(
         unlisted_and_steps(&declared, Report, urls, new_url),
-        [by_id[0].to_owned(), by_id[1].to_owned(), create]
+        [id_addresses[0].to_owned(), id_addresses[1].to_owned(), create]
     );
     let removed = unlisted_and_steps(&declared, Delete, urls, new_url);
     assert_eq!(removed[1..], ["Delete acme/shop#hooks/id%3A7", "Delete acme/shop#hooks/id%3A8"]);
@@ -132,15 +132,15 @@ fn a_live_value_is_not_shown_where_it_may_be_a_declared_secret() {
     let other = "acme/shop#hooks/https%3A%2F%2Fci.example.org%2Fx@8";
     assert_eq!(unlisted_and_steps(&declared, Report, urls, Some(SECRET)), [other]);
     // No secret is declared.
-    let open = json!([{"url": "https://other.example.org"}]);
-    assert_eq!(unlisted_and_steps(&open, Report, urls, None)[1], other);
+    let plain_hook = json!([{"url": "https://other.example.org"}]);
+    assert_eq!(unlisted_and_steps(&plain_hook, Report, urls, None)[1], other);
     // A match for one secret proves nothing for the other.
     let two = json!([{"url": {"env": "CHAT"}, "push_events": true}, {"url": {"env": "OTHER"}}]);
     assert_eq!(unlisted_and_steps(&two, Report, urls, Some(SECRET)), ["acme/shop#hooks/id%3A8"]);
 }
 
 #[test]
-fn a_removal_points_at_the_line_that_wants_it() {
+fn a_removal_has_the_origin_of_its_entry_or_of_the_policy() {
     let absent = json!([{"url": "https://a.example.org", "state": "absent"}]);
     let live = json!([hook(7, "https://a.example.org"), hook(8, "https://b.example.org")]);
     let findings = compare_hooks(&absent, Unlisted::Delete, &live, None);
@@ -207,8 +207,8 @@ fn compare_copies(live: &[Json]) -> (Vec<String>, Vec<String>) {
     let declared = json!([{"name": "ci", "url": "https://h/x"}]);
     let findings = compare_hooks(&declared, Unlisted::Delete, &json!(live), None);
     let steps = findings.steps.iter().map(|step| format!("{:?} {}", step.action, step.address));
-    let why = findings.incomplete.iter().map(|scope| scope.reason.message.to_string());
-    (steps.collect(), why.collect())
+    let reasons = findings.incomplete.iter().map(|unread| unread.reason.message.to_string());
+    (steps.collect(), reasons.collect())
 }
 
 #[test]
@@ -234,17 +234,17 @@ fn a_copy_equals_the_first_and_was_made_soon_after_it() {
         "{reason}"
     );
     assert!(reason.contains("were created more than 15 minutes apart"), "{reason}");
-    let mut silent = first_hook.clone();
-    silent["id"] = 4.into();
-    silent.as_object_mut().unwrap().remove("created_at");
+    let mut undated = first_hook.clone();
+    undated["id"] = 4.into();
+    undated.as_object_mut().unwrap().remove("created_at");
     assert!(
-        ambiguous(&[first_hook.clone(), silent.clone()])
+        ambiguous(&[first_hook.clone(), undated.clone()])
             .contains("do not show when they were created")
     );
     // Both may have a token, and the tokens may differ.
-    let mut other = silent.clone();
+    let mut other = undated.clone();
     other["id"] = 5.into();
-    assert!(ambiguous(&[silent, other]).contains("do not show when they were created"));
+    assert!(ambiguous(&[undated, other]).contains("do not show when they were created"));
     // Different values of undeclared fields also make them ambiguous.
     for (name, value) in [
         ("push_events", json!(false)),
@@ -287,10 +287,10 @@ fn compare_in_release(
     let declared = project.section("hooks").unwrap();
     let live = live_entries(declared, &Json::from_iter(live), FieldSelection::All);
     let world = World { release, ..World::default() };
-    let found = compare_section(declared, &live, world.context()).unwrap();
-    let questions = found.questions.iter().map(|question| format!("{question:?}?"));
-    let problems = found.problems.iter().map(|problem| problem.message.clone());
-    let steps = found.steps.iter().map(|step| {
+    let findings = compare_section(declared, &live, world.context()).unwrap();
+    let questions = findings.questions.iter().map(|question| format!("{question:?}?"));
+    let problems = findings.problems.iter().map(|problem| problem.message.clone());
+    let steps = findings.steps.iter().map(|step| {
         let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
         let sent = step.planned_calls[0].request.body_fields().cloned().unwrap_or_default();
         let sent: Vec<_> = sent.keys().cloned().collect();
@@ -329,22 +329,22 @@ fn the_release_matters_only_for_fields_that_differ() {
             (release("15.8"), too_old),
             (release("17.1"), step),
         ] {
-            let found = compare_in_release(&declared, live.clone(), known_release);
+            let lines = compare_in_release(&declared, live.clone(), known_release);
             assert_eq!(
-                found.first().map(String::as_str),
+                lines.first().map(String::as_str),
                 Some(expected),
                 "{known_release:?} {live:?}"
             );
             assert!(
-                known_release == DetectedRelease::NotRequested || found.len() == 1,
-                "{found:?}"
+                known_release == DetectedRelease::NotRequested || lines.len() == 1,
+                "{lines:?}"
             );
         }
     }
 }
 
 #[test]
-fn the_name_of_a_hook_is_the_services_own_where_it_has_one() {
+fn the_name_of_a_hook_is_compared_if_the_release_stores_it() {
     let declared = json!({"name": "ci", "url": "https://h/new"});
     let named = |url: &str, name: Json| {
         let mut live = hook(7, url);
@@ -410,7 +410,7 @@ fn one_live_hook_is_not_two_declared_ones() {
     let findings =
         compare_hooks(&declared, Unlisted::Report, &json!([hook(7, "https://h/x")]), None);
     let incomplete: Vec<_> =
-        findings.incomplete.iter().map(|scope| scope.address.to_string()).collect();
+        findings.incomplete.iter().map(|unread| unread.address.to_string()).collect();
     assert_eq!((findings.steps.len(), incomplete), (0, vec!["acme/shop#hooks/b".to_owned()]));
 }
 
@@ -432,7 +432,7 @@ fn matching_looks_up_and_does_not_search() {
     const MANY: usize = 1_000;
     let kind =
         Kind { rules_in_rust: Some(&CountingRules), ..testing::section("variables").kind.clone() };
-    let section = Box::leak(Box::new(kind)).in_scope(Scope::Project).unwrap();
+    let section = Box::leak(Box::new(kind)).find_section(Scope::Project).unwrap();
     let variables = |from: usize| -> Json {
         (from..from + MANY)
             .map(|i| json!({"key": format!("V{i}"), "environment_scope": "*", "value": "x"}))
@@ -443,8 +443,8 @@ fn matching_looks_up_and_does_not_search() {
     IDENTIFY_CALLS.store(0, Ordering::Relaxed);
     let findings = compare_section(&declared, &live, World::default().context()).unwrap();
     assert_eq!((findings.steps.len(), findings.notes.len()), (MANY / 2, MANY / 2));
-    let identified = IDENTIFY_CALLS.load(Ordering::Relaxed);
-    assert!(identified <= 4 * MANY, "{identified} times for {MANY} entries on each side");
+    let call_count = IDENTIFY_CALLS.load(Ordering::Relaxed);
+    assert!(call_count <= 4 * MANY, "{call_count} times for {MANY} entries on each side");
 }
 
 /// The service accepts a field of a tier that it lacks, and then shows it switched off.
@@ -480,7 +480,7 @@ fn the_callers_own_entry_and_bots_are_spared() {
         FieldSelection::All,
     );
     let mut world = World::default();
-    world.facts.personal_owner = Some(9);
+    world.facts.personal_owner_id = Some(9);
     let findings = compare_section(declared, &live, world.context()).unwrap();
     let steps: Vec<_> = findings.steps.iter().map(|step| step.address.to_string()).collect();
     assert_eq!(steps, ["acme/shop#members/bob"]);
@@ -554,19 +554,19 @@ fn kinds_of_every_shape_are_compared() {
     assert_eq!(compare_lines("shares", &share("guest"), &live_share), none);
     let replaced = "Update acme/kids: group_access by DELETE POST POST replaces";
     assert_eq!(compare_lines("shares", &share("reporter"), &live_share), [replaced]);
-    let gone = "Delete acme/kids: group_access expires_at by DELETE";
-    assert_eq!(compare_lines("shares", &json!([]), &live_share), [gone]);
+    let removal = "Delete acme/kids: group_access expires_at by DELETE";
+    assert_eq!(compare_lines("shares", &json!([]), &live_share), [removal]);
 
     // One object, or none.
     let (large, small) = (json!({"max_file_size": 9}), json!({"max_file_size": 5}));
-    let nothing = json!(null);
+    let no_rule = json!(null);
     let rule = |declared: &Json, live: &Json| compare_lines("push_rule", declared, live);
-    assert_eq!(rule(&large, &nothing), ["Create -: max_file_size by POST"]);
+    assert_eq!(rule(&large, &no_rule), ["Create -: max_file_size by POST"]);
     assert_eq!(rule(&large, &small), ["Update -: max_file_size by PUT"]);
     assert_eq!(rule(&large, &large), none);
     let absent = json!({"state": "absent"});
     assert_eq!(rule(&absent, &small), ["Delete -:  by DELETE"]);
-    assert_eq!(rule(&absent, &nothing), none);
+    assert_eq!(rule(&absent, &no_rule), none);
 }
 
 #[test]
@@ -586,9 +586,9 @@ fn a_change_that_would_reset_an_unknown_field_is_not_planned() {
     let variable = |value: &str| json!({"key": "A", "environment_scope": "*", "value": value});
     let findings = compare_declared(variable("new"));
     assert!(findings.steps.is_empty() && findings.problems.is_empty());
-    let [unseen] = &findings.incomplete[..] else { panic!("{findings:?}") };
-    assert_eq!(unseen.address.to_string(), "acme/shop#variables/A@*");
-    assert!(unseen.reason.help.is_some());
+    let [unread] = &findings.incomplete[..] else { panic!("{findings:?}") };
+    assert_eq!(unread.address.to_string(), "acme/shop#variables/A@*");
+    assert!(unread.reason.help.is_some());
     let mut told = variable("new");
     told["variable_type"] = "file".into();
     assert_eq!(compare_declared(told).steps.len(), 1);
@@ -607,9 +607,9 @@ fn a_step_detects_changes_by_others_in_fields_that_it_does_not_change() {
     let step = step.with_live(&live(raw("old", true)));
     assert!(step.leaves_rest_unchanged(section, &live(raw("new", true))));
     assert!(!step.leaves_rest_unchanged(section, &live(raw("new", false))));
-    let silent = json!({"key": "A", "environment_scope": "prod", "value": "new"});
+    let answer = json!({"key": "A", "environment_scope": "prod", "value": "new"});
     assert!(
-        step.leaves_rest_unchanged(section, &live(silent)),
+        step.leaves_rest_unchanged(section, &live(answer)),
         "what an answer does not say is no evidence"
     );
 }

@@ -148,10 +148,10 @@ impl DocumentBuilder<'_> {
             let reason = format!("`{name}` may hold a credential");
             return self.omit_entry(content, &section.entry_name(live.fields.raw()), reason);
         }
-        let omitted_before = self.document.omitted.len();
+        let omitted_count = self.document.omitted.len();
         let entry = EntryWriter::write_entry(self, section, live, &mut content.comments);
         if let Some(name) = entry.missing_identity(section) {
-            self.document.omitted.truncate(omitted_before);
+            self.document.omitted.truncate(omitted_count);
             let reason = format!("manifests cannot express `{name}`");
             return self.omit_entry(content, &entry.key, reason);
         }
@@ -182,7 +182,7 @@ impl DocumentBuilder<'_> {
             // 401 concerns the token; no response means that the role is too low.
             has_sufficient_role: cause.status.is_some_and(|status| status != REFUSAL_STATUSES[0])
                 && (self.settings.caller.is_administrator
-                    || self.facts.caller_level >= Some(section.scoped_kind.seen_from())),
+                    || self.facts.caller_level >= Some(section.scoped_kind.min_read_level())),
         });
     }
 
@@ -208,11 +208,11 @@ impl DocumentBuilder<'_> {
         let mut is_ambiguous = identities
             .iter()
             .map(|identities| identities.iter().any(|key| counts[key.as_str()] > 1));
-        let ambiguous: Vec<_> = content
+        let duplicates: Vec<_> = content
             .entries
             .extract_if(.., |entry| is_ambiguous.next() == Some(true) && entry.state.is_none())
             .collect();
-        for entry in ambiguous {
+        for entry in duplicates {
             let reason = format!("a manifest cannot tell it from another {}", section.noun);
             self.omit_entry(content, &entry.key, reason);
         }
@@ -225,7 +225,7 @@ impl DocumentBuilder<'_> {
             return live.protection_reason.is_some();
         };
         let caller = &self.settings.caller;
-        let ids = [Some(caller.id), self.facts.personal_owner];
+        let ids = [Some(caller.id), self.facts.personal_owner_id];
         // Compare the username too: a wrong id in a response must not hide that it is the caller.
         let name = live.fields.raw().get(user_field).and_then(Json::as_str);
         live.protection_reason.is_some()

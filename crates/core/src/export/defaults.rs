@@ -28,7 +28,7 @@ use crate::{
     kind::Section,
     steps,
     value::{Json, Object},
-    yaml::write::Item,
+    yaml::write::MapItem,
 };
 
 /// The minimum number of projects in a group with `Defaults`.
@@ -86,25 +86,27 @@ pub(super) fn extract_defaults(
 ) -> Vec<ExportedRule> {
     let mut groups = group_documents(documents, scope);
     let values = choose_values(documents, &mut groups, scope);
-    for group in 0..groups.len() {
-        for project in groups[group].projects.clone() {
-            let shared = effective_values(&groups, &values, group);
-            remove_shared_values(&mut documents[project], &shared);
+    for group_index in 0..groups.len() {
+        for project_index in groups[group_index].projects.clone() {
+            let shared = effective_values(&groups, &values, group_index);
+            remove_shared_values(&mut documents[project_index], &shared);
         }
     }
-    let mut by_rule: BTreeMap<(usize, Vec<String>), Vec<DocSection>> = BTreeMap::new();
-    for SharedValue { group_index: group, excluded_paths: except, section, entry, .. } in values {
-        add_entry(by_rule.entry((group, except)).or_default(), section, entry);
+    let mut sections_by_rule: BTreeMap<(usize, Vec<String>), Vec<DocSection>> = BTreeMap::new();
+    for SharedValue { group_index: group, excluded_paths: excluded, section, entry, .. } in values {
+        add_entry(sections_by_rule.entry((group, excluded)).or_default(), section, entry);
     }
-    let rules = by_rule.into_iter().map(|((rule_group, except), sections)| {
-        let group = groups[rule_group].path.clone();
+    let rules = sections_by_rule.into_iter().map(|((rule_index, except), sections)| {
+        let group = groups[rule_index].path.clone();
         let path = if group.is_empty() { "**" } else { &*format!("{group}/**") };
         let mut match_value = Object::from_iter([("path".to_owned(), path.into())]);
         if !except.is_empty() {
             match_value.insert("except".to_owned(), except.clone().into());
         }
-        let head =
-            [Item::value("kind", "Defaults"), Item::value("match", Json::Object(match_value))];
+        let head = [
+            MapItem::value("kind", "Defaults"),
+            MapItem::value("match", Json::Object(match_value)),
+        ];
         let mut rule = ExportedRule::new(scope, group, head, sections);
         if except.is_empty() {
             move_empty_sections(&mut rule, documents);
@@ -200,9 +202,9 @@ fn group_documents(documents: &[ExportedDocument], scope: Scope) -> Vec<GroupPro
     for (index, document) in documents.iter().enumerate() {
         let group = parent_group_path(&document.path).unwrap_or_default().to_lowercase();
         if document.scope == scope
-            && let Some(group) = positions.get(&group)
+            && let Some(group_index) = positions.get(&group)
         {
-            groups[*group].projects.push(index);
+            groups[*group_index].projects.push(index);
         }
     }
     for index in (0..groups.len()).rev() {

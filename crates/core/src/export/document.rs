@@ -13,7 +13,7 @@ use crate::{
     secret::Secret,
     steps,
     value::{Json, Object},
-    yaml::write::{Item, OutputNode, insert_nested},
+    yaml::write::{MapItem, OutputNode, insert_nested},
 };
 
 /// The state of an entry that must be absent.
@@ -103,7 +103,7 @@ pub(super) struct ExportedRule {
     /// The path of the innermost group above all its objects; empty if there is none.
     pub(super) group: String,
     /// Its kind, and its name or `match`.
-    head: [Item; 2],
+    head: [MapItem; 2],
     pub(super) sections: Vec<DocSection>,
 }
 
@@ -111,7 +111,7 @@ impl ExportedRule {
     pub(super) fn new(
         scope: Scope,
         group: String,
-        head: [Item; 2],
+        head: [MapItem; 2],
         mut sections: Vec<DocSection>,
     ) -> Self {
         sections.iter_mut().for_each(sort_section);
@@ -120,8 +120,8 @@ impl ExportedRule {
     }
 
     /// Its content, key by key.
-    pub(super) fn items(&self) -> Vec<Item> {
-        let for_groups = Item::value("for", Scope::Group.document_kind());
+    pub(super) fn items(&self) -> Vec<MapItem> {
+        let for_groups = MapItem::value("for", Scope::Group.document_kind());
         let for_groups = (self.scope == Scope::Group).then_some(for_groups);
         let sections = self.sections.iter().filter_map(DocSection::item);
         self.head.iter().cloned().chain(for_groups).chain(sections).collect()
@@ -151,17 +151,21 @@ impl DocEntry {
         names.find(|name| self.unknown_fields.iter().any(|unknown| unknown == name))
     }
 
-    fn items(&self) -> Vec<Item> {
+    fn items(&self) -> Vec<MapItem> {
         let state = self.state.map(|state| ("state".to_owned(), state.into()));
         to_mapping(self.fields.iter().cloned().chain(state))
     }
 }
 
 /// The items of a mapping; names with dots become nested mappings.
-fn to_mapping(fields: impl IntoIterator<Item = (String, Json)>) -> Vec<Item> {
+fn to_mapping(fields: impl IntoIterator<Item = (String, Json)>) -> Vec<MapItem> {
     let mut items = Vec::new();
     for (name, value) in fields {
-        insert_nested(&mut items, &name.splitn(2, '.').collect::<Vec<_>>(), Item::value("", value));
+        insert_nested(
+            &mut items,
+            &name.splitn(2, '.').collect::<Vec<_>>(),
+            MapItem::value("", value),
+        );
     }
     items
 }
@@ -197,7 +201,7 @@ impl DocSection {
     }
 
     /// The section as an item of its document, if it has content.
-    pub(super) fn item(&self) -> Option<Item> {
+    pub(super) fn item(&self) -> Option<MapItem> {
         let fields = self.entries.first().map(|entry| &entry.fields[..]).unwrap_or_default();
         let node = match self.section.shape {
             Shape::List => OutputNode::List(
@@ -212,9 +216,9 @@ impl DocSection {
                 fields.first().map(|(_, value)| value.clone()).unwrap_or_default(),
             ),
         };
-        Some(Item {
+        Some(MapItem {
             comments_above: self.comments.clone(),
-            ..Item::new(self.section.section, node)
+            ..MapItem::new(self.section.section, node)
         })
     }
 }
@@ -230,7 +234,7 @@ impl ExportedDocument {
             sections: Vec::new(),
             unread_sections: Vec::new(),
             is_archived: facts.is_archived,
-            is_personal: facts.personal_owner.is_some(),
+            is_personal: facts.personal_owner_id.is_some(),
             tier: Tier::Free,
             proven_tier: Tier::Free,
             hidden_fields: Vec::new(),
@@ -301,20 +305,20 @@ impl ExportedDocument {
     }
 
     /// Its content, key by key, for all `paths` with the same content.
-    pub(super) fn items(&self, watch: bool, paths: &[Arc<str>]) -> Vec<Item> {
-        let mut kind = Item::value("kind", self.scope.document_kind());
+    pub(super) fn items(&self, watch: bool, paths: &[Arc<str>]) -> Vec<MapItem> {
+        let mut kind = MapItem::value("kind", self.scope.document_kind());
         kind.comments_above = self.comments.clone();
         let paths = match paths {
-            [path] => Item::value("path", &**path),
-            paths => Item::value("paths", paths.iter().map(|path| &**path).collect::<Json>()),
+            [path] => MapItem::value("path", &**path),
+            paths => MapItem::value("paths", paths.iter().map(|path| &**path).collect::<Json>()),
         };
         let mut items = vec![kind, paths];
-        items.extend(watch.then(|| Item::value("watch", true)));
+        items.extend(watch.then(|| MapItem::value("watch", true)));
         if !self.uses.is_empty() {
-            items.push(Item::value("uses", self.uses.clone()));
+            items.push(MapItem::value("uses", self.uses.clone()));
         }
         if !self.sections_ignoring_rules.is_empty() {
-            items.push(Item::value("ignore_layers", self.sections_ignoring_rules.clone()));
+            items.push(MapItem::value("ignore_layers", self.sections_ignoring_rules.clone()));
         }
         for content in &self.sections {
             match content.item() {
@@ -355,7 +359,7 @@ pub(super) fn sort_fields(section: Section, fields: &mut [(String, Json)]) {
     fields.sort_by_cached_key(|(name, _)| {
         let (outer, inner) = name.split_once('.').unwrap_or((name, ""));
         let index = specs.iter().position(|spec| spec.name == outer);
-        let keys = index.and_then(|at| specs[at].schema["properties"].as_object());
+        let keys = index.and_then(|position| specs[position].schema["properties"].as_object());
         (index, keys.and_then(|keys| keys.keys().position(|key| key == inner)))
     });
 }

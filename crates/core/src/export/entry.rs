@@ -9,7 +9,7 @@ use crate::{
     address::Address,
     catalogue::preset,
     cause::Cause,
-    field::{Compare, Readback, Secrecy},
+    field::{Equality, Readback, Secrecy},
     kind::{
         LiveEntry, ReadSource, Section, Shape, Spec, forms, is_readable, limits, needs::is_off,
         plain_text,
@@ -94,7 +94,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
     /// Adds missing required fields, and records omissions that only the whole entry shows.
     fn finish_entry(&mut self) {
         let (section, raw) = (self.section, self.live.fields.raw());
-        for (name, usual_value) in section.unmanaged() {
+        for (name, usual_value) in section.unmanaged_fields() {
             let value = raw.get(name).unwrap_or(&Json::Null);
             if !is_empty_value(value) && *value != false && value != usual_value {
                 let name = format!("{}.{name}", section.section);
@@ -304,7 +304,7 @@ fn is_exported(section: Section, spec: &Spec, settings: &ExportSettings) -> bool
 /// True if responses omit the credential of a field. Declaring the value without it would remove the
 /// credential.
 pub(super) fn lacks_credential(section: Section, spec: &Spec) -> bool {
-    spec.field.compare == Compare::Location && !section.identity.contains(&spec.name)
+    spec.field.compare == Equality::Location && !section.identity.contains(&spec.name)
 }
 
 /// The entry to write if an identity field is secret: an unmanaged entry with a glob for the URL's host.
@@ -340,7 +340,7 @@ fn variable_name(address: &Address) -> String {
 /// True if a value equals the default of the service, or is empty.
 fn is_default_or_empty(section: Section, name: &str, value: &Json, path: &str) -> bool {
     let default_value = preset::service_default(section, name, path);
-    forms::are_equal(Compare::Exact, &default_value, value)
+    forms::are_equal(Equality::Exact, &default_value, value)
         || (default_value.is_null() && is_empty_value(value))
 }
 

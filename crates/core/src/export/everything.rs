@@ -32,7 +32,7 @@ pub fn readable_container(scope: Scope, path: Arc<str>, settings: &ExportSetting
             state: EntryPresence::Present,
             fields: readable_specs.map(|spec| (spec.name, null.clone())).collect(),
         };
-        let extra_fields = section.unmanaged().map(|(name, _)| name.into()).collect();
+        let extra_fields = section.unmanaged_fields().map(|(name, _)| name.into()).collect();
         let declared = DeclaredSection::with_entries(section, &origin, vec![entry]);
         sections.push(DeclaredSection { extra_fields, ..declared });
     }

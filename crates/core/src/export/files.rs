@@ -162,9 +162,9 @@ fn file_name(segment: &str, is_first: bool) -> String {
         name.push('%');
     }
     if name.len() > MAX_NAME_BYTES {
-        let cut =
-            (0..=MAX_NAME_BYTES).rev().find(|at| name.is_char_boundary(*at)).unwrap_or_default();
-        name.truncate(cut);
+        let length =
+            (0..=MAX_NAME_BYTES).rev().find(|i| name.is_char_boundary(*i)).unwrap_or_default();
+        name.truncate(length);
         name += &format!("~{:08x}", hash(segment));
     }
     name

@@ -38,7 +38,7 @@ use crate::{
     catalogue,
     cause::{Cause, Withheld},
     desired::Moves,
-    field::{Accepted, NamedObject, Readback, Scope, Tier},
+    field::{Acceptance, NamedObject, Readback, Scope, Tier},
     kind::{Names, Section, Shape, Spec, forms},
     live::{Caller, LiveContainer, Presence},
     manifest::ManagedPaths,
@@ -221,20 +221,20 @@ impl ExportBuilder {
 
     /// The reads that failed but may succeed in a later run.
     pub fn missing_reads(&mut self) -> &[IncompleteRead] {
-        self.sort_unread();
+        self.classify_unread();
         &self.missing_reads
     }
 
     /// The sections that this token must not read, and the entries that a manifest cannot express or
     /// identify.
     pub fn omitted_reads(&mut self) -> &[IncompleteRead] {
-        self.sort_unread();
+        self.classify_unread();
         &self.omitted
     }
 
     /// Classifies the sections that could not be read. Call it after all reads: only then the tier of the
     /// service is known.
-    fn sort_unread(&mut self) {
+    fn classify_unread(&mut self) {
         self.documents.sort_by_cached_key(|document| document.path.to_lowercase());
         for (path, unread) in mem::take(&mut self.unread) {
             let UnreadSection { section, cause, is_refused, tier, has_sufficient_role: has_role } =
@@ -268,7 +268,7 @@ impl ExportBuilder {
 
     /// Builds all files.
     pub fn finish(mut self) -> Export {
-        self.sort_unread();
+        self.classify_unread();
         if self.settings.create {
             self.declare_absent();
         }
@@ -324,17 +324,17 @@ impl ExportBuilder {
         }
         let unmanaged_note = (!unmanaged.is_empty()).then(|| {
             let fields = unmanaged.iter();
-            let fields = fields.map(|(name, all)| format!("`{name}` ({})", count(*all, "entry")));
+            let fields = fields.map(|(name, sum)| format!("`{name}` ({})", count(*sum, "entry")));
             let field_list = fields.collect::<Vec<_>>().join(", ");
             format!("set, but left out, because manifests have no such field: {field_list}")
         });
         let [other_tier, switched_off] = &self.unavailable_sections;
-        let unset = "to be set before apply, because the service does not show the values";
+        let unset_text = "to be set before apply, because the service does not show the values";
         let notes = [
             unmanaged_note,
             list_note("skipped, because they are marked for deletion", &self.marked_for_deletion),
             list_note("the service never shows", &never_shown),
-            list_note(unset, &self.unshown_secrets()),
+            list_note(unset_text, &self.unshown_secrets()),
             list_note("hidden by tier, release or role", hidden),
             list_note("not in the service's tier", other_tier),
             list_note("switched off by settings, in some or all projects", switched_off),
@@ -347,7 +347,7 @@ impl ExportBuilder {
     fn declare_absent(&mut self) {
         let removable: Vec<Section> = catalogue::sections(Scope::Project)
             .filter(|section| {
-                section.is_removable() && section.kind.in_scope(Scope::Group).is_some()
+                section.is_removable() && section.kind.find_section(Scope::Group).is_some()
             })
             .collect();
         for section in removable {
@@ -398,12 +398,12 @@ impl ExportBuilder {
 
 /// A note about `names`, each once and in order; `None` if there are none.
 fn list_note<'n, S: AsRef<str> + 'n>(
-    what: &str,
+    prefix: &str,
     names: impl IntoIterator<Item = &'n S>,
 ) -> Option<String> {
     let names: BTreeSet<&str> = names.into_iter().map(AsRef::as_ref).collect();
     let names: Vec<_> = names.into_iter().collect();
-    (!names.is_empty()).then(|| format!("{what}: {}", list_names(&names)))
+    (!names.is_empty()).then(|| format!("{prefix}: {}", list_names(&names)))
 }
 
 /// The fields of `sections` that can be declared but are never shown in a response.
@@ -426,7 +426,7 @@ fn collect_never_shown<'p>(sections: impl Iterator<Item = &'p DocSection>) -> BT
 
 /// True if a field can be declared but is never shown in a response.
 fn is_never_shown(section: Section, spec: &Spec) -> bool {
-    spec.field.accepted != Accepted::Never
+    spec.field.accepted != Acceptance::Never
         && (spec.field.read == Readback::Never
             || spec.field.is_upload()
             || entry::lacks_credential(section, spec))

@@ -13,7 +13,7 @@ use super::{
         shareable_values,
     },
 };
-use crate::{address::parent_group_path, field::Scope, kind::Section, steps, yaml::write::Item};
+use crate::{address::parent_group_path, field::Scope, kind::Section, steps, yaml::write::MapItem};
 
 /// The minimum number of documents that use a profile.
 const MIN_DOCUMENTS: usize = 3;
@@ -43,7 +43,7 @@ pub(super) fn extract_profiles(
     let mut moved_keys: BTreeMap<usize, BTreeSet<SharedKey>> = BTreeMap::new();
     for (positions, values) in values_by_documents {
         let lines: u64 = values.iter().map(|value| line_count(value.section, &value.entry)).sum();
-        let uses_lines = positions.iter().filter(|user| documents[**user].uses.is_empty()).count();
+        let uses_lines = positions.iter().filter(|i| documents[**i].uses.is_empty()).count();
         let cost = lines + EMPTY_PROFILE_LINES + uses_lines as u64;
         if (lines * positions.len() as u64).saturating_sub(cost) < MIN_SAVED_LINES {
             continue;
@@ -59,7 +59,7 @@ pub(super) fn extract_profiles(
         for RepeatedValue { section, entry, .. } in values {
             add_entry(&mut sections, section, entry);
         }
-        let head = [Item::value("kind", "Profile"), Item::value("name", &*name)];
+        let head = [MapItem::value("kind", "Profile"), MapItem::value("name", &*name)];
         profiles.push(ExportedRule::new(scope, group, head, sections));
         names.insert(name);
     }
@@ -103,8 +103,8 @@ fn name_profile(group: &str, values: &[RepeatedValue], used_names: &BTreeSet<Str
     let sections: BTreeSet<_> = values.iter().map(|value| value.section.section).collect();
     let sections: Vec<_> = sections.into_iter().collect();
     let section_part = match &sections[..] {
-        [one] => (*one).to_owned(),
-        [one, other] => format!("{one}-{other}"),
+        [first] => (*first).to_owned(),
+        [one, second] => format!("{one}-{second}"),
         [one, ..] => format!("{one}-and-more"),
         [] => "shared".to_owned(),
     };

@@ -16,7 +16,7 @@ use crate::{
     release::DetectedRelease,
     text,
     value::{Fields, Json, Object},
-    yaml::write::{self, Item, OutputNode},
+    yaml::write::{self, MapItem, OutputNode},
 };
 
 /// The project that owns the runners of a seed.
@@ -71,12 +71,12 @@ pub(super) fn omit_lower_members(documents: &mut [ExportedDocument]) -> usize {
     }
     let mut count = 0;
     for document in documents {
-        let groups_above = ancestors(&document.path);
+        let group_paths = ancestors(&document.path);
         for content in &mut document.sections {
             let (section, comments) = (content.section, &mut content.comments);
             content.entries.retain(|entry| {
                 let Some((user, level)) = granted_access(section, entry) else { return true };
-                let mut inherited = groups_above
+                let mut inherited = group_paths
                     .iter()
                     .filter_map(|group| levels_above.get(&(group.clone(), user.clone())));
                 let lowers_access = inherited.any(|inherited| *inherited > level);
@@ -102,7 +102,7 @@ fn granted_access(section: Section, entry: &DocEntry) -> Option<(String, u8)> {
     })
 }
 
-fn seed_items(documents: &[ExportedDocument], release: DetectedRelease) -> Vec<Item> {
+fn seed_items(documents: &[ExportedDocument], release: DetectedRelease) -> Vec<MapItem> {
     // The names in documents, by type and by lower-case name.
     let mut names_by_type: BTreeMap<NamedObject, BTreeMap<String, String>> = BTreeMap::new();
     // The paths of the projects that name each runner.
@@ -126,23 +126,23 @@ fn seed_items(documents: &[ExportedDocument], release: DetectedRelease) -> Vec<I
     let [users, named_groups, named_projects] =
         [NamedObject::User, NamedObject::Group, NamedObject::Project]
             .map(|kind| names_by_type.remove(&kind).unwrap_or_default());
-    let users = users.into_values().map(|name| vec![Item::value("username", name)]);
+    let users = users.into_values().map(|name| vec![MapItem::value("username", name)]);
     let mut projects: Vec<_> = documents.iter().filter_map(seed_project).collect();
     let groups = seed_groups(documents, &projects, named_groups).map(|(path, visibility)| {
-        let visibility = visibility.map(|word| Item::value("visibility", word));
-        std::iter::once(Item::value("path", path)).chain(visibility).collect()
+        let visibility = visibility.map(|word| MapItem::value("visibility", word));
+        std::iter::once(MapItem::value("path", path)).chain(visibility).collect()
     });
     let groups: Vec<_> = groups.collect();
     let declared: BTreeSet<_> =
         documents.iter().map(|document| document.path.to_lowercase()).collect();
     let undeclared = named_projects.into_iter().filter(|(lower, _)| !declared.contains(lower));
-    projects.extend(undeclared.map(|(_, path)| (path.clone(), vec![Item::value("path", path)])));
-    let runner_owner = (!runners.is_empty()).then(|| vec![Item::value("path", RUNNER_PROJECT)]);
+    projects.extend(undeclared.map(|(_, path)| (path.clone(), vec![MapItem::value("path", path)])));
+    let runner_owner = (!runners.is_empty()).then(|| vec![MapItem::value("path", RUNNER_PROJECT)]);
     projects.extend(runner_owner.map(|items| (RUNNER_PROJECT.to_owned(), items)));
     let runners = runners.into_iter().map(|(runner, project_paths)| {
         let project_paths: Vec<_> =
             std::iter::once(RUNNER_PROJECT).chain(project_paths).map(Json::from).collect();
-        vec![Item::value("description", runner), Item::value("projects", project_paths)]
+        vec![MapItem::value("description", runner), MapItem::value("projects", project_paths)]
     });
     let lists = [
         seed_list("users", users),
@@ -151,21 +151,21 @@ fn seed_items(documents: &[ExportedDocument], release: DetectedRelease) -> Vec<I
         seed_list("runners", runners),
     ];
     let tier = documents.iter().map(|document| document.tier).max().unwrap_or(Tier::Free);
-    let release = release.release().map(|release| Item::value("release", release.to_string()));
-    let head = std::iter::once(Item::value("tier", tier.to_string())).chain(release);
+    let release = release.release().map(|release| MapItem::value("release", release.to_string()));
+    let head = std::iter::once(MapItem::value("tier", tier.to_string())).chain(release);
     head.chain(lists.into_iter().flatten()).collect()
 }
 
-fn seed_list(name: &str, rows: impl Iterator<Item = Vec<Item>>) -> Option<Item> {
+fn seed_list(name: &str, rows: impl Iterator<Item = Vec<MapItem>>) -> Option<MapItem> {
     let list_rows: Vec<_> = rows.map(|items| (items, None)).collect();
-    (!list_rows.is_empty()).then(|| Item::new(name, OutputNode::List(list_rows)))
+    (!list_rows.is_empty()).then(|| MapItem::new(name, OutputNode::List(list_rows)))
 }
 
 /// The groups of the seed, each with its visibility. Contains `named_groups`, groups above seeded
 /// `projects`, groups that apply does not create, and unexported groups above exported objects.
 fn seed_groups(
     documents: &[ExportedDocument],
-    projects: &[(String, Vec<Item>)],
+    projects: &[(String, Vec<MapItem>)],
     named_groups: BTreeMap<String, String>,
 ) -> impl Iterator<Item = (String, Option<String>)> {
     // The groups above a seeded project must exist too, and be at least as visible.
@@ -210,7 +210,7 @@ fn seed_groups(
 ///   check more if a project exists;
 /// - projects with a runner, because a guard refuses to add one even to a new project;
 /// - projects with a path that is not valid for new projects.
-fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<Item>)> {
+fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<MapItem>)> {
     let branch = document.sections.iter().find_map(required_branch);
     let mut seeded_sections: Vec<_> =
         document.sections.iter().filter(|content| content.section.is_only_edited()).collect();
@@ -225,17 +225,17 @@ fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<Item>)> {
     if document.scope != Scope::Project || is_creatable {
         return None;
     }
-    let mut items = vec![Item::value("path", &*document.path)];
+    let mut items = vec![MapItem::value("path", &*document.path)];
     if let Some(word) = seed_visibility(document) {
         let settings = Object::from_iter([("visibility".to_owned(), word.into())]);
-        items.push(Item::value("settings", Json::Object(settings)));
+        items.push(MapItem::value("settings", Json::Object(settings)));
     }
-    items.extend(branch.map(|branch| Item::value("branches", vec![branch])));
+    items.extend(branch.map(|branch| MapItem::value("branches", vec![branch])));
     items.extend(seeded_sections.into_iter().map(|content| {
         let names = content.entries.iter().map(|entry| Json::from(&*entry.key));
-        Item::value(content.name(), names.collect::<Vec<_>>())
+        MapItem::value(content.name(), names.collect::<Vec<_>>())
     }));
-    items.extend(document.is_archived.then(|| Item::value("archived", true)));
+    items.extend(document.is_archived.then(|| MapItem::value("archived", true)));
     Some((document.path.to_string(), items))
 }
 
@@ -317,16 +317,15 @@ mod tests {
 
     #[test]
     fn placeholder_secrets_pass_the_same_checks() {
-        for (value, beginning) in [
+        for (value, prefix) in [
             ("abc", "glpat-rehearsal-"),
             ("https://bob:pw@h.example/x", "https://h.example/?token=glpat-rehearsal-"),
             ("two\nlines", "glpat-rehearsal-"),
         ] {
-            let stand_in = placeholder("NAME", value);
+            let result = placeholder("NAME", value);
             assert!(
-                stand_in.starts_with(beginning)
-                    && judge::may_be_secret(&stand_in, Secrecy::Sensitive),
-                "{stand_in}"
+                result.starts_with(prefix) && judge::may_be_secret(&result, Secrecy::Sensitive),
+                "{result}"
             );
         }
     }

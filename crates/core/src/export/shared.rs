@@ -60,7 +60,7 @@ pub(super) fn line_count(section: Section, entry: &DocEntry) -> u64 {
         OutputNode::Map(items) if !shares_entries(section) => write::document(&items),
         OutputNode::List(_) => write::document(&[item])
             .split_once('\n')
-            .map_or(String::new(), |(_, rest)| rest.to_owned()),
+            .map_or(String::new(), |(_, lines)| lines.to_owned()),
         _ => write::document(&[item]),
     });
     text.map_or(0, |text| text.lines().count() as u64)

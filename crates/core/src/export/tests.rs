@@ -46,7 +46,7 @@ fn live_of(scope: Scope, path: &str, sections: &Json) -> LiveContainer {
         let entries = match &sections[section.section] {
             Json::Array(rows) => LiveEntries::Updated(rows.iter().map(read).collect()),
             Json::Null => LiveEntries::Updated(Vec::new()),
-            one => LiveEntries::Single(Some(read(one).into())),
+            single => LiveEntries::Single(Some(read(single).into())),
         };
         live.sections.insert(section.section, entries);
     }
@@ -87,15 +87,15 @@ fn unread_sections_are_missing_and_hidden_ones_are_not() {
             builder.missing_reads().iter().map(|missing| missing.subject.clone()).collect();
         assert_eq!(missing, if is_missing { vec!["acme/shop#variables"] } else { vec![] });
         let written = builder.finish();
-        let said =
+        let comment =
             if is_missing { "# Missing: variables (" } else { "# Not exported: variables (" };
-        assert!(written.files[0].text.contains(said), "{}", written.files[0].text);
+        assert!(written.files[0].text.contains(comment), "{}", written.files[0].text);
     }
 }
 
 #[test]
 fn an_entry_whose_answer_lacks_an_expected_field_is_left_out() {
-    for (section, entry, left_out) in [
+    for (section, entry, omitted) in [
         ("variables", json!({"key": "A", "environment_scope": "*", "value": "x"}), None),
         (
             "variables",
@@ -117,10 +117,10 @@ fn an_entry_whose_answer_lacks_an_expected_field_is_left_out() {
     ] {
         let mut builder =
             builder(SecretHandling::Plain, &[("acme/shop", json!({section: [entry]}))]);
-        let said: Vec<_> =
-            builder.omitted_reads().iter().map(|left| left.subject.clone()).collect();
-        assert_eq!(said.len(), usize::from(left_out.is_some()), "{entry} {said:?}");
-        assert!(said.iter().all(|said| said.ends_with(left_out.unwrap_or_default())), "{said:?}");
+        let names: Vec<_> =
+            builder.omitted_reads().iter().map(|read| read.subject.clone()).collect();
+        assert_eq!(names.len(), usize::from(omitted.is_some()), "{entry} {names:?}");
+        assert!(names.iter().all(|said| said.ends_with(omitted.unwrap_or_default())), "{names:?}");
         builder.finish();
     }
 }
@@ -129,18 +129,18 @@ fn an_entry_whose_answer_lacks_an_expected_field_is_left_out() {
 #[test]
 fn an_entry_whose_needed_field_may_hold_a_credential_is_left_out() {
     let wiki = |url| json!({"slug": "external-wiki", "active": true, "external_wiki_url": url});
-    for (url, is_left_out) in
+    for (url, is_omitted) in
         [("https://bot:pw123456@wiki.example.org", true), ("https://wiki.example.org", false)]
     {
         for values in [SecretHandling::Plain, SecretHandling::None, SecretHandling::Env] {
             let sections = json!({"integrations": [wiki(url)]});
             let mut builder = builder(values, &[("acme/shop", sections)]);
-            let all: Vec<_> = builder.omitted_reads().iter().map(IncompleteRead::clone).collect();
-            let what: Vec<_> = all.iter().map(|one| one.subject.as_str()).collect();
+            let reads: Vec<_> = builder.omitted_reads().iter().map(IncompleteRead::clone).collect();
+            let subjects: Vec<_> = reads.iter().map(|read| read.subject.as_str()).collect();
             let expected = ["acme/shop#integrations/external-wiki"];
-            assert_eq!(what, if is_left_out { &expected[..] } else { &[] }, "{values:?}");
+            assert_eq!(subjects, if is_omitted { &expected[..] } else { &[] }, "{values:?}");
             let text = &builder.finish().files[0].text;
-            assert_eq!(text.contains("slug: external-wiki"), !is_left_out, "{text}");
+            assert_eq!(text.contains("slug: external-wiki"), !is_omitted, "{text}");
         }
     }
 }
@@ -152,8 +152,8 @@ fn the_callers_own_access_is_known_by_id_or_by_name() {
     {
         let row = json!({"id": id, "username": username, "access_level": 50});
         let builder = builder(SecretHandling::Plain, &[("acme/shop", json!({"members": [row]}))]);
-        let finished = builder.finish();
-        assert_eq!(finished.files[0].text.contains("members:"), is_written, "{id} {username}");
+        let export = builder.finish();
+        assert_eq!(export.files[0].text.contains("members:"), is_written, "{id} {username}");
     }
 }
 
@@ -175,9 +175,9 @@ fn vanished_projects_are_missing_or_marked_for_deletion() {
         let mut builder = builder(SecretHandling::Plain, &[("acme/other", json!({}))]);
         let live = LiveContainer::with_presence(presence, std::time::Duration::ZERO);
         builder.add(Scope::Project, path, &live, &Names::default());
-        let why: Vec<_> =
+        let causes: Vec<_> =
             builder.missing_reads().iter().map(|missing| missing.cause.to_string()).collect();
-        assert_eq!(why.join(""), cause);
+        assert_eq!(causes.join(""), cause);
         let written = builder.finish();
         let (text, notes) = (texts(&written)["acme.yaml"], written.notes.join("\n"));
         assert_eq!(notes.contains("marked for deletion: `acme/shop`"), is_deleted, "{notes}");
@@ -202,9 +202,9 @@ fn references_have_stable_and_unique_names() {
     assert_eq!(names(std::slice::from_ref(&shop)), ["ACME_SHOP__A", "ACME_SHOP__A_PROD__"]);
     // Equal names become different, whatever else exists.
     let twins = ("acme/web", json!({"variables": [variable("A", "a-b"), variable("A", "a/b")]}));
-    let both = names(&[shop, twins.clone()]);
-    assert_eq!(both.len(), 4, "{both:?}");
-    assert_eq!(names(&[twins]), both[2..]);
+    let all_names = names(&[shop, twins.clone()]);
+    assert_eq!(all_names.len(), 4, "{all_names:?}");
+    assert_eq!(names(&[twins]), all_names[2..]);
     // Reserved names of the CI system, and texts that are no valid names, are changed.
     let others = [
         ("ci/x", json!({"variables": [variable("A", "*")]})),
@@ -223,12 +223,12 @@ fn references_have_stable_and_unique_names() {
     let url = |host| format!("https://bob:hunter2@{host}/x");
     let jira = json!({"url": url("j.example"), "api_url": url("j.example"), "username": "a"});
     let jira = json!({"slug": "jira", "active": true, "properties": jira});
-    let all = names(&[("acme/a", json!({"integrations": [jira]}))]);
-    assert_eq!(all.len(), 3, "{all:?}");
+    let jira_names = names(&[("acme/a", json!({"integrations": [jira]}))]);
+    assert_eq!(jira_names.len(), 3, "{jira_names:?}");
 }
 
 #[test]
-fn what_the_service_does_not_show_is_a_reference_without_a_value() {
+fn a_value_that_the_service_hides_is_a_reference_without_a_value() {
     let hidden = json!({"key": "A", "environment_scope": "*", "value": null, "masked": true, "hidden": true});
     let mirror = json!({"id": 1, "url": "https://*****:*****@m.example.org/x.git"});
     let hook = json!({"id": 1, "url": "https://bob:hunter2@h.example.org/"});
@@ -246,7 +246,7 @@ fn what_the_service_does_not_show_is_a_reference_without_a_value() {
         assert_eq!(written.unshown_secrets.iter().map(String::as_str).collect::<Vec<_>>(), unshown);
         assert!(written.secrets.contains_key("ACME_SHOP__H_EXAMPLE_ORG"));
         let note = format!("does not show the values: {}", list_names(&unshown));
-        assert!(written.notes.iter().any(|said| said.ends_with(&note)), "{:?}", written.notes);
+        assert!(written.notes.iter().any(|line| line.ends_with(&note)), "{:?}", written.notes);
         let text = texts(&written)["acme.yaml"];
         assert_eq!(text.contains("value: {env: ACME_SHOP__A}"), create, "{text}");
     }
@@ -257,7 +257,7 @@ fn what_the_service_does_not_show_is_a_reference_without_a_value() {
 fn a_refused_section_is_missing_left_out_or_noted() {
     let maintainer = crate::level::MAINTAINER;
     let off = json!({"settings": {"builds_access_level": "disabled"}});
-    for (section, administrator, level, tier, sections, told) in [
+    for (section, is_administrator, level, tier, sections, expected) in [
         ("variables", false, Some(maintainer), Tier::Free, &json!({}), "missing"),
         ("variables", true, None, Tier::Free, &json!({}), "missing"),
         ("variables", false, Some(30), Tier::Free, &json!({}), "left out"),
@@ -287,18 +287,17 @@ fn a_refused_section_is_missing_left_out_or_noted() {
                 *facts = ContainerFacts { caller_level: level, tier, ..facts.clone() };
             }
             let mut builder = builder(SecretHandling::Plain, &[]);
-            builder.settings.caller.is_administrator = administrator;
+            builder.settings.caller.is_administrator = is_administrator;
             builder.add(Scope::Project, "acme/shop", &live, &Names::default());
             builder.unread.retain(|(_, unread)| unread.section == section);
-            let (missing, left_out) =
-                (builder.missing_reads().len(), builder.omitted_reads().len());
+            let (missing, omitted) = (builder.missing_reads().len(), builder.omitted_reads().len());
             let notes = builder.finish().notes.join("\n");
-            let outcome = match (missing, left_out) {
+            let outcome = match (missing, omitted) {
                 (1, 0) => "missing",
                 (0, 1) => "left out",
                 _ => &notes,
             };
-            assert!(outcome.contains(told), "{section} {level:?} {tier:?}: {outcome}");
+            assert!(outcome.contains(expected), "{section} {level:?} {tier:?}: {outcome}");
         }
     }
 }
@@ -464,15 +463,15 @@ fn a_top_level_group_with_a_one_letter_path_is_exported() {
 }
 
 #[test]
-fn a_subgroup_is_exported_without_what_only_top_level_groups_have() {
+fn a_subgroup_is_exported_without_settings_of_top_level_groups() {
     let settings = json!({"settings": {"share_with_group_lock": true, "prevent_sharing_groups_outside_hierarchy": true}});
-    for (path, is_there) in [("acme", true), ("acme/web", false)] {
+    for (path, is_exported) in [("acme", true), ("acme/web", false)] {
         let mut builder = builder(SecretHandling::Plain, &[]);
         builder.add(Scope::Group, path, &live_of(Scope::Group, path, &settings), &Names::default());
         let written = builder.finish();
         let text = texts(&written).values().copied().collect::<String>();
         assert!(text.contains("share_with_group_lock: true"), "{text}");
-        assert_eq!(text.contains("prevent_sharing"), is_there, "{text}");
+        assert_eq!(text.contains("prevent_sharing"), is_exported, "{text}");
     }
 }
 
@@ -528,10 +527,10 @@ fn ambiguous_entries_are_left_out_and_named() {
         "badges": [badge(1, Some("docs"), first_url), badge(2, None, first_url), badge(3, Some("other"), other_url)],
     });
     let mut builder = builder(SecretHandling::Plain, &[("acme/shop", sections)]);
-    let left_out: Vec<_> =
+    let omitted: Vec<_> =
         builder.omitted_reads().iter().map(|missing| missing.subject.clone()).collect();
     assert_eq!(
-        left_out,
+        omitted,
         [
             "acme/shop#badges/docs".to_owned(),
             format!("acme/shop#badges/{first_url}@https://e.org/i.png"),
@@ -565,19 +564,19 @@ fn values_that_a_manifest_cannot_contain_are_named() {
     });
     let written = builder(SecretHandling::Plain, &[("acme/shop", sections)]).finish();
     let text = texts(&written)["acme.yaml"];
-    for said in [
+    for line in [
         "# description not exported: a manifest cannot express it\n",
         "# build_timeout not exported: a manifest cannot express it\n",
         "issues_template: \"a\\r\\nb\"",
         "  # allowed_to_push not exported: it names something that the token cannot see\n  - {name: main, allowed_to_merge: [{access_level: maintainer}]}\n",
     ] {
-        assert!(text.contains(said), "{said}: {text}");
+        assert!(text.contains(line), "{line}: {text}");
     }
 }
 
 /// Exports projects in `acme`, each with one of `methods` as merge method; returns the text.
 fn export_methods(methods: &[&str]) -> String {
-    let paths: Vec<_> = (0..methods.len()).map(|at| format!("acme/p{at:02}")).collect();
+    let paths: Vec<_> = (0..methods.len()).map(|i| format!("acme/p{i:02}")).collect();
     let project = |method: &&str| {
         json!({"settings": {
             "merge_method": method, "visibility": "private", "topics": ["a"], "wiki_access_level": "disabled",
@@ -601,8 +600,8 @@ fn settings_of_most_projects_move_to_defaults() {
     ), "{text}");
     // Half is not a majority.
     let text = export_methods(&["ff", "ff", "ff", "rebase_merge", "rebase_merge", "rebase_merge"]);
-    let alike = "paths: [acme/p00, acme/p01, acme/p02]\nsettings: {merge_method: ff}\n";
-    assert!(text.contains(alike), "{text}");
+    let expected = "paths: [acme/p00, acme/p01, acme/p02]\nsettings: {merge_method: ff}\n";
+    assert!(text.contains(expected), "{text}");
 }
 
 /// A project at `path` with `badges` badges and one label.
@@ -616,16 +615,16 @@ fn with_badges(path: &str, badges: usize) -> Json {
 }
 
 #[test]
-fn what_three_projects_have_becomes_a_profile() {
+fn values_of_three_projects_become_a_profile() {
     let paths = ["acme/a/x", "acme/a/y", "acme/b/z", "acme/c/x", "acme/c/y", "acme/c/z", "acme/d"];
     let badges = [6, 6, 6, 0, 0, 0, 0];
     let sections =
         paths.iter().zip(badges).map(|(path, badges)| (*path, with_badges(path, badges)));
     let written = builder(SecretHandling::Plain, &sections.collect::<Vec<_>>()).finish();
     let texts = texts(&written);
-    let badge = |at| {
-        let page = format!("https://e.org/{at}");
-        format!("  - {{name: b{at}, link_url: {page}, image_url: {page}}}\n")
+    let badge = |index| {
+        let page = format!("https://e.org/{index}");
+        format!("  - {{name: b{index}, link_url: {page}, image_url: {page}}}\n")
     };
     let badges: String = (0..6).map(badge).collect();
     let profile = format!("kind: Profile\nname: acme-badges\nbadges:\n{badges}");
@@ -637,12 +636,12 @@ fn what_three_projects_have_becomes_a_profile() {
 
 /// Groups and projects have profiles in one file, and other groups may be exported beside them.
 #[test]
-fn each_profile_has_a_name_of_its_own() {
+fn each_profile_has_a_unique_name() {
     let mut builder = builder(SecretHandling::Plain, &[]);
     for scope in Scope::ALL {
-        for (at, labels) in [8, 8, 8, 0, 0, 0, 0].into_iter().enumerate() {
-            let path = format!("acme/{}{at}", scope.noun());
-            let label = |at: usize| json!({"name": format!("l{at}"), "color": "#ff0000", "is_project_label": true});
+        for (index, labels) in [8, 8, 8, 0, 0, 0, 0].into_iter().enumerate() {
+            let path = format!("acme/{}{index}", scope.noun());
+            let label = |i: usize| json!({"name": format!("l{i}"), "color": "#ff0000", "is_project_label": true});
             let description = json!({"description": path});
             let labels: Json = (0..labels).map(label).collect();
             let live = live_of(scope, &path, &json!({"settings": description, "labels": labels}));
@@ -671,7 +670,7 @@ fn a_comment_of_many_documents_is_written_once() {
 }
 
 #[test]
-fn what_all_top_level_groups_have_is_written_once() {
+fn values_of_all_top_level_groups_are_written_once() {
     let paths = ["one/a", "one/b", "two/c", "two/d"];
     let settings = json!({"settings": {
         "visibility": "internal", "merge_method": "ff", "lfs_enabled": false, "topics": ["a"],
@@ -745,14 +744,14 @@ fn the_order_of_reads_does_not_change_the_export() {
 #[test]
 fn a_group_with_many_projects_is_split_into_several_files() {
     let text = "x".repeat(2_000);
-    let paths: Vec<_> = (0..600).map(|at| format!("acme/p{at}")).collect();
+    let paths: Vec<_> = (0..600).map(|i| format!("acme/p{i}")).collect();
     let projects: Vec<_> = paths
         .iter()
         .map(|path| (path.as_str(), json!({"settings": {"description": text}})))
         .collect();
-    let mut without = builder(SecretHandling::Plain, &projects);
-    without.settings.defaults = false;
-    let written = without.finish();
+    let mut split_builder = builder(SecretHandling::Plain, &projects);
+    split_builder.settings.defaults = false;
+    let written = split_builder.finish();
     assert_eq!(
         texts(&written).into_keys().collect::<Vec<_>>(),
         ["acme.yaml", "acme~2.yaml", "acme~3.yaml"]
@@ -763,28 +762,28 @@ fn a_group_with_many_projects_is_split_into_several_files() {
 #[test]
 fn a_document_of_many_paths_is_split_into_several_files() {
     let name = "x".repeat(240);
-    let paths: Vec<_> = (0..5_000).map(|at| format!("acme/{name}{at}")).collect();
+    let paths: Vec<_> = (0..5_000).map(|i| format!("acme/{name}{i}")).collect();
     let topics = json!({"settings": {"topics": ["rust"]}});
     let projects: Vec<_> = paths.iter().map(|path| (path.as_str(), topics.clone())).collect();
     let written = builder(SecretHandling::Plain, &projects).finish();
     assert!(written.files.len() > 1);
     assert!(written.files.iter().all(|file| file.text.len() < 1 << 20));
-    let all: String = written.files.iter().map(|file| &*file.text).collect();
-    assert!(paths.iter().all(|path| all.matches(&format!("{path}\n")).count() == 1));
+    let text: String = written.files.iter().map(|file| &*file.text).collect();
+    assert!(paths.iter().all(|path| text.matches(&format!("{path}\n")).count() == 1));
 }
 
 #[test]
 fn export_time_grows_linearly_with_projects() {
     steps::grow_in_proportion("exported projects", |n| {
-        let new_sections = |at: usize| {
-            let (own, method) = (format!("OWN_{at}"), ["ff", "merge"][at % 2]);
+        let new_sections = |index: usize| {
+            let (name, method) = (format!("OWN_{index}"), ["ff", "merge"][index % 2]);
             json!({
-                "settings": {"merge_method": method, "description": own},
-                "variables": [{"key": own, "value": "x", "environment_scope": "*"},
+                "settings": {"merge_method": method, "description": name},
+                "variables": [{"key": name, "value": "x", "environment_scope": "*"},
                     {"key": "SHARED", "value": "x", "environment_scope": "*"}],
             })
         };
-        let paths: Vec<_> = (0..n).map(|at| format!("acme/g{}/p{at}", at / 10)).collect();
+        let paths: Vec<_> = (0..n).map(|i| format!("acme/g{}/p{i}", i / 10)).collect();
         let projects: Vec<_> =
             paths.iter().enumerate().map(|(at, path)| (path.as_str(), new_sections(at))).collect();
         builder(SecretHandling::Plain, &projects).finish();

@@ -73,9 +73,9 @@ pub struct LiveContainer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadTime {
     /// The time just before the first request. Changes after it may be missing.
-    pub began: Duration,
+    pub start: Duration,
     /// The time of the last response.
-    pub ended: Duration,
+    pub end: Duration,
 }
 
 /// The read times of a container's parts. Some lists take much longer than others.
@@ -89,8 +89,8 @@ pub struct ReadTimes {
 
 impl ReadTimes {
     /// The same time for all parts.
-    pub fn all_at(read_at: Duration) -> Self {
-        Self { object: ReadTime { began: read_at, ended: read_at }, sections: BTreeMap::new() }
+    pub fn uniform(read_at: Duration) -> Self {
+        Self { object: ReadTime { start: read_at, end: read_at }, sections: BTreeMap::new() }
     }
 
     /// The read time of `section`; if there is none, the read time of the container's object.
@@ -116,7 +116,7 @@ impl LiveContainer {
             caller_access: None,
             projects_below: None,
             release: DetectedRelease::NotRequested,
-            read_times: ReadTimes::all_at(read_at),
+            read_times: ReadTimes::uniform(read_at),
         }
     }
 
@@ -309,7 +309,7 @@ pub fn entry_ids(
         Renames::from_container(section, container, live_entries.entries().map_err(Cause::clone)?);
     let ids_by_name: BTreeMap<_, _> =
         live.clone().map(|(fields, id)| (renames.name_after_rename(section, fields), id)).collect();
-    let present = container.present_entries(section.section).filter_map(|entry| {
+    let declared_ids = container.present_entries(section.section).filter_map(|entry| {
         let id = ids_by_name.get(&entry.key).cloned().unwrap_or_else(|| {
             let section = container.address().section(section.section);
             Id::Pending(section.entry(entry.key.clone()).to_string().into())
@@ -320,9 +320,9 @@ pub fn entry_ids(
         };
         Some((name, id))
     });
-    let live = live.filter_map(|(fields, id)| Some((section.reference_name(fields)?, id)));
+    let live_ids = live.filter_map(|(fields, id)| Some((section.reference_name(fields)?, id)));
     let mut ids = EntryIds::new();
-    for (name, id) in present.chain(live) {
+    for (name, id) in declared_ids.chain(live_ids) {
         let is_ambiguous = section.called_by.is_some()
             && ids.get(&name).is_some_and(|other| other.as_ref() != Some(&id));
         ids.insert(name, (!is_ambiguous).then_some(id));

@@ -34,8 +34,8 @@ pub fn live_entries(
     let kind = section.kind;
     let mut declared: BTreeSet<_> = section.field_names().collect();
     let selection = match extra {
-        FieldSelection::Only(more) => {
-            declared.extend(more);
+        FieldSelection::Only(names) => {
+            declared.extend(names);
             FieldSelection::Only(&declared)
         }
         all => all,
@@ -69,12 +69,12 @@ pub fn live_container(container: &Container, sections: &Json) -> LiveContainer {
 pub fn live_container_with(
     container: &Container,
     sections: &Json,
-    more: FieldSelection<'_>,
+    extra: FieldSelection<'_>,
 ) -> LiveContainer {
     let facts = ContainerFacts { id: Some(1), ..ContainerFacts::default() };
     let sections = container.sections.iter().filter_map(|section| {
         let name = section.kind.section;
-        Some((name, live_entries(section, sections.get(name)?, more)))
+        Some((name, live_entries(section, sections.get(name)?, extra)))
     });
     LiveContainer {
         sections: sections.collect(),

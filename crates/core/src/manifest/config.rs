@@ -90,20 +90,20 @@ pub struct ManagedPaths {
     entries: Vec<Managed>,
     /// For each entry, the globs of its path and of its excluded paths. A broken glob matches nothing.
     globs: Vec<(Globs, Globs)>,
-    by_path: GlobIndex,
+    path_index: GlobIndex,
 }
 
 impl From<Vec<Managed>> for ManagedPaths {
     fn from(entries: Vec<Managed>) -> Self {
         let globs = entries.iter().map(|managed| {
-            let except = managed.except.iter().filter_map(|glob| Glob::for_paths(glob).ok());
-            (Glob::for_paths(&managed.path).into_iter().collect(), except.collect())
+            let except_globs = managed.except.iter().filter_map(|glob| Glob::for_paths(glob).ok());
+            (Glob::for_paths(&managed.path).into_iter().collect(), except_globs.collect())
         });
         let mut glob_index = GlobIndex::default();
         for (index, managed) in entries.iter().enumerate() {
             glob_index.insert(index, &managed.path);
         }
-        Self { globs: globs.collect(), by_path: glob_index, entries }
+        Self { globs: globs.collect(), path_index: glob_index, entries }
     }
 }
 
@@ -117,7 +117,7 @@ impl ManagedPaths {
     /// The reason why no entry of `manages` allows `path`, as a hint about the globs of the entries.
     pub(super) fn explain_exclusion(&self, path: &str) -> String {
         let lower_path = path.to_lowercase();
-        let mut candidates = self.by_path.candidates(&lower_path).into_iter();
+        let mut candidates = self.path_index.candidates(&lower_path).into_iter();
         if candidates.any(|index| self.globs[index].0.matches(&lower_path)) {
             return "`except` excludes it".to_owned();
         }
@@ -127,7 +127,7 @@ impl ManagedPaths {
             glob.trim_end_matches('*').strip_suffix('/') == Some(&lower_path)
         });
         let outer_glob = globs.find(|glob| {
-            lower_path.strip_prefix(&glob.to_lowercase()).is_some_and(|rest| rest.starts_with('/'))
+            lower_path.strip_prefix(&glob.to_lowercase()).is_some_and(|tail| tail.starts_with('/'))
         });
         match (inner_glob, outer_glob) {
             (Some(glob), _) => {
@@ -162,10 +162,10 @@ impl ManagedPaths {
     /// The entries of `manages` that match the group or project at `path`.
     pub(super) fn matching_entries(&self, path: &str) -> Vec<&Managed> {
         let path = path.to_lowercase();
-        let mut candidates = self.by_path.candidates(&path);
+        let mut candidates = self.path_index.candidates(&path);
         candidates.retain(|index| {
-            let (paths, except) = &self.globs[*index];
-            paths.matches(&path) && !except.matches(&path)
+            let (paths, except_globs) = &self.globs[*index];
+            paths.matches(&path) && !except_globs.matches(&path)
         });
         candidates.into_iter().map(|index| &self.entries[index]).collect()
     }
@@ -328,8 +328,8 @@ fn read_content(
         }
         return None;
     };
-    let refused = findings.add_schema_faults(document, &schema::CONFIG_CHECKER);
-    let config = findings.deserialize::<Config>(document, refused.is_empty());
+    let refused_pointers = findings.add_schema_faults(document, &schema::CONFIG_CHECKER);
+    let config = findings.deserialize::<Config>(document, refused_pointers.is_empty());
     for managed in document["manages"].items() {
         check_managed(managed, findings);
     }

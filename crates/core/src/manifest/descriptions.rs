@@ -37,7 +37,7 @@ pub fn load(
     let root = root.and_then(|root| root.canonicalize().ok());
     description_paths.iter().fold(Registry::built_in(), |registry, path| {
         let name = FileName::from(environment.display_path(path));
-        if root.as_ref().is_some_and(|root| leads_through(root, path, environment)) {
+        if root.as_ref().is_some_and(|root| root_controls(root, path, environment)) {
             diagnostics.push(file_diagnostic(texts::DESCRIPTION_PLACE, name, &[]));
             return registry;
         }
@@ -50,7 +50,7 @@ pub fn load(
 
 /// True if the folder `root` decides which file `path` names: it contains the file, or a symbolic link
 /// on the way to it.
-fn leads_through(root: &Path, path: &Path, environment: &LoadEnvironment) -> bool {
+fn root_controls(root: &Path, path: &Path, environment: &LoadEnvironment) -> bool {
     let mut resolved_path = environment.working_folder.canonicalize().unwrap_or_default();
     for component in path.components() {
         match component {
@@ -85,9 +85,9 @@ fn read_description(
             parse_kind(document, registry, findings)
         },
     );
-    let has_no_faults = faults.is_empty();
+    let is_faultless = faults.is_empty();
     diagnostics.extend(faults);
-    kind.filter(|_| has_no_faults)
+    kind.filter(|_| is_faultless)
 }
 
 fn parse_kind(

@@ -6,7 +6,7 @@
 
 use super::{
     layer::Trace,
-    read::document::{DocumentSection, EntryState, LayerBody, SectionPart},
+    read::document::{DocumentSection, EntryState, LayerBody, LayerEntry},
 };
 use crate::{
     catalogue, desired,
@@ -15,24 +15,25 @@ use crate::{
     origin::Origin,
     secret::{Reference, judge::mask_url},
     value::{Fields, Json, Value},
-    yaml::write::{self, Item, OutputNode, insert_nested},
+    yaml::write::{self, MapItem, OutputNode, insert_nested},
 };
 
 impl Trace {
     /// The merged declaration as a document.
     pub fn to_yaml(&self) -> String {
-        let merged = &self.merged;
-        let LayerBody { unlisted, watch, .. } = &merged.body;
+        let declaration = &self.declaration;
+        let LayerBody { unlisted, watch, .. } = &declaration.body;
         let mut items = vec![
-            Item::value("kind", merged.scope.document_kind()),
-            self.item_with_place("path", &*merged.path.value, &merged.path.origin),
+            MapItem::value("kind", declaration.scope.document_kind()),
+            self.item_with_place("path", &*declaration.path.value, &declaration.path.origin),
         ];
         items.extend(self.lifecycle_items());
         items.extend(
             watch.iter().map(|watch| self.item_with_place("watch", watch.value, &watch.origin)),
         );
-        for kind in catalogue::sections(merged.scope) {
-            let section = merged.body.sections.iter().find(|s| s.kind.section == kind.section);
+        for kind in catalogue::sections(declaration.scope) {
+            let section =
+                declaration.body.sections.iter().find(|s| s.section_kind.section == kind.section);
             items.extend(section.map(|section| self.section_item(section)));
         }
         if !unlisted.is_empty() {
@@ -40,14 +41,14 @@ impl Trace {
             let policies = policies.map(|(name, policy)| {
                 self.item_with_place(*name, policy.value.word(), &policy.origin)
             });
-            items.push(Item::new("unlisted", OutputNode::Map(policies.collect())));
+            items.push(MapItem::new("unlisted", OutputNode::Map(policies.collect())));
         }
         write::document(&items)
     }
 
     /// The items `previously` and `state`.
-    fn lifecycle_items(&self) -> Vec<Item> {
-        let lifecycle = &self.merged.lifecycle;
+    fn lifecycle_items(&self) -> Vec<MapItem> {
+        let lifecycle = &self.declaration.lifecycle;
         let mut items = Vec::new();
         if let Some(first_path) = lifecycle.former_paths.first() {
             let paths: Vec<Json> =
@@ -62,11 +63,11 @@ impl Trace {
         items
     }
 
-    fn section_item(&self, section: &DocumentSection) -> Item {
-        let (kind, mut hidden_notes) = (section.kind, Vec::new());
-        let node = match (kind.shape, section.parts.first()) {
+    fn section_item(&self, section: &DocumentSection) -> MapItem {
+        let (kind, mut hidden_notes) = (section.section_kind, Vec::new());
+        let node = match (kind.shape, section.entries.first()) {
             (Shape::List, _) => OutputNode::List(
-                section.parts.iter().map(|part| self.entry_items(kind, part)).collect(),
+                section.entries.iter().map(|part| self.entry_items(kind, part)).collect(),
             ),
             (Shape::Container, Some(part)) if part.state == EntryState::Absent => {
                 OutputNode::Value(false.into())
@@ -93,15 +94,15 @@ impl Trace {
             OutputNode::List(entries) => entries.is_empty(),
         };
         let place_comment = needs_place.then(|| self.describe_place(&section.origin));
-        Item {
+        MapItem {
             comments_above: hidden_notes,
             comment_after: place_comment,
-            ..Item::new(kind.section, node)
+            ..MapItem::new(kind.section, node)
         }
     }
 
     /// A list entry with its comment.
-    fn entry_items(&self, section: Section, part: &SectionPart) -> (Vec<Item>, Option<String>) {
+    fn entry_items(&self, section: Section, part: &LayerEntry) -> (Vec<MapItem>, Option<String>) {
         let (mut items, hidden_notes) = self.field_items(section, part);
         let state = match part.state {
             EntryState::Present => None,
@@ -113,7 +114,7 @@ impl Trace {
     }
 
     /// The fields of an entry, and a note for each field that is not shown.
-    fn field_items(&self, section: Section, part: &SectionPart) -> (Vec<Item>, Vec<String>) {
+    fn field_items(&self, section: Section, part: &LayerEntry) -> (Vec<MapItem>, Vec<String>) {
         let (mut items, mut extra_items, mut hidden_notes) = (Vec::new(), Vec::new(), Vec::new());
         let values = part.fields.values();
         let mut names: Vec<&str> = part.fields.keys().collect();
@@ -156,7 +157,7 @@ impl Trace {
             insert_nested(&mut items, &name.split('.').collect::<Vec<_>>(), node);
         }
         if !extra_items.is_empty() {
-            items.push(Item::new("extra", OutputNode::Map(extra_items)));
+            items.push(MapItem::new("extra", OutputNode::Map(extra_items)));
         }
         (items, hidden_notes)
     }
@@ -170,7 +171,7 @@ impl Trace {
         schema: &Json,
         value: Json,
         origin: &Origin,
-    ) -> Item {
+    ) -> MapItem {
         let key = field_path.last().map_or("", String::as_str);
         match value {
             Json::Object(object) if schema.get("properties").is_some() && !object.is_empty() => {
@@ -179,7 +180,7 @@ impl Trace {
                     let leaf_path: Vec<_> = field_path.iter().cloned().chain([name]).collect();
                     self.field_item(entry, &leaf_path, schema, value, origin)
                 });
-                Item::new(key, OutputNode::Map(leaves.collect()))
+                MapItem::new(key, OutputNode::Map(leaves.collect()))
             }
             value => {
                 let leaf_origin = self.deciding_origin(entry.0, entry.1, field_path);
@@ -194,8 +195,8 @@ impl Trace {
         key: impl Into<String>,
         value: impl Into<Json>,
         origin: &Origin,
-    ) -> Item {
-        Item::value(key, value).with_comment(self.describe_place(origin))
+    ) -> MapItem {
+        MapItem::value(key, value).with_comment(self.describe_place(origin))
     }
 
     /// The comment with the place of a value: file, line, and the name of the rule if a rule sets

@@ -39,10 +39,10 @@ impl IncludeRules {
         rules: LayerRules,
         context: CheckContext,
         files: Vec<ManifestFile>,
-        declared: BTreeSet<String>,
+        lower_paths: BTreeSet<String>,
     ) -> Option<Self> {
         let has_including_rule = rules.including_globs().next().is_some();
-        has_including_rule.then_some(Self { rules, context, files, declared_paths: declared })
+        has_including_rule.then_some(Self { rules, context, files, declared_paths: lower_paths })
     }
 
     /// The query for the groups and projects that exist in addition to those in `desired`.
@@ -62,10 +62,11 @@ impl IncludeRules {
         for rule in self.rules.iter() {
             for section in &rule.body.sections {
                 let (_, field_names) = fields
-                    .entry((rule.scope, section.kind.section))
-                    .or_insert_with(|| (section.kind, BTreeSet::new()));
-                let parts = section.parts.iter();
-                field_names.extend(parts.flat_map(|part| part.fields.keys()).map(str::to_owned));
+                    .entry((rule.scope, section.section_kind.section))
+                    .or_insert_with(|| (section.section_kind, BTreeSet::new()));
+                let entries = section.entries.iter();
+                field_names
+                    .extend(entries.flat_map(|entry| entry.fields.keys()).map(str::to_owned));
             }
         }
         fields.into_values().collect()
@@ -76,8 +77,8 @@ impl IncludeRules {
         let params = self.rules.iter().flat_map(|rule| rule.body.params.values());
         let params = params.map(|param| param.value.clone());
         let sections = self.rules.iter().flat_map(|rule| &rule.body.sections);
-        let parts = sections.flat_map(|section| &section.parts);
-        let values = parts.flat_map(|part| part.fields.iter().map(|(_, field)| field.value));
+        let entries = sections.flat_map(|section| &section.entries);
+        let values = entries.flat_map(|entry| entry.fields.iter().map(|(_, field)| field.value));
         params.chain(values).flat_map(|value| match value {
             Value::Plain(json) => find_references(&json).into_iter().map(Value::Secret).collect(),
             reference => vec![reference],
@@ -147,8 +148,8 @@ impl IncludeRules {
             .map(|member| (member.scope, desired.moves.declared_path(&member.path)))
             .collect();
         let checked_containers = parallel::map_parallel(paths, |(scope, path)| {
-            let (glob, merged, faults) = self.rules.include_path(scope, &path)?;
-            let (container, check_faults) = check::check_container(merged, &self.context);
+            let (glob, declaration, faults) = self.rules.include_path(scope, &path)?;
+            let (container, check_faults) = check::check_container(declaration, &self.context);
             let including_glob = Some(glob.pattern().into());
             let container = Container { including_glob, ..container };
             Some((container, faults.items.into_iter().chain(check_faults.items)))

@@ -186,10 +186,10 @@ mod tests {
     use crate::corpus;
 
     #[test]
-    fn every_warning_of_the_corpus_is_known_to_be_one() {
+    fn every_warning_of_the_corpus_has_a_known_code() {
         for case in corpus::cases() {
             let warnings = case.report.lines().filter_map(|line| line.strip_prefix("warning["));
-            for code in warnings.filter_map(|rest| rest.split(']').next()) {
+            for code in warnings.filter_map(|line_end| line_end.split(']').next()) {
                 assert!(
                     is_adjustable(code) || FIXED_WARNING_CODES.contains(&code),
                     "{}: {code}",

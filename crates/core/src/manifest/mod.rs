@@ -148,8 +148,8 @@ pub fn load_with(
     let context = CheckContext {
         config: config.clone(),
         today: environment.today,
-        files: (!options.allows_missing_files).then(|| Secrets::new(&root.folder, [])),
-        allowed: environment.allowed.clone(),
+        file_reader: (!options.allows_missing_files).then(|| Secrets::new(&root.folder, [])),
+        variables: environment.variables.clone(),
     };
     let is_root_above = root.is_configured && root.folder != named_path;
     let root_name = is_root_above.then(|| root.name(&root.folder));
@@ -186,12 +186,12 @@ pub fn load_with(
 /// "nothing to do" would hide.
 fn report_empty(
     idle_rule: Option<SourceLocation>,
-    searched_place: SourceLocation,
+    searched_location: SourceLocation,
     diagnostics: &mut Diagnostics,
 ) {
     let (location, texts) = match idle_rule {
         Some(rule) => (rule, texts::ONLY_RULES),
-        None => (searched_place, texts::NO_DECLARATION),
+        None => (searched_location, texts::NO_DECLARATION),
     };
     // Nothing is declared, so no rule can match: drop these warnings, except for wrong globs.
     let regex_help = Some(texts::IDLE_EXPRESSION[3]);
@@ -213,7 +213,7 @@ pub fn load_texts(
     let files = texts.into_iter().map(|(name, text)| ManifestFile::from_text(name, text)).collect();
     let config = Config { manages: None, ..config.clone() };
     let allowed = AllowedVariables::default();
-    let context = CheckContext { config, today, files: None, allowed };
+    let context = CheckContext { config, today, file_reader: None, variables: allowed };
     let (desired, ..) = read_layer_check(files, context, &[], &mut diagnostics);
     if diagnostics.has_errors() { Err(diagnostics) } else { Ok(desired) }
 }
@@ -302,7 +302,7 @@ fn read_layer_check(
     let mut merged = layer::merge_documents(documents, traced_globs);
     let rules = std::mem::take(&mut merged.rules);
     let mut traces = std::mem::take(&mut merged.traces);
-    traces.retain(|trace| trace.merged.is_named);
+    traces.retain(|trace| trace.declaration.is_named);
     let paths =
         merged.containers.iter().map(|container| container.path.value.to_lowercase()).collect();
     let (desired, mut faults) = check::check_declarations(merged, &rules, &context);

@@ -27,12 +27,12 @@ pub(super) fn map_parallel<T: Send, R: Send>(
             (results, steps::count())
         };
         let workers: Vec<_> = (0..thread_count).map(|_| scope.spawn(run_worker)).collect();
-        let finished = workers.into_iter().flat_map(|worker| {
+        let all_results = workers.into_iter().flat_map(|worker| {
             let (results, step_count) = worker.join().unwrap_or_else(|cause| resume_unwind(cause));
             steps::add(step_count);
             results
         });
-        finished.collect()
+        all_results.collect()
     });
     results.sort_unstable_by_key(|(index, _)| *index);
     results.into_iter().map(|(_, result)| result).collect()

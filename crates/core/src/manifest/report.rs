@@ -12,10 +12,10 @@ impl LoadedManifests {
             Some(desired) => {
                 let summary = summary.map(|summary| format!("no errors, {summary}"));
                 let summary = summary.as_deref().unwrap_or("no problems found");
-                let named_count =
+                let count_prefix =
                     self.root_name.as_ref().map(|_| format!("{} of ", self.named_file_count));
-                let (of_all, all_files) = (named_count.unwrap_or_default(), self.describe_files());
-                (format!("{} in {of_all}{all_files}: {summary}", describe_counts(desired)), 0)
+                let (prefix, all_files) = (count_prefix.unwrap_or_default(), self.describe_files());
+                (format!("{} in {prefix}{all_files}: {summary}", describe_counts(desired)), 0)
             }
             None => (format!("{}: {}", self.describe_files(), summary.unwrap_or_default()), 3),
         };

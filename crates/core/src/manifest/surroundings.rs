@@ -23,7 +23,7 @@ pub struct LoadEnvironment {
     /// Today, in UTC.
     pub today: Date,
     /// The environment variables that manifests may name.
-    pub allowed: AllowedVariables,
+    pub variables: AllowedVariables,
 }
 
 impl LoadEnvironment {
@@ -31,7 +31,7 @@ impl LoadEnvironment {
     pub fn for_process() -> Self {
         let folder = std::env::current_dir().unwrap_or_default();
         let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
-        Self { working_folder: folder, today, allowed: AllowedVariables::default() }
+        Self { working_folder: folder, today, variables: AllowedVariables::default() }
     }
 
     /// `path` relative to the working directory, with `/` between its parts.

@@ -28,12 +28,12 @@ use crate::{
 };
 
 /// Nothing is applied if more containers than this number, and more than this share, are skipped.
-const MAX_LEFT_OUT: usize = 3;
-const MAX_LEFT_OUT_SHARE: f64 = 0.05;
+const MAX_SKIPPED: usize = 3;
+const MAX_SKIPPED_SHARE: f64 = 0.05;
 
 /// True if so many of `total` containers are skipped that nothing may run.
 fn too_many_skipped(skipped: usize, total: usize) -> bool {
-    skipped > MAX_LEFT_OUT && skipped as f64 > total as f64 * MAX_LEFT_OUT_SHARE
+    skipped > MAX_SKIPPED && skipped as f64 > total as f64 * MAX_SKIPPED_SHARE
 }
 
 /// The path of a refusal for the run as a whole.
@@ -115,7 +115,7 @@ pub struct SkippedContainer {
 
 /// Why nothing runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Blocked(pub String);
+pub struct BlockedRun(pub String);
 
 /// A refusal with an acknowledgement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -162,8 +162,8 @@ impl Plan {
                 // An excess is reported once.
                 let is_first_match = !std::mem::replace(&mut used_flags[index], true);
                 match (&excess_reasons[index], rename_conflict(ack, &refusal, moves)) {
-                    (Some((why, help)), _) if is_first_match => {
-                        warnings.push(warning(ack, why).help(help));
+                    (Some((message, help)), _) if is_first_match => {
+                        warnings.push(warning(ack, message).help(help));
                     }
                     (Some(_), _) => {}
                     (None, Some(why)) => warnings.push(warning(ack, &why)),
@@ -220,10 +220,10 @@ impl Plan {
     pub fn approve(
         &self,
         policy: ApprovalPolicy<'_>,
-    ) -> Result<(Approved<'_>, Vec<SkippedContainer>), Blocked> {
+    ) -> Result<(Approved<'_>, Vec<SkippedContainer>), BlockedRun> {
         let mut broken_paths = self.broken_containers();
         if self.is_refused() {
-            return Err(Blocked("a guard refuses the whole run".into()));
+            return Err(BlockedRun("a guard refuses the whole run".into()));
         }
         let container_count = self.projects + self.groups;
         // Containers outside the saved plan are skipped too, but do not suggest a common cause.
@@ -243,16 +243,16 @@ impl Plan {
             ),
         };
         if !broken_paths.is_empty() && policy.all_or_nothing {
-            return Err(Blocked(format!(
+            return Err(BlockedRun(format!(
                 "{}, and `--all-or-nothing` was given",
                 describe_broken()
             )));
         }
         if too_many_skipped(broken_paths.len(), container_count) {
-            return Err(Blocked(format!(
-                "{}: more than {MAX_LEFT_OUT} and {:.0} %, which suggests a common cause: fix it first, or apply a part with `--only`",
+            return Err(BlockedRun(format!(
+                "{}: more than {MAX_SKIPPED} and {:.0} %, which suggests a common cause: fix it first, or apply a part with `--only`",
                 describe_broken(),
-                MAX_LEFT_OUT_SHARE * 100.0
+                MAX_SKIPPED_SHARE * 100.0
             )));
         }
         broken_paths.extend(unsaved_paths);
@@ -287,8 +287,8 @@ impl Plan {
         let archived_paths: BTreeSet<_> = archiving_steps.map(|step| &step.address.path).collect();
         self.incomplete
             .iter()
-            .filter(|scope| {
-                !scope.is_withheld_section() || archived_paths.contains(&scope.address.path)
+            .filter(|unread| {
+                !unread.is_withheld_section() || archived_paths.contains(&unread.address.path)
             })
             .map(|scope| &scope.address.path)
             .collect()
@@ -300,10 +300,10 @@ impl Plan {
     }
 
     /// The containers with steps that the saved plan does not contain.
-    fn unsaved_paths(&self, saved: Option<&PlanComparison>) -> BTreeSet<Arc<str>> {
+    fn unsaved_paths(&self, comparison: Option<&PlanComparison>) -> BTreeSet<Arc<str>> {
         let paths = self.steps.iter().map(|step| &step.address.path);
         paths
-            .filter(|path| saved.is_some_and(|saved| !saved.agreed_paths.contains(*path)))
+            .filter(|path| comparison.is_some_and(|saved| !saved.agreed_paths.contains(*path)))
             .cloned()
             .collect()
     }
@@ -345,11 +345,11 @@ fn rename_acknowledgement<'a>(
 
 /// True if an acknowledgement applies to a refusal; `acks` are all valid ones. One with
 /// `at_most` does not apply if another one has exactly the address of the refusal.
-fn applies_to(ack: &Acknowledgement, refusal: &GuardRefusal, valid: &[&Acknowledgement]) -> bool {
+fn applies_to(ack: &Acknowledgement, refusal: &GuardRefusal, acks: &[&Acknowledgement]) -> bool {
     matches_refusal(ack, refusal)
         && (ack.max_objects.is_none()
             || has_same_address(ack, refusal)
-            || !valid.iter().any(|other| has_same_address(other, refusal)))
+            || !acks.iter().any(|other| has_same_address(other, refusal)))
 }
 
 /// True if an acknowledgement has the address of this refusal, as printed.
@@ -362,11 +362,11 @@ fn has_same_address(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
 fn excess_reason(
     ack: &Acknowledgement,
     refusals: &[GuardRefusal],
-    valid: &[&Acknowledgement],
+    acks: &[&Acknowledgement],
 ) -> Option<(String, String)> {
     let max_objects = ack.max_objects?;
     let matching: Vec<_> =
-        refusals.iter().filter(|refusal| applies_to(ack, refusal, valid)).collect();
+        refusals.iter().filter(|refusal| applies_to(ack, refusal, acks)).collect();
     // The number of objects of a refusal of the whole run includes the objects of the single refusals.
     let (whole_run, single_refusals): (Vec<&GuardRefusal>, Vec<&GuardRefusal>) =
         matching.iter().partition(|refusal| &*refusal.address.path == WHOLE_RUN);
@@ -379,10 +379,10 @@ fn excess_reason(
     };
     let is_over = objects > max_objects;
     is_over.then(|| {
-        let why = format!(
+        let message = format!(
             "the acknowledgement of `{ack}` allows at most {max_objects}, and {matching_text}"
         );
-        (why, format!("write `at_most: {objects}` if that is intended"))
+        (message, format!("write `at_most: {objects}` if that is intended"))
     })
 }
 
@@ -423,7 +423,7 @@ fn rename_conflict(ack: &Acknowledgement, refusal: &GuardRefusal, moves: &Moves)
 fn warning(ack: &Acknowledgement, message: &str) -> Diagnostic {
     let warning = Diagnostic::warning("acknowledgement", message.to_owned());
     match &ack.origin {
-        Some(origin) => warning.at_location(SourceLocation::from(origin)),
+        Some(origin) => warning.with_location(SourceLocation::from(origin)),
         None => warning,
     }
 }

@@ -63,7 +63,7 @@ impl ContainerPlanner<'_> {
         let reasons: Vec<_> =
             closed_entries.filter_map(|entries| entries.entries().err()).collect();
         let closed_parts =
-            plan.findings.incomplete.extract_if(.., |part| reasons.contains(&&part.reason));
+            plan.findings.incomplete.extract_if(.., |unread| reasons.contains(&&unread.reason));
         plan.findings.notes.extend(closed_parts.map(|part| {
             let message = part.reason.message.to_string();
             Note::new(&part.address, Reason::Closed { why: message }, &self.declared.origin)

@@ -37,7 +37,7 @@ pub fn plan_container(
 ) -> ContainerPlan {
     let mut plan = ContainerPlan::default();
     let (address, names) = (declared.address(), collect_names(declared, live, settings));
-    let empty_facts = ContainerFacts { is_empty: true, ..ContainerFacts::default() };
+    let empty_facts = ContainerFacts { has_no_branch: true, ..ContainerFacts::default() };
     let new_target =
         |namespace| Target { namespace, ..Target::new(declared.scope, declared.path.clone()) };
     let (target, facts) = match &live.presence {
@@ -95,8 +95,8 @@ fn collect_names(declared: &Container, live: &LiveContainer, settings: &PlanSett
             }
         }
         // Entries that this run created have ids by now.
-        if section.called_by.is_some() && names.entries(section.section).is_some() {
-            names.insert_entries(section.section, entry_ids(section, declared, live_entries));
+        if section.called_by.is_some() && names.entry_ids(section.section).is_some() {
+            names.insert_entry_ids(section.section, entry_ids(section, declared, live_entries));
         }
     }
     names
@@ -189,13 +189,13 @@ impl ContainerPlanner<'_> {
     /// Restores the container if it is marked for deletion.
     fn plan_restoration(&self, plan: &mut ContainerPlan) -> Result<(), Box<Problem>> {
         let facts = self.context.facts;
-        let Some(marked_on) = &facts.deletion_mark else { return Ok(()) };
+        let Some(mark_date) = &facts.deletion_mark else { return Ok(()) };
         let may_restore =
             self.settings.caller.is_administrator || facts.caller_level >= Some(OWNER);
         if !may_restore || self.context.target.former.is_some() {
-            return Err(Box::new(self.deletion_problem(marked_on.as_deref())));
+            return Err(Box::new(self.deletion_problem(mark_date.as_deref())));
         }
-        plan.findings.steps.push(self.restore_step(marked_on.as_deref())?);
+        plan.findings.steps.push(self.restore_step(mark_date.as_deref())?);
         Ok(())
     }
 
@@ -333,35 +333,35 @@ impl ContainerPlanner<'_> {
     pub(super) fn defer_children(&self, plan: &mut ContainerPlan) {
         for section in self.ordered_sections() {
             let Some(parent) = section.kind.scoped_kind.parent else { continue };
-            let Some(kind) = catalogue::section(self.declared.scope, parent.section) else {
+            let Some(parent_kind) = catalogue::section(self.declared.scope, parent.section) else {
                 continue;
             };
             let steps = &mut plan.findings.steps;
-            let mut waiting: BTreeSet<_> = plan
+            let mut waiting_parents: BTreeSet<_> = plan
                 .findings
                 .notes
                 .iter()
                 .filter(|note| {
                     matches!(note.reason, Reason::Waits { .. })
-                        && note.address.section == Some(kind.section)
+                        && note.address.section == Some(parent_kind.section)
                 })
                 .map(|note| note.address.clone())
                 .collect();
-            if waiting.is_empty() {
+            if waiting_parents.is_empty() {
                 continue;
             }
-            steps.iter().for_each(|step| _ = waiting.remove(&step.address));
+            steps.iter().for_each(|step| _ = waiting_parents.remove(&step.address));
             for entry in section.present_entries() {
                 let parent_field = entry.fields.get(parent.field);
-                let name = parent_field.as_ref().and_then(|named| named.value.text());
+                let name = parent_field.as_ref().and_then(|field| field.value.text());
                 let is_waiting = name.is_some_and(|name| {
-                    waiting.contains(&self.address.section(kind.section).entry(name))
+                    waiting_parents.contains(&self.address.section(parent_kind.section).entry(name))
                 });
                 let address = section.address_of(entry, self.address);
                 let is_new =
                     |step: &mut Step| step.action == Action::Create && step.address == address;
                 if is_waiting && steps.extract_if(.., is_new).next().is_some() {
-                    let wait_reason = format!("until the service has the {}", kind.noun);
+                    let wait_reason = format!("until the service has the {}", parent_kind.noun);
                     let mut fields: Vec<_> = entry.fields.keys().map(str::to_owned).collect();
                     fields.retain(|name| !section.kind.identity.contains(&&**name));
                     let note =
@@ -376,8 +376,8 @@ impl ContainerPlanner<'_> {
     pub(super) fn note_side_effects(&self, plan: &mut ContainerPlan) {
         let notes = plan.findings.steps.iter().flat_map(|step| {
             step.effects.iter().filter_map(|effect| match effect {
-                Effect::SideEffect(what) => {
-                    let reason = Reason::Besides { what: what.clone() };
+                Effect::SideEffect(message) => {
+                    let reason = Reason::Besides { what: message.clone() };
                     Some(Note::new(&step.address, reason, &step.origin))
                 }
                 _ => None,
@@ -391,8 +391,8 @@ impl ContainerPlanner<'_> {
         plan.import_state = Some(import_state.clone());
         match import_state {
             ImportState::Running => {
-                let running = Cause::new("its contents are still being imported").mark_transient();
-                let reason = running.help("run again when they are there");
+                let cause = Cause::new("its contents are still being imported").mark_transient();
+                let reason = cause.help("run again when they are there");
                 plan.stop_as_unread(self.declared, reason);
             }
             ImportState::Failed(why) => plan.stop_with_problem(self.import_problem(why.as_deref())),

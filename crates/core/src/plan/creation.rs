@@ -34,7 +34,7 @@ impl ContainerPlanner<'_> {
             Err(problem) => return plan.stop_with_problem(*problem),
         }
         let is_empty = !plan.steps.iter().any(|step| step.provides(Capability::Branch));
-        let facts = &ContainerFacts { is_empty, ..self.context.facts.clone() };
+        let facts = &ContainerFacts { has_no_branch: is_empty, ..self.context.facts.clone() };
         let content_planner =
             ContainerPlanner { context: DiffContext { facts, ..self.context }, ..*self };
         if !is_empty {
@@ -91,7 +91,7 @@ impl ContainerPlanner<'_> {
         let mut notes = Vec::new();
         for (name, (section, field)) in &fields {
             let limit = self.group_limit(*section, name, field, plan)?;
-            let forbids_projects = constraints::constraints_over("create", None).any(|row| {
+            let forbids_projects = constraints::find_constraints("create", None).any(|row| {
                 let value = field.value.plain_json().filter(|_| row.group_setting.field == *name);
                 value.is_some_and(|value| row.forbids(value, Scope::Project))
             });
@@ -132,16 +132,16 @@ impl ContainerPlanner<'_> {
     /// the effects on visibility, and on features that are on in a new container.
     fn creation_effects(&self, container_kind: Section, values: &Fields) -> Vec<Effect> {
         let plain_values = forms::plain_fields(values);
-        let effects_of =
+        let find_effects =
             |section: Section| section.rules().effects(None, &Object::new(), &plain_values);
-        let effects = self.sections_in_create().flat_map(|section| effects_of(section.kind));
+        let effects = self.sections_in_create().flat_map(|section| find_effects(section.kind));
         std::iter::once(Effect::provides(Capability::Exists))
             .chain(effects.filter(|effect| match effect {
                 Effect::Capability { capability: Capability::Feature(_), before, .. } => *before,
                 effect => matches!(effect, Effect::Visibility { .. }),
             }))
             .chain(self.preceding_moves())
-            .chain(effects_of(container_kind))
+            .chain(find_effects(container_kind))
             .collect()
     }
 
@@ -167,8 +167,9 @@ impl ContainerPlanner<'_> {
                 };
                 let fields: DeclaredFields = entry.fields.iter().filter(is_later).collect();
                 let service_default = |name: &str| kind.field(name).default.service.clone();
-                let raw = fields.keys().map(|name| (name.to_owned(), service_default(name).into()));
-                let live = kind.read(&raw.collect(), FieldSelection::All);
+                let defaults =
+                    fields.keys().map(|name| (name.to_owned(), service_default(name).into()));
+                let live = kind.read(&defaults.collect(), FieldSelection::All);
                 let entry = DeclaredEntry { fields, ..entry.clone() };
                 let declared = DeclaredSection::with_entries(kind, &section.origin, vec![entry]);
                 let live = LiveEntries::Single(Some(live.into()));

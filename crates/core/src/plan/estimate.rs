@@ -72,7 +72,7 @@ impl Plan {
 
     fn estimate(&self, per_minute: u64) -> Option<Estimate> {
         let mut calls: BTreeMap<_, (u64, u64)> = BTreeMap::new();
-        let mut read_back = BTreeSet::new();
+        let mut reread_sections = BTreeSet::new();
         let (mut requests, mut operation_rows) = (0, BTreeMap::new());
         for step in &self.steps {
             for call in step.calls.iter().filter(|call| !call.is_fallback()) {
@@ -87,14 +87,14 @@ impl Plan {
                     calls.entry(operation.id).or_insert((0, limit.into())).0 += 1;
                 }
                 if !operation.shows_object {
-                    read_back.insert((&step.address.path, step.address.section));
+                    reread_sections.insert((&step.address.path, step.address.section));
                 }
             }
         }
-        requests += read_back.len() as u64;
-        let limited = calls.into_iter().map(|(id, (count, limit))| (Some(id), count, limit));
+        requests += reread_sections.len() as u64;
+        let limited_ops = calls.into_iter().map(|(id, (count, limit))| (Some(id), count, limit));
         let estimates =
-            limited.chain([(None, requests, per_minute)]).map(|(operation, count, limit)| {
+            limited_ops.chain([(None, requests, per_minute)]).map(|(operation, count, limit)| {
                 let seconds = 60 * count_minutes(count, limit);
                 Estimate { requests, seconds, a_minute: limit, operation }
             });

@@ -59,10 +59,10 @@ impl Hold {
         };
         let selector =
             Selector::parse(address_text).map_err(|reason| format!("`{shown_text}`: {reason}"))?;
-        let last = today.saturating_add(Span::new().days(MAX_HOLD_DAYS));
-        if until > last {
+        let last_day = today.saturating_add(Span::new().days(MAX_HOLD_DAYS));
+        if until > last_day {
             return Err(format!(
-                "`{shown_text}` is too long; a hold ends within {}, by {last}; put lasting values into a manifest",
+                "`{shown_text}` is too long; a hold ends within {}, by {last_day}; put lasting values into a manifest",
                 count(MAX_HOLD_DAYS, "day")
             ));
         }
@@ -175,8 +175,8 @@ mod tests {
 
     const TODAY: Date = jiff::civil::date(2027, 1, 5);
 
-    fn parse(written: &[&str]) -> Result<(Holds, Vec<String>), String> {
-        let (holds, warnings) = Holds::parse(written.iter().copied(), TODAY)?;
+    fn parse(texts: &[&str]) -> Result<(Holds, Vec<String>), String> {
+        let (holds, warnings) = Holds::parse(texts.iter().copied(), TODAY)?;
         Ok((holds, warnings.into_iter().map(|warning| warning.message).collect()))
     }
 
@@ -202,12 +202,12 @@ mod tests {
             ("acme/[@2027-01-06", Err("`acme/[@2027-01-06`: ")),
         ] {
             match (parse(&[hold_text]), expected) {
-                (Ok((holds, warnings)), Ok(holding)) => {
-                    assert_eq!(holds.0.len(), usize::from(holding), "{hold_text}");
-                    assert_eq!(warnings.len(), usize::from(!holding), "{hold_text}");
+                (Ok((holds, warnings)), Ok(is_active)) => {
+                    assert_eq!(holds.0.len(), usize::from(is_active), "{hold_text}");
+                    assert_eq!(warnings.len(), usize::from(!is_active), "{hold_text}");
                 }
-                (Err(why), Err(part)) => assert!(why.contains(part), "{hold_text}: {why}"),
-                (found, _) => panic!("{hold_text}: {found:?}"),
+                (Err(error), Err(text)) => assert!(error.contains(text), "{hold_text}: {error}"),
+                (result, _) => panic!("{hold_text}: {result:?}"),
             }
         }
     }

@@ -97,14 +97,14 @@ impl ContainerPlanner<'_> {
     }
 
     /// The step that restores a container that was marked for deletion on `mark_date`.
-    pub(super) fn restore_step(&self, marked_on: Option<&str>) -> Result<Step, Box<Problem>> {
-        let marked = marked_on.map_or_else(String::new, |day| format!(" since {day}"));
-        let marked = format!("marked for deletion{marked}");
+    pub(super) fn restore_step(&self, mark_date: Option<&str>) -> Result<Step, Box<Problem>> {
+        let date_text = mark_date.map_or_else(String::new, |day| format!(" since {day}"));
+        let mark_text = format!("marked for deletion{date_text}");
         let state = self.declared.lifecycle.state.as_ref();
         let origin = state.map_or(&self.declared.origin, |state| &state.origin);
-        let state = self.new_change("state", &marked, "present", origin);
+        let change = self.new_change("state", &mark_text, "present", origin);
         let step =
-            self.container_step(Lifecycle::Restore, self.context.target, origin, vec![state])?;
+            self.container_step(Lifecycle::Restore, self.context.target, origin, vec![change])?;
         Ok(Step { effects: vec![Effect::provides(Capability::Exists)], ..step })
     }
 
@@ -113,8 +113,8 @@ impl ContainerPlanner<'_> {
         let is_marked = self.context.facts.deletion_mark.is_some();
         let origin = self.declared.lifecycle.absent_origin().filter(|_| !is_marked);
         let Some(origin) = origin else { return };
-        let state = self.new_change("state", "present", "absent", origin);
-        match self.container_step(Lifecycle::Delete, self.context.target, origin, vec![state]) {
+        let change = self.new_change("state", "present", "absent", origin);
+        match self.container_step(Lifecycle::Delete, self.context.target, origin, vec![change]) {
             Ok(step) => {
                 let step = Step { action: Action::Delete, ..step };
                 plan.findings.refusals.push(guard::refuse_deletion(&step));

@@ -35,7 +35,7 @@ use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use approve::{Acknowledged, ApprovalPolicy, Approved, Blocked, SkippedContainer};
+pub use approve::{Acknowledged, ApprovalPolicy, Approved, BlockedRun, SkippedContainer};
 pub use base::{Adopted, Base, BaseComparison, BranchPart, DriftPolicy, Outline, excluded_steps};
 pub use container::plan_container;
 pub use estimate::{Counts, Estimate};
@@ -69,7 +69,7 @@ use crate::{
 const MAX_KEPT_LIVE: usize = 10_000;
 
 /// The maximum number of containers whose steps keep their requests, so that apply does not plan them again.
-const MAX_KEEPING_REQUESTS: usize = 2_000;
+const MAX_WITH_REQUESTS: usize = 2_000;
 
 /// The whole plan.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -148,7 +148,7 @@ impl Plan {
     /// A plan without steps, with the unread groups and the exceptions of `roster`.
     pub fn from_roster(roster: Roster) -> Self {
         let mut plan = Self::default();
-        for exception in roster.containers.iter().filter_map(|member| member.exclusion) {
+        for exception in roster.containers.iter().filter_map(|container| container.exclusion) {
             *plan.exceptions.entry(exception).or_default() += 1;
         }
         plan.has_idle_rules = !roster.idle_rules.is_empty();
@@ -190,7 +190,7 @@ impl Plan {
 
     /// Adds the plan of one more container, and its live state.
     pub fn add(&mut self, container: &Container, mut plan: ContainerPlan, live: LiveContainer) {
-        let keeps_requests = self.live.len() < MAX_KEEPING_REQUESTS;
+        let keeps_requests = self.live.len() < MAX_WITH_REQUESTS;
         let Findings { steps, watched, .. } = &mut plan.findings;
         let steps = steps.iter_mut().map(|step| (step, keeps_requests));
         for (step, keeps_requests) in steps.chain(watched.iter_mut().map(|step| (step, false))) {
@@ -207,8 +207,8 @@ impl Plan {
         if !plan.steps.is_empty() && self.live.len() < MAX_KEPT_LIVE {
             self.live.insert(container.path.clone(), KeptLive(Box::new(live)));
         }
-        for (user, rule) in std::mem::take(&mut plan.user_rules) {
-            self.user_rules.entry(user).or_default().push(rule);
+        for (username, rule) in std::mem::take(&mut plan.user_rules) {
+            self.user_rules.entry(username).or_default().push(rule);
         }
         if let Some(container_plans) = &mut self.container_plans {
             container_plans.insert(container.path.clone(), plan.clone());
@@ -225,11 +225,11 @@ impl Plan {
             joined.acknowledged.extend(plan.acknowledged);
             joined.projects += plan.projects;
             joined.groups += plan.groups;
-            for (exception, count) in plan.exceptions {
-                *joined.exceptions.entry(exception).or_default() += count;
+            for (reason, count) in plan.exceptions {
+                *joined.exceptions.entry(reason).or_default() += count;
             }
-            joined.limited = join_options(joined.limited, plan.limited, |limit, part| {
-                AppliedLimit { to: limit.to + part.to, left_out: limit.left_out + part.left_out }
+            joined.limited = join_options(joined.limited, plan.limited, |limit, other| {
+                AppliedLimit { to: limit.to + other.to, left_out: limit.left_out + other.left_out }
             });
             // All jobs share the limit of the service.
             joined.estimate = join_options(joined.estimate, plan.estimate, |estimate, part| {
@@ -418,8 +418,8 @@ impl ContainerPlan {
         }
         let address = &step.address;
         if !self.has_compared(step) {
-            let mut section_parts = self.incomplete.iter().filter(|part| {
-                part.address.section == address.section && part.address.entry.is_none()
+            let mut section_parts = self.incomplete.iter().filter(|unread| {
+                unread.address.section == address.section && unread.address.entry.is_none()
             });
             let section_cause =
                 self.not_compared_cause.as_ref().or_else(|| Some(&section_parts.next()?.reason));
@@ -478,8 +478,8 @@ impl ContainerPlan {
         let notes =
             self.notes.iter().filter(|note| note.address == step.address && note.reason == *reason);
         let fields = notes.flat_map(|note| &note.fields).map(String::as_str);
-        let unset = Shown::Value(Json::Null);
-        fields.filter(|field| step.change(field).is_some_and(|c| *c.before != unset)).collect()
+        let null = Shown::Value(Json::Null);
+        fields.filter(|field| step.change(field).is_some_and(|c| *c.before != null)).collect()
     }
 
     /// Plans nothing, because a rule included the container, but it was deleted or archived during this run.

@@ -19,8 +19,8 @@ impl ContainerPlanner<'_> {
     pub(super) fn plan_by_presence(&self, plan: &mut ContainerPlan) {
         let is_declared_absent = self.declared.lifecycle.absent_origin().is_some();
         match &self.context.live.presence {
-            Presence::Existing(Target { occupant: Some(other), .. }, _)
-            | Presence::Missing(Target { occupant: Some(other), .. }) => {
+            Presence::Existing(Target { occupant_scope: Some(other), .. }, _)
+            | Presence::Missing(Target { occupant_scope: Some(other), .. }) => {
                 let problem = self.problem(texts::OCCUPIED, words![other = other.noun()]);
                 plan.stop_with_problem(problem);
             }
@@ -43,8 +43,8 @@ impl ContainerPlanner<'_> {
                 plan.stop_with_problem(self.namespace_problem(group));
             }
             Presence::Missing(_) | Presence::MissingNamespace(_) => self.plan_missing(plan),
-            Presence::Redirected { new_path: to } => {
-                plan.stop_with_problem(self.moved_problem(to.as_deref()));
+            Presence::Redirected { new_path: path } => {
+                plan.stop_with_problem(self.moved_problem(path.as_deref()));
             }
             Presence::Ambiguous { at, other_path: other } => {
                 let args = words![at = escape(at), other = escape(other)];
@@ -95,8 +95,8 @@ impl ContainerPlanner<'_> {
         };
         // A top-level group has no parent group whose lists would show it: it may exist and be hidden.
         let is_top_level = !self.address.path.contains('/');
-        let or_hidden = if is_top_level { ", or the token cannot see it" } else { "" };
-        self.scoped_problem(problem_texts, &[("or_hidden", &or_hidden)])
+        let hidden_text = if is_top_level { ", or the token cannot see it" } else { "" };
+        self.scoped_problem(problem_texts, &[("or_hidden", &hidden_text)])
     }
 
     /// The problem that no group or user exists at `namespace`. In a snapshot, the group may exist under
@@ -124,9 +124,9 @@ impl ContainerPlanner<'_> {
     }
 
     /// The problem that the container is marked for deletion, and this run cannot restore it.
-    pub(super) fn deletion_problem(&self, since: Option<&str>) -> Problem {
-        let since = since.map_or_else(String::new, |day| format!(" since {}", escape(day)));
-        self.scoped_problem(texts::DELETING, &[("since", &since)])
+    pub(super) fn deletion_problem(&self, mark_date: Option<&str>) -> Problem {
+        let date_text = mark_date.map_or_else(String::new, |day| format!(" since {}", escape(day)));
+        self.scoped_problem(texts::DELETING, &[("since", &date_text)])
     }
 
     pub(super) fn import_problem(&self, reason: Option<&str>) -> Problem {

@@ -98,19 +98,19 @@ impl Plan {
             needed_paths.filter(|path| !selected.contains(*path)).cloned().collect()
         });
         let is_selected = |path: &Arc<str>| selected.contains(path);
-        let skipped: BTreeSet<Arc<str>> =
+        let skipped_paths: BTreeSet<Arc<str>> =
             paths.into_iter().filter(|path| !is_selected(path)).collect();
-        self.limited = Some(AppliedLimit { to: max_containers, left_out: skipped.len() });
+        self.limited = Some(AppliedLimit { to: max_containers, left_out: skipped_paths.len() });
         self.live.retain(|path, _| is_selected(path));
         let findings = &mut self.findings;
         findings.steps.retain(|step| is_selected(&step.address.path));
-        findings.refusals.retain(|refusal| !skipped.contains(&refusal.address.path));
+        findings.refusals.retain(|refusal| !skipped_paths.contains(&refusal.address.path));
         findings.notes.retain(|note| {
             let describes_step = matches!(
                 note.reason,
                 Reason::Besides { .. } | Reason::TakesAlong { .. } | Reason::Waits { .. }
             );
-            !(describes_step && skipped.contains(&note.address.path))
+            !(describes_step && skipped_paths.contains(&note.address.path))
         });
     }
 }

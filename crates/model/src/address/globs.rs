@@ -13,8 +13,8 @@ impl GlobIndex {
     pub fn insert(&mut self, number: usize, glob: &str) {
         let glob = glob.to_lowercase();
         let (beginning, end) = literal_parts(&glob);
-        let globs_by_end = self.0.entry(beginning.to_owned()).or_default();
-        let numbers = globs_by_end.entry(end.to_owned()).or_default();
+        let numbers_by_end = self.0.entry(beginning.to_owned()).or_default();
+        let numbers = numbers_by_end.entry(end.to_owned()).or_default();
         if numbers.last() != Some(&number) {
             numbers.push(number);
         }
@@ -22,9 +22,9 @@ impl GlobIndex {
 
     /// The numbers of the globs that may match the lower-case `path`, in order.
     pub fn candidates(&self, path: &str) -> Vec<usize> {
-        let slashes = path.match_indices('/').map(|(index, _)| index);
-        let endings = slashes.clone().map(|index| &path[index + 1..]).chain([path, ""]);
-        let beginnings = slashes.chain([path.len()]).map(|end| &path[..end]).chain([""]);
+        let slash_indices = path.match_indices('/').map(|(index, _)| index);
+        let endings = slash_indices.clone().map(|index| &path[index + 1..]).chain([path, ""]);
+        let beginnings = slash_indices.chain([path.len()]).map(|end| &path[..end]).chain([""]);
         let maps_by_end = beginnings.filter_map(|beginning| self.0.get(beginning));
         let mut numbers: Vec<usize> = maps_by_end
             .flat_map(|numbers_by_end| endings.clone().filter_map(|end| numbers_by_end.get(end)))
@@ -76,14 +76,14 @@ impl Globs {
     }
 
     /// The globs that match `path`, which must be in lower case.
-    pub fn matching(&self, path: &str) -> impl Iterator<Item = &Glob> {
+    pub fn matching_globs(&self, path: &str) -> impl Iterator<Item = &Glob> {
         let candidates = self.index.candidates(path).into_iter().map(|number| &self.globs[number]);
         candidates.filter(move |glob| glob.matches(path))
     }
 
     /// True if a glob matches `path`, which must be in lower case.
     pub fn matches(&self, path: &str) -> bool {
-        self.matching(path).next().is_some()
+        self.matching_globs(path).next().is_some()
     }
 }
 
@@ -122,7 +122,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
 
         #[test]
-        fn no_glob_that_matches_is_passed_over(
+        fn every_matching_glob_is_found(
             pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 1..7),
             path in "[ab]{1,2}(/[ab]{1,2}){0,3}",
         ) {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn only_globs_that_begin_and_end_like_the_path_are_tried() {
+    fn candidates_share_the_ends_of_the_path() {
         for shape in ["acme/p{}", "acme/p{}/**", "*/p{}", "**/p{}/x", "acme/*/p{}"] {
             let globs: Vec<_> = (0..100).map(|i| shape.replace("{}", &i.to_string())).collect();
             let mut index = GlobIndex::default();

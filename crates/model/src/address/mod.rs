@@ -99,10 +99,10 @@ struct AddressForm<'a> {
 #[derive(Clone, Debug)]
 pub struct Selector {
     pattern: String,
-    path: GlobMatcher,
-    object: Option<GlobMatcher>,
+    path_glob: GlobMatcher,
+    object_glob: Option<GlobMatcher>,
     /// The glob for the section alone; `None` for any section.
-    section: Option<GlobMatcher>,
+    section_glob: Option<GlobMatcher>,
 }
 
 impl Selector {
@@ -119,12 +119,12 @@ impl Selector {
         if path.is_empty() {
             return Err("a selector starts with a path, such as `acme/**` or `**#variables`".into());
         }
-        let path = compile_path_glob(&path.to_lowercase())?;
-        let object = object_pattern.map(compile_object_glob).transpose()?;
+        let path_glob = compile_path_glob(&path.to_lowercase())?;
+        let object_glob = object_pattern.map(compile_object_glob).transpose()?;
         // If the first slash is in braces, any section may contain a selected entry.
         let section = object_pattern.and_then(|pattern| pattern.split('/').next());
-        let section = section.and_then(|section| compile_glob(section, true).ok());
-        Ok(Self { pattern: text.to_owned(), path, object, section })
+        let section_glob = section.and_then(|section| compile_glob(section, true).ok());
+        Ok(Self { pattern: text.to_owned(), path_glob, object_glob, section_glob })
     }
 
     /// The original text.
@@ -145,14 +145,14 @@ impl Selector {
     /// True if the project at `path` may contain a selected object. Paths are case-insensitive.
     pub fn matches_path(&self, path: &str) -> bool {
         steps::count_step();
-        self.path.is_match(path.to_lowercase())
+        self.path_glob.is_match(path.to_lowercase())
     }
 
     /// True if the section of `address` may contain a selected object.
     pub fn matches_section(&self, address: &Address) -> bool {
         self.matches_path(&address.path)
             && self
-                .section
+                .section_glob
                 .as_ref()
                 .is_none_or(|glob| address.section.is_none_or(|section| glob.is_match(section)))
     }
@@ -162,10 +162,10 @@ impl Selector {
         if !self.matches_path(&address.path) {
             return false;
         }
-        let Some(object_glob) = &self.object else { return true };
+        let Some(object_glob) = &self.object_glob else { return true };
         let Some(section) = address.section else { return false };
         let address_text = address.to_string();
-        let object_text = address_text.split_once('#').map_or("", |(_, written)| written);
+        let object_text = address_text.split_once('#').map_or("", |(_, suffix)| suffix);
         // An entry can be selected as in addresses (percent-encoded) and as in plans (unencoded).
         let is_selected_as_shown = address
             .entry
@@ -289,7 +289,7 @@ fn compile_glob(text: &str, stays_in_segment: bool) -> Result<GlobMatcher, Strin
     if text.len() > MAX_GLOB_BYTES {
         return Err(format!("it is longer than {MAX_GLOB_BYTES} bytes"));
     }
-    let (depth, choices) = brace_size(text);
+    let (depth, choices) = measure_braces(text);
     if depth > MAX_GLOB_DEPTH {
         return Err(format!("more than {MAX_GLOB_DEPTH} braces are within each other"));
     }
@@ -306,7 +306,7 @@ fn compile_glob(text: &str, stays_in_segment: bool) -> Result<GlobMatcher, Strin
 
 /// The nesting of braces in a glob, and the number of texts that they expand to, as upper bounds:
 /// escaped braces are counted too.
-fn brace_size(glob: &str) -> (usize, usize) {
+fn measure_braces(glob: &str) -> (usize, usize) {
     // For the innermost open brace: the number of texts of its earlier choices, and of its current choice.
     // `outer_counts` has these two numbers for each outer brace.
     let (mut earlier_choices, mut choices) = (0_usize, 1_usize);
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_a_selector_are_no_paths() {
+    fn entry_globs_are_not_path_globs() {
         let hook = address("acme/shop", Some("hooks"), Some("https://h/x/"));
         let variable = address("acme/shop", Some("variables"), Some("A#1"));
         for (selector, selects_hook, selects_variable) in [
@@ -432,16 +432,19 @@ mod tests {
             ("[!a-zA-Z0-9é]".repeat(290), None),
             ("?".repeat(4097), Some("longer than 4096 bytes")),
         ] {
-            let shown: String = glob.chars().take(20).collect();
+            let glob_start: String = glob.chars().take(20).collect();
             for parse in [Glob::for_paths, Glob::for_names] {
                 let error = parse(&glob).map(|_| ()).err();
-                assert_eq!(error.is_some(), message.is_some(), "{shown}: {error:?}");
-                assert!(error.unwrap_or_default().contains(message.unwrap_or_default()), "{shown}");
+                assert_eq!(error.is_some(), message.is_some(), "{glob_start}: {error:?}");
+                assert!(
+                    error.unwrap_or_default().contains(message.unwrap_or_default()),
+                    "{glob_start}"
+                );
             }
             assert_eq!(
                 Selector::parse(&format!("a#{glob}")).is_err(),
                 message.is_some(),
-                "{shown}"
+                "{glob_start}"
             );
         }
         let long_glob = "{a,b}[*]".repeat(1000);
@@ -451,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_becomes_a_glob_that_only_matches_it() {
+    fn an_exact_glob_matches_only_its_name() {
         for (name, other) in [("a*b?", "axbc"), (r"a\*b", "a*b"), (r"\", ""), ("{a,b}[c]", "ac")] {
             let glob = Glob::for_names(Glob::exact(name).pattern()).unwrap();
             assert!(glob.matches(name) && !glob.matches(other), "{name}");
@@ -459,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fault_of_a_broken_selector_is_named() {
+    fn an_invalid_selector_has_an_error() {
         assert!(Selector::parse("acme/[").unwrap_err().contains("class"));
         assert!(Selector::parse("#variables").is_err());
     }

@@ -48,9 +48,9 @@ impl KindRules for ApprovalRules {
         forms::decode(spec, raw).filter(|_| spec.name != "groups" || shows_all_groups)
     }
 
-    fn identify(&self, section: Section, field: FieldLookup<'_>) -> Identity {
-        let mut identity = forms::identify(section, field);
-        if field("rule_type").is_some_and(|kind| *kind == ANY_APPROVER) {
+    fn identify(&self, section: Section, find_value: FieldLookup<'_>) -> Identity {
+        let mut identity = forms::identify(section, find_value);
+        if find_value("rule_type").is_some_and(|rule_type| *rule_type == ANY_APPROVER) {
             // No name contains a NUL.
             identity.keys = vec![format!("\0{ANY_APPROVER}")];
             identity.former_keys.clear();
@@ -137,7 +137,7 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
     }
     let [old_lists, new_lists] = [before, after]
         .map(|fields| ["users", "groups"].map(|list| fields.get(list).and_then(Json::as_array)));
-    if is_nobody(old_lists) {
+    if are_empty(old_lists) {
         return weaknesses_found;
     }
     let mut list_pairs = old_lists
@@ -149,14 +149,14 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
     }) {
         weaknesses_found.push("let more people approve");
     }
-    if is_nobody(new_lists) {
+    if are_empty(new_lists) {
         weaknesses_found.push("leave nobody who may approve");
     }
     weaknesses_found
 }
 
 /// True if nobody is in the lists: the service treats a rule without possible approvers as approved.
-fn is_nobody(lists: [Option<&Vec<Json>>; 2]) -> bool {
+fn are_empty(lists: [Option<&Vec<Json>>; 2]) -> bool {
     lists.iter().all(|list| list.is_some_and(Vec::is_empty))
 }
 
@@ -245,15 +245,15 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_repeats_what_the_service_may_reset() {
+    fn an_edit_repeats_values_that_may_be_reset() {
         let declared = fields(json!({"name": "Security", "approvals_required": 3}));
         let edit_requests =
             update(section("approval_rules"), &declared, raw(), &["approvals_required"]);
-        let repeated =
+        let repeated_fields =
             json!({"user_ids": [5], "group_ids": [6], "applies_to_all_protected_branches": true});
         let request = APPROVAL_RULE_UPDATE.request().arg("id", 7).arg("approval_rule_id", 9);
         let request = request.fields(fields(json!({"approvals_required": 3})));
-        assert_eq!(edit_requests, [request.with_repeated_values(object(repeated))]);
+        assert_eq!(edit_requests, [request.with_repeated_values(object(repeated_fields))]);
     }
 
     #[test]
@@ -287,7 +287,7 @@ mod tests {
         let entry_ids = [("main", Id::Known(4)), ("new", Id::Pending("acme/shop#x/new".into()))];
         let entry_ids: BTreeMap<_, _> =
             entry_ids.map(|(name, id)| (name.to_owned(), Some(id))).into();
-        names.insert_entries("protected_branches", Ok(entry_ids));
+        names.insert_entry_ids("protected_branches", Ok(entry_ids));
         let sent_ids = json!([4, Id::Pending("acme/shop#x/new".into()).to_json()]);
         assert_eq!(find_ids(raw(), declared, &names), Ok([Some(sent_ids), Some(json!(false))]));
         let other_rule = json!({"name": "Security", "protected_branches": ["other"]});
@@ -295,7 +295,7 @@ mod tests {
             find_ids(raw(), other_rule.clone(), &names),
             Err(NoCalls::Impossible(EntryFault { code: "unknown-entry", .. }))
         ));
-        names.insert_entries("protected_branches", Err(Cause::new("cut")));
+        names.insert_entry_ids("protected_branches", Err(Cause::new("cut")));
         assert_eq!(
             find_ids(raw(), other_rule, &names),
             Err(NoCalls::LiveUnknown(Cause::new("cut")))
@@ -305,18 +305,18 @@ mod tests {
     #[test]
     fn a_rule_covers_less_only_if_a_branch_is_left_out() {
         let all_branches = json!({BRANCHES_FIELD: [], ALL_PROTECTED_FIELD: false});
-        let protected = json!({BRANCHES_FIELD: [], ALL_PROTECTED_FIELD: true});
+        let protected_branches = json!({BRANCHES_FIELD: [], ALL_PROTECTED_FIELD: true});
         let named_branches =
             |names: &[&str]| json!({BRANCHES_FIELD: names, ALL_PROTECTED_FIELD: false});
         for (before, after, is_less) in [
-            (all_branches.clone(), protected.clone(), true),
+            (all_branches.clone(), protected_branches.clone(), true),
             (all_branches.clone(), named_branches(&["a"]), true),
-            (protected.clone(), named_branches(&["a"]), true),
+            (protected_branches.clone(), named_branches(&["a"]), true),
             (named_branches(&["a", "b"]), named_branches(&["b"]), true),
             (named_branches(&["a"]), named_branches(&["b", "a"]), false),
             (named_branches(&["a"]), all_branches, false),
-            (named_branches(&["a"]), protected.clone(), false),
-            (json!({ALL_PROTECTED_FIELD: false}), protected, false),
+            (named_branches(&["a"]), protected_branches.clone(), false),
+            (json!({ALL_PROTECTED_FIELD: false}), protected_branches, false),
         ] {
             assert_eq!(
                 covers_less(&object(before.clone()), &object(after.clone())),
@@ -350,13 +350,17 @@ mod tests {
     #[test]
     fn the_rule_for_any_approver_is_identified_by_its_type() {
         let section = section("approval_rules");
-        let key = |rule: Json| section.identify(&object(rule)).keys;
-        let any = |name: &str| key(json!({"name": name, "rule_type": ANY_APPROVER}));
-        assert_eq!(any("All"), any("Everybody"));
-        assert_ne!(any("All"), key(json!({"name": "All", "rule_type": "regular"})));
+        let find_keys = |rule: Json| section.identify(&object(rule)).keys;
+        let any_approver_keys =
+            |name: &str| find_keys(json!({"name": name, "rule_type": ANY_APPROVER}));
+        assert_eq!(any_approver_keys("All"), any_approver_keys("Everybody"));
+        assert_ne!(
+            any_approver_keys("All"),
+            find_keys(json!({"name": "All", "rule_type": "regular"}))
+        );
         assert_eq!(
-            key(json!({"name": "All"})),
-            key(json!({"name": "All", "rule_type": "regular"}))
+            find_keys(json!({"name": "All"})),
+            find_keys(json!({"name": "All", "rule_type": "regular"}))
         );
     }
 

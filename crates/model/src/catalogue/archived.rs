@@ -26,7 +26,9 @@ impl KindRules for Archived {
     fn effects(&self, _subject_id: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let [was_writable, is_writable] =
             [before, after].map(|fields| Some(!fields.get("archived")?.as_bool()?));
-        Effect::capability(Capability::Writable, was_writable, is_writable).into_iter().collect()
+        Effect::capability_change(Capability::Writable, was_writable, is_writable)
+            .into_iter()
+            .collect()
     }
 }
 

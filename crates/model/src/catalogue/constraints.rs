@@ -102,7 +102,7 @@ pub fn all_constraints() -> impl Iterator<Item = &'static Constraint> {
 }
 
 /// The constraints over the field `name` of `section`, or over creations in it.
-pub fn constraints_over<'n>(
+pub fn find_constraints<'n>(
     section: &'n str,
     name: Option<&'n str>,
 ) -> impl Iterator<Item = &'static Constraint> + use<'n> {
@@ -150,14 +150,14 @@ impl Constraint {
     /// The value of the same setting in the groups below after the group changes to `group_value`.
     pub fn value_in_subgroups<'j>(&self, group_value: &'j Json) -> Option<&'j Json> {
         let mut rows =
-            constraints_over(&self.group_setting.section, Some(&self.group_setting.field));
+            find_constraints(&self.group_setting.section, Some(&self.group_setting.field));
         rows.find(|row| row.group_setting == self.group_setting)?.value_below(group_value)
     }
 
     /// True if new groups below get the value of the setting from their group.
-    pub fn is_handed_down(&self) -> bool {
+    pub fn is_inherited(&self) -> bool {
         let mut rows =
-            constraints_over(&self.group_setting.section, Some(&self.group_setting.field));
+            find_constraints(&self.group_setting.section, Some(&self.group_setting.field));
         rows.any(|row| {
             row.group_setting == self.group_setting
                 && (row.effect == ConstraintEffect::Sets || !row.values_below.is_empty())
@@ -187,7 +187,7 @@ mod tests {
     use crate::catalogue;
 
     #[test]
-    fn a_setting_above_limits_the_one_below() {
+    fn a_group_setting_limits_project_settings() {
         let (locked_value, open_value) = ("disabled_and_unoverridable", "disabled_and_overridable");
         let section_name = "settings";
         for (name, project_value, group_value, expected) in [
@@ -206,9 +206,9 @@ mod tests {
             // This setting of a project does not depend on the group.
             ("lfs_enabled", json!(true), json!(false), false),
         ] {
-            let found = constraints_over(section_name, Some(name))
+            let contradicts = find_constraints(section_name, Some(name))
                 .any(|row| row.contradicts(&group_value, &project_value));
-            assert_eq!(found, expected, "{name} {project_value} {group_value}");
+            assert_eq!(contradicts, expected, "{name} {project_value} {group_value}");
         }
     }
 
@@ -219,27 +219,30 @@ mod tests {
                 catalogue::section(Scope::Group, &row.group_setting.section).unwrap();
             let group_spec =
                 group_section.spec(&row.group_setting.field).unwrap_or_else(|| panic!("{row:?}"));
-            let over: Vec<_> = Scope::ALL
+            let specs: Vec<_> = Scope::ALL
                 .into_iter()
                 .filter_map(|scope| {
-                    let of = catalogue::section(scope, &row.constrained.section)?;
-                    of.spec(row.constrained.field.as_deref()?)
+                    let section = catalogue::section(scope, &row.constrained.section)?;
+                    section.spec(row.constrained.field.as_deref()?)
                 })
                 .collect();
-            assert_eq!(over.is_empty(), row.effect == ConstraintEffect::Forbids, "{row:?}");
-            assert_eq!(row.text.is_empty() || row.code.is_empty(), !over.is_empty(), "{row:?}");
-            let fits = |schema: &Json, value: &Json| match schema.pointer("/enum") {
+            assert_eq!(specs.is_empty(), row.effect == ConstraintEffect::Forbids, "{row:?}");
+            assert_eq!(row.text.is_empty() || row.code.is_empty(), !specs.is_empty(), "{row:?}");
+            let is_allowed = |schema: &Json, value: &Json| match schema.pointer("/enum") {
                 Some(words) => words.as_array().unwrap().contains(value),
                 None => value.is_boolean() || schema.get("type").is_none(),
             };
             assert!(row.values_below.iter().all(|case| case.values.len() == 1), "{row:?}");
             for case in row.contradictions.iter().chain(&row.values_below) {
                 assert!(
-                    case.group_values.iter().all(|value| fits(&group_spec.schema, value)),
+                    case.group_values.iter().all(|value| is_allowed(&group_spec.schema, value)),
                     "{row:?}"
                 );
-                for spec in &over {
-                    assert!(case.values.iter().all(|value| fits(&spec.schema, value)), "{row:?}");
+                for spec in &specs {
+                    assert!(
+                        case.values.iter().all(|value| is_allowed(&spec.schema, value)),
+                        "{row:?}"
+                    );
                 }
             }
         }

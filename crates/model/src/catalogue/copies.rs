@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::{
     catalogue,
-    field::{Accepted, Readback},
+    field::{Acceptance, Readback},
     kind::{LiveEntry, LiveFields, Parent, Section, Spec, is_withheld},
     text,
     value::{self, Json, Object},
@@ -161,7 +161,7 @@ fn hidden_values(section: Section, entry: &LiveEntry) -> HiddenValues {
     let hidden_specs = specs.iter().filter(|spec| is_hidden(spec, live_object));
     hidden_specs.fold(HiddenValues::Nothing, |hidden_kind, spec| {
         match (hidden_kind, spec.field.accepted) {
-            (HiddenValues::Nothing | HiddenValues::OnlyAtCreation, Accepted::OnCreate) => {
+            (HiddenValues::Nothing | HiddenValues::OnlyAtCreation, Acceptance::OnCreate) => {
                 HiddenValues::OnlyAtCreation
             }
             _ => HiddenValues::Changeable,

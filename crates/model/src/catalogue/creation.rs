@@ -16,7 +16,7 @@ pub(super) struct CreationRequests<'c> {
     /// requests.
     pub(super) accepts: &'c dyn Fn(&str, &Field, &str) -> bool,
     /// The operation of the edits after the create request.
-    pub(super) edit: Op<Write>,
+    pub(super) edit_op: Op<Write>,
     /// The fields for the namespace and the name.
     pub(super) base_fields: Fields,
 }
@@ -57,14 +57,16 @@ impl CreationRequests<'_> {
         }
         let mut calls = Vec::new();
         let post = self.post.fields(create_body).with_id_fields(base_names);
-        for request in std::iter::once(post).chain(edit_requests(context, self.edit, edit_body)) {
+        for request in std::iter::once(post).chain(edit_requests(context, self.edit_op, edit_body))
+        {
             let body = request.body_fields();
             let undo_body = settings
                 .zip(body)
                 .map(|(section, body)| limits::switch_off_body(section, body, None));
             calls.push(PlannedCall::from(request));
-            for undo in edit_requests(context, self.edit, undo_body.unwrap_or_default()) {
-                calls.push(PlannedCall { is_undo: true, ..undo.into() });
+            for undo_request in edit_requests(context, self.edit_op, undo_body.unwrap_or_default())
+            {
+                calls.push(PlannedCall { is_undo: true, ..undo_request.into() });
             }
         }
         Ok(calls)
@@ -118,9 +120,13 @@ fn equals_default(container: Section, section: Section, name: &str, value: &Valu
 }
 
 /// The edits that send `body`: one for all other fields, and one for each file.
-fn edit_requests(context: &CallContext<'_>, edit: Op<Write>, body: Fields) -> Vec<Request<Write>> {
+fn edit_requests(
+    context: &CallContext<'_>,
+    edit_op: Op<Write>,
+    body: Fields,
+) -> Vec<Request<Write>> {
     let (file_fields, data_fields) = split_files(body);
     let file_bodies = file_fields.into_iter().map(|file| Fields::from([file]));
     let bodies = std::iter::once(data_fields).filter(|data| !data.is_empty()).chain(file_bodies);
-    bodies.map(|body| context.target.request(edit).fields(body)).collect()
+    bodies.map(|body| context.target.request(edit_op).fields(body)).collect()
 }

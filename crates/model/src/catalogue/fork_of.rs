@@ -47,7 +47,7 @@ pub(super) fn relation_request(
     declared: &Fields,
 ) -> Result<Request<Write>, NoCalls> {
     let path = declared.text(FORK_OF).unwrap_or_default();
-    let id = context.names.require(NamedObject::Project, path, FORK_OF)?;
+    let id = context.names.require_id(NamedObject::Project, path, FORK_OF)?;
     let request = context.target.request(operation::FORK_RELATION_CREATE);
     Ok(request.arg_by_path(UPSTREAM_ARGUMENT, path, id.number()))
 }
@@ -67,7 +67,7 @@ mod tests {
     use crate::{
         kind::{
             FieldSelection, Names,
-            testing::{fields, live_entry, object, requests_for, section, sent_parts, target},
+            testing::{fields, live_entry, object, request_parts, requests_for, section, target},
         },
         operation::{FORK_RELATION_CREATE, FORK_RELATION_DELETE},
     };
@@ -93,7 +93,10 @@ mod tests {
         let removal_request = || FORK_RELATION_DELETE.request().arg("id", 7);
         let (target, names) = (target(), names());
         let creation_requests = requests_for(section, &names, CallPurpose::Create(&declared));
-        assert_eq!(sent_parts(&creation_requests), sent_parts(&[creation_request("acme/up", 4)]));
+        assert_eq!(
+            request_parts(&creation_requests),
+            request_parts(&[creation_request("acme/up", 4)])
+        );
         let live = live_entry(section, upstream());
         let release = crate::release::DetectedRelease::NotRequested;
         let context_for = |purpose| CallContext {
@@ -104,22 +107,22 @@ mod tests {
             has_unique_address: true,
             purpose,
         };
-        let replaced = section
+        let calls = section
             .rules()
             .calls(&context_for(CallPurpose::Change(&declared, &live, &["fork_of"])))
             .unwrap();
-        let restores: Vec<_> = replaced.iter().map(|call| call.is_restore).collect();
-        let requests: Vec<_> = replaced.into_iter().map(|call| call.request).collect();
-        assert_eq!(restores, [false, false, true]);
+        let restore_flags: Vec<_> = calls.iter().map(|call| call.is_restore).collect();
+        let requests: Vec<_> = calls.into_iter().map(|call| call.request).collect();
+        assert_eq!(restore_flags, [false, false, true]);
         let expected = [
             removal_request().without_resend(),
             creation_request("acme/up", 4),
             creation_request("acme/old", 9),
         ];
-        assert_eq!(sent_parts(&requests), sent_parts(&expected));
+        assert_eq!(request_parts(&requests), request_parts(&expected));
         assert_eq!(
-            sent_parts(&requests_for(section, &names, CallPurpose::Remove(&live))),
-            sent_parts(&[removal_request()])
+            request_parts(&requests_for(section, &names, CallPurpose::Remove(&live))),
+            request_parts(&[removal_request()])
         );
         let unknown_result = section.rules().calls(&CallContext {
             names: &Names::default(),
@@ -135,9 +138,9 @@ mod tests {
     fn without_the_field_of_forks_a_project_is_not_a_fork() {
         let read_fork =
             |raw: Json| section("fork_of").read_nested(&object(raw), FieldSelection::Known);
-        let found =
+        let entries =
             read_fork(json!({"forked_from_project": upstream(), "mr_default_target_self": false}));
-        assert_eq!(found.unwrap()[0].fields.raw(), &object(json!({"fork_of": "acme/old"})));
+        assert_eq!(entries.unwrap()[0].fields.raw(), &object(json!({"fork_of": "acme/old"})));
         assert!(read_fork(json!({"name": "x"})).unwrap().is_empty());
         assert!(read_fork(json!({"forked_from_project": null})).unwrap().is_empty());
         assert!(read_fork(json!({"mr_default_target_self": false})).is_none());

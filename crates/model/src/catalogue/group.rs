@@ -16,13 +16,15 @@ use super::{
 pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
     creator_level: OWNER,
     // undrift reads projects from another list; here they would make the response slow.
-    get: |path| operation::GROUP_GET.request().arg("id", path).query("with_projects", false),
+    get_request: |path| {
+        operation::GROUP_GET.request().arg("id", path).query("with_projects", false)
+    },
     path_field: "full_path",
     read_facts,
     secret_facts: &[RUNNERS_TOKEN_FIELD],
     import_fields: &[],
-    level_request: Some(|group, user| {
-        operation::GROUP_MEMBER_GET_ALL.request().arg("id", group).arg("user_id", user)
+    level_request: Some(|group_id, user_id| {
+        operation::GROUP_MEMBER_GET_ALL.request().arg("id", group_id).arg("user_id", user_id)
     }),
 };
 
@@ -53,8 +55,8 @@ impl KindRules for GroupRules {
         let post = operation::GROUP_CREATE.request();
         let accepts =
             &|_: &str, field: &Field, _: &str| field.accepted.includes(WriteRequest::Create);
-        let edit = operation::GROUP_UPDATE;
-        CreationRequests { post, accepts, edit, base_fields }.plan_calls(context, declared)
+        let edit_op = operation::GROUP_UPDATE;
+        CreationRequests { post, accepts, edit_op, base_fields }.plan_calls(context, declared)
     }
 }
 

@@ -63,7 +63,7 @@ impl KindRules for Integrations {
         let Some(variant) = section.table().variant(slug) else { return };
         // With an invalid value, the user probably meant 1, a token.
         let auth_type = declared.plain_json("jira_auth_type");
-        let uses_token = auth_type.is_some_and(|kind| *kind != 0);
+        let uses_token = auth_type.is_some_and(|number| *number != 0);
         let user = user_field(slug).filter(|_| !uses_token);
         let required_fields = variant.needs.iter().chain(user);
         let missing_fields: Vec<_> =
@@ -169,7 +169,7 @@ mod tests {
         kind::{
             self,
             testing::{
-                create, faults, fields, live_entry, object, remove, section, sent_parts, target,
+                create, faults, fields, live_entry, object, remove, request_parts, section, target,
                 update,
             },
         },
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn each_integration_has_fields_of_its_own() {
+    fn each_integration_has_its_own_fields() {
         let section = section("integrations");
         for (declared, secret, expected) in [
             (json!({"slug": "slack", "channel": "#ops", "alert_events": true}), "webhook", None),
@@ -201,20 +201,22 @@ mod tests {
 
     /// Every name in the data is a field, and every field is in the table of projects.
     #[test]
-    fn the_names_of_the_data_are_fields() {
-        let of_project = section(SECTION);
-        for (slug, variant) in of_project.field(SLUG_FIELD).variants() {
+    fn names_in_variants_are_fields() {
+        let project_section = section(SECTION);
+        for (slug, variant) in project_section.field(SLUG_FIELD).variants() {
             for name in &variant.fields {
-                assert!(of_project.spec(name).is_some(), "{slug}: {name}");
+                assert!(project_section.spec(name).is_some(), "{slug}: {name}");
             }
         }
-        assert_eq!(of_project.specs().len(), of_project.fields.len());
-        let of_group = catalogue::section(Scope::Group, SECTION).unwrap().table();
-        assert!(of_group.get("jenkins_url").is_none() && of_group.get("recipients").is_some());
+        assert_eq!(project_section.specs().len(), project_section.fields.len());
+        let group_table = catalogue::section(Scope::Group, SECTION).unwrap().table();
+        assert!(
+            group_table.get("jenkins_url").is_none() && group_table.get("recipients").is_some()
+        );
     }
 
     #[test]
-    fn only_its_own_fields_are_read_and_texts_become_values() {
+    fn own_fields_are_read_and_texts_are_converted() {
         let raw = json!({
             "slug": "telegram", "active": true, "push_events": true, "commit_events": true,
             "properties": {"room": "@a", "thread": "7", "notify_only_broken_pipelines": "0", "other": 1},
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn each_put_is_for_its_own_and_contains_what_is_required() {
+    fn a_put_contains_all_required_fields() {
         let section = section("integrations");
         let put_request =
             |body| INTEGRATION_SET.request().arg("id", 7).arg("slug", "jenkins").fields(body);
@@ -242,15 +244,15 @@ mod tests {
         let mut body = declared.clone();
         body.retain(|name, _| name != "slug");
         assert_eq!(
-            sent_parts(&create(section, &declared)),
-            sent_parts(&[put_request(body.clone())])
+            request_parts(&create(section, &declared)),
+            request_parts(&[put_request(body.clone())])
         );
         let raw = json!({
             "slug": "jenkins", "push_events": false, "merge_requests_events": true,
             "properties": {"jenkins_url": "https://ci", "project_name": "shop", "username": "bot"},
         });
         let edit_requests = update(section, &declared, raw.clone(), &["push_events"]);
-        assert_eq!(sent_parts(&edit_requests), sent_parts(&[put_request(body)]));
+        assert_eq!(request_parts(&edit_requests), request_parts(&[put_request(body)]));
         assert_eq!(edit_requests[0].repeated_values().count(), 0);
         let delete = INTEGRATION_DELETE.request().arg("id", 7).arg("slug", "jenkins");
         assert_eq!(remove(section, raw), [delete]);
@@ -268,7 +270,7 @@ mod tests {
 
     /// A PUT sets `use_inherited_settings: false` if the release has the parameter.
     #[test]
-    fn what_is_declared_is_not_inherited() {
+    fn a_declared_integration_is_not_inherited() {
         let declared =
             fields(json!({"slug": "external-wiki", "external_wiki_url": "https://wiki"}));
         let release_at = |major, minor| DetectedRelease::Known(Release::new(major, minor));
@@ -293,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inherited_one_is_not_removed() {
+    fn an_inherited_integration_is_not_removed() {
         let protection_reason = |inherited: bool| {
             Integrations.protection_reason(&object(json!({"inherited": inherited})))
         };

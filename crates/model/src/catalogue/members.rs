@@ -14,10 +14,10 @@ use super::prelude::*;
 /// The list of pending memberships. Other lists do not show which members are pending.
 pub(super) static PENDING_LIST: SideList = SideList {
     field: "membership",
-    list: operation::PENDING_MEMBER_LIST,
+    list_op: operation::PENDING_MEMBER_LIST,
     // Do not require a username: invited people without an account have none.
     entry_keys: EntryKeys::with_id(&["approved"]),
-    value: |member, pending| {
+    find_value: |member, pending| {
         let username = value::text(member.fields.raw(), "user").unwrap_or_default().to_lowercase();
         let is_pending = pending.iter().any(|row| {
             row.get("approved") == Some(&Json::Bool(false))
@@ -107,7 +107,7 @@ impl KindRules for Members {
         let [level_before, level_after] =
             [before, after].map(|fields| level_number(fields, "access_level"));
         vec![Effect::Access {
-            user: user_id,
+            user_id,
             before: level_before,
             after: level_after,
             gets_end_date: has_new_end_date,
@@ -132,7 +132,7 @@ fn check_role_level(context: &CallContext<'_>) -> Result<(), NoCalls> {
     let required_level = if old_role.is_some_and(|old| old == role) {
         old_level
     } else {
-        context.names.level_of_role(role).and_then(|level| AccessLevel::parse(&level.into()))
+        context.names.role_level(role).and_then(|level| AccessLevel::parse(&level.into()))
     };
     let (Some(required_level), Some(new_level)) = (required_level, new_level.or(old_level)) else {
         return Ok(());
@@ -166,7 +166,7 @@ mod tests {
         kind::{
             Names, Target,
             testing::{
-                faults, fields, live_entry, object, remove, requests_for, section, sent_parts,
+                faults, fields, live_entry, object, remove, request_parts, requests_for, section,
                 update,
             },
         },
@@ -236,11 +236,11 @@ mod tests {
                 has_unique_address: true,
                 purpose: CallPurpose::Create(&declared),
             };
-            let refused = matches!(
+            let was_refused = matches!(
                 Members.calls(&context),
                 Err(NoCalls::Impossible(EntryFault { code: "top-level", .. }))
             );
-            assert_eq!(refused, is_refused, "{path}");
+            assert_eq!(was_refused, is_refused, "{path}");
         }
     }
 
@@ -269,19 +269,19 @@ mod tests {
 
     #[test]
     fn an_edit_contains_level_and_expiry() {
-        let put =
+        let put_request =
             |body| MEMBER_UPDATE.request().arg("id", 7).arg("user_id", 4).fields(fields(body));
         let level = fields(json!({"user": "alice", "access_level": "owner"}));
         let level_edit = update(section("members"), &level, raw(), &["access_level"]);
         assert_eq!(
-            sent_parts(&level_edit),
-            sent_parts(&[put(json!({"access_level": 50, "expires_at": "2099-01-31"}))])
+            request_parts(&level_edit),
+            request_parts(&[put_request(json!({"access_level": 50, "expires_at": "2099-01-31"}))])
         );
         let expiry = fields(json!({"user": "alice", "expires_at": null}));
         let expiry_edit = update(section("members"), &expiry, raw(), &["expires_at"]);
         assert_eq!(
-            sent_parts(&expiry_edit),
-            sent_parts(&[put(json!({"access_level": 30, "expires_at": ""}))])
+            request_parts(&expiry_edit),
+            request_parts(&[put_request(json!({"access_level": 30, "expires_at": ""}))])
         );
         let removal = MEMBER_DELETE.request().arg("id", 7).arg("user_id", 4);
         assert_eq!(remove(section("members"), raw()), [removal]);
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn bot_users_are_never_changed() {
-        for (username, bot) in [
+        for (username, is_bot) in [
             ("project_12_bot", true),
             ("project_12_bot_a1b2", true),
             ("group_3_bot1", true),
@@ -303,7 +303,7 @@ mod tests {
                 live_entry(section("members"), json!({"username": username}))
                     .protection_reason
                     .is_some(),
-                bot,
+                is_bot,
                 "{username}"
             );
         }
@@ -318,12 +318,12 @@ mod tests {
             ("2099-13-01", false),
             ("2099-00-10", false),
         ] {
-            for (of, declared) in [
+            for (section_name, declared) in [
                 ("members", json!({"user": "alice", "expires_at": day})),
                 ("milestones", json!({"title": "1.0", "due_date": day})),
             ] {
-                let found_faults = faults(section(of), &fields(declared));
-                assert_eq!(found_faults.is_empty(), is_valid, "{of}: {day}");
+                let found_faults = faults(section(section_name), &fields(declared));
+                assert_eq!(found_faults.is_empty(), is_valid, "{section_name}: {day}");
             }
         }
     }

@@ -111,7 +111,7 @@ impl Registry {
 
     /// The section of `scope` that manifests call `name`.
     pub fn section(&self, scope: Scope, name: &str) -> Option<Section> {
-        let mut sections = self.kinds.iter().filter_map(|kind| kind.in_scope(scope));
+        let mut sections = self.kinds.iter().filter_map(|kind| kind.find_section(scope));
         sections.find(|section| section.section == name)
     }
 
@@ -149,7 +149,7 @@ pub fn registry() -> &'static Registry {
 
 /// The sections of documents of `scope`.
 pub fn sections(scope: Scope) -> impl Iterator<Item = Section> {
-    registry().kinds().iter().filter_map(move |kind| kind.in_scope(scope))
+    registry().kinds().iter().filter_map(move |kind| kind.find_section(scope))
 }
 
 /// The section `name` of documents of `scope`.

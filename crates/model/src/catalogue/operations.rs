@@ -6,7 +6,7 @@
 //! request accepts becomes a parameter, under its name in requests.
 
 use crate::{
-    field::{Compare, Required, ValueType},
+    field::{Equality, Requirement, ValueType},
     kind::{Spec, keyed_field},
     operation::{AnyOp, OPERATIONS, Operation, Parameter, ParameterLocation, ResponseBody, Type},
     release::Release,
@@ -70,8 +70,8 @@ fn accepted_parameters((scope, section): (Scope, &str), request: WriteRequest) -
         sections.flat_map(|section| section.specs().iter().map(move |spec| (section, spec)));
     let single_levels = specs.clone().filter_map(|(_, spec)| {
         let name = spec.field.grants.single_level_as.filter(|_| request == WriteRequest::Create)?;
-        let about = String::leak(format!("A single level, in the place of `{}`.", spec.name));
-        Some(Parameter::new(ParameterLocation::Body, name, Type::Integer, about))
+        let description = String::leak(format!("A single level, in the place of `{}`.", spec.name));
+        Some(Parameter::new(ParameterLocation::Body, name, Type::Integer, description))
     });
     specs
         .filter(|(_, spec)| spec.field.accepted.includes(request))
@@ -80,7 +80,7 @@ fn accepted_parameters((scope, section): (Scope, &str), request: WriteRequest) -
             // The replacing field may not be part of this request.
             let replacement = parameter.replaced_by.and_then(|name| section.spec(name));
             let has_replacement =
-                replacement.is_none_or(|modern| modern.field.accepted.includes(request));
+                replacement.is_none_or(|new_spec| new_spec.field.accepted.includes(request));
             Parameter {
                 required: is_required(section, spec, request),
                 deprecated: parameter.deprecated && has_replacement,
@@ -95,10 +95,12 @@ fn accepted_parameters((scope, section): (Scope, &str), request: WriteRequest) -
 
 /// The type of the rows of a list in `request`. An edit identifies rows by their ids, or by their
 /// names.
-fn row_value_type(spec: &Spec, value: Type, request: WriteRequest) -> Type {
-    let (Type::Objects(keys), WriteRequest::Edit) = (value, request) else { return value };
+fn row_value_type(spec: &Spec, value_type: Type, request: WriteRequest) -> Type {
+    let (Type::Objects(keys), WriteRequest::Edit) = (value_type, request) else {
+        return value_type;
+    };
     if spec.has_secret_rows() {
-        return value;
+        return value_type;
     }
     let body_parameter =
         |name, value, about| Parameter::new(ParameterLocation::Body, name, value, about);
@@ -121,7 +123,7 @@ fn row_value_type(spec: &Spec, value: Type, request: WriteRequest) -> Type {
 /// True if `request` requires a field. An edit only requires the fields that it must repeat.
 fn is_required(section: Section, spec: &Spec, request: WriteRequest) -> bool {
     let is_required =
-        spec.field.required == Required::Always || section.required_fields.contains(&spec.name);
+        spec.field.required == Requirement::Always || section.required_fields.contains(&spec.name);
     is_required && (request != WriteRequest::Edit || spec.field.with_every_edit)
 }
 
@@ -132,10 +134,10 @@ fn field_parameter(field: &'static Field) -> Parameter {
         since: field.available.since,
         administrators: field.available.needs_administrator(),
         deprecated: field.deprecated.is_some(),
-        replaced_by: field.replaced_by(),
+        replaced_by: field.replacement_name(),
         // A URL that responses show without its credentials often contains credentials.
         secret: field.secrecy() == Secrecy::Reference
-            || (field.secrecy() == Secrecy::Address && field.compare == Compare::Location),
+            || (field.secrecy() == Secrecy::Address && field.compare == Equality::Location),
         ..Parameter::new(
             ParameterLocation::Body,
             field.sent_name(),
@@ -172,7 +174,7 @@ fn request_type(field: &'static Field) -> Type {
 /// The keys of a mapping, or of the rows of a list. A key that is only an alias in manifests is not
 /// sent.
 fn key_parameters(field: &'static Field) -> &'static [Parameter] {
-    let keys = keyed_field(field).keys.iter().filter(|key| key.replaced_by().is_none());
+    let keys = keyed_field(field).keys.iter().filter(|key| key.replacement_name().is_none());
     keys.map(field_parameter).collect::<Vec<_>>().leak()
 }
 

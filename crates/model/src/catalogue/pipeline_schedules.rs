@@ -34,15 +34,15 @@ impl KindRules for PipelineSchedules {
     fn calls(&self, context: &CallContext<'_>) -> Calls {
         let mut calls = context.plain_calls()?;
         if let CallPurpose::Change(_, live, _) = context.purpose
-            && (owner_id(live).is_none() || owner_id(live) != context.names.caller())
+            && (owner_id(live).is_none() || owner_id(live) != context.names.caller_id())
         {
-            let take_over = context.entry_request(operation::SCHEDULE_TAKE, live).into();
+            let takeover_call = context.entry_request(operation::SCHEDULE_TAKE, live).into();
             calls.insert(
                 0,
                 PlannedCall {
                     side_effect: Some(OWNERSHIP_NOTE),
                     opened_access: Some(RIGHTS_RISK),
-                    ..take_over
+                    ..takeover_call
                 },
             );
         }
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn inputs_are_texts_and_lists_and_an_edit_sends_what_differs() {
+    fn an_edit_sends_only_different_inputs() {
         let section = section("pipeline_schedules");
         let spec = section.spec("inputs").unwrap();
         let declared_inputs = |written_inputs: Json| {
@@ -89,9 +89,9 @@ mod tests {
         raw["inputs"] = json!([{"name": "a", "value": "true"}, {"name": "b", "value": ["x", 1]}]);
         let existing_schedule = live_entry(section, raw);
         let names = Names::default().with_caller(4);
-        let destroyed = json!({"name": "b", "value": ["x", 1], "destroy": true});
+        let destroyed_row = json!({"name": "b", "value": ["x", 1], "destroy": true});
         for (written, sent) in [
-            (json!([{"name": "a", "value": true}]), json!([destroyed])),
+            (json!([{"name": "a", "value": true}]), json!([destroyed_row])),
             (
                 json!([{"name": "b", "value": ["x", 1]}, {"name": "a", "value": 7}, {"name": "c"}]),
                 json!([{"name": "a", "value": "7"}, {"name": "c", "value": ""}]),
@@ -105,13 +105,14 @@ mod tests {
             );
             assert_eq!(edit[0].body_fields().unwrap()["inputs"].plain_json(), Some(&sent));
         }
-        let same = declared_inputs(
+        let same_inputs = declared_inputs(
             json!([{"name": "b", "value": ["x", 1]}, {"name": "a", "value": true}]),
         );
-        let found = forms::to_comparable(Some(spec), same["inputs"].plain_json().unwrap(), &names);
+        let comparable =
+            forms::to_comparable(Some(spec), same_inputs["inputs"].plain_json().unwrap(), &names);
         assert!(forms::are_equal(
             spec.field.compare,
-            &found,
+            &comparable,
             &existing_schedule.fields.raw()["inputs"]
         ));
         let new_fields = declared_inputs(json!([{"name": "c"}]));
@@ -131,7 +132,7 @@ mod tests {
         let edit = edit_request.fields(fields(json!({"cron": "0 5 * * *"})));
         let take = SCHEDULE_TAKE.request().arg("id", 7).arg("pipeline_schedule_id", 3);
         let take_and_edit = vec![take, edit.clone()];
-        for (owner, caller, expected) in [
+        for (owner, caller_id, expected) in [
             (json!({"id": 4}), Some(4), vec![edit]),
             (json!({"id": 5}), Some(4), take_and_edit.clone()),
             (json!({"id": 5}), None, take_and_edit.clone()),
@@ -139,10 +140,11 @@ mod tests {
             (Json::Null, Some(4), take_and_edit.clone()),
             (Json::Null, None, take_and_edit),
         ] {
-            let names = caller.map_or_else(Names::default, |id| Names::default().with_caller(id));
+            let names =
+                caller_id.map_or_else(Names::default, |id| Names::default().with_caller(id));
             let existing = live_entry(section, raw(owner.clone()));
             let change = CallPurpose::Change(&declared, &existing, &["cron"]);
-            assert_eq!(requests_for(section, &names, change), expected, "{owner} {caller:?}");
+            assert_eq!(requests_for(section, &names, change), expected, "{owner} {caller_id:?}");
             assert_eq!(
                 requests_for(section, &names, CallPurpose::Remove(&existing)).len(),
                 1,
@@ -180,7 +182,7 @@ mod tests {
     #[test]
     fn a_short_name_waits_for_the_first_branch() {
         let existing = live_entry(section("pipeline_schedules"), raw(Json::Null));
-        for (declared, found, is_empty, waits) in [
+        for (declared, live, has_no_branch, is_waiting) in [
             ("main", None, true, true),
             ("main", None, false, false),
             ("refs/heads/main", None, true, false),
@@ -189,17 +191,18 @@ mod tests {
         ] {
             let declared = fields(json!({"description": "nightly", "ref": declared}));
             let section = section("pipeline_schedules");
-            let reason = PipelineSchedules.wait_reason(section, "ref", &declared, found, is_empty);
-            assert_eq!(reason.is_some(), waits, "{declared:?} {is_empty}");
+            let reason =
+                PipelineSchedules.wait_reason(section, "ref", &declared, live, has_no_branch);
+            assert_eq!(reason.is_some(), is_waiting, "{declared:?} {has_no_branch}");
             assert_eq!(
-                PipelineSchedules.wait_reason(section, "cron", &declared, found, is_empty),
+                PipelineSchedules.wait_reason(section, "cron", &declared, live, has_no_branch),
                 None
             );
         }
     }
 
     #[test]
-    fn both_names_of_a_branch_are_the_same() {
+    fn short_and_full_branch_names_are_equal() {
         let compare = section("pipeline_schedules").field("ref").compare;
         for (declared, live, is_same) in [
             ("main", "refs/heads/main", true),

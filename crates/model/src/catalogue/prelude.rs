@@ -1,7 +1,7 @@
 //! Imports that most kinds need.
 
 pub(super) use crate::{
-    field::{Accepted, Field, NamedObject, Scope, Secrecy, Tier, WriteRequest},
+    field::{Acceptance, Field, NamedObject, Scope, Secrecy, Tier, WriteRequest},
     kind::{
         CallContext, Calls, Capability, Effect, EntryFault, FieldLookup, KindRules, LiveEntry,
         NoCalls, PlannedCall, Reporter, Risk, Section, calls::CallPurpose, texts,

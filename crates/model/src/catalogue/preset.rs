@@ -23,7 +23,7 @@ pub fn service_default(section: Section, name: &str, path: &str) -> Json {
         Some(Json::String(text)) if text == SLUG_PLACEHOLDER => {
             path.rsplit('/').next().unwrap_or(path).into()
         }
-        preset => preset.cloned().unwrap_or_default(),
+        default => default.cloned().unwrap_or_default(),
     }
 }
 
@@ -32,17 +32,18 @@ mod tests {
     use crate::catalogue;
 
     #[test]
-    fn every_preset_is_a_value_that_its_field_may_have() {
-        let mut presets = 0;
+    fn every_default_is_valid() {
+        let mut default_count = 0;
         for spec in catalogue::all_sections().flat_map(crate::kind::Section::specs) {
-            let parts = spec.key_fields.iter().filter(|_| spec.is_mapping());
-            let parts = parts.map(|part| (part, &spec.schema["properties"][part.name]));
-            for (field, schema) in parts.chain([(spec.field, &spec.schema)]) {
-                let Some(preset) = &field.default.service else { continue };
-                presets += 1;
-                assert!(jsonschema::is_valid(schema, preset), "{}: {preset}", field.name);
+            let key_fields = spec.key_fields.iter().filter(|_| spec.is_mapping());
+            let key_pairs =
+                key_fields.map(|key_field| (key_field, &spec.schema["properties"][key_field.name]));
+            for (field, schema) in key_pairs.chain([(spec.field, &spec.schema)]) {
+                let Some(default) = &field.default.service else { continue };
+                default_count += 1;
+                assert!(jsonschema::is_valid(schema, default), "{}: {default}", field.name);
             }
         }
-        assert!(presets > 100, "{presets}");
+        assert!(default_count > 100, "{default_count}");
     }
 }

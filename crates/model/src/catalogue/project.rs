@@ -18,7 +18,7 @@ use super::{
 /// Finds and reads a project.
 pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
     creator_level: MAINTAINER,
-    get: |path| operation::PROJECT_GET.request().arg("id", path),
+    get_request: |path| operation::PROJECT_GET.request().arg("id", path),
     path_field: "path_with_namespace",
     read_facts,
     secret_facts: &[],
@@ -98,8 +98,8 @@ fn read_facts(raw: &Object) -> ContainerFacts {
         name: value::text(raw, "name").map(str::to_owned),
         visibility: value::text(raw, "visibility").map(str::to_owned),
         is_archived: raw.get("archived").and_then(Json::as_bool).unwrap_or(false),
-        is_empty: is_true(raw, "empty_repo"),
-        personal_owner: owner.and_then(|owner| owner["id"].as_u64()),
+        has_no_branch: is_true(raw, "empty_repo"),
+        personal_owner_id: owner.and_then(|owner| owner["id"].as_u64()),
         caller_level: raw.get("permissions").map(caller_level),
         deletion_mark: deletion_mark.map(|mark| mark.as_str().map(str::to_owned)),
         import_state: import_state(raw),
@@ -160,8 +160,8 @@ fn plain_creation_calls(
     declared: &Fields,
 ) -> Calls {
     let (post, request_type) = match namespace.owner {
-        NamespaceOwner::User(user) => (
-            operation::PROJECT_CREATE_FOR_USER.request().arg("user_id", user),
+        NamespaceOwner::User(user_id) => (
+            operation::PROJECT_CREATE_FOR_USER.request().arg("user_id", user_id),
             WriteRequest::CreateForUser,
         ),
         NamespaceOwner::Group | NamespaceOwner::Caller => {
@@ -173,7 +173,7 @@ fn plain_creation_calls(
         base_fields.insert("namespace_id".to_owned(), namespace.id.to_json().into());
     }
     let accepts = &|_: &str, field: &Field, _: &str| field.accepted.includes(request_type);
-    CreationRequests { post, accepts, edit: operation::PROJECT_UPDATE, base_fields }
+    CreationRequests { post, accepts, edit_op: operation::PROJECT_UPDATE, base_fields }
         .plan_calls(context, declared)
 }
 
@@ -222,7 +222,7 @@ mod tests {
     }
 
     fn edit(body: Json) -> Request<Write> {
-        PROJECT_UPDATE.request().for_container("acme/shop", None).fields(fields(body))
+        PROJECT_UPDATE.request().with_container("acme/shop", None).fields(fields(body))
     }
 
     #[test]
@@ -243,7 +243,7 @@ mod tests {
         let make_avatar = || {
             PROJECT_UPDATE
                 .request()
-                .for_container("acme/shop", None)
+                .with_container("acme/shop", None)
                 .fields([("avatar".to_owned(), Value::File("a.png".into()))].into())
         };
         let policy = json!({"enabled": false, "name_regex_keep": ""});
@@ -261,7 +261,7 @@ mod tests {
         );
         assert_eq!(create(NamespaceOwner::Caller, &declared), [post, edit_request, make_avatar()]);
 
-        let for_user = PROJECT_CREATE_FOR_USER.request().arg("user_id", 9).fields(fields(json!({
+        let user_post = PROJECT_CREATE_FOR_USER.request().arg("user_id", 9).fields(fields(json!({
             "name": "shop", "path": "shop", "visibility": "private", "description": "", "merge_commit_template": "%{title}",
             "initialize_with_readme": true, "default_branch": "trunk", "new_attribute": 1,
         })));
@@ -270,7 +270,7 @@ mod tests {
         );
         assert_eq!(
             create(NamespaceOwner::User(9), &declared),
-            [for_user, edit_request, make_avatar()]
+            [user_post, edit_request, make_avatar()]
         );
     }
 
@@ -309,7 +309,7 @@ mod tests {
             assert_eq!(read_state(json!({"import_status": status, "mirror": true})), None);
         }
         let failed_state =
-            |why: Json| read_state(json!({"import_status": "failed", "import_error": why}));
+            |reason: Json| read_state(json!({"import_status": "failed", "import_error": reason}));
         assert_eq!(failed_state(Json::Null), Some(ImportState::Failed(None)));
         let Some(ImportState::Failed(Some(why))) =
             failed_state(json!("no https://u:canary@h/x\u{1b}[2J"))
@@ -330,16 +330,16 @@ mod tests {
     #[test]
     fn a_project_is_renamed_first_and_then_moved() {
         let rename = edit(json!({"path": "shop"}));
-        let moved = |id: u64| {
+        let transfer_request = |id: u64| {
             PROJECT_TRANSFER
                 .request()
-                .for_container("acme/shop", None)
+                .with_container("acme/shop", None)
                 .fields(fields(json!({"namespace": id})))
         };
         for (renames, transfers, expected) in [
             (true, false, vec![rename.clone()]),
-            (false, true, vec![moved(3)]),
-            (true, true, vec![rename, moved(3)]),
+            (false, true, vec![transfer_request(3)]),
+            (true, true, vec![rename, transfer_request(3)]),
         ] {
             let former_location = crate::kind::FormerLocation {
                 path: "old/stall".into(),

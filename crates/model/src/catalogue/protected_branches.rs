@@ -64,7 +64,7 @@ fn check_right_to_unprotect(context: &CallContext<'_>) -> Result<(), NoCalls> {
         }
         CallPurpose::Container(_) => return Ok(()),
     };
-    match rows.zip(context.names.caller()) {
+    match rows.zip(context.names.caller_id()) {
         Some((rows, caller)) if excludes_user(&rows, caller) => {
             let fault = EntryFault::for_field(texts::LOCKED_OUT, UNPROTECT_FIELD);
             Err(fault.fill("what", verb).into())
@@ -77,10 +77,10 @@ const UNPROTECT_FIELD: &str = "allowed_to_unprotect";
 
 /// True if `rows` contain only users, and the user `id` is not among them.
 fn excludes_user(rows: &Json, id: u64) -> bool {
-    let users: Option<Vec<u64>> = rows
+    let user_ids: Option<Vec<u64>> = rows
         .as_array()
         .and_then(|rows| rows.iter().map(|row| row.get("user_id")?.as_u64()).collect());
-    users.is_some_and(|users| !users.is_empty() && !users.contains(&id))
+    user_ids.is_some_and(|users| !users.is_empty() && !users.contains(&id))
 }
 
 /// True if the change needs a new protection: on the free tier, the service can only edit one flag.
@@ -124,7 +124,7 @@ mod tests {
         kind::{
             FieldSelection, Names,
             testing::{
-                fields, live_entry, object, remove, requests_for, section, sent_parts, target,
+                fields, live_entry, object, remove, request_parts, requests_for, section, target,
             },
         },
         operation::{PROTECTED_BRANCH_CREATE, PROTECTED_BRANCH_DELETE, PROTECTED_BRANCH_UPDATE},
@@ -132,14 +132,14 @@ mod tests {
     };
 
     #[test]
-    fn a_branch_that_a_group_protects_is_not_the_projects_own() {
-        let home = section("protected_branches").scoped_kind;
+    fn inherited_protections_are_recognised() {
+        let scoped_kind = section("protected_branches").scoped_kind;
         for (raw, is_inherited) in [
             (json!({"name": "main"}), false),
             (json!({"name": "main", "inherited": false}), false),
             (json!({"name": "main", "inherited": true}), true),
         ] {
-            assert_eq!(home.is_inherited(&object(raw.clone())), is_inherited, "{raw}");
+            assert_eq!(scoped_kind.is_inherited(&object(raw.clone())), is_inherited, "{raw}");
         }
     }
 
@@ -264,11 +264,11 @@ mod tests {
             "code_owner_approval_required": true,
         }));
         let patch = PROTECTED_BRANCH_UPDATE.request().arg("id", 7).arg("name", "main");
-        assert_eq!(sent_parts(&edit), sent_parts(&[patch.fields(body)]));
+        assert_eq!(request_parts(&edit), request_parts(&[patch.fields(body)]));
     }
 
     #[test]
-    fn without_tiers_a_level_needs_a_replacement_and_the_flag_an_edit() {
+    fn on_the_free_tier_a_level_needs_a_replacement() {
         let entry = live_entry(section("protected_branches"), free_tier_branch());
         let change_requests = |declared: &Fields, changed: &[&str]| {
             requests_for(
@@ -293,17 +293,17 @@ mod tests {
         };
         let remove = PROTECTED_BRANCH_DELETE.request().arg("id", 7).arg("name", "main");
         assert_eq!(
-            sent_parts(&replace_requests),
-            sent_parts(&[remove, add_request(0), add_request(40)])
+            request_parts(&replace_requests),
+            request_parts(&[remove, add_request(0), add_request(40)])
         );
     }
 
     /// An edit without `code_owner_approval_required` switches it off.
     #[test]
     fn fields_that_an_edit_would_reset_must_be_known() {
-        let block_reason = |raw: Json, lacking: &[&str]| {
+        let block_reason = |raw: Json, missing_fields: &[&str]| {
             let mut raw = object(raw);
-            raw.retain(|name, _| !lacking.contains(&name.as_str()));
+            raw.retain(|name, _| !missing_fields.contains(&name.as_str()));
             let entry = live_entry(section("protected_branches"), raw.into());
             let declared = fields(json!({"name": "main", "allow_force_push": true}));
             let context = CallContext {
@@ -316,11 +316,14 @@ mod tests {
             };
             section("protected_branches").rules().calls(&context).err()
         };
-        let owners = "code_owner_approval_required";
+        let owner_field = "code_owner_approval_required";
         assert_eq!(block_reason(premium_branch(), &[]), None);
-        assert!(matches!(block_reason(premium_branch(), &[owners]), Some(NoCalls::LiveUnknown(_))));
+        assert!(matches!(
+            block_reason(premium_branch(), &[owner_field]),
+            Some(NoCalls::LiveUnknown(_))
+        ));
         // A row for a user or group also proves a tier.
-        let both_lists = [owners, "unprotect_access_levels"];
+        let both_lists = [owner_field, "unprotect_access_levels"];
         assert!(matches!(
             block_reason(premium_branch(), &both_lists),
             Some(NoCalls::LiveUnknown(_))

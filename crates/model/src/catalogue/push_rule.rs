@@ -17,7 +17,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        field::Compare,
+        field::Equality,
         kind::{
             are_equal,
             testing::{create, fields, remove, section, update},
@@ -47,11 +47,11 @@ mod tests {
     #[test]
     fn a_changed_rule_affects_new_projects() {
         let rule = |size: u32| json!({"max_file_size": size}).as_object().cloned().unwrap();
-        let none = Object::new();
+        let no_rule = Object::new();
         for (before, after, expected) in [
-            (none.clone(), rule(5), vec![Effect::AffectsNewContainers]),
+            (no_rule.clone(), rule(5), vec![Effect::AffectsNewContainers]),
             (rule(5), rule(6), vec![Effect::AffectsNewContainers]),
-            (rule(5), none, vec![Effect::AffectsNewContainers]),
+            (rule(5), no_rule, vec![Effect::AffectsNewContainers]),
             (rule(5), rule(5), Vec::new()),
         ] {
             assert_eq!(PushRule.effects(None, &before, &after), expected, "{before:?} {after:?}");
@@ -61,9 +61,9 @@ mod tests {
     #[test]
     fn an_unset_expression_equals_null_and_empty_text() {
         for declared in [json!(null), json!("")] {
-            assert!(are_equal(Compare::Exact, &declared, &json!(null)));
-            assert!(are_equal(Compare::Exact, &declared, &json!("")));
-            assert!(!are_equal(Compare::Exact, &declared, &json!("x")));
+            assert!(are_equal(Equality::Exact, &declared, &json!(null)));
+            assert!(are_equal(Equality::Exact, &declared, &json!("")));
+            assert!(!are_equal(Equality::Exact, &declared, &json!("x")));
         }
     }
 }

@@ -2,7 +2,7 @@
 //! the kinds: for Markdown pages, editors, and `undrift explain`.
 
 use crate::{
-    field::{Available, Readback, Weakens, Word},
+    field::{Availability, Readback, Weakening, Word},
     kind::plain_text,
     release::Release,
 };
@@ -31,7 +31,7 @@ pub fn describe_field(property: &Json, schema: &Json) -> FieldReference {
     let field = Field::from_schema(property);
     // A deprecated field may be replaced only in a release after the release of the reference.
     let replacement =
-        field.replaced_by().map(|name| Field::from_schema(&schema["properties"][name]));
+        field.replacement_name().map(|name| Field::from_schema(&schema["properties"][name]));
     let replaced_since = replacement
         .and_then(|new_field| new_field.available.since)
         .filter(|since| since.is_after_reference());
@@ -88,10 +88,10 @@ fn remarks(field: &Field, schema: &Json, replaced_since: Option<Release>) -> Vec
     let default = schema.get("default");
     let from_release =
         replaced_since.map(|release| format!(" from release {release} on")).unwrap_or_default();
-    let replacement_name = field.replaced_by();
+    let replacement_name = field.replacement_name();
     let deprecation = replacement_name
         .map(|other| format!("deprecated{from_release}: {}", field.replacement_hint(other)));
-    let Available { tier, since, until, local_before, .. } = field.available;
+    let Availability { tier, since, until, local_before, .. } = field.available;
     let since = since.filter(|_| !local_before);
     let value_remarks = [
         default.map(|default| format!("`{}` if left out", plain_text(default))),
@@ -110,13 +110,15 @@ fn remarks(field: &Field, schema: &Json, replaced_since: Option<Release>) -> Vec
         field.read == Readback::Never && field.accepted.includes(WriteRequest::Edit);
     let field_remarks = [
         (field.available.needs_administrator(), "administrators only"),
-        (field.accepted == Accepted::OnEdit, "set right after creation"),
+        (field.accepted == Acceptance::OnEdit, "set right after creation"),
         (field.secrecy() == Secrecy::Sensitive, "plans hide its live value"),
         (is_never_read, "cannot be verified: the service does not return it"),
         (field.read == Readback::IfPresent, "verified only where the service returns it"),
     ];
-    let field_remarks =
-        field_remarks.into_iter().filter(|(applies, _)| *applies).map(|(_, text)| text.to_owned());
+    let field_remarks = field_remarks
+        .into_iter()
+        .filter(|(is_relevant, _)| *is_relevant)
+        .map(|(_, text)| text.to_owned());
     value_remarks
         .into_iter()
         .flatten()
@@ -129,21 +131,21 @@ fn remarks(field: &Field, schema: &Json, replaced_since: Option<Release>) -> Vec
 /// The guard that checks a field, and the changes that it refuses.
 fn guard_remark(field: &Field) -> Option<String> {
     let condition = match &field.weakens {
-        Weakens::Never => return None,
-        Weakens::Access => return Some("guarded: `own-access`, `last-owner`".to_owned()),
-        Weakens::Shows => return Some("guarded: `visibility` if more people see it".to_owned()),
-        Weakens::WhenWider | Weakens::WhenFewer | Weakens::ByKind => "if it protects less",
-        Weakens::WhenOff | Weakens::OpensWhenOff => "if it is switched off",
-        Weakens::WhenOn | Weakens::OpensWhenOn => "if it is switched on",
-        Weakens::WhenLower => "if it is lowered",
-        Weakens::WhenHigher => "if it is raised",
-        Weakens::WhenCleared => "if it is cleared",
-        Weakens::WhenChanged | Weakens::OpensWhenChanged => "if it is changed or cleared",
-        Weakens::OpensWhenMoved => "if it is changed without the secrets that are sent there",
-        Weakens::OpensWhenOutside => "if it is changed to a URL or a path in another project",
-        Weakens::WhenMoreListed => "if something is added, or all cleared",
-        Weakens::WhenLater | Weakens::WhenLaterIn(_) => {
-            let words: Vec<_> = field.strictest_first().iter().map(plain_text).collect();
+        Weakening::Never => return None,
+        Weakening::Access => return Some("guarded: `own-access`, `last-owner`".to_owned()),
+        Weakening::Shows => return Some("guarded: `visibility` if more people see it".to_owned()),
+        Weakening::WhenWider | Weakening::WhenFewer | Weakening::ByKind => "if it protects less",
+        Weakening::WhenOff | Weakening::OpensWhenOff => "if it is switched off",
+        Weakening::WhenOn | Weakening::OpensWhenOn => "if it is switched on",
+        Weakening::WhenLower => "if it is lowered",
+        Weakening::WhenHigher => "if it is raised",
+        Weakening::WhenCleared => "if it is cleared",
+        Weakening::WhenChanged | Weakening::OpensWhenChanged => "if it is changed or cleared",
+        Weakening::OpensWhenMoved => "if it is changed without the secrets that are sent there",
+        Weakening::OpensWhenOutside => "if it is changed to a URL or a path in another project",
+        Weakening::WhenMoreListed => "if something is added, or all cleared",
+        Weakening::WhenLater | Weakening::WhenLaterIn(_) => {
+            let words: Vec<_> = field.strictness_order().iter().map(plain_text).collect();
             &format!("from left to right in `{}`", words.join("`, `"))
         }
     };

@@ -32,7 +32,7 @@ impl KindRules for Settings {
         if spec.name == "container_expiration_policy" {
             return live.as_ref().map(cleanup_policy);
         }
-        let replacement_name = spec.field.replaced_by();
+        let replacement_name = spec.field.replacement_name();
         let replacement = replacement_name.and_then(|name| Some((name, raw.get(name)?)));
         match replacement {
             // The deprecated field may show the value of the groups above; its replacement shows
@@ -55,7 +55,7 @@ impl KindRules for Settings {
         name: &str,
         declared: &Fields,
         live: Option<&LiveEntry>,
-        is_empty: bool,
+        has_no_branch: bool,
     ) -> Option<&'static str> {
         if live.is_none() && name == "mr_default_target_self" && !declared.contains_key(FORK_OF) {
             return Some("until the project is a fork");
@@ -66,14 +66,14 @@ impl KindRules for Settings {
         let needs_branch = match live.map(|live| live.fields.raw().get(name)) {
             Some(None) => false,
             Some(Some(Json::Null)) => true,
-            Some(live_branch) => is_empty && declared.plain_json(name) != live_branch,
+            Some(live_branch) => has_no_branch && declared.plain_json(name) != live_branch,
             // A fork, an import or a template creates its first branch later, in the background.
             None => !declared.is_on("initialize_with_readme"),
         };
         needs_branch.then_some("until the repository has a branch")
     }
 
-    fn check(&self, declared: &Fields, is_as_written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, is_unresolved: bool, report: Reporter<'_>) {
         let config_path = declared.text("ci_config_path");
         if config_path.is_some_and(|path| path.starts_with('/') || path.contains("..")) {
             report(EntryFault::for_field(texts::CONFIG_PATH, "ci_config_path"));
@@ -83,7 +83,7 @@ impl KindRules for Settings {
             report(EntryFault::for_field(texts::FIRST_CLAIM, CLAIMS_FIELD));
         }
         let import_url = declared.text(IMPORT_URL);
-        if is_as_written && import_url.is_some_and(has_user) {
+        if is_unresolved && import_url.is_some_and(has_user) {
             report(EntryFault::for_field(texts::IMPORT_WITH_USER, IMPORT_URL));
         }
     }
@@ -98,9 +98,9 @@ impl KindRules for Settings {
         effects.extend(FEATURE_SETTINGS.iter().filter_map(|feature| {
             let [was_enabled, is_enabled] =
                 [before, after].map(|fields| is_feature_on(fields, feature));
-            Effect::capability(Capability::Feature(feature.0), was_enabled, is_enabled)
+            Effect::capability_change(Capability::Feature(feature.0), was_enabled, is_enabled)
         }));
-        if HANDED_DOWN_SETTINGS
+        if INHERITED_SETTINGS
             .iter()
             .any(|name| after.contains_key(*name) && before.get(*name) != after.get(*name))
         {
@@ -111,7 +111,7 @@ impl KindRules for Settings {
 }
 
 /// Settings of a group that affect new projects and groups below, or who may create them.
-const HANDED_DOWN_SETTINGS: [&str; 4] = [
+const INHERITED_SETTINGS: [&str; 4] = [
     "default_branch",
     "default_branch_protection",
     "project_creation_level",
@@ -136,7 +136,7 @@ static FEATURE_SETTINGS: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| 
     let names: BTreeSet<&str> = closing_settings.flatten().copied().collect();
     let table = super::section(Scope::Project, SECTION).map(Section::table);
     let deprecated_spec =
-        |name| table?.specs().iter().find(|spec| spec.field.replaced_by() == Some(name));
+        |name| table?.specs().iter().find(|spec| spec.field.replacement_name() == Some(name));
     names.into_iter().map(|name| (name, deprecated_spec(name).map(|spec| spec.name))).collect()
 });
 
@@ -148,7 +148,7 @@ fn is_feature_on(fields: &Object, (name, deprecated_name): &(&str, Option<&str>)
 
 /// True if a URL contains a user name, and so possibly a password.
 fn has_user(url: &str) -> bool {
-    let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let after_scheme = url.split_once("://").map_or(url, |(_, tail)| tail);
     // Without `://`, as in `git@host:path`, the user name has no password.
     url.contains("://")
         && after_scheme
@@ -166,7 +166,7 @@ fn cleanup_policy(live: &Json) -> Json {
     let key_fields = policy_spec.map(|spec| spec.key_fields);
     let mut policy = Object::new();
     for key_field in key_fields.into_iter().flatten() {
-        let name = key_field.replaced_by().unwrap_or(key_field.name);
+        let name = key_field.replacement_name().unwrap_or(key_field.name);
         let other_name = (name == "name_regex").then_some("name_regex_delete");
         let mut values = [name].into_iter().chain(other_name).filter_map(|name| live.get(name));
         if let Some(value) = values.find(|value| !value.is_null()).or_else(|| live.get(name)) {
@@ -183,18 +183,18 @@ mod tests {
     use super::*;
     use crate::{
         catalogue,
-        field::Compare,
+        field::Equality,
         kind::{
             are_equal,
-            testing::{fields, live_entry, section, sent_parts, update},
+            testing::{fields, live_entry, request_parts, section, update},
         },
         operation::PROJECT_UPDATE,
     };
 
     #[test]
-    fn settings_for_new_projects_are_handed_down() {
+    fn inherited_settings_affect_new_containers() {
         let object = |value: Json| value.as_object().cloned().unwrap();
-        for (before, after, hands_down) in [
+        for (before, after, has_effect) in [
             (
                 json!({"project_creation_level": "noone"}),
                 json!({"project_creation_level": "developer"}),
@@ -212,7 +212,7 @@ mod tests {
             let effects = Settings.effects(None, &object(before.clone()), &object(after.clone()));
             assert_eq!(
                 effects.contains(&Effect::AffectsNewContainers),
-                hands_down,
+                has_effect,
                 "{before} {after}"
             );
         }
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn the_default_branch_of_an_empty_repository_is_not_sent() {
         let declared = fields(json!({"default_branch": "trunk"}));
-        for (is_empty, raw, waits) in [
+        for (has_no_branch, raw, is_waiting) in [
             (true, json!({"default_branch": null}), true),
             (true, json!({"default_branch": "main"}), true),
             (true, json!({"default_branch": "trunk"}), false),
@@ -237,10 +237,10 @@ mod tests {
                         "default_branch",
                         &declared,
                         Some(&entry),
-                        is_empty
+                        has_no_branch
                     )
                     .is_some(),
-                waits,
+                is_waiting,
                 "{raw}"
             );
             assert_eq!(
@@ -264,32 +264,32 @@ mod tests {
         let edit_requests =
             update(section("settings"), &declared, json!({}), &["description", "topics"]);
         assert_eq!(
-            sent_parts(&edit_requests),
-            sent_parts(&[put_request(fields(json!({"description": "", "topics": ["a"]})))])
+            request_parts(&edit_requests),
+            request_parts(&[put_request(fields(json!({"description": "", "topics": ["a"]})))])
         );
         assert!(edit_requests[0].is_sensitive("import_url"), "it may hold a password");
         declared.insert("avatar".into(), Value::File("a.png".into()));
         let avatar = || put_request(Fields::from([("avatar".into(), Value::File("a.png".into()))]));
         assert_eq!(update(section("settings"), &declared, json!({}), &["avatar"]), [avatar()]);
         assert_eq!(
-            sent_parts(&update(
+            request_parts(&update(
                 section("settings"),
                 &declared,
                 json!({}),
                 &["avatar", "visibility"]
             )),
-            sent_parts(&[put_request(fields(json!({"visibility": "private"}))), avatar()])
+            request_parts(&[put_request(fields(json!({"visibility": "private"}))), avatar()])
         );
         let cleared_avatar = fields(json!({"avatar": null}));
         assert_eq!(
-            sent_parts(&update(section("settings"), &cleared_avatar, json!({}), &["avatar"])),
-            sent_parts(&[put_request(fields(json!({"avatar": ""})))])
+            request_parts(&update(section("settings"), &cleared_avatar, json!({}), &["avatar"])),
+            request_parts(&[put_request(fields(json!({"avatar": ""})))])
         );
     }
 
     #[test]
     fn deprecated_fields_are_read_from_their_replacements() {
-        for (level, enabled) in [("disabled", false), ("private", true), ("enabled", true)] {
+        for (level, is_enabled) in [("disabled", false), ("private", true), ("enabled", true)] {
             let live_fields = live_entry(
                 section("settings"),
                 json!({"builds_access_level": level, "topics": ["a"]}),
@@ -297,7 +297,7 @@ mod tests {
             .fields;
             assert_eq!(
                 (&live_fields.raw()["jobs_enabled"], &live_fields.raw()["tag_list"]),
-                (&json!(enabled), &json!(["a"]))
+                (&json!(is_enabled), &json!(["a"]))
             );
         }
         // A value in the response wins.
@@ -313,10 +313,10 @@ mod tests {
     }
 
     #[test]
-    fn a_new_flag_gives_the_own_value_of_the_old_opposite() {
-        let settings_in = |scope| catalogue::section(scope, "settings").unwrap();
-        let disabled = |scope, raw| {
-            live_entry(settings_in(scope), raw).fields.raw().get("emails_disabled").cloned()
+    fn a_new_flag_gives_the_value_of_the_old_one() {
+        let find_settings = |scope| catalogue::section(scope, "settings").unwrap();
+        let read_flag = |scope, raw| {
+            live_entry(find_settings(scope), raw).fields.raw().get("emails_disabled").cloned()
         };
         let raw_flags = |enabled: bool| json!({"emails_disabled": true, "emails_enabled": enabled});
         for (scope, enabled, expected) in [
@@ -327,18 +327,22 @@ mod tests {
             (Scope::Group, true, json!(null)),
             (Scope::Group, false, json!(true)),
         ] {
-            assert_eq!(disabled(scope, raw_flags(enabled)), Some(expected), "{scope:?} {enabled}");
+            assert_eq!(read_flag(scope, raw_flags(enabled)), Some(expected), "{scope:?} {enabled}");
         }
-        assert_eq!(disabled(Scope::Project, json!({"emails_disabled": true})), Some(json!(true)));
-        assert_eq!(disabled(Scope::Project, json!({})), None);
+        assert_eq!(read_flag(Scope::Project, json!({"emails_disabled": true})), Some(json!(true)));
+        assert_eq!(read_flag(Scope::Project, json!({})), None);
     }
 
     #[test]
-    fn a_role_gives_the_value_of_a_missing_old_field() {
+    fn a_role_gives_the_value_of_a_missing_flag() {
         let role = "ci_pipeline_variables_minimum_override_role";
-        for (word, restricted) in [("developer", false), ("maintainer", true), ("owner", true)] {
+        for (word, is_restricted) in [("developer", false), ("maintainer", true), ("owner", true)] {
             let live_fields = live_entry(section("settings"), json!({role: word})).fields;
-            assert_eq!(live_fields.raw()["restrict_user_defined_variables"], restricted, "{word}");
+            assert_eq!(
+                live_fields.raw()["restrict_user_defined_variables"],
+                is_restricted,
+                "{word}"
+            );
         }
         let live_fields = live_entry(section("settings"), json!({"public_jobs": false})).fields;
         assert_eq!(live_fields.raw()["public_builds"], json!(false));
@@ -362,7 +366,7 @@ mod tests {
             (json!({"name_regex_keep": ""}), true),
             (json!({"enabled": true}), false),
         ] {
-            assert_eq!(are_equal(Compare::Exact, &declared, live_policy), is_same, "{declared}");
+            assert_eq!(are_equal(Equality::Exact, &declared, live_policy), is_same, "{declared}");
         }
         // The reference's example has both names.
         for raw in [
@@ -381,7 +385,7 @@ mod tests {
 
     #[test]
     fn topics_compare_without_order() {
-        assert!(are_equal(Compare::Set, &json!(["b", "a"]), &json!(["a", "b"])));
-        assert!(!are_equal(Compare::Set, &json!(["a"]), &json!(["a", "b"])));
+        assert!(are_equal(Equality::Set, &json!(["b", "a"]), &json!(["a", "b"])));
+        assert!(!are_equal(Equality::Set, &json!(["a"]), &json!(["a", "b"])));
     }
 }

@@ -16,18 +16,18 @@ pub(super) struct Shares;
 impl KindRules for Shares {
     // When a share is removed, the service also removes all grants to the group from rules.
     fn effects(&self, group_id: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let is_gone = after.is_empty();
+        let is_removed = after.is_empty();
         let people_effect = Effect::Capability {
             capability: Capability::NamedAccess,
-            before: is_gone,
-            after: !is_gone,
+            before: is_removed,
+            after: !is_removed,
         };
         let has_new_end_date = gets_end_date(before, after);
         let [level_before, level_after] =
             [before, after].map(|fields| level_number(fields, "group_access"));
         vec![
             Effect::Share {
-                group: group_id,
+                group_id,
                 before: level_before,
                 after: level_after,
                 gets_end_date: has_new_end_date,
@@ -47,7 +47,7 @@ mod tests {
             CallContext, Names,
             calls::CallPurpose,
             testing::{
-                fields, live_entry, object, remove, requests_for, section, sent_parts, target,
+                fields, live_entry, object, remove, request_parts, requests_for, section, target,
             },
         },
         operation::{SHARE_CREATE, SHARE_DELETE},
@@ -120,7 +120,10 @@ mod tests {
         };
         let requests: Vec<_> = calls.iter().map(|call| call.request.clone()).collect();
         let remove = SHARE_DELETE.request().arg("id", 7).arg("group_id", 4);
-        assert_eq!(sent_parts(&requests), sent_parts(&[remove, add_share(30), add_share(20)]));
+        assert_eq!(
+            request_parts(&requests),
+            request_parts(&[remove, add_share(30), add_share(20)])
+        );
         assert_eq!(
             calls.iter().map(|call| call.is_restore).collect::<Vec<_>>(),
             [false, false, true]

@@ -30,10 +30,10 @@ pub(super) fn source_calls(
     namespace: &LiveNamespace,
     declared: &Fields,
 ) -> Option<Calls> {
-    let fork = declared.text(FORK_OF);
+    let fork_path = declared.text(FORK_OF);
     let is_declared = |prefix: &str| declared.keys().any(|name| name.starts_with(prefix));
     let import_host = IMPORT_HOSTS.iter().find(|(prefix, _)| is_declared(prefix));
-    let calls = match (fork, import_host) {
+    let calls = match (fork_path, import_host) {
         (Some(upstream), _) => fork_calls(context, namespace, upstream, declared),
         (None, Some((prefix, op))) => import_calls(context, namespace, prefix, *op, declared),
         (None, None) => return None,
@@ -54,7 +54,7 @@ fn fork_calls(
     upstream: &str,
     declared: &Fields,
 ) -> Calls {
-    let id = context.names.require(NamedObject::Project, upstream, FORK_OF)?;
+    let id = context.names.require_id(NamedObject::Project, upstream, FORK_OF)?;
     let post = operation::PROJECT_FORK.request().arg_by_path("id", upstream, id.number());
     let parameters = post.operation.parameters();
     let body_parameters: Vec<_> = parameters
@@ -62,11 +62,11 @@ fn fork_calls(
         .map(|p| p.name)
         .collect();
     let accepts = &|_: &str, field: &Field, request_name: &str| {
-        field.accepted != Accepted::Never && body_parameters.contains(&request_name)
+        field.accepted != Acceptance::Never && body_parameters.contains(&request_name)
     };
     let mut base_fields = context.target.naming_fields();
     base_fields.insert("namespace_id".to_owned(), namespace.id.to_json().into());
-    CreationRequests { post, accepts, edit: operation::PROJECT_UPDATE, base_fields }
+    CreationRequests { post, accepts, edit_op: operation::PROJECT_UPDATE, base_fields }
         .plan_calls(context, declared)
 }
 
@@ -86,7 +86,7 @@ fn import_calls(
     let accepts = &|name: &str, _: &Field, _: &str| name.starts_with(prefix);
     let target_params = [("new_name", context.target.slug()), ("target_namespace", parent)];
     let base_fields = target_params.map(|(name, value)| (name.to_owned(), value.into())).into();
-    CreationRequests { post, accepts, edit: operation::PROJECT_UPDATE, base_fields }
+    CreationRequests { post, accepts, edit_op: operation::PROJECT_UPDATE, base_fields }
         .plan_calls(context, declared)
 }
 
@@ -99,7 +99,7 @@ pub(super) fn import_members_call(
     declared: &Fields,
 ) -> Result<Option<PlannedCall>, NoCalls> {
     let Some(source_path) = declared.text(MEMBERS_FROM_FIELD) else { return Ok(None) };
-    let id = context.names.require(NamedObject::Project, source_path, MEMBERS_FROM_FIELD)?;
+    let id = context.names.require_id(NamedObject::Project, source_path, MEMBERS_FROM_FIELD)?;
     let request = context.target.request(operation::IMPORT_MEMBERS);
     Ok(Some(request.arg_by_path("project_id", source_path, id.number()).into()))
 }
@@ -161,7 +161,7 @@ mod tests {
         kind::{
             CreatedContainers, Names, NamespaceOwner, Target,
             calls::CallPurpose,
-            testing::{collect_faults, fields, new_target, sent_parts},
+            testing::{collect_faults, fields, new_target, request_parts},
         },
         operation::{
             IMPORT_EXTGIT, IMPORT_EXTSERVER, IMPORT_MEMBERS, PROJECT_FORK, PROJECT_UPDATE,
@@ -207,7 +207,7 @@ mod tests {
     }
 
     fn edit(body: Json) -> crate::operation::Request<Write> {
-        PROJECT_UPDATE.request().for_container("acme/shop", None).fields(fields(body))
+        PROJECT_UPDATE.request().with_container("acme/shop", None).fields(fields(body))
     }
 
     #[test]
@@ -223,11 +223,11 @@ mod tests {
                 "name": "Shop", "path": "shop", "namespace_id": 3, "visibility": "private",
                 "description": "", "mr_default_target_self": true,
             })));
-        let members = IMPORT_MEMBERS.request().for_container("acme/shop", None);
+        let members = IMPORT_MEMBERS.request().with_container("acme/shop", None);
         let members = members.arg_by_path("project_id", "acme/neo", None);
         let expected = [fork, edit(json!({"merge_method": "ff"})), members];
         let requests = requests(calls);
-        assert_eq!(sent_parts(&requests), sent_parts(&expected));
+        assert_eq!(request_parts(&requests), request_parts(&expected));
         assert_eq!(requests[2].awaited_containers().collect::<Vec<_>>(), ["acme/neo"]);
     }
 
@@ -242,15 +242,15 @@ mod tests {
             "new_name": "shop", "target_namespace": "acme", "repo_id": 7,
             "personal_access_token": "t",
         })));
-        let then = edit(json!({"visibility": "private", "name": "Shop"}));
-        assert_eq!(sent_parts(&requests(calls)), sent_parts(&[import, then]));
+        let edit_request = edit(json!({"visibility": "private", "name": "Shop"}));
+        assert_eq!(request_parts(&requests(calls)), request_parts(&[import, edit_request]));
 
         let calls = create(json!({"import.extserver.extserver_repo": "r"}));
         assert_eq!(awaits_jobs(&calls), [true]);
         let import = IMPORT_EXTSERVER.request().fields(fields(
             json!({"new_name": "shop", "target_namespace": "acme", "extserver_repo": "r"}),
         ));
-        assert_eq!(sent_parts(&requests(calls)), sent_parts(&[import]));
+        assert_eq!(request_parts(&requests(calls)), request_parts(&[import]));
     }
 
     #[test]
@@ -261,12 +261,12 @@ mod tests {
         let calls = create_in(&target, json!({"import.extgit.repo_id": 7})).unwrap();
         assert_eq!(calls[0].request.awaited_containers().collect::<Vec<_>>(), ["acme"]);
         let fork = create_in(&target, json!({"fork_of": "acme/neo"})).unwrap();
-        let waits: Vec<_> = fork[0].request.awaited_containers().collect();
-        assert_eq!(waits, ["acme", "acme/neo"]);
+        let awaited_paths: Vec<_> = fork[0].request.awaited_containers().collect();
+        assert_eq!(awaited_paths, ["acme", "acme/neo"]);
     }
 
     #[test]
-    fn an_unknown_parent_is_named() {
+    fn an_unknown_source_is_refused() {
         for declared in [json!({"fork_of": "acme/none"}), json!({"members_from": "acme/none"})] {
             let result = create_in(&new_target(NamespaceOwner::Group), declared);
             let is_unknown = matches!(
@@ -296,8 +296,8 @@ mod tests {
             let table = catalogue::container(Scope::Project).0.table();
             let found_faults =
                 collect_faults(|report| check(table, &fields(declared.clone()), report));
-            let found: Vec<_> = found_faults.into_iter().map(|(field, _)| field).collect();
-            assert_eq!(found, expected, "{declared}");
+            let fault_fields: Vec<_> = found_faults.into_iter().map(|(field, _)| field).collect();
+            assert_eq!(fault_fields, expected, "{declared}");
         }
     }
 }

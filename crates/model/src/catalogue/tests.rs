@@ -5,42 +5,42 @@ use serde_json::json;
 
 use crate::{
     catalogue,
-    field::{Compare, Field, Risk, Scope, Weakens},
+    field::{Equality, Field, Risk, Scope, Weakening},
     kind::{Effect, Section, risk::change_risks, testing::object},
     value::Json,
 };
 
 /// Values of a field, from the one that protects most (or shows least) to the one that protects
 /// least.
-fn from_strict_to_lax(field: &Field, schema: &Json) -> Vec<Json> {
+fn values_by_strictness(field: &Field, schema: &Json) -> Vec<Json> {
     let example = || schema["examples"].get(0).cloned().unwrap_or(json!("^a$"));
     match field.weakens {
-        Weakens::Never
-        | Weakens::Access
-        | Weakens::WhenWider
-        | Weakens::WhenFewer
-        | Weakens::ByKind => Vec::new(),
-        Weakens::Shows if schema["type"] == "boolean" => vec![json!(false), json!(true)],
-        Weakens::Shows => {
+        Weakening::Never
+        | Weakening::Access
+        | Weakening::WhenWider
+        | Weakening::WhenFewer
+        | Weakening::ByKind => Vec::new(),
+        Weakening::Shows if schema["type"] == "boolean" => vec![json!(false), json!(true)],
+        Weakening::Shows => {
             let words = ["disabled", "private", "internal", "enabled", "public"].iter();
             let words = words.map(|word| json!(word));
             let is_known =
                 |word: &Json| schema["enum"].as_array().is_none_or(|words| words.contains(word));
             words.filter(is_known).collect()
         }
-        Weakens::WhenOff | Weakens::OpensWhenOff => vec![json!(true), json!(false)],
-        Weakens::WhenOn | Weakens::OpensWhenOn => vec![json!(false), json!(true)],
-        Weakens::WhenLower => vec![json!(3), json!(2), json!(0)],
-        Weakens::WhenHigher => vec![json!(0), json!(2), json!(3)],
-        Weakens::WhenChanged
-        | Weakens::OpensWhenChanged
-        | Weakens::WhenCleared
-        | Weakens::OpensWhenMoved => vec![example(), json!("")],
-        Weakens::OpensWhenOutside => vec![json!("ci.yml"), json!("ci.yml@acme/ci")],
-        Weakens::WhenMoreListed => {
+        Weakening::WhenOff | Weakening::OpensWhenOff => vec![json!(true), json!(false)],
+        Weakening::WhenOn | Weakening::OpensWhenOn => vec![json!(false), json!(true)],
+        Weakening::WhenLower => vec![json!(3), json!(2), json!(0)],
+        Weakening::WhenHigher => vec![json!(0), json!(2), json!(3)],
+        Weakening::WhenChanged
+        | Weakening::OpensWhenChanged
+        | Weakening::WhenCleared
+        | Weakening::OpensWhenMoved => vec![example(), json!("")],
+        Weakening::OpensWhenOutside => vec![json!("ci.yml"), json!("ci.yml@acme/ci")],
+        Weakening::WhenMoreListed => {
             vec![json!("10.0.0.1"), json!("10.0.0.2, 10.0.0.1"), json!("")]
         }
-        Weakens::WhenLater | Weakens::WhenLaterIn(_) => field.strictest_first(),
+        Weakening::WhenLater | Weakening::WhenLaterIn(_) => field.strictness_order(),
     }
 }
 
@@ -51,33 +51,41 @@ fn change_effects(section: Section, name: &str, old: Option<&Json>, new: &Json) 
 }
 
 #[test]
-fn a_weaker_value_is_seen_in_one_direction_only() {
+fn only_a_weaker_value_has_an_effect() {
     for section in catalogue::all_sections() {
         for spec in section.specs() {
-            let values = from_strict_to_lax(spec.field, &spec.schema);
+            let values = values_by_strictness(spec.field, &spec.schema);
             let name = format!("{section:?}.{}", spec.name);
             let weakens = &spec.field.weakens;
             let is_guarded = weakens.risk().is_some();
             assert_eq!(is_guarded, values.len() > 1, "{name}");
-            for (at, strict) in values.iter().enumerate() {
-                let valid = jsonschema::validator_for(&spec.schema).unwrap();
-                assert!(valid.is_valid(strict) || *strict == "", "{name}: {strict}");
-                for lax in &values[at + 1..] {
+            for (index, strict_value) in values.iter().enumerate() {
+                let validator = jsonschema::validator_for(&spec.schema).unwrap();
+                assert!(
+                    validator.is_valid(strict_value) || *strict_value == "",
+                    "{name}: {strict_value}"
+                );
+                for lax_value in &values[index + 1..] {
                     // A change to "members only" does not show it to more people.
-                    let is_members_only = weakens.risk() == Some(Risk::Shows) && *lax == "private";
-                    let found = change_effects(section, spec.name, Some(strict), lax);
+                    let is_members_only =
+                        weakens.risk() == Some(Risk::Shows) && *lax_value == "private";
+                    let effects = change_effects(section, spec.name, Some(strict_value), lax_value);
                     assert_eq!(
-                        found.len(),
+                        effects.len(),
                         usize::from(!is_members_only),
-                        "{name}: {strict} to {lax}"
+                        "{name}: {strict_value} to {lax_value}"
                     );
                     assert_eq!(
-                        change_effects(section, spec.name, Some(lax), strict),
+                        change_effects(section, spec.name, Some(lax_value), strict_value),
                         [],
-                        "{name}: {lax} to {strict}"
+                        "{name}: {lax_value} to {strict_value}"
                     );
                 }
-                assert_eq!(change_effects(section, spec.name, Some(strict), strict), [], "{name}");
+                assert_eq!(
+                    change_effects(section, spec.name, Some(strict_value), strict_value),
+                    [],
+                    "{name}"
+                );
             }
             if let (Some(strict), Some(lax)) = (values.first(), values.last()) {
                 assert_eq!(
@@ -87,11 +95,11 @@ fn a_weaker_value_is_seen_in_one_direction_only() {
                 );
                 let is_safe_if_unknown = !matches!(
                     weakens,
-                    Weakens::WhenChanged
-                        | Weakens::OpensWhenChanged
-                        | Weakens::OpensWhenMoved
-                        | Weakens::WhenMoreListed
-                        | Weakens::WhenLower
+                    Weakening::WhenChanged
+                        | Weakening::OpensWhenChanged
+                        | Weakening::OpensWhenMoved
+                        | Weakening::WhenMoreListed
+                        | Weakening::WhenLower
                 );
                 let unknown = change_effects(section, spec.name, None, strict);
                 assert!(!is_safe_if_unknown || unknown.is_empty(), "{name}");
@@ -123,7 +131,7 @@ fn fields_that_sound_like_protections_are_guarded() {
         "secret",
         "verification",
     ];
-    const HARMLESS: [&str; 11] = [
+    const HARMLESS_FIELDS: [&str; 11] = [
         "ci_forward_deployment_rollback_allowed",
         "lock_math_rendering_limits_enabled",
         "mirror_branch_regex",
@@ -136,25 +144,25 @@ fn fields_that_sound_like_protections_are_guarded() {
         "send_from_committer_email",
         "restrict_to_branch",
     ];
-    let mut unguarded = Vec::new();
+    let mut unguarded_fields = Vec::new();
     for section in catalogue::all_sections() {
         for spec in section.specs() {
             let sounds_protective = PROTECTIVE_WORDS.iter().any(|word| spec.name.contains(word));
             if sounds_protective
-                && !HARMLESS.contains(&spec.name)
-                && spec.field.weakens == Weakens::Never
+                && !HARMLESS_FIELDS.contains(&spec.name)
+                && spec.field.weakens == Weakening::Never
             {
-                unguarded.push(format!("{section:?}.{}", spec.name));
+                unguarded_fields.push(format!("{section:?}.{}", spec.name));
             }
         }
     }
-    assert_eq!(unguarded, [""; 0]);
+    assert_eq!(unguarded_fields, [""; 0]);
 }
 
 #[test]
-fn in_a_private_project_only_public_parts_are_shown_to_others() {
+fn in_a_private_project_only_public_features_are_shown() {
     let settings = catalogue::section(Scope::Project, "settings").unwrap();
-    for (visibility, name, level, shows) in [
+    for (visibility, name, level, is_shown) in [
         ("private", "pages_access_level", json!("enabled"), false),
         ("private", "pages_access_level", json!("public"), true),
         ("private", "public_jobs", json!(true), false),
@@ -164,20 +172,20 @@ fn in_a_private_project_only_public_parts_are_shown_to_others() {
     ] {
         let before = object(json!({"visibility": visibility}));
         let after = object(json!({"visibility": visibility, name: level}));
-        let found = change_risks(settings, &[name], &before, &after);
-        assert_eq!(!found.is_empty(), shows, "{visibility} {name} {level}");
+        let effects = change_risks(settings, &[name], &before, &after);
+        assert_eq!(!effects.is_empty(), is_shown, "{visibility} {name} {level}");
     }
 }
 
 #[test]
-fn properties_of_a_home_follow_from_its_operations() {
-    let removable = ["push_rule", "fork_of"];
-    let allowing_duplicates =
+fn section_properties_follow_from_operations() {
+    let removable_sections = ["push_rule", "fork_of"];
+    let duplicate_sections =
         ["hooks", "pipeline_schedules", "badges", "freeze_periods", "remote_mirrors"];
     for section in catalogue::sections(Scope::Project) {
         let is_among = |names: &[&str]| names.contains(&section.section);
-        assert_eq!(section.is_removable(), is_among(&removable), "{section:?}");
-        assert_eq!(section.allows_duplicates(), is_among(&allowing_duplicates), "{section:?}");
+        assert_eq!(section.is_removable(), is_among(&removable_sections), "{section:?}");
+        assert_eq!(section.allows_duplicates(), is_among(&duplicate_sections), "{section:?}");
         assert_eq!(
             section.is_created_with_container(),
             is_among(&["settings", "fork_of"]),
@@ -193,7 +201,7 @@ fn properties_of_a_home_follow_from_its_operations() {
 
 /// An export omits only values that a kind declares confidential.
 #[test]
-fn an_empty_entry_has_nothing_confidential() {
+fn an_empty_entry_has_no_secrecy_reason() {
     for section in Scope::ALL.into_iter().flat_map(catalogue::sections) {
         assert_eq!(section.rules().secrecy_reason(&object(json!({}))), None, "{}", section.section);
     }
@@ -206,7 +214,7 @@ fn requests_contain_the_comparable_form_of_every_limit() {
         for spec in section.specs().iter().filter(|spec| spec.field.relations.limits.is_some()) {
             let Field { compare, names, relations, .. } = spec.field;
             let is_plain = names.is_none() && relations.names_entries.is_none();
-            assert!(*compare != Compare::Rows && is_plain, "{} {}", section.section, spec.name);
+            assert!(*compare != Equality::Rows && is_plain, "{} {}", section.section, spec.name);
         }
     }
 }

@@ -64,11 +64,12 @@ impl KindRules for Variables {
         flag.or_else(|| is_file.then_some("a file"))
     }
 
-    fn check(&self, declared: &Fields, is_as_written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, is_unresolved: bool, report: Reporter<'_>) {
         let value = declared.text("value");
         let masked_value =
             value.filter(|_| declared.is_on("masked") || declared.is_on(HIDDEN_FIELD));
-        let is_quoted = value.is_some_and(|value| Reference::find_quoted_start(value).is_some());
+        let is_quoted =
+            value.is_some_and(|value| Reference::quoted_reference_start(value).is_some());
         let masked_value = masked_value.filter(|_| !is_quoted);
         let mask_fault =
             masked_value.and_then(|value| check_maskable(value, declared.is_on("raw")).err());
@@ -91,7 +92,7 @@ impl KindRules for Variables {
                     .with_other_field(HIDDEN_FIELD),
             );
         }
-        let is_literal = is_as_written && value.is_some_and(|value| !value.is_empty());
+        let is_literal = is_unresolved && value.is_some_and(|value| !value.is_empty());
         let last_word = declared.text("key").and_then(|key| key.rsplit('_').next());
         let has_secret_name = last_word.is_some_and(judge::is_named_like_secret);
         // Many protected values, such as host names, are not secrets.
@@ -155,7 +156,7 @@ mod tests {
         kind::{
             Names,
             testing::{
-                create, faults, fields, live_entry, remove, section, sent_parts, target, update,
+                create, faults, fields, live_entry, remove, request_parts, section, target, update,
             },
         },
         operation::{Op, VARIABLE_CREATE, VARIABLE_DELETE, VARIABLE_UPDATE, Write},
@@ -165,8 +166,8 @@ mod tests {
     fn an_edit_contains_all_fields_and_always_the_scope() {
         let declared = fields(json!({"key": "A", "environment_scope": "prod/*", "value": "new"}));
         assert_eq!(
-            sent_parts(&create(section("variables"), &declared)),
-            sent_parts(&[VARIABLE_CREATE.request().arg("id", 7).fields(declared.clone())])
+            request_parts(&create(section("variables"), &declared)),
+            request_parts(&[VARIABLE_CREATE.request().arg("id", 7).fields(declared.clone())])
         );
         let raw = json!({"key": "A", "environment_scope": "prod/*", "value": "old", "protected": false, "masked": true, "raw": true, "variable_type": "file"});
         let entry_request = |op: Op<Write>| {
@@ -176,8 +177,8 @@ mod tests {
             "value": "new", "protected": false, "masked": true, "raw": true, "variable_type": "file",
         }));
         assert_eq!(
-            sent_parts(&update(section("variables"), &declared, raw.clone(), &["value"])),
-            sent_parts(&[entry_request(VARIABLE_UPDATE).fields(body)])
+            request_parts(&update(section("variables"), &declared, raw.clone(), &["value"])),
+            request_parts(&[entry_request(VARIABLE_UPDATE).fields(body)])
         );
         let unmasked_fields =
             fields(json!({"key": "A", "environment_scope": "prod/*", "masked": false}));
@@ -215,17 +216,17 @@ mod tests {
     #[test]
     fn a_group_variable_of_several_scopes_is_edited_if_the_service_respects_the_filter() {
         let raw = json!({"key": "A", "environment_scope": "*", "value": "old", "protected": false, "masked": false, "raw": false, "variable_type": "env_var"});
-        let release_of = |text: &str| DetectedRelease::Known(text.parse().unwrap());
+        let parse_release = |text: &str| DetectedRelease::Known(text.parse().unwrap());
         assert_eq!(
             calls_with_duplicates(raw.clone(), "value", DetectedRelease::NotRequested),
             Err(NoCalls::DependsOnRelease)
         );
-        for (release, calls) in
-            [(DetectedRelease::Hidden, 3), (release_of("16.8"), 3), (release_of("16.9"), 1)]
+        for (release, call_count) in
+            [(DetectedRelease::Hidden, 3), (parse_release("16.8"), 3), (parse_release("16.9"), 1)]
         {
             assert_eq!(
                 calls_with_duplicates(raw.clone(), "value", release),
-                Ok(calls),
+                Ok(call_count),
                 "{release:?}"
             );
         }
@@ -262,9 +263,9 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_confidential_if_it_is_masked_or_hidden_or_a_file() {
+    fn masked_and_file_values_are_confidential() {
         let section = section("variables");
-        for (fields, why) in [
+        for (fields, reason) in [
             (json!({"masked": true, "protected": true}), Some("masked")),
             (json!({"masked": false, "protected": true}), Some("protected")),
             (json!({"variable_type": "file"}), Some("a file")),
@@ -272,14 +273,14 @@ mod tests {
         ] {
             assert_eq!(
                 section.rules().secrecy_reason(fields.as_object().unwrap()),
-                why,
+                reason,
                 "{fields}"
             );
         }
     }
 
     #[test]
-    fn a_literal_that_check_calls_a_secret_is_not_shown() {
+    fn secret_literals_are_not_shown() {
         let field = section("variables").field("value");
         for (values, is_masked, is_secret) in [
             (json!({"value": "a", "masked": true}), true, true),
@@ -303,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_value_is_maskable_or_not() {
-        for (value, plain, raw) in [
+        for (value, is_maskable, is_raw_maskable) in [
             ("12345678", true, true),
             ("1234567", false, false),
             ("", false, false),
@@ -315,17 +316,17 @@ mod tests {
         ] {
             assert_eq!(
                 (check_maskable(value, false).is_ok(), check_maskable(value, true).is_ok()),
-                (plain, raw),
+                (is_maskable, is_raw_maskable),
                 "{value:?}"
             );
-            let masked =
+            let masked_variable =
                 |raw| fields(json!({"key": "A", "value": value, "masked": true, "raw": raw}));
             assert_eq!(
                 (
-                    faults(section("variables"), &masked(false)).is_empty(),
-                    faults(section("variables"), &masked(true)).is_empty()
+                    faults(section("variables"), &masked_variable(false)).is_empty(),
+                    faults(section("variables"), &masked_variable(true)).is_empty()
                 ),
-                (plain, raw)
+                (is_maskable, is_raw_maskable)
             );
         }
         assert_eq!(

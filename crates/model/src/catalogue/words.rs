@@ -211,45 +211,48 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_found_by_what_it_is_often_called() {
-        let of =
+    fn a_value_is_found_by_its_misspellings() {
+        let find =
             |written: &str, options: &[&'static str]| find_option(written, options.iter().copied());
-        assert_eq!(of("Fast-Forward", &["merge", "ff"]), Some("ff"));
-        assert_eq!(of("no one", &["no_access", "admin"]), Some("no_access"));
-        assert_eq!(of("no one", &["merge"]), None);
-        for (meant, words) in MISSPELLED_VALUES.iter() {
+        assert_eq!(find("Fast-Forward", &["merge", "ff"]), Some("ff"));
+        assert_eq!(find("no one", &["no_access", "admin"]), Some("no_access"));
+        assert_eq!(find("no one", &["merge"]), None);
+        for (value, words) in MISSPELLED_VALUES.iter() {
             for word in words {
-                assert_eq!(*word, word.to_lowercase().replace(['_', '-'], " "), "{meant}");
-                assert_ne!(meant, word);
+                assert_eq!(*word, word.to_lowercase().replace(['_', '-'], " "), "{value}");
+                assert_ne!(value, word);
             }
         }
     }
 
     #[test]
-    fn a_word_has_one_meaning_in_its_place() {
+    fn a_word_has_one_meaning_per_place() {
         let places: BTreeMap<&str, WordsByMeaning> = yaml::built_in!("catalogue/tables/words");
         let count = |words: &Json| words.as_array().map_or(0, Vec::len);
-        for (place, of) in places {
-            let written = of.values().map(|words| match words.as_object() {
+        for (place, words_by_meaning) in places {
+            let word_counts = words_by_meaning.values().map(|words| match words.as_object() {
                 Some(texts) => texts.values().map(count).sum(),
                 None => count(words),
             });
-            assert_eq!(written.sum::<usize>(), WORDS[place].len(), "{place}");
+            assert_eq!(word_counts.sum::<usize>(), WORDS[place].len(), "{place}");
         }
     }
 
     #[test]
-    fn no_word_is_a_field_and_each_names_an_existing_one() {
+    fn words_are_no_fields_but_name_existing_ones() {
         let tables = WORDS.iter().filter_map(|(section_name, words)| {
             Some((section_name, project_section(section_name)?.table(), words))
         });
         for (section, table, words) in tables {
-            for (word, meant) in words {
-                let names_field = meant.field().is_some_and(|name| table.get(name).is_some());
-                assert!(table.get(word).is_none() || !names_field, "{section}: {word} is a field");
-                if let Field(name) | Opposite(name) | Level(name) = meant {
-                    let of_groups = catalogue::section(Scope::Group, section).map(Section::table);
-                    let is_known = [Some(table), of_groups].into_iter().flatten();
+            for (word, meaning) in words {
+                let is_field_named = meaning.field().is_some_and(|name| table.get(name).is_some());
+                assert!(
+                    table.get(word).is_none() || !is_field_named,
+                    "{section}: {word} is a field"
+                );
+                if let Field(name) | Opposite(name) | Level(name) = meaning {
+                    let group_table = catalogue::section(Scope::Group, section).map(Section::table);
+                    let is_known = [Some(table), group_table].into_iter().flatten();
                     assert!(
                         is_known.into_iter().any(|table| table.get(name).is_some()),
                         "{section}: {word} leads to {name}, which is none"
@@ -258,7 +261,7 @@ mod tests {
             }
         }
         for (word, meant) in &WORDS[""] {
-            let leads = meant.field().is_none_or(|name| {
+            let is_resolved = meant.field().is_none_or(|name| {
                 [
                     "ignore_layers",
                     "import_url",
@@ -276,7 +279,7 @@ mod tests {
             });
             let is_everywhere =
                 Scope::ALL.into_iter().all(|scope| catalogue::section(scope, word).is_some());
-            assert!(!is_everywhere && leads, "{word}");
+            assert!(!is_everywhere && is_resolved, "{word}");
         }
     }
 }

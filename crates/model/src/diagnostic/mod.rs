@@ -85,7 +85,7 @@ impl Diagnostic {
     }
 
     /// Sets the location.
-    pub fn at_location(self, location: SourceLocation) -> Self {
+    pub fn with_location(self, location: SourceLocation) -> Self {
         Self { location: Some(location), ..self }
     }
 
@@ -206,7 +206,7 @@ impl Diagnostics {
         {
             *base_counts.entry(make_warning_key(warning, base_paths)).or_default() += 1;
         }
-        let count_before = self.len();
+        let old_count = self.len();
         self.0.retain(|diagnostic| {
             let warning_count = base_counts
                 .get_mut(&make_warning_key(diagnostic, paths))
@@ -214,7 +214,7 @@ impl Diagnostics {
             let matching_count = warning_count.filter(|_| diagnostic.severity == Severity::Warning);
             matching_count.map(|remaining| *remaining -= 1).is_none()
         });
-        let removed_count = count_before - self.len();
+        let removed_count = old_count - self.len();
         if removed_count > 0 {
             let message =
                 format!("{} from before this branch, not listed", count(removed_count, "warning"));
@@ -313,7 +313,7 @@ impl Diagnostics {
                 count_by_code.iter().map(|(code, n)| format!("{n} {code}")).collect();
             match count_by_code.values().max() {
                 None => None,
-                Some(highest) if *highest <= render::MAX_SHOWN_PER_CODE => {
+                Some(max_count) if *max_count <= render::MAX_SHOWN_PER_CODE => {
                     Some(text::count(total_count, severity.word()))
                 }
                 Some(_) => Some(format!(

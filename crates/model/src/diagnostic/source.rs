@@ -144,7 +144,7 @@ impl<'t> SourceText<'t> {
     /// The origin of a value at the byte `offset`.
     pub fn origin(&self, offset: usize, layer: Layer) -> Origin {
         let (line, column) = self.position(offset);
-        Origin { within: Arc::clone(&self.file_layers[layer as usize]), line, column }
+        Origin { file_layer: Arc::clone(&self.file_layers[layer as usize]), line, column }
     }
 
     /// The location of `span`, with its first line.
@@ -220,12 +220,12 @@ impl<'t> SourceText<'t> {
         let (mut shown_start, mut shown_end) = (None, 0);
         let mut offset = snippet_start;
         while offset < snippet_end {
-            let next_hidden = self.hidden_ranges.partition_point(|range| range.end <= offset);
+            let range_index = self.hidden_ranges.partition_point(|range| range.end <= offset);
             let hidden_range =
-                self.hidden_ranges.get(next_hidden).filter(|range| range.start <= offset);
+                self.hidden_ranges.get(range_index).filter(|range| range.start <= offset);
             let (length, text) = match (hidden_range, self.text[offset..].chars().next()) {
                 (Some(range), _) => (range.end.min(snippet_end) - offset, MASK.into()),
-                (None, Some(c)) => (c.len_utf8(), displayed_char(c)),
+                (None, Some(c)) => (c.len_utf8(), display_char(c)),
                 (None, None) => break,
             };
             if offset <= span.start && span.start < offset + length {
@@ -249,7 +249,7 @@ fn mask_line(line: &str) -> String {
 }
 
 /// A character in displayed form.
-fn displayed_char(c: char) -> String {
+fn display_char(c: char) -> String {
     match c {
         '\t' => " ".into(),
         '\u{feff}' => String::new(),
@@ -259,34 +259,34 @@ fn displayed_char(c: char) -> String {
 
 /// The length of a line before its comment. In doubt, a `#` starts a comment.
 fn code_length(line: &str) -> usize {
-    let mut previous = ' ';
+    let mut previous_char = ' ';
     let mut value_may_start = true;
     let mut offset = 0;
     while let Some(c) = line[offset..].chars().next() {
-        if c == '#' && previous.is_whitespace() {
+        if c == '#' && previous_char.is_whitespace() {
             return offset;
         }
         let next_offset = offset + c.len_utf8();
         if matches!(c, '"' | '\'')
             && value_may_start
-            && let Some(quoted_length) = closing_quote(&line[next_offset..], c)
+            && let Some(quoted_length) = find_closing_quote(&line[next_offset..], c)
         {
             offset = next_offset + quoted_length;
-            previous = c;
+            previous_char = c;
             value_may_start = false;
             continue;
         }
         if !c.is_whitespace() {
             value_may_start = matches!(c, ':' | ',' | '[' | '{' | '-' | '?');
         }
-        previous = c;
+        previous_char = c;
         offset = next_offset;
     }
     line.len()
 }
 
 /// The end of a text that starts with `quote`, after its closing quote.
-fn closing_quote(text: &str, quote: char) -> Option<usize> {
+fn find_closing_quote(text: &str, quote: char) -> Option<usize> {
     let mut characters = text.char_indices().peekable();
     while let Some((offset, c)) = characters.next() {
         match c {

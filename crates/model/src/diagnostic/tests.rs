@@ -8,14 +8,16 @@ use crate::origin::{Layer, Origin};
 
 /// The bytes of `part` in `text`.
 fn find(text: &str, part: &str) -> std::ops::Range<usize> {
-    let at = text.find(part).unwrap();
-    at..at + part.len()
+    let start = text.find(part).unwrap();
+    start..start + part.len()
 }
 
-fn render_fault(text: &str, marked: &str, hidden: &[&str]) -> String {
+fn render_fault(text: &str, marked_part: &str, hidden_parts: &[&str]) -> String {
     let mut source = SourceText::new("a.yaml", text);
-    source.hide(hidden.iter().map(|part| find(text, part)));
-    Diagnostic::error("type", "wrong").at_location(source.locate(&find(text, marked))).to_text()
+    source.hide(hidden_parts.iter().map(|part| find(text, part)));
+    Diagnostic::error("type", "wrong")
+        .with_location(source.locate(&find(text, marked_part)))
+        .to_text()
 }
 
 impl Diagnostic {
@@ -25,21 +27,22 @@ impl Diagnostic {
 }
 
 /// The displayed line for a fault at `marked_part`, and its mark.
-fn displayed_line(text: &str, meant: &str, hidden: &[&str]) -> (String, String) {
+fn displayed_line(text: &str, marked_part: &str, hidden_parts: &[&str]) -> (String, String) {
     let mut source = SourceText::new("a.yaml", text);
-    source.hide(hidden.iter().map(|part| find(text, part)));
-    let (line, (start, end)) = source.locate(&find(text, meant)).position.unwrap().snippet.unwrap();
+    source.hide(hidden_parts.iter().map(|part| find(text, part)));
+    let (line, (start, end)) =
+        source.locate(&find(text, marked_part)).position.unwrap().snippet.unwrap();
     let marked = line[start..end].to_owned();
     (line, marked)
 }
 
 #[test]
-fn a_diagnostic_looks_like_cargos() {
+fn diagnostics_look_like_cargo_errors() {
     let text = "a: 1\nb: [x, y]\n";
     let source = SourceText::new("a.yaml", text);
     let other = SourceText::new("b.yaml", "c: 3");
     let diagnostic = Diagnostic::warning("type", "`b` is a list")
-        .at_location(source.locate(&find(text, "[x, y]")))
+        .with_location(source.locate(&find(text, "[x, y]")))
         .label("here")
         .related(other.locate(&(0..1)), "as `c` is not")
         .help("write a number");
@@ -65,7 +68,7 @@ fn a_diagnostic_looks_like_cargos() {
 }
 
 #[test]
-fn the_column_is_that_of_the_file_even_after_a_hidden_part() {
+fn hidden_parts_do_not_shift_columns() {
     let text = "a: {v: a long secret, w: 1}\n";
     insta::assert_snapshot!(render_fault(text, "w", &["a long secret"]), @"
     error[type]: wrong
@@ -77,21 +80,22 @@ fn the_column_is_that_of_the_file_even_after_a_hidden_part() {
 }
 
 #[test]
-fn a_column_that_begins_as_another_one_stays() {
+fn a_column_that_is_a_prefix_of_another_is_kept() {
     // Ten characters before are hidden, so the second is shown at column 13 first.
     let text = format!("a: {{v: a long secret, w: 1, x: {}, z: 1}}\n", "y".repeat(99));
     let mut source = SourceText::new("a.yaml", &text);
     source.hide([find(&text, "a long secret")]);
     let [w, z] = ["w", "z"].map(|part| source.locate(&find(&text, part)));
-    let rendered = Diagnostic::error("type", "wrong").at_location(z).related(w, "here").to_text();
-    let places: Vec<_> = rendered.lines().filter(|line| line.contains("a.yaml")).collect();
-    assert_eq!(places, [" --> a.yaml:1:133", " ::: a.yaml:1:23"], "{rendered}");
+    let rendered = Diagnostic::error("type", "wrong").with_location(z).related(w, "here").to_text();
+    let location_lines: Vec<_> = rendered.lines().filter(|line| line.contains("a.yaml")).collect();
+    assert_eq!(location_lines, [" --> a.yaml:1:133", " ::: a.yaml:1:23"], "{rendered}");
 }
 
 #[test]
-fn a_place_without_text_is_shown_too() {
+fn a_location_without_text_is_shown() {
     let origin = Origin::new("a.yaml", 3, 4, Layer::Project);
-    let diagnostic = |place| Diagnostic::error("type", "wrong").at_location(place).to_text();
+    let diagnostic =
+        |location| Diagnostic::error("type", "wrong").with_location(location).to_text();
     assert!(diagnostic(SourceLocation::from(&origin)).contains("a.yaml:3:4"));
     assert!(diagnostic(SourceLocation::file("a.yaml")).contains("--> a.yaml"));
     assert_eq!(Diagnostic::error("type", "wrong").to_text(), "error[type]: wrong");
@@ -153,9 +157,9 @@ fn hidden_parts_may_touch_overlap_and_span_lines() {
 fn a_line_and_a_column_give_the_byte() {
     for text in ["\u{feff}ä: 1\r\nb: ☃x\r\n", "", "a", "\n\na: b"] {
         let source = SourceText::new("a.yaml", text);
-        for (at, _) in text.char_indices().filter(|(_, c)| !matches!(c, '\u{feff}' | '\n')) {
-            let origin = source.origin(at, Layer::Project);
-            assert_eq!(source.offset(origin.line, origin.column), at, "{text:?}");
+        for (offset, _) in text.char_indices().filter(|(_, c)| !matches!(c, '\u{feff}' | '\n')) {
+            let origin = source.origin(offset, Layer::Project);
+            assert_eq!(source.offset(origin.line, origin.column), offset, "{text:?}");
         }
         for (line, column) in [(0, 0), (1, 99), (99, 1), (u32::MAX, u32::MAX)] {
             assert!(text.is_char_boundary(source.offset(line, column)), "{text:?}");
@@ -175,7 +179,7 @@ fn control_characters_do_not_reach_the_terminal() {
     let text = "a: \u{9b}x\u{202e}\ty";
     assert_eq!(displayed_line(text, "x", &[]).0, "a: \\u{9b}x\\u{202e} y");
     let diagnostic = Diagnostic::error("type", "a\u{1b}b")
-        .at_location(SourceLocation::file("c\u{1b}d"))
+        .with_location(SourceLocation::file("c\u{1b}d"))
         .help("e\u{1b}f")
         .to_text();
     assert!(!diagnostic.contains('\u{1b}'), "{diagnostic}");
@@ -185,11 +189,11 @@ fn control_characters_do_not_reach_the_terminal() {
 fn diagnostics_are_ordered_when_they_are_shown() {
     let text = "a\nb\nc\n";
     let source = SourceText::new("a.yaml", text);
-    let at = |part| source.locate(&find(text, part));
+    let locate = |part| source.locate(&find(text, part));
     let diagnostics = Diagnostics::from_iter([
-        Diagnostic::error("type", "second").at_location(at("b")),
-        Diagnostic::warning("type", "fourth").at_location(at("c")),
-        Diagnostic::error("type", "third").at_location(at("c")),
+        Diagnostic::error("type", "second").with_location(locate("b")),
+        Diagnostic::warning("type", "fourth").with_location(locate("c")),
+        Diagnostic::error("type", "third").with_location(locate("c")),
         Diagnostic::error("type", "first"),
     ]);
     let messages: Vec<_> =
@@ -202,54 +206,54 @@ fn diagnostics_are_ordered_when_they_are_shown() {
 
 proptest! {
     #[test]
-    fn nothing_hidden_is_shown_whatever_the_text(text in "[a-c #'\"\n:ä\u{feff}-]{0,40}", after in "[ a-c#'\n]{0,20}", at in 0_usize..90) {
+    fn hidden_parts_are_never_shown(text in "[a-c #'\"\n:ä\u{feff}-]{0,40}", after in "[ a-c#'\n]{0,20}", at in 0_usize..90) {
         let full_text = format!("{text}CANARY{after}");
         let mut source = SourceText::new("a.yaml", &full_text);
         source.hide(std::iter::once(text.len()..text.len() + 6));
         let start = full_text.floor_char_boundary(at.min(full_text.len()));
         for end in start..=full_text.len() {
-            let place = source.locate(&(start..end));
-            let text = Diagnostic::error("type", "wrong").at_location(place.clone()).to_text();
-            prop_assert!(!text.contains("CANARY") && !format!("{place:?}").contains("CANARY"), "{}", text);
+            let location = source.locate(&(start..end));
+            let text = Diagnostic::error("type", "wrong").with_location(location.clone()).to_text();
+            prop_assert!(!text.contains("CANARY") && !format!("{location:?}").contains("CANARY"), "{}", text);
         }
     }
 }
 
 /// The location of the `x` in `a: x`, moved to `line`.
 fn location_on_line(line: u32) -> SourceLocation {
-    let mut place = SourceText::new("a.yaml", "a: x\n").locate(&(3..4));
-    place.position.as_mut().unwrap().line = line;
-    place
+    let mut location = SourceText::new("a.yaml", "a: x\n").locate(&(3..4));
+    location.position.as_mut().unwrap().line = line;
+    location
 }
 
 /// 800 diagnostics of one code are shown as one, with the locations of the first three; diagnostics
 /// of other codes are shown in full.
 #[test]
 fn many_of_one_code_are_one() {
-    let alike = |n: u32| {
-        Diagnostic::warning("type", "wrong").at_location(location_on_line(n)).help("mend it")
+    let diagnostic = |n: u32| {
+        Diagnostic::warning("type", "wrong").with_location(location_on_line(n)).help("mend it")
     };
-    let mut all: Diagnostics = (1..=800).map(alike).collect();
-    all.push(Diagnostic::error("choice", "other").at_location(location_on_line(3)));
-    let text = all.render(DiagnosticStyle::default());
+    let mut diagnostics: Diagnostics = (1..=800).map(diagnostic).collect();
+    diagnostics.push(Diagnostic::error("choice", "other").with_location(location_on_line(3)));
+    let text = diagnostics.render(DiagnosticStyle::default());
     assert_eq!(text.matches("= also:").count(), 1, "{text}");
     insta::assert_snapshot!(text);
-    assert_eq!(all.summary().as_deref(), Some("1 error, 800 warnings (800 type)"));
-    let full = all.render(DiagnosticStyle { is_full: true, ..DiagnosticStyle::default() });
+    assert_eq!(diagnostics.summary().as_deref(), Some("1 error, 800 warnings (800 type)"));
+    let full = diagnostics.render(DiagnosticStyle { is_full: true, ..DiagnosticStyle::default() });
     assert_eq!(full.matches("warning[type]").count(), 800);
 }
 
 #[test]
-fn more_than_a_screen_is_shown_without_the_later_lines() {
-    let code = |n: u32| {
+fn long_output_omits_later_source_lines() {
+    let diagnostic = |n: u32| {
         let code: &'static str = format!("code-{n}").leak();
         Diagnostic::error(code, format!("wrong {n}"))
-            .at_location(location_on_line(n))
+            .with_location(location_on_line(n))
             .help(format!("mend {n}"))
     };
-    let mut all: Diagnostics = (1..=12).map(code).collect();
-    all.extend((1..=9).map(|_| code(13)));
-    let text = all.render(DiagnosticStyle::default());
+    let mut diagnostics: Diagnostics = (1..=12).map(diagnostic).collect();
+    diagnostics.extend((1..=9).map(|_| diagnostic(13)));
+    let text = diagnostics.render(DiagnosticStyle::default());
     assert!(text.lines().count() <= render::SCREEN_LINES, "{text}");
     for n in 1..=13 {
         assert!(
@@ -259,20 +263,20 @@ fn more_than_a_screen_is_shown_without_the_later_lines() {
     assert!(text.contains("1 | a: x") && !text.contains("12 | a: x"), "{text}");
     assert!(text.contains("\nerror[code-13]: a.yaml:13:4: wrong 13 (and 8 more)\n"), "{text}");
     assert!(text.ends_with("\n(--full shows the lines of all)\n\n"), "{text}");
-    let full = all.render(DiagnosticStyle { is_full: true, ..DiagnosticStyle::default() });
+    let full = diagnostics.render(DiagnosticStyle { is_full: true, ..DiagnosticStyle::default() });
     assert_eq!(full.matches("a: x").count(), 21);
 }
 
 /// A rule reports the same fault for each project that it includes.
 #[test]
-fn equal_faults_at_one_place_are_shown_once() {
+fn equal_faults_at_one_location_are_shown_once() {
     let text = "a: x\nb: x\nc: x\nd: x\n";
     let source = SourceText::new("a.yaml", text);
     let wrong =
-        |part| Diagnostic::error("type", "wrong").at_location(source.locate(&find(text, part)));
-    let all: Diagnostics =
+        |part| Diagnostic::error("type", "wrong").with_location(source.locate(&find(text, part)));
+    let diagnostics: Diagnostics =
         "aaaabbbcd".split("").filter(|part| !part.is_empty()).map(wrong).collect();
-    let text = all.render(DiagnosticStyle::default());
+    let text = diagnostics.render(DiagnosticStyle::default());
     for part in ["here (3 times)", "a.yaml:2:1 (3 times)", "2 more (--full shows all)"] {
         assert!(text.contains(part), "{part} in {text}");
     }
@@ -280,31 +284,32 @@ fn equal_faults_at_one_place_are_shown_once() {
 
 /// The number of omitted diagnostics would take as much room as the only one.
 #[test]
-fn no_single_help_is_left_out() {
-    let all = |last: u32| -> Diagnostics {
+fn a_single_omitted_fault_is_shown_instead() {
+    let diagnostics = |last: u32| -> Diagnostics {
         let wrong = |n: u32| {
             Diagnostic::error("type", "wrong")
-                .at_location(location_on_line(n))
+                .with_location(location_on_line(n))
                 .help(format!("mend {n}"))
         };
         (1..=last).map(wrong).collect()
     };
-    let text = all(4).render(DiagnosticStyle::default());
+    let text = diagnostics(4).render(DiagnosticStyle::default());
     assert!((1..=4).all(|n| text.contains(&format!("mend {n}"))), "{text}");
-    assert!(all(5).render(DiagnosticStyle::default()).contains("and 2 more"));
+    assert!(diagnostics(5).render(DiagnosticStyle::default()).contains("and 2 more"));
 }
 
 #[test]
 fn each_refusal_is_shown() {
-    let code = |n: usize| {
+    let diagnostic = |n: usize| {
         let code: &'static str = format!("code-{n}").leak();
         Diagnostic::error(code, format!("wrong {n}")).help(format!("mend {n}"))
     };
-    let refused = |n: usize| Diagnostic::error("guard", format!("would {n};")).help("pass it");
+    let refusal = |n: usize| Diagnostic::error("guard", format!("would {n};")).help("pass it");
     for others in [0, 30] {
-        let all: Diagnostics = (0..others).map(code).chain((1..=9).map(refused)).collect();
+        let diagnostics: Diagnostics =
+            (0..others).map(diagnostic).chain((1..=9).map(refusal)).collect();
         for width in [60, 140] {
-            let text = all.render(DiagnosticStyle { width, ..DiagnosticStyle::default() });
+            let text = diagnostics.render(DiagnosticStyle { width, ..DiagnosticStyle::default() });
             assert!((1..=9).all(|n| text.contains(&format!("would {n};"))), "{text}");
         }
     }
@@ -329,25 +334,25 @@ fn words_of_messages_are_not_cut_in_a_narrow_terminal() {
 
 /// A warning counts as old only if it was in the same file, whatever the name of the folder.
 #[test]
-fn warnings_of_the_base_are_those_of_the_same_file() {
-    let all = |root: &str, files: &[&str]| {
+fn old_warnings_are_matched_by_file() {
+    let warnings_in = |root: &str, files: &[&str]| {
         let name = |file: &str| FileName::from(format!("{root}{file}"));
         let warning = |file: &&str| {
-            Diagnostic::warning("type", "wrong").at_location(SourceLocation::file(name(file)))
+            Diagnostic::warning("type", "wrong").with_location(SourceLocation::file(name(file)))
         };
         let paths: FilePaths =
             ["x.yaml", "a/x.yaml"].map(|file| (name(file), file.into())).into_iter().collect();
         (files.iter().map(warning).collect::<Diagnostics>(), paths)
     };
-    let (base, base_paths) = all("manifests/", &["a/x.yaml"]);
-    for (here, expected) in [
+    let (base, base_paths) = warnings_in("manifests/", &["a/x.yaml"]);
+    for (branch_files, expected) in [
         (&["a/x.yaml"][..], &["base"][..]),
         (&["x.yaml"], &["type"]),
         (&["x.yaml", "a/x.yaml", "a/x.yaml"], &["type", "type", "base"]),
     ] {
-        let (mut found, paths) = all("", here);
-        found.replace_old_warnings(&paths, &base, &base_paths);
-        let codes: Vec<_> = found.0.iter().map(|one| one.code).collect();
-        assert_eq!(codes, expected, "{here:?}");
+        let (mut diagnostics, paths) = warnings_in("", branch_files);
+        diagnostics.replace_old_warnings(&paths, &base, &base_paths);
+        let codes: Vec<_> = diagnostics.0.iter().map(|diagnostic| diagnostic.code).collect();
+        assert_eq!(codes, expected, "{branch_files:?}");
     }
 }

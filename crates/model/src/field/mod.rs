@@ -67,7 +67,7 @@ pub struct Field {
     #[serde(rename = "type")]
     pub value_type: ValueType,
     /// Which changes of it weaken a protection: the guard `protection` asks before such a change.
-    pub weakens: Weakens,
+    pub weakens: Weakening,
     /// The allowed words. Required for a `word`; for a `level` or `grants` only if not all levels
     /// are allowed.
     #[serde(default)]
@@ -86,10 +86,10 @@ pub struct Field {
     pub examples: Vec<Json>,
     /// More about `grants` and `approvals`.
     #[serde(default)]
-    pub grants: Grants,
+    pub grants: GrantOptions,
     /// The requests that accept it (default: `always`).
     #[serde(default)]
-    pub accepted: Accepted,
+    pub accepted: Acceptance,
     /// The name in requests, if different.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))]
     pub send_as: Option<&'static str>,
@@ -98,7 +98,7 @@ pub struct Field {
     pub read: Readback,
     /// How declared and live values are compared (default: `exact`).
     #[serde(default)]
-    pub compare: Compare,
+    pub compare: Equality,
     /// Whether `null` clears the field (default: `false`).
     #[serde(default)]
     pub nullable: bool,
@@ -120,10 +120,10 @@ pub struct Field {
     pub among: Uniqueness,
     /// Where the service has it.
     #[serde(default)]
-    pub available: Available,
+    pub available: Availability,
     /// Where it is required (default: `nowhere`; a field of `identity` is in every entry).
     #[serde(default)]
-    pub required: Required,
+    pub required: Requirement,
     /// The keys of a mapping, or of a row.
     #[serde(default)]
     #[schemars(skip)]
@@ -141,10 +141,10 @@ pub struct ValidValues {
     /// A regular expression that the text must match.
     pub pattern: Option<&'static str>,
     /// The limits of an integer, or of the number of characters of a text or of each text of a list.
-    pub size: Range,
+    pub size: NumberRange,
     /// The limits of the number of items of a list, or of keys of a mapping.
     #[schemars(skip)]
-    pub items: Range,
+    pub items: NumberRange,
     /// The only allowed integers.
     #[schemars(skip)]
     pub numbers: Vec<i64>,
@@ -160,14 +160,14 @@ pub struct ValidValues {
 #[serde(try_from = "String")]
 #[schemars(inline, description = "")]
 #[schemars(extend("pattern" = r"^(-?[0-9]+\.\.(-?[0-9]+)?|\.\.-?[0-9]+)$", "examples" = ["1..255"]))]
-pub struct Range {
+pub struct NumberRange {
     /// The lowest number.
     pub min: Option<i64>,
     /// The highest number.
     pub max: Option<i64>,
 }
 
-impl TryFrom<String> for Range {
+impl TryFrom<String> for NumberRange {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
@@ -184,7 +184,7 @@ impl TryFrom<String> for Range {
 /// More about a list of permissions.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Grants {
+pub struct GrantOptions {
     /// The verb for the action that `grants` allow, or that `approvals` are needed for.
     #[schemars(regex(pattern = "^[a-z]+( [a-z]+)*$"), example = &"deploy")]
     pub lets: Option<&'static str>,
@@ -259,7 +259,7 @@ impl Relations {
 /// Where something exists: the scope, tier and releases of the service that have it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Available {
+pub struct Availability {
     /// The only scope or users that have it, if not all. Two fields may have the same name, one for
     /// each scope.
     pub only: AppliesTo,
@@ -274,7 +274,7 @@ pub struct Available {
     pub local_before: bool,
 }
 
-impl Available {
+impl Availability {
     /// The only scope that has it.
     pub const fn scope(self) -> Option<Scope> {
         match self.only {
@@ -313,7 +313,7 @@ pub struct Word {
     /// Where the service has it.
     #[serde(default)]
     #[schemars(skip)]
-    pub available: Available,
+    pub available: Availability,
     /// For the first field of `identity`: the fields of the entry with this word, if entries
     /// differ.
     #[schemars(skip)]
@@ -357,9 +357,9 @@ impl Field {
     pub fn with_implied_parts(mut self) -> Self {
         match self.value_type {
             ValueType::Secret => self.read = Readback::Never,
-            ValueType::Level => self.weakens = Weakens::Access,
+            ValueType::Level => self.weakens = Weakening::Access,
             ValueType::Grants | ValueType::Approvals | ValueType::LevelGrants | ValueType::Rows => {
-                self.compare = Compare::Rows;
+                self.compare = Equality::Rows;
             }
             _ => {}
         }
@@ -394,9 +394,9 @@ impl Field {
     }
 
     /// For [`Weakening::WhenLater`]: the values, strictest first.
-    pub fn strictest_first(&self) -> Vec<Json> {
+    pub fn strictness_order(&self) -> Vec<Json> {
         match &self.weakens {
-            Weakens::WhenLaterIn(values) => values.clone(),
+            Weakening::WhenLaterIn(values) => values.clone(),
             _ => self.words.iter().map(|word| word.word.into()).collect(),
         }
     }
@@ -421,7 +421,7 @@ impl Field {
     }
 
     /// The field that replaces this deprecated one.
-    pub fn replaced_by(&self) -> Option<&'static str> {
+    pub fn replacement_name(&self) -> Option<&'static str> {
         let replacement = self.deprecated.filter(|other| *other != "several")?;
         Some(replacement.strip_prefix(OPPOSITE_PREFIX).unwrap_or(replacement))
     }
@@ -449,7 +449,7 @@ impl Field {
     /// True if the order of its items does not matter.
     pub fn ignores_order(&self) -> bool {
         let is_compared_as_set =
-            matches!(self.compare, Compare::Set | Compare::Topics | Compare::Rows);
+            matches!(self.compare, Equality::Set | Equality::Topics | Equality::Rows);
         is_compared_as_set || self.names.is_some()
     }
 

@@ -8,7 +8,7 @@ use crate::value::Json;
 /// Where a field is required.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Required {
+pub enum Requirement {
     /// Nowhere.
     #[default]
     Nowhere,
@@ -127,7 +127,7 @@ pub enum ValueType {
 // `null` and empty text are treated as unset, and an unknown value as the strictest.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Weakens {
+pub enum Weakening {
     /// None.
     #[default]
     Never,
@@ -199,7 +199,7 @@ pub enum Risk {
     Shows,
 }
 
-impl Weakens {
+impl Weakening {
     /// The risk of some changes of the field, judged by its values; `None` if guards ignore it or
     /// use [`crate::kind::KindRules::effects`].
     pub const fn risk(&self) -> Option<Risk> {
@@ -292,7 +292,7 @@ impl NamedObject {
 /// The requests that accept a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Accepted {
+pub enum Acceptance {
     /// Create, create for a user, and edit.
     #[default]
     Always,
@@ -328,7 +328,7 @@ pub enum WriteRequest {
     Edit,
 }
 
-impl Accepted {
+impl Acceptance {
     /// True if `request` accepts the field.
     pub const fn includes(self, request: WriteRequest) -> bool {
         match self {
@@ -372,7 +372,7 @@ pub enum Readback {
 /// schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Compare {
+pub enum Equality {
     /// Exactly.
     // Mappings are compared by the declared keys. Empty text equals `null`.
     #[default]

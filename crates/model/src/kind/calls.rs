@@ -12,8 +12,8 @@ use super::{
 use crate::{
     address::Address,
     cause::Cause,
-    field::{Accepted, WriteRequest},
-    kind::AddressKeyIn,
+    field::{Acceptance, WriteRequest},
+    kind::KeyLocation,
     operation::{Op, Request, Write},
     planted::Bug,
     release::DetectedRelease,
@@ -192,7 +192,7 @@ impl<'a> CallContext<'a> {
     /// Refuses changes of fields that can only be set at creation.
     fn require_changeable(&self, changed: &[&str]) -> Result<(), NoCalls> {
         let fixed_field = changed.iter().find(|name| {
-            self.section.field(name).accepted == Accepted::OnCreate
+            self.section.field(name).accepted == Acceptance::OnCreate
                 && !self.section.identity.contains(name)
         });
         match fixed_field.and_then(|name| self.section.spec(name)) {
@@ -238,7 +238,7 @@ impl<'a> CallContext<'a> {
     ) -> Result<Request<Write>, NoCalls> {
         let Some(parent) = self.section.scoped_kind.parent else { return Ok(request) };
         let name = fields.text(parent.field).unwrap_or_default();
-        let id = self.names.require_entry(parent.section, name, parent.field)?;
+        let id = self.names.require_entry_id(parent.section, name, parent.field)?;
         let container = Address::container(self.target.path.clone());
         let address = container.section(parent.section).entry(name).to_string();
         Ok(request.arg_by_path(parent.argument, &address, id.number()))
@@ -250,7 +250,7 @@ impl<'a> CallContext<'a> {
         let id = match self.purpose {
             CallPurpose::Create(declared) => {
                 let name = declared.get(parent.field)?.text()?;
-                self.names.require_entry(parent.section, name, parent.field).ok()?.number()
+                self.names.require_entry_id(parent.section, name, parent.field).ok()?.number()
             }
             CallPurpose::Change(_, live, _) | CallPurpose::Remove(live) => {
                 self.section.address_value(live, parent.argument)?.as_u64()
@@ -266,7 +266,7 @@ impl<'a> CallContext<'a> {
         // The name of an entry that is created at its own path is in the path, not in the body.
         let specs = self.section.specs();
         for address_key in &self.section.scoped_kind.address_keys {
-            if let AddressKeyIn::Path(argument) = address_key.location
+            if let KeyLocation::Path(argument) = address_key.location
                 && op.row().has_argument(argument)
                 && let Some(spec) = specs
                     .iter()
@@ -276,7 +276,7 @@ impl<'a> CallContext<'a> {
                 request = request.arg(argument, forms::plain_text(&name));
             }
         }
-        self.annotate(request.fields(body))
+        self.mark_fields(request.fields(body))
     }
 
     /// The calls that edit the entry: one for the data, and one for each file.
@@ -298,7 +298,7 @@ impl<'a> CallContext<'a> {
             let repeated_fields = self.encoder().repeated_fields(declared, live)?;
             let undo_body = limits::switch_off_body(self.section, &data_fields, Some(live));
             let make_edit_request = |edit_fields| {
-                self.annotate(
+                self.mark_fields(
                     self.entry_request(op, live)
                         .fields(edit_fields)
                         .with_repeated_values(repeated_fields.clone()),
@@ -367,7 +367,7 @@ impl<'a> CallContext<'a> {
 
     /// Marks the fields of the body that are secret, and those that contain ids of referenced
     /// objects.
-    fn annotate(&self, request: Request<Write>) -> Request<Write> {
+    fn mark_fields(&self, request: Request<Write>) -> Request<Write> {
         request
             .with_sensitive_fields(forms::sensitive_fields(self.section))
             .with_id_fields(forms::id_fields(self.section))
@@ -379,11 +379,11 @@ impl<'a> CallContext<'a> {
             spec.field.accepted.includes(WriteRequest::Create)
         })?;
         let mut specs = self.section.specs().iter();
-        if let Some(hidden_spec) =
+        if let Some(hidden_field) =
             specs.find(|spec| forms::is_hidden_in_responses(spec.field, live))
         {
             let cause =
-                format!("the service hides `{}`, which cannot be put back", hidden_spec.name);
+                format!("the service hides `{}`, which cannot be put back", hidden_field.name);
             return Err(Cause::new(cause).into());
         }
         let mut body = Fields::new();
@@ -424,12 +424,12 @@ impl<'a> CallContext<'a> {
         let request = self.target.request(op);
         let address_keys = self.section.scoped_kind.address_keys.iter().zip(&live.address_values);
         address_keys.fold(request, |request, (key, value)| match key.location {
-            AddressKeyIn::Path(name) => request.arg(name, forms::plain_text(value)),
-            AddressKeyIn::Query(_) if value.is_null() || Bug::OmitVariableScope.is_planted() => {
+            KeyLocation::Path(name) => request.arg(name, forms::plain_text(value)),
+            KeyLocation::Query(_) if value.is_null() || Bug::OmitVariableScope.is_planted() => {
                 request
             }
-            AddressKeyIn::Query(name) => request.query(name, forms::plain_text(value)),
-            AddressKeyIn::PathOnCreate(_) | AddressKeyIn::References => request,
+            KeyLocation::Query(name) => request.query(name, forms::plain_text(value)),
+            KeyLocation::PathOnCreate(_) | KeyLocation::References => request,
         })
     }
 }

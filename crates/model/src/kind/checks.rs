@@ -7,7 +7,7 @@ use regex_syntax::ast::{Error, ErrorKind, parse::Parser};
 use super::{EntryFault, FaultTexts, Reporter, Section, Spec, limits::is_on, texts};
 use crate::{
     diagnostic::Severity,
-    field::{Compare, Secrecy, ValueType},
+    field::{Equality, Secrecy, ValueType},
     release::time_zone,
     secret::judge::Credential,
     text,
@@ -31,10 +31,10 @@ const CRON_FIELDS: [(&str, u32, u32, &[&str]); 6] = [
 impl Section {
     /// Checks a declared entry without the service: its fields, and the
     /// [rules](super::KindRules::check) of its kind.
-    pub fn check(self, declared: &Fields, is_as_written: bool, report: Reporter<'_>) {
+    pub fn check(self, declared: &Fields, is_unresolved: bool, report: Reporter<'_>) {
         for (name, value) in declared {
             let Some(spec) = self.spec(name) else { continue };
-            if is_as_written {
+            if is_unresolved {
                 self.check_expressions(spec, value, report);
             }
             check_format(spec, value).into_iter().for_each(&mut *report);
@@ -42,12 +42,12 @@ impl Section {
             check_relations(spec, value, declared, report);
         }
         let mut reported_field = None;
-        self.rules().check(declared, is_as_written, &mut |fault| {
+        self.rules().check(declared, is_unresolved, &mut |fault| {
             reported_field =
                 Some(fault.field).filter(|_| fault.code == LITERAL_SECRET_CODE).or(reported_field);
             report(fault);
         });
-        if is_as_written {
+        if is_unresolved {
             self.check_credentials(declared, reported_field, report);
         }
     }
@@ -64,14 +64,14 @@ impl Section {
             if let Some(text) = text.filter(|_| is_expression)
                 && let Some((mut fault_texts, message, severity)) = expression_fault(name, text)
             {
-                let negative = spec.name.replace("_regex", "_negative_regex");
+                let negative_name = spec.name.replace("_regex", "_negative_regex");
                 if fault_texts == texts::EXPRESSION_WITH_LOOK_AROUND
-                    && self.spec(&negative).is_some()
+                    && self.spec(&negative_name).is_some()
                 {
                     fault_texts = texts::EXPRESSION_WITH_NEGATIVE;
                 }
                 let fault =
-                    EntryFault::for_field(fault_texts, spec.name).fill("negative", &negative);
+                    EntryFault::for_field(fault_texts, spec.name).fill("negative", &negative_name);
                 report(EntryFault { severity, inner_key, ..fault.fill("why", &message) });
             }
         }
@@ -146,19 +146,19 @@ fn check_text(section: &str, spec: &Spec, value: &Value, report: Reporter<'_>) {
     let is_scope_expression = field == "environment_scope" && text.starts_with(['^', '/']);
     let is_name_expression = is_branch_or_tag && looks_like_expression(text);
     let forbidden_text = if text.starts_with("refs/") { "refs/" } else { " " };
-    let is_part_of_key = compare == Compare::PublicKey && !is_complete_key(text);
-    let is_short_address = compare == Compare::Location && is_scp_address(text);
+    let is_part_of_key = compare == Equality::PublicKey && !is_complete_key(text);
+    let is_short_address = compare == Equality::Location && is_scp_address(text);
     let is_no_ref = is_branch_or_tag && text.contains(forbidden_text);
-    let is_pattern = compare == Compare::Ref && text.contains(['*', '?', '[', ' ']);
+    let is_pattern = compare == Equality::Ref && text.contains(['*', '?', '[', ' ']);
     let placeholder = suggest_placeholder(field, text);
     let object_noun = if is_scope_expression { "environment" } else { "branch or tag" };
     let means_all = field == "environment_scope" && is_word_for_all(text);
     let means_null = spec.field.nullable && ["None", "nil", "undefined"].contains(&text);
-    let is_url = matches!(compare, Compare::Url | Compare::Location);
-    let is_address = spec.field.secrecy() == Secrecy::Address && compare != Compare::Url;
+    let is_url = matches!(compare, Equality::Url | Equality::Location);
+    let is_address = spec.field.secrecy() == Secrecy::Address && compare != Equality::Url;
     let has_scheme = text.is_empty() || text.contains("://") || text.starts_with(['{', '$']);
     let lacks_scheme = is_address && !has_scheme && !is_scp_address(text);
-    let has_blanks_around = (is_url || compare == Compare::Trimmed) && text.trim() != text;
+    let has_blanks_around = (is_url || compare == Equality::Trimmed) && text.trim() != text;
     let blank_texts = if text.ends_with('\n') { texts::LINE_END } else { texts::BLANK_AROUND };
     for (applies, fault_texts, name, value) in [
         (is_part_of_key, texts::PART_OF_KEY, "", ""),
@@ -216,7 +216,7 @@ const BADGE_PLACEHOLDERS: &str = "commit_sha default_branch gitlab_pages_domain 
 /// The known placeholder most similar to an unknown one in `text`, or a known one that is written
 /// without `%`.
 fn suggest_placeholder(field: &str, text: &str) -> Option<&'static str> {
-    let args = match field {
+    let placeholders = match field {
         "merge_commit_template" | "squash_commit_template" | "suggestion_commit_message" => {
             TEMPLATE_PLACEHOLDERS
         }
@@ -225,9 +225,9 @@ fn suggest_placeholder(field: &str, text: &str) -> Option<&'static str> {
     };
     text.match_indices('{').find_map(|(brace_index, _)| {
         let name = text[brace_index + 1..].split('}').next()?;
-        let known_name = args.split(' ').find(|placeholder| *placeholder == name);
+        let known_name = placeholders.split(' ').find(|placeholder| *placeholder == name);
         if text[..brace_index].ends_with('%') {
-            text::nearest(name, args.split(' ')).filter(|_| known_name.is_none())
+            text::nearest(name, placeholders.split(' ')).filter(|_| known_name.is_none())
         } else {
             known_name
         }
@@ -377,10 +377,11 @@ fn expression_fault(name: &str, text: &str) -> Option<(FaultTexts, String, Sever
 /// Names of files and branches contain slashes themselves.
 fn is_delimited(name: &str, text: &str) -> bool {
     let inner_and_flags = text.strip_prefix('/').and_then(|text| text.rsplit_once('/'));
-    inner_and_flags.is_some_and(|(inner, flags)| {
-        let is_anchored = inner.starts_with('^') || inner.ends_with('$') || !flags.is_empty();
+    inner_and_flags.is_some_and(|(inner_text, flags)| {
+        let is_anchored =
+            inner_text.starts_with('^') || inner_text.ends_with('$') || !flags.is_empty();
         let is_path = name.contains("file") || name.contains("branch");
-        !inner.is_empty()
+        !inner_text.is_empty()
             && flags.chars().all(|c| "gimsuxy".contains(c))
             && (is_anchored || !is_path)
     })
@@ -463,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn slashes_around_an_expression_are_no_part_of_a_path() {
+    fn paths_are_not_delimited_expressions() {
         assert!(!is_delimited("file_name_regex", "/secrets/"));
         assert!(is_delimited("file_name_regex", "/^secrets/"));
         assert!(is_delimited("commit_message_regex", "/SHOP/") && !is_delimited("", "/a/b"));
@@ -473,8 +474,8 @@ mod tests {
     #[test]
     fn a_broken_expression_between_slashes_is_an_error() {
         for (text, severity) in [("/(a/i", Severity::Error), ("/^a/i", Severity::Warning)] {
-            let (_, message, found) = expression_fault("file_name_regex", text).unwrap();
-            assert_eq!(found, severity, "{message}");
+            let (_, message, actual) = expression_fault("file_name_regex", text).unwrap();
+            assert_eq!(actual, severity, "{message}");
             assert_eq!(
                 message.contains("unclosed group"),
                 severity == Severity::Error,

@@ -13,7 +13,8 @@ use serde::{Deserialize, Deserializer};
 use super::{Absence, AddressKey, FieldTable, KindRules, ReadSource, Removal, Shape};
 use crate::{
     field::{
-        Accepted, AppliesTo, Available, Field, Range, Required, Scope, ValidValues, leaked_list,
+        Acceptance, AppliesTo, Availability, Field, NumberRange, Requirement, Scope, ValidValues,
+        leaked_list,
     },
     level::AccessLevel,
     operation::{AnyOp, Method, Op, Read, ResponseBody, Write},
@@ -68,7 +69,7 @@ pub struct Kind {
     pub traits: Vec<CollectionTrait>,
     /// How an entry is created (default: `post`).
     #[serde(default)]
-    pub create: Create,
+    pub create: CreateMethod,
     /// How an entry is changed (default: `put`).
     #[serde(default)]
     pub edit: EditMethod,
@@ -124,16 +125,16 @@ impl Kind {
         let min_keys = matches!(scoped_kind.read_source, ReadSource::Optional(_)).then_some(1);
         let fields =
             self.fields.iter().filter(|field| field.available.exists_in(scoped_kind.scope));
-        let declarable = fields.filter(|field| field.accepted != Accepted::ByCall);
+        let declarable_fields = fields.filter(|field| field.accepted != Acceptance::ByCall);
         let mut keys: Vec<_> =
-            declarable.map(|field| self.adapt_field(scoped_kind, field)).collect();
+            declarable_fields.map(|field| self.adapt_field(scoped_kind, field)).collect();
         describe_variants(&mut keys, scoped_kind.scope);
         Field {
             about: self.about,
             aliases: self.aliases.clone(),
             keys,
             valid: ValidValues {
-                items: Range { min: min_keys, max: None },
+                items: NumberRange { min: min_keys, max: None },
                 ..ValidValues::default()
             },
             ..Field::default()
@@ -158,9 +159,9 @@ impl Kind {
         };
         let since = field.available.since.or(scoped_kind.available.since);
         Field {
-            accepted: if is_parent { Accepted::Never } else { field.accepted },
-            available: Available { since, only: applies_to, ..field.available },
-            required: if is_always_required { Required::Always } else { field.required },
+            accepted: if is_parent { Acceptance::Never } else { field.accepted },
+            available: Availability { since, only: applies_to, ..field.available },
+            required: if is_always_required { Requirement::Always } else { field.required },
             ..field.clone()
         }
     }
@@ -169,17 +170,17 @@ impl Kind {
 /// If the word in the first field determines the fields of an entry, keeps only the words of `scope`
 /// and the fields of their entries. Adds to the description of each field the words that have it.
 fn describe_variants(keys: &mut Vec<Field>, scope: Scope) {
-    let Some((variant_field, others)) =
+    let Some((variant_field, other_fields)) =
         keys.split_first_mut().filter(|(first_field, _)| first_field.variants().next().is_some())
     else {
         return;
     };
     variant_field.words.retain(|word| word.available.exists_in(scope));
-    for field in others {
-        let matching =
+    for field in other_fields {
+        let matching_variants =
             variant_field.variants().filter(|(_, variant)| variant.fields.contains(field.name));
         let (requiring_variants, optional_variants): (Vec<_>, Vec<_>) =
-            matching.partition(|(_, variant)| variant.needs.contains(&field.name));
+            matching_variants.partition(|(_, variant)| variant.needs.contains(&field.name));
         let [requiring_words, optional_words] = [requiring_variants, optional_variants]
             .map(|variant| variant.into_iter().map(|(word, _)| word).collect::<Vec<_>>());
         field.about = append_list(field.about, "Required for", &requiring_words);
@@ -199,10 +200,10 @@ fn describe_variants(keys: &mut Vec<Field>, scope: Scope) {
 
 /// Adds a sentence with `names`, which starts with `prefix`, to the description `about`. Without
 /// names, adds nothing.
-fn append_list(about: &'static str, beginning: &str, names: &[&str]) -> &'static str {
+fn append_list(about: &'static str, prefix: &str, names: &[&str]) -> &'static str {
     match names {
         [] => about,
-        _ => format!("{about} {beginning} {}.", text::list_names(names)).leak(),
+        _ => format!("{about} {prefix} {}.", text::list_names(names)).leak(),
     }
 }
 
@@ -230,7 +231,7 @@ impl From<String> for RemovalAction {
 /// How an entry is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Create {
+pub enum CreateMethod {
     /// By POST to the collection.
     #[default]
     Post,
@@ -322,7 +323,7 @@ pub struct ScopedKind {
     /// request for the list.
     #[serde(rename = "in")]
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"variables")]
-    pub within: Option<&'static str>,
+    pub nested_field: Option<&'static str>,
     /// For a single object in `in`: a field that only containers with such an object have.
     #[schemars(skip)]
     pub sign: Option<&'static str>,
@@ -347,7 +348,7 @@ pub struct ScopedKind {
     pub closed_by: Vec<Vec<&'static str>>,
     /// Where the service has it.
     #[serde(default)]
-    pub available: Available,
+    pub available: Availability,
     /// The ids of its operations, if they are in the table of operations; else they follow from the
     /// path.
     #[serde(default)]
@@ -372,7 +373,7 @@ pub struct ScopedKind {
     /// The keys that identify a live entry, and the other keys that each must have because matching
     /// needs them. All are names in responses.
     #[serde(skip)]
-    pub rows: EntryKeys,
+    pub entry_keys: EntryKeys,
     /// True if the users and groups that its entries name need access.
     #[serde(skip)]
     pub requires_members: bool,
@@ -392,7 +393,7 @@ pub struct ResponseCondition {
     /// The value that it is compared with.
     pub value: Json,
     /// True if it must have another value.
-    pub is_not: bool,
+    pub is_negated: bool,
 }
 
 impl From<String> for ResponseCondition {
@@ -401,14 +402,14 @@ impl From<String> for ResponseCondition {
         let (field, value) = text.split_once('=').unwrap_or((text, "true"));
         let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
         let (field, is_not) = field.strip_suffix('!').map_or((field, false), |field| (field, true));
-        Self { field, value, is_not }
+        Self { field, value, is_negated: is_not }
     }
 }
 
 impl ResponseCondition {
     /// True if `raw` meets the condition. A missing field differs from every value.
     pub fn matches(&self, raw: &Object) -> bool {
-        (raw.get(self.field) == Some(&self.value)) != self.is_not
+        (raw.get(self.field) == Some(&self.value)) != self.is_negated
     }
 }
 

@@ -67,7 +67,7 @@ pub enum Effect {
     /// A user's access changes. Levels are the numbers of the service; 0 is no access.
     Access {
         /// The user; `None` if no id is known.
-        user: Option<u64>,
+        user_id: Option<u64>,
         /// The level before.
         before: u8,
         /// The level after.
@@ -81,7 +81,7 @@ pub enum Effect {
     /// The level of access that a share gives to the members of a group changes.
     Share {
         /// The group; `None` if it is not known by id.
-        group: Option<u64>,
+        group_id: Option<u64>,
         /// The level before.
         before: u8,
         /// The level after.
@@ -99,17 +99,18 @@ pub enum Effect {
         /// `after`, with their ranks.
         more_visible: Vec<(Arc<str>, usize)>,
     },
-    /// It refers to a user or a group, who must have access to the container: a project must be
-    /// shared with a group as developer or higher.
+    /// The changed object refers to a user or a group, which must have access to the container. For a
+    /// group, the project must be shared with it at the level developer or higher.
     NeedsAccess {
         /// User or group.
         object_type: NamedObject,
         /// The id.
         id: Id,
-        /// The user, if neither the live state nor this container gives the user access.
+        /// The named user, if the user has no access in the live state and the declaration of this container gives
+        /// none.
         outsider: Option<Outsider>,
     },
-    /// Guards check it. The text ends a sentence that starts with "would".
+    /// A risk that guards check. The text completes a sentence that starts with "would".
     Risk(Risk, String),
     /// A rule for branches or tags changes. Whether protection becomes weaker is decided from all
     /// rules together.
@@ -123,18 +124,18 @@ pub enum Effect {
     SideEffect(String),
     /// The new container contains objects that no field declares.
     AddsContents,
-    /// The settings of new groups and projects below depend on it.
+    /// Groups and projects that are created below the container inherit what the change sets.
     AffectsNewContainers,
     /// A capability of the container.
     Capability {
         /// The capability.
         capability: Capability,
-        /// True if it had it before.
+        /// True if the container had the capability before.
         before: bool,
-        /// True if it has it after.
+        /// True if the container has the capability after.
         after: bool,
     },
-    /// The service accepts it only after the step of this object.
+    /// The service accepts the change only after the step of another object.
     Follows {
         /// The object whose step comes first: the container that leaves the path, the entry that is
         /// removed or renamed, or, if `is_created` is true, the entry that the changed object names.
@@ -142,7 +143,7 @@ pub enum Effect {
         /// True if the run creates the object.
         is_created: bool,
     },
-    /// It moves to another namespace.
+    /// The container moves to another namespace.
     Transfers {
         /// The full path before.
         former_path: Arc<str>,
@@ -169,12 +170,12 @@ impl Effect {
         Self::Follows { object, is_created: false }
     }
 
-    /// It names this entry, which the run creates.
+    /// The changed object names the entry `object`, which the run creates.
     pub const fn follows_creation(object: Address) -> Self {
         Self::Follows { object, is_created: true }
     }
 
-    /// It refers to this user or group.
+    /// The changed object refers to this user or group.
     pub const fn needs_access(object_type: NamedObject, id: Id) -> Self {
         Self::NeedsAccess { object_type, id, outsider: None }
     }
@@ -196,7 +197,7 @@ impl Effect {
 
     /// The effect of a capability that the container lacks before or after; `None` if it keeps the
     /// capability or if `after` is unknown.
-    pub fn capability(
+    pub fn capability_change(
         capability: Capability,
         before: Option<bool>,
         after: Option<bool>,

@@ -5,7 +5,7 @@
 
 use super::{Section, Spec, forms};
 use crate::{
-    field::{self, Field, Required},
+    field::{self, Field, Requirement},
     kind::LiveEntry,
     level::AccessLevel,
     value::{Fields, Json, Object, Value},
@@ -30,7 +30,7 @@ fn key_limit_pairs(spec: &Spec) -> impl Iterator<Item = (&'static str, &'static 
 /// True if `key` limits a switch that is on in `mapping`, and that switch requires `key`.
 pub fn is_limit_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
     let required_limit =
-        spec.key_field(key).filter(|field| field.required == Required::WithLimited);
+        spec.key_field(key).filter(|field| field.required == Requirement::WithLimited);
     let switch = required_limit.and_then(|field| field.relations.limits);
     switch.is_some_and(|switch| field::is_on(&mapping[switch]))
 }
@@ -138,7 +138,7 @@ mod tests {
     use crate::kind::testing::{fields, live_entry, section};
 
     #[test]
-    fn only_a_limited_switch_that_was_off_is_turned_off_again() {
+    fn an_undo_turns_off_only_new_limited_switches() {
         let hooks = section("hooks");
         let (on, filter) = (json!(true), json!("main"));
         for (was, body, is_undone) in [
@@ -152,11 +152,11 @@ mod tests {
             ),
             (Some(false), json!({"push_events": on}), false),
         ] {
-            let was = was.map(|was| {
+            let old_entry = was.map(|was| {
                 live_entry(hooks, json!({"id": 1, "url": "https://h", "push_events": was}))
             });
-            let off_body = switch_off_body(hooks, &fields(body.clone()), was.as_ref());
-            let was = was.map(|was| was.fields);
+            let off_body = switch_off_body(hooks, &fields(body.clone()), old_entry.as_ref());
+            let was = old_entry.map(|was| was.fields);
             let expected = if is_undone { json!({"push_events": false}) } else { json!({}) };
             assert_eq!(off_body, fields(expected), "{was:?} {body}");
         }
@@ -164,11 +164,11 @@ mod tests {
 
     /// The same inside a mapping: a switch that was on, or that nothing limits, stays on.
     #[test]
-    fn a_switch_in_a_mapping_is_turned_off_again_if_it_was_off_and_has_a_limit() {
+    fn an_undo_turns_off_only_new_limited_keys() {
         let settings = section("settings");
         let (policy, sent) =
             ("container_expiration_policy", "container_expiration_policy_attributes");
-        for (was, body, is_undone) in [
+        for (old_settings, body, is_undone) in [
             (json!({policy: {"enabled": false}}), json!({"enabled": true, "keep_n": 10}), true),
             (json!({policy: null}), json!({"enabled": true, "keep_n": 10}), true),
             (json!({}), json!({"enabled": true, "name_regex": ".*"}), true),
@@ -176,23 +176,23 @@ mod tests {
             (json!({policy: {"enabled": false}}), json!({"enabled": false, "keep_n": 10}), false),
             (json!({policy: {"enabled": false}}), json!({"enabled": true, "cadence": "1d"}), false),
         ] {
-            let found = switch_off_body(
+            let off_body = switch_off_body(
                 settings,
                 &fields(json!({sent: body})),
-                Some(&live_entry(settings, was.clone())),
+                Some(&live_entry(settings, old_settings.clone())),
             );
             let expected_off_body = json!({sent: {"enabled": false}});
             assert_eq!(
-                found,
+                off_body,
                 fields(if is_undone { expected_off_body } else { json!({}) }),
-                "{was} {body}"
+                "{old_settings} {body}"
             );
         }
     }
 
     /// The sent body, the response, and the switch that is then on without its limit.
     #[test]
-    fn an_answer_must_show_the_limit_of_an_active_switch() {
+    fn a_response_must_show_the_limit_of_a_switch() {
         let policy_body = |policy_json: Json| json!({"container_expiration_policy": policy_json});
         let attributes_body =
             |policy_json: Json| json!({"container_expiration_policy_attributes": policy_json});
@@ -201,7 +201,7 @@ mod tests {
             || attributes_body(json!({"enabled": true, "keep_n": 10, "name_regex": ".*"}));
         let filter = Some(("push_events", "push_events_branch_filter"));
         let keep = ("container_expiration_policy.enabled", "container_expiration_policy.keep_n");
-        for (name, body, shown, open) in [
+        for (name, body, response, expected) in [
             ("hooks", limited_hook(), limited_hook(), None),
             ("hooks", limited_hook(), json!({"push_events": true}), filter),
             ("hooks", limited_hook(), json!({}), filter),
@@ -270,24 +270,24 @@ mod tests {
                 None,
             ),
         ] {
-            let raw = crate::kind::testing::object(shown.clone());
+            let raw = crate::kind::testing::object(response.clone());
             let found_pairs = unlimited_switches(section(name), &fields(body.clone()), &raw);
-            let open = open.map(|(switch, limit)| (switch.to_owned(), limit.to_owned()));
-            assert_eq!(found_pairs, Vec::from_iter(open), "{name} {body} {shown}");
+            let open = expected.map(|(switch, limit)| (switch.to_owned(), limit.to_owned()));
+            assert_eq!(found_pairs, Vec::from_iter(open), "{name} {body} {response}");
         }
     }
 
     #[test]
     fn only_an_active_switch_needs_its_limit() {
         let spec = section("settings").spec("container_expiration_policy").unwrap();
-        for (key, mapping, required) in [
+        for (key, mapping, is_required) in [
             ("name_regex", json!({"enabled": true}), true),
             ("name_regex", json!({"enabled": false}), false),
             ("name_regex", json!({}), false),
             ("keep_n", json!({"enabled": true}), false),
             ("cadence", json!({"enabled": true}), false),
         ] {
-            assert_eq!(is_limit_required(spec, key, &mapping), required, "{key} {mapping}");
+            assert_eq!(is_limit_required(spec, key, &mapping), is_required, "{key} {mapping}");
         }
     }
 }

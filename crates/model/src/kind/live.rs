@@ -26,7 +26,7 @@ pub struct Target {
     /// and a group above.
     pub blocking_paths: Vec<Arc<str>>,
     /// The scope of something else that stays at its path: no group has the path of a project.
-    pub occupant: Option<Scope>,
+    pub occupant_scope: Option<Scope>,
 }
 
 /// The former location of a container that must be renamed, moved, or both.
@@ -54,7 +54,7 @@ impl Target {
             namespace: None,
             former: None,
             blocking_paths,
-            occupant: None,
+            occupant_scope: None,
         }
     }
 
@@ -76,7 +76,7 @@ impl Target {
     /// Addresses `request` to this container: by its id, which survives a rename, or by its path if
     /// it does not exist yet.
     pub fn address_request<E>(&self, request: Request<E>) -> Request<E> {
-        request.for_container(&self.path, self.id)
+        request.with_container(&self.path, self.id)
     }
 }
 
@@ -112,9 +112,9 @@ pub struct ContainerFacts {
     /// True if it is archived. Then it cannot be changed.
     pub is_archived: bool,
     /// True if its repository has no branch yet.
-    pub is_empty: bool,
+    pub has_no_branch: bool,
     /// The owner, if it is in a personal namespace.
-    pub personal_owner: Option<u64>,
+    pub personal_owner_id: Option<u64>,
     /// The caller's level of access; `None` if the object does not show it.
     pub caller_level: Option<u8>,
     /// The highest tier that the object proves, by keys that exist only with a licence.
@@ -195,7 +195,7 @@ impl LiveFields {
 
     /// True if a snapshot withholds the field `name`.
     pub fn is_withheld(&self, name: &str) -> bool {
-        self.withheld_names.iter().any(|withheld| withheld == name)
+        self.withheld_names.iter().any(|withheld_name| withheld_name == name)
     }
 }
 
@@ -257,13 +257,13 @@ mod tests {
 
     #[test]
     fn the_suffix_of_a_path_marked_for_deletion_is_recognised() {
-        for (path, id, before) in [
+        for (path, id, original_path) in [
             ("acme/shop-deletion_scheduled-7", 7, "acme/shop"),
             ("acme/shop-deleted-7", 7, "acme/shop"),
             ("acme/shop-deletion_scheduled-7", 8, "acme/shop-deletion_scheduled-7"),
             ("acme/shop", 7, "acme/shop"),
         ] {
-            assert_eq!(unmarked_path(path, id), before);
+            assert_eq!(unmarked_path(path, id), original_path);
         }
         for (path, group) in [
             ("acme/shop", None),

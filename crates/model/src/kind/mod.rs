@@ -37,7 +37,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    field::{Accepted, Compare, Field, NamedObject, Readback, Scope, Tier, WriteRequest},
+    field::{Acceptance, Equality, Field, NamedObject, Readback, Scope, Tier, WriteRequest},
     level::MAINTAINER,
     operation::{Op, Read, Request, RetrySafety},
     page::EntryKeys,
@@ -47,7 +47,7 @@ use crate::{
 pub use crate::field::Risk;
 pub use calls::{CallContext, Calls, NoCalls, PlannedCall};
 pub use description::{
-    CollectionTrait, Create, Detail, EditMethod, Kind, Operations, Parent, ScopedKind,
+    CollectionTrait, CreateMethod, Detail, EditMethod, Kind, Operations, Parent, ScopedKind,
 };
 pub use effect::{Capability, Effect, Outsider, VISIBILITIES, visibility_rank};
 pub(crate) use fault::texts;
@@ -134,7 +134,7 @@ impl ScopedKind {
     }
 
     /// The lowest level of access to which the service shows every entry.
-    pub fn seen_from(&self) -> u8 {
+    pub fn min_read_level(&self) -> u8 {
         self.seen_from.unwrap_or(MAINTAINER)
     }
 
@@ -156,7 +156,7 @@ impl ScopedKind {
     pub fn entry_request(&self, request: Request<Read>, raw: &Object) -> Option<Request<Read>> {
         let raw = Some(raw).filter(|raw| !self.is_inherited(raw))?;
         match self.address_keys[..] {
-            [AddressKey { field, location: AddressKeyIn::Path(argument) }, ..] => {
+            [AddressKey { field, location: KeyLocation::Path(argument) }, ..] => {
                 Some(request.arg(argument, plain_text(raw.get(field)?)))
             }
             _ => None,
@@ -201,11 +201,11 @@ pub struct SideList {
     /// The field.
     pub field: &'static str,
     /// The second list.
-    pub list: Op<Read>,
+    pub list_op: Op<Read>,
     /// The keys that each entry of the second list must have.
     pub entry_keys: EntryKeys,
     /// The comparable value of the field for an entry, from the whole second list.
-    pub value: fn(&LiveEntry, &[Object]) -> Json,
+    pub find_value: fn(&LiveEntry, &[Object]) -> Json,
 }
 
 /// The source of live entries.
@@ -241,7 +241,7 @@ pub struct ContainerLookup {
     /// The minimum level of access that the creator of a container gets.
     pub creator_level: u8,
     /// The GET request, by path or id.
-    pub get: fn(&str) -> Request<Read>,
+    pub get_request: fn(&str) -> Request<Read>,
     /// The field of the object that holds the path.
     pub path_field: &'static str,
     /// Reads the facts in the object, from the fields of [`Kind::looked_at`], declared or not.
@@ -258,7 +258,7 @@ pub struct ContainerLookup {
 
 impl ContainerLookup {
     /// The path in the object of a container; empty if the object has none.
-    pub fn path_in<'o>(&self, object: &'o Object) -> &'o str {
+    pub fn read_path<'o>(&self, object: &'o Object) -> &'o str {
         value::text(object, self.path_field).unwrap_or_default()
     }
 }
@@ -269,12 +269,12 @@ pub struct AddressKey {
     /// Its name in responses.
     pub field: &'static str,
     /// Its location in requests.
-    pub location: AddressKeyIn,
+    pub location: KeyLocation,
 }
 
 /// The location of an addressing field in requests.
 #[derive(Clone, Copy, Debug)]
-pub enum AddressKeyIn {
+pub enum KeyLocation {
     /// In this argument of the path.
     Path(&'static str),
     /// In this query parameter.
@@ -289,15 +289,15 @@ pub enum AddressKeyIn {
 impl AddressKey {
     /// `field` as the argument `name` of the path.
     pub const fn path(field: &'static str, name: &'static str) -> Self {
-        Self { field, location: AddressKeyIn::Path(name) }
+        Self { field, location: KeyLocation::Path(name) }
     }
 
     /// The id, by which entries of other sections refer to it.
-    pub const REFERENCED_ID: Self = Self { field: "id", location: AddressKeyIn::References };
+    pub const REFERENCED_ID: Self = Self { field: "id", location: KeyLocation::References };
 
     /// `field` as the parameter `name` of the query.
     pub const fn query(field: &'static str, name: &'static str) -> Self {
-        Self { field, location: AddressKeyIn::Query(name) }
+        Self { field, location: KeyLocation::Query(name) }
     }
 }
 
@@ -326,7 +326,7 @@ impl std::fmt::Debug for Section {
 
 impl Kind {
     /// The fields of responses that manifests do not have, each with its usual value as text.
-    pub fn unmanaged(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+    pub fn unmanaged_fields(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.unmanaged.iter().map(|text| text.split_once('=').unwrap_or((text, "")))
     }
 
@@ -341,7 +341,7 @@ impl Kind {
     }
 
     /// The kind in `scope`, if that scope has it.
-    pub fn in_scope(&'static self, scope: Scope) -> Option<Section> {
+    pub fn find_section(&'static self, scope: Scope) -> Option<Section> {
         let scoped_kind = self.homes.iter().find(|home| home.scope == scope)?;
         Some(Section { kind: self, scoped_kind })
     }
@@ -369,7 +369,7 @@ impl Section {
     /// another name there.
     pub fn renaming_field(self, name: &str) -> Option<&'static Field> {
         let fields = self.kind.fields.iter();
-        fields.filter(|field| field.accepted == Accepted::ByCall).find(|field| {
+        fields.filter(|field| field.accepted == Acceptance::ByCall).find(|field| {
             field.name.strip_prefix("new_") == Some(name) && self.identity.contains(&name)
         })
     }
@@ -412,7 +412,7 @@ impl Section {
     /// service accepts a new entry in addition to the old one.
     pub fn needs_new_entry(self, name: &str, value: &Value) -> bool {
         matches!(value, Value::Secret(_))
-            && self.field(name).accepted == Accepted::OnCreate
+            && self.field(name).accepted == Acceptance::OnCreate
             && self.allows_duplicates()
     }
 
@@ -421,18 +421,18 @@ impl Section {
     pub fn can_send_credential(self, name: &str, value: &Value) -> bool {
         let field = self.field(name);
         matches!(value, Value::Secret(_))
-            && matches!(field.compare, Compare::Location | Compare::Rows)
+            && matches!(field.compare, Equality::Location | Equality::Rows)
             && field.accepted.includes(WriteRequest::Edit)
     }
 
     /// True if the entry is the container's own object and is created with it.
     pub const fn is_created_with_container(self) -> bool {
-        matches!(self.kind.create, Create::WithContainer)
+        matches!(self.kind.create, CreateMethod::WithContainer)
     }
 
     /// True if entries appear and disappear with another object, and are only edited.
     pub const fn is_only_edited(self) -> bool {
-        matches!(self.kind.create, Create::Never)
+        matches!(self.kind.create, CreateMethod::Never)
     }
 
     /// True if the section is a list whose entries undrift cannot remove.
@@ -490,7 +490,7 @@ impl Section {
     }
 
     /// The first release that has a field of the section; `None` for the oldest release.
-    pub fn since(self) -> Option<crate::release::Release> {
+    pub fn first_release(self) -> Option<crate::release::Release> {
         let specs = self.specs().iter().filter(|spec| !spec.field.available.local_before);
         specs.map(|spec| spec.field.available.since).min().flatten()
     }
@@ -548,8 +548,8 @@ pub trait KindRules: Sync {
     }
 
     /// The identity of the entry with these comparable fields.
-    fn identify(&self, section: Section, field: FieldLookup<'_>) -> Identity {
-        forms::identify(section, field)
+    fn identify(&self, section: Section, find_value: FieldLookup<'_>) -> Identity {
+        forms::identify(section, find_value)
     }
 
     /// The reason why undrift never changes this live entry, for example `bot user`.
@@ -574,24 +574,24 @@ pub trait KindRules: Sync {
         name: &str,
         declared: &Fields,
         live: Option<&LiveEntry>,
-        is_empty: bool,
+        has_no_branch: bool,
     ) -> Option<&'static str> {
         // The service looks up the short name of a branch among the existing branches and tags. The
         // name of a rule may be that of a branch that does not exist.
         let names_branch =
             section.field(name).relations.follows.is_some() && !section.identity.contains(&name);
-        let declared_ref = declared.plain_json(name).filter(|_| is_empty && names_branch)?;
+        let declared_ref = declared.plain_json(name).filter(|_| has_no_branch && names_branch)?;
         let is_short = !declared_ref.as_str()?.starts_with("refs/");
         let is_same = live
             .and_then(|live| live.fields.raw().get(name))
-            .is_some_and(|live_ref| are_equal(Compare::Ref, declared_ref, live_ref));
+            .is_some_and(|live_ref| are_equal(Equality::Ref, declared_ref, live_ref));
         (is_short && !is_same).then_some("until the repository has a branch")
     }
 
     /// Checks a declared entry without the service, after its schema was checked. A secret is a
     /// reference, or its value if that is known. `_is_unresolved` is true before secrets are
     /// resolved; only then may a check look at the spelling of a [`Value::Plain`].
-    fn check(&self, _declared: &Fields, _is_as_written: bool, _report: Reporter<'_>) {}
+    fn check(&self, _declared: &Fields, _is_unresolved: bool, _report: Reporter<'_>) {}
 
     /// The calls for the change in `context`, in order.
     ///
@@ -624,17 +624,17 @@ mod tests {
     };
 
     #[test]
-    fn a_live_entry_keeps_what_addresses_it() {
+    fn a_live_entry_keeps_its_address_values() {
         let raw = json!({"key": "A", "environment_scope": "prod/*", "value": "x", "hidden": false});
         let entry = live_entry(section("variables"), raw);
         assert_eq!(entry.address_values, [json!("A"), json!("prod/*")]);
         assert_eq!((entry.tier, entry.protection_reason), (Tier::Free, None));
-        let renamed = json!({"key": "A", "environment_scope": "prod/*", "value": "x", "masked_and_hidden": false});
-        assert_eq!(Json::from(entry.fields.raw().clone()), renamed);
+        let expected = json!({"key": "A", "environment_scope": "prod/*", "value": "x", "masked_and_hidden": false});
+        assert_eq!(Json::from(entry.fields.raw().clone()), expected);
     }
 
     #[test]
-    fn only_wanted_fields_and_those_that_every_edit_repeats_are_kept() {
+    fn only_selected_and_repeated_fields_are_kept() {
         let raw = json!({"id": 3, "username": "bob", "access_level": 30, "expires_at": null, "a": 1, "b": 2});
         let kept_entry = section("members").read(&object(raw), FieldSelection::Only(&["a"].into()));
         let kept_names: Vec<_> = kept_entry.fields.raw().keys().map(String::as_str).collect();
@@ -654,7 +654,7 @@ mod tests {
 
     /// An entry whose identity has another type than its schema is not read.
     #[test]
-    fn a_key_of_another_type_is_found() {
+    fn a_mistyped_key_is_found() {
         let share_json = |id: Json, path: Json, level: Json| json!({"group_id": id, "group_full_path": path, "group_access_level": level});
         for (name, raw, expected) in [
             ("variables", json!({"key": "A", "environment_scope": "*"}), None),

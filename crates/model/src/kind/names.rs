@@ -23,7 +23,7 @@ pub struct Names {
     looked_up_names: BTreeMap<(NamedObject, u64), String>,
     /// The ids of entries in other sections of the same container, by section and name, or the
     /// reason why a section could not be read.
-    entries: BTreeMap<String, Result<EntryIds, Cause>>,
+    entry_ids: BTreeMap<String, Result<EntryIds, Cause>>,
     /// The levels of access to which custom roles belong, by the id of the role.
     role_levels: BTreeMap<u64, u8>,
     /// The calls that must precede a change below a parent, by the parent's section and id.
@@ -31,7 +31,7 @@ pub struct Names {
     /// Groups and projects that the run creates.
     created: CreatedContainers,
     /// The user of the token, if known.
-    caller: Option<u64>,
+    caller_id: Option<u64>,
 }
 
 /// Groups and projects that the run creates if they are missing and that other declarations may
@@ -155,7 +155,7 @@ impl Names {
     }
 
     /// The level of access to which the custom role `name` belongs, if it was looked up.
-    pub fn level_of_role(&self, name: &str) -> Option<u8> {
+    pub fn role_level(&self, name: &str) -> Option<u8> {
         self.role_levels.get(&self.numeric_id(NamedObject::Role, name)?).copied()
     }
 
@@ -173,13 +173,13 @@ impl Names {
     }
 
     /// Adds the results of `other`.
-    pub fn extend(&mut self, others: Self) {
-        self.ids_by_name.extend(others.ids_by_name);
-        self.names_by_id.extend(others.names_by_id);
-        self.looked_up_names.extend(others.looked_up_names);
-        self.role_levels.extend(others.role_levels);
-        self.entries.extend(others.entries);
-        self.preparatory_calls.extend(others.preparatory_calls);
+    pub fn extend(&mut self, other: Self) {
+        self.ids_by_name.extend(other.ids_by_name);
+        self.names_by_id.extend(other.names_by_id);
+        self.looked_up_names.extend(other.looked_up_names);
+        self.role_levels.extend(other.role_levels);
+        self.entry_ids.extend(other.entry_ids);
+        self.preparatory_calls.extend(other.preparatory_calls);
     }
 
     /// Returns a copy with the groups and projects that the run creates.
@@ -189,18 +189,18 @@ impl Names {
 
     /// Stores the ids of the entries of a section, by name. The id of an entry that the run will create is
     /// [`Id::Pending`] with its address.
-    pub fn insert_entries(&mut self, section: &str, entries: Result<EntryIds, Cause>) {
-        self.entries.insert(section.to_owned(), entries);
+    pub fn insert_entry_ids(&mut self, section: &str, entries: Result<EntryIds, Cause>) {
+        self.entry_ids.insert(section.to_owned(), entries);
     }
 
     /// The ids of the entries of a section, if they were requested.
-    pub fn entries(&self, section: &str) -> Option<&Result<EntryIds, Cause>> {
-        self.entries.get(section)
+    pub fn entry_ids(&self, section: &str) -> Option<&Result<EntryIds, Cause>> {
+        self.entry_ids.get(section)
     }
 
     /// The name of the entry of a section whose id is `sent_id` in requests.
     pub(super) fn entry_name(&self, section: &str, sent_id: &Json) -> Option<&str> {
-        let ids = self.entries(section)?.as_ref().ok()?.iter();
+        let ids = self.entry_ids(section)?.as_ref().ok()?.iter();
         let mut ids = ids.filter_map(|(name, id)| Some((name, id.as_ref()?)));
         ids.find(|(_, id)| id.to_json() == *sent_id).map(|(name, _)| name.as_str())
     }
@@ -217,12 +217,12 @@ impl Names {
 
     /// Sets the user of the token.
     pub fn with_caller(self, id: u64) -> Self {
-        Self { caller: Some(id), ..self }
+        Self { caller_id: Some(id), ..self }
     }
 
     /// The user of the token, if known.
-    pub const fn caller(&self) -> Option<u64> {
-        self.caller
+    pub const fn caller_id(&self) -> Option<u64> {
+        self.caller_id
     }
 
     /// The ids of the objects called `name` that were looked up.
@@ -243,7 +243,7 @@ impl Names {
     ///
     /// # Errors
     /// If the service has no such object, or several.
-    pub fn require(
+    pub fn require_id(
         &self,
         object_type: NamedObject,
         name: &str,
@@ -251,7 +251,7 @@ impl Names {
     ) -> Result<Id, NoCalls> {
         self.id(object_type, name).ok_or_else(|| {
             let ids = self.known_ids(object_type, name);
-            let fault = match object_type {
+            let fault_texts = match object_type {
                 _ if !ids.is_empty() => texts::SEVERAL_THINGS,
                 NamedObject::User => texts::UNKNOWN_USER,
                 NamedObject::Group => texts::UNKNOWN_GROUP,
@@ -259,7 +259,7 @@ impl Names {
                 NamedObject::Runner => texts::UNKNOWN_RUNNER,
                 NamedObject::Role => texts::UNKNOWN_ROLE,
             };
-            let mut fault = EntryFault::for_field(fault, field);
+            let mut fault = EntryFault::for_field(fault_texts, field);
             if let [first_id, ..] = ids {
                 let ids: Vec<_> = ids.iter().map(u64::to_string).collect();
                 fault = fault.fill("nouns", &text::plural(object_type.noun()));
@@ -273,13 +273,13 @@ impl Names {
     ///
     /// # Errors
     /// If it was not looked up yet, or no such entry exists or is declared.
-    pub(super) fn require_entry(
+    pub(super) fn require_entry_id(
         &self,
         section: &str,
         name: &str,
         field: &'static str,
     ) -> Result<&Id, NoCalls> {
-        match self.entries(section) {
+        match self.entry_ids(section) {
             None => Err(NoCalls::DependsOnEntries(section.to_owned())),
             Some(Err(cause)) => Err(cause.clone().into()),
             Some(Ok(ids)) => match ids.get(name) {

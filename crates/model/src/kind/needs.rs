@@ -26,9 +26,9 @@ pub enum SwitchState {
 /// The state of the field that `field` needs. `live` is `None` if the entry is still to be created.
 pub fn switch_state(field: &Field, declared: &Fields, live: Option<&LiveEntry>) -> SwitchState {
     let Some(switch) = field.relations.switch_field() else { return SwitchState::Ready };
-    let declared_off = declared.get(switch).map(|value| value.plain_json().is_some_and(is_off));
-    let live_off = live.and_then(|live| live.fields.raw().get(switch)).map(is_off);
-    match (declared_off, live_off) {
+    let is_declared_off = declared.get(switch).map(|value| value.plain_json().is_some_and(is_off));
+    let is_live_off = live.and_then(|live| live.fields.raw().get(switch)).map(is_off);
+    match (is_declared_off, is_live_off) {
         (Some(true), _) | (None, Some(true)) => SwitchState::Off,
         (Some(false), Some(true)) => SwitchState::TurnedOn,
         // In a new entry, undeclared switches are off.
@@ -46,10 +46,10 @@ impl Section {
         name: &str,
         declared: &Fields,
         live: Option<&LiveEntry>,
-        is_empty: bool,
+        has_no_branch: bool,
     ) -> Option<String> {
         let reason =
-            self.rules().wait_reason(self, name, declared, live, is_empty).map(str::to_owned);
+            self.rules().wait_reason(self, name, declared, live, has_no_branch).map(str::to_owned);
         reason.or_else(|| {
             let switch = find_awaited_field(self.field(name), name, declared, live)?;
             Some(format!("until `{switch}` is set"))
@@ -83,11 +83,11 @@ pub fn exceeds(level: &Json, limit: &Json) -> bool {
 /// level. `find_value` returns a declared or live value.
 pub fn fields_above_limit<'s>(
     section: Section,
-    value_of: impl Fn(&str) -> Option<Json> + 's,
+    find_value: impl Fn(&str) -> Option<Json> + 's,
 ) -> impl Iterator<Item = (&'static str, Json, &'static str, Json)> + 's {
     section.specs().iter().filter_map(move |spec| {
         let limit_field = spec.field.relations.at_most?;
-        let (value, limit) = (value_of(spec.name)?, value_of(limit_field)?);
+        let (value, limit) = (find_value(spec.name)?, find_value(limit_field)?);
         exceeds(&value, &limit).then_some((spec.name, value, limit_field, limit))
     })
 }
@@ -102,9 +102,9 @@ mod tests {
         kind::testing::{fields, live_entry, section},
     };
 
-    fn field_with_switch(switch: &'static str, same_request: bool) -> Field {
+    fn field_with_switch(switch: &'static str, is_same_request: bool) -> Field {
         let switch = Some(switch);
-        let relations = match same_request {
+        let relations = match is_same_request {
             true => Relations { sent_with: switch, ..Relations::default() },
             false => Relations { needs: switch, ..Relations::default() },
         };
@@ -123,46 +123,42 @@ mod tests {
 
     /// Every combination of the declared and the live value of the switch.
     #[test]
-    fn the_state_of_a_switch_follows_from_the_declared_and_the_live_switch() {
+    fn a_switch_state_depends_on_both_values() {
         use SwitchState::{Off, Ready, TurnedOn};
         let settings = section("settings");
         let make_entry = |raw: Json| Some(live_entry(settings, raw));
-        for (declared, new, new_beside, unseen, live_off, live_on) in [
+        for (declared, new_state, sent_with_state, hidden_state, off_state, on_state) in [
             (json!({}), Ready, Off, Ready, Off, Ready),
             (json!({"lfs_enabled": false}), Off, Off, Off, Off, Off),
             (json!({"lfs_enabled": true}), Ready, Ready, Ready, TurnedOn, Ready),
         ] {
-            for beside in [false, true] {
+            for is_same_request in [false, true] {
                 let (field, declared) =
-                    (field_with_switch("lfs_enabled", beside), fields(declared.clone()));
-                for (found, expected) in [
-                    (None, if beside { new_beside } else { new }),
-                    (make_entry(json!({"id": 7})), unseen),
-                    (make_entry(json!({"lfs_enabled": false})), live_off),
-                    (make_entry(json!({"lfs_enabled": true})), live_on),
+                    (field_with_switch("lfs_enabled", is_same_request), fields(declared.clone()));
+                for (live, expected) in [
+                    (None, if is_same_request { sent_with_state } else { new_state }),
+                    (make_entry(json!({"id": 7})), hidden_state),
+                    (make_entry(json!({"lfs_enabled": false})), off_state),
+                    (make_entry(json!({"lfs_enabled": true})), on_state),
                 ] {
-                    let fields = found.as_ref().map(|entry| &entry.fields);
-                    let about = format!("{declared:?} {fields:?} {beside}");
+                    let fields = live.as_ref().map(|entry| &entry.fields);
+                    let label = format!("{declared:?} {fields:?} {is_same_request}");
+                    assert_eq!(switch_state(&field, &declared, live.as_ref()), expected, "{label}");
                     assert_eq!(
-                        switch_state(&field, &declared, found.as_ref()),
-                        expected,
-                        "{about}"
-                    );
-                    assert_eq!(
-                        switch_state(&Field::default(), &declared, found.as_ref()),
+                        switch_state(&Field::default(), &declared, live.as_ref()),
                         Ready,
-                        "{about}"
+                        "{label}"
                     );
                     for (value, is_on) in [(json!("x"), true), (json!("disabled"), false)] {
                         let mut declared = declared.clone();
                         declared.insert("own".to_owned(), value.into());
                         let awaited_field =
-                            find_awaited_field(&field, "own", &declared, found.as_ref());
-                        let waiting = is_on && expected == Off;
-                        assert_eq!(awaited_field, waiting.then_some("lfs_enabled"), "{about}");
+                            find_awaited_field(&field, "own", &declared, live.as_ref());
+                        let is_waiting = is_on && expected == Off;
+                        assert_eq!(awaited_field, is_waiting.then_some("lfs_enabled"), "{label}");
                     }
                 }
-                assert_eq!(field.relations.sent_with, beside.then_some("lfs_enabled"));
+                assert_eq!(field.relations.sent_with, is_same_request.then_some("lfs_enabled"));
             }
         }
     }
@@ -170,12 +166,13 @@ mod tests {
     #[test]
     fn a_level_exceeds_lower_levels_only() {
         let levels = ["disabled", "private", "enabled", "public"];
-        let find_rank = |level: &str| levels.iter().position(|known| *known == level);
+        let find_rank = |level: &str| levels.iter().position(|word| *word == level);
         for level in levels.into_iter().chain(["other"]) {
-            for most in levels.into_iter().chain(["other"]) {
-                let expected =
-                    find_rank(level).zip(find_rank(most)).is_some_and(|(level, most)| level > most);
-                assert_eq!(exceeds(&json!(level), &json!(most)), expected, "{level} {most}");
+            for limit in levels.into_iter().chain(["other"]) {
+                let expected = find_rank(level)
+                    .zip(find_rank(limit))
+                    .is_some_and(|(level, most)| level > most);
+                assert_eq!(exceeds(&json!(level), &json!(limit)), expected, "{level} {limit}");
             }
         }
     }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use serde_json::json;
 
 use crate::{
-    field::{ALIASES_KEYWORD, Compare, Field, NamedObject, Required, ValidValues, ValueType},
+    field::{ALIASES_KEYWORD, Equality, Field, NamedObject, Requirement, ValidValues, ValueType},
     level::{self, AccessLevel},
     schema::{self, TextOrSecret},
     secret::Reference,
@@ -42,7 +42,7 @@ pub(super) fn mapping_schema(entry: &'static Field) -> Json {
         "properties": properties,
         "additionalProperties": false,
     });
-    let required_fields = entry.keys.iter().filter(|field| field.required == Required::Always);
+    let required_fields = entry.keys.iter().filter(|field| field.required == Requirement::Always);
     let required_names: Vec<_> = required_fields.map(|field| field.name).collect();
     let required = (!required_names.is_empty()).then(|| json!(required_names));
     // For a list, these limits count its rows, not the keys of a row.
@@ -94,7 +94,7 @@ pub fn field_schema(field: &'static Field) -> Json {
     let keywords = [
         ("minItems", items.min.map(Json::from).filter(|_| is_list)),
         ("maxItems", items.max.map(Json::from).filter(|_| is_list)),
-        ("uniqueItems", (field.compare == Compare::Topics).then_some(true.into())),
+        ("uniqueItems", (field.compare == Equality::Topics).then_some(true.into())),
         ("enum", (!numbers.is_empty()).then(|| json!(numbers))),
         ("default", field.default.manifest.clone()),
         ("examples", (!examples.is_empty()).then(|| examples.into())),

@@ -15,25 +15,27 @@ impl Section {
     /// The first identifying key of `raw` whose value has the wrong type for the schema. An entry with
     /// such a key is treated as not read.
     pub fn mistyped_key(self, raw: &Object) -> Option<&'static str> {
-        let entry_keys = self.scoped_kind.rows;
+        let entry_keys = self.scoped_kind.entry_keys;
         let identity_keys = self.identity.iter().filter_map(|name| self.field(name).live_name());
         // Not every release shows all identifying fields.
         let shown_keys =
             identity_keys.filter(|key| raw.get(*key).is_some_and(|value| !value.is_null()));
         let inherited = &self.scoped_kind.inherited;
         let mut keys =
-            entry_keys.keys.iter().chain(entry_keys.other_keys).copied().chain(shown_keys);
+            entry_keys.identity_keys.iter().chain(entry_keys.other_keys).copied().chain(shown_keys);
         keys.find(|key| {
             let is_inheritance_mark =
-                inherited.iter().any(|condition| condition.is_not && condition.field == *key);
+                inherited.iter().any(|condition| condition.is_negated && condition.field == *key);
             let value = raw.get(*key).filter(|_| !is_inheritance_mark);
-            value.is_some_and(|value| !is_identifying(key, value) || !self.is_typed(key, value))
+            value.is_some_and(|value| {
+                !is_identifying(key, value) || !self.has_field_type(key, value)
+            })
         })
     }
 
     /// True if `value` has the type of the field with the name `key` in responses. In responses,
     /// levels are numbers, and a list of rows may contain anything.
-    fn is_typed(self, key: &str, value: &Json) -> bool {
+    fn has_field_type(self, key: &str, value: &Json) -> bool {
         let Some(spec) = self.table().find_by_live_name(key) else {
             return if key.ends_with("id") { value.is_u64() } else { value.is_string() };
         };
@@ -62,12 +64,12 @@ impl Section {
         object: &Object,
         selection: FieldSelection<'_>,
     ) -> Option<Vec<LiveEntry>> {
-        let entry_keys = self.scoped_kind.rows;
+        let entry_keys = self.scoped_kind.entry_keys;
         let reader = self.reader(selection);
         let read_row = |row: &Json| {
             Some(reader.read(row.as_object().filter(|row| {
                 entry_keys
-                    .keys
+                    .identity_keys
                     .iter()
                     .chain(entry_keys.other_keys)
                     .all(|key| row.contains_key(*key))
@@ -93,8 +95,8 @@ impl Section {
     pub fn flatten_detail(self, raw: &Object) -> Cow<'_, Object> {
         let nested_object = self.detail.and_then(|detail| raw.get(detail.nested)?.as_object());
         nested_object.map_or(Cow::Borrowed(raw), |nested_fields| {
-            let flattened = nested_fields.iter().chain(raw);
-            Cow::Owned(flattened.map(|(name, value)| (name.clone(), value.clone())).collect())
+            let all_fields = nested_fields.iter().chain(raw);
+            Cow::Owned(all_fields.map(|(name, value)| (name.clone(), value.clone())).collect())
         })
     }
 
@@ -192,7 +194,7 @@ impl EntryReader<'_> {
                 withheld_names.push(spec.name.to_owned());
             } else if let Some(value) = section.rules().decode(spec, &shown_values) {
                 fields.insert(spec.name.to_owned(), value);
-            } else if spec.field.replaced_by().is_some_and(withholds) {
+            } else if spec.field.replacement_name().is_some_and(withholds) {
                 withheld_names.push(spec.name.to_owned());
             }
         }

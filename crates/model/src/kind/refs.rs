@@ -85,17 +85,17 @@ pub struct WeakerProtection {
 
 /// Finds all protections that are weaker with the rules `after` than with the rules `before`.
 pub fn find_weaker_protections(before: &[RefRule], after: &[RefRule]) -> Vec<WeakerProtection> {
-    let (old_rules, after) = (&RuleIndex::new(before), &RuleIndex::new(after));
+    let (old_rules, new_rules) = (&RuleIndex::new(before), &RuleIndex::new(after));
     // Compute the covering rules once: each pair of rules needs them.
-    let covering_before: Vec<_> =
-        after.rules.iter().map(|rule| old_rules.covering_rules(rule)).collect();
+    let covering_old_rules: Vec<_> =
+        new_rules.rules.iter().map(|rule| old_rules.covering_rules(rule)).collect();
     let branch_sets = before.iter().map(|old_rule| BranchSet {
         old_rule,
         old_rules,
-        new_rules: after,
-        covering_before: &covering_before,
+        new_rules,
+        covering_old_rules: &covering_old_rules,
     });
-    branch_sets.flat_map(|set| set.find_weaker()).collect()
+    branch_sets.flat_map(|set| set.find_weaknesses()).collect()
 }
 
 /// An index of rules by pattern, so that a rule for one branch is compared only with patterns and
@@ -145,11 +145,11 @@ struct BranchSet<'r> {
     old_rules: &'r RuleIndex<'r>,
     new_rules: &'r RuleIndex<'r>,
     /// For each new rule, the old rules that apply to all of its branches.
-    covering_before: &'r [Vec<&'r RefRule>],
+    covering_old_rules: &'r [Vec<&'r RefRule>],
 }
 
 impl BranchSet<'_> {
-    fn find_weaker(&self) -> Vec<WeakerProtection> {
+    fn find_weaknesses(&self) -> Vec<WeakerProtection> {
         let mut weaknesses = Vec::new();
         // The new rules that apply to all branches of the old rule.
         let new_covering_rules = self.new_rules.covering_rules(self.old_rule);
@@ -162,7 +162,7 @@ impl BranchSet<'_> {
             if patterns_overlap(&rule.pattern, &self.old_rule.pattern) {
                 self.find_new_permissions(
                     rule,
-                    old_covering_rules.iter().chain(&self.covering_before[position]),
+                    old_covering_rules.iter().chain(&self.covering_old_rules[position]),
                     &mut weaknesses,
                 );
             }
@@ -195,7 +195,7 @@ impl BranchSet<'_> {
     fn find_new_permissions<'k>(
         &self,
         rule: &RefRule,
-        covering_before: impl Iterator<Item = &'k &'k RefRule> + Clone,
+        covering_old_rules: impl Iterator<Item = &'k &'k RefRule> + Clone,
         weaknesses: &mut Vec<WeakerProtection>,
     ) {
         let (on_other, to_other) = if rule.pattern == self.old_rule.pattern {
@@ -210,13 +210,13 @@ impl BranchSet<'_> {
         };
         for (permission, rows) in &rule.permissions {
             if allows_more(
-                covering_before.clone().flat_map(|rule| rule.permitted_rows(permission)),
+                covering_old_rules.clone().flat_map(|rule| rule.permitted_rows(permission)),
                 rows,
             ) {
                 add_weakness(format!("let more people {permission}{on_other}"));
             }
         }
-        if rule.allows_force && !covering_before.clone().any(|rule| rule.allows_force) {
+        if rule.allows_force && !covering_old_rules.clone().any(|rule| rule.allows_force) {
             add_weakness(format!("allow force pushes{to_other}"));
         }
     }
@@ -240,25 +240,25 @@ fn allows_more<'r>(old_rows: impl Iterator<Item = &'r Json> + Clone, new_rows: &
 }
 
 /// True if any text matches both patterns.
-pub fn patterns_overlap(one: &str, other: &str) -> bool {
+pub fn patterns_overlap(pattern: &str, other_pattern: &str) -> bool {
     steps::count_step();
-    let one_chars: Vec<char> = one.chars().collect();
-    let other_chars: Vec<char> = other.chars().collect();
+    let pattern_chars: Vec<char> = pattern.chars().collect();
+    let other_chars: Vec<char> = other_pattern.chars().collect();
     // For each position in `pattern`: true if its rest overlaps the processed part of
     // `other_pattern`.
     let (mut next_matches, mut current_matches) =
-        (vec![false; one_chars.len() + 1], vec![false; one_chars.len() + 1]);
+        (vec![false; pattern_chars.len() + 1], vec![false; pattern_chars.len() + 1]);
     for other_index in (0..=other_chars.len()).rev() {
-        for one_index in (0..=one_chars.len()).rev() {
-            current_matches[one_index] =
-                match (one_chars.get(one_index), other_chars.get(other_index)) {
+        for pattern_index in (0..=pattern_chars.len()).rev() {
+            current_matches[pattern_index] =
+                match (pattern_chars.get(pattern_index), other_chars.get(other_index)) {
                     (None, None) => true,
-                    (Some('*'), None) => current_matches[one_index + 1],
-                    (None, Some('*')) => next_matches[one_index],
+                    (Some('*'), None) => current_matches[pattern_index + 1],
+                    (None, Some('*')) => next_matches[pattern_index],
                     (Some('*'), Some(_)) | (Some(_), Some('*')) => {
-                        current_matches[one_index + 1] || next_matches[one_index]
+                        current_matches[pattern_index + 1] || next_matches[pattern_index]
                     }
-                    (Some(a), Some(b)) => a == b && next_matches[one_index + 1],
+                    (Some(a), Some(b)) => a == b && next_matches[pattern_index + 1],
                     (Some(_), None) | (None, Some(_)) => false,
                 };
         }
@@ -306,10 +306,10 @@ mod tests {
             (&alice, &maintainers, false),
             (&alice, &alice, false),
         ] {
-            let found =
+            let weaknesses =
                 weakness_texts(&[rule_with_rows(before.clone())], &[rule_with_rows(after.clone())]);
-            let want: &[&str] = if is_weaker { &["main: let more people push"] } else { &[] };
-            assert_eq!(found, want, "{before} {after}");
+            let expected: &[&str] = if is_weaker { &["main: let more people push"] } else { &[] };
+            assert_eq!(weaknesses, expected, "{before} {after}");
         }
         assert_eq!(
             weakness_texts(&[], &[rule_with_rows(developers)]),
@@ -320,21 +320,24 @@ mod tests {
             weakness_texts(&[rule_with_rows(maintainers)], &[]),
             ["main: remove the protection"]
         );
-        let owners = json!({"name": "main", "code_owner_approval_required": true});
-        let forced = json!({"name": "main", "allow_force_push": true});
+        let owner_rule = json!({"name": "main", "code_owner_approval_required": true});
+        let force_rule = json!({"name": "main", "allow_force_push": true});
         let lax = ["allow force pushes", "no longer require the approval of code owners"];
         assert_eq!(
-            weakness_texts(&[rule(owners)], &[rule(forced)]),
-            lax.map(|how| format!("main: {how}"))
+            weakness_texts(&[rule(owner_rule)], &[rule(force_rule)]),
+            lax.map(|weakness| format!("main: {weakness}"))
         );
-        let by = |level: &str| {
+        let unprotect_rule = |level: &str| {
             rule(json!({"name": "main", "allowed_to_unprotect": [{"access_level": level}]}))
         };
         assert_eq!(
-            weakness_texts(&[by("admin")], &[by("maintainer")]),
+            weakness_texts(&[unprotect_rule("admin")], &[unprotect_rule("maintainer")]),
             ["main: let more people unprotect"]
         );
-        assert_eq!(weakness_texts(&[by("maintainer")], &[by("admin")]), [""; 0]);
+        assert_eq!(
+            weakness_texts(&[unprotect_rule("maintainer")], &[unprotect_rule("admin")]),
+            [""; 0]
+        );
     }
 
     /// Ten times as many rules for one branch each need ten times as many comparisons.
@@ -342,7 +345,7 @@ mod tests {
     fn rules_for_different_branches_are_not_compared() {
         steps::grow_in_proportion("rules for branches", |n| {
             let rules = |force: bool| -> Vec<_> {
-                let names = (0..n).map(|at| format!("b{at}")).chain(["x*".to_owned()]);
+                let names = (0..n).map(|index| format!("b{index}")).chain(["x*".to_owned()]);
                 names.map(|name| rule(json!({"name": name, "allow_force_push": force}))).collect()
             };
             assert_eq!(find_weaker_protections(&rules(false), &rules(true)).len(), n + 1);
@@ -353,12 +356,12 @@ mod tests {
     #[test]
     fn patterns_are_compared_in_pairs() {
         steps::grow_in_proportion("patterns for branches", |n| {
-            let side = n.isqrt();
+            let pattern_count = n.isqrt();
             let rules = |force: bool| -> Vec<_> {
-                let names = (0..side).map(|at| format!("*a{at}*"));
+                let names = (0..pattern_count).map(|index| format!("*a{index}*"));
                 names.map(|name| rule(json!({"name": name, "allow_force_push": force}))).collect()
             };
-            assert!(find_weaker_protections(&rules(false), &rules(true)).len() >= side);
+            assert!(find_weaker_protections(&rules(false), &rules(true)).len() >= pattern_count);
         });
     }
 
@@ -401,11 +404,11 @@ mod tests {
                 vec!["m*", "remove the protection"],
             ),
         ] {
-            let want: Vec<_> = want.chunks(2).map(|want| want.join(": ")).collect();
-            let merge = |found: &String| !found.contains("merge");
-            let mut found = weakness_texts(&before, &after);
-            found.retain(merge);
-            assert_eq!(found, want, "{before:?} {after:?}");
+            let expected: Vec<_> = want.chunks(2).map(|want| want.join(": ")).collect();
+            let is_no_merge = |found: &String| !found.contains("merge");
+            let mut weaknesses = weakness_texts(&before, &after);
+            weaknesses.retain(is_no_merge);
+            assert_eq!(weaknesses, expected, "{before:?} {after:?}");
         }
         let owners_rule =
             |name: &str| rule(json!({"name": name, "code_owner_approval_required": true}));
@@ -480,12 +483,12 @@ mod tests {
             }
             permissions.extend(rule.allows_force.then(|| ("force".to_owned(), 0)));
         }
-        let unprotect_rows =
+        let unprotect_level =
             matching_rules.iter().map(|rule| min_level(&rule.unprotect_rows)).max()?;
         Some((
             permissions,
             matching_rules.iter().any(|rule| rule.needs_code_owners),
-            unprotect_rows,
+            unprotect_level,
         ))
     }
 
@@ -495,8 +498,13 @@ mod tests {
             match (branch_protection(before, name), branch_protection(after, name)) {
                 (None, _) => false,
                 (Some(_), None) => true,
-                (Some((may, owners, by)), Some((now, still, now_by))) => {
-                    !now.is_subset(&may) || (owners && !still) || now_by < by
+                (
+                    Some((old_permissions, old_owners, old_level)),
+                    Some((new_permissions, new_owners, new_level)),
+                ) => {
+                    !new_permissions.is_subset(&old_permissions)
+                        || (old_owners && !new_owners)
+                        || new_level < old_level
                 }
             }
         })
@@ -520,9 +528,9 @@ mod tests {
 
     fn any_rules(max_rules: usize) -> impl Strategy<Value = Vec<RefRule>> {
         prop::collection::vec(any_rule(), 0..=max_rules).prop_map(|rules| {
-            let mut seen = BTreeSet::new();
+            let mut seen_patterns = BTreeSet::new();
             let rules = rules.into_iter().map(rule);
-            rules.filter(|rule| seen.insert(rule.pattern.clone())).collect()
+            rules.filter(|rule| seen_patterns.insert(rule.pattern.clone())).collect()
         })
     }
 
@@ -538,9 +546,9 @@ mod tests {
             if is_any_branch_weaker(&before, &after) {
                 prop_assert!(!find_weaker_protections(&before, &after).is_empty());
             }
-            let (was, mut is) = (rule(own), rule(other));
-            is.pattern.clone_from(&was.pattern);
-            let (was, is) = ([was], [is]);
+            let (old_rule, mut new_rule) = (rule(own), rule(other));
+            new_rule.pattern.clone_from(&old_rule.pattern);
+            let (was, is) = ([old_rule], [new_rule]);
             prop_assert_eq!(!find_weaker_protections(&was, &is).is_empty(), is_any_branch_weaker(&was, &is));
         }
     }

@@ -3,7 +3,7 @@
 
 use super::{Effect, Removal, Section, Shape, forms, needs, plain_text};
 use crate::{
-    field::{Field, Risk, Secrecy, Weakens},
+    field::{Field, Risk, Secrecy, Weakening},
     text,
     value::{Json, Object},
 };
@@ -22,7 +22,8 @@ pub fn change_risks(
         let (old_value, new_value) = (before.get(*name), after.get(*name).unwrap_or(&Json::Null));
         let field = section.field(name);
         let risk = field.weakens.risk()?;
-        if field.weakens == Weakens::OpensWhenMoved && !keeps_stored_secret(section, changed, after)
+        if field.weakens == Weakening::OpensWhenMoved
+            && !keeps_stored_secret(section, changed, after)
         {
             return None;
         }
@@ -86,30 +87,32 @@ fn describe_weakening(
     new_value: &Json,
 ) -> Option<String> {
     // An unknown old value is treated as different.
-    let differs = old_value.is_none_or(|old| !forms::are_equal(field.compare, new_value, old));
-    let is_replaced = differs && old_value.is_none_or(|old| !is_unset(old));
+    let is_different = old_value.is_none_or(|old| !forms::are_equal(field.compare, new_value, old));
+    let is_replaced = is_different && old_value.is_none_or(|old| !is_unset(old));
     let (is_weaker, action) = match field.weakens {
-        Weakens::WhenOff | Weakens::OpensWhenOff => {
+        Weakening::WhenOff | Weakening::OpensWhenOff => {
             (*new_value != true && old_value.is_none_or(|old| *old == true), "switch off")
         }
-        Weakens::WhenOn | Weakens::OpensWhenOn => {
+        Weakening::WhenOn | Weakening::OpensWhenOn => {
             (*new_value == true && old_value.is_none_or(|old| *old != true), "switch on")
         }
-        Weakens::WhenLower => {
+        Weakening::WhenLower => {
             (old_value.is_none_or(|old| number_or_zero(new_value) < number_or_zero(old)), "lower")
         }
-        Weakens::WhenHigher => {
+        Weakening::WhenHigher => {
             (number_or_zero(new_value) > old_value.map_or(0, number_or_zero), "raise")
         }
-        Weakens::WhenCleared => {
+        Weakening::WhenCleared => {
             (is_unset(new_value) && old_value.is_none_or(|old| !is_unset(old)), "clear")
         }
-        Weakens::OpensWhenMoved => (is_replaced, "send a stored secret to a new"),
-        Weakens::OpensWhenOutside => {
-            (is_outside(new_value) && differs, "load the pipeline from outside with")
+        Weakening::OpensWhenMoved => (is_replaced, "send a stored secret to a new"),
+        Weakening::OpensWhenOutside => {
+            (is_outside(new_value) && is_different, "load the pipeline from outside with")
         }
-        Weakens::WhenMoreListed => (old_value.is_none_or(|old| is_wider(old, new_value)), "widen"),
-        Weakens::WhenLater | Weakens::WhenLaterIn(_) => (
+        Weakening::WhenMoreListed => {
+            (old_value.is_none_or(|old| is_wider(old, new_value)), "widen")
+        }
+        Weakening::WhenLater | Weakening::WhenLaterIn(_) => (
             strictness_rank(field, new_value)
                 > old_value.map_or(0, |old| strictness_rank(field, old)),
             "lower",
@@ -177,7 +180,7 @@ fn is_wider(old_list: &Json, new_list: &Json) -> bool {
 
 /// The position of a value among the values of `field`, from 0 for the strictest. An unknown value is last.
 fn strictness_rank(field: &Field, value: &Json) -> usize {
-    let (values, value) = (field.strictest_first(), plain_text(value));
+    let (values, value) = (field.strictness_order(), plain_text(value));
     values.iter().position(|candidate| plain_text(candidate) == value).unwrap_or(values.len())
 }
 

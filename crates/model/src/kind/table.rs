@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    field::{Available, Field, Readback, Tier, ValueType, Variant, Weakens, Word},
+    field::{Availability, Field, Readback, Tier, ValueType, Variant, Weakening, Word},
     level::AccessLevel,
     release::{DetectedRelease, Release},
     text::alternatives,
@@ -45,7 +45,7 @@ impl Spec {
     }
 
     /// The keys of the rows in the declared `value`, each with its tier.
-    pub fn row_tiers(&self, value: &Value) -> Vec<(&'static str, Tier)> {
+    pub fn used_key_tiers(&self, value: &Value) -> Vec<(&'static str, Tier)> {
         let rows = value.list().map_or(&[][..], Vec::as_slice);
         let used_keys = self
             .key_fields
@@ -54,8 +54,8 @@ impl Spec {
         used_keys.map(|field| (field.name, field.available.tier)).collect()
     }
 
-    /// The part of the declared `value` that needs a release, with that release. The part is a
-    /// level or word, a key of a row, or the field itself.
+    /// The first part of the declared `value` that does not exist in every release, with the release
+    /// that added it. The part is a level, a word, a key of a row, or the field itself.
     pub fn required_release(&self, value: &Value) -> Option<(&str, Release)> {
         let level =
             value.plain_json().filter(|_| self.field.is_level()).and_then(AccessLevel::parse);
@@ -73,8 +73,8 @@ impl Spec {
         requirements.find_map(|(name, since)| Some((name, since?)))
     }
 
-    /// The part of the declared `value` that a release removed, and that release: the field itself,
-    /// or a word.
+    /// The field itself or the word in the declared `value`, if a release removed it, with that
+    /// release.
     fn removal_release(&self, value: &Value) -> Option<(&str, Release)> {
         let field_removal = self.field.available.until.map(|until| (self.name, until));
         field_removal
@@ -95,7 +95,8 @@ impl Spec {
     }
 }
 
-/// The advice for a field that several others replace, from its description.
+/// The advice "use …" for a deprecated field that several fields replace. Its text comes after ": use "
+/// in the description of `schema`.
 pub fn replacement_advice(schema: &Json) -> Option<String> {
     let (_, instead) = schema["description"].as_str()?.split_once(": use ")?;
     Some(format!("use {}", instead.trim_end_matches('.')))
@@ -132,17 +133,18 @@ const fn name_key(name: &str) -> (usize, &str) {
 #[derive(Debug)]
 pub struct FieldTable {
     specs: Vec<Spec>,
-    by_name: Positions,
+    name_positions: Positions,
     /// The first field with each name in responses.
-    by_live_name: Positions,
+    live_name_positions: Positions,
     /// The fields that every edit repeats.
-    with_every_edit: Vec<usize>,
+    edit_positions: Vec<usize>,
     /// The positions of the fields that only a licensed service shows, or whose rows can prove a
     /// licence.
-    tier_evidence: Vec<usize>,
+    evidence_positions: Vec<usize>,
     /// Pairs of positions in `specs`: a field, and another field that must be read with it.
-    needed_pairs: Vec<(usize, usize)>,
-    /// The variants of entries, by the words of their first field; empty if entries do not differ.
+    companion_pairs: Vec<(usize, usize)>,
+    /// The variants of entries, by the word in the entry's first field. Empty if all entries have the
+    /// same fields.
     variants: BTreeMap<&'static str, &'static Variant>,
     /// The schema of an entry.
     pub schema: Json,
@@ -160,32 +162,32 @@ impl FieldTable {
         let schema = property::mapping_schema(entry);
         let mut specs = Vec::new();
         collect_specs(None, entry, &schema, &mut specs);
-        let by_name = specs
+        let name_positions = specs
             .iter()
             .enumerate()
             .map(|(position, spec)| (name_key(spec.name), position))
             .collect();
-        let needed_pairs = find_needed_pairs(&specs, &by_name);
+        let companion_pairs = find_needed_pairs(&specs, &name_positions);
         let select_positions = |is_selected: fn(&Spec) -> bool| {
             let selected_specs = specs.iter().enumerate().filter(|(_, spec)| is_selected(spec));
             selected_specs.map(|(position, _)| position).collect()
         };
-        let with_every_edit = select_positions(|spec| spec.field.with_every_edit);
-        let tier_evidence =
+        let edit_positions = select_positions(|spec| spec.field.with_every_edit);
+        let evidence_positions =
             select_positions(|spec| spec.field.available.tier > Tier::Free || spec.has_rows());
-        let mut by_live_name = BTreeMap::new();
+        let mut live_name_positions = BTreeMap::new();
         for (position, spec) in specs.iter().enumerate() {
             if let Some(live_name) = spec.field.live_name() {
-                by_live_name.entry(name_key(live_name)).or_insert(position);
+                live_name_positions.entry(name_key(live_name)).or_insert(position);
             }
         }
         Self {
             specs,
-            by_name,
-            by_live_name,
-            with_every_edit,
-            tier_evidence,
-            needed_pairs,
+            name_positions,
+            live_name_positions,
+            edit_positions,
+            evidence_positions,
+            companion_pairs,
             variants: entry.keys.first().into_iter().flat_map(Field::variants).collect(),
             schema,
         }
@@ -208,18 +210,18 @@ impl FieldTable {
 
     /// A field by name.
     pub fn get(&self, name: &str) -> Option<&Spec> {
-        self.by_name.get(&name_key(name)).map(|position| &self.specs[*position])
+        self.name_positions.get(&name_key(name)).map(|position| &self.specs[*position])
     }
 
     /// The first field that responses call `key`.
     pub fn find_by_live_name(&self, key: &str) -> Option<&Spec> {
-        self.by_live_name.get(&name_key(key)).map(|position| &self.specs[*position])
+        self.live_name_positions.get(&name_key(key)).map(|position| &self.specs[*position])
     }
 
     /// The fields that can prove that the service is licensed: fields that only a licensed service
     /// shows, and lists with rows that only a licensed service has.
     pub fn tier_evidence(&self) -> impl Iterator<Item = &Spec> {
-        self.tier_evidence.iter().map(|position| &self.specs[*position])
+        self.evidence_positions.iter().map(|position| &self.specs[*position])
     }
 
     /// The fields to read, in the order of their description: those in `selected_names`, the
@@ -227,18 +229,23 @@ impl FieldTable {
     /// selected ones, and the fields that every edit repeats.
     pub fn fields_to_read(
         &self,
-        selected: &BTreeSet<&str>,
+        selected_names: &BTreeSet<&str>,
         always_read: impl Iterator<Item = &'static str>,
     ) -> Vec<&Spec> {
         let mut is_read = vec![false; self.specs.len()];
-        for position in selected.iter().filter_map(|name| self.by_name.get(&name_key(name))) {
+        for position in
+            selected_names.iter().filter_map(|name| self.name_positions.get(&name_key(name)))
+        {
             is_read[*position] = true;
         }
-        let needed_positions =
-            self.needed_pairs.iter().filter(|(field, _)| is_read[*field]).map(|(_, other)| *other);
+        let needed_positions = self
+            .companion_pairs
+            .iter()
+            .filter(|(field, _)| is_read[*field])
+            .map(|(_, other)| *other);
         let always_read_positions =
-            always_read.filter_map(|name| self.by_name.get(&name_key(name)).copied());
-        let repeated_positions = self.with_every_edit.iter().copied();
+            always_read.filter_map(|name| self.name_positions.get(&name_key(name)).copied());
+        let repeated_positions = self.edit_positions.iter().copied();
         let other_positions: Vec<_> =
             needed_positions.chain(always_read_positions).chain(repeated_positions).collect();
         for position in other_positions {
@@ -251,14 +258,14 @@ impl FieldTable {
             .collect()
     }
 
-    /// The fields that must be read with the selected ones, because the selected fields depend on
-    /// them or limit their level of access.
-    pub fn needed_with(
+    /// The fields that must be read with the selected ones: those that a selected field depends on,
+    /// and those whose access level limits, or is limited by, that of a selected field.
+    pub fn companion_fields(
         &self,
         is_selected: impl Fn(&str) -> bool,
     ) -> impl Iterator<Item = &'static str> {
         let required_pairs =
-            self.needed_pairs.iter().map(|(field, other)| (self.specs[*field].name, *other));
+            self.companion_pairs.iter().map(|(field, other)| (self.specs[*field].name, *other));
         required_pairs
             .filter(move |(field, _)| is_selected(field))
             .map(|(_, other)| self.specs[other].name)
@@ -274,11 +281,11 @@ impl FieldTable {
     /// and no replacement for it. An unknown release counts as the release of the reference.
     pub fn is_current(&self, spec: &Spec, release: DetectedRelease) -> bool {
         let is_available = |spec: &Spec| {
-            let Available { since, until, .. } = spec.field.available;
+            let Availability { since, until, .. } = spec.field.available;
             since.is_none_or(|since| !since.is_after_reference() || release.is_at_least(since))
                 && until.is_none_or(|until| !release.is_at_least(until))
         };
-        let replacement = spec.field.replaced_by().map(|modern| self.get(modern));
+        let replacement = spec.field.replacement_name().map(|modern| self.get(modern));
         let is_replaced = match replacement {
             Some(replacement) => replacement.is_none_or(is_available),
             None => spec.schema.get("deprecated").is_some(),
@@ -311,14 +318,14 @@ impl FieldTable {
                         format!("use {}", alternatives(&other_words))
                     }
                 }
-                Some(several) => several,
+                Some(advice) => advice,
                 None => "leave it out".into(),
             };
             return Some(UnsupportedValue { message, help });
         }
         let (newer_name, since) =
             spec.required_release(value).filter(|_| !spec.field.available.local_before)?;
-        let older = self.specs.iter().find(|older| older.field.replaced_by() == Some(name));
+        let older = self.specs.iter().find(|older| older.field.replacement_name() == Some(name));
         let help = older.map_or_else(
             || "leave it out".into(),
             |older_spec| older_spec.field.replacement_hint(older_spec.name),
@@ -357,7 +364,7 @@ fn find_needed_pairs(specs: &[Spec], by_name: &Positions) -> Vec<(usize, usize)>
         pairs.extend(related_positions.flat_map(|other| [(position, other), (other, position)]));
         // Who can see a feature also depends on the visibility of the container.
         let visibility_position =
-            find_position("visibility").filter(|_| field.weakens == Weakens::Shows);
+            find_position("visibility").filter(|_| field.weakens == Weakening::Shows);
         pairs.extend(visibility_position.map(|visibility| (position, visibility)));
     }
     pairs
@@ -416,12 +423,12 @@ mod tests {
         );
         let find_fault = |word: &str, major, minor| {
             let release = Release::new(major, minor);
-            let unfit =
+            let fault =
                 table.unsupported_value(&table.specs()[0], &Value::from(Json::from(word)), release);
-            unfit.map(|unfit| unfit.message)
+            fault.map(|unfit| unfit.message)
         };
-        let needs = "`new` needs release 17.7 or later";
-        assert_eq!(find_fault("new", 17, 6).as_deref(), Some(needs));
+        let message = "`new` needs release 17.7 or later";
+        assert_eq!(find_fault("new", 17, 6).as_deref(), Some(message));
         assert_eq!(find_fault("new", 17, 7), None);
         assert_eq!(find_fault("old", 18, 8), None);
         assert_eq!(find_fault("old", 18, 9).as_deref(), Some("`old` is gone from release 18.9 on"));
@@ -429,25 +436,26 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_may_be_null_is_a_list_and_a_text_is_none() {
-        for (kind, expected) in [
+    fn a_nullable_list_is_a_list() {
+        for (json_type, expected) in [
             (json!("array"), true),
             (json!(["array", "null"]), true),
             (json!(["string", "null"]), false),
             (json!("string"), false),
         ] {
-            assert_eq!(is_list(&json!({"type": kind})), expected, "{kind}");
+            assert_eq!(is_list(&json!({"type": json_type})), expected, "{json_type}");
         }
     }
 
     #[test]
-    fn a_shown_part_depends_on_the_visibility() {
+    fn a_feature_is_read_with_the_visibility() {
         let table = table(
             "{name: visibility, about: Who., type: text, weakens: shows}
             - {name: wiki, about: A wiki., type: text, weakens: shows}
             - {name: name, about: A name., type: text, weakens: never}",
         );
-        let needed_with = |own: &str| table.needed_with(|name| name == own).collect::<Vec<_>>();
+        let needed_with =
+            |own: &str| table.companion_fields(|name| name == own).collect::<Vec<_>>();
         assert_eq!(needed_with("wiki"), ["visibility"]);
         assert_eq!(needed_with("name"), [""; 0]);
     }

@@ -109,12 +109,12 @@ pub fn remove(section: Section, raw: Json) -> Vec<Request<Write>> {
 }
 
 /// The operation, the target and the body of each request. The body includes repeated fields.
-pub fn sent_parts(requests: &[Request<Write>]) -> Vec<(&'static str, String, Fields)> {
+pub fn request_parts(requests: &[Request<Write>]) -> Vec<(&'static str, String, Fields)> {
     let body = |request: &Request<Write>| {
-        let repeated = request
+        let repeated_fields = request
             .repeated_values()
             .map(|(name, value)| (name.to_owned(), Value::Plain(value.clone())));
-        repeated.chain(request.body_fields().cloned().unwrap_or_default()).collect()
+        repeated_fields.chain(request.body_fields().cloned().unwrap_or_default()).collect()
     };
     requests.iter().map(|request| (request.operation.id, request.target(), body(request))).collect()
 }

@@ -42,16 +42,16 @@ impl Section {
 
     /// True if an entry must not have the same name as an entry of a group above.
     pub fn is_name_unique_above(self) -> bool {
-        self.has_identity_among(Uniqueness::UniqueAbove) || self.is_name_unique_in_group()
+        self.has_identity_rule(Uniqueness::UniqueAbove) || self.is_name_unique_in_group()
     }
 
     /// True if an entry of a group and one of a project directly in it must not have the same name.
     pub fn is_name_unique_in_group(self) -> bool {
-        self.has_identity_among(Uniqueness::UniqueInGroup)
+        self.has_identity_rule(Uniqueness::UniqueInGroup)
     }
 
-    fn has_identity_among(self, among: Uniqueness) -> bool {
-        self.identity.iter().any(|name| self.field(name).among == among)
+    fn has_identity_rule(self, uniqueness: Uniqueness) -> bool {
+        self.identity.iter().any(|name| self.field(name).among == uniqueness)
     }
 
     /// The key that only one entry of a project and its parent groups can have: the name, or the
@@ -65,7 +65,7 @@ impl Section {
         let is_direct =
             parent_group_path(path).is_some_and(|parent| parent.eq_ignore_ascii_case(group));
         match scope {
-            Scope::Group => self.has_identity_among(Uniqueness::UniqueAbove),
+            Scope::Group => self.has_identity_rule(Uniqueness::UniqueAbove),
             Scope::Project => is_direct || !self.is_name_unique_in_group(),
         }
     }

@@ -299,12 +299,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_operation_has_an_effect_of_a_second_sending() {
-        let rows = |again, method| {
+    fn each_operation_has_its_retry_safety() {
+        let rows = |retry_safety, method| {
             let rows = OPERATIONS
                 .iter()
                 .map(|op| op.row())
-                .filter(|row| row.method == method && row.retry_safety == again);
+                .filter(|row| row.method == method && row.retry_safety == retry_safety);
             rows.map(|row| row.id).collect::<Vec<_>>()
         };
         let count_method =
@@ -390,9 +390,9 @@ mod tests {
     /// Compared with the behaviour of the service. Writes that start background work or only answer
     /// with a status are not listed.
     #[test]
-    fn these_writes_show_what_they_wrote() {
+    fn these_writes_return_the_object() {
         let rows = || OPERATIONS.iter().map(|op| op.row());
-        let showing: Vec<_> = rows().filter(|row| row.shows_object).map(|row| row.id).collect();
+        let ids: Vec<_> = rows().filter(|row| row.shows_object).map(|row| row.id).collect();
         let expected = [
             "variable-create",
             "variable-update",
@@ -434,7 +434,7 @@ mod tests {
             "group-protected-branch-add",
             "group-protected-branch-edit",
         ];
-        assert_eq!(showing, expected);
+        assert_eq!(ids, expected);
         assert!(
             rows()
                 .filter(|row| row.shows_object)

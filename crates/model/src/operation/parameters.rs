@@ -38,23 +38,25 @@ mod tests {
     #[test]
     fn every_list_of_the_file_is_used_and_every_used_list_is_in_the_file() {
         let lists = OPERATIONS.iter().flat_map(|op| op.row().parameters);
-        let named: BTreeSet<_> = lists
+        let used_names: BTreeSet<_> = lists
             .filter_map(|list| match list {
                 ParameterList::Named(name) => Some(*name),
                 ParameterList::Custom(_) => None,
             })
             .collect();
         let nested_lists = ["scope", "stages", "new_grant", "changed_grant"];
-        let known: BTreeSet<_> =
+        let file_names: BTreeSet<_> =
             LISTS.keys().copied().filter(|name| !nested_lists.contains(name)).collect();
-        assert_eq!(named, known);
-        let all = LISTS.values().flatten();
-        let is_described = |one: &Parameter| {
-            one.about.ends_with('.') && one.deprecated == one.replaced_by.is_some()
+        assert_eq!(used_names, file_names);
+        let parameters = LISTS.values().flatten();
+        let is_described = |parameter: &Parameter| {
+            parameter.about.ends_with('.')
+                && parameter.deprecated == parameter.replaced_by.is_some()
         };
-        assert!(all.clone().all(is_described));
+        assert!(parameters.clone().all(is_described));
         assert!(
-            all.clone()
+            parameters
+                .clone()
                 .all(|one| one.required || one.location != super::super::ParameterLocation::Path)
         );
     }

@@ -60,7 +60,7 @@ mod tests {
     };
 
     #[test]
-    fn a_named_thing_is_sent_by_its_id_and_shown_by_its_path() {
+    fn a_container_is_sent_by_id_and_shown_by_path() {
         let fork_request = |id| PROJECT_FORK.request().arg_by_path("id", "acme/up", id);
         let known_request = fork_request(Some(7));
         assert_eq!(
@@ -78,8 +78,8 @@ mod tests {
     }
 
     #[test]
-    fn a_created_thing_gets_its_id_when_the_request_is_sent() {
-        let request_for = |id| VARIABLE_CREATE.request().for_container("acme/new", id);
+    fn a_new_container_gets_its_id_on_sending() {
+        let request_for = |id| VARIABLE_CREATE.request().with_container("acme/new", id);
         assert_eq!(
             request_for(Some(7)).with_ids(Some(8), |_| None).unwrap().path(),
             "/projects/7/variables"
@@ -92,14 +92,14 @@ mod tests {
             pending_request.with_ids(Some(7), |_| Some(9)).unwrap().path(),
             "/projects/7/variables"
         );
-        let by_path = VARIABLE_CREATE.request().arg("id", "acme/new");
-        assert!(by_path.with_ids(Some(7), |_| Some(9)).is_err());
+        let path_request = VARIABLE_CREATE.request().arg("id", "acme/new");
+        assert!(path_request.with_ids(Some(7), |_| Some(9)).is_err());
     }
 
     #[test]
     fn an_entry_of_the_same_container_is_shown_by_its_name() {
         let request_for = |id| {
-            let request = SCHEDULE_UPDATE.request().for_container("acme/shop", Some(7));
+            let request = SCHEDULE_UPDATE.request().with_container("acme/shop", Some(7));
             request.arg_by_path("pipeline_schedule_id", "acme/shop#pipeline_schedules/a%2Fb@c", id)
         };
         let (known_request, pending_request) = (request_for(Some(3)), request_for(None));
@@ -117,37 +117,37 @@ mod tests {
     }
 
     #[test]
-    fn a_thing_that_a_body_names_by_path_may_have_to_come_first() {
+    fn a_request_waits_for_its_awaited_path() {
         let import = IMPORT_EXTGIT.request().with_awaited_path("acme/neo");
         assert_eq!(import.awaited_containers().collect::<Vec<_>>(), ["acme/neo"]);
         assert!(import.with_ids(None, |_| None).is_ok(), "nothing is filled in");
     }
 
     #[test]
-    fn an_id_is_only_filled_in_where_one_is_named() {
+    fn ids_are_only_filled_into_id_fields() {
         let rows = json!([{"group_id": id_placeholder("acme/neo")}, {"access_level": 40}]);
         let make_body = |rows: &Json, id: &Json, other: Json| {
             let fields = [("rows", rows.clone()), ("group_id", id.clone()), ("other", other)];
             Fields::from(fields.map(|(name, value)| (name.to_owned(), value.into())))
         };
-        let naming = ["rows", "group_id"].map(str::to_owned);
+        let id_fields = ["rows", "group_id"].map(str::to_owned);
         let other_id = id_placeholder("acme/other");
         let request = SHARE_CREATE.request().arg("id", 7);
         let pending_request =
             request.clone().fields(make_body(&rows, &id_placeholder("acme/x"), other_id.clone()));
-        let pending = pending_request.with_id_fields(naming);
-        let waits: Vec<_> = pending.awaited_containers().collect();
-        assert_eq!(waits, ["acme/neo", "acme/x"]);
+        let waiting_request = pending_request.with_id_fields(id_fields);
+        let awaited_paths: Vec<_> = waiting_request.awaited_containers().collect();
+        assert_eq!(awaited_paths, ["acme/neo", "acme/x"]);
 
         let find_id = |path: &str| match path {
             "acme/neo" => Some(4),
             _ => Some(5),
         };
         let rows = json!([{"group_id": 4}, {"access_level": 40}]);
-        let filled = request.fields(make_body(&rows, &5.into(), other_id));
-        let body = pending.clone().with_ids(None, find_id).unwrap().body;
-        assert!(body == filled.body);
-        assert_eq!(pending.with_ids(None, |_| None).unwrap_err(), "acme/neo");
-        assert_eq!(filled.awaited_containers().count(), 0);
+        let filled_request = request.fields(make_body(&rows, &5.into(), other_id));
+        let body = waiting_request.clone().with_ids(None, find_id).unwrap().body;
+        assert!(body == filled_request.body);
+        assert_eq!(waiting_request.with_ids(None, |_| None).unwrap_err(), "acme/neo");
+        assert_eq!(filled_request.awaited_containers().count(), 0);
     }
 }

@@ -111,7 +111,7 @@ impl<E> Request<E> {
 
     /// Sets `:id` of the path template to the `id` of the container at `path`. If the same step
     /// creates the container, the id is filled in when the request is sent.
-    pub fn for_container(mut self, path: &str, id: Option<u64>) -> Self {
+    pub fn with_container(mut self, path: &str, id: Option<u64>) -> Self {
         match id {
             Some(id) => self.arg("id", id),
             None => {
@@ -129,18 +129,18 @@ impl<E> Request<E> {
 
     /// Replaces the path segment `neutral_word`, and the same prefix of body fields, by `name`: the
     /// reference uses neutral words for two hosts, and a service uses their real names.
-    pub fn rename_segment(mut self, neutral: &'static str, name: &str) -> Self {
+    pub fn rename_segment(mut self, neutral_word: &'static str, name: &str) -> Self {
         if let RequestBody::Json(fields) | RequestBody::Multipart(fields) = &mut self.body {
             let renamed_fields =
                 std::mem::take(fields).into_iter().map(|(field, value)| {
-                    match field.strip_prefix(neutral).filter(|rest| rest.starts_with('_')) {
+                    match field.strip_prefix(neutral_word).filter(|rest| rest.starts_with('_')) {
                         Some(rest) => (format!("{name}{rest}"), value),
                         None => (field, value),
                     }
                 });
             *fields = renamed_fields.collect();
         }
-        self.renamed_segments.push((neutral, name.to_owned()));
+        self.renamed_segments.push((neutral_word, name.to_owned()));
         self
     }
 
@@ -177,8 +177,8 @@ impl<E> Request<E> {
     }
 
     /// Also sends these live values. Values of [`fields`](Self::fields) take precedence.
-    pub fn with_repeated_values(mut self, live: Object) -> Self {
-        self.repeated_values = LiveValues(live.into_iter().collect());
+    pub fn with_repeated_values(mut self, live_values: Object) -> Self {
+        self.repeated_values = LiveValues(live_values.into_iter().collect());
         self
     }
 
@@ -230,8 +230,8 @@ impl<E> Request<E> {
             .pending_fields
             .iter()
             .filter_map(|name| self.body_fields()?.get(name)?.plain_json());
-        let unknown_ids = self.named_arguments.iter().filter(|(_, id)| id.is_none());
-        let arguments = unknown_ids.filter_map(|(name, _)| self.argument(name));
+        let pending_arguments = self.named_arguments.iter().filter(|(_, id)| id.is_none());
+        let arguments = pending_arguments.filter_map(|(name, _)| self.argument(name));
         let path_texts = self.awaited_paths.iter().map(String::as_str);
         pending_values.flat_map(pending::placeholder_paths).chain(arguments).chain(path_texts)
     }
@@ -274,12 +274,11 @@ impl<E> Request<E> {
             self.named_arguments.push(("id", Some(container_id.ok_or(path)?)));
             self.awaits_own_container = false;
         }
-        for (name, resolved) in
-            self.named_arguments.iter_mut().filter(|(_, resolved)| resolved.is_none())
+        for (name, id) in self.named_arguments.iter_mut().filter(|(_, resolved)| resolved.is_none())
         {
             let path = self.arguments.iter().find(|(argument, _)| argument == name);
             let path = path.map(|(_, path)| path.as_str()).unwrap_or_default();
-            *resolved = Some(find_id(path).ok_or_else(|| path.to_owned())?);
+            *id = Some(find_id(path).ok_or_else(|| path.to_owned())?);
         }
         if let RequestBody::Json(fields) | RequestBody::Multipart(fields) = &mut self.body {
             for name in &self.pending_fields {
@@ -328,8 +327,8 @@ impl<E> Request<E> {
     /// The live values that it repeats, without those that its fields replace.
     pub fn repeated_values(&self) -> impl Iterator<Item = (&str, &Json)> {
         let fields = self.body_fields();
-        let repeated = self.repeated_values.0.iter().map(|(name, value)| (name.as_str(), value));
-        repeated.filter(move |(name, _)| fields.is_none_or(|fields| !fields.contains_key(name)))
+        let live_values = self.repeated_values.0.iter().map(|(name, value)| (name.as_str(), value));
+        live_values.filter(move |(name, _)| fields.is_none_or(|fields| !fields.contains_key(name)))
     }
 
     /// The names of all fields in its body, including repeated ones.
@@ -361,7 +360,11 @@ impl<E> Request<E> {
         for (index, segment) in self.operation.path.split('/').enumerate() {
             path.push_str(if index == 0 { "" } else { "/" });
             let Some(name) = segment.strip_prefix(':') else {
-                match self.renamed_segments.iter().find(|(neutral, _)| *neutral == segment) {
+                match self
+                    .renamed_segments
+                    .iter()
+                    .find(|(neutral_word, _)| *neutral_word == segment)
+                {
                     Some((_, name)) => path.extend(encode(name)),
                     None => path.push_str(segment),
                 }
@@ -449,16 +452,16 @@ mod tests {
 
     #[test]
     fn the_debug_text_of_a_request_shows_names_only() {
-        let live = serde_json::json!({"value": "canary", "key": "canary"});
+        let live_values = serde_json::json!({"value": "canary", "key": "canary"});
         let request =
             VARIABLE_UPDATE.request().fields([("key".to_owned(), Value::from("canary"))].into());
-        let request = request.with_repeated_values(live.as_object().unwrap().clone());
-        let shown = format!("{request:?}");
+        let request = request.with_repeated_values(live_values.as_object().unwrap().clone());
+        let debug_text = format!("{request:?}");
         assert!(
-            shown.contains(r#"{"key"}"#)
-                && shown.contains(r#"{"value", "key"}"#)
-                && !shown.contains("canary"),
-            "{shown}"
+            debug_text.contains(r#"{"key"}"#)
+                && debug_text.contains(r#"{"value", "key"}"#)
+                && !debug_text.contains("canary"),
+            "{debug_text}"
         );
         assert_eq!(request.body_names().collect::<Vec<_>>(), ["key", "value"]);
         assert_eq!(

@@ -40,9 +40,9 @@ impl Contradiction {
     }
 
     /// A page is not full although another page follows.
-    pub(super) fn short_page(page: u64, entries: usize, size: usize) -> Self {
-        let described = format!("has {entries} of {size} entries although another page follows");
-        Self::on_page(page, &described)
+    pub(super) fn short_page(page: u64, entry_count: usize, size: usize) -> Self {
+        let text = format!("has {entry_count} of {size} entries although another page follows");
+        Self::on_page(page, &text)
     }
 
     /// A header is malformed.

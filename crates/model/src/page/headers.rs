@@ -87,16 +87,16 @@ fn next_page(headers: &HeaderMap) -> Result<Option<Option<u64>>, MalformedHeader
     Ok(header_value(headers, "X-Next-Page")?.map(|_| number))
 }
 
-/// The `Link` headers (RFC 8288): a link to the next page, only other links (`Some(None)`), or
-/// none.
+/// Reads the `Link` headers (RFC 8288). Returns the link to the next page, `Some(None)` if there are
+/// only links to other pages, and `None` if there is no link to a page.
 fn next_link(headers: &HeaderMap) -> Result<Option<Option<PageLink>>, MalformedHeader> {
     let mut link = None;
     for value in headers.get_all("Link") {
-        let mut unread = value.to_str().map_err(|_| MalformedHeader)?;
-        while let Some(start) = unread.find('<') {
-            let end = unread[start..].find('>').ok_or(MalformedHeader)? + start;
-            let url = &unread[start + 1..end];
-            let (parameters, tail) = split_outside_quotes(&unread[end + 1..], ',');
+        let mut unread_text = value.to_str().map_err(|_| MalformedHeader)?;
+        while let Some(start) = unread_text.find('<') {
+            let end = unread_text[start..].find('>').ok_or(MalformedHeader)? + start;
+            let url = &unread_text[start + 1..end];
+            let (parameters, tail) = split_outside_quotes(&unread_text[end + 1..], ',');
             if has_relation(parameters, &["next"]) {
                 let parsed_link = PageLink::parse(url)?;
                 if matches!(&link, Some(Some(other)) if *other != parsed_link) {
@@ -106,7 +106,7 @@ fn next_link(headers: &HeaderMap) -> Result<Option<Option<PageLink>>, MalformedH
             } else if has_relation(parameters, &["first", "prev", "last"]) {
                 link = link.or(Some(None));
             }
-            unread = tail;
+            unread_text = tail;
         }
     }
     Ok(link)
@@ -149,11 +149,11 @@ fn has_relation(parameters: &str, names: &[&str]) -> bool {
 
 /// The relations in the parameters of a link, such as `; rel="next last"`.
 fn relations(parameters: &str) -> impl Iterator<Item = &str> {
-    let mut unread = parameters;
+    let mut unread_text = parameters;
     let link_parameters = std::iter::from_fn(move || {
-        (!unread.is_empty()).then(|| {
-            let (link_parameter, tail) = split_outside_quotes(unread, ';');
-            unread = tail;
+        (!unread_text.is_empty()).then(|| {
+            let (link_parameter, tail) = split_outside_quotes(unread_text, ';');
+            unread_text = tail;
             link_parameter
         })
     });
@@ -204,16 +204,16 @@ mod tests {
             ("</style.css>; rel=preload", None),
             ("", None),
         ];
-        for (text, read) in table {
-            assert_eq!(next_link(&headers(&[("link", text)])), Ok(read), "{text}");
+        for (text, expected) in table {
+            assert_eq!(next_link(&headers(&[("link", text)])), Ok(expected), "{text}");
         }
-        let unclear = [
+        let malformed_links = [
             "<a",
             "<a?page=x>; rel=next",
             "<a?per_page=2>; rel=next",
             "<a?page=2>; rel=next, <a?page=3>; rel=next",
         ];
-        for text in unclear {
+        for text in malformed_links {
             assert_eq!(next_link(&headers(&[("link", text)])), Err(MalformedHeader), "{text}");
         }
         let two_links = headers(&[("link", "<a>; rel=first"), ("link", "<b?page=2>; rel=next")]);
@@ -227,28 +227,28 @@ mod tests {
 
     #[test]
     fn an_empty_header_counts_as_missing_except_next_page() {
-        let empty_link = headers(
+        let empty_headers = headers(
             &["x-page", "x-per-page", "x-total", "x-total-pages", "x-next-page", "link"]
                 .map(|name| (name, "")),
         );
         let nothing = PagingHeaders::read(&HeaderMap::new(), 1).unwrap();
         assert_eq!(
-            PagingHeaders::read(&empty_link, 1).unwrap(),
+            PagingHeaders::read(&empty_headers, 1).unwrap(),
             PagingHeaders { next_page: Some(None), ..nothing }
         );
     }
 
     #[test]
-    fn a_number_is_one_number() {
+    fn a_malformed_number_is_refused() {
         for name in ["X-Page", "X-Per-Page", "X-Total", "X-Total-Pages", "X-Next-Page"] {
-            let unclear = Err(Contradiction::malformed_header(3, name));
+            let malformed = Err(Contradiction::malformed_header(3, name));
             for pairs in [
                 &[(name, "many")][..],
                 &[(name, "-1")],
                 &[(name, "1"), (name, "2")],
                 &[(name, "99999999999999999999")],
             ] {
-                assert_eq!(PagingHeaders::read(&headers(pairs), 3), unclear, "{pairs:?}");
+                assert_eq!(PagingHeaders::read(&headers(pairs), 3), malformed, "{pairs:?}");
             }
             assert!(
                 PagingHeaders::read(&headers(&[(name, "1"), (name, "1")]), 3).is_ok(),

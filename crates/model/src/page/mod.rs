@@ -93,7 +93,7 @@ impl<T> Deref for CompleteList<T> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EntryKeys {
     /// The keys that together identify an entry.
-    pub keys: &'static [&'static str],
+    pub identity_keys: &'static [&'static str],
     /// Other keys that every entry has.
     pub other_keys: &'static [&'static str],
 }
@@ -101,7 +101,7 @@ pub struct EntryKeys {
 impl EntryKeys {
     /// Entries that are identified by their id and also have the keys `other_keys`.
     pub const fn with_id(other_keys: &'static [&'static str]) -> Self {
-        Self { keys: &["id"], other_keys }
+        Self { identity_keys: &["id"], other_keys }
     }
 }
 
@@ -112,7 +112,7 @@ pub struct Pager {
     state: ReadingState,
     /// True if the list is read by keyset instead of by page number.
     uses_keyset: bool,
-    /// True if all entries are kept, or only returned page by page.
+    /// True if all entries are kept; false if each page is returned and then dropped.
     keeps_entries: bool,
     /// True if the service removes entries from pages, so that a short page proves nothing.
     is_filtered: bool,
@@ -177,17 +177,18 @@ impl Pager {
     /// Without keys, an entry is identified by its id, or by its key and scope, or by its whole
     /// content.
     ///
-    /// The list of all projects is read by keyset, because the service stops at 50,000 records by
-    /// number. A keyset has its own order, so a request with an order is read by number.
+    /// The list of all projects is read by keyset, because with page numbers the service shows only
+    /// the first 50,000 records. A list by keyset has a fixed order, so a request that sets an order
+    /// is read by page number.
     ///
     /// # Errors
-    /// [`PageError::Filtered`].
+    /// [`PageError::Filtered`] if the service filters the list after dividing it into pages.
     pub fn new(request: Request<Read>, entry_keys: EntryKeys) -> Result<Self, PageError> {
         if request.operation.filtered_after_paging {
             return Err(PageError::Filtered);
         }
         // Without keys, the whole content of an entry may be its identity.
-        let has_no_keys = entry_keys.keys.is_empty();
+        let has_no_keys = entry_keys.identity_keys.is_empty();
         let request = if has_no_keys { request.with_key_filter(KeyFilter::All) } else { request };
         Ok(Self { is_filtered: false, ..Self::for_filtered(request, entry_keys) })
     }
@@ -196,7 +197,7 @@ impl Pager {
     /// any page may be short or empty. It is read to the end that the responses announce, and never
     /// gives a complete list ([`into_visible`](Self::into_visible)).
     pub fn for_filtered(request: Request<Read>, entry_keys: EntryKeys) -> Self {
-        let request = request.keep_keys(entry_keys.keys).keep_keys(entry_keys.other_keys);
+        let request = request.keep_keys(entry_keys.identity_keys).keep_keys(entry_keys.other_keys);
         Self { keeps_entries: true, is_filtered: true, entry_keys, ..Self::for_search(request) }
     }
 
@@ -332,18 +333,18 @@ impl Pager {
             identifying_value(object, key)
                 .ok_or(PageError::Unidentified { page: self.page_count, key })
         };
-        let accepts_any = Bug::AcceptRowsWithoutIdentity.is_planted();
-        for key in self.entry_keys.other_keys.iter().filter(|_| !accepts_any) {
+        let skips_other_keys = Bug::AcceptRowsWithoutIdentity.is_planted();
+        for key in self.entry_keys.other_keys.iter().filter(|_| !skips_other_keys) {
             // The value may be a mapping, such as an author.
             if is_path(key) || !object.get(*key).is_some_and(Json::is_object) {
                 require_value(key)?;
             }
         }
-        if self.entry_keys.keys.is_empty() {
+        if self.entry_keys.identity_keys.is_empty() {
             return Ok(default_identity(object));
         }
         let mut identity = String::new();
-        for key in self.entry_keys.keys {
+        for key in self.entry_keys.identity_keys {
             identity += &format!("{} ", require_value(key)?);
         }
         Ok(identity)

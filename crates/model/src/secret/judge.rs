@@ -166,7 +166,7 @@ fn find_candidates(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize
         let (kind, range) = match marker.pattern().as_usize() {
             0 => {
                 // One URL can be inside another.
-                add_url_parts(text, end, &mut candidates);
+                add_url_secrets(text, end, &mut candidates);
                 continue;
             }
             1 => (Credential::Parameter, secret_parameter(text, start)),
@@ -235,11 +235,11 @@ fn token_range(
     if !is_encoded && text_before.ends_with(|c: char| c.is_ascii_alphanumeric()) {
         return None;
     }
-    let is_part = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    let is_token_part = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
     let mut token_end = prefix_end;
     for (offset, c) in text[prefix_end..].char_indices() {
         let next_char = text[prefix_end + offset + c.len_utf8()..].chars().next();
-        if !is_part(c) && (c != '.' || !next_char.is_some_and(is_part)) {
+        if !is_token_part(c) && (c != '.' || !next_char.is_some_and(is_token_part)) {
             break;
         }
         token_end = prefix_end + offset + c.len_utf8();
@@ -263,13 +263,13 @@ fn private_key_range(text: &str, mark_start: usize) -> Option<Range<usize>> {
 }
 
 /// The value after the `=` at `equals_index`, if its name is secret.
-fn secret_parameter(text: &str, equals: usize) -> Option<Range<usize>> {
+fn secret_parameter(text: &str, equals_index: usize) -> Option<Range<usize>> {
     let ends_name = |c: char| !c.is_ascii_alphanumeric() && !"_-.%[]".contains(c);
-    let name = text[..equals].rsplit(ends_name).next().unwrap_or_default();
+    let name = text[..equals_index].rsplit(ends_name).next().unwrap_or_default();
     let is_delimiter = |c: char| c.is_whitespace() || "&;#\"'`<>()|,".contains(c);
-    let value = text[equals + 1..].split(is_delimiter).next().unwrap_or_default();
+    let value = text[equals_index + 1..].split(is_delimiter).next().unwrap_or_default();
     is_secret_parameter(&percent_decode_str(name).decode_utf8_lossy(), value)
-        .then(|| equals + 1..equals + 1 + value.len())
+        .then(|| equals_index + 1..equals_index + 1 + value.len())
 }
 
 /// True if `value` may be a secret because of its name.
@@ -291,37 +291,38 @@ fn is_placeholder(text: &str) -> bool {
         || (text.starts_with(['{', '<', '[']) || text.starts_with("%{"))
             && text.ends_with(['}', '>', ']'])
             && !text.contains(':')
-        || first_char.is_some_and(|beginning| {
-            "*.xX".contains(beginning) && text.chars().all(|c| c == beginning)
-        })
+        || first_char
+            .is_some_and(|first| "*.xX".contains(first) && text.chars().all(|c| c == first))
 }
 
 /// Adds the parts of the URL whose authority begins at `start`.
-fn add_url_parts(text: &str, start: usize, candidates: &mut Vec<(Credential, Range<usize>)>) {
+fn add_url_secrets(text: &str, start: usize, candidates: &mut Vec<(Credential, Range<usize>)>) {
     let end = text[start..]
         .find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`'))
         .map_or(text.len(), |length| start + length);
-    let path = text[start..end].find(['/', '?', '#']).map_or(end, |length| start + length);
-    let authority = &text[start..path];
-    let mut host = start;
+    let path_start = text[start..end].find(['/', '?', '#']).map_or(end, |length| start + length);
+    let authority = &text[start..path_start];
+    let mut host_start = start;
     if let Some(length) = authority.rfind('@') {
         candidates.push((classify_user(text, start, length), start..start + length));
-        host = start + length + 1;
+        host_start = start + length + 1;
     } else if !has_plain_port(authority) || authority.ends_with(':') {
         // The apparent port may be a password that contains a `/`, `?` or `#`, or whose `@` is
         // missing.
         let length = text[start..end].rfind('@');
         let credential =
             length.map_or(Credential::Possible, |length| classify_user(text, start, length));
-        candidates.push((credential, start..length.map_or(path, |length| start + length)));
-        host = length.map_or(start, |length| start + length + 1);
+        candidates.push((credential, start..length.map_or(path_start, |length| start + length)));
+        host_start = length.map_or(start, |length| start + length + 1);
     }
-    let fragment = text[path..end].find('#').map_or(end, |length| path + length);
-    let query = text[path..fragment].find('?').map_or(fragment, |length| path + length);
-    if host <= query {
-        add_path_parts(text, host, query, candidates);
+    let fragment_start = text[path_start..end].find('#').map_or(end, |length| path_start + length);
+    let query_start = text[path_start..fragment_start]
+        .find('?')
+        .map_or(fragment_start, |length| path_start + length);
+    if host_start <= query_start {
+        add_path_secrets(text, host_start, query_start, candidates);
     }
-    for parameter in text[query..fragment].trim_start_matches('?').split(['&', ';']) {
+    for parameter in text[query_start..fragment_start].trim_start_matches('?').split(['&', ';']) {
         let value = parameter.split_once('=').map_or(parameter, |(_, value)| value);
         if !value.is_empty() {
             let credential =
@@ -329,16 +330,16 @@ fn add_url_parts(text: &str, start: usize, candidates: &mut Vec<(Credential, Ran
             candidates.push((credential, subslice_range(text, value)));
         }
     }
-    if fragment + 1 < end {
-        candidates.push((Credential::Possible, fragment + 1..end));
+    if fragment_start + 1 < end {
+        candidates.push((Credential::Possible, fragment_start + 1..end));
     }
 }
 
 /// The kind of the user information in a URL.
 fn classify_user(text: &str, start: usize, length: usize) -> Credential {
-    let information = &text[start..start + length];
+    let user_info = &text[start..start + length];
     let is_ssh = text[..start].ends_with("ssh://");
-    let (user, password) = information.split_once(':').unwrap_or((information, ""));
+    let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
     match password {
         "" if !is_ssh && user.len() >= MIN_TOKEN_LENGTHS[0] && user.contains(char::is_numeric) => {
             Credential::Token
@@ -351,30 +352,32 @@ fn classify_user(text: &str, start: usize, length: usize) -> Credential {
 
 /// Adds the secret parts in the host and path of a URL: the rest of an address that allows writing,
 /// random parts after a word such as `hook`, and other random parts as possible secrets.
-fn add_path_parts(
+fn add_path_secrets(
     text: &str,
-    host: usize,
-    query: usize,
+    host_start: usize,
+    query_start: usize,
     candidates: &mut Vec<(Credential, Range<usize>)>,
 ) {
-    let lower_url = text[host..query].to_ascii_lowercase();
-    let name = lower_url.split('/').next().unwrap_or_default();
+    let lower_url = text[host_start..query_start].to_ascii_lowercase();
+    let host_name = lower_url.split('/').next().unwrap_or_default();
     // A known address may begin at any label of the host.
-    let mut labels = std::iter::once(0).chain(name.match_indices('.').map(|(dot, _)| dot + 1));
+    let mut labels = std::iter::once(0).chain(host_name.match_indices('.').map(|(dot, _)| dot + 1));
     if let Some(secret_start) = labels.find_map(|label_start| {
         let address = PATTERNS
             .addresses
             .iter()
             .find(|address| lower_url[label_start..].starts_with(**address))?;
-        Some(host + label_start + address.len())
+        Some(host_start + label_start + address.len())
     }) {
-        let is_too_short = query - secret_start < MIN_NAMED_LENGTH;
+        let is_too_short = query_start - secret_start < MIN_NAMED_LENGTH;
         let credential = if is_too_short { Credential::Possible } else { Credential::Address };
-        candidates.extend((secret_start < query).then_some((credential, secret_start..query)));
+        candidates.extend(
+            (secret_start < query_start).then_some((credential, secret_start..query_start)),
+        );
         return;
     }
     let mut is_after_hook = false;
-    for run in text[host..query].split(|c: char| !is_token_char(c) || c == '/') {
+    for run in text[host_start..query_start].split(|c: char| !is_token_char(c) || c == '/') {
         if is_random(run, is_after_hook) {
             let credential = if is_after_hook { Credential::Address } else { Credential::Possible };
             candidates.push((credential, subslice_range(text, run)));
@@ -385,8 +388,8 @@ fn add_path_parts(
 
 /// True if the part of `authority` after the host is empty or a port.
 fn has_plain_port(authority: &str) -> bool {
-    let after_address = authority.rfind(']').unwrap_or_default();
-    let port = authority[after_address..].split_once(':').map_or("", |(_, port)| port);
+    let bracket_index = authority.rfind(']').unwrap_or_default();
+    let port = authority[bracket_index..].split_once(':').map_or("", |(_, port)| port);
     port.chars().all(|c| c.is_ascii_digit())
 }
 
@@ -405,10 +408,11 @@ pub fn address_secrets(text: &str) -> Option<Vec<Range<usize>>> {
     }
     // Without a scheme, the start of the host is unknown: everything before an `@` may be a
     // password, including slashes.
-    let user = text.rfind('@').unwrap_or_default();
-    let path = text[user..].find(['?', '#']).map_or(text.len(), |length| user + length + 1);
-    let ranges = [0..user, path.min(text.len())..text.len()];
-    let visible_part = &text[user..path.min(text.len())];
+    let user_end = text.rfind('@').unwrap_or_default();
+    let path_end =
+        text[user_end..].find(['?', '#']).map_or(text.len(), |length| user_end + length + 1);
+    let ranges = [0..user_end, path_end.min(text.len())..text.len()];
+    let visible_part = &text[user_end..path_end.min(text.len())];
     visible_part
         .contains(['.', '/'])
         .then(|| ranges.into_iter().filter(|range| !range.is_empty()).collect())
@@ -423,10 +427,10 @@ fn is_random(run: &str, counts_hex: bool) -> bool {
     if run.len() < MIN_RUN_LENGTH {
         return false;
     }
-    let without_dashes: String = run.chars().filter(|c| *c != '-').collect();
+    let dashless_run: String = run.chars().filter(|c| *c != '-').collect();
     let has_digit = run.contains(|c: char| c.is_ascii_digit());
-    let is_hex = without_dashes.len() >= MIN_HEX_LENGTH
-        && without_dashes.chars().all(|c| c.is_ascii_hexdigit());
+    let is_hex =
+        dashless_run.len() >= MIN_HEX_LENGTH && dashless_run.chars().all(|c| c.is_ascii_hexdigit());
     if is_hex {
         return counts_hex && has_digit;
     }
@@ -448,8 +452,9 @@ fn entropy(text: &str) -> f64 {
     let mut counts = [0_u32; 128];
     text.bytes().filter(u8::is_ascii).for_each(|byte| counts[usize::from(byte)] += 1);
     let length = f64::from(u32::try_from(text.len()).unwrap_or(u32::MAX));
-    let shares = counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / length);
-    shares.map(|share| -share * share.log2()).sum()
+    let frequencies =
+        counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / length);
+    frequencies.map(|frequency| -frequency * frequency.log2()).sum()
 }
 
 #[cfg(test)]
@@ -623,7 +628,7 @@ mod tests {
     }
 
     #[test]
-    fn each_beginning_of_a_token_is_found_whatever_follows() {
+    fn every_token_prefix_is_found() {
         for beginning in &PATTERNS.tokens {
             let token = format!("{beginning}plain-rest-of-a-token");
             assert_eq!(find_credential(&token), Some(Credential::Token), "{token}");
@@ -712,11 +717,11 @@ mod tests {
         }
 
         #[test]
-        fn any_text_can_be_masked_and_twice_is_as_once(text in r"(\PC|\p{C}|[:/@?&=#%-]){0,40}") {
+        fn masking_twice_changes_nothing(text in r"(\PC|\p{C}|[:/@?&=#%-]){0,40}") {
             for secrecy in [Secrecy::Open, Secrecy::Address, Secrecy::Sensitive] {
-                let once = mask_text(&format!("://{text}"), secrecy).into_owned();
+                let masked_text = mask_text(&format!("://{text}"), secrecy).into_owned();
                 if secrecy == Secrecy::Open {
-                    prop_assert_eq!(mask_text(&once, secrecy), &*once);
+                    prop_assert_eq!(mask_text(&masked_text, secrecy), &*masked_text);
                 }
             }
         }

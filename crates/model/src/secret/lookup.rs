@@ -178,7 +178,7 @@ impl Secrets {
         for reference in references {
             let reference = reference.borrow();
             if !self.results.contains_key(reference) {
-                let result = self.resolve_one(reference);
+                let result = self.resolve_reference(reference);
                 self.results.insert(reference.clone(), result);
             }
         }
@@ -234,7 +234,7 @@ impl Secrets {
     }
 
     /// Resolves `reference`. From now on the value is redacted, even if it is refused.
-    fn resolve_one(&mut self, reference: &Reference) -> Result<Secret, UnresolvedReference> {
+    fn resolve_reference(&mut self, reference: &Reference) -> Result<Secret, UnresolvedReference> {
         let secret = self.read_reference(reference)?;
         if secret.expose().is_empty() {
             return Err(UnresolvedReference::Empty(reference.clone()));
@@ -293,7 +293,7 @@ impl Secrets {
                     path: path.clone(),
                     why: "it is not UTF-8 text".into(),
                 })?;
-                Ok(Secret::new(without_newline(&text)))
+                Ok(Secret::new(strip_newline(&text)))
             }
             Reference::Text(_) | Reference::Data(_) => {
                 self.resolve(reference.sources());
@@ -304,8 +304,8 @@ impl Secrets {
 
     fn read_bytes(&self, path: &str) -> Result<Vec<u8>, UnresolvedReference> {
         let result = match &self.root {
-            Some(root) => read_below(root, path),
-            None => read_regular(Path::new(path), MAX_COMMAND_FILE_MIB),
+            Some(root) => read_in_root(root, path),
+            None => read_regular_file(Path::new(path), MAX_COMMAND_FILE_MIB),
         };
         result.map_err(|why| UnresolvedReference::File { path: path.to_owned(), why })
     }
@@ -367,15 +367,17 @@ impl Secrets {
     }
 }
 
-fn read_below(root: &Path, path: &str) -> Result<Vec<u8>, String> {
-    let relative = Path::new(path);
+fn read_in_root(root: &Path, path: &str) -> Result<Vec<u8>, String> {
+    let relative_path = Path::new(path);
     if path.is_empty()
-        || !relative.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir))
+        || !relative_path
+            .components()
+            .all(|c| matches!(c, Component::Normal(_) | Component::CurDir))
     {
         return Err("it must be a path below the manifest folder, without `..`".into());
     }
     let mut full_path = root.to_owned();
-    for component in relative.components() {
+    for component in relative_path.components() {
         full_path.push(component);
         let file_type =
             std::fs::symlink_metadata(&full_path).map_err(|e| io_message(&e))?.file_type();
@@ -383,11 +385,11 @@ fn read_below(root: &Path, path: &str) -> Result<Vec<u8>, String> {
             return Err("symbolic links are not followed".into());
         }
     }
-    read_regular(&full_path, MAX_FILE_MIB)
+    read_regular_file(&full_path, MAX_FILE_MIB)
 }
 
 /// The bytes of a regular file of at most `max_mib` MiB.
-fn read_regular(path: &Path, max_mib: u64) -> Result<Vec<u8>, String> {
+fn read_regular_file(path: &Path, max_mib: u64) -> Result<Vec<u8>, String> {
     // Check this before opening the file: opening a pipe would wait for a writer.
     let metadata = std::fs::metadata(path).map_err(|e| io_message(&e))?;
     if !metadata.is_file() {
@@ -412,7 +414,7 @@ fn io_message(error: &std::io::Error) -> String {
 }
 
 /// The content `text` of a file, without one newline at its end.
-pub fn without_newline(text: &str) -> &str {
+pub fn strip_newline(text: &str) -> &str {
     text.strip_suffix('\n').map_or(text, |text| text.strip_suffix('\r').unwrap_or(text))
 }
 
@@ -460,24 +462,28 @@ mod tests {
             let reference = make_text(before, after);
             secrets.resolve([&reference]);
             let value = if is_encoded { "s3cret%2F%40value" } else { "s3cret/@value" };
-            let whole = format!("{before}{value}{after}");
-            assert_eq!(secrets.get(&reference).map(Secret::expose), Some(&*whole), "{reference}");
+            let expected = format!("{before}{value}{after}");
+            assert_eq!(
+                secrets.get(&reference).map(Secret::expose),
+                Some(&*expected),
+                "{reference}"
+            );
             let redacted = secrets.redact(&format!("{value} is shown"));
             assert_eq!(redacted, format!("{SECRET_MARK} is shown"), "{reference}");
         }
-        let mut without_token = secrets(&[]);
+        let mut empty_secrets = secrets(&[]);
         let reference = make_text("https://bot:", "@h/x");
-        without_token.resolve([&reference]);
+        empty_secrets.resolve([&reference]);
         assert_eq!(
-            without_token.unresolved_reason(&reference),
+            empty_secrets.unresolved_reason(&reference),
             Some(&UnresolvedReference::Env("TOKEN".into()))
         );
-        let mut reserved = Secrets::new("/nowhere", [("CI_JOB_TOKEN".into(), "x".into())]);
+        let mut reserved_secrets = Secrets::new("/nowhere", [("CI_JOB_TOKEN".into(), "x".into())]);
         let reference =
             Reference::Text(vec![TextPiece::Secret(Reference::Env("CI_JOB_TOKEN".into()))]);
-        reserved.resolve([&reference]);
+        reserved_secrets.resolve([&reference]);
         assert_eq!(
-            reserved.unresolved_reason(&reference),
+            reserved_secrets.unresolved_reason(&reference),
             Some(&UnresolvedReference::Reserved("CI_JOB_TOKEN".into()))
         );
     }
@@ -485,12 +491,12 @@ mod tests {
     /// Rules that include projects compose texts and data after all secrets were resolved.
     #[test]
     fn texts_and_data_are_made_of_resolved_secrets() {
-        let part = Reference::Env("A".into());
+        let reference = Reference::Env("A".into());
         let secrets = secrets(&[("A", "a \"quoted\" secret"), ("HALF", "glpat-token/")])
             .with_service_token(Secret::new(TOKEN), None);
         let row = ValueWithSecrets::Map(vec![(
             "value".into(),
-            ValueWithSecrets::Secret(Box::new(part.clone())),
+            ValueWithSecrets::Secret(Box::new(reference.clone())),
         )]);
         let data =
             Reference::Data(ValueWithSecrets::List(vec![row, ValueWithSecrets::Plain("5".into())]));
@@ -627,9 +633,9 @@ mod tests {
         let references =
             ["SHOP_KEY", "OTHER_KEY", "CI_KEY"].map(|name| Reference::Env(name.into()));
         secrets.resolve(&references);
-        let missing: Vec<_> = secrets.unresolved().map(|(_, missing)| missing.clone()).collect();
+        let reasons: Vec<_> = secrets.unresolved().map(|(_, missing)| missing.clone()).collect();
         assert_eq!(
-            missing,
+            reasons,
             [
                 UnresolvedReference::Reserved("CI_KEY".into()),
                 UnresolvedReference::NotAllowed("OTHER_KEY".into())
@@ -667,10 +673,10 @@ mod tests {
             Reference::File("space".into()),
         ];
         secrets.resolve([&env, &nothing, &newline, &space]);
-        let missing: Vec<_> =
+        let messages: Vec<_> =
             secrets.unresolved().map(|(_, missing)| missing.to_string()).collect();
         assert_eq!(
-            missing,
+            messages,
             ["`env:EMPTY` is empty", "`file:newline` is empty", "`file:nothing` is empty"]
         );
         assert_eq!(secrets.get(&space).unwrap().expose(), " ");
@@ -681,9 +687,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("key"), "line\n\n").unwrap();
         let mut secrets = Secrets::new(folder.path(), []);
-        let inside = Reference::File("key".into());
-        secrets.resolve([&inside]);
-        assert_eq!(secrets.get(&inside).unwrap().expose(), "line\n");
+        let key_file = Reference::File("key".into());
+        secrets.resolve([&key_file]);
+        assert_eq!(secrets.get(&key_file).unwrap().expose(), "line\n");
         for path in ["../key", "/etc/hostname", "", ".", "absent", "a/../../key"] {
             let reference = Reference::File(path.into());
             secrets.resolve([&reference]);

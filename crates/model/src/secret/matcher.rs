@@ -141,18 +141,18 @@ fn next_line_start(text: &str, offset: usize) -> usize {
 /// The forms of `secret`: unchanged, without escapes, and without line breaks.
 fn search_forms(secret: &str) -> Vec<Vec<u8>> {
     let raw = MappedText::from_text(secret.as_bytes());
-    let mut escape_free = raw.without_escapes().bytes().to_vec();
+    let mut escape_free_form = raw.without_escapes().bytes().to_vec();
     // In a text, this last byte and the characters after it could form an escape.
-    while escape_free.pop_if(|byte| matches!(byte, b'%' | b'&')).is_some() {}
-    let with_plus =
-        escape_free.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect();
-    let unbroken = without_whitespace(&raw).bytes().to_vec();
+    while escape_free_form.pop_if(|byte| matches!(byte, b'%' | b'&')).is_some() {}
+    let plus_form =
+        escape_free_form.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect();
+    let unbroken_form = without_whitespace(&raw).bytes().to_vec();
     let mut forms = vec![secret.into()];
-    if unbroken.len() >= MIN_SECRET_BYTES {
-        forms.extend([escape_free, with_plus]);
+    if unbroken_form.len() >= MIN_SECRET_BYTES {
+        forms.extend([escape_free_form, plus_form]);
     }
-    if unbroken.len() >= MIN_LOOSE_MATCH_BYTES {
-        forms.push(unbroken);
+    if unbroken_form.len() >= MIN_LOOSE_MATCH_BYTES {
+        forms.push(unbroken_form);
     }
     forms.retain(|form| form.len() >= MIN_SECRET_BYTES);
     forms
@@ -280,18 +280,18 @@ struct SecretSearch<'f> {
 impl SecretSearch<'_> {
     /// Searches `mapped` and everything encoded in it.
     fn search_layers(&mut self, mapped: &MappedText<'_>, depth: usize) {
-        let unescaped = self.search_escaped(mapped, 0);
-        let unbroken = without_whitespace(unescaped.as_ref().unwrap_or(mapped));
-        self.search_plain(unbroken.bytes(), |range| unbroken.source_range(range));
+        let unescaped_text = self.search_escaped(mapped, 0);
+        let unbroken_text = without_whitespace(unescaped_text.as_ref().unwrap_or(mapped));
+        self.search_plain(unbroken_text.bytes(), |range| unbroken_text.source_range(range));
         for encoding in &ENCODINGS {
-            if unbroken.bytes().iter().any(|byte| (encoding.is_separator)(*byte)) {
+            if unbroken_text.bytes().iter().any(|byte| (encoding.is_separator)(*byte)) {
                 self.search_encoded(
-                    &unbroken.without_bytes(encoding.is_separator),
+                    &unbroken_text.without_bytes(encoding.is_separator),
                     encoding,
                     depth,
                 );
             } else {
-                self.search_encoded(&unbroken, encoding, depth);
+                self.search_encoded(&unbroken_text, encoding, depth);
             }
         }
     }
@@ -314,13 +314,13 @@ impl SecretSearch<'_> {
     }
 
     /// Searches `bytes` for forms. `source_range` returns the original range.
-    fn search_plain(&mut self, bytes: &[u8], source: impl Fn(Range<usize>) -> Range<usize>) {
+    fn search_plain(&mut self, bytes: &[u8], source_range: impl Fn(Range<usize>) -> Range<usize>) {
         for prefix_match in self.automaton.find_overlapping_iter(bytes) {
             let (start, end) = (prefix_match.start(), prefix_match.end());
             let forms = &self.finder.forms[prefix_match.pattern()];
             let lengths =
                 forms.iter().filter_map(|form| matched_length(&bytes[start..], form, end - start));
-            self.ranges.extend(lengths.max().map(|length| source(start..start + length)));
+            self.ranges.extend(lengths.max().map(|length| source_range(start..start + length)));
         }
     }
 
@@ -360,7 +360,7 @@ impl SecretSearch<'_> {
     fn search_decoded(
         &mut self,
         bytes: &[u8],
-        source: impl Fn(Range<usize>) -> Range<usize>,
+        source_range: impl Fn(Range<usize>) -> Range<usize>,
         depth: usize,
     ) {
         let mut chunk_end = 0;
@@ -374,7 +374,7 @@ impl SecretSearch<'_> {
                 let text_start = chunk_start + text.as_ptr().addr() - chunk.valid().as_ptr().addr();
                 let mapped_bytes = text.bytes().enumerate();
                 let mapped_bytes = mapped_bytes
-                    .map(|(i, byte)| (byte, source(text_start + i..text_start + i + 1)));
+                    .map(|(i, byte)| (byte, source_range(text_start + i..text_start + i + 1)));
                 self.search_layers(&mapped_bytes.collect::<Vec<_>>().into(), depth);
             }
         }
@@ -436,9 +436,9 @@ mod tests {
                 "is another one.".to_owned(),
                 "is [secret].".to_owned(),
             ] {
-                let once = redact(&matcher, &text);
-                assert_eq!(redact(&matcher, &once), once, "{secret}: {text}");
-                assert_eq!(once.replace(SECRET_MARK, ""), "is .", "{secret}: {text}");
+                let redacted = redact(&matcher, &text);
+                assert_eq!(redact(&matcher, &redacted), redacted, "{secret}: {text}");
+                assert_eq!(redacted.replace(SECRET_MARK, ""), "is .", "{secret}: {text}");
             }
         }
     }
@@ -447,12 +447,12 @@ mod tests {
     fn the_beginning_of_a_large_secret_is_redacted_too() {
         let secret: String = (0..9_000).map(|i| format!("{i}é")).collect();
         let matcher = matcher_with([secret.as_str(), "0é1é2é3é4é5é and something else"]);
-        for (text, rest) in [
+        for (text, tail) in [
             (format!("<{secret}>"), ">"),
             (format!("<{}… and so on", &secret[..1_001]), "… and so on"),
             (format!("<{}è", &secret[..1_001]), "è"),
         ] {
-            assert_eq!(redact(&matcher, &text), format!("<[secret]{rest}"));
+            assert_eq!(redact(&matcher, &text), format!("<[secret]{tail}"));
         }
     }
 
@@ -485,9 +485,9 @@ mod tests {
         fn bytes(text: &str, byte: impl Fn(u8) -> String) -> String {
             text.bytes().map(byte).collect()
         }
-        fn percent(text: &str, kept: &str) -> String {
+        fn percent(text: &str, unescaped_chars: &str) -> String {
             bytes(text, |byte| match char::from(byte) {
-                c if c.is_ascii_alphanumeric() || kept.contains(c) => c.into(),
+                c if c.is_ascii_alphanumeric() || unescaped_chars.contains(c) => c.into(),
                 _ => format!("%{byte:02X}"),
             })
         }
@@ -558,9 +558,12 @@ mod tests {
         for (outer, write_outer) in encodings() {
             for (inner, write) in encodings().into_iter().chain([("plain", str::to_owned as _)]) {
                 let text = format!("refused: '{}'.", write_outer(&write(secret)));
-                let left = unredacted_text(&matcher, &text)
+                let unredacted = unredacted_text(&matcher, &text)
                     .unwrap_or_else(|| panic!("{outer} of {inner}: {text}"));
-                assert!(left.len() <= "refused: ''. ".len() + 48, "{outer} of {inner}: {left}");
+                assert!(
+                    unredacted.len() <= "refused: ''. ".len() + 48,
+                    "{outer} of {inner}: {unredacted}"
+                );
             }
         }
     }
@@ -599,32 +602,32 @@ mod tests {
     proptest! {
         #[test]
         fn a_text_in_windows_has_the_secrets_of_the_whole_text(
-            ways in proptest::collection::vec(0..20_usize, 0..2),
+            indices in proptest::collection::vec(0..20_usize, 0..2),
             before in r#"([a-z "/=]{0,9}\n){0,9}"#,
             after in r#"(\n[a-z "/=]{0,9}){0,9}"#,
-            window in 1..60_usize,
+            window_length in 1..60_usize,
         ) {
-            let (secret, writings) = ("a secret,\nof \"two\" lines", encodings());
-            let written = ways.iter().fold(secret.to_owned(), |text, way| (writings[*way].1)(&text));
-            let text = format!("{before}{written} {after}{written} {after}");
+            let (secret, all_encodings) = ("a secret,\nof \"two\" lines", encodings());
+            let encoded = indices.iter().fold(secret.to_owned(), |text, way| (all_encodings[*way].1)(&text));
+            let text = format!("{before}{encoded} {after}{encoded} {after}");
             let matcher = matcher_with([secret]);
-            let whole = matcher.find(&text);
-            prop_assert!(whole.len() >= 2);
-            prop_assert_eq!(matcher.find_in_windows(&text, window, written.len()), whole);
+            let expected_ranges = matcher.find(&text);
+            prop_assert!(expected_ranges.len() >= 2);
+            prop_assert_eq!(matcher.find_in_windows(&text, window_length, encoded.len()), expected_ranges);
         }
 
         #[test]
-        fn no_secret_survives_being_written(
+        fn every_encoded_secret_is_redacted(
             secret in r#"[ -~é]{16,40}"#,
-            ways in proptest::collection::vec(0..20_usize, 0..3),
+            indices in proptest::collection::vec(0..20_usize, 0..3),
             before in r#"[a-z "/=]{0,9}[ "=:]"#,
         ) {
             prop_assume!(secret.trim().len() >= MIN_LOOSE_MATCH_BYTES);
-            let writings = encodings();
-            let text = ways.iter().fold(secret.clone(), |text, way| (writings[*way].1)(&text));
+            let all_encodings = encodings();
+            let text = indices.iter().fold(secret.clone(), |text, way| (all_encodings[*way].1)(&text));
             let text = format!("{before}{text}.");
-            let left = unredacted_text(&matcher_with([secret.as_str()]), &text);
-            prop_assert!(left.is_some_and(|left| left.len() <= before.len() + 60), "{}", text);
+            let unredacted = unredacted_text(&matcher_with([secret.as_str()]), &text);
+            prop_assert!(unredacted.is_some_and(|left| left.len() <= before.len() + 60), "{}", text);
         }
 
         #[test]
@@ -633,9 +636,9 @@ mod tests {
             text in "[ab\"\\\\é&\n ]{0,40}",
         ) {
             let matcher = matcher_with(secrets.iter().map(String::as_str));
-            let once = redact(&matcher, &format!("{text}{}{text}", secrets[0]));
-            prop_assert!(!once.contains(&secrets[0]));
-            prop_assert_eq!(redact(&matcher, &once), once);
+            let redacted = redact(&matcher, &format!("{text}{}{text}", secrets[0]));
+            prop_assert!(!redacted.contains(&secrets[0]));
+            prop_assert_eq!(redact(&matcher, &redacted), redacted);
         }
     }
 }

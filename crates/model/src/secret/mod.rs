@@ -22,7 +22,7 @@ use serde_json::{Value as Json, json};
 use crate::text::MASK;
 
 pub use data::{ValueWithSecrets, has_reference, reference_parts};
-pub use lookup::{Secrets, UnresolvedReference, without_newline};
+pub use lookup::{Secrets, UnresolvedReference, strip_newline};
 pub use matcher::SECRET_MARK;
 pub use names::{AllowedVariables, RESERVED_PREFIXES, allowable_prefix, is_reserved};
 
@@ -87,10 +87,10 @@ impl Reference {
     }
 
     /// The start of `text` (`{env:` or `{file:`), if the whole text is a reference in quotes.
-    pub fn find_quoted_start(text: &str) -> Option<&'static str> {
-        let inner = text.strip_prefix('{')?.strip_suffix('}')?;
+    pub fn quoted_reference_start(text: &str) -> Option<&'static str> {
+        let inner_text = text.strip_prefix('{')?.strip_suffix('}')?;
         let mut reference_starts =
-            ["{env:", "{file:"].into_iter().filter(|_| !inner.contains(['{', '}']));
+            ["{env:", "{file:"].into_iter().filter(|_| !inner_text.contains(['{', '}']));
         reference_starts.find(|start| text.starts_with(start))
     }
 
@@ -119,14 +119,16 @@ impl Reference {
 
     /// The text or data with [`MASK`] for each secret; `None` for a single variable
     /// or file.
-    pub fn masked(&self) -> Option<Json> {
+    pub fn masked_json(&self) -> Option<Json> {
         match self {
             Self::Env(_) | Self::File(_) => None,
             Self::Text(pieces) => {
-                Some(pieces.iter().map(TextPiece::masked).collect::<String>().into())
+                Some(pieces.iter().map(TextPiece::masked_text).collect::<String>().into())
             }
             Self::Data(data) => data
-                .to_json(&mut |reference| Some(reference.masked().unwrap_or(MASK.into())).ok_or(()))
+                .to_json(&mut |reference| {
+                    Some(reference.masked_json().unwrap_or(MASK.into())).ok_or(())
+                })
                 .ok(),
         }
     }
@@ -152,7 +154,7 @@ impl TextPiece {
         }
     }
 
-    fn masked(&self) -> &str {
+    fn masked_text(&self) -> &str {
         match self {
             Self::Shown(text) => text,
             Self::Secret(_) => MASK,
@@ -164,7 +166,7 @@ impl TextPiece {
 /// be percent-encoded.
 fn needs_encoding(pieces: &[TextPiece], index: usize) -> bool {
     let [text_before, text_after] = [&pieces[..index], &pieces[index + 1..]]
-        .map(|pieces| pieces.iter().map(TextPiece::masked).collect::<String>());
+        .map(|pieces| pieces.iter().map(TextPiece::masked_text).collect::<String>());
     let Some((_, after_scheme)) = text_before.split_once("://") else { return false };
     let ends_authority = |c: char| "/?#".contains(c);
     let is_user = !after_scheme.contains(ends_authority)

@@ -25,7 +25,7 @@ pub(super) const TOKEN_NAMES: [&str; 3] =
 
 /// True if `name` belongs to the CI system or undrift, so that manifests must not name it by default.
 pub fn is_reserved(name: &str) -> bool {
-    RESERVED_PREFIXES.iter().any(|beginning| name.starts_with(beginning))
+    RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// The prefix of a reserved name that the caller of undrift may allow; `None` if nobody may.
@@ -49,7 +49,7 @@ impl AllowedVariables {
     pub fn from_globs<S: AsRef<str>>(globs: impl IntoIterator<Item = S>) -> Result<Self, String> {
         let globs = globs.into_iter().map(|glob| {
             let glob = glob.as_ref();
-            Glob::for_names(glob).map_err(|why| format!("`{glob}`: {why}"))
+            Glob::for_names(glob).map_err(|reason| format!("`{glob}`: {reason}"))
         });
         globs.collect::<Result<_, _>>().map(|globs| Self(Some(globs)))
     }
@@ -101,13 +101,13 @@ mod tests {
             AllowedVariables::default().allows("ANYTHING")
                 && !AllowedVariables::from_globs([""; 0]).unwrap().allows("ANYTHING")
         );
-        let reserved =
+        let reserved_globs =
             AllowedVariables::from_globs(["*", "CI_DEPLOY_*", "CI_JOB_*", "GITLAB_*", "UNDRIFT_*"])
                 .unwrap();
-        let refused =
+        let refusals =
             ["CI_DEPLOY_KEY", "GITLAB_BOT", "SHOP", "CI_JOB_TOKEN", "GITLAB_TOKEN", "UNDRIFT_URL"]
-                .map(|name| reserved.refuses(name));
-        assert_eq!(refused, [false, false, false, true, true, true]);
+                .map(|name| reserved_globs.refuses(name));
+        assert_eq!(refusals, [false, false, false, true, true, true]);
         assert!(
             AllowedVariables::default().refuses("CI_DEPLOY_KEY")
                 && !AllowedVariables::default().refuses("SHOP")

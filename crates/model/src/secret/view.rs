@@ -69,8 +69,8 @@ impl<'t> MappedText<'t> {
     /// control character becomes the letter of its escape.
     pub(super) fn without_escapes(&self) -> MappedText<'static> {
         let mut builder = MappedTextBuilder::default();
-        for (at, byte) in self.bytes.iter().enumerate() {
-            builder.push(*byte, self.span(at));
+        for (index, byte) in self.bytes.iter().enumerate() {
+            builder.push(*byte, self.span(index));
             while let Some((length, decoded)) = char_code_at_end(&builder.bytes) {
                 builder.replace_end(length, &decoded);
             }
@@ -129,14 +129,14 @@ impl MappedTextBuilder {
     }
 
     /// Replaces the last `length` bytes by `result`.
-    fn replace_end(&mut self, length: usize, decoded: &Decoded) {
+    fn replace_end(&mut self, length: usize, result: &EscapeResult) {
         let start = self.bytes.len() - length;
         let span = (self.spans[start].0, self.spans[self.spans.len() - 1].1);
         self.bytes.truncate(start);
         self.spans.truncate(start);
-        match decoded {
-            Decoded::Byte(byte) => self.push(*byte, span),
-            Decoded::Char(c) => {
+        match result {
+            EscapeResult::Byte(byte) => self.push(*byte, span),
+            EscapeResult::Char(c) => {
                 let mut buffer = [0; 4];
                 c.encode_utf8(&mut buffer).bytes().for_each(|byte| self.push(byte, span));
             }
@@ -145,21 +145,21 @@ impl MappedTextBuilder {
 }
 
 /// The result of an escape.
-enum Decoded {
+enum EscapeResult {
     Byte(u8),
     Char(char),
 }
 
 /// The escape at the end of `bytes`: its length and its result.
-fn escape_at_end(bytes: &[u8]) -> Option<(usize, Decoded)> {
+fn escape_at_end(bytes: &[u8]) -> Option<(usize, EscapeResult)> {
     match bytes {
         [.., b'\\', last] if last.is_ascii_punctuation() || *last == b' ' => {
-            Some((2, Decoded::Byte(*last)))
+            Some((2, EscapeResult::Byte(*last)))
         }
         [.., b'\\', last] => {
             let escape_pair = ESCAPE_LETTERS.iter().find(|(letter, _)| letter == last);
             escape_pair
-                .map(|(_, decoded)| (2, Decoded::Byte(*decoded)))
+                .map(|(_, decoded)| (2, EscapeResult::Byte(*decoded)))
                 .or_else(|| char_code_at_end(bytes))
         }
         _ => char_code_at_end(bytes),
@@ -168,7 +168,7 @@ fn escape_at_end(bytes: &[u8]) -> Option<(usize, Decoded)> {
 
 /// The escape at the end of `bytes` that consists of a number or name, such as `%3c` or `&lt;`: its length and its
 /// result.
-fn char_code_at_end(bytes: &[u8]) -> Option<(usize, Decoded)> {
+fn char_code_at_end(bytes: &[u8]) -> Option<(usize, EscapeResult)> {
     match bytes.last()? {
         b';' => html_entity(bytes),
         b'}' => braced_escape(bytes),
@@ -195,7 +195,7 @@ fn escape_letter(byte: u8) -> u8 {
 }
 
 /// `&lt;`, `&#60;`, `&#x3c;`.
-fn html_entity(bytes: &[u8]) -> Option<(usize, Decoded)> {
+fn html_entity(bytes: &[u8]) -> Option<(usize, EscapeResult)> {
     let tail = &bytes[bytes.len().saturating_sub(MAX_ESCAPE_BYTES)..bytes.len() - 1];
     let name = &tail[tail.iter().rposition(|byte| *byte == b'&')? + 1..];
     let name = str::from_utf8(name).ok()?;
@@ -206,16 +206,16 @@ fn html_entity(bytes: &[u8]) -> Option<(usize, Decoded)> {
             None => char::from_u32(number.parse().ok()?)?,
         },
     };
-    Some((name.len() + 2, Decoded::Char(c)))
+    Some((name.len() + 2, EscapeResult::Char(c)))
 }
 
 /// `\u{3c}`, `\x{3c}`.
-fn braced_escape(bytes: &[u8]) -> Option<(usize, Decoded)> {
+fn braced_escape(bytes: &[u8]) -> Option<(usize, EscapeResult)> {
     let tail = &bytes[bytes.len().saturating_sub(MAX_ESCAPE_BYTES)..bytes.len() - 1];
     let brace_index = tail.iter().rposition(|byte| *byte == b'{')?;
     let has_prefix = matches!(tail[..brace_index], [.., b'\\', b'u' | b'x']);
     let c = char::from_u32(parse_digits(&tail[brace_index + 1..], 16)?).filter(|_| has_prefix)?;
-    Some((tail.len() - brace_index + 3, Decoded::Char(c)))
+    Some((tail.len() - brace_index + 3, EscapeResult::Char(c)))
 }
 
 /// The escapes by number: their beginning, the number of digits, the base, and whether the number
@@ -231,7 +231,7 @@ const NUMERIC_ESCAPES: [(&[u8], usize, u32, bool); 6] = [
 
 /// `%3c`, `%u003c`, `\x3c`, `\u003c`, `\U0000003c`, `\074`, and surrogate pairs such as
 /// `\ud83d\ude00`.
-fn numeric_escape(bytes: &[u8]) -> Option<(usize, Decoded)> {
+fn numeric_escape(bytes: &[u8]) -> Option<(usize, EscapeResult)> {
     let (length, number, is_byte) =
         NUMERIC_ESCAPES.iter().find_map(|(prefix, digit_count, radix, is_byte)| {
             let length = prefix.len() + digit_count;
@@ -239,7 +239,7 @@ fn numeric_escape(bytes: &[u8]) -> Option<(usize, Decoded)> {
             Some((length, parse_digits(escape.strip_prefix(*prefix)?, *radix)?, *is_byte))
         })?;
     if is_byte {
-        return Some((length, Decoded::Byte(u8::try_from(number).ok()?)));
+        return Some((length, EscapeResult::Byte(u8::try_from(number).ok()?)));
     }
     let high_escape = bytes
         .len()
@@ -250,9 +250,9 @@ fn numeric_escape(bytes: &[u8]) -> Option<(usize, Decoded)> {
             (parse_digits(high_digits, 16), number)
     {
         let c = 0x1_0000 + ((high_unit & 0x3ff) << 10 | number & 0x3ff);
-        return Some((2 * length, Decoded::Char(char::from_u32(c)?)));
+        return Some((2 * length, EscapeResult::Char(char::from_u32(c)?)));
     }
-    Some((length, Decoded::Char(char::from_u32(number)?)))
+    Some((length, EscapeResult::Char(char::from_u32(number)?)))
 }
 
 /// The value of up to eight digits with this base.
@@ -270,13 +270,13 @@ mod tests {
         String::from_utf8_lossy(mapped.bytes()).into_owned()
     }
 
-    fn unescaped(escaped: &str) -> String {
+    fn unescape(escaped: &str) -> String {
         MappedText::from_text(escaped.as_bytes())
             .unescape_once()
             .map_or_else(|| escaped.into(), |mapped| text(&mapped))
     }
 
-    fn folded(escaped: &str) -> String {
+    fn remove_escapes(escaped: &str) -> String {
         text(&MappedText::from_text(escaped.as_bytes()).without_escapes())
     }
 
@@ -290,7 +290,7 @@ mod tests {
             (r"\ud83d\ude00 \303\251 %C3%A9", "😀 é é"),
             (r"%252F \\u002F \\\\n &amp;#47; %5Cn", r"%2F \u002F \\n &#47; \n"),
         ] {
-            assert_eq!(unescaped(text), expected, "{text}");
+            assert_eq!(unescape(text), expected, "{text}");
         }
     }
 
@@ -308,10 +308,10 @@ mod tests {
             r"\u00252F",
             "%26sol%3B",
         ] {
-            assert_eq!(folded(text), "/", "{text}");
+            assert_eq!(remove_escapes(text), "/", "{text}");
         }
         for text in ["\\n \n", r"\\n \\\n", r"\u005c\u006e\u0020\u000a", "%5Cn%20%0a"] {
-            assert_eq!(folded(text), "n n", "{text}");
+            assert_eq!(remove_escapes(text), "n n", "{text}");
         }
     }
 
@@ -330,8 +330,8 @@ mod tests {
             "&eacute;",
             "a;b}c",
         ] {
-            assert_eq!(unescaped(text), text);
-            assert_eq!(folded(text), text.replace('\\', ""));
+            assert_eq!(unescape(text), text);
+            assert_eq!(remove_escapes(text), text.replace('\\', ""));
         }
     }
 

@@ -7,7 +7,7 @@ pub use testing::grow_in_proportion;
 
 #[cfg(debug_assertions)]
 thread_local! {
-    static TAKEN: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+    static STEP_COUNT: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
 /// Counts a step.
@@ -19,7 +19,7 @@ pub fn count_step() {
 /// The number of steps of this thread.
 pub fn count() -> u64 {
     #[cfg(debug_assertions)]
-    return TAKEN.get();
+    return STEP_COUNT.get();
     #[cfg(not(debug_assertions))]
     0
 }
@@ -27,5 +27,5 @@ pub fn count() -> u64 {
 /// Adds the steps of other threads that worked for this one.
 pub fn add(_steps: u64) {
     #[cfg(debug_assertions)]
-    TAKEN.set(TAKEN.get() + _steps);
+    STEP_COUNT.set(STEP_COUNT.get() + _steps);
 }

@@ -1,17 +1,17 @@
 //! Assertions about the number of steps, for tests.
 
-use super::TAKEN;
+use super::STEP_COUNT;
 
 /// The number of steps of `work`, including threads that it waits for.
 fn count_steps(work: impl FnOnce()) -> u64 {
-    let steps_before = TAKEN.get();
+    let steps_before = STEP_COUNT.get();
     work();
-    TAKEN.get() - steps_before
+    STEP_COUNT.get() - steps_before
 }
 
 /// Asserts that `work` on ten times as many items takes at most fifteen times as many steps.
-pub fn grow_in_proportion(about: &str, work: impl Fn(usize)) {
+pub fn grow_in_proportion(label: &str, work: impl Fn(usize)) {
     let (few, many) = (count_steps(|| work(30)), count_steps(|| work(300)));
-    assert!(few >= 30, "{about}: {few} steps are counted, which tells nothing");
-    assert!(many <= 15 * few, "{about}: {few} steps, and {many} for ten times as many");
+    assert!(few >= 30, "{label}: {few} steps are counted, which tells nothing");
+    assert!(many <= 15 * few, "{label}: {few} steps, and {many} for ten times as many");
 }

@@ -132,7 +132,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         if depth > MAX_DEPTH {
             return Err(YamlFault::new(texts::TOO_DEEP, span));
         }
-        let (anchor, counted) = match event {
+        let (anchor, counted_node) = match event {
             Event::Alias(id) => return self.expand_alias(id, span, depth),
             Event::Scalar(text, style, anchor, tag) => {
                 let (bytes, data) =
@@ -157,36 +157,34 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             }
             _ => return Err(YamlFault::new(texts::NO_VALUE, span)),
         };
-        let scalar_bytes = if counted.node.is_collection() { 0 } else { counted.byte_count };
-        self.spend(1, scalar_bytes, &counted.node.span)?;
+        let scalar_bytes =
+            if counted_node.node.is_collection() { 0 } else { counted_node.byte_count };
+        self.spend(1, scalar_bytes, &counted_node.node.span)?;
         if anchor != 0 {
             // The copy for aliases is counted too, because anchors may be nested.
-            self.spend(counted.node_count, counted.byte_count, &counted.node.span)?;
-            self.anchors.insert(anchor, CountedNode { node: counted.node.clone(), ..counted });
+            self.spend(counted_node.node_count, counted_node.byte_count, &counted_node.node.span)?;
+            self.anchors
+                .insert(anchor, CountedNode { node: counted_node.node.clone(), ..counted_node });
         }
-        Ok(counted)
+        Ok(counted_node)
     }
 
     fn expand_alias(&mut self, id: usize, span: Range<usize>, depth: usize) -> NodeResult {
         let Some(target) = self.anchors.get(&id) else {
             return Err(YamlFault::new(texts::ALIAS_OF_ITSELF, span));
         };
-        let (nodes, bytes, target_depth) = (target.node_count, target.byte_count, target.depth);
+        let (node_count, byte_count, target_depth) =
+            (target.node_count, target.byte_count, target.depth);
         if depth + target_depth > MAX_DEPTH + 1 {
             return Err(YamlFault::new(texts::TOO_DEEP, span));
         }
-        self.spend(nodes, bytes, &span)?;
+        self.spend(node_count, byte_count, &span)?;
         let data = self.anchors[&id].node.data.clone();
-        Ok(CountedNode {
-            node: Node { data, span },
-            node_count: nodes,
-            byte_count: bytes,
-            depth: target_depth,
-        })
+        Ok(CountedNode { node: Node { data, span }, node_count, byte_count, depth: target_depth })
     }
 
-    fn read_list(&mut self, start: Range<usize>, depth: usize) -> NodeResult {
-        let mut list = CountedNode::collection(start);
+    fn read_list(&mut self, start_span: Range<usize>, depth: usize) -> NodeResult {
+        let mut list = CountedNode::collection(start_span);
         let mut items = Vec::new();
         loop {
             let (event, span) = self.next_event()?;
@@ -199,8 +197,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         }
     }
 
-    fn read_map(&mut self, start: Range<usize>, depth: usize) -> NodeResult {
-        let mut map = CountedNode::collection(start);
+    fn read_map(&mut self, start_span: Range<usize>, depth: usize) -> NodeResult {
+        let mut map = CountedNode::collection(start_span);
         let (mut entries, mut merged_entries) = (Vec::new(), Vec::new());
         let dropped_count = self.dropped_ranges.len();
         let mut first_spans: BTreeMap<Cow<'t, str>, Range<usize>> = BTreeMap::new();
@@ -301,14 +299,14 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     fn merge_entries(
         &mut self,
         entries: &mut Vec<(MappingKey, Node)>,
-        known_spans: &mut BTreeMap<Cow<'t, str>, Range<usize>>,
-        merged: Vec<(MappingKey, Node)>,
+        first_spans: &mut BTreeMap<Cow<'t, str>, Range<usize>>,
+        merged_entries: Vec<(MappingKey, Node)>,
     ) {
-        for (key, value) in merged {
-            if known_spans.contains_key(key.name.as_str()) {
+        for (key, value) in merged_entries {
+            if first_spans.contains_key(key.name.as_str()) {
                 self.dropped_ranges.push(value.span);
             } else {
-                known_spans.insert(Cow::Owned(key.name.clone()), key.span.clone());
+                first_spans.insert(Cow::Owned(key.name.clone()), key.span.clone());
                 entries.push((key, value));
             }
         }
@@ -380,10 +378,10 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
 
     fn spend(&mut self, nodes: usize, bytes: usize, span: &Range<usize>) -> Result<(), YamlFault> {
         steps::add(nodes as u64);
-        let remaining =
+        let remaining_budget =
             self.remaining_nodes.checked_sub(nodes).zip(self.remaining_bytes.checked_sub(bytes));
-        (self.remaining_nodes, self.remaining_bytes) = remaining.unwrap_or((0, 0));
-        remaining.map(|_| ()).ok_or_else(|| YamlFault::new(texts::TOO_LARGE, span.clone()))
+        (self.remaining_nodes, self.remaining_bytes) = remaining_budget.unwrap_or((0, 0));
+        remaining_budget.map(|_| ()).ok_or_else(|| YamlFault::new(texts::TOO_LARGE, span.clone()))
     }
 }
 

@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_whole_number_is_an_integer() {
-        for (text, whole) in [
+        for (text, integer) in [
             ("8", 8),
             ("8.0", 8),
             ("8.", 8),
@@ -63,7 +63,7 @@ mod tests {
             ("-0.0", 0),
             ("1e18", 10_i64.pow(18)),
         ] {
-            assert_eq!(parse(text), Ok(Some(whole.into())), "{text}");
+            assert_eq!(parse(text), Ok(Some(integer.into())), "{text}");
         }
         for text in ["0o89", "0x1.5", "0x.5", "0x", "0o", "0x.inf", "1.5.0"] {
             assert_eq!(parse(text), Ok(None), "{text}");

@@ -79,8 +79,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                     .get(offset..)
                     .filter(|_| is_tab_error(kind))
                     .and_then(|rest| rest.find('\t'));
-                let at = tab.map_or(offset, |tab| self.first_tab(offset + tab));
-                YamlFault { code: "syntax", message, help, span: at..at, first_span: None }
+                let start = tab.map_or(offset, |tab| self.first_tab(offset + tab));
+                YamlFault { code: "syntax", message, help, span: start..start, first_span: None }
             }
         }
     }
@@ -88,16 +88,16 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     /// The first tab in the consecutive lines that are indented by tabs. The last of these lines
     /// contains the byte `offset`.
     fn first_tab(&self, offset: usize) -> usize {
-        let mut first = offset;
+        let mut first_tab = offset;
         let mut end = self.text[..offset].rfind('\n');
         while let Some(line) = end.map(|end| &self.text[..end]) {
             let start = line.rfind('\n').map_or(0, |end| end + 1);
             let Some(tab) = line[start..start + indentation(&line[start..])].find('\t') else {
                 break;
             };
-            (first, end) = (start + tab, start.checked_sub(1));
+            (first_tab, end) = (start + tab, start.checked_sub(1));
         }
-        first
+        first_tab
     }
 
     /// True if the anchor of the alias at the byte `offset` is in an earlier document.
@@ -115,10 +115,10 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     /// True if the text at the byte `offset` has the form of an alias rather than of a glob or a
     /// schedule.
     fn is_alias(&self, offset: usize) -> bool {
-        let rest =
+        let line_tail =
             self.text.get(offset + 1..).and_then(|rest| rest.lines().next()).unwrap_or_default();
-        let name = rest.split([' ', ',', ']', '}']).next().unwrap_or_default();
-        let tail = rest[name.len()..].trim_start();
+        let name = line_tail.split([' ', ',', ']', '}']).next().unwrap_or_default();
+        let tail = line_tail[name.len()..].trim_start();
         name.starts_with(|c: char| c != '-')
             && text::looks_like_name(name)
             && (tail.is_empty() || tail.starts_with(['#', ',', ']', '}']))
@@ -133,8 +133,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     /// The fault of `${NAME}` within brackets, if it causes the error at the byte `offset`: YAML reads
     /// the brace as the start of a mapping.
     fn dollar_fault(&self, offset: usize) -> Option<YamlFault> {
-        let before = self.text.get(..offset)?;
-        if !before.ends_with('$') || !self.text[offset..].starts_with('{') {
+        let text_before = self.text.get(..offset)?;
+        if !text_before.ends_with('$') || !self.text[offset..].starts_with('{') {
             return None;
         }
         Some(YamlFault::new(texts::DOLLAR, offset - 1..offset))
@@ -171,17 +171,17 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
 
     /// Reports a `#` line that seems to belong to `value`, the multi-line text of `key_span`, but
     /// is a comment because of its indentation.
-    pub(super) fn report_comment_in_text(&mut self, key: Range<usize>, value: &Node) {
+    pub(super) fn report_comment_in_text(&mut self, key_span: Range<usize>, value: &Node) {
         let NodeValue::Text(text) = &value.data else { return };
         // Return early: most values are not multi-line texts.
         let text_after_colon =
-            self.text.get(key.end..).and_then(|rest| rest.trim_start().strip_prefix(':'));
+            self.text.get(key_span.end..).and_then(|rest| rest.trim_start().strip_prefix(':'));
         if !text_after_colon
             .is_some_and(|after_colon| after_colon.trim_start().starts_with(['|', '>']))
         {
             return;
         }
-        let start = key.start;
+        let start = key_span.start;
         let key_column = start - self.text[..start].rfind('\n').map_or(0, |end| end + 1);
         let mut lines = self.text[start..].split_inclusive('\n');
         let key_line = lines.next().unwrap_or_default();
@@ -198,12 +198,12 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 let is_comment =
                     line.trim_start().starts_with('#') && indentation(line) >= key_column;
                 let fault_start = line_start + indentation(line);
-                let fault = match is_comment {
+                let fault_texts = match is_comment {
                     true if text.is_empty() => texts::TEXT_COMMENTED_OUT,
                     true if !is_after_blank && !is_before_sibling => texts::COMMENT_IN_TEXT,
                     _ => return,
                 };
-                self.faults.push(YamlFault::new(fault, fault_start..fault_start + 1));
+                self.faults.push(YamlFault::new(fault_texts, fault_start..fault_start + 1));
                 return;
             }
             if !is_blank {

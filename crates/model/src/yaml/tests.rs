@@ -90,7 +90,7 @@ fn forbidden_yaml_has_a_code_and_the_rest_stays_readable() {
 }
 
 #[test]
-fn a_duplicate_shows_both_places_and_the_first_one_counts() {
+fn a_duplicate_key_shows_both_spans() {
     let parsed = parse("a: 1\nb: 2\na: 3\n");
     assert_eq!(
         (parsed.faults[0].span.clone(), parsed.faults[0].first_span.clone()),
@@ -146,38 +146,39 @@ fn aliases_do_not_multiply() {
     for i in 1..9 {
         writeln!(lists, "a{i}: &a{i} [{}]", vec![format!("*a{}", i - 1); 9].join(",")).unwrap();
     }
-    let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; 1000].join(","));
-    let nested = format!(
+    let long_scalar =
+        format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; 1000].join(","));
+    let nested_anchors = format!(
         "{}{}{}",
         (0..60).map(|i| format!("&a{i} [")).collect::<String>(),
         "x,".repeat(100_000),
         "]".repeat(60)
     );
-    for text in [lists, long, nested] {
+    for text in [lists, long_scalar, nested_anchors] {
         assert_eq!(fault_codes(&text), ["yaml-limit"]);
     }
 }
 
 #[test]
 fn depth_is_bounded() {
-    let deep = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-    assert_eq!(fault_codes(&deep(MAX_DEPTH)), [""; 0]);
-    assert_eq!(fault_codes(&deep(MAX_DEPTH + 1)), ["yaml-limit"]);
+    let nested_list = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    assert_eq!(fault_codes(&nested_list(MAX_DEPTH)), [""; 0]);
+    assert_eq!(fault_codes(&nested_list(MAX_DEPTH + 1)), ["yaml-limit"]);
     for unit in ["[", "{a: ", "- ", "[[{a: "] {
         assert_eq!(fault_codes(&unit.repeat(100_000)), ["yaml-limit"], "{unit}");
     }
     // Aliases have the same depth limit as brackets.
-    let chain = |links: usize| {
+    let alias_chain = |links: usize| {
         (1..links).map(|i| format!("a{i}: &a{i} [*a{}]\n", i - 1)).collect::<String>()
     };
-    assert_eq!(fault_codes(&format!("a0: &a0 []\n{}", chain(MAX_DEPTH))), [""; 0]);
-    assert_eq!(fault_codes(&format!("a0: &a0 []\n{}", chain(MAX_DEPTH + 1))), ["yaml-limit"]);
-    let block: String = (0..200).map(|i| format!("{}a:\n", " ".repeat(i))).collect();
-    assert_eq!(fault_codes(&block), ["yaml-limit"]);
+    assert_eq!(fault_codes(&format!("a0: &a0 []\n{}", alias_chain(MAX_DEPTH))), [""; 0]);
+    assert_eq!(fault_codes(&format!("a0: &a0 []\n{}", alias_chain(MAX_DEPTH + 1))), ["yaml-limit"]);
+    let block_maps: String = (0..200).map(|i| format!("{}a:\n", " ".repeat(i))).collect();
+    assert_eq!(fault_codes(&block_maps), ["yaml-limit"]);
 }
 
 #[test]
-fn a_node_knows_its_position() {
+fn a_node_has_its_position() {
     let text = "\u{feff}kind: Pröject\r\nspec:\r\n  topics: [a, \"b c\"]\r\n";
     let parsed = parse(text);
     let (key, topics) = parsed.documents[0].get("spec").unwrap().1.get("topics").unwrap();
@@ -224,7 +225,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_answered(text in "[\\PC\n\t{}\\[\\],:&*!|>'\"#-]{0,60}") {
+    fn any_text_gives_documents_or_faults(text in "[\\PC\n\t{}\\[\\],:&*!|>'\"#-]{0,60}") {
         let parsed = parse(&text);
         for fault in &parsed.faults {
             prop_assert!(text.get(fault.span.clone()).is_some(), "{:?}", fault);
@@ -261,6 +262,6 @@ fn the_build_reads_a_table_as_manifests_are_read() {
 }
 
 #[test]
-fn the_limit_of_depth_is_told() {
+fn the_message_contains_the_depth_limit() {
     assert!(texts::TOO_DEEP[1].contains(&MAX_DEPTH.to_string()));
 }

@@ -21,9 +21,9 @@ pub enum OutputNode {
     /// A value, on one line unless it is a multi-line text.
     Value(Json),
     /// A mapping.
-    Map(Vec<Item>),
+    Map(Vec<MapItem>),
     /// A list of mappings, each with a comment.
-    List(Vec<(Vec<Item>, Option<String>)>),
+    List(Vec<(Vec<MapItem>, Option<String>)>),
 }
 
 impl OutputNode {
@@ -38,13 +38,13 @@ impl OutputNode {
 }
 
 /// The mapping of `items` without comments.
-pub fn mapping(items: &[Item]) -> Json {
+pub fn mapping(items: &[MapItem]) -> Json {
     items.iter().map(|item| (item.key.clone(), item.node.to_json())).collect()
 }
 
 /// A key of a mapping with its value and its comments.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Item {
+pub struct MapItem {
     /// The key.
     pub key: String,
     /// The value.
@@ -55,7 +55,7 @@ pub struct Item {
     pub comment_after: Option<String>,
 }
 
-impl Item {
+impl MapItem {
     /// A key with a plain value.
     pub fn value(key: impl Into<String>, value: impl Into<Json>) -> Self {
         Self::new(key, OutputNode::Value(value.into()))
@@ -74,20 +74,20 @@ impl Item {
 }
 
 /// Adds `leaf` to `items` at the path `keys`. Missing mappings are created.
-pub fn insert_nested(items: &mut Vec<Item>, keys: &[impl AsRef<str>], leaf: Item) {
+pub fn insert_nested(items: &mut Vec<MapItem>, keys: &[impl AsRef<str>], leaf: MapItem) {
     let [first_key, nested_keys @ ..] = keys else { return };
     let name = first_key.as_ref();
     if nested_keys.is_empty() {
-        return items.push(Item { key: name.to_owned(), ..leaf });
+        return items.push(MapItem { key: name.to_owned(), ..leaf });
     }
     match items.iter_mut().find(|item| item.key == name) {
-        Some(Item { node: OutputNode::Map(nested_items), .. }) => {
+        Some(MapItem { node: OutputNode::Map(nested_items), .. }) => {
             insert_nested(nested_items, nested_keys, leaf);
         }
         _ => {
             let mut new_items = Vec::new();
             insert_nested(&mut new_items, nested_keys, leaf);
-            items.push(Item::new(name, OutputNode::Map(new_items)));
+            items.push(MapItem::new(name, OutputNode::Map(new_items)));
         }
     }
 }
@@ -106,7 +106,7 @@ impl OutputLine {
     }
 
     /// Adds the comment of `item`; `None` if the line already has a different comment.
-    fn with_comment_of(self, item: &Item) -> Option<Self> {
+    fn with_comment_of(self, item: &MapItem) -> Option<Self> {
         let item_comment =
             item.comment_after.as_deref().map(|comment| crate::text::escape(comment).into_owned());
         let can_share_comment =
@@ -128,17 +128,17 @@ impl OutputLine {
 }
 
 /// The lines of a document.
-pub fn document(items: &[Item]) -> String {
+pub fn document(items: &[MapItem]) -> String {
     render_lines(|lines| items.iter().for_each(|item| write_item(lines, item, 0)))
 }
 
 /// The lines of a key with its value, indented by `indent`.
-pub fn item(item: &Item, indent: usize) -> String {
+pub fn item(item: &MapItem, indent: usize) -> String {
     render_lines(|lines| write_item(lines, item, indent))
 }
 
 /// The lines of a list entry whose dash is at `indent`.
-pub fn entry(items: &[Item], comment: Option<&str>, indent: usize) -> String {
+pub fn entry(items: &[MapItem], comment: Option<&str>, indent: usize) -> String {
     render_lines(|lines| write_entry(lines, items, comment, indent))
 }
 
@@ -189,7 +189,7 @@ const fn line_without_comment(text: String) -> OutputLine {
     OutputLine { text, comment: None }
 }
 
-fn write_item(out: &mut Vec<OutputLine>, item: &Item, indent: usize) {
+fn write_item(out: &mut Vec<OutputLine>, item: &MapItem, indent: usize) {
     for line in &item.comments_above {
         out.extend(comment_lines(line, indent));
     }
@@ -227,7 +227,7 @@ fn write_item(out: &mut Vec<OutputLine>, item: &Item, indent: usize) {
         }
         OutputNode::Value(Json::Object(object)) => {
             for (key, value) in object {
-                write_item(out, &Item::value(key, value.clone()), indent + 2);
+                write_item(out, &MapItem::value(key, value.clone()), indent + 2);
             }
         }
         OutputNode::Value(_) => {}
@@ -243,7 +243,7 @@ fn write_item(out: &mut Vec<OutputLine>, item: &Item, indent: usize) {
 /// A list entry, on one line if it fits.
 fn write_entry(
     out: &mut Vec<OutputLine>,
-    items: &[Item],
+    items: &[MapItem],
     entry_comment: Option<&str>,
     indent: usize,
 ) {
@@ -285,10 +285,10 @@ fn char_count(text: &str) -> usize {
 
 /// `node` on one line. `None` if it contains a multi-line text, if a part has a comment above, or
 /// if parts have different comments.
-fn flow_form(node: &OutputNode, in_brackets: bool) -> Option<OutputLine> {
+fn flow_form(node: &OutputNode, is_bracketed: bool) -> Option<OutputLine> {
     match node {
         OutputNode::Value(value) if has_multiline_text(value) => None,
-        OutputNode::Value(value) => Some(line_without_comment(inline(value, in_brackets))),
+        OutputNode::Value(value) => Some(line_without_comment(inline(value, is_bracketed))),
         OutputNode::Map(items) => flow_mapping(items),
         OutputNode::List(entries) => {
             entries.is_empty().then(|| line_without_comment("[]".to_owned()))
@@ -296,7 +296,7 @@ fn flow_form(node: &OutputNode, in_brackets: bool) -> Option<OutputLine> {
     }
 }
 
-fn flow_mapping(items: &[Item]) -> Option<OutputLine> {
+fn flow_mapping(items: &[MapItem]) -> Option<OutputLine> {
     let (mut texts, mut comments) = (Vec::new(), Vec::new());
     for item in items {
         let value = flow_form(&item.node, true)
@@ -322,9 +322,9 @@ fn has_multiline_text(value: &Json) -> bool {
 }
 
 /// `value` on one line, within brackets or not.
-pub fn inline(value: &Json, in_brackets: bool) -> String {
+pub fn inline(value: &Json, is_bracketed: bool) -> String {
     match value {
-        Json::String(text) => scalar(text, in_brackets),
+        Json::String(text) => scalar(text, is_bracketed),
         Json::Array(items) => {
             let items: Vec<_> = items.iter().map(|value| inline(value, true)).collect();
             format!("[{}]", items.join(", "))
@@ -351,8 +351,8 @@ fn is_block_text(text: &str) -> bool {
 }
 
 /// A text as a one-line scalar, within brackets or not.
-pub fn scalar(text: &str, in_brackets: bool) -> String {
-    if is_plain(text, in_brackets) {
+pub fn scalar(text: &str, is_bracketed: bool) -> String {
+    if is_plain(text, is_bracketed) {
         text.to_owned()
     } else if text.contains(is_unsafe) {
         double_quoted(text)
@@ -382,7 +382,7 @@ pub fn double_quoted(text: &str) -> String {
 }
 
 /// True if `text` needs no quotes, because every reader reads it as the same text.
-fn is_plain(text: &str, in_brackets: bool) -> bool {
+fn is_plain(text: &str, is_bracketed: bool) -> bool {
     const INDICATORS: &[char] = &[
         '-', '?', ':', ',', '[', ']', '{', '}', '#', '&', '*', '!', '|', '>', '\'', '"', '%', '@',
         '`',
@@ -390,13 +390,13 @@ fn is_plain(text: &str, in_brackets: bool) -> bool {
     let has_plain_start = !text.starts_with(INDICATORS)
         || (text.starts_with('-')
             && text[1..].starts_with(|c: char| c.is_ascii_alphabetic())
-            && !in_brackets);
+            && !is_bracketed);
     let has_outer_space =
         text.starts_with(char::is_whitespace) || text.ends_with(char::is_whitespace);
     let has_key_or_comment = text.contains(": ") || text.contains(" #") || text.ends_with(':');
     // Within brackets, older readers end a key at `:?`.
     let has_bracket =
-        in_brackets && (text.contains([',', '[', ']', '{', '}']) || text.contains(":?"));
+        is_bracketed && (text.contains([',', '[', ']', '{', '}']) || text.contains(":?"));
     !text.is_empty()
         && has_plain_start
         && !has_outer_space
@@ -525,14 +525,17 @@ mod tests {
 
     #[test]
     fn long_values_have_several_lines() {
-        let long = "x".repeat(40);
-        let make_entry = |fields: &[(&str, Json)]| -> Vec<Item> {
-            fields.iter().map(|(key, value)| Item::value(*key, value.clone())).collect()
+        let long_text = "x".repeat(40);
+        let make_entry = |fields: &[(&str, Json)]| -> Vec<MapItem> {
+            fields.iter().map(|(key, value)| MapItem::value(*key, value.clone())).collect()
         };
         let items = [
-            Item::value("path", "acme/shop"),
-            Item::new("settings", OutputNode::Map(make_entry(&[("visibility", json!("private"))]))),
-            Item::new(
+            MapItem::value("path", "acme/shop"),
+            MapItem::new(
+                "settings",
+                OutputNode::Map(make_entry(&[("visibility", json!("private"))])),
+            ),
+            MapItem::new(
                 "hooks",
                 OutputNode::List(vec![
                     (
@@ -544,19 +547,19 @@ mod tests {
                     ),
                     (
                         make_entry(&[
-                            ("url", json!(long)),
-                            ("b", json!(long)),
+                            ("url", json!(long_text)),
+                            ("b", json!(long_text)),
                             ("list", json!(["a", "b, c"])),
                         ]),
                         Some("long".into()),
                     ),
                 ]),
             ),
-            Item::value("text", "one\n\ntwo\n"),
-            Item::value("odd", "one \ntwo"),
+            MapItem::value("text", "one\n\ntwo\n"),
+            MapItem::value("odd", "one \ntwo"),
         ];
         let expected = format!(
-            "path: acme/shop\nsettings: {{visibility: private}}\nhooks:\n  - {{url: https://a.example, token: {{env: A}}}}  # said\n  # long\n  - url: {long}\n    b: {long}\n    list: [a, 'b, c']\ntext: |\n  one\n\n  two\nodd: \"one \\ntwo\"\n"
+            "path: acme/shop\nsettings: {{visibility: private}}\nhooks:\n  - {{url: https://a.example, token: {{env: A}}}}  # said\n  # long\n  - url: {long_text}\n    b: {long_text}\n    list: [a, 'b, c']\ntext: |\n  one\n\n  two\nodd: \"one \\ntwo\"\n"
         );
         assert_eq!(document(&items), expected);
     }
@@ -573,8 +576,8 @@ mod tests {
         fn any_value_reads_back(text in r"(\PC|[\r\n\t :#'-]|\p{Cf}|[\u{2028}\u{feff}]){0,30}", number in -5..5i32) {
             let value = json!({"a": text, "b": [text, number], "c": {"d": text}});
             let items: Vec<_> = value.as_object().unwrap().iter()
-                .map(|(key, value)| Item::value(key, value.clone())).collect();
-            let list = Item::new("l", OutputNode::List(vec![(items.clone(), None)]));
+                .map(|(key, value)| MapItem::value(key, value.clone())).collect();
+            let list = MapItem::new("l", OutputNode::List(vec![(items.clone(), None)]));
             for read in read_back(&document(&items)) {
                 prop_assert_eq!(&read, &value);
             }

@@ -16,7 +16,7 @@ impl Call<'_> {
     }
 
     /// Reads the caller's direct levels in all projects of a list at once.
-    pub(crate) fn read_direct_levels(&self, projects: &[Project]) -> Result<()> {
+    pub(crate) fn cache_direct_levels(&self, projects: &[Project]) -> Result<()> {
         if let Some(user) = &self.caller {
             let ids = projects.iter().map(|project| project.id);
             // Only lists call this function, and a call reads only one list.
@@ -93,7 +93,7 @@ impl Call<'_> {
         Ok(levels.fold(best_level, i64::max))
     }
 
-    /// True if the caller can see objects with this visibility without any level in them.
+    /// True if objects with this visibility are visible to the caller even without membership.
     fn is_visible_without_level(&self, visibility: &str) -> bool {
         visibility == "public" || visibility == "internal" && self.caller.is_some()
     }
@@ -105,11 +105,11 @@ impl Call<'_> {
     }
 
     /// A project by id or path that the caller may see; else 404.
-    pub(crate) fn visible_project(&self, reference: &str) -> Result<Project> {
-        match Project::find_by_reference(self.db, reference)? {
+    pub(crate) fn visible_project(&self, id_or_path: &str) -> Result<Project> {
+        match Project::find_by_reference(self.db, id_or_path)? {
             Some(project) if self.may_see(&project)? => Ok(project),
             Some(_) => Err(ErrorResponse::not_found("Project")),
-            None => self.find_moved_project(reference),
+            None => self.find_moved_project(id_or_path),
         }
     }
 
@@ -125,8 +125,8 @@ impl Call<'_> {
         let text = "Non GET methods are not allowed for moved projects";
         refuse_if(self.is_write, || ErrorResponse::message(StatusCode::METHOD_NOT_ALLOWED, text))?;
         // `/api/v4/projects/OLD/rest?query`: the fourth segment becomes the id.
-        let (route, query) = self.target.split_once('?').unwrap_or((&self.target, ""));
-        let mut segments: Vec<&str> = route.split('/').collect();
+        let (url_path, query) = self.target.split_once('?').unwrap_or((&self.target, ""));
+        let mut segments: Vec<&str> = url_path.split('/').collect();
         let id = project.id.to_string();
         if let Some(segment) = segments.get_mut(4) {
             *segment = &id;
@@ -140,16 +140,17 @@ impl Call<'_> {
     /// private project the caller must be at least a reporter.
     pub(crate) fn may_use(&self, project: &Project, level_attribute: &str) -> Result<bool> {
         let level = self.caller_level_in(project)?;
-        let is_open = project.visibility != "private";
+        let is_not_private = project.visibility != "private";
         let attributes = project.attributes(self.db)?;
         Ok(match attributes.get(level_attribute).and_then(Value::as_str) {
             Some("disabled") => false,
-            Some("private") => level >= REPORTER || is_open && level >= GUEST,
-            _ => level >= REPORTER || is_open,
+            Some("private") => level >= REPORTER || is_not_private && level >= GUEST,
+            _ => level >= REPORTER || is_not_private,
         })
     }
 
-    /// True if all `features` of a project are disabled: the names of attributes such as `wiki_access_level`.
+    /// True if all `features` of a project are disabled. Each is the name of an attribute such as
+    /// `wiki_access_level`.
     pub(crate) fn are_features_off(&self, project: &Project, features: &[&str]) -> Result<bool> {
         let attributes = project.attributes(self.db)?;
         let mut levels = features.iter().map(|name| attributes.get(*name));
@@ -161,7 +162,8 @@ impl Call<'_> {
         self.visible_project(self.segment("id"))
     }
 
-    /// The project that `:id` names. Fails without a user (401), if it is not visible (404), or below `level` (403).
+    /// The project that `:id` names. Fails with 401 if the caller is anonymous, with 404 if the project
+    /// is not visible, and with 403 if the caller's level is below `level`.
     pub(crate) fn project_as(&self, level: i64) -> Result<Project> {
         self.require_user()?;
         self.project_allowing_anonymous(level)

@@ -77,11 +77,11 @@ fn seed() -> Seed {
 }
 
 /// The same options each time; the clock advances an hour with each use.
-fn conditions() -> ServiceOptions {
-    conditions_at(Profile::default().release)
+fn options() -> ServiceOptions {
+    options_for(Profile::default().release)
 }
 
-fn conditions_at(release: Release) -> ServiceOptions {
+fn options_for(release: Release) -> ServiceOptions {
     let hours = AtomicI64::new(500_000);
     let clock = move || {
         Timestamp::from_second(hours.fetch_add(1, Ordering::Relaxed) * 3_600).expect("a time")
@@ -104,11 +104,11 @@ fn conditions_at(release: Release) -> ServiceOptions {
 
 /// A call of every route, in random order, with parameters that are mostly valid.
 fn requests_of_all_routes(random: &mut StdRng, host: &str) -> Vec<Request<Bytes>> {
-    let mut calls: Vec<_> = routes::all_routes()
+    let mut requests: Vec<_> = routes::all_routes()
         .map(|(path, route)| random_request(random, host, &route.method, &path))
         .collect();
-    calls.shuffle(random);
-    calls
+    requests.shuffle(random);
+    requests
 }
 
 fn random_request(random: &mut StdRng, host: &str, method: &Method, path: &str) -> Request<Bytes> {
@@ -150,14 +150,14 @@ fn random_request(random: &mut StdRng, host: &str, method: &Method, path: &str) 
         request = request.uri(format!("{path}?{}", query.join("&").replace(' ', "+")));
         String::new()
     } else if path.ends_with("uploads") || random.random_ratio(1, 10) {
-        let part = |head: &str, value: &str| {
+        let make_part = |head: &str, value: &str| {
             format!("--Xy\r\nContent-Disposition: form-data; name={head}\r\n\r\n{value}\r\n")
         };
         let texts = parameters
             .iter()
-            .filter_map(|(name, value)| Some(part(&format!("\"{name}\""), value.as_str()?)));
+            .filter_map(|(name, value)| Some(make_part(&format!("\"{name}\""), value.as_str()?)));
         let files = ["file", "avatar"]
-            .map(|name| part(&format!("\"{name}\"; filename=\"logo.png\""), "content"));
+            .map(|name| make_part(&format!("\"{name}\"; filename=\"logo.png\""), "content"));
         request = request.uri(path).header("content-type", "multipart/form-data; boundary=Xy");
         texts.chain(files).collect::<String>() + "--Xy--\r\n"
     } else {
@@ -171,7 +171,7 @@ fn random_request(random: &mut StdRng, host: &str, method: &Method, path: &str) 
 fn random_parameters(random: &mut StdRng) -> Map<String, Value> {
     let number = random.random_range(0..20);
     let level = [10, 20, 30, 40, 50][random.random_range(0..5)];
-    let mut all = json!({
+    let mut all_json = json!({
         "key": format!("KEY_{}", number % 3), "value": format!("value {number}"), "url": format!("https://Hook-{number}.example"),
         "path": format!("path-{number}"), "name": format!(" name {number} "), "description": format!("text {number} "),
         "username": format!("user{number}"), "force_random_password": true, "email": format!("user{number}@example.org"), "user_id": random.random_range(1..6),
@@ -183,22 +183,22 @@ fn random_parameters(random: &mut StdRng) -> Map<String, Value> {
         "link_url": "https://a.example/%{project_id}", "image_url": "https://b.example", "ref": "main", "cron": "0 4 * * *",
         "freeze_start": "0 4 * * *", "freeze_end": "0 5 * * *", "title": format!("title {number}"),
     });
-    let mut all = all.as_object_mut().map(std::mem::take).unwrap_or_default();
+    let mut parameters = all_json.as_object_mut().map(std::mem::take).unwrap_or_default();
     let rule_parameters = json!({
         "external_url": format!("https://check-{number}.example"), "package_name_pattern": format!("p-{number}"), "package_type": "npm",
         "minimum_access_level_for_push": "owner", "repository_path_pattern": format!("acme/shop/{number}"),
         "target_project_id": random.random_range(1..4), "secret_push_protection_enabled": true, "enabled": true,
         "color": "#AABBCC", "approvals_required": 1, "external_wiki_url": "https://wiki.example", "webhook": "https://chat.example",
     });
-    all.extend(rule_parameters.as_object().cloned().unwrap_or_default());
+    parameters.extend(rule_parameters.as_object().cloned().unwrap_or_default());
     let link_parameters = json!({
         "provider": "KEY", "cn": "KEY", "saml_group_name": "KEY", "target_group_id": random.random_range(5..9),
         "base_access_level": level, "read_code": true, "deploy_access_levels": [{"access_level": 40}],
     });
-    all.extend(link_parameters.as_object().cloned().unwrap_or_default());
+    parameters.extend(link_parameters.as_object().cloned().unwrap_or_default());
     let omitted_share = [0.0, 0.0, 0.2, 0.8][random.random_range(0..4)];
     let mut chosen_parameters: Map<_, _> =
-        all.into_iter().filter(|_| !random.random_bool(omitted_share)).collect();
+        parameters.into_iter().filter(|_| !random.random_bool(omitted_share)).collect();
     if omitted_share < 0.5 {
         chosen_parameters.insert("body".to_owned(), format!("comment {number}").into());
         chosen_parameters.insert("cron_timezone".to_owned(), "UTC".into());
@@ -222,17 +222,17 @@ fn answer(model: &Model, request: &Request<Bytes>) -> String {
 }
 
 #[test]
-fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
-    let is_whole = sample::is_whole();
+fn the_same_calls_with_the_same_options_get_the_same_bytes() {
+    let is_full_run = sample::plays_all();
     let mut successful_routes = std::collections::BTreeSet::new();
     for release in [Profile::default().release, OBSERVED_RELEASE] {
-        let conditions = || conditions_at(release);
-        let new_model = || Model::new(&seed(), TOKEN, conditions()).expect("a model");
+        let new_options = || options_for(release);
+        let new_model = || Model::new(&seed(), TOKEN, new_options()).expect("a model");
         let (mut model, image) = (new_model(), new_model().image().expect("an image"));
-        let own_image = model.image().expect("an image");
-        for run in 0..if is_whole { 12 } else { 4 } {
-            model.reset(&own_image, conditions()).expect("reset");
-            let copy = Model::from_image(&image, conditions()).expect("a model");
+        let start_image = model.image().expect("an image");
+        for run in 0..if is_full_run { 12 } else { 4 } {
+            model.reset(&start_image, new_options()).expect("reset");
+            let copy = Model::from_image(&image, new_options()).expect("a model");
             let mut random = StdRng::seed_from_u64(run);
             for request in requests_of_all_routes(&mut random, "sandbox")
                 .into_iter()
@@ -255,7 +255,7 @@ fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
     }
     let route_count = routes::all_routes().count();
     // Random calls rarely satisfy the conditions of some.
-    let min_successes = if is_whole { route_count * 3 / 5 } else { route_count / 2 };
+    let min_successes = if is_full_run { route_count * 3 / 5 } else { route_count / 2 };
     assert!(
         successful_routes.len() > min_successes,
         "{} of {route_count} routes ever succeed",
@@ -265,7 +265,7 @@ fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
 
 #[tokio::test]
 async fn a_service_that_listens_answers_as_the_model() {
-    let ServiceOptions { profile, rate_limits, clock, random } = conditions();
+    let ServiceOptions { profile, rate_limits, clock, random } = options();
     let config = SandboxConfig {
         seed: Some(seed()),
         token: Some(TOKEN.to_owned()),
@@ -275,22 +275,22 @@ async fn a_service_that_listens_answers_as_the_model() {
         random,
         ..SandboxConfig::default()
     };
-    let running = start(config).await.expect("it starts");
-    let model = Model::new(&seed(), TOKEN, conditions()).expect("a model");
+    let sandbox = start(config).await.expect("it starts");
+    let model = Model::new(&seed(), TOKEN, options()).expect("a model");
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .build()
         .expect("a client");
-    let host = running.addr().to_string();
+    let host = sandbox.addr().to_string();
     for request in requests_of_all_routes(&mut StdRng::seed_from_u64(1), &host) {
-        let url = format!("{}{}", running.url(), request.uri());
-        let sent = client
+        let url = format!("{}{}", sandbox.url(), request.uri());
+        let builder = client
             .request(request.method().clone(), url)
             .headers(request.headers().clone())
             .body(request.body().clone());
-        let response = sent.send().await.expect("an answer");
+        let response = builder.send().await.expect("an answer");
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let text = comparable_text(status, &headers, &response.bytes().await.expect("a body"));
         assert_eq!(text, answer(&model, &request), "{request:?}");

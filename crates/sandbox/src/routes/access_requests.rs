@@ -10,8 +10,8 @@ pub(super) const COLLECTIONS: &[Collection] =
 /// requesting user.
 const ACCESS_REQUESTS: Collection = Collection {
     entry_segment: USER_ID,
-    answer_key: REQUESTER,
-    fields: &[RowField::new(REQUESTER, FieldType::Reference(ReferencedType::User))],
+    answer_key: REQUESTER_ID,
+    fields: &[RowField::new(REQUESTER_ID, FieldType::Reference(ReferencedType::User))],
     has_show: false,
     has_update: false,
     scope: |_, call| {
@@ -26,12 +26,12 @@ const ACCESS_REQUESTS: Collection = Collection {
         if caller_id != Some(call.segment_id(USER_ID)?) {
             check_manager(call, call.scope)?;
         }
-        call.find_in(call.stored_rows()?)
+        call.find_row(call.stored_rows()?)
     },
     complete: complete_request,
     check_removal: |_, _| Ok(()),
     json: |call, request| {
-        let user = User::find_by_optional_id(call.db, request.value(REQUESTER).as_i64())?;
+        let user = User::find_by_optional_id(call.db, request.value(REQUESTER_ID).as_i64())?;
         let mut body = user.or_no_record()?.brief(call);
         body["requested_at"] = request.created_at.as_str().into();
         Ok(body)
@@ -47,7 +47,7 @@ pub(super) const ROUTES: &[Route] = &[ACCESS_REQUESTS.route(
 
 const USER_ID: &str = "user_id";
 /// The user who requested access.
-const REQUESTER: &str = "asker_id";
+const REQUESTER_ID: &str = "asker_id";
 
 /// 403 unless the caller manages members here.
 fn check_manager(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
@@ -67,8 +67,8 @@ fn complete_request(call: &CollectionCall<'_>, request: &mut Record) -> Result<(
     refuse_if(!accepts_requests, ErrorResponse::forbidden)?;
     let is_member = call.level()? > 0 || call.scope.member(call, user.id)?.is_some();
     refuse_if(is_member, ErrorResponse::forbidden)?;
-    request.set(REQUESTER, user.id);
-    let is_known = call.stored_rows()?.iter().any(|other| other.value(REQUESTER) == user.id);
+    request.set(REQUESTER_ID, user.id);
+    let is_known = call.stored_rows()?.iter().any(|other| other.value(REQUESTER_ID) == user.id);
     refuse_if(is_known, || ErrorResponse::field(USER_ID, "already exists in source"))
 }
 
@@ -77,19 +77,19 @@ fn complete_request(call: &CollectionCall<'_>, request: &mut Record) -> Result<(
 fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
     let scope = call.scope;
     check_manager(call, scope)?;
-    let request = call.find_in(call.stored_rows()?)?;
-    let user = call.segment_id(USER_ID)?;
+    let request = call.find_row(call.stored_rows()?)?;
+    let user_id = call.segment_id(USER_ID)?;
     let level = call.params.integer("access_level")?;
     let is_group = scope.choose(false, true);
     if let Some(level) = level.filter(|level| !terms::is_valid_level(call, *level, is_group)) {
         call.db.execute_batch("SAVEPOINT unsaved")?;
-        let body = add_requester(call, scope, user, level)?;
+        let body = add_requester(call, scope, user_id, level)?;
         call.db.execute_batch("ROLLBACK TO unsaved; RELEASE unsaved")?;
         return Answer::created(&body);
     }
     let level = if level.is_some() { terms::requested_level(call, scope)? } else { DEVELOPER };
     ACCESS_REQUESTS.table.remove(call, &request)?;
-    Answer::created(&add_requester(call, scope, user, level)?)
+    Answer::created(&add_requester(call, scope, user_id, level)?)
 }
 
 /// Adds a member, and returns the member as everybody sees it.

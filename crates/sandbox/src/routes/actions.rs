@@ -32,12 +32,12 @@ fn list_starrers(call: &Call<'_>) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let clauses =
         "JOIN stars s ON s.user_id = u.id WHERE s.project_id = ?1 ORDER BY s.starred_since, u.id";
-    let read_starrer = |user, row: &Row<'_>| Ok((user, row.get::<_, String>(User::WIDTH)?));
+    let read_starrer = |user, row: &Row<'_>| Ok((user, row.get::<_, String>(User::COLUMN_COUNT)?));
     let mut starrers =
         User::list_with(call.db, "s.starred_since", clauses, [project.id], read_starrer)?;
     starrers.retain(|(user, _)| user.is_named(&search));
-    page::list_objects(call, &starrers, |(user, since)| {
-        Ok(json!({ "starred_since": since, "user": user.brief(call) }))
+    page::list_objects(call, &starrers, |(user, starred_since)| {
+        Ok(json!({ "starred_since": starred_since, "user": user.brief(call) }))
     })
 }
 
@@ -47,8 +47,8 @@ fn list_transfer_locations(call: &Call<'_>) -> Result<Answer> {
     list_locations(call, MAINTAINER, |group| group.id != project.namespace.id)
 }
 
-/// Answers the groups that `accepts` admits and in which the caller has this level, filtered by `search`
-/// (reference 1, 2.11).
+/// Answers with the groups for which `accepts` is true, in which the caller has at least `level`, and
+/// whose name contains the parameter `search` (reference 1, 2.11).
 pub(super) fn list_locations(
     call: &Call<'_>,
     level: i64,
@@ -118,7 +118,8 @@ fn upload_file(call: &Call<'_>) -> Result<Answer> {
     }))
 }
 
-/// Takes the lease of housekeeping, and refuses a second call during it. There is no repository to clean.
+/// Accepts a call, and refuses further ones until its lease ends. Does nothing else, because the
+/// sandbox has no repositories.
 fn start_housekeeping(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
     call.params.allowed_text("task", &["eager", "prune"])?;

@@ -39,7 +39,7 @@ const APPROVAL_RULES: Collection = Collection {
     find: |call| match call.segment_id(call.collection.entry_segment) {
         Err(failure) if call.is_write => Err(failure),
         Err(_) => Err(ErrorResponse::no_record()),
-        Ok(_) => call.find_in(call.stored_rows()?),
+        Ok(_) => call.find_row(call.stored_rows()?),
     },
     json,
     ..Collection::new("/projects/{id}/approval_rules")
@@ -66,15 +66,15 @@ const MAX_APPROVALS: i64 = 100;
 const MAX_NAME_LENGTH: usize = 1_024;
 
 /// The ids in a list of a rule.
-fn stored_ids(rule: &Record, list: &str) -> Vec<i64> {
-    rule.value(list).as_array().into_iter().flatten().filter_map(Value::as_i64).collect()
+fn stored_ids(rule: &Record, field: &str) -> Vec<i64> {
+    rule.value(field).as_array().into_iter().flatten().filter_map(Value::as_i64).collect()
 }
 
 /// Stores ids in a list of a rule, in order and without duplicates.
-fn set_ids(rule: &mut Record, list: &str, mut ids: Vec<i64>) {
+fn set_ids(rule: &mut Record, field: &str, mut ids: Vec<i64>) {
     ids.sort_unstable();
     ids.dedup();
-    rule.set(list, ids);
+    rule.set(field, ids);
 }
 
 fn json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
@@ -195,18 +195,18 @@ fn complete(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
     if !call.params.has(ALL_BRANCHES) && !call.is_observed() {
         rule.set(ALL_BRANCHES, false);
     }
-    if let Some(branches) = requested_branch_ids(call, project)? {
-        set_ids(rule, BRANCH_IDS, branches);
+    if let Some(branch_ids) = requested_branch_ids(call, project)? {
+        set_ids(rule, BRANCH_IDS, branch_ids);
     }
     if rule.id == 0 {
         complete_type(call, rule)?;
     }
-    if let Some(users) = requested_user_ids(call, project)? {
-        set_ids(rule, USERS, users);
+    if let Some(user_ids) = requested_user_ids(call, project)? {
+        set_ids(rule, USERS, user_ids);
     }
-    if let Some(mut groups) = requested_group_ids(call)? {
-        groups.extend(hidden_group_ids(call, rule)?);
-        set_ids(rule, GROUPS, groups);
+    if let Some(mut group_ids) = requested_group_ids(call)? {
+        group_ids.extend(hidden_group_ids(call, rule)?);
+        set_ids(rule, GROUPS, group_ids);
     }
     check(rule, &call.stored_rows()?)
 }
@@ -250,11 +250,11 @@ fn complete_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
 /// 400 with all errors of a rule.
 fn check(rule: &Record, stored_rules: &[Record]) -> Result<()> {
     let (rule_type, rule_name) = (rule.text(RULE_TYPE), rule.text("name"));
-    let mut same_type = stored_rules
+    let mut same_type_rules = stored_rules
         .iter()
         .filter(|other| other.id != rule.id && other.text(RULE_TYPE) == rule_type);
-    let is_taken = same_type.clone().any(|other| other.text("name") == rule_name);
-    let has_other_any_rule = rule_type == ANY_APPROVER && same_type.next().is_some();
+    let is_taken = same_type_rules.clone().any(|other| other.text("name") == rule_name);
+    let has_other_any_rule = rule_type == ANY_APPROVER && same_type_rules.next().is_some();
     let reserved_rule =
         REPORT_RULES.iter().find(|(name, _)| *name == rule_name && *name != LICENSE_RULE);
     let name_error = match reserved_rule {
@@ -268,7 +268,7 @@ fn check(rule: &Record, stored_rules: &[Record]) -> Result<()> {
         }
         _ => None,
     };
-    let required_error = number_error(rule.value(APPROVALS_REQUIRED).as_i64(), MAX_APPROVALS);
+    let count_error = number_error(rule.value(APPROVALS_REQUIRED).as_i64(), MAX_APPROVALS);
     let report_error = match rule.text(REPORT_TYPE) {
         _ if rule_type != REPORT_APPROVER => None,
         "" => Some(BLANK_TEXT.to_owned()),
@@ -286,7 +286,7 @@ fn check(rule: &Record, stored_rules: &[Record]) -> Result<()> {
     let mut errors = FieldErrors::default();
     for (field, text) in [
         ("name", name_error),
-        (APPROVALS_REQUIRED, required_error),
+        (APPROVALS_REQUIRED, count_error),
         (REPORT_TYPE, report_error),
         (RULE_TYPE, type_error),
     ] {

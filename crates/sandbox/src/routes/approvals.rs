@@ -214,12 +214,12 @@ fn older_json(call: &CollectionCall<'_>) -> Result<Value> {
 fn older_form(
     call: &Call<'_>,
     approval_count: impl Into<Value>,
-    value_of: impl Fn(&ApprovalFlag) -> bool,
+    get_value: impl Fn(&ApprovalFlag) -> bool,
 ) -> Value {
     // Rules name the approvers; these lists are obsolete.
     let mut body = json!({ "approvers": [], "approver_groups": [] });
     body[APPROVALS_BEFORE_MERGE] = approval_count.into();
-    flags(call).for_each(|flag| body[flag.name] = value_of(flag).into());
+    flags(call).for_each(|flag| body[flag.name] = get_value(flag).into());
     body
 }
 

@@ -52,10 +52,10 @@ pub(super) fn stored_avatar_url(call: &Call<'_>, holder: Holder) -> Result<Optio
 }
 
 /// The URL of an avatar with this file name.
-pub(crate) fn avatar_url(base: &str, holder: Holder, name: &str) -> String {
+pub(crate) fn avatar_url(base_url: &str, holder: Holder, name: &str) -> String {
     let (column, id) = holder.column_and_id();
     let owner_type = column.trim_end_matches("_id");
-    format!("{base}/uploads/-/system/{owner_type}/avatar/{id}/{name}")
+    format!("{base_url}/uploads/-/system/{owner_type}/avatar/{id}/{name}")
 }
 
 /// Refuses an avatar that is not a file.

@@ -20,13 +20,13 @@ const BADGES: Collection = Collection {
     // Everybody who sees the project or group can read badges, also without a token.
     scope: |collection, call| {
         if call.is_write {
-            GroupOrProject::including_archived_reads(call, [collection.write_level; 2])
+            GroupOrProject::from_call_archived_reads(call, [collection.write_level; 2])
         } else {
             GroupOrProject::from_call_if_visible(call)
         }
     },
     filters: &["name"],
-    inherited: inherited_badges,
+    list_inherited: inherited_badges,
     complete: |_, badge| check_urls(badge),
     json,
     ..Collection::new("/projects/{id}/badges")
@@ -41,8 +41,8 @@ const URL_FIELDS: [&str; 2] = ["link_url", "image_url"];
 fn inherited_badges(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
     let GroupOrProject::Project(_) = call.scope else { return Ok(Vec::new()) };
     let mut badges = Vec::new();
-    for group in call.scope.group_ids() {
-        badges.extend(BADGES.table.list(call, Holder::Group(group))?);
+    for group_id in call.scope.group_ids() {
+        badges.extend(BADGES.table.list(call, Holder::Group(group_id))?);
     }
     badges.iter_mut().for_each(|badge| badge.set(INHERITED, true));
     Ok(badges)
@@ -51,7 +51,7 @@ fn inherited_badges(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
 /// A badge as the service shows it. Placeholders for the project are filled in only in projects.
 fn json(call: &CollectionCall<'_>, badge: &Record) -> Result<Value> {
     let names = "name link_url image_url rendered_link_url rendered_image_url id kind";
-    let mut body = badge.members(names);
+    let mut body = badge.json_fields(names);
     for name in URL_FIELDS {
         let url = badge.text(name);
         body[name] = url.into();

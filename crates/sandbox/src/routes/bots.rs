@@ -15,7 +15,7 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// The project or group that owns the tokens. A caller who may not read them gets 401, not 403.
 fn token_holder(call: &Call<'_>) -> Result<GroupOrProject> {
-    GroupOrProject::including_archived(call, [MAINTAINER, OWNER]).map_err(|failure| {
+    GroupOrProject::from_call_archived(call, [MAINTAINER, OWNER]).map_err(|failure| {
         if call.is_write { failure } else { failure.forbidden_as_unauthorized() }
     })
 }
@@ -27,9 +27,9 @@ impl GroupOrProject {
         let username = format!("{}_{}_bot_{suffix}", self.type_name(), self.id());
         let email = format!("{username}@noreply.localhost");
         let new_bot = User { bot: true, ..User::new_active(&username, name, &email) };
-        let bot = new_bot.insert(call.db, call.time_text())?;
-        MembershipTerms::with_level(level).insert(call, self, bot)?;
-        Ok(bot)
+        let bot_id = new_bot.insert(call.db, call.time_text())?;
+        MembershipTerms::with_level(level).insert(call, self, bot_id)?;
+        Ok(bot_id)
     }
 
     /// The tokens of bots that are members here, each with its response body.
@@ -39,13 +39,13 @@ impl GroupOrProject {
              WHERE m.{} = ?1 AND u.bot = 1 ORDER BY t.id",
             self.id_column()
         );
-        let with_body = |token: AccessToken, row: &rusqlite::Row<'_>| {
+        let add_body = |token: AccessToken, row: &rusqlite::Row<'_>| {
             let mut body = tokens::json(call, &token);
-            add_bot_fields(call, self, row.get(AccessToken::WIDTH)?, &mut body);
+            add_bot_fields(call, self, row.get(AccessToken::COLUMN_COUNT)?, &mut body);
             Ok((token, body))
         };
-        let level = "m.access_level";
-        Ok(AccessToken::list_with(call.db, level, &clauses, [self.id()], with_body)?)
+        let level_column = "m.access_level";
+        Ok(AccessToken::list_with(call.db, level_column, &clauses, [self.id()], add_body)?)
     }
 }
 

@@ -77,7 +77,7 @@ fn complete_milestone(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
     let (start_date, due_date) = (row.text("start_date"), row.text("due_date"));
     let error = if row.text("title").is_empty() {
         Some(("title", BLANK_TEXT))
-    } else if row.is_taken(&stored_rows, "title") || is_title_taken_nearby(call, row)? {
+    } else if row.is_taken(&stored_rows, "title") || is_title_in_hierarchy(call, row)? {
         Some(("title", "already being used for another group or project milestone."))
     } else if !start_date.is_empty() && !due_date.is_empty() && due_date < start_date {
         Some(("due_date", "must be greater than start date"))
@@ -101,14 +101,14 @@ fn complete_milestone(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
 }
 
 /// True if the group of the project, or a project of the group, has a milestone with the same title.
-fn is_title_taken_nearby(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
+fn is_title_in_hierarchy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM milestones WHERE settings ->> 'title' = ?1
                    AND (group_id = ?2 OR project_id IN (SELECT id FROM projects WHERE namespace_id = ?3)))";
-    let (group, projects) = match call.scope {
+    let (group, namespace_id) = match call.scope {
         GroupOrProject::Group(group) => (None, Some(group.id)),
         GroupOrProject::Project(project) => (Some(project.namespace.id), None),
     };
-    call.query_value(sql, params![row.text("title"), group, projects])
+    call.query_value(sql, params![row.text("title"), group, namespace_id])
 }
 
 const DEPLOY_TOKENS: Collection = Collection {
@@ -143,7 +143,7 @@ const DEPLOY_TOKENS: Collection = Collection {
 fn deploy_token_json(call: &Call<'_>, row: &Record) -> Value {
     let (expires_at, username) = (row.text("expires_at"), row.text("username"));
     let default_username = format!("gitlab+deploy-token-{}", row.id);
-    let mut body = row.members("id name username expires_at scopes revoked expired");
+    let mut body = row.json_fields("id name username expires_at scopes revoked expired");
     body["username"] = if username.is_empty() { &default_username } else { username }.into();
     body["revoked"] = false.into();
     body["expired"] = (!expires_at.is_empty() && expires_at <= call.time_text()).into();
@@ -226,7 +226,7 @@ fn status_check_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
             "code_owner_approval_required": branch.code_owner_approval_required,
         })
     });
-    let mut body = row.members("id name project_id external_url protected_branches");
+    let mut body = row.json_fields("id name project_id external_url protected_branches");
     body["project_id"] = project_id.into();
     body["protected_branches"] = branches.collect();
     let has_secret = !row.text("shared_secret").is_empty();

@@ -21,7 +21,7 @@ pub(super) fn parse(text: &str) -> Option<String> {
 }
 
 /// The text colour for a background of this colour.
-pub(super) fn text_color_on(color: &str) -> &'static str {
+pub(super) fn choose_text_color(color: &str) -> &'static str {
     let digits: Vec<u32> = color.chars().filter_map(|digit| digit.to_digit(16)).collect();
     let sum: u32 = match digits.as_slice() {
         [red, green, blue] => (red + green + blue) * 17,
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn digits_stay_and_names_become_digits() {
-        for (text, kept) in [
+        for (text, stored_color) in [
             ("#fFf", Some("#fFf")),
             ("#00ff7F", Some("#00ff7F")),
             ("red", Some("#FF0000")),
@@ -48,7 +48,7 @@ mod tests {
             ("ff0000", None),
             ("reddish", None),
         ] {
-            assert_eq!(parse(text).as_deref(), kept, "{text}");
+            assert_eq!(parse(text).as_deref(), stored_color, "{text}");
         }
     }
 
@@ -60,7 +60,7 @@ mod tests {
             ("#000", LIGHT_TEXT),
             ("#FF0000", LIGHT_TEXT),
         ] {
-            assert_eq!(text_color_on(color), text, "{color}");
+            assert_eq!(choose_text_color(color), text, "{color}");
         }
     }
 }

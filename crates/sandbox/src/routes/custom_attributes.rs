@@ -32,8 +32,8 @@ pub(super) fn add_filter(call: &Call<'_>, conditions: &mut SqlConditions, holder
              (SELECT 1 FROM custom_attributes c
               WHERE {holder_sql} AND c.key = wanted.key AND c.value = wanted.value))"
     );
-    let custom = requested_attributes.filter(|attributes| attributes.is_object());
-    conditions.add_with_value(condition_sql, custom.map(Value::to_string));
+    let valid_attributes = requested_attributes.filter(|attributes| attributes.is_object());
+    conditions.add_with_value(condition_sql, valid_attributes.map(Value::to_string));
 }
 
 /// The project, group or user of a call by an administrator. In 18.9 other callers get 403 before the

@@ -89,10 +89,10 @@ pub(super) fn preferred_name(call: &Call<'_>, namespace: &Namespace) -> Result<V
         return Ok(Value::Null);
     }
     let root_id = traversal_ids(&namespace.traversal).next();
-    let groups = [Some(namespace.id), root_id].into_iter().flatten();
-    for group in groups.filter(|_| namespace.is_group()) {
+    let group_ids = [Some(namespace.id), root_id].into_iter().flatten();
+    for group_id in group_ids.filter(|_| namespace.is_group()) {
         if let Some(Value::String(name)) =
-            GROUP_SETTINGS.stored_values(call.db, group)?.remove(DEFAULT_BRANCH)
+            GROUP_SETTINGS.stored_values(call.db, group_id)?.remove(DEFAULT_BRANCH)
         {
             return Ok(name.into());
         }

@@ -23,7 +23,7 @@ struct DeletionTarget<'a> {
 impl<'a> DeletionTarget<'a> {
     /// The project or group of the call; the caller must own it.
     fn from_call(call: &'a Call<'_>) -> Result<Self> {
-        let scope = GroupOrProject::including_archived(call, [OWNER, OWNER])?;
+        let scope = GroupOrProject::from_call_archived(call, [OWNER, OWNER])?;
         let is_from_18 = call.is_at_least(18, 0);
         let (marked_on, suffix_word) = match &scope {
             GroupOrProject::Group(group) => {

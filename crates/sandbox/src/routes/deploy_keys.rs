@@ -138,8 +138,8 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
     let is_public = call.params.is_true("public")?;
     let keys = DeployKey::list(call.db, "WHERE NOT ?1 ORDER BY k.id", [is_public])?;
     page::list_objects(call, &keys, |key| {
-        let projects = key.project_ids(call)?;
-        let writable_ids = try_filter(projects, |id| Ok(key.can_push(call, *id)? == Some(true)))?;
+        let ids = key.project_ids(call)?;
+        let writable_ids = try_filter(ids, |id| Ok(key.can_push(call, *id)? == Some(true)))?;
         let writable_projects = writable_ids.into_iter().map(|id| {
             let project = Project::find_by_id(call.db, id)?.or_no_record()?;
             projects::identity_json(call, &project)
@@ -151,9 +151,9 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
-    let project = call.project_as(MAINTAINER)?.id;
-    let key = find_project_key(call, project)?.or_no_record()?;
-    Answer::ok(&key.project_json(call, project)?)
+    let project_id = call.project_as(MAINTAINER)?.id;
+    let key = find_project_key(call, project_id)?.or_no_record()?;
+    Answer::ok(&key.project_json(call, project_id)?)
 }
 
 /// Adds a key to a project. An existing key is only found if its stored text is the same; the comment may
@@ -217,22 +217,22 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
-    let project = call.writable_project_as(MAINTAINER)?.id;
-    let key = find_project_key(call, project)?.or_not_found("Deploy key")?;
+    let project_id = call.writable_project_as(MAINTAINER)?.id;
+    let key = find_project_key(call, project_id)?.or_not_found("Deploy key")?;
     call.check_unmodified(&key.created_at)?;
     let sql = "DELETE FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2";
-    call.execute(sql, [project, key.id])?;
+    call.execute(sql, [project_id, key.id])?;
     Ok(Answer::no_content())
 }
 
 /// Adds an existing key to the project, without the right to push. If the project already uses the key,
 /// nothing changes.
 fn enable(call: &Call<'_>) -> Result<Answer> {
-    let project = call.writable_project_as(MAINTAINER)?.id;
+    let project_id = call.writable_project_as(MAINTAINER)?.id;
     match DeployKey::find_by_id(call.db, call.segment_id("key_id")?)? {
         Some(key) if key.is_visible_to_caller(call)? => {
-            if key.can_push(call, project)?.is_none() {
-                key.add_to_project(call, project, false)?;
+            if key.can_push(call, project_id)?.is_none() {
+                key.add_to_project(call, project_id, false)?;
             }
             Answer::created(&key.json(call))
         }
@@ -246,27 +246,27 @@ mod tests {
 
     #[test]
     fn a_key_contains_its_type_twice() {
-        let make_material = |kind: &str, rest: &[u8]| {
-            let mut bytes = (kind.len() as u32).to_be_bytes().to_vec();
-            bytes.extend(kind.as_bytes());
-            bytes.extend(rest);
+        let make_material = |key_type: &str, content: &[u8]| {
+            let mut bytes = (key_type.len() as u32).to_be_bytes().to_vec();
+            bytes.extend(key_type.as_bytes());
+            bytes.extend(content);
             STANDARD.encode(bytes)
         };
-        let good = make_material("ssh-ed25519", b"1234");
-        let (kept, fingerprint) = parse_key(&format!("ssh-ed25519  {good} a b c")).expect("a key");
-        assert_eq!(kept, format!("ssh-ed25519 {good} a"));
+        let blob = make_material("ssh-ed25519", b"1234");
+        let (kept, fingerprint) = parse_key(&format!("ssh-ed25519  {blob} a b c")).expect("a key");
+        assert_eq!(kept, format!("ssh-ed25519 {blob} a"));
         assert!(fingerprint.starts_with("SHA256:") && !fingerprint.ends_with('='));
-        let bad = [
+        let invalid_keys = [
             String::new(),
             "ssh-ed25519".to_owned(),
-            good.clone(),
+            blob.clone(),
             "ssh-ed25519 AAAA".to_owned(),
             "ssh-ed25519 !!!!".to_owned(),
-            format!("ssh-rsa {good}"),
+            format!("ssh-rsa {blob}"),
             format!("ssh-new {}", make_material("ssh-new", b"1")),
             format!("ssh-ed25519 {}", make_material("ssh-ed25519", b"")),
         ];
-        for text in bad {
+        for text in invalid_keys {
             assert!(parse_key(&text).is_none(), "{text}");
         }
     }

@@ -85,17 +85,17 @@ fn may_deploy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
     }
     let mut protections = PROTECTED_ENVIRONMENTS.table.list(call, call.scope.holder())?;
     protections.retain(|protection| protection.text("name") == row.text("name"));
-    for group in traversal_ids(&project.namespace.traversal) {
-        let mut tier_protections = PROTECTED_TIERS.table.list(call, Holder::Group(group))?;
+    for group_id in traversal_ids(&project.namespace.traversal) {
+        let mut tier_protections = PROTECTED_TIERS.table.list(call, Holder::Group(group_id))?;
         tier_protections.retain(|protection| protection.text("name") == row.text("tier"));
         protections.append(&mut tier_protections);
     }
-    let (user, level) = (call.require_user()?.id, call.caller_level_in(project)?);
+    let (user_id, level) = (call.require_user()?.id, call.caller_level_in(project)?);
     let includes_caller = |grant: &Value| -> Result<bool> {
         let group = Namespace::find_by_optional_id(call.db, grant["group_id"].as_i64())?;
         let group_level =
             group.map(|group| call.caller_level_in_group(&group)).transpose()?.unwrap_or(0);
-        Ok(grant["user_id"] == user
+        Ok(grant["user_id"] == user_id
             || grant["user_id"].is_null()
                 && grant["group_id"].is_null()
                 && grant["access_level"].as_i64().is_some_and(|min_level| level >= min_level)
@@ -240,7 +240,7 @@ const PROTECTED_ENVIRONMENTS: Collection = Collection {
     },
     complete: complete_protection,
     json: |_, row| {
-        Ok(row.members(&["name", DEPLOY_LEVELS, APPROVAL_COUNT, APPROVAL_RULES].join(" ")))
+        Ok(row.json_fields(&["name", DEPLOY_LEVELS, APPROVAL_COUNT, APPROVAL_RULES].join(" ")))
     },
     ..Collection::new("/projects/{id}/protected_environments")
 };
@@ -280,25 +280,25 @@ fn complete_protection(call: &CollectionCall<'_>, row: &mut Record) -> Result<()
     }
     let stored_count = row.settings.get(APPROVAL_COUNT).and_then(Value::as_i64);
     row.set(APPROVAL_COUNT, count.or(stored_count).unwrap_or(0));
-    for list in [DEPLOY_LEVELS, APPROVAL_RULES] {
+    for field in [DEPLOY_LEVELS, APPROVAL_RULES] {
         let new_rows =
-            change_rows(call, list, row.value(list), |stored_row, requested_row, is_removal| {
+            change_rows(call, field, row.value(field), |stored_row, requested_row, is_removal| {
                 // An edit of an approval rule must repeat its grantee.
-                if is_removal && list == APPROVAL_RULES {
-                    check_grantee(list, requested_row)?;
+                if is_removal && field == APPROVAL_RULES {
+                    check_grantee(field, requested_row)?;
                 }
                 if is_removal {
                     Ok(None)
                 } else {
-                    complete_grant(call, list, stored_row, requested_row)
+                    complete_grant(call, field, stored_row, requested_row)
                 }
             })?;
-        refuse_if(list == DEPLOY_LEVELS && new_rows.is_empty(), || {
+        refuse_if(field == DEPLOY_LEVELS && new_rows.is_empty(), || {
             ErrorResponse::invalid_record(
                 "Deploy access levels is too short (minimum is 1 character)",
             )
         })?;
-        row.set(list, new_rows);
+        row.set(field, new_rows);
     }
     Ok(())
 }
@@ -309,19 +309,19 @@ const GRANTEE_FIELDS: [&str; 3] = ["access_level", "user_id", "group_id"];
 const EXACTLY_ONE_TEXT: &str = "Exactly one of access_level, group_id, user_id must be present";
 
 /// Refuses an element that does not have exactly one of these fields.
-fn check_grantee(list: &str, requested_row: &Value) -> Result<()> {
+fn check_grantee(field: &str, requested_row: &Value) -> Result<()> {
     match GRANTEE_FIELDS.iter().filter(|name| !requested_row[**name].is_null()).count() {
         1 => Ok(()),
-        0 if list == APPROVAL_RULES => {
-            let names = GRANTEE_FIELDS.map(|name| format!("{list}[{name}]"));
+        0 if field == APPROVAL_RULES => {
+            let names = GRANTEE_FIELDS.map(|name| format!("{field}[{name}]"));
             Err(ErrorResponse::parameter(&names.join(", "), NONE_SENT_TEXT))
         }
-        _ => Err(invalid_row(list, EXACTLY_ONE_TEXT)),
+        _ => Err(invalid_row(field, EXACTLY_ONE_TEXT)),
     }
 }
 
-fn invalid_row(list: &str, text: &str) -> ErrorResponse {
-    let noun = if list == APPROVAL_RULES { "Approval rules" } else { "Deploy access levels" };
+fn invalid_row(field: &str, text: &str) -> ErrorResponse {
+    let noun = if field == APPROVAL_RULES { "Approval rules" } else { "Deploy access levels" };
     ErrorResponse::invalid_record(vec![format!("{noun} {text}")])
 }
 
@@ -330,15 +330,15 @@ fn invalid_row(list: &str, text: &str) -> ErrorResponse {
 /// maintainer, and a group must be a subgroup.
 fn complete_grant(
     call: &CollectionCall<'_>,
-    list: &str,
+    field: &str,
     stored_row: Option<&Value>,
     requested_row: &Value,
 ) -> Result<Option<Value>> {
-    let read_number = |name: &str| read_integer(&format!("{list}[{name}]"), &requested_row[name]);
-    check_grantee(list, requested_row)?;
+    let read_number = |name: &str| read_integer(&format!("{field}[{name}]"), &requested_row[name]);
+    check_grantee(field, requested_row)?;
     let (user_id, group_id) = (read_number("user_id")?, read_number("group_id")?);
     let level = read_allowed_integer(
-        &format!("{list}[access_level]"),
+        &format!("{field}[access_level]"),
         &requested_row["access_level"],
         |level| [DEVELOPER, MAINTAINER, 60].contains(&level),
     )?;
@@ -351,27 +351,27 @@ fn complete_grant(
     let description =
         grantee.map_or(Ok(None), |named_grantee| grants::grantee_name(call, named_grantee))?;
     let Some(description) = description else {
-        return stored_row.map_or(Ok(None), |_| Err(invalid_row(list, EXACTLY_ONE_TEXT)));
+        return stored_row.map_or(Ok(None), |_| Err(invalid_row(field, EXACTLY_ONE_TEXT)));
     };
     let mut body = json!({
         "id": row_id(call, stored_row)?,
         // The column of the service's table has a default value, also for users and groups.
-        "access_level": level.or((list == DEPLOY_LEVELS).then_some(MAINTAINER)),
+        "access_level": level.or((field == DEPLOY_LEVELS).then_some(MAINTAINER)),
         "access_level_description": description,
         "user_id": user_id,
         "group_id": group_id,
         "group_inheritance_type": read_number("group_inheritance_type")?.unwrap_or(0),
     });
-    if list == APPROVAL_RULES {
+    if field == APPROVAL_RULES {
         let count = read_number("required_approvals")?.unwrap_or(1);
         let text = "required approvals must be greater than or equal to 1";
-        refuse_if(count < 1, || invalid_row(list, text))?;
+        refuse_if(count < 1, || invalid_row(field, text))?;
         body["required_approvals"] = count.into();
     }
     let changes_type = stored_row.is_some_and(|stored| {
         GRANTEE_FIELDS.into_iter().any(|name| body[name].is_null() != stored[name].is_null())
     });
-    refuse_if(changes_type, || invalid_row(list, EXACTLY_ONE_TEXT))?;
+    refuse_if(changes_type, || invalid_row(field, EXACTLY_ONE_TEXT))?;
     Ok(Some(body))
 }
 

@@ -219,13 +219,13 @@ pub(super) fn change_rows(
 
 /// The errors for keys that an item of a list lacks.
 pub(super) fn missing_key_errors(
-    list: &str,
+    list_name: &str,
     index: usize,
     item: &Value,
     names: [&str; 2],
 ) -> Vec<String> {
     let missing_names = names.into_iter().filter(|name| item.get(name).is_none());
-    missing_names.map(|name| format!("{list}[{index}][{name}] is missing")).collect()
+    missing_names.map(|name| format!("{list_name}[{index}][{name}] is missing")).collect()
 }
 
 /// The id of a stored row, or the next id for a new one.

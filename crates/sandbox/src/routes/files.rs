@@ -97,20 +97,20 @@ fn list_tree(call: &Call<'_>) -> Result<Answer> {
     };
     let is_recursive = call.params.is_true("recursive")?;
     let (mut folders, mut files) = (BTreeMap::new(), Vec::new());
-    for (path, blob, executable) in repository.list_files(&commit.id)? {
-        let Some(relative) = path.strip_prefix(&prefix) else { continue };
+    for (path, blob_id, executable) in repository.list_files(&commit.id)? {
+        let Some(relative_path) = path.strip_prefix(&prefix) else { continue };
         for (slash_position, _) in
-            relative.match_indices('/').take(if is_recursive { usize::MAX } else { 1 })
+            relative_path.match_indices('/').take(if is_recursive { usize::MAX } else { 1 })
         {
-            let folder = format!("{prefix}{}", &relative[..slash_position]);
+            let folder = format!("{prefix}{}", &relative_path[..slash_position]);
             let id = digest_id(&[commit.id.as_bytes(), folder.as_bytes()]);
             folders
                 .entry(folder.clone())
                 .or_insert_with(|| entry_json(&id, "tree", &folder, "040000"));
         }
-        if is_recursive || !relative.contains('/') {
+        if is_recursive || !relative_path.contains('/') {
             let mode = if executable { "100755" } else { "100644" };
-            files.push(entry_json(&blob, "blob", &path, mode));
+            files.push(entry_json(&blob_id, "blob", &path, mode));
         }
     }
     let is_unknown = folders.is_empty() && files.is_empty() && !prefix.is_empty();
@@ -123,7 +123,7 @@ fn entry_json(id: &str, entry_type: &str, path: &str, mode: &str) -> Value {
     json!({ "id": id, "name": path.rsplit('/').next(), "type": entry_type, "path": path, "mode": mode })
 }
 
-fn json(file: &RepositoryFile, path: &str, reference: &str, commit: &str) -> Value {
+fn json(file: &RepositoryFile, path: &str, reference: &str, commit_id: &str) -> Value {
     let content_digest = format!("{:x}", Sha256::digest(&file.content));
     json!({
         "file_name": path.rsplit('/').next(),
@@ -133,7 +133,7 @@ fn json(file: &RepositoryFile, path: &str, reference: &str, commit: &str) -> Val
         "content_sha256": content_digest,
         "ref": reference,
         "blob_id": file.blob_id,
-        "commit_id": commit,
+        "commit_id": commit_id,
         "last_commit_id": file.last_commit_id,
         "execute_filemode": file.executable,
         "content": STANDARD.encode(&file.content),
@@ -153,7 +153,7 @@ fn write_file(call: &Call<'_>) -> Result<Answer> {
     let message = call.params.text("commit_message")?.unwrap_or_default();
     let content = read_content(call)?;
     let repository = Repository { call, project: &project };
-    let (start_commit, file) = find_for_write(repository, &branch, path)?;
+    let (start_commit, file) = prepare_write(repository, &branch, path)?;
     let last_commit_id = call.params.text("last_commit_id")?;
     if last_commit_id
         .is_some_and(|commit_id| file.as_ref().is_some_and(|file| file.last_commit_id != commit_id))
@@ -210,7 +210,7 @@ fn decode_leniently(text: &str) -> Vec<u8> {
 
 /// Checks that a change of the file is possible. Returns the existing file, and the start commit of
 /// the branch if the call creates one.
-fn find_for_write(
+fn prepare_write(
     repository: Repository<'_>,
     branch: &str,
     path: &str,

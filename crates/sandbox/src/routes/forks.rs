@@ -1,7 +1,7 @@
 //! Forks and the relation of a fork to its upstream (reference 2, 4.4).
 
 use super::prelude::*;
-use super::project_rules::Taken;
+use super::project_rules::IsTaken;
 
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/fork", fork),
@@ -32,7 +32,7 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     let requested_name = RequestedName::new(&namespace, &name, &path);
     requested_name
         .check((false, false))
-        .map_err(|failure| if has_later_errors { as_conflict(failure, true) } else { failure })?;
+        .map_err(|failure| if has_later_errors { make_conflict(failure, true) } else { failure })?;
     let requested_visibility = params.allowed_text("visibility", VISIBILITIES)?;
     requested_visibility
         .as_deref()
@@ -89,19 +89,19 @@ fn check_branch(call: &Call<'_>, upstream: &Project) -> Result<()> {
 
 /// Turns a validation error into a 409. With `as_sentences`, its texts become whole sentences; otherwise
 /// they stay grouped by field.
-fn as_conflict(failure: ErrorResponse, as_sentences: bool) -> ErrorResponse {
+fn make_conflict(failure: ErrorResponse, as_sentences: bool) -> ErrorResponse {
     let failure = if as_sentences { convert_to_sentences(failure) } else { failure };
     ErrorResponse { status: StatusCode::CONFLICT, ..failure }
 }
 
 /// The 409 for a name or path that is taken.
-fn name_conflict(call: &Call<'_>, (is_name_taken, is_path_taken): Taken) -> ErrorResponse {
+fn name_conflict(call: &Call<'_>, (is_name_taken, is_path_taken): IsTaken) -> ErrorResponse {
     let has_later_errors = call.profile().later_errors;
     let mut errors = FieldErrors::default();
     errors.add_if(is_name_taken && has_later_errors, "project_namespace.name", TAKEN_TEXT);
     errors.add_if(is_name_taken, "name", TAKEN_TEXT);
     errors.add_if(is_path_taken, "path", TAKEN_TEXT);
-    as_conflict(errors.into(), has_later_errors)
+    make_conflict(errors.into(), has_later_errors)
 }
 
 /// The namespace of the fork: from the first parameter that was sent of `namespace_id`, `namespace_path`
@@ -112,7 +112,7 @@ fn target_namespace(call: &Call<'_>, user_id: i64) -> Result<Namespace> {
         reference = reference.or(call.params.text(name)?);
     }
     let namespace = match reference {
-        None => Namespace::personal_of_user(call.db, user_id)?,
+        None => Namespace::find_personal(call.db, user_id)?,
         Some(path_or_id) => match Namespace::find_by_reference(call.db, &path_or_id)? {
             // All users are visible, and therefore their namespaces.
             Some(namespace) if !namespace.is_group() => Some(namespace),

@@ -135,14 +135,14 @@ fn is_object_list(value: &Value) -> bool {
 /// Reads one element. If it names several grantees, a user takes precedence over a group, and a group
 /// over a key. Without a grantee, the grant is for a level.
 fn read_change(call: &Call<'_>, action: ProtectedAction, element: &Value) -> Result<GrantChange> {
-    let list = list_name(action);
-    let make_param_name = |key: &str| format!("{list}[{key}]");
+    let field = list_name(action);
+    let make_param_name = |key: &str| format!("{field}[{key}]");
     let read_id = |key: &str| read_integer(&make_param_name(key), &element[key]);
     let (name, value) = (make_param_name("access_level"), &element["access_level"]);
     let level = read_allowed_integer(&name, value, |level| is_grantable(action, level))?;
-    let [user_id, group_id, deploy_key] =
+    let [user_id, group_id, key_id] =
         [read_id("user_id")?, read_id("group_id")?, read_id("deploy_key_id")?];
-    let grantable_key = deploy_key.filter(|_| can_grant_to_keys(action) && call.is_at_least(17, 5));
+    let grantable_key = key_id.filter(|_| can_grant_to_keys(action) && call.is_at_least(17, 5));
     let is_removal = read_flag(&make_param_name("_destroy"), &element["_destroy"])? == Some(true);
     let change = GrantChange::new(action, level);
     let group_id = group_id.filter(|_| user_id.is_none());

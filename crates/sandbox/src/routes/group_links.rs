@@ -29,8 +29,8 @@ const SAML_LINKS: Collection = Collection {
         row.set(SAML_LEVEL, level);
         let text = "Saml group name has already been taken";
         refuse_if(row.is_taken(&call.stored_rows()?, SAML_NAME), || text.into())?;
-        let role = member_roles::read_role_id(call, SAML_ROLES_SINCE, level, |text| text.into())?;
-        row.set(ROLE_ID, role);
+        let id = member_roles::read_role_id(call, SAML_ROLES_SINCE, level, |text| text.into())?;
+        row.set(ROLE_ID, id);
         Ok(())
     },
     json: |call, row| json(call, row, SAML_ROLES_SINCE),

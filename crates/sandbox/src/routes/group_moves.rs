@@ -5,7 +5,7 @@ use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
     post("/groups/{id}/transfer", transfer_group),
-    get("/groups/{id}/transfer_locations", transfer_locations),
+    get("/groups/{id}/transfer_locations", list_transfer_locations),
     post("/groups/{id}/projects/{project_id}", transfer_project),
 ];
 
@@ -53,8 +53,8 @@ fn transfer_group(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn check_transfer(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) -> Result<()> {
-    let (former_parent, new_parent) = (group.parent_id, parent.map(|parent| parent.id));
-    refuse_if(former_parent == new_parent, || {
+    let (former_parent_id, new_parent) = (group.parent_id, parent.map(|parent| parent.id));
+    refuse_if(former_parent_id == new_parent, || {
         transfer_error(match parent {
             None => "Group is already a root group.",
             Some(_) => "Group is already associated to the parent group.",
@@ -114,7 +114,7 @@ fn ensure_owner(call: &Call<'_>, group: &Namespace) -> Result<()> {
     MembershipTerms::with_level(OWNER).insert(call, &scope, user_id)
 }
 
-fn transfer_locations(call: &Call<'_>) -> Result<Answer> {
+fn list_transfer_locations(call: &Call<'_>) -> Result<Answer> {
     let group = call.group_allowing_anonymous(OWNER)?;
     actions::list_locations(call, OWNER, |other| {
         group.parent_id != Some(other.id) && !other.traversal.starts_with(&group.traversal)

@@ -34,7 +34,7 @@ pub(super) fn apply_requested_setting(call: &Call<'_>, group: &Namespace) -> Res
     }
     let requested_level = setting_level(call, group.id)?;
     let parent_level =
-        group.parent_id.map_or(Ok(ENABLED_LEVEL), |parent| setting_level(call, parent))?;
+        group.parent_id.map_or(Ok(ENABLED_LEVEL), |parent_id| setting_level(call, parent_id))?;
     if requested_level != FORBIDDEN_LEVEL && parent_level == FORBIDDEN_LEVEL {
         let (field, label, text) = match requested_level {
             ENABLED_LEVEL => (
@@ -53,7 +53,7 @@ pub(super) fn apply_requested_setting(call: &Call<'_>, group: &Namespace) -> Res
         errors.add("update_shared_runners", format!("Validation failed: {label} {text}"));
         return errors.into_result();
     }
-    apply_below(call, group, requested_level)
+    apply_to_subtree(call, group, requested_level)
 }
 
 const NOT_ALLOWED_TEXT: &str = "cannot be enabled because parent group does not allow it";
@@ -66,7 +66,7 @@ pub(super) fn inherit_setting(
 ) -> Result<()> {
     let parent_level = setting_level(call, parent.id)?;
     if parent_level > setting_level(call, group.id)? {
-        apply_below(call, group, parent_level)
+        apply_to_subtree(call, group, parent_level)
     } else {
         Ok(())
     }
@@ -91,12 +91,12 @@ pub(super) fn apply_to_project(
 }
 
 /// Sets the runners of a group, and of all groups and projects below it.
-fn apply_below(call: &Call<'_>, group: &Namespace, requested_level: usize) -> Result<()> {
-    let level_below =
+fn apply_to_subtree(call: &Call<'_>, group: &Namespace, requested_level: usize) -> Result<()> {
+    let subtree_level =
         if requested_level == ENABLED_LEVEL { ENABLED_LEVEL } else { FORBIDDEN_LEVEL };
     let group_ids = group.subtree_ids(call.db)?;
     for id in &group_ids {
-        let level = if *id == group.id { requested_level } else { level_below };
+        let level = if *id == group.id { requested_level } else { subtree_level };
         GROUP_SETTINGS.put_value(call.db, *id, RUNNERS_SETTING, SETTING_VALUES[level])?;
     }
     let sql = "UPDATE projects SET updated_at = ?3,

@@ -28,7 +28,7 @@ const NOTIFIED_USERS: &str = "unique_project_download_limit_alertlist";
 const EXEMPT_USERS: &str = "unique_project_download_limit_allowlist";
 
 /// The settings of a group in an answer. Unset settings show the effective value.
-pub(super) fn settings_json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
+pub(super) fn settings_json(call: &Call<'_>, group: &Namespace, is_listed: bool) -> Result<Value> {
     let mut body = json!({});
     let settings = GROUP_SETTINGS.stored_values(call.db, group.id)?;
     let level = call.caller_level_in_group(group)?;
@@ -40,7 +40,7 @@ pub(super) fn settings_json(call: &Call<'_>, group: &Namespace, in_list: bool) -
         };
         is_shown
             && (group.parent_id.is_none() || !row.top_level_only)
-            && (!in_list || row.is_in_lists())
+            && (!is_listed || row.is_in_lists())
     })? {
         let shown_value = match name.as_str() {
             BRANCH_PROTECTION if !settings.contains_key(BRANCH_PROTECTION) => {
@@ -64,10 +64,8 @@ pub(super) fn settings_json(call: &Call<'_>, group: &Namespace, in_list: bool) -
                 None => continue,
             },
             NOTIFIED_USERS if value == json!([]) => list_owner_ids(call, group)?.into(),
-            cascading
-                if CASCADING_SETTINGS.contains(&cascading) && !settings.contains_key(cascading) =>
-            {
-                inherited_value(call, group, cascading)?.unwrap_or(value)
+            setting if CASCADING_SETTINGS.contains(&setting) && !settings.contains_key(setting) => {
+                inherited_value(call, group, setting)?.unwrap_or(value)
             }
             _ => value,
         };
@@ -257,8 +255,8 @@ fn check_skipped_pipelines(call: &Call<'_>, group: &Namespace) -> Result<()> {
         Some(_) => call.params.is_true(success_setting)?,
         None => GROUP_SETTINGS.is_on(call.db, group.id, success_setting)?,
     };
-    let skips = call.params.is_true(skipped_setting)? && call.is_at_least(18, 7);
-    refuse_if(skips && !must_succeed, || {
+    let skips_pipelines = call.params.is_true(skipped_setting)? && call.is_at_least(18, 7);
+    refuse_if(skips_pipelines && !must_succeed, || {
         let message =
             format!("{skipped_setting} can only be enabled when {success_setting} is true");
         ErrorResponse::bad_request(&message)
@@ -314,8 +312,8 @@ fn split_items(text: &str) -> Vec<&str> {
 
 /// Stores the users exempt from the limit of project downloads, and those who are notified.
 fn store_download_limits(call: &Call<'_>, group: &Namespace) -> Result<()> {
-    let accepts_watchers = GROUP_SETTINGS.accepts(call, NOTIFIED_USERS, Accepts::Edit);
-    if group.parent_id.is_some() || !accepts_watchers {
+    let accepts_users = GROUP_SETTINGS.accepts(call, NOTIFIED_USERS, Accepts::Edit);
+    if group.parent_id.is_some() || !accepts_users {
         return Ok(());
     }
     let mut errors = FieldErrors::default();
@@ -439,7 +437,7 @@ mod tests {
 
     #[test]
     fn addresses_may_have_a_prefix() {
-        for (text, good) in [
+        for (text, is_valid) in [
             ("192.168.0.0/24", true),
             ("10.0.0.1", true),
             ("2001:db8::/32", true),
@@ -448,7 +446,7 @@ mod tests {
             ("10.0.0.1/", false),
             ("somewhere", false),
         ] {
-            assert_eq!(is_ip_range(text), good, "{text}");
+            assert_eq!(is_ip_range(text), is_valid, "{text}");
         }
     }
 }

@@ -52,21 +52,21 @@ fn full_json(call: &Call<'_>, group: &Namespace, includes_projects: bool) -> Res
     Ok(body)
 }
 
-fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
+fn json(call: &Call<'_>, group: &Namespace, is_listed: bool) -> Result<Value> {
     let holder = Holder::Group(group.id);
     let names =
         "id web_url name path visibility avatar_url full_name full_path created_at parent_id";
     let mut body = group.json_columns(names);
     body["web_url"] = group.web_url(&call.base_url).into();
     body["avatar_url"] = avatars::stored_avatar_url(call, holder)?.into();
-    add_fields(&mut body, group_settings::settings_json(call, group, in_list)?);
+    add_fields(&mut body, group_settings::settings_json(call, group, is_listed)?);
     let marked_on = group.column("marked_for_deletion_on");
     set_if(&mut body, call.shows_deletion(), "marked_for_deletion_on", marked_on);
     if call.is_administrator() {
         if call.params.is_true("with_custom_attributes")? {
             body["custom_attributes"] = custom_attributes::list_json(call, holder)?;
         }
-        if in_list && call.params.is_true("statistics")? {
+        if is_listed && call.params.is_true("statistics")? {
             // All sizes are zero.
             let sizes = view::STATISTICS.split(' ').filter(|name| name.ends_with("_size"));
             body["statistics"] = sizes.map(|name| (name.to_owned(), Value::from(0))).collect();
@@ -132,8 +132,8 @@ fn list_membership_paths(call: &Call<'_>, user_id: i64) -> Result<Vec<String>> {
          UNION ALL SELECT n.traversal FROM shares s JOIN projects p ON p.id = s.project_id
          JOIN namespaces n ON n.id = p.namespace_id
          WHERE n.kind = 'group' AND s.invited_id IN (SELECT value FROM json_each(?3))";
-    let namespaces = call.memberships()?.namespace_ids_json(call.db, 1)?;
-    call.query_column(sql, params![user_id, call.today(), namespaces])
+    let namespace_ids = call.memberships()?.namespace_ids_json(call.db, 1)?;
+    call.query_column(sql, params![user_id, call.today(), namespace_ids])
 }
 
 /// SQL conditions: a group `n` is at or below an archived group, or a group marked for deletion.

@@ -112,12 +112,12 @@ pub(super) fn fill_url(settings: &Object) -> Option<String> {
     let url = settings.get("url").and_then(Value::as_str).unwrap_or_default();
     let variables = URL_VARIABLES.stored_secrets(settings);
     let mut is_complete = true;
-    let filled = VARIABLE_PATTERN.as_ref()?.replace_all(url, |captures: &Captures<'_>| {
+    let filled_url = VARIABLE_PATTERN.as_ref()?.replace_all(url, |captures: &Captures<'_>| {
         let value = variables.and_then(|values| values.get(&captures[1])?.as_str());
         is_complete &= value.is_some();
         value.unwrap_or_default().to_owned()
     });
-    is_complete.then(|| filled.into_owned())
+    is_complete.then(|| filled_url.into_owned())
 }
 
 /// Clears the secrets of a hook if its URL changed: the headers, and the variables if the former hook
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn keys_begin_with_letters() {
-        for (key, good) in [
+        for (key, is_valid) in [
             ("X-A", true),
             ("token", true),
             ("a1.b_2-3c", true),
@@ -153,20 +153,20 @@ mod tests {
             ("a--b", false),
             ("a-", false),
         ] {
-            assert_eq!(is_key(key), good, "{key}");
+            assert_eq!(is_key(key), is_valid, "{key}");
         }
     }
 
     #[test]
     fn variables_are_filled_into_a_url() {
         let hook_with_url = |url: &str| json!({"url": url, "url_variables": {"a": "1", "b": "2"}});
-        for (url, address_of) in [
+        for (url, filled_url) in [
             ("https://x/{a}/{b}?{a}", Some("https://x/1/2?1")),
             ("https://x/{c}", None),
             ("https://x/{1}{", Some("https://x/{1}{")),
         ] {
             let settings = hook_with_url(url).as_object().cloned().unwrap_or_default();
-            assert_eq!(fill_url(&settings).as_deref(), address_of, "{url}");
+            assert_eq!(fill_url(&settings).as_deref(), filled_url, "{url}");
         }
     }
 }

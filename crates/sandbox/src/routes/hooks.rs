@@ -52,7 +52,7 @@ const MAX_FILTER_LENGTH: usize = 4_000;
 
 /// The project or group, for callers who manage it.
 fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
-    let scope = GroupOrProject::including_archived_reads(call, [MAINTAINER, OWNER])?;
+    let scope = GroupOrProject::from_call_archived_reads(call, [MAINTAINER, OWNER])?;
     if call.is_group_operation() {
         call.require_tier(AttributeTier::Premium)?;
     }
@@ -63,7 +63,7 @@ fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
 fn flags(call: &CollectionCall<'_>) -> impl Iterator<Item = &'static Attribute> + use<> {
     let edition = call.edition();
     let group_flags: &[Attribute] = call.scope.choose(&[], &ATTRIBUTE_TABLE.group_hooks);
-    edition.existing(&ATTRIBUTE_TABLE.hooks).chain(edition.existing(group_flags))
+    edition.filter_existing(&ATTRIBUTE_TABLE.hooks).chain(edition.filter_existing(group_flags))
 }
 
 /// The text fields of hooks in this release.
@@ -149,10 +149,10 @@ fn store_fields(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
 /// in the same call.
 fn check(hook: &mut Record, call: &Call<'_>, former_settings: &Object) -> Result<()> {
     hook_secrets::clear_secrets(&mut hook.settings, former_settings);
-    let url_to_call = hook_secrets::fill_url(&hook.settings);
+    let target_url = hook_secrets::fill_url(&hook.settings);
     let own_url = instance::own_url_if_guarded(call)?;
     let is_url_valid = hook.text("url").len() <= MAX_URL_LENGTH
-        && url_to_call
+        && target_url
             .is_some_and(|url| urls::url_error(&url, &["http", "https"], own_url).is_none());
     refuse_if(!is_url_valid, || ErrorResponse::unprocessable("Invalid url given"))?;
     let is_filter_valid = check_filter(hook);

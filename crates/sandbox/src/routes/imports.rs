@@ -51,7 +51,7 @@ fn import_archive(call: &Call<'_>, required_params: &[&str]) -> Result<Answer> {
     }
     let namespace = match namespace_reference {
         Some(reference) => Namespace::find_by_reference(call.db, &reference)?,
-        None => Namespace::personal_of_user(call.db, user.id)?,
+        None => Namespace::find_personal(call.db, user.id)?,
     };
     let namespace = namespace.or_not_found("Namespace")?;
     let level = call.caller_level_in_group(&namespace)?;
@@ -76,13 +76,13 @@ fn import_from_extgit(call: &Call<'_>) -> Result<Answer> {
     if call.is_at_least(16, 5) {
         call.params.allowed_text("timeout_strategy", &["optimistic", "pessimistic"])?;
     }
-    let repository = call.params.integer("repo_id")?.unwrap_or(0);
-    let target = call.params.text("target_namespace")?.unwrap_or_default();
+    let repo_id = call.params.integer("repo_id")?.unwrap_or(0);
+    let target_path = call.params.text("target_namespace")?.unwrap_or_default();
     let host = call.params.text("extgit_hostname")?.unwrap_or_else(|| "extgit".to_owned());
     let host = host.split_once("://").map_or(host.as_str(), |(_, host)| host);
-    let name = call.params.text("new_name")?.unwrap_or_else(|| format!("repository-{repository}"));
-    let namespace = target_namespace(call, &target, StatusCode::UNPROCESSABLE_ENTITY)?;
-    start_import(call, &namespace, &name, &format!("{host}/{repository}"))
+    let name = call.params.text("new_name")?.unwrap_or_else(|| format!("repository-{repo_id}"));
+    let namespace = target_namespace(call, &target_path, StatusCode::UNPROCESSABLE_ENTITY)?;
+    start_import(call, &namespace, &name, &format!("{host}/{repo_id}"))
 }
 
 /// Imports a project of an external host.
@@ -124,7 +124,7 @@ fn import_from_extserver(call: &Call<'_>) -> Result<Answer> {
     let repository = call.params.text("extserver_repo")?.unwrap_or_default();
     let name = call.params.text("new_name")?.unwrap_or_else(|| repository.clone());
     let namespace = match call.params.text("target_namespace")?.unwrap_or_default().as_str() {
-        "" => Namespace::personal_of_user(call.db, user.id)?,
+        "" => Namespace::find_personal(call.db, user.id)?,
         target => Some(target_namespace(call, target, StatusCode::UNAUTHORIZED)?),
     };
     let namespace = namespace.or_not_found("Namespace")?;

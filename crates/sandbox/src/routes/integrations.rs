@@ -18,7 +18,7 @@ const INTEGRATIONS: Collection = Collection {
     answer_key: "slug",
     is_unpaged: true,
     is_created_by_put: true,
-    scope: |_, call| GroupOrProject::including_archived_reads(call, [MAINTAINER, OWNER]),
+    scope: |_, call| GroupOrProject::from_call_archived_reads(call, [MAINTAINER, OWNER]),
     // 400 for an unknown slug, 404 for an integration that was never set up.
     find: |call| {
         let slug = call.segment("slug");
@@ -117,7 +117,7 @@ fn json(call: &Call<'_>, row: &Record) -> Value {
     let slug = row.text("slug");
     let kind = INTEGRATION_KINDS.iter().find(|kind| kind.slug == slug);
     let names = "id title slug created_at updated_at active comment_on_event_enabled";
-    let mut body = row.members(names);
+    let mut body = row.json_fields(names);
     body["title"] = json!(kind.map(|kind| kind.title));
     body["active"] = row.is_true("active").into();
     for event in &ATTRIBUTE_TABLE.integration_events {
@@ -170,8 +170,8 @@ fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     };
     if is_inherited == Some(true) {
         let inherited_row = find_inherited(call, slug)?;
-        let (group, inherited_row) = inherited_row.ok_or("Default integration not found.")?;
-        copy_inherited(row, &inherited_row, group);
+        let (group_id, inherited_row) = inherited_row.ok_or("Default integration not found.")?;
+        copy_inherited(row, &inherited_row, group_id);
     } else if !row.is_true("inherited") || is_inherited == Some(false) {
         store_properties(call, kind, row)?;
         row.set("inherited", false);
@@ -180,7 +180,7 @@ fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     match call.scope {
         GroupOrProject::Group(group) => {
             call.store(row)?;
-            copy_below(call, group, row)
+            copy_to_subtree(call, group, row)
         }
         GroupOrProject::Project(_) => Ok(()),
     }
@@ -301,10 +301,10 @@ fn update_error(field: &str, problem: &str) -> ErrorResponse {
 
 /// The active integration of the closest group above, with the id of the group.
 fn find_inherited(call: &CollectionCall<'_>, slug: &str) -> Result<Option<(i64, Record)>> {
-    for group in call.scope.parent_group_ids().into_iter().rev() {
-        let row = find(call, Holder::Group(group), slug)?;
+    for group_id in call.scope.parent_group_ids().into_iter().rev() {
+        let row = find(call, Holder::Group(group_id), slug)?;
         if let Some(row) = row.filter(|row| row.is_true("active")) {
-            return Ok(Some((group, row)));
+            return Ok(Some((group_id, row)));
         }
     }
     Ok(None)
@@ -319,7 +319,7 @@ fn copy_inherited(row: &mut Record, group_row: &Record, group_id: i64) {
 
 /// Copies the integration of a group to each group and project below that does not have it, or that
 /// inherits it from this group or from a group above.
-fn copy_below(call: &Call<'_>, group: &Namespace, integration: &Record) -> Result<()> {
+fn copy_to_subtree(call: &Call<'_>, group: &Namespace, integration: &Record) -> Result<()> {
     let subtree_ids = group.subtree_ids(call.db)?;
     let project_ids: Vec<i64> = call.query_column(
         "SELECT id FROM projects WHERE namespace_id IN (SELECT value FROM json_each(?1))",
@@ -347,14 +347,14 @@ pub(super) fn inherit_integrations(
     project_id: i64,
     namespace: &Namespace,
 ) -> Result<()> {
-    for group in traversal_ids(&namespace.traversal).rev() {
-        for row in INTEGRATION_TABLE.list(call, Holder::Group(group))? {
+    for group_id in traversal_ids(&namespace.traversal).rev() {
+        for row in INTEGRATION_TABLE.list(call, Holder::Group(group_id))? {
             let is_new = find(call, Holder::Project(project_id), row.text("slug"))?.is_none();
             if row.is_true("active") && is_new {
-                let source_group = row.value("from").as_i64().filter(|_| row.is_true("inherited"));
-                let mut copy = Record::new(call.time_text());
-                copy_inherited(&mut copy, &row, source_group.unwrap_or(group));
-                INTEGRATION_TABLE.save(call, Holder::Project(project_id), &mut copy)?;
+                let source_id = row.value("from").as_i64().filter(|_| row.is_true("inherited"));
+                let mut new_row = Record::new(call.time_text());
+                copy_inherited(&mut new_row, &row, source_id.unwrap_or(group_id));
+                INTEGRATION_TABLE.save(call, Holder::Project(project_id), &mut new_row)?;
             }
         }
     }

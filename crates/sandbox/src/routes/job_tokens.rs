@@ -44,7 +44,7 @@ const ALLOWED_PROJECTS: Collection = Collection {
     has_show: false,
     has_update: false,
     scope: |_, call| {
-        let scope = GroupOrProject::including_archived_reads(call, [MAINTAINER; 2])?;
+        let scope = GroupOrProject::from_call_archived_reads(call, [MAINTAINER; 2])?;
         // Only reading operations accept the path of the project in place of its id.
         if call.is_write {
             call.segment_id("id")?;
@@ -54,15 +54,15 @@ const ALLOWED_PROJECTS: Collection = Collection {
         Ok(scope)
     },
     // Adding the project itself is allowed, and lists it only once.
-    inherited: |call| {
+    list_inherited: |call| {
         let mut project_entry = Record::new(call.time_text());
         project_entry.set(TARGET_PROJECT, call.scope.id());
         Ok(if is_listed(call, &project_entry)? { Vec::new() } else { vec![project_entry] })
     },
-    complete: complete_allowed,
+    complete: complete_entry,
     table: RecordTable("job_token_allowlist"),
     not_found: || "Target project is not in the job token scope".into(),
-    json: allowed_json,
+    json: entry_json,
     ..Collection::new("/projects/{id}/job_token_scope/allowlist")
 };
 
@@ -74,14 +74,14 @@ const ALLOWED_GROUPS: Collection = Collection {
     since: Some(Release::new(17, 0)),
     required_params: &[TARGET_GROUP],
     fields: &[RowField::new(TARGET_GROUP, FieldType::Reference(ReferencedType::Group))],
-    inherited: |_| Ok(Vec::new()),
+    list_inherited: |_| Ok(Vec::new()),
     table: RecordTable("job_token_groups_allowlist"),
     not_found: || "Target group is not in the job token scope".into(),
     ..ALLOWED_PROJECTS
 };
 
 /// An entry of an allowlist; the answer to a POST only has ids.
-fn allowed_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
+fn entry_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
     let key = call.collection.answer_key;
     let target_id = row.value(key);
     if call.is_write {
@@ -102,7 +102,7 @@ fn is_listed(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
     Ok(call.stored_rows()?.iter().any(|other| other.value(key) == row.value(key)))
 }
 
-fn complete_allowed(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
+fn complete_entry(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let key = call.collection.answer_key;
     let noun = if key == TARGET_GROUP { "group" } else { "project" };
     let exists = call.has_existing_target(row)?;

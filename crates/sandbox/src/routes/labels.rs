@@ -19,7 +19,7 @@ const LABELS: Collection = Collection {
         label_scope(call, if is_change { REPORTER } else { 0 })
     },
     find,
-    inherited: inherited_labels,
+    list_inherited: inherited_labels,
     filter,
     complete,
     json,
@@ -78,8 +78,8 @@ fn label_groups(scope: &GroupOrProject, includes_ancestors: bool) -> impl Iterat
 
 /// The labels of the project and of the [groups](label_groups) whose labels can be used in it.
 fn list_visible_labels(call: &CollectionCall<'_>, includes_ancestors: bool) -> Result<Vec<Record>> {
-    let project = call.scope.project_id().map(Holder::Project);
-    list_labels(call, label_groups(call.scope, includes_ancestors).chain(project))
+    let project_holder = call.scope.project_id().map(Holder::Project);
+    list_labels(call, label_groups(call.scope, includes_ancestors).chain(project_holder))
 }
 
 /// The features with labels. If both are off, a project has no labels, and changes of them are refused.
@@ -92,7 +92,7 @@ fn json(call: &CollectionCall<'_>, label: &Record) -> Result<Value> {
         "name": label.text(TITLE),
         "description": label.value("description"),
         "description_html": view::escape_html(label.text("description")),
-        "text_color": colors::text_color_on(label.text("color")),
+        "text_color": colors::choose_text_color(label.text("color")),
         "color": label.text("color"),
         "subscribed": false,
     });
@@ -275,8 +275,8 @@ fn complete(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
 
 /// 400 if another label of the same project or group has the title.
 fn check_title_free(call: &CollectionCall<'_>, label: &Record) -> Result<()> {
-    let group = label.value(GROUP_ID).as_i64().map(Holder::Group);
-    let Some(holder) = group.or(call.scope.project_id().map(Holder::Project)) else {
+    let group_holder = label.value(GROUP_ID).as_i64().map(Holder::Group);
+    let Some(holder) = group_holder.or(call.scope.project_id().map(Holder::Project)) else {
         return Ok(());
     };
     let is_taken = label.is_taken(&list_labels(call, [holder])?, TITLE);
@@ -287,8 +287,8 @@ fn check_title_free(call: &CollectionCall<'_>, label: &Record) -> Result<()> {
 /// that needs rights in the group.
 fn find_changeable(call: &CollectionCall<'_>) -> Result<Record> {
     let label = find_by_id_or_title(call, false)?;
-    if let (GroupOrProject::Project(_), Some(group)) = (call.scope, label.value(GROUP_ID).as_i64())
-        && let Some(group) = Namespace::find_by_id(call.db, group)?
+    if let (GroupOrProject::Project(_), Some(id)) = (call.scope, label.value(GROUP_ID).as_i64())
+        && let Some(group) = Namespace::find_by_id(call.db, id)?
         && call.caller_level_in_group(&group)? < REPORTER
     {
         return Err(ErrorResponse::forbidden());

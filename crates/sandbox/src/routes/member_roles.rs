@@ -56,7 +56,7 @@ impl MemberRole {
 
 /// The permissions that the release has.
 fn permissions(call: &Call<'_>) -> impl Iterator<Item = &'static str> {
-    call.edition().existing(&ATTRIBUTE_TABLE.permissions).map(|attribute| attribute.name)
+    call.edition().filter_existing(&ATTRIBUTE_TABLE.permissions).map(|attribute| attribute.name)
 }
 
 /// True if this service has custom roles, for objects that have them from the release `since` on.
@@ -69,13 +69,13 @@ pub(super) fn are_roles_available(call: &Call<'_>, since: Release) -> bool {
 pub(super) fn read_role(
     call: &Call<'_>,
     since: Release,
-    unknown_role: impl FnOnce() -> ErrorResponse,
+    make_error: impl FnOnce() -> ErrorResponse,
 ) -> Result<Option<Option<MemberRole>>> {
     if !are_roles_available(call, since) || !call.params.has(ROLE_ID) {
         return Ok(None);
     }
     let Some(id) = call.params.integer(ROLE_ID)? else { return Ok(Some(None)) };
-    MemberRole::find_by_id(call.db, id)?.map(|role| Some(Some(role))).ok_or_else(unknown_role)
+    MemberRole::find_by_id(call.db, id)?.map(|role| Some(Some(role))).ok_or_else(make_error)
 }
 
 /// The role of a new membership, share or link. An unknown role is 500, as in the real service.

@@ -35,7 +35,7 @@ pub(super) struct Member {
     pub(super) project_id: Option<i64>,
     pub(super) access_level: i64,
     /// The custom role.
-    pub(super) role: Option<i64>,
+    pub(super) role_id: Option<i64>,
     pub(super) expires_at: Option<String>,
     state: String,
     pub(super) created_at: String,
@@ -43,7 +43,7 @@ pub(super) struct Member {
 }
 
 stored!(Member: members m,
-    id, group_id, project_id, access_level, role = "m.member_role_id", expires_at, state, created_at,
+    id, group_id, project_id, access_level, role_id = "m.member_role_id", expires_at, state, created_at,
     created_by; user);
 
 impl Member {
@@ -60,7 +60,7 @@ impl Member {
     ) -> Result<Vec<Self>> {
         let clauses = format!("JOIN users u ON u.id = m.user_id WHERE {condition} ORDER BY m.id");
         Ok(Self::list_with(call.db, User::COLUMNS, &clauses, bound_params, |member, row| {
-            Ok(Self { user: User::read(row, Self::WIDTH)?, ..member })
+            Ok(Self { user: User::read(row, Self::COLUMN_COUNT)?, ..member })
         })?)
     }
 
@@ -79,15 +79,15 @@ impl Member {
     /// side with the lower level. If the levels are equal, the member keeps the role if the invitation has one.
     fn cap_level(&mut self, cap: i64, role_id: Option<i64>) {
         if self.access_level > cap {
-            (self.access_level, self.role) = (cap, role_id);
+            (self.access_level, self.role_id) = (cap, role_id);
         } else if self.access_level == cap && role_id.is_none() {
-            self.role = None;
+            self.role_id = None;
         }
     }
 
     /// Changes the level, the expiry date and the custom role.
     pub(super) fn update_terms(&self, call: &Call<'_>, terms: &MembershipTerms) -> Result<()> {
-        terms.check_role_level(self.role == terms.role_id())?;
+        terms.check_role_level(self.role_id == terms.role_id())?;
         let sql = "UPDATE members SET access_level = ?2, expires_at = ?3, member_role_id = ?4 WHERE id = ?1";
         let row = params![self.id, terms.level, terms.expires_at, terms.role_id()];
         call.execute(sql, row).map(drop)
@@ -105,7 +105,7 @@ impl Member {
         }
         let has_state = call.is_observed() && call.is_premium();
         set_if(&mut body, has_state, "membership_state", self.state.as_str());
-        if let Some(role) = MemberRole::find_by_optional_id(call.db, self.role)? {
+        if let Some(role) = MemberRole::find_by_optional_id(call.db, self.role_id)? {
             body["member_role"] = role.json(call);
         }
         Ok(body)
@@ -127,8 +127,8 @@ impl GroupOrProject {
     }
 
     /// As [`Self::member`]; 404 without such a member.
-    pub(super) fn require_member(&self, call: &Call<'_>, user: i64) -> Result<Member> {
-        self.member(call, user)?.or_no_record()
+    pub(super) fn require_member(&self, call: &Call<'_>, user_id: i64) -> Result<Member> {
+        self.member(call, user_id)?.or_no_record()
     }
 
     /// Every member, once, with the highest role. A membership that waits for approval is used only if
@@ -138,8 +138,8 @@ impl GroupOrProject {
         let mut collect = |members: Vec<Member>, share: Option<(i64, Option<i64>)>| {
             let rank = |member: &Member| (member.has_active_state(), member.access_level);
             for mut member in members {
-                if let Some((cap, role)) = share {
-                    member.cap_level(cap, role);
+                if let Some((cap, role_id)) = share {
+                    member.cap_level(cap, role_id);
                 }
                 if best_members.get(&member.user.id).is_none_or(|other| rank(other) < rank(&member))
                 {
@@ -184,21 +184,21 @@ impl GroupOrProject {
         let condition =
             "m.user_id = ?1 AND m.access_level > ?2 AND (m.expires_at IS NULL OR m.expires_at >= ?3)
                          AND m.group_id IN (SELECT value FROM json_each(?4))";
-        let groups = Value::from(group_ids.as_slice()).to_string();
+        let ids_json = Value::from(group_ids.as_slice()).to_string();
         let members =
-            Member::list_where(call, condition, params![user_id, level, call.today(), groups])?;
+            Member::list_where(call, condition, params![user_id, level, call.today(), ids_json])?;
         // If several groups give this level, the error names the nearest group.
         let highest_member = members.into_iter().max_by_key(|member| {
             let depth = group_ids.iter().position(|id| Some(*id) == member.group_id);
             (member.access_level, depth)
         });
         let Some(highest) = highest_member else { return Ok(()) };
-        let group =
+        let group_name =
             Namespace::find_by_optional_id(call.db, highest.group_id)?.map(|group| group.name);
         let message = format!(
             "should be greater than or equal to {} inherited membership from group {}",
             level_name(highest.access_level),
-            group.unwrap_or_default()
+            group_name.unwrap_or_default()
         );
         Err(ErrorResponse::field("access_level", message))
     }
@@ -326,9 +326,9 @@ pub(super) fn answer_results(results: Vec<(String, Result<()>)>) -> Result<Answe
 }
 
 fn edit_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
-    let user = call.segment_id("user_id")?;
+    let user_id = call.segment_id("user_id")?;
     call.params.require(&["access_level"])?;
-    let member = scope.require_member(call, user)?;
+    let member = scope.require_member(call, user_id)?;
     let level = terms::requested_level(call, scope)?;
     refuse_if(member.access_level > scope.level(call)?, ErrorResponse::forbidden)?;
     refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner_error())?;
@@ -336,14 +336,14 @@ fn edit_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         ErrorResponse::field("member_role", "not found")
     })? {
         Some(role) => role,
-        None => MemberRole::find_by_optional_id(call.db, member.role)?,
+        None => MemberRole::find_by_optional_id(call.db, member.role_id)?,
     };
     let expires_at = terms::requested_expiry(call)?
         .unwrap_or_else(|| member.expires_at.clone().filter(|_| !call.profile().put_clears_expiry));
-    scope.check_inherited(call, user, level)?;
+    scope.check_inherited(call, user_id, level)?;
     let terms = MembershipTerms { expires_at, role, ..MembershipTerms::with_level(level) };
     member.update_terms(call, &terms)?;
-    Answer::ok(&scope.require_member(call, user)?.json(call)?)
+    Answer::ok(&scope.require_member(call, user_id)?.json(call)?)
 }
 
 /// True if removing this member leaves a group without an owner, also in the groups above, or a personal
@@ -365,7 +365,7 @@ fn is_last_owner(call: &Call<'_>, scope: &GroupOrProject, member: &Member) -> Re
 
 fn remove_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let caller = call.require_user()?;
-    let user = call.segment_id("user_id")?;
+    let user_id = call.segment_id("user_id")?;
     let keeps_subresources = call.params.is_true("skip_subresources")?;
     // There are no issues and merge requests to assign here.
     call.params.flag("unassign_issuables")?;
@@ -374,8 +374,8 @@ fn remove_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         call.check_writable(project)?;
     }
     // A missing member is reported before missing rights.
-    let member = scope.require_member(call, user)?;
-    let is_leaving = caller.id == user;
+    let member = scope.require_member(call, user_id)?;
+    let is_leaving = caller.id == user_id;
     let may_remove =
         level >= member.access_level && (is_leaving || level >= scope.level_to_manage_members());
     refuse_if(!may_remove || member.user.bot, ErrorResponse::forbidden)?;
@@ -385,7 +385,7 @@ fn remove_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     if let GroupOrProject::Group(group) = scope
         && !keeps_subresources
     {
-        group.remove_memberships(call, user)?;
+        group.remove_memberships(call, user_id)?;
     }
     Ok(Answer::no_content())
 }

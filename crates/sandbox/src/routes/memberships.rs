@@ -20,7 +20,7 @@ pub(super) const ROUTES: &[Route] = &[
         Ok(Answer::no_content())
     }),
     get("/groups/{id}/pending_members", |call| {
-        page::list_objects(call, PendingMember::list_pending(call)?, |pending| pending.json(call))
+        page::list_objects(call, PendingMember::list_pending(call)?, |member| member.json(call))
     }),
     post("/groups/{id}/members/{user_id}/override", |call| set_override(call, true)),
     // The reference's example uses PUT, its declaration POST.
@@ -42,7 +42,7 @@ impl Namespace {
 
     /// The number of users who use a seat at and below a group.
     pub(super) fn count_seats(&self, call: &Call<'_>) -> Result<usize> {
-        Ok(Seat::list_in(call, self)?.len())
+        Ok(Seat::list_seats(call, self)?.len())
     }
 
     /// Changes the state of all memberships in the hierarchy, or of one user's; returns their number.
@@ -55,10 +55,10 @@ impl Namespace {
     }
 
     /// Removes the user's direct memberships in the groups and projects below a group.
-    pub(super) fn remove_memberships(&self, call: &Call<'_>, user: i64) -> Result<()> {
+    pub(super) fn remove_memberships(&self, call: &Call<'_>, user_id: i64) -> Result<()> {
         let (range_start, range_end) = self.traversal_range();
         let sql = format!("DELETE FROM members AS m WHERE {IN_HIERARCHY_SQL} AND m.user_id = ?3");
-        call.execute(&sql, params![range_start, range_end, user]).map(drop)
+        call.execute(&sql, params![range_start, range_end, user_id]).map(drop)
     }
 }
 
@@ -86,7 +86,7 @@ fn membership_json(call: &Call<'_>, member: &Member) -> Result<Value> {
     let (level, role_name) = (member.access_level, level_name(member.access_level));
     body["access_level"] = json!({ "string_value": role_name, "integer_value": level });
     if call.is_observed() {
-        let role = MemberRole::find_by_optional_id(call.db, member.role)?;
+        let role = MemberRole::find_by_optional_id(call.db, member.role_id)?;
         let role = role.map(|role| json!({ "id": role.id, "name": role.name }));
         body["access_level"]["custom_role"] = role.into();
     }
@@ -104,7 +104,7 @@ struct Seat {
 impl Seat {
     /// All members at and below a group, in the order of joining; members of invited groups come
     /// last.
-    fn list_in(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
+    fn list_seats(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
         let direct_seats = group.memberships(call)?.into_iter().map(|member| Self {
             user: member.user,
             level: member.access_level,
@@ -132,15 +132,16 @@ impl Seat {
              WHERE {IN_HIERARCHY_SQL} ORDER BY i.id"
         );
         let level_column = "min(i.access_level, m.access_level)";
-        let read_seat =
-            |user, row: &Row<'_>| Ok(Self { user, level: row.get(User::WIDTH)?, is_invited: true });
+        let read_seat = |user, row: &Row<'_>| {
+            Ok(Self { user, level: row.get(User::COLUMN_COUNT)?, is_invited: true })
+        };
         let range = group.traversal_range();
         Ok(User::list_with(call.db, level_column, &clauses, range, read_seat)?)
     }
 
     /// A billable member as in the reference (1, 2.4). Nobody signs in here. `owner_ids` are the group's
     /// owners.
-    fn json(&self, call: &Call<'_>, owners: &[i64]) -> Result<Value> {
+    fn json(&self, call: &Call<'_>, owner_ids: &[i64]) -> Result<Value> {
         let mut body = self.user.brief(call);
         body["last_activity_on"] = users::last_activity(call, &self.user)?.into();
         body["membership_type"] =
@@ -151,7 +152,7 @@ impl Seat {
         if call.is_observed() {
             let email = Some(&self.user.email).filter(|_| call.is_administrator());
             body["email"] = json!(email);
-            body["is_last_owner"] = (*owners == [self.user.id]).into();
+            body["is_last_owner"] = (*owner_ids == [self.user.id]).into();
         }
         Ok(body)
     }
@@ -168,8 +169,8 @@ fn owned_root_group(call: &Call<'_>) -> Result<Namespace> {
 
 /// Sorts seats; the flag is true from 18.9 on, where sorting by membership has no effect. Nobody signs in
 /// here, so sorting by last activity means sorting by creation.
-type SortSeats = fn(&mut Vec<Seat>, bool);
-const SEAT_SORTS: [(&str, SortSeats); 10] = [
+type SeatSorter = fn(&mut Vec<Seat>, bool);
+const SEAT_SORTS: [(&str, SeatSorter); 10] = [
     ("access_level_asc", |seats, is_observed| {
         seats.sort_by_key(|seat| (!is_observed).then_some(seat.level));
     }),
@@ -196,7 +197,7 @@ fn list_billable(call: &Call<'_>) -> Result<Answer> {
     let sort_name =
         call.params.allowed_text("sort", &SEAT_SORTS.map(|(name, _)| name))?.unwrap_or_default();
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let mut seats = Seat::list_in(call, &group)?;
+    let mut seats = Seat::list_seats(call, &group)?;
     seats.retain(|seat| seat.user.matches_search(&search, true));
     if let Some((_, sort_seats)) = SEAT_SORTS.iter().find(|(name, _)| *name == sort_name) {
         sort_seats(&mut seats, call.is_observed());
@@ -220,12 +221,12 @@ fn list_billable_memberships(call: &Call<'_>) -> Result<Answer> {
 fn list_indirect_memberships(call: &Call<'_>) -> Result<Answer> {
     refuse_if(!call.is_observed(), ErrorResponse::no_route)?;
     let (range_start, range_end) = owned_root_group(call)?.traversal_range();
-    let user = existing_user_id(call)?;
+    let user_id = existing_user_id(call)?;
     let condition = format!(
         "m.user_id = ?3 AND m.group_id IN (SELECT m.invited_id FROM shares m WHERE {IN_HIERARCHY_SQL})"
     );
     let mut memberships =
-        Member::list_where(call, &condition, params![range_start, range_end, user])?;
+        Member::list_where(call, &condition, params![range_start, range_end, user_id])?;
     memberships.sort_by_key(|member| member.group_id);
     page::list_objects(call, &memberships, |member| membership_json(call, member))
 }
@@ -242,19 +243,19 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer> {
     let is_below = call.is_observed() && call.group_as(OWNER)?.parent_id.is_some();
     refuse_if(is_below, || ErrorResponse::bad_request("Must be a root namespace"))?;
     let group = owned_root_group(call)?;
-    let user = call.segment_id("user_id")?;
-    let is_unknown = call.is_observed() && User::find_by_id(call.db, user)?.is_none();
+    let user_id = call.segment_id("user_id")?;
+    let is_unknown = call.is_observed() && User::find_by_id(call.db, user_id)?.is_none();
     refuse_if(is_unknown, || ErrorResponse::bad_request(r#"["User must exist"]"#))?;
     let memberships = group.memberships(call)?;
-    let is_member = memberships.iter().any(|membership| membership.user.id == user);
+    let is_member = memberships.iter().any(|membership| membership.user.id == user_id);
     refuse_if(!call.is_observed() && !is_member, || ErrorResponse::not_found("User"))?;
     let mut owners = memberships
         .iter()
         .filter(|membership| membership.group_id == Some(group.id) && membership.is_acting_owner());
-    let is_last_owner = owners.next().is_some_and(|owner| owner.user.id == user)
-        && owners.all(|owner| owner.user.id == user);
+    let is_last_owner = owners.next().is_some_and(|owner| owner.user.id == user_id)
+        && owners.all(|owner| owner.user.id == user_id);
     refuse_if(is_last_owner, || call.last_owner_error())?;
-    group.remove_memberships(call, user)?;
+    group.remove_memberships(call, user_id)?;
     Ok(Answer::no_content())
 }
 
@@ -284,7 +285,7 @@ fn approve_member(call: &Call<'_>) -> Result<Answer> {
         .min_by_key(|pending_member| pending_member.id != id)
         .ok_or_else(ErrorResponse::hidden)?;
     match member.user_id {
-        Some(user) => drop(group.set_state(call, Some(user), "active")?),
+        Some(user_id) => drop(group.set_state(call, Some(user_id), "active")?),
         None => call.set_column("members", member.id, "state", "active")?,
     }
     Ok(Answer::no_content())
@@ -333,12 +334,12 @@ impl PendingMember {
 
 fn set_override(call: &Call<'_>, is_overridden: bool) -> Result<Answer> {
     let group = call.group_as(OWNER)?;
-    let user = call.segment_id("user_id")?;
+    let user_id = call.segment_id("user_id")?;
     refuse_if(call.profile().override_needs_directory, ErrorResponse::forbidden)?;
     let sql = "UPDATE members SET override = ?3 WHERE group_id = ?1 AND user_id = ?2";
-    let changed_count = call.execute(sql, params![group.id, user, is_overridden])?;
+    let changed_count = call.execute(sql, params![group.id, user_id, is_overridden])?;
     refuse_if(changed_count == 0, ErrorResponse::no_record)?;
-    let mut body = GroupOrProject::from(group).require_member(call, user)?.json(call)?;
+    let mut body = GroupOrProject::from(group).require_member(call, user_id)?.json(call)?;
     body["override"] = is_overridden.into();
     if call.method == Method::POST { Answer::created(&body) } else { Answer::ok(&body) }
 }

@@ -143,15 +143,15 @@ fn find_operations<'p>(
     path: &'p str,
 ) -> Result<Match<'static, 'p, &'static Vec<NumberedRoute>>> {
     let find_by_path = |path| {
-        let built_in = ROUTE_TABLE.at(path).ok();
-        let described = described.and_then(|described| described.route_table.at(path).ok());
+        let table_match = ROUTE_TABLE.at(path).ok();
+        let described_match = described.and_then(|described| described.route_table.at(path).ok());
         // A described collection can add writing methods to a path that the sandbox itself only reads.
-        let is_preferred = |built_in: &Match<'_, '_, &Vec<NumberedRoute>>| {
-            let params = described.as_ref().map(|described| described.params.len());
-            let has_writes = built_in.value.iter().any(|entry| entry.route.method != Method::GET);
-            has_writes || params.is_none_or(|params| built_in.params.len() < params)
+        let is_preferred = |candidate: &Match<'_, '_, &Vec<NumberedRoute>>| {
+            let params = described_match.as_ref().map(|described| described.params.len());
+            let has_writes = candidate.value.iter().any(|entry| entry.route.method != Method::GET);
+            has_writes || params.is_none_or(|params| candidate.params.len() < params)
         };
-        if built_in.as_ref().is_some_and(is_preferred) { built_in } else { described }
+        if table_match.as_ref().is_some_and(is_preferred) { table_match } else { described_match }
     };
     let find_without_format = || {
         let (plain_path, format) =
@@ -216,13 +216,13 @@ pub(crate) fn all_routes() -> impl Iterator<Item = (String, &'static Route)> {
     operations.chain(pages.map(|route| (route.path.to_owned(), route)))
 }
 
-macro_rules! of_modules {
+macro_rules! collect_tables {
     ($table:ident: $($module:ident)*) => { [$($module::$table),*] };
 }
 
 /// The tables of all modules. In paths, `/{holder}` means both a project and a group, and `/{any_holder}`
 /// also a user.
-const TABLES: &[&[Route]] = &of_modules! { ROUTES:
+const TABLES: &[&[Route]] = &collect_tables! { ROUTES:
     access_requests actions approvals avatars badges bots collections
     custom_attributes deletion deploy_keys empty environments files forks group_links group_moves groups hooks
     identities imports instance integrations invitations labels member_roles
@@ -232,7 +232,7 @@ const TABLES: &[&[Route]] = &of_modules! { ROUTES:
 };
 
 /// The collections of all modules.
-const COLLECTIONS: &[&[Collection]] = &of_modules! { COLLECTIONS:
+const COLLECTIONS: &[&[Collection]] = &collect_tables! { COLLECTIONS:
     access_requests approval_rules approvals badges collections environments
     group_links hooks integrations job_tokens labels pipeline_schedules protected_tags push_rules
     remote_mirrors variables
@@ -265,8 +265,8 @@ mod tests {
     fn each_route_is_found_by_its_method_and_path() {
         for (number, (path, route)) in all_routes().enumerate() {
             let path = path.replace('{', "%7B").replace('}', "%2F%C3%A9");
-            let (found, segments) = find(None, &route.method, &path).expect("a route");
-            assert_eq!((found.number, found.route.path), (number, route.path));
+            let (operation, segments) = find(None, &route.method, &path).expect("a route");
+            assert_eq!((operation.number, operation.route.path), (number, route.path));
             let names: Vec<&str> = route.path.split(['{', '}']).skip(1).step_by(2).collect();
             let expected: Segments =
                 names.into_iter().map(|name| (name, format!("{{{name}/é"))).collect();
@@ -287,8 +287,8 @@ mod tests {
             (Method::PATCH, "/api/v4/projects", Some(404)),
             (Method::HEAD, "/api/v4/projects/1/star", Some(404)),
         ] {
-            let found = find(None, &method, path).err().map(|failure| failure.status.as_u16());
-            assert_eq!(found, status, "{method} {path}");
+            let code = find(None, &method, path).err().map(|failure| failure.status.as_u16());
+            assert_eq!(code, status, "{method} {path}");
         }
         // A name chosen by a client has no format.
         let (_, segments) = find(None, &Method::GET, "/api/v4/projects/a.json").expect("a route");

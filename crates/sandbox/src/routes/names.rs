@@ -63,8 +63,8 @@ pub(super) fn is_maskable(c: char) -> bool {
 
 /// Converts the errors of an object, if there are any, to sentences.
 pub(super) fn convert_to_sentences(failure: ErrorResponse) -> ErrorResponse {
-    let is_model = failure.body["message"].is_object();
-    if is_model {
+    let has_field_errors = failure.body["message"].is_object();
+    if has_field_errors {
         ErrorResponse::message(failure.status, error_sentences(&failure))
     } else {
         failure

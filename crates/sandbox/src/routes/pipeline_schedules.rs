@@ -75,11 +75,11 @@ fn json(call: &CollectionCall<'_>, schedule: &Record) -> Result<Value> {
 
 /// The fields that everybody sees.
 fn brief_json(call: &Call<'_>, schedule: &Record) -> Result<Value> {
-    let owner = schedule.value(OWNER_ID).as_i64();
-    let owner = User::find_by_optional_id(call.db, owner)?.map(|user| user.brief(call));
+    let owner_id = schedule.value(OWNER_ID).as_i64();
+    let owner = User::find_by_optional_id(call.db, owner_id)?.map(|user| user.brief(call));
     let names =
         "id description ref cron cron_timezone next_run_at active created_at updated_at owner";
-    let mut body = schedule.members(names);
+    let mut body = schedule.json_fields(names);
     body["ref"] = shown_ref(call, schedule.text("ref")).into();
     body["owner"] = owner.into();
     Ok(body)
@@ -303,7 +303,7 @@ const TIME_ZONE: &str = "cron_timezone";
 /// pipelines.
 fn freeze_period_scope(_: &Collection, call: &Call<'_>) -> Result<GroupOrProject> {
     let level = if call.is_write { MAINTAINER } else { REPORTER };
-    let scope = GroupOrProject::including_archived_reads(call, [level; 2])?;
+    let scope = GroupOrProject::from_call_archived_reads(call, [level; 2])?;
     match &scope {
         GroupOrProject::Project(project)
             if !call.is_write

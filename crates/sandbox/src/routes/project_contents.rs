@@ -20,7 +20,7 @@ impl InitialContents {
     pub(super) fn from_call(call: &Call<'_>, route: Accepts, params: &Params) -> Result<Self> {
         let has_readme = params.is_true("initialize_with_readme")?;
         let url = params.text("import_url")?.filter(|url| !url.is_empty());
-        let (has_template, template) = find_template(call, route, params)?;
+        let (has_template, template_project) = find_template(call, route, params)?;
         let is_empty = match url {
             Some(_) => call.profile().import_failure.is_some(),
             None => !has_readme && !has_template,
@@ -30,7 +30,7 @@ impl InitialContents {
         check_url(url.as_deref())?;
         let source_project = match &url {
             Some(url) => import_source(call, url)?,
-            None => template,
+            None => template_project,
         };
         let copied_project = source_project.filter(|source| !is_empty && !source.empty_repo);
         Ok(Self {

@@ -147,10 +147,10 @@ fn list_group_projects(call: &Call<'_>) -> Result<Answer> {
     if call.params.is_true("include_ancestor_groups")? {
         group_ids.extend(traversal_ids(&group.traversal));
     }
-    let group_list = Value::from(group_ids).to_string();
+    let ids_json = Value::from(group_ids).to_string();
     let includes_shared = call.params.flag("with_shared")?.unwrap_or(true);
     let condition = if includes_shared { WITHIN_OR_SHARED_SQL } else { WITHIN_SQL };
-    let mut conditions = SqlConditions::with_value(condition, group_list);
+    let mut conditions = SqlConditions::with_value(condition, ids_json);
     if includes_shared {
         conditions.bind(":of", group.id);
     }
@@ -176,7 +176,7 @@ pub(crate) fn group_projects_json(call: &Call<'_>, group_id: i64) -> Result<[Vec
     let mut projects = fetch_projects("p.namespace_id = :of")?;
     let own_count = projects.len();
     projects.append(&mut fetch_projects(SHARED_SQL)?);
-    call.read_direct_levels(&projects)?;
+    call.cache_direct_levels(&projects)?;
     let custom_attributes = Extras::from_call(call)?.custom_attributes && call.is_observed();
     let extras = Extras { custom_attributes, ..Extras::default() };
     let mut bodies = projects.iter().map(|project| project.full_form(call, extras)?.into_value());
@@ -188,8 +188,8 @@ fn search_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
     call.params.require(&["scope", "search"])?;
     call.params.allowed_text("scope", &["projects"])?;
-    let group_list = Value::from(group.subtree_ids(call.db)?).to_string();
-    answer_list(call, ProjectQuery::for_group(SqlConditions::with_value(WITHIN_SQL, group_list)))
+    let ids_json = Value::from(group.subtree_ids(call.db)?).to_string();
+    answer_list(call, ProjectQuery::for_group(SqlConditions::with_value(WITHIN_SQL, ids_json)))
 }
 
 /// Answers a page of the projects that match `query` and the call's filters, and that the caller
@@ -364,10 +364,10 @@ fn apply_usage_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> 
     conditions.add_with_value(imported_sql, is_imported.then_some(caller_id));
     // Topics have no ids here.
     conditions.add_if(params.integer("topic_id")?.is_some(), "0");
-    let since = read_time_text(call, "last_activity_after")?;
-    conditions.add_with_value("p.last_activity_at > :since", since);
-    let until = read_time_text(call, "last_activity_before")?;
-    conditions.add_with_value("p.last_activity_at < :until", until);
+    let min_time = read_time_text(call, "last_activity_after")?;
+    conditions.add_with_value("p.last_activity_at > :since", min_time);
+    let max_time = read_time_text(call, "last_activity_before")?;
+    conditions.add_with_value("p.last_activity_at < :until", max_time);
     Ok(())
 }
 
@@ -410,7 +410,7 @@ fn projects_answer(call: &Call<'_>, query: &ProjectQuery, projects: &[Project]) 
     let is_simple =
         call.params.is_true("simple")? || (call.caller.is_none() && !query.is_full_for_anonymous);
     if !is_simple {
-        call.read_direct_levels(projects)?;
+        call.cache_direct_levels(projects)?;
     }
     let mut extras = Extras::from_call(call)?;
     extras.permissions &= !query.is_group_list;

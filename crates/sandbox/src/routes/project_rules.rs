@@ -23,7 +23,7 @@ pub(crate) struct RequestedName<'a> {
 }
 
 /// Two flags: name taken, path taken.
-pub(super) type Taken = (bool, bool);
+pub(super) type IsTaken = (bool, bool);
 
 impl<'a> RequestedName<'a> {
     /// A name and path with both flags off.
@@ -32,7 +32,7 @@ impl<'a> RequestedName<'a> {
     }
 
     /// Refuses a name or path, with all errors at once.
-    pub(crate) fn check(self, (is_name_taken, is_path_taken): Taken) -> Result<()> {
+    pub(crate) fn check(self, (is_name_taken, is_path_taken): IsTaken) -> Result<()> {
         let mut errors = FieldErrors::default();
         check_name(&mut errors, self, is_name_taken);
         check_path(&mut errors, self);
@@ -49,7 +49,7 @@ impl<'a> RequestedName<'a> {
         errors.into_result()
     }
 
-    pub(crate) fn find_taken(self, call: &Call<'_>, excluded_id: Option<i64>) -> Result<Taken> {
+    pub(crate) fn find_taken(self, call: &Call<'_>, excluded_id: Option<i64>) -> Result<IsTaken> {
         let Self { namespace, name, path, .. } = self;
         let full_path = format!("{}/{path}", namespace.full_path);
         let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE namespace_id = ?1 AND name = ?2 AND id IS NOT ?3)";
@@ -105,36 +105,36 @@ pub(super) fn lower_visibility<'a>(visibility: &'a str, namespace: &'a Namespace
 }
 
 /// Adds an error for the project and for its namespace, if `is_wrong`.
-fn add_to_both(errors: &mut FieldErrors, is_wrong: bool, field: &str, text: &str) {
+fn add_errors(errors: &mut FieldErrors, is_wrong: bool, field: &str, text: &str) {
     errors.add_if(is_wrong, &format!("project_namespace.{field}"), text);
     errors.add_if(is_wrong, field, text);
 }
 
 fn check_name(errors: &mut FieldErrors, requested_name: RequestedName<'_>, is_taken: bool) {
     let name = requested_name.name;
-    add_to_both(errors, name.is_empty(), "name", BLANK_TEXT);
-    add_to_both(errors, name.chars().count() > MAX_NAME_LENGTH, "name", TOO_LONG_TEXT);
+    add_errors(errors, name.is_empty(), "name", BLANK_TEXT);
+    add_errors(errors, name.chars().count() > MAX_NAME_LENGTH, "name", TOO_LONG_TEXT);
     let is_wrong =
         if name.is_empty() { requested_name.is_name_sent } else { !is_name(name, ".+- ") };
     errors.add_if(is_wrong, "name", NAME_FORM_TEXT);
-    add_to_both(errors, is_taken && !name.is_empty(), "name", TAKEN_TEXT);
+    add_errors(errors, is_taken && !name.is_empty(), "name", TAKEN_TEXT);
 }
 
 fn check_path(errors: &mut FieldErrors, requested_name: RequestedName<'_>) {
     let path = requested_name.path;
     let is_long = path.len() > MAX_NAME_LENGTH;
-    add_to_both(errors, path.is_empty(), "path", BLANK_TEXT);
+    add_errors(errors, path.is_empty(), "path", BLANK_TEXT);
     // The namespace and the project check the length in different orders.
     let namespace_field = "project_namespace.path";
     errors.add_if(is_long, namespace_field, TOO_LONG_TEXT);
     let is_not_plain = !is_plain_path(path) && !requested_name.has_no_path;
     errors.add_if(is_not_plain, namespace_field, PLAIN_PATH_TEXT);
-    add_to_both(errors, !is_valid_path(path), "path", PATH_FORM_TEXT);
+    add_errors(errors, !is_valid_path(path), "path", PATH_FORM_TEXT);
     errors.add_if(is_not_plain, "path", PLAIN_PATH_TEXT);
     for text in [TOO_SHORT_TEXT, BLANK_TEXT] {
         errors.add_if(requested_name.has_no_path, "path", text);
     }
-    add_to_both(errors, is_reserved(path), "path", &format!("{path} is a reserved name"));
+    add_errors(errors, is_reserved(path), "path", &format!("{path} is a reserved name"));
     errors.add_if(is_long, "path", TOO_LONG_TEXT);
     // The full path has the same error.
     let is_full_path_long =

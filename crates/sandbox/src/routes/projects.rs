@@ -98,7 +98,7 @@ fn create_for_user(call: &Call<'_>) -> Result<Answer> {
 /// The namespace with the requested id; without an id, the personal namespace of the owner.
 fn requested_namespace(call: &Call<'_>, owner_id: i64) -> Result<Option<Namespace>> {
     Ok(match call.params.integer("namespace_id")? {
-        None => Namespace::personal_of_user(call.db, owner_id)?,
+        None => Namespace::find_personal(call.db, owner_id)?,
         Some(id) => Namespace::find_by_id(call.db, id)?,
     })
 }
@@ -262,8 +262,8 @@ pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) 
     let name = name.trim_start();
     if (name, &path) != (&project.name, &project.path) {
         let requested_name = RequestedName::new(&project.namespace, name, &path);
-        let taken = requested_name.find_taken(call, Some(project.id))?;
-        RequestedName { is_name_sent: true, ..requested_name }.check(taken)?;
+        let taken_flags = requested_name.find_taken(call, Some(project.id))?;
+        RequestedName { is_name_sent: true, ..requested_name }.check(taken_flags)?;
     }
     let visibility = match params.get("visibility") {
         Some(Value::Null) => "private".to_owned(),

@@ -1,6 +1,6 @@
 //! Protected branches of projects, and of top-level groups, which apply to all projects of the group. Also
-//! the protection that the service adds to a default branch. The reference does not describe any of this;
-//! it follows the real service.
+//! the protection that the service adds to a default branch. The reference does not describe any of this,
+//! so this module follows the real service.
 
 use super::grants::GrantPlan;
 use super::prelude::*;
@@ -20,7 +20,7 @@ pub(super) const ROUTES: &[Route] = &[
 const FORCE_PUSH: &str = "allow_force_push";
 const CODE_OWNER_APPROVAL: &str = "code_owner_approval_required";
 
-/// The project; from 17.6 on also the group, for its owners.
+/// The project or group in the path. Groups are supported from 17.6 on, and only for their owners.
 fn protection_scope(call: &Call<'_>) -> Result<GroupOrProject> {
     if !call.is_group_operation() {
         return Ok(readable_project(call)?.into());
@@ -30,8 +30,8 @@ fn protection_scope(call: &Call<'_>) -> Result<GroupOrProject> {
     call.require_tier(AttributeTier::Premium).map(|()| group.into())
 }
 
-/// The project, for callers who may read its protected branches. From 16.0 on they need the right to read
-/// its code, earlier a level.
+/// The project, for callers who may read its protected branches. From 16.0 on, callers need the right to
+/// read its code; in earlier releases, a minimum access level.
 fn readable_project(call: &Call<'_>) -> Result<Project> {
     if call.is_at_least(16, 0) {
         return repository::readable_project(call);
@@ -56,10 +56,10 @@ fn matches_search(name: &str, search: &str) -> bool {
     }
 }
 
-fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
+fn list(call: &Call<'_>, owner: &GroupOrProject) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default();
-    let mut protections = scope.holder().protections(call)?;
-    if let GroupOrProject::Project(project) = scope
+    let mut protections = owner.holder().protections(call)?;
+    if let GroupOrProject::Project(project) = owner
         && call.is_premium()
         && call.is_at_least(17, 6)
     {
@@ -67,7 +67,7 @@ fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         protections.extend(root_group.protections(call)?);
     }
     protections.retain(|protection| matches_search(&protection.name, &search));
-    page::list_objects(call, &protections, |protection| shown_json(call, scope, protection))
+    page::list_objects(call, &protections, |protection| shown_json(call, owner, protection))
 }
 
 /// A protected branch in answers for a project or group.
@@ -93,8 +93,8 @@ fn find_changeable(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection
     Ok(protection)
 }
 
-/// A protected branch as the service shows it. Only licensed services have users, groups and code
-/// owners in it.
+/// A protected branch as the service shows it. Users, groups and code owners appear in
+/// it only if the service has a licence.
 pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value> {
     let grants = protection.grants(call.db)?;
     let make_grants_json = |action| -> Result<Vec<Value>> {
@@ -134,11 +134,11 @@ fn protect_branch(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection>
     let name = params.text("name")?.unwrap_or_default();
     let changes = grants::read_initial_grants(call, call.tier(), &ProtectedAction::BRANCH_ACTIONS)?;
     let allow_force_push = params.is_true(FORCE_PUSH)?;
-    let code_owners = params.flag(CODE_OWNER_APPROVAL)?;
+    let code_owner_approval = params.flag(CODE_OWNER_APPROVAL)?;
     if let GroupOrProject::Project(project) = scope {
         check_may_change(call, project)?;
     }
-    let is_null = code_owners.is_none() && params.has(CODE_OWNER_APPROVAL);
+    let is_null = code_owner_approval.is_none() && params.has(CODE_OWNER_APPROVAL);
     refuse_if(is_null, || ErrorResponse::null_column(CODE_OWNER_APPROVAL))?;
     if scope.holder().protection(call, &name)?.is_some() {
         return Err(ErrorResponse::conflict(&format!("Protected branch '{name}' already exists")));
@@ -157,7 +157,7 @@ fn protect_branch(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection>
     let mut protection = Protection {
         name,
         allow_force_push,
-        code_owner_approval_required: code_owners == Some(true) && call.is_premium(),
+        code_owner_approval_required: code_owner_approval == Some(true) && call.is_premium(),
         updated_at: call.time_text().to_owned(),
         project_id: scope.project_id(),
         namespace_id: scope.choose(None, Some(scope.id())),
@@ -176,24 +176,24 @@ pub(crate) fn add_seed_protection(call: &Call<'_>, scope: &GroupOrProject) -> Re
     protect_branch(call, scope).map(drop)
 }
 
-/// Omitted fields stay unchanged, with one exception: code owner approval has a default in changes
-/// too.
+/// Changes a protected branch. Omitted fields stay unchanged, except code owner approval: if it is omitted, a
+/// change may reset it to its default.
 fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     apply_changes(call, scope)?;
     let mut body = shown_json(call, scope, &find_protection(call, scope)?)?;
     let is_ignored = !call.is_premium() && call.is_observed();
-    let is_shown = is_ignored && call.params.has(CODE_OWNER_APPROVAL);
-    set_if(&mut body, is_shown, CODE_OWNER_APPROVAL, false);
+    let is_ignored_field_shown = is_ignored && call.params.has(CODE_OWNER_APPROVAL);
+    set_if(&mut body, is_ignored_field_shown, CODE_OWNER_APPROVAL, false);
     Answer::ok(&body)
 }
 
 fn apply_changes(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     let params = &call.params;
     let is_licensed = call.is_premium();
-    let lists = ProtectedAction::BRANCH_ACTIONS.map(grants::list_name);
-    let licensed_names = lists.iter().map(String::as_str).chain([CODE_OWNER_APPROVAL]);
+    let list_names = ProtectedAction::BRANCH_ACTIONS.map(grants::list_name);
+    let licensed_names = list_names.iter().map(String::as_str).chain([CODE_OWNER_APPROVAL]);
     let mut names = [FORCE_PUSH].into_iter().chain(licensed_names.filter(|_| is_licensed));
-    // 400 for null, and for an empty flag.
+    // The service answers 400 if one of these parameters is null or empty.
     if let Some(name) = names.find(|name| params.get(name).is_some_and(is_blank)) {
         return Err(ErrorResponse::empty_parameter(name));
     }
@@ -221,8 +221,8 @@ fn remove(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     scope.choose(Ok(answer), Answer::ok(&body))
 }
 
-/// Adds the default protection of the namespace to the first default branch of a project, unless the
-/// branch is already protected. The protection appears at `due_at`, or at once.
+/// When a project gets its first default branch, adds the default protection of the namespace to it, unless
+/// the branch is already protected. The protection appears at `due_at`, or at once.
 pub(super) fn protect_default(
     call: &Call<'_>,
     project_id: i64,

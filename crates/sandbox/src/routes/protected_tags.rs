@@ -20,7 +20,7 @@ const PROTECTED_TAGS: Collection = Collection {
         }
         Ok(project.into())
     },
-    complete,
+    complete: complete_new_tag,
     // Answers show no id of a protected tag.
     json: |call, tag| {
         let grants = existing_grants(call, tag)?;
@@ -34,7 +34,7 @@ const PROTECTED_TAGS: Collection = Collection {
 const GRANTS: &str = "grants";
 
 /// Adds the grants to a new protected tag, and checks it.
-fn complete(call: &CollectionCall<'_>, tag: &mut Record) -> Result<()> {
+fn complete_new_tag(call: &CollectionCall<'_>, tag: &mut Record) -> Result<()> {
     let tier = if call.profile().tag_lists_ignored { AttributeTier::Free } else { call.tier() };
     let changes = grants::read_initial_grants(call, tier, &[ProtectedAction::Create])?;
     let mut plan = GrantPlan::new(call, call.scope, &[], &changes)?;
@@ -60,7 +60,7 @@ fn existing_grants(call: &Call<'_>, tag: &Record) -> Result<Vec<Grant>> {
 }
 
 impl Project {
-    /// The grants of each protected tag that covers a name.
+    /// For each protected tag whose pattern matches the tag `name`: who may create that tag.
     pub(super) fn tag_grants(&self, call: &Call<'_>, name: &str) -> Result<Vec<Vec<Grant>>> {
         let mut protected_tags = PROTECTED_TAGS.table.list(call, Holder::Project(self.id))?;
         protected_tags.retain(|tag| matches_pattern(tag.text("name"), name));

@@ -12,7 +12,7 @@ const PUSH_RULES: Collection = Collection {
     is_idempotent: true,
     // For maintainers; in a group, other callers get 404.
     scope: |_, call| {
-        let scope = GroupOrProject::including_archived_reads(call, [MAINTAINER, 0])?;
+        let scope = GroupOrProject::from_call_archived_reads(call, [MAINTAINER, 0])?;
         let is_hidden = call.is_group_operation() && scope.level(call)? < MAINTAINER;
         refuse_if(is_hidden, ErrorResponse::hidden).map(|()| scope)
     },
@@ -42,18 +42,18 @@ const NULL_WHILE_OFF: [&str; 3] =
 
 /// The attributes of this release, in the service's order.
 fn attributes(call: &Call<'_>) -> impl Iterator<Item = &'static Attribute> {
-    call.edition().existing(&ATTRIBUTE_TABLE.push_rules)
+    call.edition().filter_existing(&ATTRIBUTE_TABLE.push_rules)
 }
 
 /// A push rule as the service shows it. The rule of a group does not contain the id of the group.
 fn json(call: &CollectionCall<'_>, rule: &Record) -> Value {
     let mut body = json!({ "id": rule.id, "created_at": rule.created_at });
-    let project = call.scope.project_id();
-    if let Some(project) = project {
-        body["project_id"] = project.into();
+    let project_id = call.scope.project_id();
+    if let Some(id) = project_id {
+        body["project_id"] = id.into();
     }
     for attribute in attributes(call) {
-        let is_null = project.is_some() && NULL_WHILE_OFF.contains(&attribute.name);
+        let is_null = project_id.is_some() && NULL_WHILE_OFF.contains(&attribute.name);
         body[attribute.name] = match rule.settings.get(attribute.name) {
             Some(Value::Bool(false)) if is_null => Value::Null,
             Some(value) => value.clone(),
@@ -107,10 +107,10 @@ pub(super) fn copy_group_rule(
     namespace: &Namespace,
 ) -> Result<()> {
     let is_licensed = call.is_premium();
-    for group in traversal_ids(&namespace.traversal).rev().filter(|_| is_licensed) {
-        if let Some(rule) = PUSH_RULES.table.find_single(call, Holder::Group(group))? {
-            let mut copy = Record { settings: rule.settings, ..Record::new(call.time_text()) };
-            return Ok(PUSH_RULES.table.save(call, Holder::Project(project_id), &mut copy)?);
+    for group_id in traversal_ids(&namespace.traversal).rev().filter(|_| is_licensed) {
+        if let Some(rule) = PUSH_RULES.table.find_single(call, Holder::Group(group_id))? {
+            let mut new_rule = Record { settings: rule.settings, ..Record::new(call.time_text()) };
+            return Ok(PUSH_RULES.table.save(call, Holder::Project(project_id), &mut new_rule)?);
         }
     }
     Ok(())

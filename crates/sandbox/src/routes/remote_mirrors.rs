@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn credentials_are_masked_wherever_they_are() {
-        for (url, shown) in [
+        for (url, masked_url) in [
             ("https://h/p.git", "https://h/p.git"),
             ("https://u:p@h/p.git", "https://*****:*****@h/p.git"),
             ("https://u:p@q@h", "https://*****:*****@h"),
@@ -144,7 +144,7 @@ mod tests {
             ("ssh://u@h/p.git", "ssh://*****@h/p.git"),
             ("https://h/a@b", "https://h/a@b"),
         ] {
-            assert_eq!(mask_credentials(url), shown);
+            assert_eq!(mask_credentials(url), masked_url);
         }
     }
 }

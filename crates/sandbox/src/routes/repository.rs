@@ -48,8 +48,8 @@ impl Repository<'_> {
         source_project_id: Option<i64>,
         has_readme: bool,
     ) -> Result<()> {
-        if let Some(source) = source_project_id {
-            return Ok(self.copy_from(source)?);
+        if let Some(id) = source_project_id {
+            return Ok(self.copy_from(id)?);
         }
         let text = format!("# {}\n", self.project.name);
         let file = CommitEdit { path: "README.md", content: Some((text.as_bytes(), false)) };
@@ -294,9 +294,9 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let repository = Repository { call, project: &project };
     let branch = repository.requested_ref(BRANCHES)?;
-    let stored = Holder::Project(project.id).protection(call, &branch.name)?;
-    let default_flag = stored.is_none().then_some(false);
-    let mut protection = stored.unwrap_or_else(|| Protection {
+    let stored_rule = Holder::Project(project.id).protection(call, &branch.name)?;
+    let default_flag = stored_rule.is_none().then_some(false);
+    let mut protection = stored_rule.unwrap_or_else(|| Protection {
         project_id: Some(project.id),
         name: branch.name.clone(),
         updated_at: call.time_text().to_owned(),

@@ -74,7 +74,7 @@ pub struct Collection {
     /// The fields that can filter a list.
     pub(super) filters: &'static [&'static str],
     /// The entries of other projects and groups that are shown here too, each marked with [`INHERITED`].
-    pub(super) inherited: fn(&CollectionCall<'_>) -> Result<Vec<Record>>,
+    pub(super) list_inherited: fn(&CollectionCall<'_>) -> Result<Vec<Record>>,
     /// Fills in the fields of a row that the call does not set, and checks the row before it is stored.
     pub(super) complete: fn(&CollectionCall<'_>, &mut Record) -> Result<()>,
     /// Applies further filters and the order of a list.
@@ -135,15 +135,15 @@ impl Collection {
             scope: |collection, call| {
                 let level =
                     if call.is_write { collection.write_level } else { collection.read_level };
-                GroupOrProject::including_archived_reads(call, [level; 2])
+                GroupOrProject::from_call_archived_reads(call, [level; 2])
             },
             filters: &[],
-            inherited: |_| Ok(Vec::new()),
+            list_inherited: |_| Ok(Vec::new()),
             complete: |call, row| call.check_unique(row),
             filter: |_, _| Ok(()),
             check_removal: |call, row| call.check_unmodified(&row.updated_at),
             remove: |call, row| Ok(call.collection.table.remove(call, row)?),
-            find: |call| call.find_in(call.stored_rows()?),
+            find: |call| call.find_row(call.stored_rows()?),
             not_found: ErrorResponse::no_record,
             json: |call, row| call.json_with_names(row),
         }
@@ -256,8 +256,8 @@ impl<'a> CollectionCall<'a> {
             Verb::List => self.list(),
             Verb::Show => {
                 let row = self.find().or_else(|not_found| {
-                    let inherited_rows = (self.collection.inherited)(self)?;
-                    self.find_in(inherited_rows).map_err(|_| not_found)
+                    let inherited_rows = (self.collection.list_inherited)(self)?;
+                    self.find_row(inherited_rows).map_err(|_| not_found)
                 })?;
                 let mut body = self.json(&row)?;
                 for collection in all_collections(self).filter(|other: &&Collection| {
@@ -418,7 +418,7 @@ impl<'a> CollectionCall<'a> {
         Ok(row)
     }
 
-    pub(super) fn find_in(&self, mut rows: Vec<Record>) -> Result<Record> {
+    pub(super) fn find_row(&self, mut rows: Vec<Record>) -> Result<Record> {
         if self.collection.is_document {
             return Ok(rows.pop().unwrap_or_else(|| Record::new(self.time_text())));
         }
@@ -438,9 +438,9 @@ impl<'a> CollectionCall<'a> {
 
     fn list(&self) -> Result<Answer> {
         let mut listed_rows = self.stored_rows()?;
-        let inherited = (self.collection.inherited)(self)?;
-        if !inherited.is_empty() {
-            listed_rows.extend(inherited);
+        let inherited_rows = (self.collection.list_inherited)(self)?;
+        if !inherited_rows.is_empty() {
+            listed_rows.extend(inherited_rows);
             listed_rows.sort_by_key(|row| row.id);
         }
         for name in self.collection.filters {

@@ -29,10 +29,10 @@ impl Runner {
     /// Stores a new runner of a group, of projects, or of the instance. The first project owns it.
     pub(crate) fn create(call: &Call<'_>, seed: &SeedRunner) -> Result<()> {
         let projects = seed.projects.iter().map(|path| Ok(call.visible_project(path)?.id));
-        let projects = projects.collect::<Result<Vec<_>>>()?;
+        let project_ids = projects.collect::<Result<Vec<_>>>()?;
         let group = seed.group.as_deref().map(|path| call.visible_group(path)).transpose()?;
         let group_id = group.map(|group| group.id);
-        let runner_type = match (group_id, projects.as_slice()) {
+        let runner_type = match (group_id, project_ids.as_slice()) {
             (Some(_), _) => RUNNER_TYPES[1],
             (None, []) => RUNNER_TYPES[0],
             (None, _) => RUNNER_TYPES[2],
@@ -41,7 +41,7 @@ impl Runner {
         let mut new_runner =
             Self { id: 0, description, runner_type, locked: seed.locked, group_id };
         new_runner.id = new_runner.upsert(call.db)?;
-        projects.iter().try_for_each(|project| new_runner.assign(call, *project))
+        project_ids.iter().try_for_each(|project_id| new_runner.assign(call, *project_id))
     }
 
     fn assign(&self, call: &Call<'_>, project_id: i64) -> Result<()> {
@@ -137,15 +137,17 @@ fn assign(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn unassign(call: &Call<'_>) -> Result<Answer> {
-    let project = call.writable_project_as(MAINTAINER)?.id;
+    let project_id = call.writable_project_as(MAINTAINER)?.id;
     let runner = Runner::find_by_id(call.db, call.segment_id("runner_id")?)?;
     let projects = runner.as_ref().map(|runner| runner.project_ids(call)).transpose()?;
-    let projects = projects.unwrap_or_default();
-    let runner = runner.filter(|_| projects.contains(&project));
+    let project_ids = projects.unwrap_or_default();
+    let runner = runner.filter(|_| project_ids.contains(&project_id));
     let runner = runner.or_not_found("Runner")?;
     let message = "You cannot unassign a runner from the owner project. Delete the runner instead";
-    refuse_if(projects.first() == Some(&project), || ErrorResponse::forbidden_message(message))?;
+    refuse_if(project_ids.first() == Some(&project_id), || {
+        ErrorResponse::forbidden_message(message)
+    })?;
     let sql = "DELETE FROM runner_projects WHERE runner_id = ?1 AND project_id = ?2";
-    call.execute(sql, [runner.id, project])?;
+    call.execute(sql, [runner.id, project_id])?;
     Ok(Answer::no_content())
 }

@@ -25,7 +25,7 @@ pub(crate) fn invitations_json(call: &Call<'_>, holder: Holder) -> Result<Vec<Va
     let has_role = matches!(holder, Holder::Group(_))
         && member_roles::are_roles_available(call, GROUP_ROLES_SINCE);
     let read_invitation = |group: Namespace, row: &Row<'_>| {
-        let first_column = Namespace::WIDTH;
+        let first_column = Namespace::COLUMN_COUNT;
         let mut invitation = json!({
             "group_id": group.id,
             "group_name": group.name,
@@ -33,8 +33,8 @@ pub(crate) fn invitations_json(call: &Call<'_>, holder: Holder) -> Result<Vec<Va
             "group_access_level": row.get::<_, i64>(first_column)?,
             "expires_at": row.get::<_, Option<String>>(first_column + 1)?,
         });
-        let role: Option<i64> = row.get(first_column + 2)?;
-        set_if(&mut invitation, has_role, member_roles::ROLE_ID, role);
+        let role_id: Option<i64> = row.get(first_column + 2)?;
+        set_if(&mut invitation, has_role, member_roles::ROLE_ID, role_id);
         Ok((group, invitation))
     };
     let invitation_pairs =
@@ -103,12 +103,12 @@ impl Namespace {
     /// True if a group may invite `invited_group`. The top-level group can forbid all groups outside its
     /// hierarchy.
     fn may_invite(&self, call: &Call<'_>, invited_group: &Self) -> Result<bool> {
-        let root = protection::root_group_id(self);
-        if !self.is_group() || root == protection::root_group_id(invited_group) {
+        let root_id = protection::root_group_id(self);
+        if !self.is_group() || root_id == protection::root_group_id(invited_group) {
             return Ok(true);
         }
         let setting = "prevent_sharing_groups_outside_hierarchy";
-        Ok(!GROUP_SETTINGS.is_on(call.db, root, setting)?)
+        Ok(!GROUP_SETTINGS.is_on(call.db, root_id, setting)?)
     }
 }
 
@@ -190,8 +190,8 @@ fn import_members(call: &Call<'_>) -> Result<Answer> {
          SELECT ?1, m.user_id, min(m.access_level, ?3), m.expires_at, ?4, ?5
          FROM members m JOIN users u ON u.id = m.user_id WHERE m.project_id = ?2 AND u.bot = 0
          ON CONFLICT DO NOTHING";
-    let (level, user) = (call.caller_level_in(&project)?, call.require_user()?.id);
-    call.execute(sql, params![project.id, source.id, level, call.time_text(), user])?;
+    let (level, user_id) = (call.caller_level_in(&project)?, call.require_user()?.id);
+    call.execute(sql, params![project.id, source.id, level, call.time_text(), user_id])?;
     let answers_created = call.profile().import_members_created;
     let status = if answers_created { StatusCode::CREATED } else { StatusCode::OK };
     Answer::with_status(status, &json!({ "status": "success" }))

@@ -81,22 +81,22 @@ fn namespace_json(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     let is_owner = call.caller_level_in_group(namespace)? >= OWNER;
     let subtree_sql = "IN (SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2)";
     if is_owner && namespace.is_group() {
-        let members =
+        let members_sql =
             format!("SELECT count(DISTINCT user_id) FROM members WHERE group_id {subtree_sql}");
         let projects_sql =
             format!("SELECT count(*) FROM projects WHERE namespace_id {subtree_sql}");
-        let [member_count, project_count] = [members, projects_sql]
+        let [member_count, project_count] = [members_sql, projects_sql]
             .map(|sql| call.query_value::<i64>(&sql, namespace.traversal_range()));
         body["members_count_with_descendants"] = member_count?.into();
         body["projects_count"] = project_count?.into();
         body["root_repository_size"] = Value::Null;
     }
-    let seats = match (namespace.is_group(), is_owner) {
+    let seat_count = match (namespace.is_group(), is_owner) {
         (false, _) => Some(1),
         (true, true) => Some(namespace.count_seats(call)?),
         (true, false) => None,
     };
-    body["billable_members_count"] = seats.into();
+    body["billable_members_count"] = seat_count.into();
     if is_owner {
         add_fields(&mut body, json!({ "plan": "default", "trial": false, "trial_ends_on": null }));
     }

@@ -46,9 +46,9 @@ impl MembershipTerms {
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
             scope.id_column()
         );
-        let (role, now) = (self.role_id(), call.time_text());
+        let (role_id, now) = (self.role_id(), call.time_text());
         let Self { level, expires_at, granted_by, .. } = self;
-        let row = params![scope.id(), user, level, expires_at, role, now, granted_by];
+        let row = params![scope.id(), user, level, expires_at, role_id, now, granted_by];
         call.execute(&sql, row).map(drop)
     }
 

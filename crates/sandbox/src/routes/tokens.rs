@@ -1,4 +1,4 @@
-//! Access tokens. Clients need to create them, although the reference does not describe this
+//! Access tokens. The reference does not describe how they are created, but clients need it
 //! (reference 1, 5). Personal and impersonation tokens differ only in their URLs.
 
 use super::prelude::*;
@@ -54,7 +54,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&issue_token(call, call.segment_user()?.id)?)
 }
 
-/// Creates the token in a call, and answers with its secret.
+/// Creates a token with the parameters of the call. Returns its JSON, with the secret.
 pub(super) fn issue_token(call: &Call<'_>, user_id: i64) -> Result<Value> {
     call.params.require(&["name", "scopes"])?;
     let name = call.params.text("name")?.unwrap_or_default();
@@ -85,19 +85,19 @@ fn read_owner_filter(call: &Call<'_>) -> Result<Option<i64>> {
     }
     let caller = call.require_user()?;
     match call.params.integer("user_id")? {
-        Some(user) if user != caller.id && !caller.admin => Err(ErrorResponse::unauthorized()),
+        Some(id) if id != caller.id && !caller.admin => Err(ErrorResponse::unauthorized()),
         None if !caller.admin => Ok(Some(caller.id)),
-        user => Ok(user),
+        requested_id => Ok(requested_id),
     }
 }
 
 /// A page of tokens, filtered by `state`.
 fn list(call: &Call<'_>) -> Result<Answer> {
-    let user = read_owner_filter(call)?;
+    let user_id = read_owner_filter(call)?;
     let state_filter =
         call.params.allowed_text("state", &["all", "active", "inactive"])?.unwrap_or_default();
     let clauses = "WHERE ?1 IS NULL OR t.user_id = ?1 ORDER BY t.id";
-    let mut tokens = AccessToken::list(call.db, clauses, [user])?;
+    let mut tokens = AccessToken::list(call.db, clauses, [user_id])?;
     tokens.retain(|token| match state_filter.as_str() {
         "active" => is_active(call, token),
         "inactive" => !is_active(call, token),

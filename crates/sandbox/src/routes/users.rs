@@ -59,7 +59,7 @@ fn administrator_json(call: &Call<'_>, user: &User) -> Result<Value> {
         User::find_by_optional_id(call.db, read_stored_fact(call, user, CREATOR_ID)?.as_i64())?;
     let mut body = json!({
         "is_admin": user.admin,
-        "namespace_id": Namespace::personal_of_user(call.db, user.id)?.map(|namespace| namespace.id),
+        "namespace_id": Namespace::find_personal(call.db, user.id)?.map(|namespace| namespace.id),
         "note": read_stored_fact(call, user, "note")?,
         "created_by": created_by.map(|creator| creator.brief(call)),
     });
@@ -67,7 +67,7 @@ fn administrator_json(call: &Call<'_>, user: &User) -> Result<Value> {
         // Guests take no seat in the highest tier.
         let min_level = if call.tier() >= AttributeTier::Ultimate { GUEST } else { -1 };
         let has_seat =
-            user.state == ACTIVE && !user.bot && highest_role(call, user)?.unwrap_or(0) > min_level;
+            user.state == ACTIVE && !user.bot && max_level(call, user)?.unwrap_or(0) > min_level;
         body["using_license_seat"] = has_seat.into();
         body["is_auditor"] = (read_stored_fact(call, user, AUDITOR)? == true).into();
         let group_fields =
@@ -78,7 +78,7 @@ fn administrator_json(call: &Call<'_>, user: &User) -> Result<Value> {
 }
 
 /// The highest level of a user in any group or project.
-fn highest_role(call: &Call<'_>, user: &User) -> Result<Option<i64>> {
+fn max_level(call: &Call<'_>, user: &User) -> Result<Option<i64>> {
     call.query_value("SELECT max(access_level) FROM members WHERE user_id = ?1", [user.id])
 }
 
@@ -265,7 +265,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     }
     let mut body = full_json(call, &user)?;
     if call.is_administrator() {
-        body["highest_role"] = highest_role(call, &user)?.unwrap_or(0).into();
+        body["highest_role"] = max_level(call, &user)?.unwrap_or(0).into();
         let names = "current_sign_in_ip last_sign_in_ip sign_in_count plan";
         add_fields(&mut body, user.json_columns(names));
         body["sign_in_count"] = 0.into();
@@ -334,7 +334,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
                    private_profile = coalesce(?6, private_profile)
                WHERE id = ?1";
     call.execute(sql, params![user.id, name, email, username, admin, is_private])?;
-    if let Some(namespace) = Namespace::personal_of_user(call.db, user.id)? {
+    if let Some(namespace) = Namespace::find_personal(call.db, user.id)? {
         let sql = "UPDATE namespaces SET name = ?2, path = ?3 WHERE id = ?1";
         call.execute(sql, params![namespace.id, name, username])?;
         group_moves::update_full_paths(call, &namespace)?;

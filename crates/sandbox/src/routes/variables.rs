@@ -33,7 +33,7 @@ const VARIABLES: Collection = Collection {
     fields: &FIELDS,
     limit: Some(("ci variables", [8_000, 30_000], |text| ErrorResponse::field("base", text))),
     required_features: &[PIPELINE_FEATURES],
-    scope: |_, call| GroupOrProject::including_archived_reads(call, [MAINTAINER, OWNER]),
+    scope: |_, call| GroupOrProject::from_call_archived_reads(call, [MAINTAINER, OWNER]),
     find: |call| if call.method == Method::PUT { find_changeable(call) } else { find(call) },
     complete,
     // Project variables have no time of change.

@@ -198,8 +198,8 @@ impl ProjectView<'_> {
         for name in ["marked_for_deletion_at", "marked_for_deletion_on"] {
             body.set_if(call.shows_deletion(), name, &project.marked_for_deletion_on)?;
         }
-        if let Some(upstream) = project.forked_from_id
-            && let Some(upstream) = upstream_json(call, upstream, self.extras)?
+        if let Some(upstream_id) = project.forked_from_id
+            && let Some(upstream) = upstream_json(call, upstream_id, self.extras)?
         {
             body.set_object("forked_from_project", upstream);
         }

@@ -101,26 +101,26 @@ mod tests {
     fn a_store_goes_back_to_any_image_any_number_of_times() {
         let mut store = Store::open(&DataLocation::Memory, false).expect("memory");
         add(&store, "a");
-        let first = store.image().expect("an image");
+        let first_image = store.image().expect("an image");
         add(&store, "b");
-        let second = store.image().expect("an image");
-        let mut other = Store::from_image(&first).expect("another store");
-        for store in [&mut store, &mut other] {
+        let second_image = store.image().expect("an image");
+        let mut other_store = Store::from_image(&first_image).expect("another store");
+        for store in [&mut store, &mut other_store] {
             for (image, expected) in [
-                (&first, &["a"][..]),
-                (&second, &["a", "b"]),
-                (&second, &["a", "b"]),
-                (&first, &["a"]),
+                (&first_image, &["a"][..]),
+                (&second_image, &["a", "b"]),
+                (&second_image, &["a", "b"]),
+                (&first_image, &["a"]),
             ] {
                 store.restore(image).expect("restored");
                 assert_eq!(keys(store), expected);
                 add(store, "c");
-                let failed = store.write(|db| {
+                let result = store.write(|db| {
                     db.execute("DELETE FROM meta", [])
                         .map_err(ErrorResponse::from)
                         .and(Err::<(), _>(ErrorResponse::forbidden()))
                 });
-                assert!(failed.is_err(), "a failed write is undone");
+                assert!(result.is_err(), "a failed write is undone");
                 assert_eq!(keys(store), [expected, &["c"]].concat());
             }
         }

@@ -1,9 +1,9 @@
 //! The database of the sandbox: one writer, any number of readers, one transaction per call.
 //!
 //! A file is in write-ahead mode, so reads never wait for a write, and is locked against other
-//! processes by `FILE.lock`. Without a file there is one connection for reads and writes, because in
-//! memory SQLite isolates readers from a writer only on the same connection. There each call's
-//! transaction is a savepoint, because another transaction can be open around all calls (see [`image`]).
+//! processes by `FILE.lock`. Without a file, one connection reads and writes, one call at a time: in
+//! memory, only this keeps a reader from seeing an unfinished write. The transaction of each call is then a
+//! savepoint, because an outer transaction can be open around all calls (see [`image`]).
 
 pub(crate) mod holder;
 pub(crate) mod image;
@@ -75,8 +75,8 @@ struct ReaderPool {
 
 impl Store {
     /// Opens or creates the database. With `is_durable` every commit is flushed to the disk.
-    pub(crate) fn open(data: &DataLocation, is_durable: bool) -> Result<Self, StartError> {
-        match data {
+    pub(crate) fn open(location: &DataLocation, is_durable: bool) -> Result<Self, StartError> {
+        match location {
             DataLocation::Memory => Self::open_memory().map_err(StartError::Memory),
             DataLocation::File(path) => Self::open_file(path, is_durable),
         }
@@ -125,25 +125,25 @@ impl Store {
         })
     }
 
-    /// Runs `work` in a transaction with one consistent state, which is always rolled back.
+    /// Runs `work` in a transaction, which shows one consistent state and is always rolled back.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let Some(readers) = &self.readers else {
             return work(&*lock_mutex(&self.writer).savepoint()?);
         };
-        let idle = lock_mutex(&readers.idle_connections).pop();
-        let reader = match idle {
+        let idle_reader = lock_mutex(&readers.idle_connections).pop();
+        let reader = match idle_reader {
             Some(reader) => reader,
             None => Connection::open(&readers.path).and_then(configure)?,
         };
-        let answer = {
+        let result = {
             let transaction = Transaction::new_unchecked(&reader, TransactionBehavior::Deferred)?;
             work(&transaction)
         };
-        let mut idle = lock_mutex(&readers.idle_connections);
-        if idle.len() < MAX_IDLE_READERS {
-            idle.push(reader);
+        let mut idle_readers = lock_mutex(&readers.idle_connections);
+        if idle_readers.len() < MAX_IDLE_READERS {
+            idle_readers.push(reader);
         }
-        answer
+        result
     }
 
     /// Runs `work` in a transaction that is committed if it succeeds and rolled back if it fails or
@@ -155,9 +155,9 @@ impl Store {
         let mut writer = lock_mutex(&self.writer);
         if self.readers.is_none() {
             let savepoint = writer.savepoint()?;
-            let answer = work(&savepoint)?;
+            let value = work(&savepoint)?;
             savepoint.commit()?;
-            return Ok(answer);
+            return Ok(value);
         }
         let transaction = Transaction::new_unchecked(&writer, TransactionBehavior::Immediate)?;
         let answer = work(&transaction)?;
@@ -287,15 +287,15 @@ mod tests {
     fn only_successful_writes_are_committed() {
         for_both_stores(|store| {
             store.write(insert).expect("written");
-            let failed = store.write(|db| insert(db).and(Err::<(), _>(ErrorResponse::forbidden())));
-            assert!(failed.is_err());
-            let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let result = store.write(|db| insert(db).and(Err::<(), _>(ErrorResponse::forbidden())));
+            assert!(result.is_err());
+            let unwind_result = catch_unwind(AssertUnwindSafe(|| {
                 store.write(|db| -> Result<()> {
                     insert(db)?;
                     std::panic::panic_any("planted")
                 })
             }));
-            assert!(panicked.is_err());
+            assert!(unwind_result.is_err());
             assert_eq!(store.read(count).expect("read"), 1);
             store.write(insert).expect("still usable");
             assert_eq!(store.read(count).expect("read"), 2);
@@ -307,11 +307,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let store =
             Store::open(&DataLocation::File(folder.path().join("data.db")), false).expect("a file");
-        let seen = store.write(|db| {
+        let row_count = store.write(|db| {
             insert(db)?;
             store.read(count)
         });
-        assert_eq!(seen.expect("read"), 0);
+        assert_eq!(row_count.expect("read"), 0);
         assert_eq!(store.read(count).expect("read"), 1);
     }
 

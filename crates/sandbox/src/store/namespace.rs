@@ -50,7 +50,7 @@ impl Namespace {
     }
 
     /// The personal namespace of a user.
-    pub(crate) fn personal_of_user(db: &Connection, user_id: i64) -> Result<Option<Self>> {
+    pub(crate) fn find_personal(db: &Connection, user_id: i64) -> Result<Option<Self>> {
         Self::find_first(db, "WHERE n.owner_id = ?1", [user_id])
     }
 
@@ -95,8 +95,8 @@ impl Namespace {
 
     /// The URL of its web page.
     pub(crate) fn web_url(&self, base: &str) -> String {
-        let groups = if self.is_group() { "groups/" } else { "" };
-        format!("{base}/{groups}{}", self.full_path)
+        let prefix = if self.is_group() { "groups/" } else { "" };
+        format!("{base}/{prefix}{}", self.full_path)
     }
 
     /// The form of a namespace in projects (reference 1, 2.8) and in the list of namespaces.

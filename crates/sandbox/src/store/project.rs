@@ -92,10 +92,10 @@ impl Project {
         row: &Row<'_>,
         namespaces: &mut HashMap<i64, Rc<Namespace>>,
     ) -> Result<Self> {
-        let namespace = match namespaces.entry(row.get(Self::WIDTH)?) {
+        let namespace = match namespaces.entry(row.get(Self::COLUMN_COUNT)?) {
             Entry::Occupied(entry) => Rc::clone(entry.get()),
             Entry::Vacant(entry) => {
-                Rc::clone(entry.insert(Rc::new(Namespace::read(row, Self::WIDTH)?)))
+                Rc::clone(entry.insert(Rc::new(Namespace::read(row, Self::COLUMN_COUNT)?)))
             }
         };
         Ok(Self { namespace, ..Self::from_row(row)? })

@@ -186,8 +186,8 @@ pub(crate) fn matches_pattern(pattern: &str, branch: &str) -> bool {
     let Some(mut unmatched_text) = branch.strip_prefix(first_part) else { return false };
     let Some(last_part) = parts.pop() else { return unmatched_text.is_empty() };
     for part in parts {
-        let Some((_, text_after)) = unmatched_text.split_once(part) else { return false };
-        unmatched_text = text_after;
+        let Some((_, suffix)) = unmatched_text.split_once(part) else { return false };
+        unmatched_text = suffix;
     }
     unmatched_text.ends_with(last_part)
 }
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_star_stands_for_any_text() {
-        for (pattern, branch, covered) in [
+        for (pattern, branch, is_covered) in [
             ("main", "main", true),
             ("main", "Main", false),
             ("main", "main2", false),
@@ -212,7 +212,7 @@ mod tests {
             ("a*a", "a", false),
             ("a**c", "abc", true),
         ] {
-            assert_eq!(matches_pattern(pattern, branch), covered, "{pattern} {branch}");
+            assert_eq!(matches_pattern(pattern, branch), is_covered, "{pattern} {branch}");
         }
     }
 }

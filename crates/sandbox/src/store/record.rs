@@ -31,7 +31,7 @@ impl Record {
     }
 
     /// A JSON object of the columns and settings in `names`; null for a setting that is not set.
-    pub(crate) fn members(&self, names: &str) -> Value {
+    pub(crate) fn json_fields(&self, names: &str) -> Value {
         let values = names.split(' ').map(|name| match name {
             "id" => (name.to_owned(), self.id.into()),
             "created_at" => (name.to_owned(), self.created_at.as_str().into()),

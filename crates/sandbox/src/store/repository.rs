@@ -104,7 +104,7 @@ impl Repository<'_> {
             (format!("r.name, {columns}"), params![self.project.id, name]);
         Commit::list_with(self.call.db, &extra_columns, &clauses, values, |commit, row| {
             let [name, message, created_at] =
-                [0, 1, 2].map(|column| row.get(Commit::WIDTH + column));
+                [0, 1, 2].map(|column| row.get(Commit::COLUMN_COUNT + column));
             Ok(GitRef { name: name?, message: message?, created_at: created_at?, commit })
         })
     }
@@ -132,13 +132,13 @@ impl Repository<'_> {
     }
 
     /// A file at a commit.
-    pub(crate) fn file(self, commit: &str, path: &str) -> Result<Option<RepositoryFile>> {
+    pub(crate) fn file(self, commit_id: &str, path: &str) -> Result<Option<RepositoryFile>> {
         let mut statement = self.call.db.prepare_cached(
             "SELECT t.blob_id, b.content, t.executable, t.last_commit_id FROM trees t JOIN blobs b
                  ON b.project_id = t.project_id AND b.id = t.blob_id
              WHERE t.project_id = ?1 AND t.commit_id = ?2 AND t.path = ?3",
         )?;
-        let file = statement.query_row(params![self.project.id, commit, path], |row| {
+        let file = statement.query_row(params![self.project.id, commit_id, path], |row| {
             Ok(RepositoryFile {
                 blob_id: row.get(0)?,
                 content: row.get(1)?,
@@ -151,10 +151,10 @@ impl Repository<'_> {
 
     /// The paths of all files at a commit, in order, each with its blob id and its
     /// executable flag.
-    pub(crate) fn list_files(self, commit: &str) -> Result<Vec<(String, String, bool)>> {
+    pub(crate) fn list_files(self, commit_id: &str) -> Result<Vec<(String, String, bool)>> {
         let sql = "SELECT path, blob_id, executable FROM trees
                    WHERE project_id = ?1 AND commit_id = ?2 ORDER BY path";
-        query_rows(self.call.db, sql, params![self.project.id, commit])
+        query_rows(self.call.db, sql, params![self.project.id, commit_id])
     }
 
     /// Commits `edits` to a branch, which is created if missing. The commit gets its id and parent.
@@ -202,9 +202,9 @@ impl Repository<'_> {
     }
 
     /// Points a branch, which is created if missing, to a commit.
-    pub(crate) fn set_branch(self, branch: &str, commit: &str) -> Result<()> {
+    pub(crate) fn set_branch(self, branch: &str, commit_id: &str) -> Result<()> {
         let sql = "INSERT OR REPLACE INTO branches VALUES (?1, ?2, ?3)";
-        execute(self.call.db, sql, params![self.project.id, branch, commit])
+        execute(self.call.db, sql, params![self.project.id, branch, commit_id])
     }
 
     /// Creates a tag. Its name must be free.
@@ -214,7 +214,7 @@ impl Repository<'_> {
     }
 
     /// Copies the commits, files, branches and tags of another project.
-    pub(crate) fn copy_from(self, upstream: i64) -> Result<()> {
+    pub(crate) fn copy_from(self, upstream_id: i64) -> Result<()> {
         for (table, columns) in [
             ("commits", "id, parent, message, author_name, author_email, created_at"),
             ("blobs", "id, content"),
@@ -225,7 +225,7 @@ impl Repository<'_> {
             let sql = format!(
                 "INSERT INTO {table} (project_id, {columns}) SELECT ?1, {columns} FROM {table} WHERE project_id = ?2"
             );
-            self.call.db.execute(&sql, [self.project.id, upstream])?;
+            self.call.db.execute(&sql, [self.project.id, upstream_id])?;
         }
         Ok(())
     }
@@ -254,14 +254,14 @@ mod tests {
 
     #[test]
     fn names_that_git_refuses_are_refused() {
-        for good in ["main", "feature/a-b", "v1.0", "é", "a@b", "x.locked"] {
-            assert!(is_ref_name(good), "{good}");
+        for name in ["main", "feature/a-b", "v1.0", "é", "a@b", "x.locked"] {
+            assert!(is_ref_name(name), "{name}");
         }
-        let long = "a".repeat(256);
+        let long_name = "a".repeat(256);
         for bad in [
             "", "/", "a/", "/a", "a//b", ".a", "a/.b", "a.lock", "a.lock/b", "a..b", "a b", "a~1",
             "a^", "a:b", "a?", "a*", "a[", "a\\b", "-a", "a.", "@", "a@{1}", "HEAD", "a\tb",
-            "a\u{7f}", &long,
+            "a\u{7f}", &long_name,
         ] {
             assert!(!is_ref_name(bad), "{bad:?}");
         }

@@ -16,7 +16,7 @@ pub(crate) trait Stored: Sized {
     /// Its columns, which come first in a row.
     const COLUMNS: &str;
     /// The number of [`Self::COLUMNS`].
-    const WIDTH: usize;
+    const COLUMN_COUNT: usize;
 
     /// Reads a row in which [`Self::COLUMNS`] begin at the index `first_column`.
     fn read(row: &Row<'_>, first_column: usize) -> Result<Self>;
@@ -57,7 +57,7 @@ pub(crate) trait Stored: Sized {
         let sql = format!(
             "INSERT INTO {table} ({names}) VALUES (nullif(?, 0){})
              ON CONFLICT (id) DO UPDATE SET {} RETURNING id",
-            ", ?".repeat(Self::WIDTH - 1),
+            ", ?".repeat(Self::COLUMN_COUNT - 1),
             assignments.collect::<Vec<_>>().join(", ")
         );
         db.prepare_cached(&sql)?.query_row(params_from_iter(self.values()), |row| row.get(0))
@@ -69,7 +69,7 @@ pub(crate) trait Stored: Sized {
         execute(db, &sql, params_from_iter(self.values().first()))
     }
 
-    /// All rows with the columns `extra_columns`, which begin at [`Self::WIDTH`]; `read` combines both.
+    /// All rows with the columns `extra_columns`, which begin at [`Self::COLUMN_COUNT`]; `read` combines both.
     fn list_with<T>(
         db: &Connection,
         extra_columns: &str,
@@ -124,7 +124,7 @@ macro_rules! stored {
                 stringify!($alias), ".", stringify!($first)
                 $(, ", ", $crate::store::stored::stored!(@ $alias $field $($column)?))*
             );
-            const WIDTH: usize = [stringify!($first) $(, stringify!($field))*].len();
+            const COLUMN_COUNT: usize = [stringify!($first) $(, stringify!($field))*].len();
 
             fn values(&self) -> Vec<&dyn rusqlite::ToSql> {
                 vec![&self.$first $(, &self.$field)*]
@@ -141,7 +141,7 @@ macro_rules! stored {
             fn read(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Result<Self> {
                 #[cfg(test)]
                 $crate::store::stored::ROWS.set($crate::store::stored::ROWS.get() + 1);
-                let mut columns = first..first + Self::WIDTH;
+                let mut columns = first..first + Self::COLUMN_COUNT;
                 let mut next = || columns.next().unwrap_or_default();
                 Ok(Self {
                     $first: row.get(next())?,

@@ -81,9 +81,9 @@ impl User {
         if !bot {
             let sql = "INSERT INTO namespaces (kind, name, path, owner_id, full_path, full_name, created_at)
                        VALUES ('user', ?1, ?2, ?3, ?2, ?1, ?4)";
-            let namespace = db.prepare_cached(sql)?.insert(params![name, username, id, now])?;
+            let namespace_id = db.prepare_cached(sql)?.insert(params![name, username, id, now])?;
             let sql = "UPDATE namespaces SET traversal = '/' || id || '/' WHERE id = ?1";
-            execute(db, sql, [namespace])?;
+            execute(db, sql, [namespace_id])?;
         }
         let sql =
             "UPDATE members SET user_id = ?1, email = NULL, state = 'active' WHERE email = ?2";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::client::{World, kept};
+use super::client::{World, leak};
 use super::facts::fact;
 
 const NO: Value = Value::Null;
@@ -13,11 +13,11 @@ async fn an_access_request_is_no_membership_before_its_approval() {
         [("/projects/acme%2Fsite", "mia", "dan"), ("/groups/acme", "olive", "mia")]
     {
         let world = World::usual().await;
-        let requests = kept(format!("{place}/access_requests"));
+        let requests = leak(format!("{place}/access_requests"));
         let id = world.get("stranger", "/user").await.body["id"].clone();
-        let one = kept(format!("{place}/access_requests/{id}"));
-        let approve = kept(format!("{place}/access_requests/{id}/approve"));
-        let member = kept(format!("{place}/members/{id}"));
+        let one = leak(format!("{place}/access_requests/{id}"));
+        let approve = leak(format!("{place}/access_requests/{id}/approve"));
+        let member = leak(format!("{place}/members/{id}"));
         let twice = json!({"message": {"user_id": ["already exists in source"]}});
         world
             .check(vec![
@@ -85,7 +85,7 @@ async fn requests_can_be_switched_off() {
                     fact("access-request-refused"),
                     "stranger",
                     "POST",
-                    kept(format!("{place}/access_requests")),
+                    leak(format!("{place}/access_requests")),
                     NO,
                     403,
                     NO,

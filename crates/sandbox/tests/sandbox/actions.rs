@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use undrift_sandbox::{Profile, SandboxConfig};
 
-use super::client::{ROOT, World, got, kept, usual_seed};
+use super::client::{ROOT, World, leak, read_reply, usual_seed};
 use super::facts::fact;
 use super::releases::at;
 
@@ -21,17 +21,17 @@ async fn starring_twice_changes_nothing() {
                 fact("star"),
                 "dan",
                 "POST",
-                kept(format!("{SHOP}/star")),
+                leak(format!("{SHOP}/star")),
                 NO,
                 201,
                 json!({"star_count": 1}),
             ),
-            (fact("star-twice"), "dan", "POST", kept(format!("{SHOP}/star")), NO, 304, NO),
+            (fact("star-twice"), "dan", "POST", leak(format!("{SHOP}/star")), NO, 304, NO),
             (
                 fact("starrers"),
                 "dan",
                 "GET",
-                kept(format!("{SHOP}/starrers")),
+                leak(format!("{SHOP}/starrers")),
                 NO,
                 200,
                 json!([{"user": {"username": "dan"}}]),
@@ -67,30 +67,30 @@ async fn starring_twice_changes_nothing() {
                 fact("star"),
                 "dan",
                 "POST",
-                kept(format!("{SHOP}/unstar")),
+                leak(format!("{SHOP}/unstar")),
                 NO,
                 201,
                 json!({"star_count": 0}),
             ),
-            (fact("star-twice"), "dan", "POST", kept(format!("{SHOP}/unstar")), NO, 304, NO),
-            (fact("authentication"), "", "POST", kept(format!("{SHOP}/star")), NO, 401, NO),
+            (fact("star-twice"), "dan", "POST", leak(format!("{SHOP}/unstar")), NO, 304, NO),
+            (fact("authentication"), "", "POST", leak(format!("{SHOP}/star")), NO, 401, NO),
         ])
         .await;
 }
 
 #[tokio::test]
-async fn forks_come_in_the_background() {
+async fn forks_are_created_in_the_background() {
     let world = World::usual().await;
     let site = "/projects/acme%2Fsite";
     world
         .check(vec![
-            (fact("unseen"), "stranger", "POST", kept(format!("{SHOP}/fork")), NO, 404, json!({"message": "404 Project Not Found"})),
-            (fact("project-name-rules"), "stranger", "POST", kept(format!("{site}/fork")), json!({"name": "!"}), 400, NO),
+            (fact("unseen"), "stranger", "POST", leak(format!("{SHOP}/fork")), NO, 404, json!({"message": "404 Project Not Found"})),
+            (fact("project-name-rules"), "stranger", "POST", leak(format!("{site}/fork")), json!({"name": "!"}), 400, NO),
             (
                 fact("parameter-type"),
                 "stranger",
                 "POST",
-                kept(format!("{site}/fork")),
+                leak(format!("{site}/fork")),
                 json!({"namespace_id": "acme"}),
                 400,
                 json!({"error": "namespace_id is invalid"}),
@@ -99,7 +99,7 @@ async fn forks_come_in_the_background() {
                 fact("fork-target"),
                 "stranger",
                 "POST",
-                kept(format!("{site}/fork")),
+                leak(format!("{site}/fork")),
                 json!({"namespace_path": "acme"}),
                 404,
                 json!({"message": "404 Target Namespace Not Found"}),
@@ -108,7 +108,7 @@ async fn forks_come_in_the_background() {
                 fact("fork-target"),
                 "stranger",
                 "POST",
-                kept(format!("{site}/fork")),
+                leak(format!("{site}/fork")),
                 json!({"namespace_path": "dan"}),
                 404,
                 json!({"message": "404 Target Namespace Not Found"}),
@@ -117,7 +117,7 @@ async fn forks_come_in_the_background() {
                 fact("fork-target"),
                 "stranger",
                 "POST",
-                kept(format!("{site}/fork")),
+                leak(format!("{site}/fork")),
                 json!({"namespace_path": "nothing"}),
                 404,
                 json!({"message": "404 Namespace Not Found"}),
@@ -126,7 +126,7 @@ async fn forks_come_in_the_background() {
                 fact("fork"),
                 "stranger",
                 "POST",
-                kept(format!("{site}/fork")),
+                leak(format!("{site}/fork")),
                 json!({"path": "copy", "name": "copy"}),
                 201,
                 json!({"import_status": "scheduled", "import_error": null, "visibility": "public",
@@ -138,12 +138,12 @@ async fn forks_come_in_the_background() {
                 fact("fork-clash"),
                 "stranger",
                 "POST",
-                kept(format!("{site}/fork")),
+                leak(format!("{site}/fork")),
                 json!({"path": "copy", "name": "copy"}),
                 409,
                 json!({"message": {"name": ["has already been taken"], "path": ["has already been taken"]}}),
             ),
-            (fact("fork-list"), "", "GET", kept(format!("{site}/forks")), NO, 200, json!([{"path": "copy"}])),
+            (fact("fork-list"), "", "GET", leak(format!("{site}/forks")), NO, 200, json!([{"path": "copy"}])),
             (
                 fact("fork-self-target"),
                 "stranger",
@@ -166,10 +166,10 @@ async fn forks_come_in_the_background() {
                 json!({"forked_from_project": {"id": 2}}),
             ),
             (fact("fork-relation"), "stranger", "POST", "/projects/stranger%2Fcopy/fork/2", NO, 409, NO),
-            (fact("fork-relation-right"), "mia", "POST", kept(format!("{SHOP}/fork/2")), NO, 403, NO),
-            (fact("fork-relation"), "olive", "POST", kept(format!("{SHOP}/fork/1")), NO, 400, NO),
+            (fact("fork-relation-right"), "mia", "POST", leak(format!("{SHOP}/fork/2")), NO, 403, NO),
+            (fact("fork-relation"), "olive", "POST", leak(format!("{SHOP}/fork/1")), NO, 400, NO),
             (fact("fork-disabled"), "olive", "PUT", site, json!({"forking_access_level": "disabled"}), 200, NO),
-            (fact("fork-disabled"), "mia", "POST", kept(format!("{site}/fork")), NO, 404, json!({"message": "404 Not Found"})),
+            (fact("fork-disabled"), "mia", "POST", leak(format!("{site}/fork")), NO, 404, json!({"message": "404 Not Found"})),
         ])
         .await;
 }
@@ -236,7 +236,7 @@ async fn a_private_project_is_forked_by_those_who_read_its_code() {
 }
 
 #[tokio::test]
-async fn a_list_of_forks_tells_where_they_come_from() {
+async fn a_list_of_forks_shows_their_upstream() {
     let world = World::usual().await;
     let from = json!([{"forked_from_project": {"path_with_namespace": "acme/shop"}, "permissions": {"project_access": {"access_level": 50}}}]);
     world
@@ -265,8 +265,8 @@ async fn groups_are_invited_to_projects() {
         .body["id"]
         .clone();
     world.call("stranger", "PUT", "/groups/ops", &json!({"visibility": "public"})).await;
-    let share = kept(format!("{SHOP}/share"));
-    let link = kept(format!("{SHOP}/share/{ops}"));
+    let share = leak(format!("{SHOP}/share"));
+    let link = leak(format!("{SHOP}/share/{ops}"));
     world
         .check(vec![
             (
@@ -308,22 +308,22 @@ async fn groups_are_invited_to_projects() {
             ),
             (fact("share-access"), "stranger", "GET", SHOP, NO, 200, json!({"permissions": {"project_access": null}})),
             (fact("share-access"), "stranger", "PUT", SHOP, json!({"description": "x"}), 403, NO),
-            (fact("members-all"), "mia", "GET", kept(format!("{SHOP}/members/all?query=stranger")), NO, 200, json!([{"access_level": 20}])),
+            (fact("members-all"), "mia", "GET", leak(format!("{SHOP}/members/all?query=stranger")), NO, 200, json!([{"access_level": 20}])),
             (fact("unshare"), "mia", "DELETE", link, NO, 204, NO),
             (fact("unshare-absent"), "mia", "DELETE", link, NO, 404, json!({"message": "404 Group Link Not Found"})),
-            (fact("parameter-type"), "mia", "DELETE", kept(format!("{SHOP}/share/x")), NO, 400, json!({"error": "group_id is invalid"})),
+            (fact("parameter-type"), "mia", "DELETE", leak(format!("{SHOP}/share/x")), NO, 400, json!({"error": "group_id is invalid"})),
         ])
         .await;
 }
 
 #[tokio::test]
-async fn uploads_give_links() {
+async fn uploads_return_links() {
     let world = World::usual().await;
     let upload = async |name: &'static str| {
         let part = reqwest::multipart::Part::bytes(b"x".to_vec()).file_name(name);
         let form = reqwest::multipart::Form::new().part("file", part);
         let request = world.request("gus", "POST", &format!("{SHOP}/uploads")).multipart(form);
-        got(request.send().await.expect("an answer")).await
+        read_reply(request.send().await.expect("an answer")).await
     };
     let image = upload("../../dk.png").await;
     assert_eq!(image.status, 201, "{}", fact("upload"));
@@ -341,7 +341,7 @@ async fn uploads_give_links() {
             fact("upload-file"),
             "gus",
             "POST",
-            kept(format!("{SHOP}/uploads")),
+            leak(format!("{SHOP}/uploads")),
             json!({}),
             400,
             json!({"error": "file is missing"}),
@@ -352,7 +352,7 @@ async fn uploads_give_links() {
 #[tokio::test]
 async fn small_actions_succeed() {
     let world = World::usual().await;
-    let copy = kept(format!("{SHOP}/import_project_members/2"));
+    let copy = leak(format!("{SHOP}/import_project_members/2"));
     world
         .check(vec![
             (fact("import-members"), "mia", "POST", copy, NO, 200, json!({"status": "success"})),
@@ -360,7 +360,7 @@ async fn small_actions_succeed() {
                 fact("import-members-unknown"),
                 "mia",
                 "POST",
-                kept(format!("{SHOP}/import_project_members/9")),
+                leak(format!("{SHOP}/import_project_members/9")),
                 NO,
                 404,
                 json!({"message": "404 Project Not Found"}),
@@ -370,17 +370,17 @@ async fn small_actions_succeed() {
                 fact("housekeeping"),
                 "mia",
                 "POST",
-                kept(format!("{SHOP}/housekeeping")),
+                leak(format!("{SHOP}/housekeeping")),
                 NO,
                 201,
                 NO,
             ),
-            (fact("role"), "dan", "POST", kept(format!("{SHOP}/housekeeping")), NO, 403, NO),
+            (fact("role"), "dan", "POST", leak(format!("{SHOP}/housekeeping")), NO, 403, NO),
             (
                 fact("restore-unmarked"),
                 "olive",
                 "POST",
-                kept(format!("{SHOP}/restore")),
+                leak(format!("{SHOP}/restore")),
                 NO,
                 400,
                 NO,
@@ -389,7 +389,7 @@ async fn small_actions_succeed() {
                 fact("languages"),
                 "dan",
                 "GET",
-                kept(format!("{SHOP}/languages")),
+                leak(format!("{SHOP}/languages")),
                 NO,
                 200,
                 json!({}),
@@ -398,7 +398,7 @@ async fn small_actions_succeed() {
                 fact("project-groups"),
                 "dan",
                 "GET",
-                kept(format!("{SHOP}/groups")),
+                leak(format!("{SHOP}/groups")),
                 NO,
                 200,
                 json!([{"full_path": "acme"}]),
@@ -407,7 +407,7 @@ async fn small_actions_succeed() {
                 fact("project-users"),
                 "dan",
                 "GET",
-                kept(format!("{SHOP}/users?search=MIA")),
+                leak(format!("{SHOP}/users?search=MIA")),
                 NO,
                 200,
                 json!([{"username": "mia"}]),
@@ -416,12 +416,12 @@ async fn small_actions_succeed() {
                 fact("transfer-locations"),
                 "olive",
                 "GET",
-                kept(format!("{SHOP}/transfer_locations")),
+                leak(format!("{SHOP}/transfer_locations")),
                 NO,
                 200,
                 json!([]),
             ),
-            (fact("unseen"), "", "GET", kept(format!("{SHOP}/users")), NO, 404, NO),
+            (fact("unseen"), "", "GET", leak(format!("{SHOP}/users")), NO, 404, NO),
             (
                 fact("group"),
                 "olive",
@@ -435,7 +435,7 @@ async fn small_actions_succeed() {
                 fact("transfer-locations"),
                 "olive",
                 "GET",
-                kept(format!("{SHOP}/transfer_locations")),
+                leak(format!("{SHOP}/transfer_locations")),
                 NO,
                 200,
                 json!([{"full_path": "new"}]),
@@ -444,7 +444,7 @@ async fn small_actions_succeed() {
                 fact("transfer"),
                 "olive",
                 "PUT",
-                kept(format!("{SHOP}/transfer")),
+                leak(format!("{SHOP}/transfer")),
                 json!({"namespace": "new"}),
                 200,
                 json!({"path_with_namespace": "new/shop"}),
@@ -508,9 +508,9 @@ async fn small_actions_succeed() {
 }
 
 #[tokio::test]
-async fn a_project_moves_only_to_where_it_may_be() {
+async fn a_project_is_transferred_only_to_an_allowed_namespace() {
     let world = World::usual().await;
-    let transfer = || kept(format!("{SHOP}/transfer"));
+    let transfer = || leak(format!("{SHOP}/transfer"));
     let to = |namespace: &str| json!({"namespace": namespace});
     let group = |path: &str| json!({"name": path, "path": path, "visibility": "private"});
     world
@@ -622,10 +622,10 @@ async fn groups_and_users_have_custom_attributes_too() {
     let world = World::usual().await;
     for (list, one, other) in [("/groups", "/groups/acme", "olive"), ("/users", "/users/4", "dan")]
     {
-        let place = kept(format!("{one}/custom_attributes"));
-        let team = kept(format!("{place}/team"));
-        let found = kept(format!("{list}?custom_attributes[team]=x"));
-        let own = world.get(ROOT, one).await.body["id"].clone();
+        let place = leak(format!("{one}/custom_attributes"));
+        let team = leak(format!("{place}/team"));
+        let found = leak(format!("{list}?custom_attributes[team]=x"));
+        let id = world.get(ROOT, one).await.body["id"].clone();
         world
             .check(vec![
                 (fact("role"), other, "PUT", team, json!({"value": "x"}), 403, NO),
@@ -658,7 +658,7 @@ async fn groups_and_users_have_custom_attributes_too() {
                     200,
                     json!([{"key": "team", "value": "x"}]),
                 ),
-                (fact("custom-attributes"), ROOT, "GET", found, NO, 200, json!([{"id": own}])),
+                (fact("custom-attributes"), ROOT, "GET", found, NO, 200, json!([{"id": id}])),
                 (
                     fact("custom-attribute-blank"),
                     ROOT,
@@ -676,7 +676,7 @@ async fn groups_and_users_have_custom_attributes_too() {
 }
 
 #[tokio::test]
-async fn a_group_shows_the_custom_attributes_of_its_projects_later() {
+async fn a_group_shows_custom_attributes_of_its_projects_from_18_9_on() {
     let rule = fact("custom-attributes-of-group");
     for (release, shown) in [("18.8", Value::Null), ("18.9", json!([]))] {
         let world = World::at(release).await;
@@ -688,7 +688,7 @@ async fn a_group_shows_the_custom_attributes_of_its_projects_later() {
 }
 
 #[tokio::test]
-async fn levels_of_features_are_no_update_of_the_project_later() {
+async fn a_changed_feature_level_keeps_updated_at_from_18_9_on() {
     let rule = fact("project-updated");
     for (release, settings, keeps_time) in [
         ("18.8", json!({"issues_access_level": "disabled"}), false),
@@ -756,12 +756,12 @@ async fn custom_attributes_are_for_administrators() {
             (fact("custom-attributes"), ROOT, "GET", place, NO, 404, NO),
         ])
         .await;
-    let shown = world.get("olive", "/projects/1?with_custom_attributes=true").await.body;
-    assert!(shown.get("custom_attributes").is_none(), "{}", fact("custom-attributes"));
+    let answer = world.get("olive", "/projects/1?with_custom_attributes=true").await.body;
+    assert!(answer.get("custom_attributes").is_none(), "{}", fact("custom-attributes"));
 }
 
 #[tokio::test]
-async fn gists_need_their_flag() {
+async fn gist_imports_need_a_feature_flag() {
     let world = World::usual().await;
     let body = json!({"personal_access_token": "s"});
     world
@@ -778,7 +778,7 @@ async fn gists_need_their_flag() {
 }
 
 #[tokio::test]
-async fn imports_go_by_the_real_names_of_the_hosts_too() {
+async fn imports_accept_the_real_names_of_hosts() {
     let world = World::usual().await;
     let hosted = json!({"personal_access_token": "s", "repo_id": 7, "target_namespace": "acme", "new_name": "in", "github_hostname": "h"});
     let server = json!({"bitbucket_server_url": "https://x.example", "bitbucket_server_username": "u", "personal_access_token": "s",

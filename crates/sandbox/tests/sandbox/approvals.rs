@@ -9,7 +9,7 @@ use super::facts::fact;
 const NO: Value = Value::Null;
 const SETTINGS: &str = "/projects/acme%2Fshop/approvals";
 const RULES: &str = "/projects/acme%2Fshop/approval_rules";
-const FIRST: &str = "/projects/acme%2Fshop/approval_rules/1";
+const FIRST_RULE: &str = "/projects/acme%2Fshop/approval_rules/1";
 const BRANCHES: &str = "/projects/acme%2Fshop/protected_branches";
 
 const DAN: i64 = 4;
@@ -18,25 +18,29 @@ const STRANGER: i64 = 7;
 const ACME: i64 = 9;
 
 async fn world() -> World {
-    World::on(AttributeTier::Premium).await
+    World::with_tier(AttributeTier::Premium).await
 }
 
 /// Creates a private group of the administrator; returns its id.
-async fn hidden(world: &World) -> i64 {
-    let made =
+async fn hidden_group_id(world: &World) -> i64 {
+    let reply =
         world.call(ROOT, "POST", "/groups", &json!({"name": "hidden", "path": "hidden"})).await;
-    made.body["id"].as_i64().expect("a group")
+    reply.body["id"].as_i64().expect("a group")
 }
 
 #[tokio::test]
 async fn approvals_are_licensed_and_for_those_who_open_merge_requests() {
-    let free = World::on(AttributeTier::Free).await;
+    let free = World::with_tier(AttributeTier::Free).await;
     let unlicensed = json!({"message": "404 Not Found"});
-    for (method, path) in
-        [("GET", SETTINGS), ("POST", SETTINGS), ("GET", RULES), ("POST", RULES), ("PUT", FIRST)]
-    {
-        let got = free.call("mia", method, path, &NO).await;
-        assert_eq!((got.status, &got.body), (404, &unlicensed), "{}", fact("approval-tier"));
+    for (method, path) in [
+        ("GET", SETTINGS),
+        ("POST", SETTINGS),
+        ("GET", RULES),
+        ("POST", RULES),
+        ("PUT", FIRST_RULE),
+    ] {
+        let reply = free.call("mia", method, path, &NO).await;
+        assert_eq!((reply.status, &reply.body), (404, &unlicensed), "{}", fact("approval-tier"));
     }
     let (release, tier) = (Some(OBSERVED_RELEASE), Some(AttributeTier::Free));
     let later =
@@ -78,7 +82,7 @@ async fn approvals_are_licensed_and_for_those_who_open_merge_requests() {
 }
 
 #[tokio::test]
-async fn how_to_approve_is_one_object() {
+async fn approval_settings_are_one_object() {
     let world = world().await;
     let preset = json!({
         "approvals_before_merge": 0, "reset_approvals_on_push": true,
@@ -209,7 +213,7 @@ async fn how_to_approve_is_one_object() {
 }
 
 #[tokio::test]
-async fn a_number_of_approvals_is_a_rule_for_anybody() {
+async fn a_number_of_approvals_becomes_an_any_approver_rule() {
     let world = world().await;
     let any = |name: &str, count: i64| json!([{"name": name, "approvals_required": count}]);
     let rule = fact("approval-before-merge-rule");
@@ -223,7 +227,7 @@ async fn a_number_of_approvals_is_a_rule_for_anybody() {
             (rule, "mia", "PUT", "/projects/acme%2Fshop", count(2), 200, count(2)),
             (rule, "mia", "GET", RULES, NO, 200, any("All Members", 2)),
             (rule, "mia", "POST", RULES, new.clone(), 400, taken),
-            (rule, "mia", "DELETE", FIRST, NO, 204, NO),
+            (rule, "mia", "DELETE", FIRST_RULE, NO, 204, NO),
             (rule, "mia", "POST", RULES, new, 201, NO),
             (rule, "mia", "POST", SETTINGS, count(3), 201, NO),
             (rule, "mia", "GET", SETTINGS, NO, 200, count(3)),
@@ -233,9 +237,9 @@ async fn a_number_of_approvals_is_a_rule_for_anybody() {
 }
 
 #[tokio::test]
-async fn a_top_group_says_how_to_approve_below_it() {
+async fn approval_settings_of_a_top_level_group_apply_below_it() {
     const GROUP: &str = "/groups/acme/merge_request_approval_setting";
-    const NEWER: &str = "/projects/acme%2Fshop/merge_request_approval_setting";
+    const NEWER_SETTINGS: &str = "/projects/acme%2Fshop/merge_request_approval_setting";
     let world = super::releases::at("18.9").await;
     let (rule, forms) = (fact("group-approvals"), fact("approval-newer-form"));
     let own = |value: bool| json!({"value": value, "locked": false, "inherited_from": null});
@@ -248,12 +252,12 @@ async fn a_top_group_says_how_to_approve_below_it() {
     let author = json!({"allow_author_approval": true});
     world
         .check(vec![
-            (forms, "mia", "PUT", NEWER, json!({}), 400, json!({ "error": missing })),
+            (forms, "mia", "PUT", NEWER_SETTINGS, json!({}), 400, json!({ "error": missing })),
             (
                 forms,
                 "mia",
                 "PUT",
-                NEWER,
+                NEWER_SETTINGS,
                 json!({"allow_author_approval": null}),
                 400,
                 json!({"error": "allow_author_approval is empty"}),
@@ -262,7 +266,7 @@ async fn a_top_group_says_how_to_approve_below_it() {
                 forms,
                 "mia",
                 "PUT",
-                NEWER,
+                NEWER_SETTINGS,
                 json!({"allow_committer_approval": false, "retain_approvals_on_push": true}),
                 200,
                 json!({"allow_committer_approval": own(false), "retain_approvals_on_push": own(true),
@@ -309,7 +313,7 @@ async fn a_top_group_says_how_to_approve_below_it() {
                 json!({"allow_author_approval": own(true), "allow_committer_approval": own(false)}),
             ),
             (rule, "mia", "GET", SETTINGS, NO, 200, json!({"reset_approvals_on_push": true})),
-            (rule, "mia", "GET", NEWER, NO, 200, json!({"retain_approvals_on_push": forced(false)})),
+            (rule, "mia", "GET", NEWER_SETTINGS, NO, 200, json!({"retain_approvals_on_push": forced(false)})),
             (
                 rule,
                 ROOT,
@@ -334,7 +338,7 @@ async fn a_top_group_says_how_to_approve_below_it() {
 }
 
 #[tokio::test]
-async fn later_releases_know_rules_by_their_type() {
+async fn later_releases_distinguish_approval_rules_by_type() {
     let world = super::releases::at("18.9").await;
     let rule = |name: &str, more: Value| {
         let mut body = json!({"name": name, "approvals_required": 1});
@@ -411,40 +415,40 @@ async fn a_rule_shows_what_it_names_as_objects() {
         .body;
     let new = json!({"name": "security", "approvals_required": 2, "user_ids": [DAN], "group_ids": [ACME],
                      "protected_branch_ids": [branch["id"], 999]});
-    let made = world.call("mia", "POST", RULES, &new).await.body;
+    let answer = world.call("mia", "POST", RULES, &new).await.body;
     let rule = fact("approval-rule-shape");
-    let keys: Vec<&String> = made.as_object().expect("an object").keys().collect();
+    let keys: Vec<&String> = answer.as_object().expect("an object").keys().collect();
     assert_eq!(keys.len(), 10, "{rule}: {keys:?}");
-    let eligible: Vec<i64> = made["eligible_approvers"]
+    let eligible: Vec<i64> = answer["eligible_approvers"]
         .as_array()
         .expect("a list")
         .iter()
         .filter_map(|user| user["id"].as_i64())
         .collect();
     assert_eq!(eligible, [2, 3, DAN, RITA, 6], "{rule}: users, and members of groups");
-    assert_eq!(made["users"][0]["username"], "dan", "{rule}");
-    assert_eq!(made["groups"][0]["full_path"], "acme", "{rule}");
-    assert_eq!(made["protected_branches"], json!([branch]), "{}", fact("approval-rule-dropped"));
+    assert_eq!(answer["users"][0]["username"], "dan", "{rule}");
+    assert_eq!(answer["groups"][0]["full_path"], "acme", "{rule}");
+    assert_eq!(answer["protected_branches"], json!([branch]), "{}", fact("approval-rule-dropped"));
     let expected = (&json!("regular"), &json!(false), &json!(false));
     let got = (
-        &made["rule_type"],
-        &made["contains_hidden_groups"],
-        &made["applies_to_all_protected_branches"],
+        &answer["rule_type"],
+        &answer["contains_hidden_groups"],
+        &answer["applies_to_all_protected_branches"],
     );
     assert_eq!(got, expected, "{rule}");
-    assert_eq!(world.get("mia", FIRST).await.body, made, "{rule}");
-    assert_eq!(world.get("mia", RULES).await.body, json!([made]), "{rule}");
+    assert_eq!(world.get("mia", FIRST_RULE).await.body, answer, "{rule}");
+    assert_eq!(world.get("mia", RULES).await.body, json!([answer]), "{rule}");
     world.call("mia", "DELETE", "/projects/acme%2Fshop/protected_branches/main", &NO).await;
-    let left = world.get("mia", FIRST).await.body;
+    let left = world.get("mia", FIRST_RULE).await.body;
     assert_eq!(left["protected_branches"], json!([]), "{}", fact("approval-rule-branch-gone"));
 }
 
 #[tokio::test]
-async fn rules_are_made_changed_and_removed() {
+async fn approval_rules_are_created_changed_and_removed() {
     let world = world().await;
-    let hidden = hidden(&world).await;
+    let hidden = hidden_group_id(&world).await;
     let post = |rule, body, status, answer| (rule, "mia", "POST", RULES, body, status, answer);
-    let put = |rule, body, answer| (rule, "mia", "PUT", FIRST, body, 200, answer);
+    let put = |rule, body, answer| (rule, "mia", "PUT", FIRST_RULE, body, 200, answer);
     let model = |field: &str, text: &str| json!({"message": {field: [text]}});
     let named = |name: &str, more: Value| {
         let mut body = json!({"name": name, "approvals_required": 1});
@@ -528,7 +532,7 @@ async fn rules_are_made_changed_and_removed() {
                 fact("approval-rule-hidden"),
                 ROOT,
                 "PUT",
-                FIRST,
+                FIRST_RULE,
                 json!({"group_ids": [ACME, hidden]}),
                 200,
                 json!({"groups": [{"id": ACME}, {"id": hidden}]}),
@@ -548,9 +552,9 @@ async fn rules_are_made_changed_and_removed() {
                 json!({"remove_hidden_groups": true, "group_ids": [ACME]}),
                 json!({"groups": [{"id": ACME}], "contains_hidden_groups": false}),
             ),
-            (fact("approval-rule-delete"), "mia", "DELETE", FIRST, NO, 204, NO),
-            (fact("approval-rule-absent"), "mia", "DELETE", FIRST, NO, 404, json!({"message": "404 Not found"})),
-            (fact("approval-rule-absent"), "mia", "GET", FIRST, NO, 404, json!({"message": "404 Not found"})),
+            (fact("approval-rule-delete"), "mia", "DELETE", FIRST_RULE, NO, 204, NO),
+            (fact("approval-rule-absent"), "mia", "DELETE", FIRST_RULE, NO, 404, json!({"message": "404 Not found"})),
+            (fact("approval-rule-absent"), "mia", "GET", FIRST_RULE, NO, 404, json!({"message": "404 Not found"})),
         ])
         .await;
 }
@@ -583,7 +587,7 @@ async fn a_rule_is_for_some_branches_or_all() {
                 all,
                 "mia",
                 "PUT",
-                FIRST,
+                FIRST_RULE,
                 json!({"name": "renamed"}),
                 200,
                 json!({"applies_to_all_protected_branches": false, "protected_branches": shown(&[&ids[0]])}),
@@ -592,7 +596,7 @@ async fn a_rule_is_for_some_branches_or_all() {
                 all,
                 "mia",
                 "PUT",
-                FIRST,
+                FIRST_RULE,
                 json!({"protected_branch_ids": [ids[1]]}),
                 200,
                 json!({"protected_branches": shown(&[&ids[1]])}),

@@ -148,7 +148,7 @@ async fn a_feature_that_is_off_is_refused() {
     ] {
         world.check(vec![(rule, "olive", "PUT", "/projects/1", off, 200, NO)]).await;
         for (list, status) in closed.into_iter().map(|list| (list, 403)).chain([(open, 200)]) {
-            let path = super::client::kept(format!("/projects/1/{list}"));
+            let path = super::client::leak(format!("/projects/1/{list}"));
             world.check(vec![(rule, "olive", "GET", path, NO, status, NO)]).await;
         }
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use undrift_sandbox::{AttributeTier, SandboxConfig};
 
-use super::client::{ROOT, World, client, got, kept, usual_seed};
+use super::client::{ROOT, World, client, leak, read_reply, usual_seed};
 use super::facts::fact;
 use super::releases::at;
 
@@ -24,7 +24,7 @@ fn names(list: &Value, key: &str) -> Vec<String> {
 async fn users_are_changed_and_filtered() {
     let world = World::usual().await;
     let dan = world.get(ROOT, "/users?username=dan").await.body[0]["id"].clone();
-    let one = kept(format!("/users/{dan}"));
+    let one = leak(format!("/users/{dan}"));
     world
         .check(vec![
             (
@@ -75,13 +75,13 @@ async fn users_are_changed_and_filtered() {
             ),
             (fact("user-change"), ROOT, "PUT", one, json!({"username": "dan"}), 200, NO),
             (fact("user-change"), "dan", "GET", "/projects/dan%2Fown", NO, 200, NO),
-            (fact("user-change"), ROOT, "POST", kept(format!("{one}/block")), NO, 201, json!(true)),
-            (fact("user-change"), ROOT, "POST", kept(format!("{one}/block")), NO, 201, NO),
+            (fact("user-change"), ROOT, "POST", leak(format!("{one}/block")), NO, 201, json!(true)),
+            (fact("user-change"), ROOT, "POST", leak(format!("{one}/block")), NO, 201, NO),
             (
                 fact("user-change"),
                 ROOT,
                 "POST",
-                kept(format!("{one}/unblock")),
+                leak(format!("{one}/unblock")),
                 NO,
                 201,
                 json!(true),
@@ -90,17 +90,17 @@ async fn users_are_changed_and_filtered() {
                 fact("user-change"),
                 ROOT,
                 "POST",
-                kept(format!("{one}/unblock")),
+                leak(format!("{one}/unblock")),
                 NO,
                 201,
                 json!(false),
             ),
-            (fact("user-change"), ROOT, "POST", kept(format!("{one}/ban")), NO, 201, json!(true)),
+            (fact("user-change"), ROOT, "POST", leak(format!("{one}/ban")), NO, 201, json!(true)),
             (fact("user-change"), ROOT, "GET", one, NO, 200, json!({"state": "banned"})),
-            (fact("user-change"), ROOT, "POST", kept(format!("{one}/unban")), NO, 201, json!(true)),
+            (fact("user-change"), ROOT, "POST", leak(format!("{one}/unban")), NO, 201, json!(true)),
             // A recently active user is not deactivated.
-            (fact("user-change"), ROOT, "POST", kept(format!("{one}/deactivate")), NO, 403, NO),
-            (fact("user-change"), ROOT, "POST", kept(format!("{one}/activate")), NO, 201, NO),
+            (fact("user-change"), ROOT, "POST", leak(format!("{one}/deactivate")), NO, 403, NO),
+            (fact("user-change"), ROOT, "POST", leak(format!("{one}/activate")), NO, 201, NO),
             (fact("user-change"), ROOT, "GET", one, NO, 200, json!({"state": "active"})),
             (
                 fact("user-change"),
@@ -135,7 +135,7 @@ async fn tokens_are_listed_and_revoked() {
     let world = World::usual().await;
     let dan = world.get(ROOT, "/users?username=dan").await.body[0]["id"].clone();
     for kind in ["personal_access_tokens", "impersonation_tokens"] {
-        let made = world
+        let reply = world
             .call(
                 ROOT,
                 "POST",
@@ -143,10 +143,10 @@ async fn tokens_are_listed_and_revoked() {
                 &json!({"name": kind, "scopes": ["api"]}),
             )
             .await;
-        assert_eq!(made.status, 201, "{}: {}", fact("token-manage"), made.body);
-        let token = made.body["token"].as_str().expect("a token");
+        assert_eq!(reply.status, 201, "{}: {}", fact("token-manage"), reply.body);
+        let token = reply.body["token"].as_str().expect("a token");
         assert_eq!(world.get(token, "/user").await.body["id"], dan);
-        let shown = kept(format!("/personal_access_tokens/{}", made.body["id"]));
+        let shown = leak(format!("/personal_access_tokens/{}", reply.body["id"]));
         let listed = world.get(token, "/personal_access_tokens").await;
         assert!(
             names(&listed.body, "name").contains(&kind.to_owned()),
@@ -176,7 +176,7 @@ async fn tokens_are_listed_and_revoked() {
                     fact("token-manage"),
                     "mia",
                     "GET",
-                    kept(format!("/personal_access_tokens?user_id={dan}")),
+                    leak(format!("/personal_access_tokens?user_id={dan}")),
                     NO,
                     401,
                     NO,
@@ -208,8 +208,8 @@ async fn tokens_are_listed_and_revoked() {
 async fn administrators_manage_the_tokens_of_others() {
     let world = World::usual().await;
     let dan = world.get(ROOT, "/users?username=dan").await.body[0]["id"].clone();
-    let tokens = kept(format!("/users/{dan}/impersonation_tokens"));
-    let made = world
+    let tokens = leak(format!("/users/{dan}/impersonation_tokens"));
+    let reply = world
         .call(
             ROOT,
             "POST",
@@ -218,14 +218,14 @@ async fn administrators_manage_the_tokens_of_others() {
         )
         .await;
     assert_eq!(
-        (made.status, &made.body["scopes"]),
+        (reply.status, &reply.body["scopes"]),
         (201, &json!(["api", "read_user"])),
         "{}: {}",
         fact("token-manage"),
-        made.body
+        reply.body
     );
-    let one = kept(format!("{tokens}/{}", made.body["id"]));
-    let foreign = kept(format!("/users/1/impersonation_tokens/{}", made.body["id"]));
+    let one = leak(format!("{tokens}/{}", reply.body["id"]));
+    let foreign = leak(format!("/users/1/impersonation_tokens/{}", reply.body["id"]));
     assert!(
         names(&world.get(ROOT, &format!("{tokens}?state=active")).await.body, "name")
             .contains(&"new".to_owned()),
@@ -238,7 +238,7 @@ async fn administrators_manage_the_tokens_of_others() {
                 fact("token-manage"),
                 ROOT,
                 "GET",
-                kept(format!("{tokens}?state=inactive")),
+                leak(format!("{tokens}?state=inactive")),
                 NO,
                 200,
                 json!([]),
@@ -269,7 +269,7 @@ async fn administrators_manage_the_tokens_of_others() {
                 fact("token-manage"),
                 ROOT,
                 "GET",
-                kept(format!("{tokens}?state=inactive")),
+                leak(format!("{tokens}?state=inactive")),
                 NO,
                 200,
                 json!([{"revoked": true}]),
@@ -278,7 +278,7 @@ async fn administrators_manage_the_tokens_of_others() {
                 fact("token-manage"),
                 ROOT,
                 "GET",
-                kept(format!("{tokens}?state=active")),
+                leak(format!("{tokens}?state=active")),
                 NO,
                 200,
                 json!([{"name": "sandbox"}]),
@@ -316,7 +316,7 @@ async fn groups_move_with_everything_below() {
     let deep = group("deep", team.clone()).await;
     let acme = world.get("olive", "/groups/acme").await.body["id"].clone();
     world.call("olive", "POST", "/projects", &json!({"name": "p", "namespace_id": deep})).await;
-    let transfer = kept(format!("/groups/{team}/transfer"));
+    let transfer = leak(format!("/groups/{team}/transfer"));
     let locations = world.get("olive", &format!("/groups/{team}/transfer_locations")).await;
     assert_eq!(
         names(&locations.body, "full_path"),
@@ -351,7 +351,7 @@ async fn groups_move_with_everything_below() {
                 fact("members-all"),
                 "olive",
                 "GET",
-                kept(format!("/groups/{deep}/members/all?query=mia")),
+                leak(format!("/groups/{deep}/members/all?query=mia")),
                 NO,
                 200,
                 json!([{"access_level": 40}]),
@@ -375,7 +375,7 @@ async fn groups_move_with_everything_below() {
                 json!({"full_path": "team", "parent_id": null}),
             ),
             (fact("group-transfer"), "olive", "POST", transfer, json!({}), 400, NO),
-            (fact("group-transfer"), "mia", "GET", kept(format!("/groups/{deep}")), NO, 404, NO),
+            (fact("group-transfer"), "mia", "GET", leak(format!("/groups/{deep}")), NO, 404, NO),
         ])
         .await;
 }
@@ -387,7 +387,7 @@ async fn groups_and_namespaces_are_looked_up() {
         world.call("mia", "POST", "/groups", &json!({"name": "an ops", "path": "ops"})).await.body
             ["id"]
             .clone();
-    let shared = kept(format!("/groups/{ops}/projects/shared"));
+    let shared = leak(format!("/groups/{ops}/projects/shared"));
     world
         .check(vec![
             (fact("look-up"), "mia", "GET", shared, NO, 200, json!([])),
@@ -423,7 +423,7 @@ async fn groups_and_namespaces_are_looked_up() {
                 fact("look-up"),
                 "mia",
                 "GET",
-                kept(format!("/groups/{ops}/search?scope=projects&search=shop")),
+                leak(format!("/groups/{ops}/search?scope=projects&search=shop")),
                 NO,
                 200,
                 json!([]),
@@ -450,7 +450,7 @@ async fn groups_and_namespaces_are_looked_up() {
                 fact("look-up"),
                 "mia",
                 "GET",
-                kept(format!("/namespaces/acme/exists?parent_id={ops}")),
+                leak(format!("/namespaces/acme/exists?parent_id={ops}")),
                 NO,
                 200,
                 json!({"exists": false}),
@@ -512,8 +512,8 @@ async fn rare_filters_of_projects_narrow_the_list() {
         (fact("project-list"), "stranger", "search=site&order_by=similarity", vec![]),
         (fact("project-list"), ROOT, "search=shop&custom_attributes[team]=x", vec![]),
     ] {
-        let got = world.get(token, &format!("/projects?{query}")).await;
-        assert_eq!(names(&got.body, "name"), expected, "{fact}: {token} {query}");
+        let reply = world.get(token, &format!("/projects?{query}")).await;
+        assert_eq!(names(&reply.body, "name"), expected, "{fact}: {token} {query}");
     }
     let asked = world.get(ROOT, "/projects/acme%2Fshop?with_custom_attributes=true").await;
     assert_eq!(asked.body["custom_attributes"], json!([]), "{}", fact("custom-attributes"));
@@ -527,7 +527,7 @@ async fn rare_filters_of_projects_narrow_the_list() {
 }
 
 #[tokio::test]
-async fn an_unchanged_answer_is_not_sent_again() {
+async fn an_unchanged_answer_is_304_for_its_etag() {
     let world = World::usual().await;
     let first = world.get("mia", "/projects/acme%2Fshop").await;
     let tag = first.header("etag").to_owned();
@@ -535,7 +535,7 @@ async fn an_unchanged_answer_is_not_sent_again() {
     let again = async || {
         let request =
             world.request("mia", "GET", "/projects/acme%2Fshop").header("if-none-match", &tag);
-        got(request.send().await.expect("an answer")).await
+        read_reply(request.send().await.expect("an answer")).await
     };
     let same = again().await;
     assert_eq!(
@@ -556,7 +556,7 @@ async fn an_unchanged_answer_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn readiness_pages_answer() {
+async fn readiness_probes_are_answered() {
     let world = World::usual().await;
     let page = async |name: &str| {
         let answer = client().get(format!("{}/-/{name}", world.running.url())).send().await;
@@ -579,7 +579,7 @@ async fn extra_slashes_and_untyped_bodies_are_accepted() {
     ] {
         let request =
             client().get(format!("{}{path}", world.running.url())).header("private-token", "mia");
-        let got = got(request.send().await.expect("an answer")).await;
+        let got = read_reply(request.send().await.expect("an answer")).await;
         assert_eq!(
             (got.status, &got.body["path"]),
             (200, &json!("shop")),
@@ -587,12 +587,14 @@ async fn extra_slashes_and_untyped_bodies_are_accepted() {
             fact("slashes")
         );
     }
-    let bare = got(world
-        .request("mia", "POST", "/projects")
-        .body("name=bare")
-        .send()
-        .await
-        .expect("an answer"))
+    let bare = read_reply(
+        world
+            .request("mia", "POST", "/projects")
+            .body("name=bare")
+            .send()
+            .await
+            .expect("an answer"),
+    )
     .await;
     assert_eq!(
         (bare.status, &bare.body["path"]),
@@ -605,7 +607,7 @@ async fn extra_slashes_and_untyped_bodies_are_accepted() {
         .header("content-type", "application/json")
         .body("null");
     assert_eq!(
-        got(null.send().await.expect("an answer")).await.status,
+        read_reply(null.send().await.expect("an answer")).await.status,
         201,
         "{}: null has no parameters",
         fact("bare-body")
@@ -624,9 +626,10 @@ async fn avatars_are_served_at_their_urls() {
             .text("username", "new")
             .text("name", "New")
             .text("reset_password", "true");
-        let answer =
-            got(world.request(ROOT, method, path).multipart(form).send().await.expect("an answer"))
-                .await;
+        let answer = read_reply(
+            world.request(ROOT, method, path).multipart(form).send().await.expect("an answer"),
+        )
+        .await;
         answer.body["avatar_url"].as_str().expect("an address").to_owned()
     };
     let mut addresses = Vec::new();
@@ -716,12 +719,14 @@ async fn a_group_keeps_its_settings_and_its_avatar() {
         .await;
     let picture = reqwest::multipart::Part::bytes(b"x".to_vec()).file_name("logo.png");
     let form = reqwest::multipart::Form::new().part("avatar", picture);
-    let answer = got(world
-        .request("olive", "PUT", "/groups/acme")
-        .multipart(form)
-        .send()
-        .await
-        .expect("an answer"))
+    let answer = read_reply(
+        world
+            .request("olive", "PUT", "/groups/acme")
+            .multipart(form)
+            .send()
+            .await
+            .expect("an answer"),
+    )
     .await;
     let address = format!(
         "{}/uploads/-/system/group/avatar/{}/logo.png",
@@ -746,7 +751,7 @@ async fn a_group_keeps_its_settings_and_its_avatar() {
 }
 
 #[tokio::test]
-async fn a_user_keeps_settings() {
+async fn settings_of_a_user_are_saved() {
     let world = World::usual().await;
     let sent =
         json!({"bio": "hello", "external": true, "can_create_group": false, "note": "ignored"});
@@ -785,8 +790,8 @@ async fn a_user_keeps_settings() {
             ),
         ])
         .await;
-    let shown = world.get(ROOT, "/users/4").await.body;
-    let home = world.get(ROOT, &format!("/namespaces/{}", shown["namespace_id"])).await.body;
+    let answer = world.get(ROOT, "/users/4").await.body;
+    let home = world.get(ROOT, &format!("/namespaces/{}", answer["namespace_id"])).await.body;
     assert_eq!(home["path"], "dan", "{}", fact("user-administrators"));
     for private in ["namespace_id", "note"] {
         assert_eq!(
@@ -805,10 +810,10 @@ async fn a_user_keeps_settings() {
 }
 
 #[tokio::test]
-async fn a_token_of_a_project_is_of_a_bot_among_its_members() {
+async fn a_project_token_belongs_to_a_bot_member() {
     let world = World::usual().await;
     for place in [SHOP, "/groups/acme"] {
-        let tokens = kept(format!("{place}/access_tokens"));
+        let tokens = leak(format!("{place}/access_tokens"));
         let members = || async {
             names(&world.get("olive", &format!("{place}/members")).await.body, "username")
         };
@@ -829,9 +834,9 @@ async fn a_token_of_a_project_is_of_a_bot_among_its_members() {
             fact("bot-tokens")
         );
         assert_eq!(members().await.len(), before.len() + 1, "{}", fact("bot-tokens"));
-        let secret = kept(made["token"].as_str().expect("a token").to_owned());
-        let one = kept(format!("{tokens}/{}", made["id"]));
-        let unknown = kept(format!("{tokens}/999"));
+        let secret = leak(made["token"].as_str().expect("a token").to_owned());
+        let one = leak(format!("{tokens}/{}", made["id"]));
+        let unknown = leak(format!("{tokens}/999"));
         world
             .check(vec![
                 (
@@ -884,7 +889,7 @@ async fn a_token_of_a_project_is_of_a_bot_among_its_members() {
 }
 
 #[tokio::test]
-async fn clients_set_the_service_up_and_clean_up_behind_them() {
+async fn administrators_change_the_settings_of_the_service() {
     let world = World::usual().await;
     let sent = json!({"signup_enabled": "false", "default_projects_limit": 42, "asset_proxy_allowlist": ["a", "b"], "other": 1});
     let kept = json!({"signup_enabled": false, "default_projects_limit": 42, "asset_proxy_allowlist": ["a", "b"], "max_import_size": 0, "default_branch_name": null, "deletion_adjourned_period": 7});
@@ -967,31 +972,31 @@ async fn clients_set_the_service_up_and_clean_up_behind_them() {
 }
 
 #[tokio::test]
-async fn inherited_memberships_list_no_namespaces_later() {
+async fn inherited_memberships_list_no_namespaces_in_later_releases() {
     let rule = fact("namespace-list");
     for (release, expected) in
         [("15.8", &["acme", "acme/sub", "dan"][..]), ("18.9", &["acme", "dan"])]
     {
         let world = at(release).await;
-        let found = world.get("dan", "/namespaces").await.body;
-        assert_eq!(names(&found, "full_path"), expected, "{rule} {release}");
+        let answer = world.get("dan", "/namespaces").await.body;
+        assert_eq!(names(&answer, "full_path"), expected, "{rule} {release}");
         let owned = world.get("dan", "/namespaces?owned_only=true").await.body;
         assert_eq!(names(&owned, "full_path"), ["dan"], "{rule} {release}");
     }
 }
 
 #[tokio::test]
-async fn namespaces_at_the_top_are_listed_alone_later() {
+async fn top_level_namespaces_can_be_listed_alone_from_16_8_on() {
     let rule = fact("namespace-top");
     for (release, count) in [("16.7", 2), ("16.8", 1)] {
         let path = "/namespaces?search=acme&top_level_only=true";
-        let found = at(release).await.get(ROOT, path).await.body;
-        assert_eq!(names(&found, "full_path").len(), count, "{rule} {release} {found}");
+        let answer = at(release).await.get(ROOT, path).await.body;
+        assert_eq!(names(&answer, "full_path").len(), count, "{rule} {release} {answer}");
     }
 }
 
 #[tokio::test]
-async fn owners_of_a_namespace_find_its_numbers_later() {
+async fn owners_see_the_counts_of_a_namespace_from_18_9_on() {
     let rule = fact("namespace-counts");
     let later = World::at("18.9").await;
     let of_owner = later.get(ROOT, "/namespaces/acme").await.body;
@@ -1010,12 +1015,12 @@ async fn owners_of_a_namespace_find_its_numbers_later() {
 
 /// Needs of other clients' test suites.
 #[tokio::test]
-async fn suites_of_other_clients_find_what_they_expect() {
+async fn test_suites_of_other_clients_get_the_expected_answers() {
     let world = World::at("18.9").await;
     let shop = "/projects/acme%2Fshop";
-    let at = |path: &str| kept(format!("{shop}/{path}"));
+    let at = |path: &str| leak(format!("{shop}/{path}"));
     let dan = world.get(ROOT, "/users?username=dan").await.body[0]["id"].clone();
-    let day = json!({"name": "a", "scopes": ["read_registry"], "expires_at": "2099-01-02"});
+    let day_token = json!({"name": "a", "scopes": ["read_registry"], "expires_at": "2099-01-02"});
     let time = json!({"name": "b", "scopes": ["read_registry"], "expires_at": "2099-01-02T10:00:00+02:00"});
     let people = json!({"name": "prod", "deploy_access_levels": [{"user_id": dan}]});
     let milestone = |title: &str| json!({ "title": title });
@@ -1049,7 +1054,7 @@ async fn suites_of_other_clients_find_what_they_expect() {
                 "mia",
                 "POST",
                 at("deploy_tokens"),
-                day,
+                day_token,
                 201,
                 json!({"expires_at": "2099-01-02T00:00:00.000Z"}),
             ),
@@ -1107,15 +1112,15 @@ async fn suites_of_other_clients_find_what_they_expect() {
 }
 
 #[tokio::test]
-async fn the_own_target_of_a_fork_survives_its_relation() {
+async fn a_fork_keeps_its_merge_target_without_its_relation() {
     let world = World::at("18.9").await;
     let rule = fact("fork-self-target");
     let fork =
         world.call("mia", "POST", "/projects/acme%2Fsite/fork", &json!({"path": "copy"})).await;
-    let site = world.get(ROOT, "/projects/acme%2Fsite").await.body["id"].clone();
-    let one = kept(format!("/projects/{}", fork.body["id"]));
-    let relation = kept(format!("{one}/fork"));
-    let again = kept(format!("{relation}/{site}"));
+    let site_id = world.get(ROOT, "/projects/acme%2Fsite").await.body["id"].clone();
+    let one = leak(format!("/projects/{}", fork.body["id"]));
+    let relation = leak(format!("{one}/fork"));
+    let again = leak(format!("{relation}/{site_id}"));
     world
         .check(vec![
             (rule, "mia", "PUT", one, json!({"mr_default_target_self": true}), 200, NO),

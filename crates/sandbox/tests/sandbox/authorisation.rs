@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use undrift_sandbox::{Profile, SandboxConfig};
 
-use super::client::{Got, ROOT, World};
+use super::client::{ROOT, Reply, World};
 use super::facts::fact;
 use super::operations::{below_an_id, operations};
 
@@ -12,7 +12,7 @@ const CALLERS: [&str; 9] =
     ["", "stranger", "guest", "reporter", "developer", "maintainer", "owner", ROOT, "blocked"];
 
 /// The places of a call. A caller has the role of their name only in `own`.
-const PLACES: [&str; 3] = ["own", "foreign", "open"];
+const SCOPES: [&str; 3] = ["own", "foreign", "open"];
 
 /// The expected answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ fn expected(need: &str, caller: &str, place: &str) -> Verdict {
     }
 }
 
-fn verdict(got: &Got) -> Verdict {
+fn verdict(got: &Reply) -> Verdict {
     let unseen =
         ["404 Project Not Found", "404 Group Not Found"].map(|text| json!({"message": text}));
     match got.status {
@@ -113,11 +113,11 @@ async fn world() -> World {
 }
 
 #[tokio::test]
-async fn everybody_gets_what_their_role_allows_and_no_more() {
+async fn each_role_is_allowed_exactly_its_operations() {
     let mut walked = 0;
     for caller in CALLERS {
         let world = world().await;
-        for place in PLACES {
+        for place in SCOPES {
             for (need, method, path) in operations() {
                 let path = match path.split_once("/:id") {
                     Some(("/projects", rest)) => format!("/projects/{place}%2Fthing{rest}"),
@@ -139,32 +139,32 @@ async fn everybody_gets_what_their_role_allows_and_no_more() {
                 // The parameters of a project's edit are checked before the caller.
                 let is_edit = method == "PUT" && path.ends_with("%2Fthing");
                 let body = if is_edit { json!({"description": "x"}) } else { Value::Null };
-                let got = world.call(caller, method, &path, &body).await;
+                let reply = world.call(caller, method, &path, &body).await;
                 let wanted = expected(need, caller, place);
                 assert_eq!(
-                    verdict(&got),
+                    verdict(&reply),
                     wanted,
                     "{}\n{caller:?} {method} {path}: {} {}",
                     fact("role"),
-                    got.status,
-                    got.body
+                    reply.status,
+                    reply.body
                 );
                 walked += 1;
             }
         }
     }
-    assert_eq!(walked, CALLERS.len() * PLACES.len() * below_an_id());
+    assert_eq!(walked, CALLERS.len() * SCOPES.len() * below_an_id());
 }
 
 #[tokio::test]
-async fn operations_outside_of_projects_are_guarded_too() {
+async fn operations_outside_projects_check_the_role() {
     let world = world().await;
     for (need, method, path) in
         operations().into_iter().filter(|(_, _, path)| !path.contains("/:id"))
     {
         for caller in CALLERS {
             let path = path.replace(":user_id", "1");
-            let got = world.call(caller, method, &path, &Value::Null).await;
+            let reply = world.call(caller, method, &path, &Value::Null).await;
             // Without its flag, nobody can import gists.
             let wanted = match caller {
                 "blocked" => Verdict::Forbidden,
@@ -173,12 +173,12 @@ async fn operations_outside_of_projects_are_guarded_too() {
                 _ => Verdict::Passes,
             };
             assert_eq!(
-                verdict(&got),
+                verdict(&reply),
                 wanted,
                 "{}\n{caller:?} {method} {path}: {} {}",
                 fact("authentication"),
-                got.status,
-                got.body
+                reply.status,
+                reply.body
             );
         }
     }

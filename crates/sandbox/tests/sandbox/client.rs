@@ -18,13 +18,13 @@ pub(crate) struct World {
 }
 
 /// One exchange: status, headers, body (null when it is empty).
-pub(crate) struct Got {
+pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: reqwest::header::HeaderMap,
     pub(crate) body: Value,
 }
 
-impl Got {
+impl Reply {
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().expect("text"))
     }
@@ -35,7 +35,7 @@ impl Got {
 pub(crate) type Row = (&'static Fact, &'static str, &'static str, &'static str, Value, u16, Value);
 
 /// A path for a table of calls; it lives until the end of the tests.
-pub(crate) fn kept(path: String) -> &'static str {
+pub(crate) fn leak(path: String) -> &'static str {
     Box::leak(path.into_boxed_str())
 }
 
@@ -57,7 +57,7 @@ impl World {
 
     /// A sandbox in memory with this seed, in which every request is later than the one before, so
     /// that sorting by time is unambiguous.
-    pub(crate) async fn with(seed: Value) -> Self {
+    pub(crate) async fn from_seed(seed: Value) -> Self {
         let asked = AtomicI64::new(1_900_000_000_000);
         let clock = Clock::new(move || {
             jiff::Timestamp::from_millisecond(asked.fetch_add(1, Ordering::Relaxed))
@@ -72,7 +72,7 @@ impl World {
     }
 
     /// The usual world on this tier.
-    pub(crate) async fn on(tier: AttributeTier) -> Self {
+    pub(crate) async fn with_tier(tier: AttributeTier) -> Self {
         Self::seeded(usual_seed(), SandboxConfig { tier: Some(tier), ..SandboxConfig::default() })
             .await
     }
@@ -81,13 +81,13 @@ impl World {
     pub(crate) async fn at(release: &str) -> Self {
         let mut seed = usual_seed();
         seed["release"] = release.into();
-        Self::with(seed).await
+        Self::from_seed(seed).await
     }
 
     /// The usual world: one group with a project, and a user for each role. Their tokens are their
     /// names.
     pub(crate) async fn usual() -> Self {
-        Self::with(usual_seed()).await
+        Self::from_seed(usual_seed()).await
     }
 
     pub(crate) fn request(&self, token: &str, method: &str, path: &str) -> reqwest::RequestBuilder {
@@ -98,17 +98,17 @@ impl World {
     }
 
     /// A call with a JSON body, unless it is null.
-    pub(crate) async fn call(&self, token: &str, method: &str, path: &str, body: &Value) -> Got {
+    pub(crate) async fn call(&self, token: &str, method: &str, path: &str, body: &Value) -> Reply {
         let request = self.request(token, method, path);
         let request = if body.is_null() {
             request
         } else {
             request.header("content-type", "application/json").body(body.to_string())
         };
-        got(request.send().await.expect("an answer")).await
+        read_reply(request.send().await.expect("an answer")).await
     }
 
-    pub(crate) async fn get(&self, token: &str, path: &str) -> Got {
+    pub(crate) async fn get(&self, token: &str, path: &str) -> Reply {
         self.call(token, "GET", path, &Value::Null).await
     }
 
@@ -127,23 +127,23 @@ impl World {
     /// compared; an object must be contained.
     pub(crate) async fn check(&self, rows: Vec<Row>) {
         for (fact, token, method, path, body, status, expected) in rows {
-            let got = self.call(token, method, path, &body).await;
+            let reply = self.call(token, method, path, &body).await;
             let place = format!("{fact}: {token} {method} {path} {body}");
-            assert_eq!(got.status, status, "{place}\n{}", got.body);
+            assert_eq!(reply.status, status, "{place}\n{}", reply.body);
             assert!(
-                contains(&got.body, &expected),
+                contains(&reply.body, &expected),
                 "{place}\nexpected {expected}\ngot {}",
-                got.body
+                reply.body
             );
         }
     }
 }
 
-pub(crate) async fn got(response: Response) -> Got {
+pub(crate) async fn read_reply(response: Response) -> Reply {
     let status = response.status().as_u16();
     let headers = response.headers().clone();
     let text = response.text().await.expect("a body");
-    Got {
+    Reply {
         status,
         headers,
         body: serde_json::from_str(&text).unwrap_or(if text.is_empty() {

@@ -17,7 +17,7 @@ use undrift_sandbox::{AttributeTier, RunningSandbox, SandboxConfig, start};
 
 /// The folder of the clients, if `client` is at `place` in it; otherwise reports on standard error
 /// that the test does not run.
-fn installed(client: &str, place: &str) -> Option<PathBuf> {
+fn client_folder(client: &str, place: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("UNDRIFT_CLIENTS")
         .map(PathBuf::from)
         .filter(|folder| folder.join(place).exists());
@@ -52,7 +52,7 @@ async fn run(mut client: Command) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn python_gitlab() {
-    let Some(clients) = installed("python-gitlab", "venv") else { return };
+    let Some(clients) = client_folder("python-gitlab", "venv") else { return };
     let mut client = Command::new(clients.join("venv/bin/python"));
     client.arg(script("python_gitlab.py"));
     run(client).await;
@@ -60,7 +60,7 @@ async fn python_gitlab() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn gitbeaker() {
-    let Some(clients) = installed("@gitbeaker/rest", "node_modules/@gitbeaker/rest") else {
+    let Some(clients) = client_folder("@gitbeaker/rest", "node_modules/@gitbeaker/rest") else {
         return;
     };
     let mut client = Command::new("node");
@@ -70,7 +70,9 @@ async fn gitbeaker() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn go_gitlab() {
-    let Some(clients) = installed("go-gitlab", "go/src/github.com/xanzy/go-gitlab") else { return };
+    let Some(clients) = client_folder("go-gitlab", "go/src/github.com/xanzy/go-gitlab") else {
+        return;
+    };
     let mut client = Command::new("go");
     client.args(["test", "-count=1"]).arg(script("go_gitlab_test.go"));
     client.env("GO111MODULE", "off").env("GOPATH", clients.join("go"));

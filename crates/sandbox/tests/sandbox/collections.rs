@@ -6,7 +6,7 @@ use undrift_sandbox::{
     AttributeTier, Collection, FieldType, OBSERVED_RELEASE, RowField, SandboxConfig, serves,
 };
 
-use super::client::{ROOT, World, contains, kept, usual_seed};
+use super::client::{ROOT, World, contains, leak, usual_seed};
 use super::facts::fact;
 
 const NO: Value = Value::Null;
@@ -22,11 +22,11 @@ async fn at(release: Release) -> World {
 }
 
 fn below(path: &str) -> &'static str {
-    kept(format!("{SHOP}/{path}"))
+    leak(format!("{SHOP}/{path}"))
 }
 
 #[tokio::test]
-async fn milestones_close_and_open() {
+async fn milestones_are_closed_and_reopened() {
     let world = World::usual().await;
     let rule = fact("milestones");
     let due = |title: &str, day: &str| json!({"title": title, "due_date": day});
@@ -241,7 +241,7 @@ async fn environments_are_filtered_and_protected() {
 }
 
 #[tokio::test]
-async fn environments_stop_before_they_go() {
+async fn environments_are_stopped_before_they_are_deleted() {
     let world = at(OBSERVED_RELEASE).await;
     let rule = fact("environments");
     let protected = fact("protected-environments");
@@ -348,7 +348,7 @@ async fn deploy_tokens_show_their_secret_once() {
 }
 
 #[tokio::test]
-async fn status_checks_and_documents_of_a_project() {
+async fn status_checks_and_single_objects_are_read_and_changed() {
     let world = at(OBSERVED_RELEASE).await;
     let (rule, settings) = (fact("status-checks"), fact("security-settings"));
     let body = json!({"name": "c", "external_url": "https://c.example"});
@@ -459,7 +459,7 @@ async fn job_tokens_of_listed_projects_and_groups_reach_a_project() {
     let scope = below("job_token_scope");
     let id_of = async |path| world.get("mia", path).await.body["id"].clone();
     let (shop, acme) = (id_of(SHOP).await, id_of("/groups/acme").await);
-    let by_id = |rest: &str| kept(format!("/projects/{shop}/job_token_scope/{rest}"));
+    let by_id = |rest: &str| leak(format!("/projects/{shop}/job_token_scope/{rest}"));
     let (projects, groups) = (by_id("allowlist"), by_id("groups_allowlist"));
     let entry = |id: Value| json!({"target_project_id": id});
     let group = |id: Value| json!({"target_group_id": id});
@@ -543,19 +543,19 @@ async fn a_project_that_no_longer_exists_is_in_no_list() {
     let list = "/projects/1/job_token_scope/allowlist";
     let entry = json!({"target_project_id": new["id"]});
     assert_eq!(world.call("mia", "POST", list, &entry).await.status, 201);
-    let project = kept(format!("/projects/{}", new["id"]));
+    let project = leak(format!("/projects/{}", new["id"]));
     assert_eq!(world.call("mia", "DELETE", project, &NO).await.status, 202);
     assert_eq!(world.get("mia", project).await.status, 404);
-    let left = world.get("mia", list).await;
-    assert_eq!(left.body.as_array().map(Vec::len), Some(1), "{}", fact("job-token-list"));
+    let reply = world.get("mia", list).await;
+    assert_eq!(reply.body.as_array().map(Vec::len), Some(1), "{}", fact("job-token-list"));
 }
 
 #[tokio::test]
 async fn only_personal_tokens_show_addresses() {
     let world = at(OBSERVED_RELEASE).await;
     let body = json!({"name": "a", "scopes": ["api"], "access_level": 30});
-    let made = world.call("mia", "POST", below("access_tokens"), &body).await;
-    let bot = world.get("mia", kept(format!("{SHOP}/access_tokens/{}", made.body["id"]))).await;
+    let reply = world.call("mia", "POST", below("access_tokens"), &body).await;
+    let bot = world.get("mia", leak(format!("{SHOP}/access_tokens/{}", reply.body["id"]))).await;
     assert!(bot.status == 200 && bot.body.get("last_used_ips").is_none(), "{}", bot.body);
     let own = world.get("mia", "/personal_access_tokens/self").await;
     assert!(own.body.get("last_used_ips").is_some(), "{}: {}", fact("bot-addresses"), own.body);
@@ -607,12 +607,12 @@ async fn a_described_collection_is_served() {
     let toy = json!({"name": " ball ", "loud": true, "note": "x", "late": "x", "dear": "x"});
     let shown =
         json!({"code": "1", "name": "ball", "toy_size": 3, "loud": true, "owner": "project"});
-    let made = world.call(ROOT, "POST", below("play/toys"), &toy).await;
-    assert_eq!(made.status, 201, "{}", made.body);
+    let reply = world.call(ROOT, "POST", below("play/toys"), &toy).await;
+    assert_eq!(reply.status, 201, "{}", reply.body);
     for (name, value) in shown.as_object().expect("an object") {
-        assert_eq!(made.body[name], *value, "{name}");
+        assert_eq!(reply.body[name], *value, "{name}");
     }
-    assert!(["note", "late", "dear", "size"].iter().all(|name| made.body.get(name).is_none()));
+    assert!(["note", "late", "dear", "size"].iter().all(|name| reply.body.get(name).is_none()));
     let one = below("play/toys/1");
     for (who, method, path, body, status, expected) in [
         (ROOT, "POST", below("play/toys"), json!({}), 400, NO),
@@ -667,8 +667,8 @@ async fn the_instance_enforces_the_scope_of_job_tokens_from_18_0_on() {
         let settings = world.get(ROOT, "/application/settings").await.body;
         assert_eq!(settings.get(name), preset, "{rule} {release}");
         let off = json!({"enabled": false});
-        let got = world.call("mia", "PATCH", below("job_token_scope"), &off).await;
-        assert_eq!(got.status, status, "{rule} {release} {}", got.body);
+        let reply = world.call("mia", "PATCH", below("job_token_scope"), &off).await;
+        assert_eq!(reply.status, status, "{rule} {release} {}", reply.body);
     }
 }
 
@@ -741,8 +741,8 @@ async fn environments_show_the_agent_of_their_cluster() {
         .await;
     let names = ["cluster_agent", "kubernetes_namespace", "flux_resource_path"];
     let absent = |body: &Value| names.iter().all(|name| body.get(*name).is_none());
-    let seen = world.get("gus", one).await.body;
-    assert!(absent(&seen), "{rule} {seen}");
+    let answer = world.get("gus", one).await.body;
+    assert!(absent(&answer), "{rule} {answer}");
     let cleared = world.call("dan", "PUT", one, &none).await;
     assert!(cleared.status == 200 && absent(&cleared.body), "{rule} {}", cleared.body);
     // An agent that was removed takes nothing with it, and blocks no edit.
@@ -753,17 +753,17 @@ async fn environments_show_the_agent_of_their_cluster() {
     let edited = world.call("dan", "PUT", one, &json!({"tier": "other"})).await;
     assert!(edited.status == 200 && absent(&edited.body), "{rule} {}", edited.body);
     let before = at(Release::new(17, 4)).await;
-    let made = before.call("dan", "POST", list, &with("cluster_agent_id", json!(9))).await;
-    assert_eq!(made.status, 201, "{rule} {}", made.body);
+    let reply = before.call("dan", "POST", list, &with("cluster_agent_id", json!(9))).await;
+    assert_eq!(reply.status, 201, "{rule} {}", reply.body);
 }
 
 #[tokio::test]
-async fn jobs_alone_make_resource_groups() {
+async fn only_jobs_create_resource_groups() {
     let rule = fact("resource-groups");
     let (list, one) = (below("resource_groups"), below("resource_groups/staging%2Feu"));
     let mut seed = usual_seed();
     shop_of(&mut seed)["resource_groups"] = json!(["production", "staging/eu"]);
-    let world = World::with(seed.clone()).await;
+    let world = World::from_seed(seed.clone()).await;
     let shown = |key: &str, mode: &str| json!({"key": key, "process_mode": mode});
     let mode = |mode: &str| json!({"process_mode": mode});
     let both = json!([shown("production", "unordered"), shown("staging/eu", "unordered")]);
@@ -795,8 +795,8 @@ async fn jobs_alone_make_resource_groups() {
             SandboxConfig { release: Some(release), ..SandboxConfig::default() },
         )
         .await;
-        let got = world.get("dan", one).await.body;
-        assert_eq!(got["process_mode"], expected, "{rule} {release}");
+        let answer = world.get("dan", one).await.body;
+        assert_eq!(answer["process_mode"], expected, "{rule} {release}");
     }
 }
 
@@ -806,7 +806,7 @@ fn shop_of(seed: &mut Value) -> &mut Value {
 }
 
 #[tokio::test]
-async fn links_to_a_directory_are_addressed_by_what_they_link() {
+async fn ldap_links_are_addressed_by_cn_or_filter() {
     let (world, rule) = (at(OBSERVED_RELEASE).await, fact("ldap-links"));
     let links = "/groups/acme/ldap_group_links";
     let link = |level: u8| json!({"provider": "ldapmain", "cn": "ops", "group_access": level});
@@ -817,7 +817,7 @@ async fn links_to_a_directory_are_addressed_by_what_they_link() {
     let gone = json!({"message": "Linked LDAP group not found"});
     let one = "/groups/acme/ldap_group_links?provider=ldapmain&cn=ops";
     let older = fact("ldap-links-older");
-    let below = |rest: &str| kept(format!("{links}/{rest}"));
+    let below = |rest: &str| leak(format!("{links}/{rest}"));
     world
         .check(vec![
             (rule, "olive", "GET", links, NO, 404, none),
@@ -852,7 +852,7 @@ async fn runners_are_added_to_projects_and_stay_with_their_owner() {
         {"description": "locked", "projects": ["mia/own"], "locked": true},
     ]);
     seed["projects"].as_array_mut().expect("projects").push(json!({"path": "mia/own"}));
-    let (world, rule) = (World::with(seed).await, fact("runners"));
+    let (world, rule) = (World::from_seed(seed).await, fact("runners"));
     let (list, add) = (below("runners"), |id: u8| json!({"runner_id": id}));
     let one = |id: u8| below(&format!("runners/{id}"));
     let own = json!({"id": 1, "description": "own", "runner_type": "project_type"});

@@ -15,7 +15,7 @@ use super::client::{ROOT, client, usual_seed};
 const ROUNDS: usize = 20;
 const WRITERS: usize = 4;
 /// The maximum number of answered writes in a round.
-const MOST_ANSWERS: usize = 60;
+const MAX_ANSWERS: usize = 60;
 
 /// The sandbox as a process, and its address.
 fn sandbox(file: &Path, seed: &Path) -> (Child, String) {
@@ -79,7 +79,7 @@ async fn a_killed_sandbox_has_lost_nothing_that_it_answered() {
             .collect();
         drop(tell);
         // The other writers are in the middle of their calls.
-        for _ in 0..rand::random_range(1..=MOST_ANSWERS) {
+        for _ in 0..rand::random_range(1..=MAX_ANSWERS) {
             kept.push(answered.recv().await.expect("writers go on while the service is there"));
         }
         child.kill().expect("killed");
@@ -93,9 +93,9 @@ async fn a_killed_sandbox_has_lost_nothing_that_it_answered() {
         }
 
         let data = Connection::open(&file).expect("it opens again");
-        let sound: String =
+        let integrity: String =
             data.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("checked");
-        assert_eq!(sound, "ok", "round {round}");
+        assert_eq!(integrity, "ok", "round {round}");
         let lost: Vec<Value> = data
             .prepare(
                 "SELECT value FROM json_each(?1) WHERE value NOT IN (SELECT settings ->> 'key' FROM variables)",

@@ -8,7 +8,7 @@ use super::client::{ROOT, World, usual_seed};
 use super::facts::fact;
 
 const NO: Value = Value::Null;
-const ONE: &str = "/projects/1";
+const PROJECT: &str = "/projects/1";
 const RESTORE: &str = "/projects/1/restore";
 
 async fn at(release: Release, tier: AttributeTier, profile: Profile) -> World {
@@ -25,7 +25,7 @@ async fn at(release: Release, tier: AttributeTier, profile: Profile) -> World {
 }
 
 #[tokio::test]
-async fn deletion_waits_by_release_and_licence() {
+async fn the_deletion_delay_depends_on_release_and_licence() {
     for (release, tier, status, days) in [
         (Release::new(15, 8), AttributeTier::Ultimate, 404, 7),
         (Release::new(16, 0), AttributeTier::Premium, 200, 7),
@@ -34,10 +34,10 @@ async fn deletion_waits_by_release_and_licence() {
         (OBSERVED_RELEASE, AttributeTier::Free, 200, 30),
     ] {
         let world = at(release, tier, Profile::default()).await;
-        assert_eq!(world.call("olive", "DELETE", ONE, &NO).await.status, 202);
-        let left = world.get("olive", ONE).await;
-        assert_eq!(left.status, status, "{}: {release} {tier:?}", fact("deletion-waits"));
-        let shown = left.body.get("marked_for_deletion_on").is_some_and(Value::is_string);
+        assert_eq!(world.call("olive", "DELETE", PROJECT, &NO).await.status, 202);
+        let reply = world.get("olive", PROJECT).await;
+        assert_eq!(reply.status, status, "{}: {release} {tier:?}", fact("deletion-waits"));
+        let shown = reply.body.get("marked_for_deletion_on").is_some_and(Value::is_string);
         assert_eq!(shown, status == 200, "{}: {release} {tier:?}", fact("deletion-waits"));
         let settings = world.get(ROOT, "/application/settings").await.body;
         assert_eq!(settings["deletion_adjourned_period"], days, "{}", fact("deletion-waits"));
@@ -45,19 +45,19 @@ async fn deletion_waits_by_release_and_licence() {
 }
 
 #[tokio::test]
-async fn personal_projects_wait_only_from_18_0_on() {
+async fn deletion_of_personal_projects_is_delayed_from_18_0_on() {
     for (release, status) in [("16.0", 404), ("17.11", 404), ("18.0", 200)] {
         let world = World::at(release).await;
-        let own = world.call("mia", "POST", "/projects", &json!({"name": "own"})).await.body;
-        let path = format!("/projects/{}", own["id"]);
+        let answer = world.call("mia", "POST", "/projects", &json!({"name": "own"})).await.body;
+        let path = format!("/projects/{}", answer["id"]);
         assert_eq!(world.call("mia", "DELETE", &path, &NO).await.status, 202, "{release}");
-        let left = world.get(ROOT, &path).await;
-        assert_eq!(left.status, status, "{}: {release}", fact("deletion-waits"));
+        let reply = world.get(ROOT, &path).await;
+        assert_eq!(reply.status, status, "{}: {release}", fact("deletion-waits"));
     }
 }
 
 #[tokio::test]
-async fn a_mark_renames_a_project() {
+async fn a_project_marked_for_deletion_is_renamed() {
     let waits = || Profile { deletion_delay: Some(7), ..Profile::default() };
     for (release, word, archived) in [
         (Release::new(15, 8), "deleted", true),
@@ -77,10 +77,10 @@ async fn a_mark_renames_a_project() {
         world
             .check(vec![
                 (marked, "olive", "POST", RESTORE, NO, 400, text("Project has not been marked for deletion")),
-                (renamed, "olive", "DELETE", ONE, NO, 202, NO),
-                (renamed, "olive", "GET", ONE, NO, 200, shown),
+                (renamed, "olive", "DELETE", PROJECT, NO, 202, NO),
+                (renamed, "olive", "GET", PROJECT, NO, 200, shown),
                 (renamed, "olive", "GET", "/projects/acme%2Fshop", NO, 301, NO),
-                (marked, "olive", "DELETE", ONE, NO, 400, text("Project has already been marked for deletion")),
+                (marked, "olive", "DELETE", PROJECT, NO, 400, text("Project has already been marked for deletion")),
                 (marked, "olive", "POST", "/projects/1/unarchive", NO, 201, NO),
                 (marked, "olive", "POST", "/projects/1/archive", NO, 400, text(refused)),
                 (fact("role"), "mia", "POST", RESTORE, NO, 403, NO),
@@ -104,30 +104,30 @@ async fn a_marked_project_can_be_removed_at_once_by_path() {
     let rule = fact("project-delete-permanently");
     let at_once = |path: &str| json!({"permanently_remove": true, "full_path": path});
     let refused = |path: &str, text: &str| {
-        (rule, "olive", "DELETE", ONE, at_once(path), 400, json!({ "message": text }))
+        (rule, "olive", "DELETE", PROJECT, at_once(path), 400, json!({ "message": text }))
     };
     let wrong = "`full_path` is incorrect. You must enter the complete path for the project.";
     world
         .check(vec![
             refused("acme/shop", "Project must be marked for deletion first."),
-            (rule, "olive", "DELETE", ONE, NO, 202, NO),
+            (rule, "olive", "DELETE", PROJECT, NO, 202, NO),
             refused("acme/shop", wrong),
-            (rule, "olive", "DELETE", ONE, at_once("acme/shop-deletion_scheduled-1"), 202, NO),
-            (rule, "olive", "GET", ONE, NO, 404, NO),
+            (rule, "olive", "DELETE", PROJECT, at_once("acme/shop-deletion_scheduled-1"), 202, NO),
+            (rule, "olive", "GET", PROJECT, NO, 404, NO),
         ])
         .await;
 }
 
 #[tokio::test]
-async fn a_taken_path_or_name_counts_when_something_is_restored() {
+async fn a_restore_fails_if_the_path_or_name_is_taken() {
     let world = at(Release::new(18, 0), AttributeTier::Free, Profile::default()).await;
     let rule = fact("restore-taken");
-    let acme = world.get(ROOT, "/groups/acme").await.body["id"].clone();
-    let new = |name: &str, path: &str| json!({"name": name, "path": path, "namespace_id": acme});
+    let acme_id = world.get(ROOT, "/groups/acme").await.body["id"].clone();
+    let new = |name: &str, path: &str| json!({"name": name, "path": path, "namespace_id": acme_id});
     let taken = "Project namespace name has already been taken and Name has already been taken";
     world
         .check(vec![
-            (rule, "olive", "DELETE", ONE, NO, 202, NO),
+            (rule, "olive", "DELETE", PROJECT, NO, 202, NO),
             (rule, "olive", "POST", "/projects", new("shop", "other"), 201, NO),
             (rule, "olive", "POST", RESTORE, NO, 400, json!({ "message": taken })),
             (rule, "olive", "POST", "/projects", new("new", "shop"), 201, NO),
@@ -141,7 +141,7 @@ async fn a_taken_path_or_name_counts_when_something_is_restored() {
 }
 
 #[tokio::test]
-async fn lists_of_projects_narrow_by_whether_they_are_active() {
+async fn lists_of_projects_can_be_filtered_by_active() {
     let world = at(Release::new(18, 0), AttributeTier::Free, Profile::default()).await;
     let rule = fact("list-active");
     const LIST: &str = "/groups/acme/projects?order_by=id&sort=asc";
@@ -149,7 +149,7 @@ async fn lists_of_projects_narrow_by_whether_they_are_active() {
     const INACTIVE: &str = "/groups/acme/projects?active=false";
     world
         .check(vec![
-            (rule, "olive", "DELETE", ONE, NO, 202, NO),
+            (rule, "olive", "DELETE", PROJECT, NO, 202, NO),
             (rule, "olive", "GET", LIST, NO, 200, json!([{"id": 1}, {"id": 2}])),
             (rule, "olive", "GET", ACTIVE, NO, 200, json!([{"id": 2}])),
             (rule, "olive", "GET", INACTIVE, NO, 200, json!([{"id": 1}])),
@@ -163,11 +163,11 @@ async fn lists_of_projects_narrow_by_whether_they_are_active() {
 #[tokio::test]
 async fn a_group_marked_for_deletion_gives_up_its_path() {
     let world = at(Release::new(18, 0), AttributeTier::Free, Profile::default()).await;
-    let acme = world.get(ROOT, "/groups/acme").await.body["id"].clone();
-    let new = |name: &str| json!({"name": name, "path": "deep", "parent_id": acme});
-    let made = world.call("olive", "POST", "/groups", &new("Deep")).await.body["id"].clone();
-    let group = &*format!("/groups/{made}").leak();
-    let suffix = format!("-deletion_scheduled-{made}");
+    let acme_id = world.get(ROOT, "/groups/acme").await.body["id"].clone();
+    let new = |name: &str| json!({"name": name, "path": "deep", "parent_id": acme_id});
+    let id = world.call("olive", "POST", "/groups", &new("Deep")).await.body["id"].clone();
+    let group = &*format!("/groups/{id}").leak();
+    let suffix = format!("-deletion_scheduled-{id}");
     let shown = json!({
         "name": format!("Deep{suffix}"),
         "full_path": format!("acme/deep{suffix}"),

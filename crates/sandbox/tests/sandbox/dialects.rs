@@ -463,7 +463,7 @@ async fn the_default_profile_answers_as_documented() {
 }
 
 #[tokio::test]
-async fn the_owner_has_three_fields_in_a_dialect() {
+async fn a_dialect_shows_three_fields_of_the_owner() {
     let profile = Profile { owner_in_brief: true, ..Profile::default() };
     let world =
         World::seeded(usual_seed(), SandboxConfig { profile, ..SandboxConfig::default() }).await;

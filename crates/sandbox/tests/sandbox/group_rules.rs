@@ -37,7 +37,7 @@ fn put(rule: &'static Fact, path: &'static str, body: Value, status: u16, answer
 }
 
 #[tokio::test]
-async fn invalid_and_empty_values_of_groups() {
+async fn invalid_and_empty_values_of_groups_are_refused() {
     let levels = |value: i64| json!([{"access_level": value}]);
     let blank = |field: &str, texts: &[&str]| json!({"message": {field: texts}});
     let (number, defaults) = ("default_branch_protection", "default_branch_protection_defaults");
@@ -131,7 +131,7 @@ async fn invalid_and_empty_values_of_groups() {
 }
 
 #[tokio::test]
-async fn a_group_follows_the_ones_above() {
+async fn a_group_inherits_values_of_its_parent_groups() {
     let (math, runners) = ("math_rendering_limits_enabled", "shared_runners_setting");
     let forbidden = "cannot be enabled because parent group does not allow it";
     let rows = vec![
@@ -153,7 +153,7 @@ async fn a_group_follows_the_ones_above() {
 }
 
 #[tokio::test]
-async fn paths_of_groups_are_plain() {
+async fn paths_of_groups_have_only_plain_characters() {
     let world = world().await;
     let rule = fact("group-path");
     for path in ["a-", "_a", "a--b", "a__b", "a..b", ".a", "\u{e4}b"] {
@@ -192,20 +192,20 @@ async fn groups_are_archived() {
     world.call("ann", "POST", "/groups/acme/archive", &NO).await;
     let id = world.get(ROOT, TOP).await.body["id"].clone();
     let new = json!({"name": "new", "namespace_id": id});
-    let got = world.call("ann", "POST", "/projects", &new).await;
+    let reply = world.call("ann", "POST", "/projects", &new).await;
     assert_eq!(
-        (got.status, got.body),
+        (reply.status, reply.body),
         (400, json!({"message": {"namespace": ["is not valid"]}})),
         "{}",
         fact("group-archive")
     );
     let earlier = World::usual().await;
-    let got = earlier.call(ROOT, "POST", "/groups/acme/archive", &NO).await;
-    assert_eq!(got.status, 404, "{}: not before 18.9", fact("group-archive"));
+    let reply = earlier.call(ROOT, "POST", "/groups/acme/archive", &NO).await;
+    assert_eq!(reply.status, 404, "{}: not before 18.9", fact("group-archive"));
 }
 
 #[tokio::test]
-async fn projects_follow_their_groups() {
+async fn projects_inherit_values_of_their_groups() {
     let world = world().await;
     let thing = "/projects/acme%2Fthing";
     let id = world.get(ROOT, TOP).await.body["id"].clone();
@@ -287,7 +287,7 @@ async fn projects_follow_their_groups() {
 }
 
 #[tokio::test]
-async fn groups_and_projects_settle_approvals() {
+async fn approval_settings_of_a_group_limit_those_of_its_projects() {
     let rule = fact("group-approvals");
     let (author, committer) = ("allow_author_approval", "allow_committer_approval");
     let (of_group, of_project) = (
@@ -321,7 +321,7 @@ async fn groups_and_projects_settle_approvals() {
 }
 
 #[tokio::test]
-async fn invitations_are_listed_from_both_ends() {
+async fn shares_are_listed_for_both_groups() {
     let world = world().await;
     let rule = fact("group-invited");
     let other =
@@ -339,8 +339,8 @@ async fn invitations_are_listed_from_both_ends() {
         ("/projects/acme%2Fthing/share_locations", vec!["acme/deep"]),
     ] {
         let token = if path.ends_with("locations") { "ann" } else { ROOT };
-        let got = world.get(token, path).await.body;
-        let listed: Vec<&str> = got
+        let answer = world.get(token, path).await.body;
+        let listed: Vec<&str> = answer
             .as_array()
             .expect("a list")
             .iter()

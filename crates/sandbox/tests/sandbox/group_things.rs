@@ -13,7 +13,7 @@ const IN_PROD: &str = "/groups/acme/variables/K?filter[environment_scope]=prod";
 
 #[tokio::test]
 async fn variables_of_a_group_are_found_by_key_and_scope() {
-    let world = World::on(AttributeTier::Premium).await;
+    let world = World::with_tier(AttributeTier::Premium).await;
     let new =
         |value: &str, scope: &str| json!({"key": "K", "value": value, "environment_scope": scope});
     let absent = json!({"message": "404 GroupVariable Not Found"});
@@ -92,7 +92,7 @@ async fn variables_of_a_group_are_found_by_key_and_scope() {
 
 #[tokio::test]
 async fn scopes_of_group_variables_need_a_licence() {
-    let world = World::on(AttributeTier::Free).await;
+    let world = World::with_tier(AttributeTier::Free).await;
     let scoped = json!({"key": "K", "value": "v", "environment_scope": "prod"});
     let rule = fact("group-variable-scopes");
     world
@@ -122,11 +122,11 @@ async fn scopes_of_group_variables_need_a_licence() {
 }
 
 #[tokio::test]
-async fn invited_groups_of_a_group_are_shown_to_who_sees_them() {
-    let world = World::on(AttributeTier::Premium).await;
-    let made =
+async fn invited_groups_are_shown_only_to_callers_who_see_them() {
+    let world = World::with_tier(AttributeTier::Premium).await;
+    let reply =
         world.call(ROOT, "POST", "/groups", &json!({"name": "hidden", "path": "hidden"})).await;
-    let hidden = made.body["id"].clone();
+    let hidden = reply.body["id"].clone();
     let share = json!({"group_id": hidden, "group_access": 30, "expires_at": "2999-01-31"});
     let seen = json!({"shared_with_groups": [{
         "group_id": hidden, "group_name": "hidden", "group_full_path": "hidden", "group_access_level": 30,
@@ -169,15 +169,15 @@ async fn invited_groups_of_a_group_are_shown_to_who_sees_them() {
 async fn a_group_has_hooks_of_its_own() {
     const HOOKS: &str = "/groups/acme/hooks";
     const HOOK: &str = "/groups/acme/hooks/1";
-    let free = World::on(AttributeTier::Free).await;
-    let got = free.get("olive", HOOKS).await;
+    let free = World::with_tier(AttributeTier::Free).await;
+    let reply = free.get("olive", HOOKS).await;
     assert_eq!(
-        (got.status, got.body),
+        (reply.status, reply.body),
         (404, json!({"message": "404 Not Found"})),
         "{}",
         fact("group-hook-tier")
     );
-    let world = World::on(AttributeTier::Premium).await;
+    let world = World::with_tier(AttributeTier::Premium).await;
     let url = |url: &str| json!({"url": url});
     let secret = json!({"url": "https://a.example", "token": "hidden"});
     let made = world.call("olive", "POST", HOOKS, &secret).await;
@@ -294,10 +294,10 @@ async fn a_group_has_hooks_of_its_own() {
 async fn a_group_has_a_push_rule_for_new_projects() {
     const RULE: &str = "/groups/acme/push_rule";
     let hidden = json!({"message": "404 Not Found"});
-    let free = World::on(AttributeTier::Free).await;
-    let got = free.get("olive", RULE).await;
-    assert_eq!((got.status, &got.body), (404, &hidden), "{}", fact("group-push-rule-none"));
-    let world = World::on(AttributeTier::Premium).await;
+    let free = World::with_tier(AttributeTier::Free).await;
+    let reply = free.get("olive", RULE).await;
+    assert_eq!((reply.status, &reply.body), (404, &hidden), "{}", fact("group-push-rule-none"));
+    let world = World::with_tier(AttributeTier::Premium).await;
     let regex = json!({"commit_message_regex": "A", "deny_delete_tag": true});
     let absent = json!({"message": "404 Push Rule Not Found"});
     let none = fact("group-push-rule-none");
@@ -324,16 +324,16 @@ async fn a_group_has_a_push_rule_for_new_projects() {
             (fact("push-rule-unset"), "mia", "PUT", RULE, off.clone(), 200, off),
         ])
         .await;
-    let shown = world.get("mia", RULE).await.body;
+    let answer = world.get("mia", RULE).await.body;
     assert_eq!(
-        (shown.get("group_id"), shown.get("project_id")),
+        (answer.get("group_id"), answer.get("project_id")),
         (None, None),
         "{}",
         fact("group-push-rule-shape")
     );
     let team = json!({"name": "team", "path": "team", "parent_id": 9});
-    let team = world.call("olive", "POST", "/groups", &team).await.body["id"].clone();
-    for (namespace, name) in [(json!(9), "near"), (team, "below")] {
+    let team_id = world.call("olive", "POST", "/groups", &team).await.body["id"].clone();
+    for (namespace, name) in [(json!(9), "near"), (team_id, "below")] {
         let project = json!({"name": name, "namespace_id": namespace});
         let id = world.call("olive", "POST", "/projects", &project).await.body["id"].clone();
         let copied = world.get("olive", &format!("/projects/{id}/push_rule")).await.body;

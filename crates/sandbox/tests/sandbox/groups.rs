@@ -7,24 +7,24 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use serde_json::{Value, json};
 use undrift_sandbox::{AttributeTier, Clock, OBSERVED_RELEASE, Profile, SandboxConfig};
 
-use super::client::{ROOT, World, kept};
+use super::client::{ROOT, World, leak};
 use super::facts::fact;
 
 const NO: Value = Value::Null;
 
 /// The keys of a group in lists.
-const LISTED: &str = "id web_url name path description visibility avatar_url full_name full_path created_at parent_id \
+const LISTED_KEYS: &str = "id web_url name path description visibility avatar_url full_name full_path created_at parent_id \
     share_with_group_lock require_two_factor_authentication two_factor_grace_period project_creation_level \
     subgroup_creation_level auto_devops_enabled emails_disabled mentions_disabled lfs_enabled \
     default_branch_protection request_access_enabled";
 /// Further keys with a licence.
 const LISTED_LICENSED: &str = "ldap_cn ldap_access marked_for_deletion_on";
 /// Further keys of a group alone.
-const ALONE: &str = "shared_with_groups prevent_sharing_groups_outside_hierarchy";
+const SINGLE_KEYS: &str = "shared_with_groups prevent_sharing_groups_outside_hierarchy";
 const ALONE_LICENSED: &str = "membership_lock shared_runners_minutes_limit extra_shared_runners_minutes_limit \
     prevent_forking_outside_group ip_restriction_ranges";
 /// Keys that only owners see.
-const OWNED: &str = "runners_token";
+const OWNER_KEYS: &str = "runners_token";
 const WITH_PROJECTS: &str = "projects shared_projects";
 
 fn seed() -> Value {
@@ -46,12 +46,12 @@ fn seed() -> Value {
     })
 }
 
-async fn on(tier: AttributeTier) -> World {
+async fn world_on_tier(tier: AttributeTier) -> World {
     World::seeded(seed(), SandboxConfig { tier: Some(tier), ..SandboxConfig::default() }).await
 }
 
 async fn world() -> World {
-    on(AttributeTier::Premium).await
+    world_on_tier(AttributeTier::Premium).await
 }
 
 fn keys(body: &Value) -> BTreeSet<&str> {
@@ -76,15 +76,15 @@ async fn lists_show_groups_in_a_short_form() {
     for (tier, listed, alone) in
         [(AttributeTier::Premium, LISTED_LICENSED, ALONE_LICENSED), (AttributeTier::Free, "", "")]
     {
-        let world = on(tier).await;
-        let expected = words(&[LISTED, listed]);
+        let world = world_on_tier(tier).await;
+        let expected = words(&[LISTED_KEYS, listed]);
         let rule = fact("group-forms");
         for list in ["/groups", "/groups/open/subgroups", "/groups/open/descendant_groups"] {
-            let got = world.get("eve", list).await.body;
-            assert_eq!(keys(&got[0]), expected, "{rule}: {list}");
+            let answer = world.get("eve", list).await.body;
+            assert_eq!(keys(&answer[0]), expected, "{rule}: {list}");
         }
-        let whole = words(&[LISTED, listed, ALONE, alone]);
-        let owned: BTreeSet<_> = whole.union(&words(&[OWNED])).copied().collect();
+        let whole = words(&[LISTED_KEYS, listed, SINGLE_KEYS, alone]);
+        let owned: BTreeSet<_> = whole.union(&words(&[OWNER_KEYS])).copied().collect();
         let all: BTreeSet<_> = owned.union(&words(&[WITH_PROJECTS])).copied().collect();
         let without = "/groups/open?with_projects=false";
         assert_eq!(keys(&world.get("ann", without).await.body), whole, "{rule}");
@@ -104,7 +104,7 @@ async fn lists_show_groups_in_a_short_form() {
 }
 
 /// Further keys of 18.9, in lists and alone.
-const LATER: &str = "archived default_branch default_branch_protection_defaults emails_enabled \
+const LATER_KEYS: &str = "archived default_branch default_branch_protection_defaults emails_enabled \
     lock_math_rendering_limits_enabled math_rendering_limits_enabled max_artifacts_size organization_id \
     shared_runners_setting show_diff_preview_in_email wiki_access_level";
 const LATER_ALONE: &str = "allow_merge_on_skipped_pipeline allowed_email_domains_list \
@@ -125,7 +125,7 @@ async fn a_group_of_a_later_release_shows_more_to_its_owners() {
     let config =
         SandboxConfig { profile, tier: Some(AttributeTier::Ultimate), ..SandboxConfig::default() };
     let world = World::seeded(seed(), config).await;
-    let listed = words(&[LISTED, LISTED_LICENSED, LATER]);
+    let listed = words(&[LISTED_KEYS, LISTED_LICENSED, LATER_KEYS]);
     let mut alone = words(&[LATER_ALONE, "shared_with_groups", ALONE_LICENSED]);
     alone.extend(listed.clone());
     let with = |base: &BTreeSet<&'static str>, more: &[&'static str]| -> BTreeSet<_> {
@@ -144,14 +144,14 @@ async fn a_group_of_a_later_release_shows_more_to_its_owners() {
     assert_eq!(keys(&listed_to(ROOT).await[0]), storage, "{rule}");
     let below = "open%2Fbelow";
     assert_eq!(keys(&of("ann", below).await), alone, "{rule}");
-    assert_eq!(keys(&of("eve", below).await), with(&alone, &[LATER_OWNED, OWNED]), "{rule}");
+    assert_eq!(keys(&of("eve", below).await), with(&alone, &[LATER_OWNED, OWNER_KEYS]), "{rule}");
     assert_eq!(keys(&of("ann", "open").await), with(&alone, &[LATER_TOP]), "{rule}");
-    let all = with(&alone, &[LATER_TOP, LATER_OWNED, LATER_TOP_OWNED, OWNED]);
+    let all = with(&alone, &[LATER_TOP, LATER_OWNED, LATER_TOP_OWNED, OWNER_KEYS]);
     assert_eq!(keys(&of("eve", "open").await), all, "{rule}");
 }
 
 #[tokio::test]
-async fn administrators_ask_for_more() {
+async fn administrators_can_request_custom_attributes() {
     let world = world().await;
     let attribute = "/groups/open/custom_attributes/tier";
     world.call(ROOT, "PUT", attribute, &json!({"value": "gold"})).await;
@@ -160,9 +160,9 @@ async fn administrators_ask_for_more() {
     let list = world.get(ROOT, &format!("/groups?{query}")).await.body;
     assert_eq!(list[0]["custom_attributes"], shown, "{}", fact("group-administrators"));
     assert_eq!(list[0]["statistics"]["storage_size"], 0, "{}", fact("group-administrators"));
-    let one = world.get(ROOT, &format!("/groups/open?{query}")).await.body;
-    assert_eq!(one["custom_attributes"], shown, "{}", fact("group-administrators"));
-    assert_eq!(one.get("statistics"), None, "{}: in lists only", fact("group-administrators"));
+    let answer = world.get(ROOT, &format!("/groups/open?{query}")).await.body;
+    assert_eq!(answer["custom_attributes"], shown, "{}", fact("group-administrators"));
+    assert_eq!(answer.get("statistics"), None, "{}: in lists only", fact("group-administrators"));
     let other = world.get("eve", &format!("/groups?{query}")).await.body;
     let seen = keys(&other[0]);
     assert!(
@@ -175,7 +175,7 @@ async fn administrators_ask_for_more() {
 #[tokio::test]
 async fn lists_of_groups_are_those_of_the_caller() {
     let world = world().await;
-    let deep = world.group_id("acme/deep").await;
+    let deep_id = world.group_id("acme/deep").await;
     world
         .call(
             ROOT,
@@ -193,7 +193,7 @@ async fn lists_of_groups_are_those_of_the_caller() {
         ("ann", "/groups?owned=true", vec![acme, in_deep, down]),
         ("max", "/groups?min_access_level=50&all_available=true", vec![]),
         ("max", "/groups?top_level_only=true", vec![acme]),
-        ("max", kept(format!("/groups?skip_groups={deep}")), vec![acme, down]),
+        ("max", leak(format!("/groups?skip_groups={deep_id}")), vec![acme, down]),
         ("max", "/groups?search=acme/deep", vec![in_deep, down]),
         ("max", "/groups?order_by=similarity&search=acme", vec![acme, in_deep, down]),
         ("max", "/groups?order_by=path&sort=desc", vec![down, in_deep, acme]),
@@ -209,8 +209,8 @@ async fn lists_of_groups_are_those_of_the_caller() {
         ("max", "/groups/open/subgroups?all_available=true", vec![below]),
         ("", "/groups/open/subgroups", vec![below]),
     ] {
-        let got = world.get(caller, path).await;
-        let mut found = names(&got.body);
+        let reply = world.get(caller, path).await;
+        let mut found = names(&reply.body);
         if !path.contains("order_by") {
             found.sort_by_key(|path| path.rsplit('/').next());
         }
@@ -233,7 +233,7 @@ async fn lists_of_groups_are_those_of_the_caller() {
 }
 
 #[tokio::test]
-async fn groups_are_made_by_those_who_may() {
+async fn groups_are_created_only_by_allowed_callers() {
     let world = world().await;
     let (acme, deep) = (world.group_id("acme").await, world.group_id("acme/deep").await);
     let group = |path: &str, parent: i64| json!({"name": path, "path": path, "parent_id": parent});
@@ -309,7 +309,7 @@ async fn groups_are_made_by_those_who_may() {
 }
 
 #[tokio::test]
-async fn faults_of_a_new_group_are_one_text() {
+async fn errors_of_a_new_group_are_one_text() {
     let world = world().await;
     let (acme, open) = (world.group_id("acme").await, world.group_id("open").await);
     let path_rule = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.";
@@ -408,25 +408,25 @@ async fn faults_of_a_new_group_are_one_text() {
 }
 
 #[tokio::test]
-async fn groups_are_nested_to_a_depth() {
+async fn the_depth_of_nested_groups_is_limited() {
     let world = world().await;
     let mut parent = world.group_id("acme").await;
     let mut made = Vec::new();
     for number in 0..25 {
         let body = json!({"name": format!("g{number}"), "path": format!("g{number}"), "parent_id": parent});
-        let got = world.call("ann", "POST", "/groups", &body).await;
-        made.push(got.status);
+        let reply = world.call("ann", "POST", "/groups", &body).await;
+        made.push(reply.status);
         let text = r#"Failed to save group {:parent_id=>["has too deep level of nesting"]}"#;
-        match got.body["id"].as_i64() {
+        match reply.body["id"].as_i64() {
             Some(id) => parent = id,
-            None => assert_eq!(got.body["message"], text, "{}", fact("group-depth")),
+            None => assert_eq!(reply.body["message"], text, "{}", fact("group-depth")),
         }
     }
     assert_eq!(made.iter().filter(|status| **status == 201).count(), 20, "{}", fact("group-depth"));
 }
 
 #[tokio::test]
-async fn faults_of_a_changed_group_are_an_object() {
+async fn errors_of_a_changed_group_are_an_object() {
     let world = world().await;
     let refused = |token, path: &'static str, body: Value, field: &str, text: &str| {
         (
@@ -503,7 +503,7 @@ async fn faults_of_a_changed_group_are_an_object() {
 }
 
 #[tokio::test]
-async fn omitted_settings_stay() {
+async fn omitted_settings_are_unchanged() {
     let world = world().await;
     let put = |body: Value, answer: Value| {
         (fact("group-edit"), "ann", "PUT", "/groups/acme", body, 200, answer)
@@ -576,16 +576,16 @@ async fn settings_not_allowed_by_tier_role_or_place_are_ignored() {
             put("ann", "/groups/acme", json!({"unique_project_download_limit": 1}), NO),
         ])
         .await;
-    let free = on(AttributeTier::Free).await;
+    let free = world_on_tier(AttributeTier::Free).await;
     let licensed = json!({"membership_lock": true, "ip_restriction_ranges": "nonsense", "file_template_project_id": 999});
-    let got = free.call("ann", "PUT", "/groups/acme", &licensed).await;
-    assert_eq!(got.status, 200, "{}: {}", fact("group-dropped"), got.body);
-    let shown = keys(&got.body).intersection(&words(&[LISTED_LICENSED, ALONE_LICENSED])).count();
+    let reply = free.call("ann", "PUT", "/groups/acme", &licensed).await;
+    assert_eq!(reply.status, 200, "{}: {}", fact("group-dropped"), reply.body);
+    let shown = keys(&reply.body).intersection(&words(&[LISTED_LICENSED, ALONE_LICENSED])).count();
     assert_eq!(shown, 0, "{}", fact("group-dropped"));
 }
 
 #[tokio::test]
-async fn addresses_and_templates_have_rules_of_their_own() {
+async fn ip_ranges_and_templates_are_validated() {
     let world = world().await;
     let ranges = |text: Value| json!({"ip_restriction_ranges": text});
     let template = |project: Value| json!({"file_template_project_id": project});
@@ -696,7 +696,7 @@ async fn the_runners_setting_applies_to_everything_below() {
 }
 
 #[tokio::test]
-async fn a_group_is_renamed_with_all_below_and_leaves_no_trace() {
+async fn a_renamed_group_renames_its_contents_without_redirects() {
     let world = world().await;
     let rule = fact("group-rename");
     world
@@ -747,7 +747,7 @@ async fn a_group_is_renamed_with_all_below_and_leaves_no_trace() {
 }
 
 #[tokio::test]
-async fn a_group_moves_only_where_it_may() {
+async fn a_group_is_transferred_only_to_an_allowed_group() {
     let world = world().await;
     let group = async |token: &'static str, name: &str, path: &str, more: Value| {
         let mut body = json!({"name": name, "path": path});
@@ -771,7 +771,7 @@ async fn a_group_moves_only_where_it_may() {
     let deep = group("ann", "deep", "deep", public).await;
     let to = |group: &Value| json!({"group_id": group});
     let (acme, open) = (Value::from(acme), Value::from(world.group_id("open").await));
-    let inner = world.group_id("team/inner").await.into();
+    let inner_id = world.group_id("team/inner").await.into();
     let refused = |path: &'static str, body: Value, why: &str| {
         let answer = json!({"message": format!("Transfer failed: {why}")});
         (fact("group-transfer"), "ann", "POST", path, body, 400, answer)
@@ -785,7 +785,7 @@ async fn a_group_moves_only_where_it_may() {
             (fact("group-transfer"), "ann", "POST", TEAM, to(&json!(999)), 404, NO),
             refused(TEAM, json!({}), "Group is already a root group."),
             refused(TEAM, to(&open), "You don't have enough permissions."),
-            refused(TEAM, to(&inner), "Cannot transfer group to one of its subgroup."),
+            refused(TEAM, to(&inner_id), "Cannot transfer group to one of its subgroup."),
             refused(
                 "/groups/deep/transfer",
                 to(&acme),
@@ -841,13 +841,13 @@ async fn a_group_moves_only_where_it_may() {
 }
 
 #[tokio::test]
-async fn a_group_may_wait_to_be_deleted() {
+async fn the_deletion_of_a_group_may_be_delayed() {
     const DAY: i64 = 86_400;
     const DEEP: &str = "/groups/acme%2Fdeep";
     const DOWN: &str = "/groups/acme%2Fdeep%2Fdown";
     const RESTORE: &str = "/groups/acme%2Fdeep/restore";
-    let second = Arc::new(AtomicI64::new(1_900_000_000));
-    let seen = Arc::clone(&second);
+    let clock_seconds = Arc::new(AtomicI64::new(1_900_000_000));
+    let seen = Arc::clone(&clock_seconds);
     let clock = Clock::new(move || {
         jiff::Timestamp::from_second(seen.load(Ordering::Relaxed)).expect("a time")
     });
@@ -864,8 +864,8 @@ async fn a_group_may_wait_to_be_deleted() {
         (rule, "ann", method, path, body, 400, json!({"message": text}))
     };
     let marked = json!({"marked_for_deletion_on": "2030-03-17"});
-    let acme = world.group_id("acme").await;
-    let taken = json!({"name": "again", "path": "deep", "parent_id": acme});
+    let acme_id = world.group_id("acme").await;
+    let taken = json!({"name": "again", "path": "deep", "parent_id": acme_id});
     let at_once = |path: &str| json!({"permanently_remove": true, "full_path": path});
     let permanently = fact("group-delete-permanently");
     world
@@ -963,14 +963,14 @@ async fn a_group_may_wait_to_be_deleted() {
             ),
         ])
         .await;
-    second.fetch_add(8 * DAY, Ordering::Relaxed);
+    clock_seconds.fetch_add(8 * DAY, Ordering::Relaxed);
     world
         .check(vec![
             (fact("group-delete"), "ann", "GET", DEEP, NO, 404, NO),
             (fact("group-delete"), "ann", "GET", "/groups/acme", NO, 200, NO),
         ])
         .await;
-    let free = on(AttributeTier::Free).await;
+    let free = world_on_tier(AttributeTier::Free).await;
     let unlicensed = json!({"message": "404 Not Found"});
     free.check(vec![
         (fact("group-delete"), "ann", "POST", RESTORE, NO, 404, unlicensed),

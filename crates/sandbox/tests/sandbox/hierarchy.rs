@@ -1,12 +1,12 @@
 //! Pending members, seats, and first tasks of new members.
 
-use super::client::{ROOT, World, kept, usual_seed};
+use super::client::{ROOT, World, leak, usual_seed};
 use super::facts::fact;
 use serde_json::{Value, json};
 
 const NO: Value = Value::Null;
-const ACME: &str = "/groups/acme/members";
-const DAN: &str = "/groups/acme/members/4";
+const ACME_MEMBERS: &str = "/groups/acme/members";
+const DAN_MEMBER: &str = "/groups/acme/members/4";
 
 /// The members of an answer by their names.
 fn names(list: &Value) -> Vec<&str> {
@@ -25,9 +25,11 @@ async fn members_are_listed_by_their_state() {
     ] {
         let mut seed = usual_seed();
         seed["tier"] = json!(tier);
-        let world = World::with(seed).await;
-        world.call("olive", "PUT", &format!("{DAN}/state"), &json!({"state": "awaiting"})).await;
-        for place in [ACME, "/projects/acme%2Fshop/members"] {
+        let world = World::from_seed(seed).await;
+        world
+            .call("olive", "PUT", &format!("{DAN_MEMBER}/state"), &json!({"state": "awaiting"}))
+            .await;
+        for place in [ACME_MEMBERS, "/projects/acme%2Fshop/members"] {
             let narrowed = world.get("olive", &format!("{place}/all?state=awaiting")).await.body;
             assert_eq!(
                 names(&narrowed),
@@ -42,8 +44,8 @@ async fn members_are_listed_by_their_state() {
                 "{}: {tier} {place}",
                 fact("member-state-filter")
             );
-            let all = world.get("olive", &format!("{place}/all")).await.body;
-            assert!(names(&all).contains(&"dan"), "{}: {tier} {place}", fact("members-all"));
+            let answer = world.get("olive", &format!("{place}/all")).await.body;
+            assert!(names(&answer).contains(&"dan"), "{}: {tier} {place}", fact("members-all"));
         }
         world
             .check(vec![(
@@ -66,9 +68,9 @@ async fn members_are_listed_by_their_state() {
 }
 
 #[tokio::test]
-async fn an_active_membership_outranks_one_that_waits() {
+async fn an_active_membership_outranks_a_pending_one() {
     let world = World::usual().await;
-    world.call("olive", "PUT", &format!("{DAN}/state"), &json!({"state": "awaiting"})).await;
+    world.call("olive", "PUT", &format!("{DAN_MEMBER}/state"), &json!({"state": "awaiting"})).await;
     world
         .call(
             "olive",
@@ -77,7 +79,7 @@ async fn an_active_membership_outranks_one_that_waits() {
             &json!({"user_id": 4, "access_level": 30}),
         )
         .await;
-    world.call("olive", "PUT", DAN, &json!({"access_level": 50})).await;
+    world.call("olive", "PUT", DAN_MEMBER, &json!({"access_level": 50})).await;
     let all = "/projects/acme%2Fshop/members/all/4";
     world
         .check(vec![(
@@ -97,8 +99,9 @@ async fn a_member_has_the_fields_of_the_reference() {
     const FIELDS: &str =
         "access_level avatar_url created_at created_by expires_at id name state username web_url";
     let world = World::usual().await;
-    let added = world.call("olive", "POST", ACME, &json!({"user_id": 7, "access_level": 30})).await;
-    let one = kept(format!("{ACME}/7"));
+    let added =
+        world.call("olive", "POST", ACME_MEMBERS, &json!({"user_id": 7, "access_level": 30})).await;
+    let one = leak(format!("{ACME_MEMBERS}/7"));
     let fields = |body: &Value| {
         let mut names: Vec<&str> =
             body.as_object().expect("an object").keys().map(String::as_str).collect();
@@ -108,17 +111,17 @@ async fn a_member_has_the_fields_of_the_reference() {
     assert_eq!(fields(&added.body), FIELDS, "{}", fact("member-fields"));
     assert_eq!(fields(&world.get("olive", one).await.body), FIELDS, "{}", fact("member-fields"));
     for method in ["POST", "DELETE"] {
-        let got = world.call("olive", method, &format!("{one}/override"), &NO).await;
+        let reply = world.call("olive", method, &format!("{one}/override"), &NO).await;
         assert_eq!(
-            fields(&got.body).replace("override ", ""),
+            fields(&reply.body).replace("override ", ""),
             FIELDS,
             "{}: {method}",
             fact("member-fields")
         );
     }
-    let seats = world.get("olive", &format!("{ACME}?show_seat_info=true")).await.body;
+    let seats = world.get("olive", &format!("{ACME_MEMBERS}?show_seat_info=true")).await.body;
     assert_eq!(seats[0]["is_using_seat"], true, "{}", fact("member-seats"));
-    let seats = world.get("olive", &format!("{ACME}/all?show_seat_info=true")).await.body;
+    let seats = world.get("olive", &format!("{ACME_MEMBERS}/all?show_seat_info=true")).await.body;
     assert_eq!(seats[0]["is_using_seat"], true, "{}", fact("member-seats"));
     world
         .check(vec![(
@@ -152,7 +155,15 @@ async fn tasks_and_their_project_need_each_other() {
         body
     };
     let refused = |more: Value, text: &str| {
-        (fact("member-tasks"), "olive", "POST", ACME, add(more), 400, json!({"error": text}))
+        (
+            fact("member-tasks"),
+            "olive",
+            "POST",
+            ACME_MEMBERS,
+            add(more),
+            400,
+            json!({"error": text}),
+        )
     };
     world
         .check(vec![
@@ -170,7 +181,7 @@ async fn tasks_and_their_project_need_each_other() {
                 fact("member-tasks"),
                 "olive",
                 "POST",
-                ACME,
+                ACME_MEMBERS,
                 add(json!({"tasks_to_be_done": ["ci", "code", "issues"], "tasks_project_id": 1})),
                 201,
                 NO,
@@ -180,7 +191,7 @@ async fn tasks_and_their_project_need_each_other() {
 }
 
 #[tokio::test]
-async fn parameters_are_checked_before_anything_is_looked_for() {
+async fn parameters_are_checked_before_objects_are_looked_up() {
     let world = World::usual().await;
     let bad = |method: &'static str, path: &'static str, body: Value, name: &str| {
         (
@@ -244,7 +255,7 @@ async fn billable_members_are_searched_and_sorted() {
     let world = World::usual().await;
     let ann = json!({"username": "ann", "name": "Ann", "email": "post@ann.example", "reset_password": true});
     let id = world.call(ROOT, "POST", "/users", &ann).await.body["id"].clone();
-    world.call("olive", "POST", ACME, &json!({"user_id": id, "access_level": 5})).await;
+    world.call("olive", "POST", ACME_MEMBERS, &json!({"user_id": id, "access_level": 5})).await;
     for list in ["billable_members?search", "members?query", "members/all?query"] {
         let found = world.get("olive", &format!("/groups/acme/{list}=POST@ann.example")).await.body;
         assert_eq!(
@@ -295,7 +306,7 @@ async fn billable_members_are_searched_and_sorted() {
 
 #[tokio::test]
 async fn members_of_invited_groups_are_billable() {
-    let world = World::with(json!({
+    let world = World::from_seed(json!({
         "users": [{"username": "ann", "token": "ann"}, {"username": "bob"}, {"username": "eve"}, {"username": "zoe"}],
         "groups": [
             {"path": "acme", "members": [{"user": "ann", "access_level": "owner"}]},
@@ -334,7 +345,7 @@ async fn people_without_an_account_are_pending() {
     let world = World::usual().await;
     let (group, project) = ("/groups/acme/invitations", "/projects/acme%2Fshop/invitations");
     let pending = "/groups/acme/pending_members";
-    let before = world.get("olive", ACME).await.body;
+    let before = world.get("olive", ACME_MEMBERS).await.body;
     let invite = |email: &str| json!({"email": email, "access_level": 30});
     world
         .check(vec![
@@ -394,7 +405,15 @@ async fn people_without_an_account_are_pending() {
 
     world
         .check(vec![
-            (fact("approve"), "olive", "PUT", kept(format!("{ACME}/{id}/approve")), NO, 204, NO),
+            (
+                fact("approve"),
+                "olive",
+                "PUT",
+                leak(format!("{ACME_MEMBERS}/{id}/approve")),
+                NO,
+                204,
+                NO,
+            ),
             (
                 fact("pending"),
                 "olive",
@@ -408,7 +427,7 @@ async fn people_without_an_account_are_pending() {
                 fact("invitations"),
                 "olive",
                 "DELETE",
-                kept(format!("{project}/other@example.org")),
+                leak(format!("{project}/other@example.org")),
                 NO,
                 204,
                 NO,
@@ -417,7 +436,7 @@ async fn people_without_an_account_are_pending() {
                 fact("invitations"),
                 "olive",
                 "DELETE",
-                kept(format!("{project}/other@example.org")),
+                leak(format!("{project}/other@example.org")),
                 NO,
                 404,
                 NO,
@@ -425,7 +444,7 @@ async fn people_without_an_account_are_pending() {
         ])
         .await;
     assert_eq!(
-        world.get("olive", ACME).await.body,
+        world.get("olive", ACME_MEMBERS).await.body,
         before,
         "{}: nobody has an account yet",
         fact("invitations")
@@ -438,7 +457,7 @@ async fn people_without_an_account_are_pending() {
                 fact("invitations"),
                 "olive",
                 "GET",
-                kept(format!("{ACME}/{}", nina["id"])),
+                leak(format!("{ACME_MEMBERS}/{}", nina["id"])),
                 NO,
                 200,
                 json!({"access_level": 30}),
@@ -455,7 +474,7 @@ async fn people_without_an_account_are_pending() {
             ),
         ])
         .await;
-    let member = kept(format!("/projects/acme%2Fshop/members/{}", nina["id"]));
+    let member = leak(format!("/projects/acme%2Fshop/members/{}", nina["id"]));
     assert_eq!(
         world.get("olive", member).await.status,
         200,
@@ -466,7 +485,7 @@ async fn people_without_an_account_are_pending() {
 
 #[tokio::test]
 async fn only_owners_are_shown_the_token_of_runners() {
-    let world = World::with(usual_seed()).await;
+    let world = World::from_seed(usual_seed()).await;
     for (who, shown) in [("olive", true), (ROOT, true), ("mia", false)] {
         let group = world.get(who, "/groups/acme").await.body;
         let fact = fact("group-runners-token");

@@ -12,12 +12,12 @@ const GROUP: &str = "/groups/acme/hooks";
 const URL: &str = "https://ci.example.org/x";
 
 /// The status of creating a hook with this URL.
-async fn made(world: &World, url: &Value) -> u16 {
+async fn create_status(world: &World, url: &Value) -> u16 {
     world.call("mia", "POST", HOOKS, &json!({"url": url})).await.status
 }
 
 #[tokio::test]
-async fn urls_of_hooks_are_outside_and_in_a_scheme_in_lower_case() {
+async fn urls_of_hooks_are_external_with_a_lower_case_scheme() {
     let world = World::usual().await;
     let long = |length: usize| json!(format!("https://a.example/{}", "x".repeat(length - 18)));
     let own = format!("{}/hook", world.running.url());
@@ -35,13 +35,18 @@ async fn urls_of_hooks_are_outside_and_in_a_scheme_in_lower_case() {
         (json!(""), 422),
         (NO, 422),
     ] {
-        assert_eq!(made(&world, &url).await, status, "{} {url}", fact("hook-url"));
+        assert_eq!(create_status(&world, &url).await, status, "{} {url}", fact("hook-url"));
     }
     let of_group = world.call("olive", "POST", GROUP, &json!({"url": own})).await;
     assert_eq!(of_group.status, 201, "{} {own}", fact("hook-url"));
     let allowed = json!({"allow_local_requests_from_web_hooks_and_services": true});
     assert_eq!(world.call(ROOT, "PUT", "/application/settings", &allowed).await.status, 200);
-    assert_eq!(made(&world, &json!("http://192.168.0.1/")).await, 201, "{}", fact("hook-url"));
+    assert_eq!(
+        create_status(&world, &json!("http://192.168.0.1/")).await,
+        201,
+        "{}",
+        fact("hook-url")
+    );
     let padded = json!({"url": format!(" {URL} ")});
     world
         .check(vec![(fact("hook-url"), "mia", "POST", HOOKS, padded, 201, json!({"url": URL}))])
@@ -49,7 +54,7 @@ async fn urls_of_hooks_are_outside_and_in_a_scheme_in_lower_case() {
 }
 
 #[tokio::test]
-async fn hooks_keep_what_was_sent() {
+async fn fields_of_hooks_are_saved_as_sent() {
     let world = World::at("18.9").await;
     let blank =
         json!({"url": URL, "name": "", "description": " d ", "push_events_branch_filter": ""});
@@ -146,10 +151,10 @@ async fn branches_are_filtered_by_name_or_expression() {
         (filter("main", "all_branches"), 201, NO),
         (filter("main", "none"), 400, NO),
     ] {
-        let made = world.call("mia", "POST", HOOKS, &body).await;
-        assert_eq!(made.status, status, "{rule} {body}");
+        let reply = world.call("mia", "POST", HOOKS, &body).await;
+        assert_eq!(reply.status, status, "{rule} {body}");
         if status == 201 {
-            assert_eq!(made.body["push_events_branch_filter"], kept, "{rule} {body}");
+            assert_eq!(reply.body["push_events_branch_filter"], kept, "{rule} {body}");
         }
     }
 }

@@ -26,7 +26,7 @@ fn with(mut body: Value, name: &str, value: Value) -> Value {
 }
 
 #[tokio::test]
-async fn an_import_needs_all_that_is_required() {
+async fn an_import_needs_all_required_parameters() {
     let world = World::usual().await;
     for (path, good) in [(EXTGIT, extgit()), (EXTSERVER, extserver())] {
         for name in good.as_object().expect("an object").keys() {
@@ -40,10 +40,10 @@ async fn an_import_needs_all_that_is_required() {
             let blank = (path == EXTSERVER || name == "target_namespace")
                 .then(|| (with(good.clone(), name, json!(" ")), format!("{name} is empty")));
             for (body, complaint) in [(without, missing)].into_iter().chain(blank) {
-                let got = world.call("dan", "POST", path, &body).await;
+                let reply = world.call("dan", "POST", path, &body).await;
                 let expected = json!({ "error": complaint });
                 assert_eq!(
-                    (got.status, got.body),
+                    (reply.status, reply.body),
                     (400, expected),
                     "{}: {path} {name}",
                     fact("import-target")
@@ -103,7 +103,7 @@ async fn optional_stages_are_booleans() {
 }
 
 #[tokio::test]
-async fn a_taken_name_is_told_as_errors() {
+async fn a_taken_name_is_reported_under_errors() {
     let world = World::usual().await;
     for (path, body) in
         [(EXTGIT, extgit()), (EXTSERVER, with(extserver(), "target_namespace", json!("acme")))]
@@ -194,7 +194,7 @@ async fn gists_fail_with_the_error_of_the_external_host() {
 }
 
 #[tokio::test]
-async fn imports_and_forks_are_checked_first() {
+async fn imports_and_forks_are_validated_before_they_start() {
     let world = super::releases::at("18.9").await;
     let server = |url: &str| {
         json!({"extserver_url": url, "extserver_username": "u", "personal_access_token": "s",
@@ -252,10 +252,10 @@ async fn imports_and_forks_are_checked_first() {
             &json!({"path": "new", "name": "new", "visibility": "public"}),
         )
         .await;
-    let group = world.get("stranger", "/groups/new").await.body["id"].clone();
-    let share = json!({"group_id": group, "group_access": 30});
-    let made = world.call("mia", "POST", "/projects/1/share", &share).await.body;
-    assert_eq!(made.get("member_role_id"), Some(&NO), "{role} {made}");
+    let group_id = world.get("stranger", "/groups/new").await.body["id"].clone();
+    let share = json!({"group_id": group_id, "group_access": 30});
+    let answer = world.call("mia", "POST", "/projects/1/share", &share).await.body;
+    assert_eq!(answer.get("member_role_id"), Some(&NO), "{role} {answer}");
     let made = world.call("olive", "POST", "/groups/acme/share", &share).await.body;
     assert_eq!(made["shared_with_groups"][0].get("member_role_id"), Some(&NO), "{role} {made}");
 }

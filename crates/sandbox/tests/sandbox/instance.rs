@@ -59,9 +59,9 @@ async fn settings_are_checked() {
 }
 
 #[tokio::test]
-async fn settings_act_on_new_projects_and_users() {
+async fn settings_apply_to_new_projects_and_users() {
     let world = World::usual().await;
-    let acme = world.get(ROOT, "/groups/acme").await.body["id"].clone();
+    let acme_id = world.get(ROOT, "/groups/acme").await.body["id"].clone();
     let rule = fact("application-defaults");
     let settings = json!({
         "default_branch_name": "trunk", "default_project_visibility": "internal",
@@ -113,7 +113,7 @@ async fn settings_act_on_new_projects_and_users() {
                 "dan",
                 "POST",
                 "/projects",
-                json!({"name": "four", "namespace_id": acme}),
+                json!({"name": "four", "namespace_id": acme_id}),
                 201,
                 NO,
             ),
@@ -145,8 +145,8 @@ async fn external_users_own_nothing() {
         (json!({"external": true, "projects_limit": 7}), json!([true, 0, false])),
         (json!({"external": false}), json!([false, 100_000, true])),
     ] {
-        let got = world.call(ROOT, "PUT", &path, &body).await;
-        assert_eq!(seen(&got.body), expected, "{rule}: {body}");
+        let reply = world.call(ROOT, "PUT", &path, &body).await;
+        assert_eq!(seen(&reply.body), expected, "{rule}: {body}");
     }
     world.call(ROOT, "PUT", SETTINGS, &json!({"user_default_external": true})).await;
     let next = user(&world, "next", &NO).await;
@@ -157,7 +157,7 @@ async fn external_users_own_nothing() {
 async fn the_protection_of_default_branches_is_an_object() {
     let world = World::at("18.9").await;
     let rule = fact("group-protection-acts");
-    let acme = world.get(ROOT, "/groups/acme").await.body["id"].clone();
+    let acme_id = world.get(ROOT, "/groups/acme").await.body["id"].clone();
     let levels = |push: i64, merge: i64| {
         json!({
             "allowed_to_push": [{"access_level": push}],
@@ -183,9 +183,9 @@ async fn the_protection_of_default_branches_is_an_object() {
         let body = json!({name: defaults});
         assert_eq!(world.call(ROOT, "PUT", path, &body).await.status, 200, "{rule}: {body}");
         let project = format!("made-{number}");
-        let new = json!({"name": project, "namespace_id": acme, "initialize_with_readme": true});
-        let made = world.call(ROOT, "POST", "/projects", &new).await;
-        assert_eq!(made.status, 201, "{}", made.body);
+        let new = json!({"name": project, "namespace_id": acme_id, "initialize_with_readme": true});
+        let reply = world.call(ROOT, "POST", "/projects", &new).await;
+        assert_eq!(reply.status, 201, "{}", reply.body);
         let main = format!("/projects/acme%2F{project}/protected_branches/main");
         let main = world.get(ROOT, &main).await.body;
         let seen = json!([

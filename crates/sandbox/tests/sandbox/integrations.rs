@@ -4,16 +4,16 @@ use serde_json::{Value, json};
 use undrift_release::Release;
 use undrift_sandbox::SandboxConfig;
 
-use super::client::{ROOT, World, kept, usual_seed};
+use super::client::{ROOT, World, leak, usual_seed};
 use super::facts::fact;
 use super::keys_and_mirrors::by_mia as mia;
 
 const NO: Value = Value::Null;
-const ALL: &str = "/projects/acme%2Fshop/integrations";
+const INTEGRATIONS: &str = "/projects/acme%2Fshop/integrations";
 const SLACK: &str = "/projects/acme%2Fshop/integrations/slack";
 const JENKINS: &str = "/projects/acme%2Fshop/integrations/jenkins";
 const WIKI: &str = "/projects/acme%2Fshop/integrations/external-wiki";
-const OF_GROUP: &str = "/groups/acme/integrations/slack";
+const GROUP_SLACK: &str = "/groups/acme/integrations/slack";
 const HOOK: &str = "https://chat.example/hook";
 
 async fn at(release: Release) -> World {
@@ -45,17 +45,17 @@ async fn integrations_are_for_maintainers_and_owners() {
     let rule = fact("integration-role");
     world
         .check(vec![
-            (rule, "mia", "GET", ALL, NO, 200, json!([])),
-            (rule, "", "GET", ALL, NO, 401, NO),
-            (rule, "mia", "PUT", OF_GROUP, body.clone(), 403, NO),
+            (rule, "mia", "GET", INTEGRATIONS, NO, 200, json!([])),
+            (rule, "", "GET", INTEGRATIONS, NO, 401, NO),
+            (rule, "mia", "PUT", GROUP_SLACK, body.clone(), 403, NO),
             (rule, "mia", "GET", "/groups/acme/integrations", NO, 403, NO),
-            (rule, "olive", "PUT", OF_GROUP, body, 200, NO),
+            (rule, "olive", "PUT", GROUP_SLACK, body, 200, NO),
         ])
         .await;
 }
 
 #[tokio::test]
-async fn a_put_creates_edits_and_activates() {
+async fn a_put_creates_edits_and_activates_an_integration() {
     let world = world().await;
     let cleared = slack(json!({"channel": null, "push_events": null}));
     world
@@ -65,7 +65,7 @@ async fn a_put_creates_edits_and_activates() {
             mia(
                 fact("integration-absent"),
                 "GET",
-                kept(format!("{ALL}/slack-notifications")),
+                leak(format!("{INTEGRATIONS}/slack-notifications")),
                 NO,
                 400,
                 json!({"error": "slug does not have a valid value"}),
@@ -73,7 +73,7 @@ async fn a_put_creates_edits_and_activates() {
             mia(
                 fact("integration-absent"),
                 "PUT",
-                kept(format!("{ALL}/prometheus")),
+                leak(format!("{INTEGRATIONS}/prometheus")),
                 slack(json!({})),
                 404,
                 json!({"error": "404 Not Found"}),
@@ -114,7 +114,7 @@ async fn a_put_creates_edits_and_activates() {
             mia(
                 fact("integration-null"),
                 "PUT",
-                kept(format!("{ALL}/telegram")),
+                leak(format!("{INTEGRATIONS}/telegram")),
                 json!({"token": "t", "room": "@a", "thread": 7}),
                 200,
                 json!({"properties": {"thread": "7"}}),
@@ -129,17 +129,17 @@ async fn a_put_creates_edits_and_activates() {
             ),
         ])
         .await;
-    let shown = world.get("mia", SLACK).await.body;
-    assert_eq!((&shown["push_events"], &shown["properties"]["channel"]), (&NO, &NO));
-    assert!(shown["properties"].get("webhook").is_none(), "{shown}");
-    let listed = world.get("mia", ALL).await;
+    let answer = world.get("mia", SLACK).await.body;
+    assert_eq!((&answer["push_events"], &answer["properties"]["channel"]), (&NO, &NO));
+    assert!(answer["properties"].get("webhook").is_none(), "{answer}");
+    let listed = world.get("mia", INTEGRATIONS).await;
     assert_eq!(listed.body[0]["slug"], "slack");
     assert!(listed.body[0].get("properties").is_none() && listed.header("x-total").is_empty());
     world
         .check(vec![mia(
             fact("integration-list"),
             "GET",
-            kept(format!("{ALL}?per_page=1")),
+            leak(format!("{INTEGRATIONS}?per_page=1")),
             NO,
             200,
             json!([{}, {}]),
@@ -148,7 +148,7 @@ async fn a_put_creates_edits_and_activates() {
 }
 
 #[tokio::test]
-async fn the_model_refuses_with_a_ruby_hash() {
+async fn model_errors_of_integrations_are_a_ruby_hash() {
     let world = world().await;
     let jenkins = |url: &str| json!({"jenkins_url": url, "project_name": "shop", "username": "u"});
     let tracker = json!({"project_url": "https://a.example", "issues_url": "https://a.example/:id", "new_issue_url": "https://a.example/new"});
@@ -184,7 +184,7 @@ async fn the_model_refuses_with_a_ruby_hash() {
             mia(
                 fact("integration-refused"),
                 "PUT",
-                kept(format!("{ALL}/jira")),
+                leak(format!("{INTEGRATIONS}/jira")),
                 json!({"url": "https://j.example", "password": "p"}),
                 400,
                 refused("username", "can't be blank"),
@@ -192,7 +192,7 @@ async fn the_model_refuses_with_a_ruby_hash() {
             mia(
                 fact("integration-refused"),
                 "PUT",
-                kept(format!("{ALL}/harbor")),
+                leak(format!("{INTEGRATIONS}/harbor")),
                 harbor,
                 400,
                 refused("password", "is invalid"),
@@ -200,7 +200,7 @@ async fn the_model_refuses_with_a_ruby_hash() {
             mia(
                 fact("integration-refused"),
                 "PUT",
-                kept(format!("{ALL}/irker")),
+                leak(format!("{INTEGRATIONS}/irker")),
                 json!({"recipients": "#ops"}),
                 400,
                 refused("recipients", "are all invalid"),
@@ -208,28 +208,35 @@ async fn the_model_refuses_with_a_ruby_hash() {
             mia(
                 fact("integration-refused"),
                 "PUT",
-                kept(format!("{ALL}/irker")),
+                leak(format!("{INTEGRATIONS}/irker")),
                 json!({"recipients": "#ops", "default_irc_uri": "irc://h.example/"}),
                 200,
                 NO,
             ),
-            mia(fact("integration-tracker"), "PUT", kept(format!("{ALL}/jira")), jira, 200, NO),
             mia(
                 fact("integration-tracker"),
                 "PUT",
-                kept(format!("{ALL}/custom-issue-tracker")),
+                leak(format!("{INTEGRATIONS}/jira")),
+                jira,
+                200,
+                NO,
+            ),
+            mia(
+                fact("integration-tracker"),
+                "PUT",
+                leak(format!("{INTEGRATIONS}/custom-issue-tracker")),
                 tracker,
                 400,
                 NO,
             ),
         ])
         .await;
-    let shown = world.get("mia", JENKINS).await.body;
-    assert_eq!(shown["properties"]["jenkins_url"], "https://a.example");
+    let answer = world.get("mia", JENKINS).await.body;
+    assert_eq!(answer["properties"]["jenkins_url"], "https://a.example");
 }
 
 #[tokio::test]
-async fn a_removed_one_keeps_its_events() {
+async fn a_removed_integration_keeps_its_events() {
     let world = world().await;
     world
         .check(vec![
@@ -251,7 +258,7 @@ async fn a_removed_one_keeps_its_events() {
                 200,
                 json!({"active": false, "push_events": false}),
             ),
-            mia(fact("integration-removed"), "GET", ALL, NO, 200, json!([])),
+            mia(fact("integration-removed"), "GET", INTEGRATIONS, NO, 200, json!([])),
             mia(
                 fact("integration-removed"),
                 "PUT",
@@ -262,12 +269,12 @@ async fn a_removed_one_keeps_its_events() {
             ),
         ])
         .await;
-    let shown = world.get("mia", SLACK).await.body;
-    assert_eq!(shown["properties"]["branches_to_be_notified"], NO);
+    let answer = world.get("mia", SLACK).await.body;
+    assert_eq!(answer["properties"]["branches_to_be_notified"], NO);
 }
 
 #[tokio::test]
-async fn not_every_integration_is_everywhere() {
+async fn unavailable_integrations_are_refused() {
     let world = world().await;
     let jenkins = json!({"jenkins_url": "https://a.example", "project_name": "shop"});
     let unavailable = json!({"message": "400 Integration not available"});
@@ -287,7 +294,7 @@ async fn not_every_integration_is_everywhere() {
             mia(
                 fact("integration-unavailable"),
                 "PUT",
-                kept(format!("{ALL}/gitlab-slack-application")),
+                leak(format!("{INTEGRATIONS}/gitlab-slack-application")),
                 json!({}),
                 400,
                 unavailable,
@@ -309,7 +316,7 @@ async fn not_every_integration_is_everywhere() {
 }
 
 #[tokio::test]
-async fn what_is_below_a_group_inherits() {
+async fn projects_and_subgroups_inherit_integrations() {
     let world = world().await;
     let olive = |rule, method, path, body, status, answer| {
         (rule, "olive", method, path, body, status, answer)
@@ -319,7 +326,7 @@ async fn what_is_below_a_group_inherits() {
     let own = slack(json!({"username": "bot", "use_inherited_settings": false}));
     let again = slack(json!({"username": "x", "use_inherited_settings": true}));
     let site = "/projects/acme%2Fsite/integrations/slack";
-    let group = world.get("olive", "/groups/acme").await.body["id"].clone();
+    let group_id = world.get("olive", "/groups/acme").await.body["id"].clone();
     world
         .check(vec![
             mia(
@@ -330,12 +337,12 @@ async fn what_is_below_a_group_inherits() {
                 400,
                 json!({"message": "Default integration not found."}),
             ),
-            olive(fact("integration-inherited"), "PUT", OF_GROUP, of_group("#a"), 200, NO),
+            olive(fact("integration-inherited"), "PUT", GROUP_SLACK, of_group("#a"), 200, NO),
             mia(fact("integration-inherited"), "GET", SLACK, NO, 200, shows(true, "#a")),
             mia(
                 fact("integration-inherited"),
                 "GET",
-                ALL,
+                INTEGRATIONS,
                 NO,
                 200,
                 json!([{"slug": "slack", "inherited": true}]),
@@ -349,7 +356,7 @@ async fn what_is_below_a_group_inherits() {
                 shows(true, "#a"),
             ),
             mia(fact("integration-own"), "PUT", SLACK, own, 200, shows(false, "#a")),
-            olive(fact("integration-inherited"), "PUT", OF_GROUP, of_group("#c"), 200, NO),
+            olive(fact("integration-inherited"), "PUT", GROUP_SLACK, of_group("#c"), 200, NO),
             mia(fact("integration-own"), "GET", SLACK, NO, 200, shows(false, "#a")),
             mia(fact("integration-inherited"), "GET", site, NO, 200, shows(true, "#c")),
             mia(fact("integration-own"), "PUT", SLACK, again, 200, shows(true, "#c")),
@@ -370,13 +377,13 @@ async fn what_is_below_a_group_inherits() {
                 200,
                 json!({"active": false}),
             ),
-            olive(fact("integration-below"), "PUT", OF_GROUP, of_group("#d"), 200, NO),
+            olive(fact("integration-below"), "PUT", GROUP_SLACK, of_group("#d"), 200, NO),
             mia(fact("integration-below"), "GET", SLACK, NO, 200, shows(true, "#d")),
             olive(
                 fact("integration-inherited"),
                 "POST",
                 "/projects",
-                json!({"path": "fresh", "namespace_id": group}),
+                json!({"path": "fresh", "namespace_id": group_id}),
                 201,
                 NO,
             ),
@@ -388,19 +395,19 @@ async fn what_is_below_a_group_inherits() {
                 200,
                 shows(true, "#d"),
             ),
-            olive(fact("integration-below"), "DELETE", OF_GROUP, NO, 204, NO),
+            olive(fact("integration-below"), "DELETE", GROUP_SLACK, NO, 204, NO),
             mia(fact("integration-below"), "GET", site, NO, 200, shows(true, "#d")),
         ])
         .await;
 }
 
 #[tokio::test]
-async fn later_releases_have_more() {
+async fn later_releases_have_more_integrations() {
     let rule = fact("integration-releases");
     let world = at(Release::new(17, 2)).await;
     world.check(vec![mia(rule, "PUT", SLACK, slack(json!({})), 200, NO)]).await;
     assert!(world.get("mia", SLACK).await.body.get("inherited").is_none());
-    let row = (rule, "olive", "PUT", OF_GROUP, slack(json!({})), 404, NO);
+    let row = (rule, "olive", "PUT", GROUP_SLACK, slack(json!({})), 404, NO);
     world.check(vec![row]).await;
 }
 
@@ -431,8 +438,8 @@ async fn redmine_youtrack_and_matrix_are_known() {
         ("youtrack", "JetBrains YouTrack", tracker(2), tracker(2)),
         ("matrix", "Matrix notifications", matrix, shown),
     ] {
-        let of_project = kept(format!("{ALL}/{slug}"));
-        let of_group = kept(format!("/groups/acme/integrations/{slug}"));
+        let of_project = leak(format!("{INTEGRATIONS}/{slug}"));
+        let of_group = leak(format!("/groups/acme/integrations/{slug}"));
         let needed = json!({"use_inherited_settings": false});
         let answer =
             json!({"slug": slug, "title": title, "active": true, "properties": properties});
@@ -459,13 +466,13 @@ async fn redmine_youtrack_and_matrix_are_known() {
     let properties =
         &world.get("olive", "/groups/acme/integrations/matrix").await.body["properties"];
     assert!(properties.get("token").is_none(), "{rule}: {properties}");
-    let group = |slug: &str| kept(format!("/groups/acme/integrations/{slug}"));
+    let group = |slug: &str| leak(format!("/groups/acme/integrations/{slug}"));
     world
         .check(vec![
             mia(
                 fact("integration-tracker"),
                 "PUT",
-                kept(format!("{ALL}/redmine")),
+                leak(format!("{INTEGRATIONS}/redmine")),
                 tracker(3),
                 200,
                 NO,
@@ -473,7 +480,7 @@ async fn redmine_youtrack_and_matrix_are_known() {
             mia(
                 fact("integration-tracker"),
                 "PUT",
-                kept(format!("{ALL}/youtrack")),
+                leak(format!("{INTEGRATIONS}/youtrack")),
                 tracker(2),
                 400,
                 NO,
@@ -485,10 +492,10 @@ async fn redmine_youtrack_and_matrix_are_known() {
 }
 
 #[tokio::test]
-async fn jira_has_a_number_and_defaults() {
+async fn jira_has_a_numeric_auth_type_and_defaults() {
     let world = world().await;
     let rule = fact("integration-jira");
-    let jira = kept(format!("{ALL}/jira"));
+    let jira = leak(format!("{INTEGRATIONS}/jira"));
     let basic = json!({"url": "https://j.example", "username": "u", "password": "p"});
     let token = json!({"url": "https://j.example", "password": "p", "jira_auth_type": 1});
     let own = json!({"jira_auth_type": 0, "issues_enabled": false, "project_keys": []});
@@ -505,7 +512,7 @@ async fn jira_has_a_number_and_defaults() {
 async fn integrations_have_titles() {
     let world = world().await;
     let rule = fact("integration-title");
-    let mail = kept(format!("{ALL}/pipelines-email"));
+    let mail = leak(format!("{INTEGRATIONS}/pipelines-email"));
     let wiki = json!({"external_wiki_url": "https://w.example"});
     world
         .check(vec![
@@ -522,7 +529,7 @@ async fn integrations_have_titles() {
             mia(
                 rule,
                 "GET",
-                ALL,
+                INTEGRATIONS,
                 NO,
                 200,
                 json!([
@@ -564,8 +571,8 @@ async fn values_that_the_model_does_not_know_are_refused() {
     let local = "is blocked: Requests to localhost are not allowed";
     let wiki = |url: &str| json!({"external_wiki_url": url});
     let own = format!("{}/wiki", world.running.url());
-    let mut odd = tracker(3);
-    odd["issues_url"] = "t.example/:id".into();
+    let mut invalid_tracker = tracker(3);
+    invalid_tracker["issues_url"] = "t.example/:id".into();
     let behavior = |word: &str| slack(json!({"labels_to_be_notified_behavior": word}));
     let unlisted = refused("labels_to_be_notified_behavior", "is not included in the list");
     let matrix = json!({"token": "t", "room": "r", "hostname": "matrix.org"});
@@ -585,8 +592,8 @@ async fn values_that_the_model_does_not_know_are_refused() {
             mia(
                 rule,
                 "PUT",
-                kept(format!("{ALL}/redmine")),
-                odd,
+                leak(format!("{INTEGRATIONS}/redmine")),
+                invalid_tracker,
                 400,
                 refused("issues_url", schemes),
             ),
@@ -596,7 +603,7 @@ async fn values_that_the_model_does_not_know_are_refused() {
             mia(
                 rule,
                 "PUT",
-                kept(format!("{ALL}/matrix")),
+                leak(format!("{INTEGRATIONS}/matrix")),
                 matrix,
                 400,
                 refused("webhook", schemes),
@@ -604,7 +611,7 @@ async fn values_that_the_model_does_not_know_are_refused() {
             mia(
                 rule,
                 "PUT",
-                kept(format!("{ALL}/telegram")),
+                leak(format!("{INTEGRATIONS}/telegram")),
                 telegram,
                 400,
                 refused("thread", "is not a number"),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use undrift_release::Release;
 use undrift_sandbox::{AttributeTier, Profile, SandboxConfig};
 
-use super::client::{ROOT, Row, World, kept, usual_seed};
+use super::client::{ROOT, Row, World, leak, usual_seed};
 use super::facts::{Fact, fact};
 
 const NO: Value = Value::Null;
@@ -124,7 +124,7 @@ async fn a_mirror_never_shows_its_credentials() {
 }
 
 #[tokio::test]
-async fn later_releases_know_more_of_mirrors() {
+async fn later_releases_have_more_fields_of_mirrors() {
     let new = json!({"url": "https://h.example", "auth_method": "ssh_public_key", "mirror_branch_regex": "^v"});
     for (release, tier, method, regex) in [
         ("15.8", AttributeTier::Ultimate, None, None),
@@ -132,8 +132,8 @@ async fn later_releases_know_more_of_mirrors() {
         ("16.10", AttributeTier::Free, Some("ssh_public_key"), None),
     ] {
         let world = at(release, tier).await;
-        let made = world.call(ROOT, "POST", MIRRORS, &new).await.body;
-        let has = |name: &str| made.get(name).and_then(Value::as_str);
+        let answer = world.call(ROOT, "POST", MIRRORS, &new).await.body;
+        let has = |name: &str| answer.get(name).and_then(Value::as_str);
         assert_eq!(has("auth_method"), method, "{} {release}", fact("mirror-method"));
         assert_eq!(has("mirror_branch_regex"), regex, "{} {release}", fact("mirror-branches"));
     }
@@ -141,7 +141,7 @@ async fn later_releases_know_more_of_mirrors() {
     let rule = fact("mirror-branches");
     let only = json!({"only_protected_branches": true});
     let both = json!({"only_protected_branches": false, "mirror_branch_regex": ""});
-    let odd = json!({"mirror_branch_regex": "("});
+    let invalid_regex = json!({"mirror_branch_regex": "("});
     let fault = json!({"message": {"mirror_branch_regex": ["not valid RE2 syntax: missing ): ("]}});
     let exclusive =
         json!({"error": "only_protected_branches, mirror_branch_regex are mutually exclusive"});
@@ -149,7 +149,7 @@ async fn later_releases_know_more_of_mirrors() {
         .check(vec![
             by_mia(rule, "POST", MIRRORS, new, 201, json!({"mirror_branch_regex": "^v"})),
             by_mia(rule, "PUT", MIRROR, both, 400, exclusive),
-            by_mia(rule, "PUT", MIRROR, odd, 400, fault),
+            by_mia(rule, "PUT", MIRROR, invalid_regex, 400, fault),
             by_mia(rule, "PUT", MIRROR, only, 200, json!({"mirror_branch_regex": null})),
             by_mia(
                 rule,
@@ -184,8 +184,8 @@ async fn a_deploy_key_belongs_to_all_projects_that_use_it() {
     let new = |title: &str, key: &str| json!({"title": title, "key": key});
     let taken = json!({"message": {"deploy_key.fingerprint": ["has already been taken"]}});
     let gone = json!({"message": "404 Deploy key Not Found"});
-    let commented = kept(format!("{FIRST} ci"));
-    let enabled = kept(format!("{SITE_KEYS}/2/enable"));
+    let commented = leak(format!("{FIRST} ci"));
+    let enabled = leak(format!("{SITE_KEYS}/2/enable"));
     world
         .check(vec![
             by_mia(
@@ -295,12 +295,12 @@ async fn a_deploy_key_belongs_to_all_projects_that_use_it() {
             by_mia(fact("deploy-key-delete"), "DELETE", KEY, NO, 204, NO),
             by_mia(fact("deploy-key-absent"), "GET", KEY, NO, 404, not_found()),
             by_mia(fact("deploy-key-absent"), "DELETE", KEY, NO, 404, gone.clone()),
-            by_mia(fact("deploy-key-enable"), "POST", kept(format!("{KEY}/enable")), NO, 201, json!({"id": 1, "title": "new"})),
+            by_mia(fact("deploy-key-enable"), "POST", leak(format!("{KEY}/enable")), NO, 201, json!({"id": 1, "title": "new"})),
             by_mia(fact("deploy-key-enable"), "GET", KEY, NO, 200, json!({"can_push": false})),
-            by_mia(fact("deploy-key-delete"), "DELETE", kept(format!("{SITE_KEYS}/1")), NO, 204, NO),
+            by_mia(fact("deploy-key-delete"), "DELETE", leak(format!("{SITE_KEYS}/1")), NO, 204, NO),
             by_mia(fact("deploy-key-update"), "PUT", KEY, json!({"title": "mine"}), 200, json!({"title": "mine"})),
             by_mia(fact("deploy-key-delete"), "DELETE", KEY, NO, 204, NO),
-            by_mia(fact("deploy-key-delete"), "POST", kept(format!("{KEY}/enable")), NO, 404, gone),
+            by_mia(fact("deploy-key-delete"), "POST", leak(format!("{KEY}/enable")), NO, 404, gone),
         ])
         .await;
     let enabled = world.call("dan", "POST", "/projects/3/deploy_keys/2/enable", &NO).await.body;
@@ -308,7 +308,7 @@ async fn a_deploy_key_belongs_to_all_projects_that_use_it() {
 }
 
 #[tokio::test]
-async fn a_freeze_period_is_made_changed_and_removed() {
+async fn a_freeze_period_is_created_changed_and_removed() {
     let world = World::usual().await;
     let without = json!({"freeze_start": "0 23 * * 5", "freeze_end": "0 7 * * 1"});
     let new =
@@ -358,7 +358,7 @@ async fn a_freeze_period_is_made_changed_and_removed() {
 }
 
 #[tokio::test]
-async fn a_pull_mirror_is_set_for_itself() {
+async fn a_pull_mirror_has_a_route_of_its_own() {
     let world = at("17.6", AttributeTier::Premium).await;
     let pull = "/projects/1/mirror/pull";
     let rule = fact("mirror-pull");
@@ -464,7 +464,7 @@ async fn a_mirror_is_pushed_on_demand_and_shows_its_key() {
             let got = world.call("mia", method, &format!("{list}/{path}"), &Value::Null).await;
             assert_eq!(got.status, status, "{rule}: {release} {path} {}", got.body);
         }
-        let got = world.call("dan", "POST", &format!("{list}/1/sync"), &Value::Null).await;
-        assert_eq!(got.status, if pushed == 204 { 401 } else { 404 }, "{rule}: {release}");
+        let reply = world.call("dan", "POST", &format!("{list}/1/sync"), &Value::Null).await;
+        assert_eq!(reply.status, if pushed == 204 { 401 } else { 404 }, "{rule}: {release}");
     }
 }

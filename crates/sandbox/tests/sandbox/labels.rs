@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::client::{ROOT, World, kept};
+use super::client::{ROOT, World, leak};
 use super::facts::fact;
 
 const NO: Value = Value::Null;
@@ -13,7 +13,7 @@ const DEEP: &str = "/groups/acme%2Fdeep/labels";
 async fn world() -> World {
     let user = |name: &str| json!({"username": name, "token": name});
     let member = |user: &str, level: &str| json!({"user": user, "access_level": level});
-    World::with(json!({
+    World::from_seed(json!({
         "users": [user("rita"), user("gus"), user("pia"), user("eve")],
         "groups": [
             {"path": "acme", "members": [member("rita", "reporter"), member("gus", "guest")]},
@@ -28,10 +28,10 @@ async fn world() -> World {
 }
 
 /// Creates a label; returns its id.
-async fn make(world: &World, list: &str, title: &str) -> i64 {
-    let made = world.call("rita", "POST", list, &json!({"name": title, "color": "#aaBBcc"})).await;
-    assert_eq!(made.status, 201, "{title}: {}", made.body);
-    made.body["id"].as_i64().expect("an id")
+async fn create_label(world: &World, list: &str, title: &str) -> i64 {
+    let reply = world.call("rita", "POST", list, &json!({"name": title, "color": "#aaBBcc"})).await;
+    assert_eq!(reply.status, 201, "{title}: {}", reply.body);
+    reply.body["id"].as_i64().expect("an id")
 }
 
 fn titles(list: &Value) -> Vec<&str> {
@@ -39,15 +39,15 @@ fn titles(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_label_has_the_fields_of_its_place() {
+async fn a_label_has_the_fields_of_its_project_or_group() {
     let world = world().await;
     let new = json!({"name": "bug", "color": "Yellow", "description": "a <b>", "priority": 3});
-    let made = world.call("rita", "POST", PROJECT, &new).await.body;
+    let answer = world.call("rita", "POST", PROJECT, &new).await.body;
     let expected = json!({
         "id": 1, "name": "bug", "description": "a <b>", "description_html": "a &lt;b&gt;", "text_color": "#1F1E24",
         "color": "#FFFF00", "subscribed": false, "priority": 3, "is_project_label": true,
     });
-    assert_eq!(made, expected, "{}", fact("label-shape"));
+    assert_eq!(answer, expected, "{}", fact("label-shape"));
     let made = world
         .call("rita", "POST", TOP, &json!({"name": "x", "color": "#000", "priority": 3}))
         .await
@@ -64,12 +64,12 @@ async fn a_label_has_the_fields_of_its_place() {
 }
 
 #[tokio::test]
-async fn lists_have_what_is_inherited() {
+async fn lists_of_labels_contain_inherited_ones() {
     let world = world().await;
-    make(&world, PROJECT, "own").await;
-    make(&world, TOP, "top").await;
-    make(&world, DEEP, "deep").await;
-    make(&world, "/projects/acme%2Fother/labels", "other").await;
+    create_label(&world, PROJECT, "own").await;
+    create_label(&world, TOP, "top").await;
+    create_label(&world, DEEP, "deep").await;
+    create_label(&world, "/projects/acme%2Fother/labels", "other").await;
     for (rule, list, query, expected) in [
         (fact("label-list"), PROJECT, "", vec!["deep", "own", "top"]),
         (fact("label-list"), PROJECT, "?include_ancestor_groups=false", vec!["deep", "own"]),
@@ -86,21 +86,22 @@ async fn lists_have_what_is_inherited() {
         (fact("label-list-group"), DEEP, "", vec!["deep", "top"]),
         (fact("label-list-group"), DEEP, "?include_ancestor_groups=false", vec!["deep"]),
     ] {
-        let got = world.get("rita", &format!("{list}{query}")).await.body;
-        assert_eq!(titles(&got), expected, "{rule}: {list}{query}");
+        let answer = world.get("rita", &format!("{list}{query}")).await.body;
+        assert_eq!(titles(&answer), expected, "{rule}: {list}{query}");
     }
 }
 
 #[tokio::test]
-async fn labels_are_made_changed_and_removed() {
+async fn labels_are_created_changed_and_removed() {
     let world = world().await;
-    let (top, own) = (make(&world, TOP, "top").await, make(&world, PROJECT, "own").await);
-    make(&world, PROJECT, kept(top.to_string())).await;
-    make(&world, PROJECT, "7").await;
+    let (top, own) =
+        (create_label(&world, TOP, "top").await, create_label(&world, PROJECT, "own").await);
+    create_label(&world, PROJECT, leak(top.to_string())).await;
+    create_label(&world, PROJECT, "7").await;
     let new = |title: &str, color: &str| json!({"name": title, "color": color});
     let post =
         |rule, token, list, body, status, answer| (rule, token, "POST", list, body, status, answer);
-    let one = kept(format!("{PROJECT}/{own}"));
+    let one = leak(format!("{PROJECT}/{own}"));
     let put = |rule, body, status, answer| (rule, "rita", "PUT", one, body, status, answer);
     let taken = json!({"message": "Label already exists"});
     let title = |text: &str| json!({"message": {"title": [text]}});
@@ -160,7 +161,7 @@ async fn labels_are_made_changed_and_removed() {
                 fact("label-update"),
                 "rita",
                 "PUT",
-                kept(format!("{TOP}/{top}")),
+                leak(format!("{TOP}/{top}")),
                 json!({"priority": 1}),
                 400,
                 missing("new_name, color, description"),
@@ -183,7 +184,7 @@ async fn labels_are_made_changed_and_removed() {
                 fact("label-found"),
                 "rita",
                 "GET",
-                kept(format!("{PROJECT}/{top}")),
+                leak(format!("{PROJECT}/{top}")),
                 NO,
                 200,
                 json!({"name": "top"}),
@@ -204,7 +205,7 @@ async fn labels_are_made_changed_and_removed() {
             (old, "rita", "PUT", PROJECT, json!({"name": "again", "color": "#123"}), 200, json!({"id": own, "color": "#123"})),
             (old, "rita", "DELETE", PROJECT, json!({"label_id": "x"}), 400, NO),
             (old, "gus", "DELETE", PROJECT, json!({"name": "7"}), 403, NO),
-            (old, "rita", "DELETE", kept(format!("{PROJECT}?name=7")), NO, 204, NO),
+            (old, "rita", "DELETE", leak(format!("{PROJECT}?name=7")), NO, 204, NO),
             (old, "rita", "DELETE", PROJECT, json!({"name": "7"}), 404, absent.clone()),
             (fact("label-delete"), "rita", "DELETE", one, NO, 204, NO),
             (fact("label-absent"), "rita", "DELETE", one, NO, 404, absent.clone()),
@@ -216,9 +217,10 @@ async fn labels_are_made_changed_and_removed() {
 #[tokio::test]
 async fn labels_of_a_group_are_within_reach_of_its_projects() {
     let world = world().await;
-    let (top, deep) = (make(&world, TOP, "top").await, make(&world, DEEP, "deep").await);
+    let (top, deep) =
+        (create_label(&world, TOP, "top").await, create_label(&world, DEEP, "deep").await);
     let absent = json!({"message": "404 Label Not Found"});
-    let by = |list: &str, name: &dyn std::fmt::Display| kept(format!("{list}/{name}"));
+    let by = |list: &str, name: &dyn std::fmt::Display| leak(format!("{list}/{name}"));
     let change = json!({"description": "text"});
     let rule = fact("label-inherited");
     world
@@ -244,15 +246,15 @@ async fn labels_of_a_group_are_within_reach_of_its_projects() {
             (rule, "rita", "GET", by(DEEP, &deep), NO, 404, NO),
         ])
         .await;
-    let gone = world.call(ROOT, "DELETE", "/groups/acme%2Fdeep", &NO).await;
-    assert_eq!(gone.status, 202);
+    let reply = world.call(ROOT, "DELETE", "/groups/acme%2Fdeep", &NO).await;
+    assert_eq!(reply.status, 202);
 }
 
 #[tokio::test]
 async fn a_label_is_promoted_to_its_group() {
     let world = world().await;
     let (rule, other) = (fact("label-promote"), "/projects/acme%2Fother/labels");
-    make(&world, other, "shared").await;
+    create_label(&world, other, "shared").await;
     let promote = "/projects/acme%2Fother/labels/shared/promote";
     world
         .check(vec![
@@ -263,7 +265,7 @@ async fn a_label_is_promoted_to_its_group() {
         ])
         .await;
     // If the group has such a label, that one stays.
-    make(&world, other, "known").await;
+    create_label(&world, other, "known").await;
     let known = json!({"name": "known", "color": "#445566"});
     let promote = "/projects/acme%2Fother/labels/known/promote";
     world
@@ -278,7 +280,7 @@ async fn a_label_is_promoted_to_its_group() {
 #[tokio::test]
 async fn a_project_without_issues_and_merge_requests_has_no_labels() {
     let world = world().await;
-    make(&world, PROJECT, "kept").await;
+    create_label(&world, PROJECT, "kept").await;
     let project = PROJECT.trim_end_matches("/labels");
     let level =
         |level: &str| json!({"issues_access_level": level, "merge_requests_access_level": level});
@@ -286,11 +288,11 @@ async fn a_project_without_issues_and_merge_requests_has_no_labels() {
     let (rule, rules) = (fact("label-off"), format!("{project}/approval_rules"));
     world
         .check(vec![
-            (rule, ROOT, "PUT", kept(project.to_owned()), level("disabled"), 200, NO),
+            (rule, ROOT, "PUT", leak(project.to_owned()), level("disabled"), 200, NO),
             (rule, "rita", "GET", PROJECT, NO, 200, json!([])),
             (rule, "rita", "POST", PROJECT, label, 403, NO),
-            (fact("approval-read"), "rita", "GET", kept(rules), NO, 403, NO),
-            (rule, ROOT, "PUT", kept(project.to_owned()), level("enabled"), 200, NO),
+            (fact("approval-read"), "rita", "GET", leak(rules), NO, 403, NO),
+            (rule, ROOT, "PUT", leak(project.to_owned()), level("enabled"), 200, NO),
             (rule, "rita", "GET", PROJECT, NO, 200, json!([{"name": "kept"}])),
         ])
         .await;

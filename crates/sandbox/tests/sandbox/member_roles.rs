@@ -4,12 +4,13 @@ use serde_json::{Value, json};
 use undrift_release::Release;
 use undrift_sandbox::{AttributeTier, OBSERVED_RELEASE, SandboxConfig};
 
-use super::client::{ROOT, World, kept, usual_seed};
+use super::client::{ROOT, World, leak, usual_seed};
 use super::facts::fact;
 
 const NO: Value = Value::Null;
 const ROLES: &str = "/member_roles";
-const FITS: &str = "the custom role's base access level does not match the current access level";
+const LEVEL_MISMATCH: &str =
+    "the custom role's base access level does not match the current access level";
 
 async fn at(release: Release, tier: AttributeTier) -> World {
     let tier = Some(tier);
@@ -25,8 +26,8 @@ async fn with_roles(release: Release) -> World {
     let world = at(release, AttributeTier::Ultimate).await;
     for name in ["auditor", "deployer"] {
         let role = json!({"name": name, "base_access_level": 40, "read_vulnerability": true});
-        let made = world.call(ROOT, "POST", ROLES, &role).await;
-        assert_eq!(made.status, 201, "{}", made.body);
+        let reply = world.call(ROOT, "POST", ROLES, &role).await;
+        assert_eq!(reply.status, 201, "{}", reply.body);
     }
     world
 }
@@ -36,7 +37,7 @@ fn says(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn administrators_make_custom_roles() {
+async fn administrators_create_custom_roles() {
     let (world, rule) = (at(OBSERVED_RELEASE, AttributeTier::Ultimate).await, fact("custom-roles"));
     let permissions = fact("custom-role-permissions");
     let one = "/member_roles/1";
@@ -73,9 +74,9 @@ async fn administrators_make_custom_roles() {
         ])
         .await;
     let early = at(Release::new(16, 9), AttributeTier::Ultimate).await;
-    let made = early.call(ROOT, "POST", ROLES, &role(10)).await;
-    let has = |name: &str| made.body.get(name).is_some();
-    assert!(has("remove_project") && !has("admin_web_hook"), "{permissions} {}", made.body);
+    let reply = early.call(ROOT, "POST", ROLES, &role(10)).await;
+    let has = |name: &str| reply.body.get(name).is_some();
+    assert!(has("remove_project") && !has("admin_web_hook"), "{permissions} {}", reply.body);
     for (release, tier, status) in [
         (Release::new(16, 8), AttributeTier::Ultimate, 404),
         (OBSERVED_RELEASE, AttributeTier::Premium, 403),
@@ -92,10 +93,10 @@ async fn groups_have_no_custom_roles_of_their_own() {
     let list = "/groups/acme/member_roles";
     for (method, path) in [("GET", list), ("POST", list), ("DELETE", "/groups/acme/member_roles/1")]
     {
-        let got = world.call("olive", method, path, &NO).await;
-        let text = got.body["message"].as_str().unwrap_or_default();
+        let reply = world.call("olive", method, path, &NO).await;
+        let text = reply.body["message"].as_str().unwrap_or_default();
         let start = "400 Bad request - Group-level custom roles are deprecated on self-managed instances. See http";
-        assert!(got.status == 400 && text.starts_with(start), "{rule} {method} {}", got.body);
+        assert!(reply.status == 400 && text.starts_with(start), "{rule} {method} {}", reply.body);
     }
     world.check(vec![(rule, "", "GET", list, NO, 401, NO)]).await;
     let before = at(Release::new(16, 11), AttributeTier::Ultimate).await;
@@ -107,8 +108,8 @@ async fn members_have_custom_roles() {
     let world = with_roles(OBSERVED_RELEASE).await;
     let (rule, level) = (fact("member-role"), fact("member-role-level"));
     let body = |level: u8, role: Value| json!({"user_id": 7, "access_level": level, "member_role_id": role});
-    let mismatch = json!({"message": {"member_role_id": [FITS]}});
-    let locked = json!({"message": {"member_role_id": [FITS],
+    let mismatch = json!({"message": {"member_role_id": [LEVEL_MISMATCH]}});
+    let locked = json!({"message": {"member_role_id": [LEVEL_MISMATCH],
         "access_level": ["cannot be changed because of an existing association with a custom role"]}});
     let role = |id: u8| json!({"member_role": {"id": id, "base_access_level": 40, "read_vulnerability": true}});
     let unknown = json!({"message": {"member_role": ["not found"]}});
@@ -118,7 +119,7 @@ async fn members_have_custom_roles() {
     for (list, by) in
         [("/groups/acme/members", "olive"), ("/projects/acme%2Fshop/members", "olive")]
     {
-        let one = kept(format!("{list}/7"));
+        let one = leak(format!("{list}/7"));
         world
             .check(vec![
                 (level, by, "POST", list, body(30, json!(1)), 400, mismatch.clone()),
@@ -168,11 +169,11 @@ async fn members_have_custom_roles() {
         for none in [NO, json!("")] {
             world.call(by, "PUT", one, &json!({"access_level": 40, "member_role_id": 2})).await;
             let none = json!({"access_level": 30, "member_role_id": none});
-            let got = world.call(by, "PUT", one, &none).await;
+            let reply = world.call(by, "PUT", one, &none).await;
             assert!(
-                got.status == 200 && got.body.get("member_role").is_none(),
+                reply.status == 200 && reply.body.get("member_role").is_none(),
                 "{rule} {}",
-                got.body
+                reply.body
             );
         }
         // Among several, an existing member gets the role of the call, or loses its own.
@@ -220,10 +221,10 @@ async fn shares_have_custom_roles() {
         (fact("share-role"), fact("link-role-level"), fact("share-role-of-members"));
     let group = invited(&world).await;
     let with = |level: u8, role: Value| json!({"group_id": group, "group_access": level, "member_role_id": role});
-    let wrong = says(&format!("Member role {FITS}"));
+    let wrong = says(&format!("Member role {LEVEL_MISMATCH}"));
     let (of_group, of_project) = ("/groups/acme/share", "/projects/acme%2Fshop/share");
     let role = |id: Value| json!({"shared_with_groups": [{"member_role_id": id}]});
-    let [end, end_of_project] = [of_group, of_project].map(|path| kept(format!("{path}/{group}")));
+    let [end, end_of_project] = [of_group, of_project].map(|path| leak(format!("{path}/{group}")));
     world
         .check(vec![
             (level, "olive", "POST", of_group, with(30, json!(1)), 409, wrong.clone()),
@@ -262,9 +263,9 @@ async fn shares_have_custom_roles() {
         let world = with_roles(release).await;
         let share =
             json!({"group_id": invited(&world).await, "group_access": 40, "member_role_id": 1});
-        let made = world.call("olive", "POST", of_group, &share).await.body;
-        let shown = made["shared_with_groups"][0].get("member_role_id");
-        assert_eq!(shown, shows.then_some(&json!(1)), "{rule} {release} {made}");
+        let answer = world.call("olive", "POST", of_group, &share).await.body;
+        let shown = answer["shared_with_groups"][0].get("member_role_id");
+        assert_eq!(shown, shows.then_some(&json!(1)), "{rule} {release} {answer}");
     }
 }
 
@@ -275,7 +276,8 @@ async fn links_have_custom_roles() {
     let (ldap, saml) = ("/groups/acme/ldap_group_links", "/groups/acme/saml_group_links");
     let of_ldap = |level: u8, role: Value| json!({"provider": "p", "cn": "ops", "group_access": level, "member_role_id": role});
     let of_saml = |level: u8, role: Value| json!({"saml_group_name": "ops", "access_level": level, "member_role_id": role});
-    let (wrong, role) = (says(&format!("Member role {FITS}")), json!({"member_role_id": 1}));
+    let (wrong, role) =
+        (says(&format!("Member role {LEVEL_MISMATCH}")), json!({"member_role_id": 1}));
     world
         .check(vec![
             (level, "olive", "POST", ldap, of_ldap(30, json!(1)), 409, wrong.clone()),
@@ -285,7 +287,7 @@ async fn links_have_custom_roles() {
             (level, "olive", "POST", saml, of_saml(30, json!(1)), 400, wrong),
             (level, "olive", "POST", saml, of_saml(40, json!(9)), 500, NO),
             (rule, "olive", "POST", saml, of_saml(40, json!(1)), 201, role.clone()),
-            (rule, "olive", "GET", kept(format!("{saml}/ops")), NO, 200, role),
+            (rule, "olive", "GET", leak(format!("{saml}/ops")), NO, 200, role),
             (rule, ROOT, "DELETE", "/member_roles/1", NO, 204, NO),
             (rule, "olive", "GET", ldap, NO, 200, json!([{"member_role_id": null}])),
             (rule, "olive", "GET", saml, NO, 200, json!([{"member_role_id": null}])),
@@ -297,8 +299,8 @@ async fn links_have_custom_roles() {
         (Release::new(17, 2), true, true),
     ] {
         let world = at(release, AttributeTier::Ultimate).await;
-        let made = world.call("olive", "POST", ldap, &of_ldap(40, NO)).await.body;
-        assert_eq!(made.get("member_role_id").is_some(), ldap_shows, "{rule} {release} {made}");
+        let answer = world.call("olive", "POST", ldap, &of_ldap(40, NO)).await.body;
+        assert_eq!(answer.get("member_role_id").is_some(), ldap_shows, "{rule} {release} {answer}");
         let made = world.call("olive", "POST", saml, &of_saml(40, NO)).await.body;
         assert_eq!(made.get("member_role_id").is_some(), saml_shows, "{rule} {release} {made}");
     }
@@ -310,7 +312,7 @@ async fn a_service_without_saml_refuses_its_links() {
     for (on, token, status) in [(true, "olive", 200), (true, "mia", 401), (false, "olive", 401)] {
         let mut seed = usual_seed();
         seed["saml"] = on.into();
-        let got = World::with(seed).await.get(token, links).await;
-        assert_eq!(got.status, status, "{}: {on} {token}", fact("saml-links"));
+        let reply = World::from_seed(seed).await.get(token, links).await;
+        assert_eq!(reply.status, status, "{}: {on} {token}", fact("saml-links"));
     }
 }

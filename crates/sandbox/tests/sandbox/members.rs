@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::client::{ROOT, World, kept};
+use super::client::{ROOT, World, leak};
 use super::facts::fact;
 
 const NO: Value = Value::Null;
-const SHOP: &str = "/projects/acme%2Fshop/members";
-const ACME: &str = "/groups/acme/members";
+const SHOP_MEMBERS: &str = "/projects/acme%2Fshop/members";
+const ACME_MEMBERS: &str = "/groups/acme/members";
 
 async fn id(world: &World, user: &str) -> i64 {
-    let found = world.get(ROOT, &format!("/users?username={}", user.to_uppercase())).await;
-    found.body[0]["id"].as_i64().expect("a user")
+    let reply = world.get(ROOT, &format!("/users?username={}", user.to_uppercase())).await;
+    reply.body[0]["id"].as_i64().expect("a user")
 }
 
 #[tokio::test]
@@ -34,19 +34,19 @@ async fn everybody_has_an_avatar() {
 }
 
 #[tokio::test]
-async fn nobody_learns_of_members_without_a_token() {
+async fn members_are_hidden_from_anonymous_callers() {
     let world = World::usual().await;
     let olive = id(&world, "olive").await;
     let refused = json!({"message": "401 Unauthorized"});
     for place in [
         "/groups/acme",
         "/projects/acme%2Fsite",
-        SHOP.trim_end_matches("/members"),
+        SHOP_MEMBERS.trim_end_matches("/members"),
         "/groups/nothing",
     ] {
         for list in ["members", "members/all"] {
             let (list, one) =
-                (kept(format!("{place}/{list}")), kept(format!("{place}/{list}/{olive}")));
+                (leak(format!("{place}/{list}")), leak(format!("{place}/{list}/{olive}")));
             let row = |path| (fact("member-anonymous"), "", "GET", path, NO, 401, refused.clone());
             world.check(vec![row(list), row(one)]).await;
         }
@@ -66,13 +66,13 @@ async fn nobody_learns_of_members_without_a_token() {
 }
 
 #[tokio::test]
-async fn members_come_and_go() {
+async fn members_are_added_changed_and_removed() {
     let world = World::usual().await;
     let stranger = id(&world, "stranger").await;
-    let dan = id(&world, "dan").await;
-    let one = kept(format!("{SHOP}/{stranger}"));
-    let all = kept(format!("{SHOP}/all/{dan}"));
-    let direct = kept(format!("{SHOP}/{dan}"));
+    let dan_id = id(&world, "dan").await;
+    let one = leak(format!("{SHOP_MEMBERS}/{stranger}"));
+    let all = leak(format!("{SHOP_MEMBERS}/all/{dan_id}"));
+    let direct = leak(format!("{SHOP_MEMBERS}/{dan_id}"));
     let add = |level: i64| json!({"user_id": stranger, "access_level": level});
     world
         .check(vec![
@@ -80,7 +80,7 @@ async fn members_come_and_go() {
                 fact("parameter-missing"),
                 "mia",
                 "POST",
-                SHOP,
+                SHOP_MEMBERS,
                 json!({}),
                 400,
                 json!({"error": "user_id is missing, access_level is missing"}),
@@ -89,34 +89,34 @@ async fn members_come_and_go() {
                 fact("member-unknown-user"),
                 "mia",
                 "POST",
-                SHOP,
+                SHOP_MEMBERS,
                 json!({"user_id": 999, "access_level": 30}),
                 404,
                 json!({"message": "404 User Not Found"}),
             ),
-            (fact("member-level"), "mia", "POST", SHOP, add(31), 400, NO),
-            (fact("member-owner-grant"), "mia", "POST", SHOP, add(50), 403, NO),
+            (fact("member-level"), "mia", "POST", SHOP_MEMBERS, add(31), 400, NO),
+            (fact("member-owner-grant"), "mia", "POST", SHOP_MEMBERS, add(50), 403, NO),
             (
                 fact("member-past"),
                 "mia",
                 "POST",
-                SHOP,
+                SHOP_MEMBERS,
                 json!({"user_id": stranger, "access_level": 30, "expires_at": "2001-01-01"}),
                 400,
                 json!({"message": {"expires_at": ["cannot be a date in the past"]}}),
             ),
-            (fact("role"), "dan", "POST", SHOP, add(30), 403, NO),
+            (fact("role"), "dan", "POST", SHOP_MEMBERS, add(30), 403, NO),
             (
                 fact("member-add"),
                 "mia",
                 "POST",
-                SHOP,
+                SHOP_MEMBERS,
                 json!({"user_id": stranger, "access_level": "30", "expires_at": "2999-01-31"}),
                 201,
                 json!({"id": stranger, "username": "stranger", "state": "active", "access_level": 30,
                        "expires_at": "2999-01-31", "created_by": {"username": "mia"}}),
             ),
-            (fact("member-twice"), "mia", "POST", SHOP, add(30), 409, json!({"message": "Member already exists"})),
+            (fact("member-twice"), "mia", "POST", SHOP_MEMBERS, add(30), 409, json!({"message": "Member already exists"})),
             (fact("member-level-required"), "mia", "PUT", one, json!({"expires_at": ""}), 400, json!({"error": "access_level is missing"})),
             (
                 fact("member-expiry-kept"),
@@ -143,8 +143,8 @@ async fn members_come_and_go() {
                 fact("member-inherited"),
                 "mia",
                 "POST",
-                SHOP,
-                json!({"user_id": dan, "access_level": 20}),
+                SHOP_MEMBERS,
+                json!({"user_id": dan_id, "access_level": 20}),
                 400,
                 json!({"message": {"access_level": ["should be greater than or equal to Developer inherited \
                     membership from group acme"]}}),
@@ -155,8 +155,8 @@ async fn members_come_and_go() {
                 fact("member-add-list"),
                 "mia",
                 "POST",
-                SHOP,
-                json!({"user_id": format!("{stranger},{dan}"), "access_level": 40}),
+                SHOP_MEMBERS,
+                json!({"user_id": format!("{stranger},{dan_id}"), "access_level": 40}),
                 201,
                 json!({"status": "success"}),
             ),
@@ -164,7 +164,7 @@ async fn members_come_and_go() {
                 fact("member-add-list"),
                 "mia",
                 "POST",
-                SHOP,
+                SHOP_MEMBERS,
                 json!({"user_id": format!("{stranger},999"), "access_level": 30}),
                 201,
                 json!({"status": "success"}),
@@ -182,8 +182,8 @@ async fn members_come_and_go() {
                 fact("member-add-list"),
                 "mia",
                 "POST",
-                SHOP,
-                json!({"user_id": format!("{dan},{}", 2), "access_level": 20}),
+                SHOP_MEMBERS,
+                json!({"user_id": format!("{dan_id},{}", 2), "access_level": 20}),
                 201,
                 json!({"status": "error"}),
             ),
@@ -194,27 +194,27 @@ async fn members_come_and_go() {
 #[tokio::test]
 async fn an_owner_above_owns_a_subgroup_too() {
     let world = World::usual().await;
-    let acme = world.call("olive", "GET", "/groups/acme", &NO).await.body["id"].clone();
-    let fresh = json!({"name": "sub", "path": "sub", "parent_id": acme});
-    let made = world.call("olive", "POST", "/groups", &fresh).await;
-    assert_eq!(made.status, 201, "{}", made.body);
-    let owner = kept(format!("/groups/acme%2Fsub/members/{}", id(&world, "olive").await));
+    let acme_id = world.call("olive", "GET", "/groups/acme", &NO).await.body["id"].clone();
+    let fresh = json!({"name": "sub", "path": "sub", "parent_id": acme_id});
+    let reply = world.call("olive", "POST", "/groups", &fresh).await;
+    assert_eq!(reply.status, 201, "{}", reply.body);
+    let owner = leak(format!("/groups/acme%2Fsub/members/{}", id(&world, "olive").await));
     world.check(vec![(fact("last-owner"), "olive", "DELETE", owner, NO, 204, NO)]).await;
 }
 
 #[tokio::test]
-async fn groups_keep_an_owner_and_clean_up_below() {
+async fn the_last_owner_stays_and_removals_include_projects() {
     let world = World::usual().await;
     let olive = id(&world, "olive").await;
-    let dan = id(&world, "dan").await;
-    let owner = kept(format!("{ACME}/{olive}"));
+    let dan_id = id(&world, "dan").await;
+    let owner = leak(format!("{ACME_MEMBERS}/{olive}"));
     // A bot does not count as an owner.
     let token =
         json!({"name": "ci", "scopes": ["api"], "access_level": 50, "expires_at": "2026-12-31"});
-    let made = world.call("olive", "POST", "/groups/acme/access_tokens", &token).await;
-    assert_eq!((made.status, &made.body["access_level"]), (201, &json!(50)), "{}", made.body);
-    let below = kept(format!("{SHOP}/{dan}"));
-    let member = kept(format!("{ACME}/{dan}"));
+    let reply = world.call("olive", "POST", "/groups/acme/access_tokens", &token).await;
+    assert_eq!((reply.status, &reply.body["access_level"]), (201, &json!(50)), "{}", reply.body);
+    let below = leak(format!("{SHOP_MEMBERS}/{dan_id}"));
+    let member = leak(format!("{ACME_MEMBERS}/{dan_id}"));
     world
         .check(vec![
             (fact("member-higher"), "mia", "PUT", owner, json!({"access_level": 40}), 403, NO),
@@ -224,8 +224,8 @@ async fn groups_keep_an_owner_and_clean_up_below() {
                 fact("member-add"),
                 "olive",
                 "POST",
-                SHOP,
-                json!({"user_id": dan, "access_level": 40}),
+                SHOP_MEMBERS,
+                json!({"user_id": dan_id, "access_level": 40}),
                 201,
                 NO,
             ),
@@ -237,7 +237,7 @@ async fn groups_keep_an_owner_and_clean_up_below() {
 
 #[tokio::test]
 async fn all_members_count_once_with_their_highest_level() {
-    let world = World::with(json!({
+    let world = World::from_seed(json!({
         "users": [{"username": "ann", "token": "ann"}, {"username": "bob"}],
         "groups": [
             {"path": "acme", "members": [{"user": "ann", "access_level": "owner"}]},
@@ -284,7 +284,7 @@ async fn all_members_count_once_with_their_highest_level() {
 
 #[tokio::test]
 async fn a_level_below_the_highest_inherited_one_is_refused() {
-    let world = World::with(json!({
+    let world = World::from_seed(json!({
         "users": [{"username": "ann", "token": "ann"}, {"username": "bob"}],
         "groups": [
             {"path": "top", "name": "The Top", "members": [
@@ -303,7 +303,7 @@ async fn a_level_below_the_highest_inherited_one_is_refused() {
     let row = |path, level, status, answer| {
         (fact("member-inherited"), "ann", "POST", path, add(level), status, answer)
     };
-    let own = kept(format!("/groups/top%2Fmid/members/{bob}"));
+    let own = leak(format!("/groups/top%2Fmid/members/{bob}"));
     world
         .check(vec![
             row("/projects/top%2Fmid%2Fthing/members", 20, 400, refused.clone()),
@@ -326,7 +326,7 @@ async fn a_level_below_the_highest_inherited_one_is_refused() {
 async fn a_personal_project_keeps_its_owner() {
     let world = World::usual().await;
     let dan = id(&world, "dan").await;
-    let own = kept(format!("/projects/dan%2Fmine/members/{dan}"));
+    let own = leak(format!("/projects/dan%2Fmine/members/{dan}"));
     world
         .check(vec![
             (fact("project-names"), "dan", "POST", "/projects", json!({"path": "mine"}), 201, NO),
@@ -358,8 +358,8 @@ async fn a_personal_project_keeps_its_owner() {
 #[tokio::test]
 async fn groups_and_namespaces_can_be_found() {
     let world = World::usual().await;
-    let acme = world.get(ROOT, "/groups/ACME").await.body["id"].clone();
-    let named = kept(format!("/namespaces/{acme}"));
+    let acme_id = world.get(ROOT, "/groups/ACME").await.body["id"].clone();
+    let named = leak(format!("/namespaces/{acme_id}"));
     world
         .check(vec![
             (
@@ -385,7 +385,7 @@ async fn groups_and_namespaces_can_be_found() {
                 "olive",
                 "POST",
                 "/groups",
-                json!({"name": "Sub", "path": "sub", "parent_id": acme}),
+                json!({"name": "Sub", "path": "sub", "parent_id": acme_id}),
                 201,
                 json!({"full_path": "acme/sub", "full_name": "acme / Sub"}),
             ),
@@ -394,7 +394,7 @@ async fn groups_and_namespaces_can_be_found() {
                 "dan",
                 "POST",
                 "/groups",
-                json!({"name": "Sub", "path": "two", "parent_id": acme}),
+                json!({"name": "Sub", "path": "two", "parent_id": acme_id}),
                 403,
                 NO,
             ),
@@ -498,7 +498,7 @@ async fn groups_and_namespaces_can_be_found() {
 
 #[tokio::test]
 async fn a_group_shows_its_projects() {
-    let world = World::with(json!({
+    let world = World::from_seed(json!({
         "users": [{"username": "ann", "token": "ann"}, {"username": "bob", "token": "bob"}],
         "groups": [
             {"path": "acme", "visibility": "public", "members": [{"user": "ann", "access_level": "owner"}]},
@@ -573,10 +573,10 @@ async fn a_group_shows_its_projects() {
             ),
         ])
         .await;
-    let made =
+    let answer =
         world.call("ann", "POST", "/groups", &json!({"name": "New", "path": "new"})).await.body;
     let without = world.get("ann", "/groups/acme?with_projects=false").await.body;
-    for (body, how) in [(made, "POST"), (without, "with_projects=false")] {
+    for (body, how) in [(answer, "POST"), (without, "with_projects=false")] {
         assert!(body["shared_with_groups"].is_array(), "{how}: {body}");
         for list in ["projects", "shared_projects"] {
             assert_eq!(body.get(list), None, "{}: {how}", fact("group-projects"));
@@ -585,7 +585,7 @@ async fn a_group_shows_its_projects() {
 }
 
 #[tokio::test]
-async fn clients_learn_who_they_are() {
+async fn authentication_decides_which_user_data_is_shown() {
     let world = World::usual().await;
     world
         .check(vec![
@@ -670,7 +670,7 @@ async fn clients_learn_who_they_are() {
             (fact("authentication"), "stranger", "GET", "/user", NO, 401, NO),
         ])
         .await;
-    let made = world
+    let reply = world
         .call(
             ROOT,
             "POST",
@@ -678,7 +678,7 @@ async fn clients_learn_who_they_are() {
             &json!({"name": "ci", "scopes": ["read_api"]}),
         )
         .await;
-    let token = made.body["token"].as_str().expect("a token");
+    let token = reply.body["token"].as_str().expect("a token");
     assert_eq!(world.get(token, "/user").await.body["username"], "mia", "{}", fact("token-scope"));
     let refused = world.call(token, "POST", "/projects", &json!({"path": "x"})).await;
     assert_eq!(
@@ -691,9 +691,9 @@ async fn clients_learn_who_they_are() {
 
 /// Members in later releases, and in the code of 18.9.
 #[tokio::test]
-async fn members_are_added_as_later_releases_have_it() {
+async fn later_releases_add_members_by_username() {
     let world = super::releases::at("18.9").await;
-    let (acme, sub) = (ACME, "/groups/acme%2Fsub/members");
+    let (acme, sub) = (ACME_MEMBERS, "/groups/acme%2Fsub/members");
     let add = |name: &str, level: i64| json!({"username": name, "access_level": level});
     let text = |error: &str| json!({ "error": error });
     let with = |more: Value| {
@@ -702,7 +702,7 @@ async fn members_are_added_as_later_releases_have_it() {
         body
     };
     let (rule, spelled) = (fact("member-username"), fact("expiry-spellings"));
-    let one = kept(format!("{sub}/7"));
+    let one = leak(format!("{sub}/7"));
     world
         .check(vec![
             (rule, "olive", "POST", sub, add("STRANGER", 30), 404, NO),
@@ -717,7 +717,7 @@ async fn members_are_added_as_later_releases_have_it() {
                 text("access_level is missing, user_id, username are missing, at least one parameter must be provided"),
             ),
             (rule, "olive", "POST", sub, add("stranger", 30), 201, json!({"id": 7})),
-            (fact("member-absent"), "gus", "DELETE", kept(format!("{sub}/999")), NO, 404, NO),
+            (fact("member-absent"), "gus", "DELETE", leak(format!("{sub}/999")), NO, 404, NO),
             (
                 fact("member-role-unknown"),
                 "olive",
@@ -744,12 +744,12 @@ async fn members_are_added_as_later_releases_have_it() {
                 fact("last-owner"),
                 "olive",
                 "PUT",
-                kept(format!("{acme}/2")),
+                leak(format!("{acme}/2")),
                 json!({"access_level": 50, "expires_at": "2999-01-01"}),
                 403,
                 NO,
             ),
-            (fact("override"), "olive", "POST", kept(format!("{acme}/4/override")), NO, 403, NO),
+            (fact("override"), "olive", "POST", leak(format!("{acme}/4/override")), NO, 403, NO),
             (
                 fact("billable-indirect"),
                 "olive",
@@ -763,8 +763,8 @@ async fn members_are_added_as_later_releases_have_it() {
         .await;
     world.call("olive", "DELETE", &format!("{acme}/4"), &NO).await;
     world.call("olive", "POST", acme, &add("dan", 30)).await;
-    let all = world.get("olive", &format!("{acme}/all")).await.body;
-    let last = all.as_array().and_then(|all| all.last()).expect("members");
+    let answer = world.get("olive", &format!("{acme}/all")).await.body;
+    let last = answer.as_array().and_then(|all| all.last()).expect("members");
     assert_eq!(last["username"], "dan", "{}", fact("member-order"));
 }
 
@@ -772,7 +772,7 @@ async fn members_are_added_as_later_releases_have_it() {
 async fn invitations_and_requests_are_answered() {
     let world = World::usual().await;
     let invitations = "/groups/acme/invitations";
-    let one = kept(format!("{invitations}/new@x.example"));
+    let one = leak(format!("{invitations}/new@x.example"));
     let (invite, edit) = (fact("invitation-refused"), fact("invitation-edit"));
     world
         .check(vec![
@@ -796,7 +796,7 @@ async fn invitations_and_requests_are_answered() {
     let rule = fact("access-request-level");
     let requests = "/groups/acme/access_requests";
     let level = |level: i64| json!({ "access_level": level });
-    let approve = kept(format!("{requests}/7/approve"));
+    let approve = leak(format!("{requests}/7/approve"));
     world
         .check(vec![
             (rule, "stranger", "POST", requests, NO, 201, NO),

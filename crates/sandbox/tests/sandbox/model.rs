@@ -16,7 +16,7 @@ const KEY: &str =
 const VARIABLES: &str = "/projects/acme%2Fshop/variables";
 
 /// The same conditions each time, with a clock that starts at this second.
-fn conditions(second: i64) -> ServiceOptions {
+fn service_options(second: i64) -> ServiceOptions {
     let time = jiff::Timestamp::from_second(second).expect("a time");
     ServiceOptions {
         clock: Clock::new(move || time),
@@ -25,8 +25,8 @@ fn conditions(second: i64) -> ServiceOptions {
     }
 }
 
-fn usual(second: i64) -> Model {
-    Model::new(&Seed::from_json(usual_seed()).expect("a seed"), ROOT, conditions(second))
+fn usual_model(second: i64) -> Model {
+    Model::new(&Seed::from_json(usual_seed()).expect("a seed"), ROOT, service_options(second))
         .expect("a model")
 }
 
@@ -97,8 +97,8 @@ fn change(model: &Model) {
 
 // Dumps are compared without printing them, because they are long.
 #[test]
-fn a_run_leaves_nothing_behind() {
-    let mut model = usual(1_900_000_000);
+fn a_model_from_an_image_has_no_later_changes() {
+    let mut model = usual_model(1_900_000_000);
     let (prepared, before) =
         (model.image().expect("an image"), model.inspect(dump).expect("a dump"));
     change(&model);
@@ -107,7 +107,7 @@ fn a_run_leaves_nothing_behind() {
     for (image, held) in
         [(&prepared, &before), (&prepared, &before), (&changed, &after), (&prepared, &before)]
     {
-        model.reset(image, conditions(1_900_000_000)).expect("reset");
+        model.reset(image, service_options(1_900_000_000)).expect("reset");
         assert!(&model.inspect(dump).expect("a dump") == held);
         let refused = call(&model, "POST", HOOKS, &json!({"url": "no url"}));
         assert!(
@@ -115,21 +115,21 @@ fn a_run_leaves_nothing_behind() {
             "a refused call changes nothing"
         );
         assert_eq!(call(&model, "PUT", SHOP, &json!({"description": "newer"})).0, 200);
-        let other = Model::from_image(image, conditions(0)).expect("a model");
+        let other = Model::from_image(image, service_options(0)).expect("a model");
         assert!(&other.inspect(dump).expect("a dump") == held, "an image stays what it was");
     }
 }
 
 #[test]
-fn each_run_has_conditions_of_its_own() {
-    let mut model = usual(1_900_000_000);
+fn each_model_has_its_own_options() {
+    let mut model = usual_model(1_900_000_000);
     let image = model.image().expect("an image");
     let profile =
         Profile { absent_delete: undrift_sandbox::AbsentDelete::NotFound, ..Profile::default() };
     for (profile, status) in [(Profile::default(), 204), (profile, 404), (Profile::default(), 204)]
     {
         model
-            .reset(&image, ServiceOptions { profile, ..conditions(2_000_000_000) })
+            .reset(&image, ServiceOptions { profile, ..service_options(2_000_000_000) })
             .expect("reset");
         assert_eq!(
             call(&model, "DELETE", &format!("{HOOKS}/9"), &Value::Null).0,
@@ -144,7 +144,7 @@ fn each_run_has_conditions_of_its_own() {
 
 #[test]
 fn a_dump_has_what_no_call_returns_and_no_token() {
-    let model = usual(1_900_000_000);
+    let model = usual_model(1_900_000_000);
     change(&model);
     let dump = model.inspect(dump).expect("a dump");
     let row = |table: &str, column: &str, value: Value| {
@@ -191,7 +191,7 @@ fn a_dump_has_what_no_call_returns_and_no_token() {
 }
 
 /// Names of columns, and of members in JSON, whose values depend on the clock or on randomness.
-const VOLATILE: [&str; 8] = [
+const VOLATILE_NAMES: [&str; 8] = [
     "created_at",
     "updated_at",
     "last_activity_at",
@@ -203,12 +203,12 @@ const VOLATILE: [&str; 8] = [
 ];
 
 /// Removes the volatile values.
-fn lasting(value: &mut Value) {
+fn remove_volatile(value: &mut Value) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(lasting),
+        Value::Array(items) => items.iter_mut().for_each(remove_volatile),
         Value::Object(members) => {
-            members.retain(|name, _| !VOLATILE.contains(&name.as_str()));
-            members.values_mut().for_each(lasting);
+            members.retain(|name, _| !VOLATILE_NAMES.contains(&name.as_str()));
+            members.values_mut().for_each(remove_volatile);
         }
         _ => {}
     }
@@ -217,13 +217,13 @@ fn lasting(value: &mut Value) {
 #[test]
 fn values_from_time_and_randomness_are_listed() {
     let [one, other] = [1_900_000_000, 2_000_000_000].map(|second| {
-        let model = usual(second);
+        let model = usual_model(second);
         change(&model);
         model.inspect(dump).expect("a dump")
     });
     assert!(one != other);
     let [one, other] = [one, other].map(|mut dump| {
-        lasting(&mut dump);
+        remove_volatile(&mut dump);
         dump
     });
     assert!(one == other);
@@ -231,7 +231,7 @@ fn values_from_time_and_randomness_are_listed() {
 
 #[test]
 fn links_begin_with_the_host_of_the_request() {
-    let model = usual(1_900_000_000);
+    let model = usual_model(1_900_000_000);
     for (uri, host, base) in [
         ("/api/v4/projects/1", Some("a.example:1"), "http://a.example:1"),
         ("http://b.example:2/api/v4/projects/1", None, "http://b.example:2"),
@@ -254,16 +254,16 @@ fn models_and_images_can_be_shared_among_threads() {
 
 #[test]
 fn a_body_beyond_the_limit_is_refused() {
-    let model = usual(1_900_000_000);
+    let model = usual_model(1_900_000_000);
     assert_eq!(call(&model, "PUT", SHOP, &json!({"description": "x".repeat(1024 * 1024)})).0, 413);
 }
 
 #[test]
-fn a_service_may_keep_another_spelling() {
+fn a_dialect_saves_texts_in_another_spelling() {
     let profile = Profile { normalises: true, ..Profile::default() };
     let model = Model::from_image(
-        &usual(0).image().expect("an image"),
-        ServiceOptions { profile, ..conditions(0) },
+        &usual_model(0).image().expect("an image"),
+        ServiceOptions { profile, ..service_options(0) },
     )
     .expect("a model");
     for (method, path, sent, kept) in [
@@ -302,11 +302,11 @@ fn a_service_may_keep_another_spelling() {
 }
 
 #[test]
-fn a_service_may_quote_what_was_sent() {
+fn a_dialect_quotes_sent_values_in_errors() {
     let profile = Profile { echoes_input: true, ..Profile::default() };
     let model = Model::from_image(
-        &usual(0).image().expect("an image"),
-        ServiceOptions { profile, ..conditions(0) },
+        &usual_model(0).image().expect("an image"),
+        ServiceOptions { profile, ..service_options(0) },
     )
     .expect("a model");
     for (method, path, body) in [

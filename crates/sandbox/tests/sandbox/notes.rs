@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::client::{Got, ROOT, World, kept};
+use super::client::{ROOT, Reply, World, leak};
 use super::facts::fact;
 
 const NO: Value = Value::Null;
-const MINE: &str = "/projects/acme%2Fshop/merge_requests/1";
-const OPEN: &str = "/projects/acme%2Fopen/merge_requests/1";
+const SHOP_MR: &str = "/projects/acme%2Fshop/merge_requests/1";
+const OPEN_MR: &str = "/projects/acme%2Fopen/merge_requests/1";
 
 async fn world() -> World {
     let user = |name: &str| json!({"username": name, "token": name});
     let member = |user: &str, level: &str| json!({"user": user, "access_level": level});
-    World::with(json!({
+    World::from_seed(json!({
         "users": [user("olga"), user("mia"), user("rita"), user("rolf"), user("gus"), user("eve")],
         "groups": [{"path": "acme", "visibility": "public", "members": [
             member("olga", "owner"), member("mia", "maintainer"), member("rita", "reporter"),
@@ -39,12 +39,12 @@ async fn world() -> World {
     .await
 }
 
-fn notes(of: &str) -> &'static str {
-    kept(format!("{of}/notes"))
+fn notes_path(of: &str) -> &'static str {
+    leak(format!("{of}/notes"))
 }
 
-async fn write(world: &World, token: &str, of: &str, body: &Value) -> Got {
-    world.call(token, "POST", notes(of), body).await
+async fn write_note(world: &World, token: &str, of: &str, body: &Value) -> Reply {
+    world.call(token, "POST", notes_path(of), body).await
 }
 
 /// The ids of a list.
@@ -53,22 +53,22 @@ fn ids(list: &Value) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn a_merge_request_is_seen_by_who_may_see_it() {
+async fn a_merge_request_is_shown_only_to_allowed_callers() {
     let world = world().await;
     let none = json!({"message": "404 Merge request Not Found"});
     let (rule, level) = (fact("merge-request"), fact("merge-request-level"));
-    let of = |path: &str| kept(format!("/projects/acme%2F{path}/merge_requests/1"));
+    let of = |path: &str| leak(format!("/projects/acme%2F{path}/merge_requests/1"));
     world
         .check(vec![
-            (rule, "rita", "GET", MINE, NO, 200, json!({"iid": 1, "state": "opened", "discussion_locked": null, "author": {"username": "rita"}})),
+            (rule, "rita", "GET", SHOP_MR, NO, 200, json!({"iid": 1, "state": "opened", "discussion_locked": null, "author": {"username": "rita"}})),
             (rule, "rita", "GET", "/projects/acme%2Fshop/merge_requests/2", NO, 200, json!({"state": "merged", "discussion_locked": true})),
             (rule, "rita", "GET", "/projects/acme%2Fshop/merge_requests/3", NO, 404, none.clone()),
-            (rule, "gus", "GET", MINE, NO, 404, none.clone()),
-            (rule, "gus", "GET", notes(MINE), NO, 404, none.clone()),
-            (rule, "gus", "POST", notes(MINE), json!({"body": "x"}), 404, none.clone()),
-            (fact("unseen"), "eve", "GET", MINE, NO, 404, json!({"message": "404 Project Not Found"})),
-            (rule, "eve", "GET", OPEN, NO, 200, NO),
-            (rule, "", "GET", OPEN, NO, 200, NO),
+            (rule, "gus", "GET", SHOP_MR, NO, 404, none.clone()),
+            (rule, "gus", "GET", notes_path(SHOP_MR), NO, 404, none.clone()),
+            (rule, "gus", "POST", notes_path(SHOP_MR), json!({"body": "x"}), 404, none.clone()),
+            (fact("unseen"), "eve", "GET", SHOP_MR, NO, 404, json!({"message": "404 Project Not Found"})),
+            (rule, "eve", "GET", OPEN_MR, NO, 200, NO),
+            (rule, "", "GET", OPEN_MR, NO, 200, NO),
             (level, "gus", "GET", of("members"), NO, 200, NO),
             (level, "eve", "GET", of("members"), NO, 404, none.clone()),
             (level, "", "GET", of("members"), NO, 404, none.clone()),
@@ -78,17 +78,17 @@ async fn a_merge_request_is_seen_by_who_may_see_it() {
 }
 
 #[tokio::test]
-async fn a_note_is_written_changed_and_removed_by_who_may() {
+async fn notes_are_changed_and_removed_only_by_allowed_callers() {
     let world = world().await;
-    let made = write(&world, "rita", MINE, &json!({"body": "a comment"})).await;
+    let made = write_note(&world, "rita", SHOP_MR, &json!({"body": "a comment"})).await;
     let id = made.body["id"].as_i64().expect("an id");
     let shape = json!({
         "id": id, "type": null, "body": "a comment", "attachment": null, "author": {"username": "rita"},
         "system": false, "noteable_id": 1, "noteable_iid": 1, "noteable_type": "MergeRequest",
         "resolvable": false, "confidential": false, "internal": false, "commands_changes": {},
     });
-    let one = kept(format!("{}/{id}", notes(MINE)));
-    let system = kept(format!("{}/1", notes(MINE)));
+    let one = leak(format!("{}/{id}", notes_path(SHOP_MR)));
+    let system = leak(format!("{}/1", notes_path(SHOP_MR)));
     let (own, written) = (fact("note-own"), fact("note-write"));
     world
         .check(vec![
@@ -102,12 +102,12 @@ async fn a_note_is_written_changed_and_removed_by_who_may() {
                 200,
                 json!({"system": true, "author": {"username": "mia"}}),
             ),
-            (written, "", "POST", notes(OPEN), json!({"body": "x"}), 401, NO),
+            (written, "", "POST", notes_path(OPEN_MR), json!({"body": "x"}), 401, NO),
             (
                 written,
                 "eve",
                 "POST",
-                notes(OPEN),
+                notes_path(OPEN_MR),
                 json!({"body": "x"}),
                 201,
                 json!({"author": {"username": "eve"}}),
@@ -131,7 +131,7 @@ async fn a_note_is_written_changed_and_removed_by_who_may() {
                 fact("note-absent"),
                 "rita",
                 "PUT",
-                kept(format!("{}/999", notes(MINE))),
+                leak(format!("{}/999", notes_path(SHOP_MR))),
                 json!({"body": "x"}),
                 404,
                 json!({"message": "404 Not found"}),
@@ -147,8 +147,8 @@ async fn a_locked_discussion_and_an_archived_project_take_no_notes() {
     let world = world().await;
     let rule = fact("note-locked");
     let body = json!({"body": "x"});
-    let locked = notes("/projects/acme%2Fopen/merge_requests/2");
-    let old = notes("/projects/acme%2Fold/merge_requests/1");
+    let locked = notes_path("/projects/acme%2Fopen/merge_requests/2");
+    let old = notes_path("/projects/acme%2Fold/merge_requests/1");
     world
         .check(vec![
             (rule, "eve", "POST", locked, body.clone(), 403, NO),
@@ -158,21 +158,21 @@ async fn a_locked_discussion_and_an_archived_project_take_no_notes() {
                 rule,
                 "rita",
                 "POST",
-                notes("/projects/acme%2Fshop/merge_requests/2"),
+                notes_path("/projects/acme%2Fshop/merge_requests/2"),
                 body.clone(),
                 201,
                 NO,
             ),
             (rule, ROOT, "POST", old, body.clone(), 403, NO),
-            (rule, ROOT, "PUT", kept(format!("{old}/2")), body, 403, NO),
-            (rule, ROOT, "DELETE", kept(format!("{old}/2")), NO, 403, NO),
+            (rule, ROOT, "PUT", leak(format!("{old}/2")), body, 403, NO),
+            (rule, ROOT, "DELETE", leak(format!("{old}/2")), NO, 403, NO),
             (rule, ROOT, "GET", old, NO, 200, json!([{"body": "a"}])),
         ])
         .await;
 }
 
 #[tokio::test]
-async fn a_body_has_its_bounds() {
+async fn a_note_is_neither_empty_nor_too_long() {
     let world = world().await;
     let rule = fact("note-body");
     let note = |field: &str, text: &str| json!({"message": format!("400 Bad request - Note {{:{field}=>[\"{text}\"]}}")});
@@ -182,22 +182,22 @@ async fn a_body_has_its_bounds() {
     );
     let longest = json!({"body": "x".repeat(1_000_000)});
     let longer = json!({"body": "x".repeat(1_000_001)});
-    let made = write(&world, "rita", MINE, &longest).await;
+    let made = write_note(&world, "rita", SHOP_MR, &longest).await;
     assert_eq!(made.status, 201, "{rule}");
-    let one = kept(format!("{}/{}", notes(MINE), made.body["id"]));
+    let one = leak(format!("{}/{}", notes_path(SHOP_MR), made.body["id"]));
     world
         .check(vec![
             (
                 fact("parameter-missing"),
                 "rita",
                 "POST",
-                notes(MINE),
+                notes_path(SHOP_MR),
                 json!({}),
                 400,
                 json!({"error": "body is missing"}),
             ),
-            (rule, "rita", "POST", notes(MINE), json!({"body": " \n"}), 400, blank),
-            (rule, "rita", "POST", notes(MINE), longer.clone(), 400, long.clone()),
+            (rule, "rita", "POST", notes_path(SHOP_MR), json!({"body": " \n"}), 400, blank),
+            (rule, "rita", "POST", notes_path(SHOP_MR), longer.clone(), 400, long.clone()),
             (
                 rule,
                 "rita",
@@ -213,18 +213,18 @@ async fn a_body_has_its_bounds() {
 }
 
 #[tokio::test]
-async fn commands_are_not_kept() {
+async fn quick_actions_are_not_saved_in_notes() {
     let world = world().await;
     let rule = fact("note-commands");
-    let got = write(&world, "rita", MINE, &json!({"body": "/close\n\n/title x\n"})).await;
+    let got = write_note(&world, "rita", SHOP_MR, &json!({"body": "/close\n\n/title x\n"})).await;
     assert_eq!((got.status, got.body["id"].is_null()), (202, true), "{rule}: {}", got.body);
     assert!(got.body["summary"].is_array(), "{rule}: {}", got.body);
-    assert_eq!(ids(&world.get("rita", notes(MINE)).await.body).len(), 1, "{rule}");
+    assert_eq!(ids(&world.get("rita", notes_path(SHOP_MR)).await.body).len(), 1, "{rule}");
     for (body, kept) in [
         ("a\n/close\nb", "a\nb"),
         ("a\n/etc is no command\n /close", "a\n/etc is no command\n /close"),
     ] {
-        let got = write(&world, "rita", MINE, &json!({"body": body})).await;
+        let got = write_note(&world, "rita", SHOP_MR, &json!({"body": body})).await;
         assert_eq!((got.status, &got.body["body"]), (201, &json!(kept)), "{rule}");
     }
 }
@@ -235,17 +235,26 @@ async fn notes_are_listed_in_the_order_that_is_asked_for() {
     for (body, time) in [("first", "2020-01-01"), ("third", "2020-01-03"), ("second", "2020-01-02")]
     {
         let body = json!({"body": body, "created_at": format!("{time}T00:00:00Z")});
-        assert_eq!(write(&world, "olga", MINE, &body).await.status, 201, "{}", fact("note-time"));
+        assert_eq!(
+            write_note(&world, "olga", SHOP_MR, &body).await.status,
+            201,
+            "{}",
+            fact("note-time")
+        );
     }
-    let got =
-        write(&world, "rita", MINE, &json!({"body": "x", "created_at": "2019-01-01T00:00:00Z"}))
-            .await;
+    let got = write_note(
+        &world,
+        "rita",
+        SHOP_MR,
+        &json!({"body": "x", "created_at": "2019-01-01T00:00:00Z"}),
+    )
+    .await;
     assert!(
         got.body["created_at"].as_str().is_some_and(|time| time > "2020"),
         "{}",
         fact("note-time")
     );
-    let second = kept(format!("{}/5", notes(MINE)));
+    let second = leak(format!("{}/5", notes_path(SHOP_MR)));
     world.call("olga", "PUT", second, &json!({"body": "changed"})).await;
     let rule = fact("note-list");
     for (query, expected) in [
@@ -255,12 +264,12 @@ async fn notes_are_listed_in_the_order_that_is_asked_for() {
         ("?activity_filter=only_activity", vec![1]),
         ("?activity_filter=all_notes&sort=asc&per_page=2&page=2", vec![4, 1]),
     ] {
-        let got = world.get("rita", &format!("{}{query}", notes(MINE))).await.body;
-        assert_eq!(ids(&got), expected, "{rule}: {query}");
+        let answer = world.get("rita", &format!("{}{query}", notes_path(SHOP_MR))).await.body;
+        assert_eq!(ids(&answer), expected, "{rule}: {query}");
     }
     for query in ["sort=up", "order_by=body", "activity_filter=none"] {
-        let got = world.get("rita", &format!("{}?{query}", notes(MINE))).await;
-        assert_eq!(got.status, 400, "{rule}: {query}");
+        let reply = world.get("rita", &format!("{}?{query}", notes_path(SHOP_MR))).await;
+        assert_eq!(reply.status, 400, "{rule}: {query}");
     }
 }
 
@@ -269,18 +278,18 @@ async fn hidden_notes_make_pages_short() {
     let world = world().await;
     for number in 0..6 {
         let internal = json!({"body": "x", "internal": number < 4});
-        assert_eq!(write(&world, "rita", OPEN, &internal).await.status, 201);
+        assert_eq!(write_note(&world, "rita", OPEN_MR, &internal).await.status, 201);
     }
     let (hidden, internal) = (fact("note-hidden"), fact("note-internal"));
     for (token, page, expected) in [("rita", 1, 2), ("eve", 1, 0), ("gus", 2, 0), ("eve", 3, 2)] {
-        let path = format!("{}?sort=asc&per_page=2&page={page}", notes(OPEN));
-        let got = world.get(token, &path).await;
-        assert_eq!(ids(&got.body).len(), expected, "{hidden}: {token} {page}");
-        assert_eq!(got.header("x-total"), "6", "{hidden}");
+        let path = format!("{}?sort=asc&per_page=2&page={page}", notes_path(OPEN_MR));
+        let reply = world.get(token, &path).await;
+        assert_eq!(ids(&reply.body).len(), expected, "{hidden}: {token} {page}");
+        assert_eq!(reply.header("x-total"), "6", "{hidden}");
         let next = if page == 3 { String::new() } else { (page + 1).to_string() };
-        assert_eq!(got.header("x-next-page"), next, "{hidden}");
+        assert_eq!(reply.header("x-next-page"), next, "{hidden}");
     }
-    let one = kept(format!("{}/3", notes(OPEN)));
+    let one = leak(format!("{}/3", notes_path(OPEN_MR)));
     let unread = json!({"message": "404 Note Not Found"});
     world
         .check(vec![
@@ -295,12 +304,20 @@ async fn hidden_notes_make_pages_short() {
             ),
             (internal, "eve", "GET", one, NO, 404, unread.clone()),
             (fact("note-absent"), "gus", "PUT", one, json!({"body": "x"}), 404, unread),
-            (internal, "eve", "POST", notes(OPEN), json!({"body": "x", "internal": true}), 403, NO),
+            (
+                internal,
+                "eve",
+                "POST",
+                notes_path(OPEN_MR),
+                json!({"body": "x", "internal": true}),
+                403,
+                NO,
+            ),
             (
                 internal,
                 "rita",
                 "POST",
-                notes(OPEN),
+                notes_path(OPEN_MR),
                 json!({"body": "x", "confidential": true}),
                 201,
                 json!({"internal": true}),
@@ -310,15 +327,19 @@ async fn hidden_notes_make_pages_short() {
 }
 
 #[tokio::test]
-async fn a_merge_request_has_only_so_many_notes() {
+async fn the_number_of_notes_of_a_merge_request_is_limited() {
     let many: Vec<Value> = (0..4_999).map(|_| json!({"body": "x"})).collect();
-    let world = World::with(json!({
+    let world = World::from_seed(json!({
         "projects": [{"path": "acme/shop", "merge_requests": [{"title": "Change", "notes": many}]}],
     }))
     .await;
     let rule = fact("note-limit");
-    assert_eq!(write(&world, ROOT, MINE, &json!({"body": "x"})).await.status, 201, "{rule}");
-    let got = write(&world, ROOT, MINE, &json!({"body": "x"})).await;
+    assert_eq!(
+        write_note(&world, ROOT, SHOP_MR, &json!({"body": "x"})).await.status,
+        201,
+        "{rule}"
+    );
+    let got = write_note(&world, ROOT, SHOP_MR, &json!({"body": "x"})).await;
     let text = "400 Bad request - Note {:base=>[\"Maximum number of comments exceeded\"]}";
     assert_eq!((got.status, got.body), (400, json!({"message": text})), "{rule}");
 }

@@ -89,7 +89,7 @@ const OPERATIONS: &str = "
 /// unusual refusals is listed for a `user` here and tested elsewhere. A `mirrorer` is a maintainer,
 /// with 401 for others; a `keeper` is a maintainer, and anonymous callers get the same answer as
 /// users without that role.
-const BEYOND: &str = "
+const EXTRA_OPERATIONS: &str = "
     keeper     GET    /projects/:id/protected_branches
     keeper     GET    /projects/:id/protected_branches/:name
     keeper     POST   /projects/:id/protected_branches
@@ -227,7 +227,7 @@ pub(crate) fn operations() -> Vec<(&'static str, &'static str, &'static str)> {
         Some((words.next()?, words.next()?, words.next()?))
     };
     assert_eq!(OPERATIONS.trim().lines().count(), 70);
-    OPERATIONS.lines().chain(BEYOND.lines()).filter_map(words).collect()
+    OPERATIONS.lines().chain(EXTRA_OPERATIONS.lines()).filter_map(words).collect()
 }
 
 /// The number of operations for one project or group.
@@ -238,8 +238,8 @@ pub(crate) fn below_an_id() -> usize {
 /// Reads and writes of an object that the caller may not see are 404, with the text for a missing
 /// object.
 #[tokio::test]
-async fn a_stranger_finds_nothing_anywhere() {
-    let world = World::with(json!({
+async fn a_stranger_gets_404_from_every_operation() {
+    let world = World::from_seed(json!({
         "tier": "ultimate",
         "users": [{"username": "stranger", "token": "stranger"}],
         "projects": [{"path": "secret/thing", "variables": [{"key": "K", "value": "v"}], "hooks": [{"url": "https://x.example"}]}],
@@ -267,18 +267,18 @@ async fn a_stranger_finds_nothing_anywhere() {
         let body = json!({"value": "v", "url": "https://x.example", "name": "n", "state": "active", "access_level": 10});
         let body = if method == "GET" { NO } else { body };
         for token in ["stranger", ""] {
-            let got = world.call(token, method, &path, &body).await;
-            let refused = got.status == 404 && got.body == json!({"message": expected});
+            let reply = world.call(token, method, &path, &body).await;
+            let refused = reply.status == 404 && reply.body == json!({"message": expected});
             // Without a token, the missing token may be reported first.
             let anonymous = token.is_empty()
-                && got.status == 401
-                && got.body == json!({"message": "401 Unauthorized"});
+                && reply.status == 401
+                && reply.body == json!({"message": "401 Unauthorized"});
             assert!(
                 refused || anonymous,
                 "{}: {token} {method} {path}: {} {}",
                 fact("unseen"),
-                got.status,
-                got.body
+                reply.status,
+                reply.body
             );
         }
         tried += 1;
@@ -289,7 +289,7 @@ async fn a_stranger_finds_nothing_anywhere() {
 
 /// No value causes a server error, and the sandbox goes on.
 #[tokio::test]
-async fn hostile_values_are_the_clients_fault() {
+async fn hostile_values_cause_no_server_error() {
     const NAMES: &str = "access_level archived avatar cadence container_expiration_policy_attributes description expires_at \
         extserver_project extserver_repo extserver_url extserver_username filter group_access group_id id_after key \
         min_access_level name namespace namespace_id namespace_path order_by page path per_page personal_access_token \
@@ -326,7 +326,7 @@ async fn hostile_values_are_the_clients_fault() {
     let world = World::usual().await;
     let operations = operations();
     let mut turn = 0;
-    let step = if crate::sample::is_whole() { 19 } else { 61 };
+    let step = if crate::sample::plays_all() { 19 } else { 61 };
     for value in &values {
         let sudo = world.call(ROOT, "GET", "/user", &json!({"sudo": value})).await;
         assert!(sudo.status < 500, "{value}: {}", sudo.body);
@@ -337,20 +337,20 @@ async fn hostile_values_are_the_clients_fault() {
                 // All combinations would take minutes. These still cover each operation, and each
                 // parameter with many values.
                 turn += 1;
-                let ends = *method == "DELETE" && path.ends_with("/:id");
-                if turn % step != 0 || ends {
+                let is_delete = *method == "DELETE" && path.ends_with("/:id");
+                if turn % step != 0 || is_delete {
                     continue;
                 }
                 let there = path
                     .replace("/projects/:id", "/projects/2")
                     .replace("/groups/:id", "/groups/9")
                     .replace(":merge_request_iid", "1");
-                let odd = path
+                let hostile_path = path
                     .split('/')
                     .map(|part| if part.starts_with(':') { "%27%00%2e%2e%2f%F0%9F" } else { part });
-                for path in [odd.collect::<Vec<_>>().join("/"), there] {
-                    let got = world.call(ROOT, method, &path, &body).await;
-                    assert!(got.status < 500, "{method} {path} {body}: {}", got.body);
+                for path in [hostile_path.collect::<Vec<_>>().join("/"), there] {
+                    let reply = world.call(ROOT, method, &path, &body).await;
+                    assert!(reply.status < 500, "{method} {path} {body}: {}", reply.body);
                 }
             }
         }

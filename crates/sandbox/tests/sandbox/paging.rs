@@ -7,15 +7,15 @@ use super::facts::fact;
 
 const NO: Value = Value::Null;
 
-async fn five() -> World {
-    World::with(seed()).await
+async fn world_of_five() -> World {
+    World::from_seed(seed()).await
 }
 
 /// The same at another release.
-async fn five_at(release: &str) -> World {
+async fn world_of_five_at(release: &str) -> World {
     let mut seed = seed();
     seed["release"] = release.into();
-    World::with(seed).await
+    World::from_seed(seed).await
 }
 
 fn seed() -> Value {
@@ -51,7 +51,7 @@ fn ids(body: &Value) -> Vec<i64> {
 
 #[tokio::test]
 async fn pages_carry_all_their_headers() {
-    let world = five().await;
+    let world = world_of_five().await;
     let page = world.get(ROOT, "/projects?per_page=2&page=2&sort=asc").await;
     assert_eq!(ids(&page.body), [3, 4]);
     for (name, value) in [
@@ -99,10 +99,10 @@ async fn pages_carry_all_their_headers() {
 }
 
 #[tokio::test]
-async fn a_list_that_is_too_long_to_count_ends_where_it_ends() {
+async fn a_list_too_long_to_count_has_no_total() {
     let projects: Vec<_> =
         (0..10_100).map(|number| json!({"path": format!("acme/p{number}")})).collect();
-    let world = World::with(json!({"groups": [{"path": "acme"}], "projects": projects})).await;
+    let world = World::from_seed(json!({"groups": [{"path": "acme"}], "projects": projects})).await;
     for (number, next) in [(100, "101"), (101, "")] {
         let page =
             world.get(ROOT, &format!("/projects?per_page=100&simple=true&page={number}")).await;
@@ -118,7 +118,7 @@ async fn a_list_that_is_too_long_to_count_ends_where_it_ends() {
 
 #[tokio::test]
 async fn keyset_pages_end_with_an_empty_one() {
-    let world = five().await;
+    let world = world_of_five().await;
     for project in 1..=5 {
         world.call(ROOT, "POST", &format!("/projects/{project}/star"), &NO).await;
     }
@@ -196,12 +196,12 @@ async fn keyset_pages_end_with_an_empty_one() {
 }
 
 #[tokio::test]
-async fn users_have_keyset_pages_later() {
+async fn users_have_keyset_pages_in_later_releases() {
     let rule = fact("keyset-users");
     let first = "/users?pagination=keyset&order_by=username&sort=asc&per_page=2";
-    let earlier = five_at("18.8").await.get(ROOT, first).await;
+    let earlier = world_of_five_at("18.8").await.get(ROOT, first).await;
     assert_eq!(earlier.header("x-total"), "3", "{rule}");
-    let world = five_at("18.9").await;
+    let world = world_of_five_at("18.9").await;
     let page = world.get(ROOT, first).await;
     assert_eq!(usernames(&page.body), ["mem", "root"], "{rule}");
     assert_eq!(page.header("x-total"), "", "{rule}");
@@ -213,7 +213,7 @@ async fn users_have_keyset_pages_later() {
 
 #[tokio::test]
 async fn lists_show_what_the_caller_may_see_and_asks_for() {
-    let world = five().await;
+    let world = world_of_five().await;
     let rows: Vec<(&str, &str, &[i64])> = vec![
         ("", "/projects", &[1]),
         ("una", "/projects?sort=asc", &[1, 2]),
@@ -242,13 +242,13 @@ async fn lists_show_what_the_caller_may_see_and_asks_for() {
         ("una", "/groups/acme/projects?sort=asc", &[1, 2]),
     ];
     for (token, path, expected) in rows {
-        let got = world.get(token, path).await;
-        assert_eq!(ids(&got.body), expected, "{}: {token} {path}", fact("project-list"));
+        let reply = world.get(token, path).await;
+        assert_eq!(ids(&reply.body), expected, "{}: {token} {path}", fact("project-list"));
     }
 }
 
 #[tokio::test]
-async fn offset_paging_ends_where_keyset_paging_can_go_on() {
+async fn offset_paging_is_limited_where_keyset_paging_exists() {
     let far = "?per_page=100&page=501";
     for (release, caller, list, status) in [
         ("15.8", "", "/groups", 405),
@@ -260,15 +260,15 @@ async fn offset_paging_ends_where_keyset_paging_can_go_on() {
         ("18.9", ROOT, "/users", 405),
         ("18.9", ROOT, "/projects", 200),
     ] {
-        let world = five_at(release).await;
-        let got = world.get(caller, &format!("{list}{far}")).await;
-        assert_eq!(got.status, status, "{}: {release} {list}", fact("offset-limit-others"));
+        let world = world_of_five_at(release).await;
+        let reply = world.get(caller, &format!("{list}{far}")).await;
+        assert_eq!(reply.status, status, "{}: {release} {list}", fact("offset-limit-others"));
     }
 }
 
 #[tokio::test]
 async fn later_releases_have_more_orders_and_filters() {
-    let world = five_at("18.9").await;
+    let world = world_of_five_at("18.9").await;
     let made = json!({"name": "own", "visibility": "public", "topics": ["a"]});
     world.call("una", "POST", "/projects", &made).await;
     world.call("una", "POST", "/projects", &json!({"name": "ours"})).await;
@@ -299,25 +299,26 @@ async fn later_releases_have_more_orders_and_filters() {
         ("", "/projects?search=o".into(), none),
     ];
     for (caller, path, expected) in rows {
-        let got = world.get(caller, &path).await;
-        assert_eq!(ids(&got.body), expected, "{}: {caller} {path}", fact("project-list-later"));
+        let reply = world.get(caller, &path).await;
+        assert_eq!(ids(&reply.body), expected, "{}: {caller} {path}", fact("project-list-later"));
     }
-    let got = world.get(ROOT, &format!("{users}?last_activity_after=x")).await;
-    assert_eq!(got.status, 400, "{}", fact("project-list-later"));
+    let reply = world.get(ROOT, &format!("{users}?last_activity_after=x")).await;
+    assert_eq!(reply.status, 400, "{}", fact("project-list-later"));
     for (release, list, status) in [
         ("17.3", "/projects", 400),
         ("17.4", "/projects", 200),
         ("17.3", "/groups/acme/projects", 200),
         ("16.9", "/groups/acme/projects", 400),
     ] {
-        let got = five_at(release).await.get(ROOT, &format!("{list}?order_by=star_count")).await;
+        let got =
+            world_of_five_at(release).await.get(ROOT, &format!("{list}?order_by=star_count")).await;
         assert_eq!(got.status, status, "{}: {release} {list}", fact("project-list-later"));
     }
 }
 
 #[tokio::test]
 async fn a_private_profile_hides_the_lists_of_a_user() {
-    let world = five().await;
+    let world = world_of_five().await;
     world.call("una", "POST", "/projects/1/star", &NO).await;
     world.call("una", "POST", "/projects", &json!({"name": "own", "visibility": "public"})).await;
     let una = world.get("una", "/user").await.body["id"].clone();
@@ -343,7 +344,7 @@ async fn a_private_profile_hides_the_lists_of_a_user() {
 
 #[tokio::test]
 async fn each_list_takes_its_own_parameters() {
-    let world = five().await;
+    let world = world_of_five().await;
     for project in ["1", "2"] {
         world.call("una", "POST", &format!("/projects/{project}/star"), &NO).await;
     }
@@ -357,11 +358,11 @@ async fn each_list_takes_its_own_parameters() {
         "with_programming_language=x",
         "last_activity_after=x",
     ] {
-        let got = world.get("una", &format!("{starred}?{ignored}")).await;
-        assert_eq!(ids(&got.body), [2, 1], "{}: {ignored}", fact("project-list-parameters"));
+        let reply = world.get("una", &format!("{starred}?{ignored}")).await;
+        assert_eq!(ids(&reply.body), [2, 1], "{}: {ignored}", fact("project-list-parameters"));
     }
-    let got = world.get("una", &format!("{starred}?search=acme&search_namespaces=true")).await;
-    assert_eq!(got.body, json!([]), "{}", fact("project-list-parameters"));
+    let reply = world.get("una", &format!("{starred}?search=acme&search_namespaces=true")).await;
+    assert_eq!(reply.body, json!([]), "{}", fact("project-list-parameters"));
     for list in [starred, "/users/una/projects", "/projects/1/forks"] {
         for order in ["similarity", "repository_size", "storage_size", "packages_size", "wiki_size"]
         {
@@ -391,14 +392,14 @@ async fn each_list_takes_its_own_parameters() {
 }
 
 /// The fields of the simple form (reference 1, 2.8).
-pub(crate) const SIMPLE: &str = "id description name name_with_namespace path path_with_namespace created_at
+pub(crate) const SIMPLE_FIELDS: &str = "id description name name_with_namespace path path_with_namespace created_at
     default_branch tag_list topics ssh_url_to_repo http_url_to_repo web_url avatar_url star_count last_activity_at
     namespace";
 
 #[tokio::test]
 async fn the_simple_form_has_exactly_the_fields_of_the_reference() {
-    let world = five().await;
-    let mut expected: Vec<&str> = SIMPLE.split_whitespace().collect();
+    let world = world_of_five().await;
+    let mut expected: Vec<&str> = SIMPLE_FIELDS.split_whitespace().collect();
     expected.sort_unstable();
     for (token, path) in [("", "/projects"), (ROOT, "/projects?simple=true")] {
         let body = world.get(token, path).await.body;
@@ -433,17 +434,17 @@ async fn the_projects_of_a_group_have_fewer_filters() {
         ("", "min_access_level=30", vec!["Api", "web"]),
         ("", "search=site&include_ancestor_groups=true", vec!["site"]),
     ] {
-        let got = world.get(token, &format!("/groups/acme%2Fbelow/projects?{query}")).await;
+        let reply = world.get(token, &format!("/groups/acme%2Fbelow/projects?{query}")).await;
         let names: Vec<_> =
-            got.body.as_array().into_iter().flatten().map(|one| one["path"].as_str()).collect();
+            reply.body.as_array().into_iter().flatten().map(|one| one["path"].as_str()).collect();
         let expected: Vec<_> = expected.into_iter().map(Some).collect();
-        assert_eq!(names, expected, "{rule}: {token} {query}: {}", got.body);
-        assert!(!got.header("x-page").is_empty(), "{rule}: {query}");
+        assert_eq!(names, expected, "{rule}: {token} {query}: {}", reply.body);
+        assert!(!reply.header("x-page").is_empty(), "{rule}: {query}");
     }
     let sizes = world.get("olive", "/groups/acme/projects?order_by=storage_size").await;
     assert_eq!(sizes.status, 400, "{rule}: {}", sizes.body);
-    let shown = world.get("", "/groups/acme%2Fbelow/projects?statistics=true").await.body;
-    assert!(shown[0].get("merge_method").is_some(), "{rule}: {shown}");
+    let answer = world.get("", "/groups/acme%2Fbelow/projects?statistics=true").await.body;
+    assert!(answer[0].get("merge_method").is_some(), "{rule}: {answer}");
     let shown = world.get("olive", "/groups/acme%2Fbelow/projects?statistics=true").await.body;
     assert!(shown[0].get("statistics").is_none(), "{rule}: {shown}");
 }

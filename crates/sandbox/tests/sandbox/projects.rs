@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::client::{ROOT, World, got, usual_seed};
+use super::client::{ROOT, World, read_reply, usual_seed};
 use super::facts::fact;
 use undrift_sandbox::{AttributeTier, Clock, SandboxConfig};
 
@@ -10,7 +10,7 @@ const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop";
 
 /// The fields of the full object (reference 1, 2.8), including those that must be requested.
-pub(crate) const FULL: &str = "id name name_with_namespace path path_with_namespace description created_at last_activity_at creator_id
+pub(crate) const FULL_FIELDS: &str = "id name name_with_namespace path path_with_namespace description created_at last_activity_at creator_id
     default_branch ssh_url_to_repo http_url_to_repo web_url readme_url avatar_url license_url
     container_registry_image_prefix topics tag_list namespace _links forks_count star_count open_issues_count
     issues_enabled merge_requests_enabled wiki_enabled jobs_enabled snippets_enabled container_registry_enabled
@@ -32,7 +32,7 @@ pub(crate) const FULL: &str = "id name name_with_namespace path path_with_namesp
     external_authorization_classification_label compliance_frameworks service_desk_address issues_template
     merge_requests_template marked_for_deletion_at marked_for_deletion_on";
 
-const STRICT: &str = "can only include non-accented letters, digits, '_', '-' and '.'. It must not start with \
+const PATH_ERROR: &str = "can only include non-accented letters, digits, '_', '-' and '.'. It must not start with \
                       '-', '_', or '.', nor end with '-', '_', '.', '.git', or '.atom'.";
 
 async fn group_id(world: &World, path: &str) -> i64 {
@@ -40,7 +40,7 @@ async fn group_id(world: &World, path: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn names_and_paths_default_from_each_other() {
+async fn a_missing_name_or_path_is_derived_from_the_other() {
     let world = World::usual().await;
     let group = group_id(&world, "acme").await;
     let taken = json!({"message": {"name": ["has already been taken"], "path": ["has already been taken"],
@@ -92,7 +92,7 @@ async fn names_and_paths_default_from_each_other() {
                 "/projects",
                 json!({"path": "x--y"}),
                 400,
-                json!({"message": {"path": [STRICT], "project_namespace.path": [STRICT]}}),
+                json!({"message": {"path": [PATH_ERROR], "project_namespace.path": [PATH_ERROR]}}),
             ),
             (
                 fact("project-path-rules"),
@@ -447,7 +447,7 @@ async fn permissions_are_those_of_a_caller() {
 #[tokio::test]
 async fn nothing_is_more_visible_than_its_group() {
     let world =
-        World::with(json!({"groups": [{"path": "inner"}], "projects": [{"path": "inner/a"}]}))
+        World::from_seed(json!({"groups": [{"path": "inner"}], "projects": [{"path": "inner/a"}]}))
             .await;
     world
         .check(vec![(
@@ -463,10 +463,10 @@ async fn nothing_is_more_visible_than_its_group() {
 }
 
 #[tokio::test]
-async fn parameters_come_in_every_form() {
+async fn parameters_are_accepted_in_every_encoding() {
     let world = World::usual().await;
     let send = async |request: reqwest::RequestBuilder| {
-        got(request.send().await.expect("an answer")).await
+        read_reply(request.send().await.expect("an answer")).await
     };
     let form = world
         .request("mia", "PUT", SHOP)
@@ -526,7 +526,7 @@ async fn parameters_come_in_every_form() {
 }
 
 #[tokio::test]
-async fn a_free_tier_drops_what_it_does_not_have() {
+async fn the_free_tier_ignores_licensed_attributes() {
     let world = World::seeded(
         usual_seed(),
         SandboxConfig { tier: Some(AttributeTier::Free), ..SandboxConfig::default() },
@@ -578,7 +578,7 @@ async fn a_free_tier_drops_what_it_does_not_have() {
 async fn the_full_object_has_every_field_of_the_reference() {
     let world = World::usual().await;
     let project = world.get(ROOT, &format!("{SHOP}?statistics=true&license=true")).await.body;
-    for field in FULL.split_whitespace() {
+    for field in FULL_FIELDS.split_whitespace() {
         assert!(project.get(field).is_some(), "{}: {field}", fact("project-fields"));
     }
     for field in ["mr_default_target_self", "forked_from_project", "public_builds"] {
@@ -710,8 +710,8 @@ async fn null_in_an_edit_depends_on_the_attribute() {
     ] {
         let mut both = body.clone();
         both["description"] = "lost".into();
-        let got = world.call("olive", "PUT", SHOP, &both).await;
-        assert_eq!((got.status, got.body), (200, NO), "{unsaved}: {body}");
+        let reply = world.call("olive", "PUT", SHOP, &both).await;
+        assert_eq!((reply.status, reply.body), (200, NO), "{unsaved}: {body}");
         assert_eq!(world.get("olive", SHOP).await.body["description"], "kept", "{unsaved}: {body}");
     }
 }
@@ -842,9 +842,9 @@ async fn edits_are_refused_by_the_model() {
     let policy = world.get("olive", SHOP).await.body["container_expiration_policy"].clone();
     assert_eq!(policy.get("name_regex_delete"), None, "{}", fact("cleanup-expression"));
     for who in ["olive", "dan"] {
-        let got = world.call(who, "PUT", SHOP, &json!({"mirror_trigger_builds": true})).await;
-        let text = got.body["error"].as_str().expect("a text").to_owned();
-        assert_eq!(got.status, 400, "{}", fact("edit-enough"));
+        let reply = world.call(who, "PUT", SHOP, &json!({"mirror_trigger_builds": true})).await;
+        let text = reply.body["error"].as_str().expect("a text").to_owned();
+        assert_eq!(reply.status, 400, "{}", fact("edit-enough"));
         assert!(text.starts_with("allow_merge_on_skipped_pipeline, analytics"), "{text}");
         assert!(text.ends_with(" are missing, at least one parameter must be provided"), "{text}");
     }
@@ -870,9 +870,9 @@ async fn attributes_that_the_reference_does_not_list_are_shown_too() {
 async fn a_cleanup_runs_one_cadence_after_its_policy_was_set() {
     let clock = Clock::new(|| "2030-01-31T12:00:00Z".parse().expect("a time"));
     let world = World::start(SandboxConfig { clock, ..SandboxConfig::default() }).await;
-    let made = world.call(ROOT, "POST", "/projects", &json!({"name": "p"})).await.body;
+    let answer = world.call(ROOT, "POST", "/projects", &json!({"name": "p"})).await.body;
     assert_eq!(
-        made["container_expiration_policy"]["next_run_at"],
+        answer["container_expiration_policy"]["next_run_at"],
         "2030-02-01T12:00:00.000Z",
         "{}",
         fact("cleanup-next-run")
@@ -896,7 +896,7 @@ async fn a_cleanup_runs_one_cadence_after_its_policy_was_set() {
 }
 
 #[tokio::test]
-async fn a_moved_project_says_where_it_is() {
+async fn a_former_path_redirects_to_the_moved_project() {
     let world = World::usual().await;
     world
         .check(vec![
@@ -943,17 +943,17 @@ async fn a_moved_project_says_where_it_is() {
         ("/projects/acme%2Fstore/hooks?per_page=5", "/projects/1/hooks?per_page=5"),
         ("/projects/acme%2Fsite", "/projects/2"),
     ] {
-        let got = world.get("mia", old).await;
+        let reply = world.get("mia", old).await;
         let place = format!("{}/api/v4{new}", world.running.url());
         assert_eq!(
-            (got.status, got.header("location")),
+            (reply.status, reply.header("location")),
             (301, place.as_str()),
             "{}: {old}",
             fact("project-moved")
         );
         let text = format!("This resource has been moved permanently to {place}");
         assert_eq!(
-            (got.header("content-type"), &got.body),
+            (reply.header("content-type"), &reply.body),
             ("text/plain", &json!(text)),
             "{}",
             fact("project-moved-text")
@@ -976,11 +976,11 @@ async fn a_moved_project_says_where_it_is() {
 }
 
 #[tokio::test]
-async fn the_default_branch_has_to_be_there() {
+async fn the_default_branch_must_exist() {
     let world = World::usual().await;
-    let group = world.get("mia", "/groups/acme").await.body["id"].clone();
-    let made = json!({"path": "read", "namespace_id": group, "initialize_with_readme": true});
-    let empty = json!({"path": "empty", "namespace_id": group, "default_branch": "next"});
+    let group_id = world.get("mia", "/groups/acme").await.body["id"].clone();
+    let made = json!({"path": "read", "namespace_id": group_id, "initialize_with_readme": true});
+    let empty = json!({"path": "empty", "namespace_id": group_id, "default_branch": "next"});
     let hollow = "/projects/acme%2Fempty";
     let both = json!({"default_branch": "next", "description": "x"});
     let place = "/projects/acme%2Fread";
@@ -1055,7 +1055,7 @@ async fn a_seed_has_branches_of_which_none_is_protected() {
         "groups": [{"path": "acme"}],
         "projects": [{"path": "acme/shop", "branches": ["trunk", "next"]}],
     });
-    let world = World::with(seed).await;
+    let world = World::from_seed(seed).await;
     let shop = world.get(ROOT, "/projects/acme%2Fshop").await.body;
     assert_eq!((&shop["default_branch"], &shop["empty_repo"]), (&json!("trunk"), &json!(false)));
     let branches = world.get(ROOT, "/projects/acme%2Fshop/repository/branches").await.body;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use undrift_sandbox::{AttributeTier, Clock, Profile, SandboxConfig};
 
-use super::client::{ROOT, World, contains, got, kept, usual_seed};
+use super::client::{ROOT, World, contains, leak, read_reply, usual_seed};
 use super::facts::fact;
 
 const NO: Value = Value::Null;
@@ -21,8 +21,8 @@ const STRANGER: i64 = 7;
 
 /// Invites a group to the shop at a level; returns its id.
 async fn invited(world: &World, name: &str, level: i64) -> i64 {
-    let made = world.call(ROOT, "POST", "/groups", &json!({"name": name, "path": name})).await;
-    let id = made.body["id"].as_i64().expect("a group");
+    let reply = world.call(ROOT, "POST", "/groups", &json!({"name": name, "path": name})).await;
+    let id = reply.body["id"].as_i64().expect("a group");
     let share = json!({"group_id": id, "group_access": level});
     let shared = world.call(ROOT, "POST", "/projects/acme%2Fshop/share", &share).await;
     assert_eq!(shared.status, 201, "{}", shared.body);
@@ -31,9 +31,9 @@ async fn invited(world: &World, name: &str, level: i64) -> i64 {
 
 /// Protects a branch as a maintainer; returns the answer.
 async fn protect(world: &World, body: Value) -> Value {
-    let made = world.call("mia", "POST", BRANCHES, &body).await;
-    assert_eq!(made.status, 201, "{body}: {}", made.body);
-    made.body
+    let reply = world.call("mia", "POST", BRANCHES, &body).await;
+    assert_eq!(reply.status, 201, "{body}: {}", reply.body);
+    reply.body
 }
 
 /// The ids of the grants to push.
@@ -44,7 +44,7 @@ fn ids(protection: &Value) -> Vec<i64> {
 
 #[tokio::test]
 async fn the_licensed_build_shows_grants_of_users_groups_and_code_owners() {
-    let world = World::on(AttributeTier::Premium).await;
+    let world = World::with_tier(AttributeTier::Premium).await;
     let ops = invited(&world, "ops", 30).await;
     let protection = protect(
         &world,
@@ -79,8 +79,8 @@ async fn the_licensed_build_shows_grants_of_users_groups_and_code_owners() {
 }
 
 #[tokio::test]
-async fn the_free_build_knows_levels_only() {
-    let world = World::on(AttributeTier::Free).await;
+async fn the_free_build_accepts_only_levels() {
+    let world = World::with_tier(AttributeTier::Free).await;
     let body = json!({
         "name": "main", "allowed_to_push": [{"user_id": DAN}], "allowed_to_merge": "nonsense",
         "unprotect_access_level": 0, "code_owner_approval_required": true,
@@ -101,7 +101,7 @@ async fn the_free_build_knows_levels_only() {
 
 #[tokio::test]
 async fn omitted_grants_are_for_maintainers() {
-    let world = World::on(AttributeTier::Premium).await;
+    let world = World::with_tier(AttributeTier::Premium).await;
     let maintainers = json!([{"access_level": 40, "access_level_description": "Maintainers"}]);
     let developers = json!([{"access_level": 30}]);
     let post = |rule, body, answer| (rule, "mia", "POST", BRANCHES, body, 201, answer);
@@ -142,7 +142,7 @@ async fn omitted_grants_are_for_maintainers() {
 
 #[tokio::test]
 async fn invalid_protections_are_refused() {
-    let world = World::on(AttributeTier::Premium).await;
+    let world = World::with_tier(AttributeTier::Premium).await;
     let (reporters, elsewhere) = (
         invited(&world, "reporters", 20).await,
         world.get(ROOT, "/groups/acme").await.body["id"].clone(),
@@ -246,7 +246,7 @@ async fn invalid_protections_are_refused() {
 
 #[tokio::test]
 async fn protected_branches_are_listed_and_found() {
-    let world = World::on(AttributeTier::Premium).await;
+    let world = World::with_tier(AttributeTier::Premium).await;
     for name in ["main", "release/*", "Release-1"] {
         protect(&world, json!({ "name": name })).await;
     }
@@ -257,11 +257,11 @@ async fn protected_branches_are_listed_and_found() {
         .check(vec![
             list(BRANCHES, json!([{"name": "main"}, {"name": "release/*"}, {"name": "Release-1"}])),
             list(
-                kept(format!("{BRANCHES}?search=ELEASE")),
+                leak(format!("{BRANCHES}?search=ELEASE")),
                 json!([{"name": "release/*"}, {"name": "Release-1"}]),
             ),
-            list(kept(format!("{BRANCHES}?per_page=1&page=2")), json!([{"name": "release/*"}])),
-            list(kept(format!("{BRANCHES}?search=el")), json!([])),
+            list(leak(format!("{BRANCHES}?per_page=1&page=2")), json!([{"name": "release/*"}])),
+            list(leak(format!("{BRANCHES}?search=el")), json!([])),
             (fact("protected-branch-read"), "dan", "GET", BRANCHES, NO, 403, NO),
             (fact("protected-branch-delete"), "mia", "DELETE", MAIN, NO, 204, NO),
             (fact("protected-branch-absent"), "mia", "DELETE", MAIN, NO, 404, NO),
@@ -272,8 +272,8 @@ async fn protected_branches_are_listed_and_found() {
 }
 
 #[tokio::test]
-async fn a_change_of_grants_is_a_difference() {
-    let world = World::on(AttributeTier::Premium).await;
+async fn an_edit_of_grants_contains_only_differences() {
+    let world = World::with_tier(AttributeTier::Premium).await;
     let made = protect(&world, json!({"name": "main", "push_access_level": 30})).await;
     let first = ids(&made)[0];
     let patch = |rule, body, status, answer| (rule, "mia", "PATCH", MAIN, body, status, answer);
@@ -348,7 +348,7 @@ async fn a_change_of_grants_is_a_difference() {
 
 #[tokio::test]
 async fn a_change_without_code_owners_turns_them_off() {
-    let world = World::on(AttributeTier::Premium).await;
+    let world = World::with_tier(AttributeTier::Premium).await;
     protect(&world, json!({"name": "main", "code_owner_approval_required": true})).await;
     let patch = |rule, body, status, answer| (rule, "mia", "PATCH", MAIN, body, status, answer);
     let required = |on: bool| json!({"code_owner_approval_required": on});
@@ -386,7 +386,7 @@ async fn a_change_without_code_owners_turns_them_off() {
 
 #[tokio::test]
 async fn grants_can_be_sent_as_a_form() {
-    let world = World::on(AttributeTier::Premium).await;
+    let world = World::with_tier(AttributeTier::Premium).await;
     let first = ids(&protect(&world, json!({"name": "main"})).await)[0];
     // A repeated key begins another element.
     let form = format!(
@@ -395,7 +395,7 @@ async fn grants_can_be_sent_as_a_form() {
     );
     let request = world.request("mia", "PATCH", MAIN);
     let request = request.header("content-type", "application/x-www-form-urlencoded").body(form);
-    let answer = got(request.send().await.expect("an answer")).await.body;
+    let answer = read_reply(request.send().await.expect("an answer")).await.body;
     let expected = json!({
         "push_access_levels": [{"id": first, "access_level": 30}],
         "merge_access_levels": [{"access_level": 40}, {"user_id": DAN}, {"user_id": RITA}],
@@ -404,8 +404,8 @@ async fn grants_can_be_sent_as_a_form() {
 }
 
 #[tokio::test]
-async fn grants_say_who_may_unprotect() {
-    let world = World::on(AttributeTier::Premium).await;
+async fn unprotect_grants_decide_who_may_unprotect() {
+    let world = World::with_tier(AttributeTier::Premium).await;
     let body = |grant: Value| json!({"name": "main", "allowed_to_unprotect": [grant]});
     let row = |token, method, path, body, status| {
         (fact("protected-branch-unprotect"), token, method, path, body, status, NO)
@@ -435,7 +435,7 @@ async fn grants_say_who_may_unprotect() {
 
 #[tokio::test]
 async fn the_grantee_and_the_level_change_separately() {
-    let world = World::on(AttributeTier::Premium).await;
+    let world = World::with_tier(AttributeTier::Premium).await;
     let first = ids(&protect(&world, json!({"name": "main"})).await)[0];
     let patch = |element: Value, answer: Value| {
         let body = json!({"allowed_to_push": [element]});
@@ -497,15 +497,15 @@ async fn later_releases_order_the_checks_in_another_way() {
 
 #[tokio::test]
 async fn a_member_who_leaves_loses_the_grants() {
-    let world = World::on(AttributeTier::Premium).await;
+    let world = World::with_tier(AttributeTier::Premium).await;
     let ops = invited(&world, "ops", 30).await;
     let add = json!({"user_id": STRANGER, "access_level": 30});
     assert_eq!(world.call("mia", "POST", "/projects/acme%2Fshop/members", &add).await.status, 201);
     let grants = json!([{"user_id": STRANGER}, {"user_id": RITA}, {"group_id": ops}]);
     protect(&world, json!({"name": "main", "allowed_to_push": grants, "allowed_to_merge": grants}))
         .await;
-    let member = kept(format!("/projects/acme%2Fshop/members/{STRANGER}"));
-    let link = kept(format!("/projects/acme%2Fshop/share/{ops}"));
+    let member = leak(format!("/projects/acme%2Fshop/members/{STRANGER}"));
+    let link = leak(format!("/projects/acme%2Fshop/share/{ops}"));
     let left = json!([{"user_id": RITA, "group_id": null}]);
     world
         .check(vec![
@@ -526,8 +526,8 @@ async fn a_member_who_leaves_loses_the_grants() {
 
 /// The grants to push and to merge of the only protection of a project, or null.
 async fn levels(world: &World, project: &str) -> Value {
-    let all = world.get(ROOT, &format!("/projects/{project}/protected_branches")).await.body;
-    match all.as_array().map(Vec::as_slice) {
+    let answer = world.get(ROOT, &format!("/projects/{project}/protected_branches")).await.body;
+    match answer.as_array().map(Vec::as_slice) {
         Some([one]) => json!([
             one["name"],
             one["push_access_levels"][0]["access_level"],
@@ -539,8 +539,8 @@ async fn levels(world: &World, project: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_first_branch_is_protected_as_its_group_says() {
-    let world = World::on(AttributeTier::Premium).await;
+async fn the_first_branch_gets_the_protection_of_its_group() {
+    let world = World::with_tier(AttributeTier::Premium).await;
     for (level, expected) in [
         (0, NO),
         (1, json!(["trunk", 30, 40, []])),
@@ -566,8 +566,8 @@ async fn the_first_branch_is_protected_as_its_group_says() {
 }
 
 #[tokio::test]
-async fn the_first_branch_is_protected_however_it_comes() {
-    let world = World::on(AttributeTier::Premium).await;
+async fn the_first_branch_is_protected_however_it_is_created() {
+    let world = World::with_tier(AttributeTier::Premium).await;
     let main = json!(["main", 40, 40, []]);
     let file = json!({"branch": "start", "content": "x", "commit_message": "m"});
     let path = "/projects/1/repository/files/a.txt";
@@ -691,7 +691,7 @@ async fn a_seed_has_protected_branches() {
             {"name": "v*", "allowed_to_push": [{"user_id": STRANGER}]},
         ],
     });
-    let world = World::with(seed).await;
+    let world = World::from_seed(seed).await;
     world
         .check(vec![(
             fact("protected-branch-name"),
@@ -723,8 +723,8 @@ async fn owners_of_a_top_level_group_protect_branches_in_all_its_projects() {
     let levels = json!({"allowed_to_merge": [{"access_level": 30}], "allow_force_push": true});
     let edited = json!({"allow_force_push": true, "merge_access_levels": [{"access_level": 40}, {"access_level": 30}]});
     let gone = json!({"message": "404 ProtectedBranch Not Found"});
-    let acme = world.call("olive", "GET", "/groups/acme", &NO).await.body["id"].clone();
-    let sub = json!({"name": "team", "path": "team", "parent_id": acme});
+    let acme_id = world.call("olive", "GET", "/groups/acme", &NO).await.body["id"].clone();
+    let sub = json!({"name": "team", "path": "team", "parent_id": acme_id});
     world
         .check(vec![
             (of_group, "mia", "GET", all, NO, 403, NO),

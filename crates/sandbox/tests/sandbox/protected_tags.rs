@@ -12,8 +12,8 @@ const DAN: i64 = 4;
 const STRANGER: i64 = 7;
 
 #[tokio::test]
-async fn a_protected_tag_says_who_creates_it() {
-    let world = World::on(AttributeTier::Premium).await;
+async fn a_protected_tag_shows_who_may_create_it() {
+    let world = World::with_tier(AttributeTier::Premium).await;
     let group = world
         .call(ROOT, "POST", "/groups", &json!({"name": "ops", "path": "ops"}))
         .await
@@ -23,7 +23,7 @@ async fn a_protected_tag_says_who_creates_it() {
     world.call(ROOT, "POST", "/projects/acme%2Fshop/share", &share).await;
     let new = json!({"name": "release/*", "create_access_level": 0,
                      "allowed_to_create": [{"user_id": DAN}, {"group_id": group}, {"access_level": 30}]});
-    let made = world.call("mia", "POST", TAGS, &new).await;
+    let reply = world.call("mia", "POST", TAGS, &new).await;
     let expected = json!({
         "name": "release/*",
         "create_access_levels": [
@@ -33,10 +33,10 @@ async fn a_protected_tag_says_who_creates_it() {
             {"id": 4, "access_level": 30, "access_level_description": "Developers + Maintainers", "user_id": null, "group_id": null},
         ],
     });
-    assert_eq!((made.status, &made.body), (201, &expected), "{}", fact("protected-tag-list"));
+    assert_eq!((reply.status, &reply.body), (201, &expected), "{}", fact("protected-tag-list"));
     let one = world.get("mia", &format!("{TAGS}/release%2F%2A")).await.body;
     assert_eq!(one, expected, "{}", fact("protected-tag-shape"));
-    let free = World::on(AttributeTier::Free).await;
+    let free = World::with_tier(AttributeTier::Free).await;
     let made = free
         .call("mia", "POST", TAGS, &json!({"name": "v*", "allowed_to_create": [{"user_id": DAN}]}))
         .await
@@ -51,8 +51,8 @@ async fn a_protected_tag_says_who_creates_it() {
 }
 
 #[tokio::test]
-async fn protected_tags_are_made_and_removed_but_not_changed() {
-    let world = World::on(AttributeTier::Premium).await;
+async fn protected_tags_are_created_and_removed_but_not_changed() {
+    let world = World::with_tier(AttributeTier::Premium).await;
     let post = |rule, body, status, answer| (rule, "mia", "POST", TAGS, body, status, answer);
     let sentences = |text: &str| json!({"message": [text]});
     let level = |level: i64| json!({"create_access_levels": [{"access_level": level}]});

@@ -32,7 +32,7 @@ async fn shown<'n>(world: &World, path: &str, names: &[&'n str]) -> Vec<&'n str>
 }
 
 #[tokio::test]
-async fn attributes_are_there_from_their_release_on() {
+async fn attributes_exist_from_their_release_on() {
     let rule = fact("release-attributes");
     let of_project = [
         "group_runners_enabled",
@@ -72,7 +72,7 @@ async fn attributes_are_there_from_their_release_on() {
 }
 
 #[tokio::test]
-async fn replaced_attributes_follow_each_other() {
+async fn replaced_and_new_attributes_stay_in_sync() {
     let world = at("18.9").await;
     let (twins, owners, packages) =
         (fact("release-twins"), fact("release-owners"), fact("release-packages"));
@@ -170,7 +170,7 @@ async fn replaced_attributes_follow_each_other() {
 }
 
 #[tokio::test]
-async fn e_mails_of_a_project_or_group_may_be_off_above() {
+async fn a_parent_group_can_switch_emails_off() {
     let rule = fact("release-emails");
     let world = at("18.9").await;
     let both = |disabled: bool, enabled: bool| json!({"emails_disabled": disabled, "emails_enabled": enabled});
@@ -301,7 +301,7 @@ async fn hooks_have_names_and_more_events() {
 }
 
 #[tokio::test]
-async fn planners_are_made_by_owners() {
+async fn only_owners_add_planners() {
     let rule = fact("release-planner");
     let planner = json!({"user_id": 7, "access_level": 15});
     let world = at("17.6").await;

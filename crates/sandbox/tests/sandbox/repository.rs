@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::client::{Row, World, kept};
+use super::client::{Row, World, leak};
 use super::facts::{Fact, fact};
 
 const NO: Value = Value::Null;
@@ -12,7 +12,7 @@ const TAGS: &str = "/projects/acme%2Fcode/repository/tags";
 
 /// A path below the repository of the project.
 fn at(rest: &str) -> &'static str {
-    kept(format!("{CODE}/repository/{rest}"))
+    leak(format!("{CODE}/repository/{rest}"))
 }
 
 fn by_dan(
@@ -33,14 +33,14 @@ fn says(text: &str) -> Value {
 /// A private project with a readme, and the users of the usual world.
 async fn world() -> World {
     let world = World::usual().await;
-    let acme = world.get("mia", "/groups/acme").await.body["id"].clone();
-    let new = json!({"path": "code", "namespace_id": acme, "initialize_with_readme": true});
+    let acme_id = world.get("mia", "/groups/acme").await.body["id"].clone();
+    let new = json!({"path": "code", "namespace_id": acme_id, "initialize_with_readme": true});
     assert_eq!(world.call("mia", "POST", "/projects", &new).await.status, 201);
     world
 }
 
 #[tokio::test]
-async fn branches_start_where_they_are_told_and_end() {
+async fn branches_are_created_from_a_ref_and_deleted() {
     let world = world().await;
     let new = |branch: &str, reference: &str| json!({"branch": branch, "ref": reference});
     let create = |body: Value, status, expected| {
@@ -109,7 +109,7 @@ async fn protected_branches_and_tags_need_grants() {
                 fact("branch-protected"),
                 "mia",
                 "POST",
-                kept(format!("{CODE}/protected_branches")),
+                leak(format!("{CODE}/protected_branches")),
                 protect("release/*"),
                 201,
                 NO,
@@ -136,7 +136,7 @@ async fn protected_branches_and_tags_need_grants() {
                 fact("branch-protected"),
                 "mia",
                 "POST",
-                kept(format!("{CODE}/protected_branches")),
+                leak(format!("{CODE}/protected_branches")),
                 json!({"name": "next/*", "push_access_level": 0, "merge_access_level": 30}),
                 201,
                 NO,
@@ -157,7 +157,7 @@ async fn protected_branches_and_tags_need_grants() {
 }
 
 #[tokio::test]
-async fn tags_are_made_read_and_removed() {
+async fn tags_are_created_read_and_removed() {
     let world = world().await;
     let new = |name: &str| json!({"tag_name": name, "ref": "main"});
     let create =
@@ -189,7 +189,7 @@ async fn tags_are_made_read_and_removed() {
                 fact("tag-protected"),
                 "mia",
                 "POST",
-                kept(format!("{CODE}/protected_tags")),
+                leak(format!("{CODE}/protected_tags")),
                 json!({"name": "v*"}),
                 201,
                 NO,
@@ -216,7 +216,7 @@ async fn tags_are_made_read_and_removed() {
 }
 
 #[tokio::test]
-async fn files_are_made_changed_and_removed_by_commits() {
+async fn files_are_created_changed_and_removed_by_commits() {
     let world = world().await;
     world.call("dan", "POST", BRANCHES, &json!({"branch": "work", "ref": "main"})).await;
     let file = |content: &str| json!({"branch": "work", "content": content, "commit_message": "m"});
@@ -342,7 +342,7 @@ async fn files_are_made_changed_and_removed_by_commits() {
 }
 
 #[tokio::test]
-async fn content_is_read_as_far_as_it_is_base64_and_comes_back_as_it_is() {
+async fn invalid_base64_is_cut_off_and_content_is_returned_unchanged() {
     let world = world().await;
     for (sent, kept_as) in [
         ("aGk=", "aGk="),
@@ -369,8 +369,8 @@ async fn content_is_read_as_far_as_it_is_base64_and_comes_back_as_it_is() {
     assert_eq!(world.call("mia", "POST", at("files/j"), &text).await.status, 201);
     let rule = fact("repository-file-raw");
     for end in ["", "?ref=main", "?ref=HEAD"] {
-        let got = world.get("dan", at(&format!("files/j/raw{end}"))).await;
-        assert_eq!((got.status, got.body["a"].clone()), (200, json!(1)), "{rule}");
+        let reply = world.get("dan", at(&format!("files/j/raw{end}"))).await;
+        assert_eq!((reply.status, reply.body["a"].clone()), (200, json!(1)), "{rule}");
     }
     let none = world.get("dan", at("files/none/raw")).await;
     assert_eq!((none.status, none.body), (404, says("404 File Not Found")), "{rule}");
@@ -383,7 +383,7 @@ async fn branches_are_protected_in_the_old_way_too() {
     let levels = |push: i64, merge: i64| json!({"push_access_levels": [{"access_level": push}], "merge_access_levels": [{"access_level": merge}]});
     let by_mia =
         |method, path, body, status, expected| (rule, "mia", method, path, body, status, expected);
-    let protection = kept(format!("{CODE}/protected_branches/next%2Fone"));
+    let protection = leak(format!("{CODE}/protected_branches/next%2Fone"));
     let (on, off) = (at("branches/next%2Fone/protect"), at("branches/next%2Fone/unprotect"));
     world
         .check(vec![
@@ -434,13 +434,13 @@ async fn tags_are_listed_in_the_order_that_is_asked_for() {
         ("?order_by=name", ["v3", "v2", "v1"]),
         ("?order_by=name&sort=asc", ["v1", "v2", "v3"]),
     ] {
-        let got = world.get("dan", &format!("{TAGS}{query}")).await.body;
+        let answer = world.get("dan", &format!("{TAGS}{query}")).await.body;
         let names: Vec<_> =
-            got.as_array().expect("a list").iter().map(|tag| &tag["name"]).collect();
+            answer.as_array().expect("a list").iter().map(|tag| &tag["name"]).collect();
         assert_eq!(names, expected, "{rule}: {query}");
     }
-    let wrong = world.get("dan", &format!("{TAGS}?order_by=size")).await;
-    assert_eq!(wrong.status, 400, "{rule}");
+    let reply = world.get("dan", &format!("{TAGS}?order_by=size")).await;
+    assert_eq!(reply.status, 400, "{rule}");
 }
 
 #[tokio::test]
@@ -450,11 +450,11 @@ async fn an_import_from_here_and_a_template_bring_their_files() {
     let mut sources = Vec::new();
     for (path, visibility) in [("open", "public"), ("closed", "private")] {
         let new = json!({"path": path, "visibility": visibility});
-        let made = world.call("dan", "POST", "/projects", &new).await.body;
+        let answer = world.call("dan", "POST", "/projects", &new).await.body;
         let file = json!({"branch": "trunk", "commit_message": "m", "content": "x"});
-        let files = kept(format!("/projects/{}/repository/files/a.txt", made["id"]));
+        let files = leak(format!("/projects/{}/repository/files/a.txt", answer["id"]));
         assert_eq!(world.call("dan", "POST", files, &file).await.status, 201, "{rule}");
-        sources.push(made);
+        sources.push(answer);
     }
     let elsewhere = json!("https://x.example/dan/open.git");
     for (path, body, has_file) in [
@@ -465,11 +465,11 @@ async fn an_import_from_here_and_a_template_bring_their_files() {
     ] {
         let mut new = body;
         new["path"] = path.into();
-        let made = world.call("dan", "POST", "/projects", &new).await;
-        assert_eq!(made.status, 201, "{rule}: {}", made.body);
+        let reply = world.call("dan", "POST", "/projects", &new).await;
+        assert_eq!(reply.status, 201, "{rule}: {}", reply.body);
         let branch = if has_file { "trunk" } else { "main" };
-        assert_eq!(made.body["default_branch"], branch, "{rule}: {path}");
-        let file = format!("/projects/{}/repository/files/a.txt?ref={branch}", made.body["id"]);
+        assert_eq!(reply.body["default_branch"], branch, "{rule}: {path}");
+        let file = format!("/projects/{}/repository/files/a.txt?ref={branch}", reply.body["id"]);
         let status = world.get("dan", &file).await.status;
         assert_eq!(status, if has_file { 200 } else { 404 }, "{rule}: {path}");
     }
@@ -490,7 +490,7 @@ async fn a_fork_has_what_its_upstream_has() {
 }
 
 #[tokio::test]
-async fn clients_poll_how_an_import_stands() {
+async fn clients_poll_the_status_of_an_import() {
     let world = world().await;
     let waiting = json!({"path": "brought", "import_url": "https://git.example/a.git"});
     world
@@ -498,7 +498,7 @@ async fn clients_poll_how_an_import_stands() {
             by_dan(
                 fact("project-import-status"),
                 "GET",
-                kept(format!("{CODE}/import")),
+                leak(format!("{CODE}/import")),
                 NO,
                 200,
                 json!({"import_status": "none", "import_type": null, "failed_relations": [], "path": "code"}),
@@ -515,12 +515,12 @@ async fn clients_poll_how_an_import_stands() {
             by_dan(
                 fact("project-statistics"),
                 "GET",
-                kept(format!("{CODE}/statistics")),
+                leak(format!("{CODE}/statistics")),
                 NO,
                 200,
                 json!({"fetches": {"total": 0, "days": []}}),
             ),
-            (fact("project-statistics"), "rita", "GET", kept(format!("{CODE}/statistics")), NO, 403, NO),
+            (fact("project-statistics"), "rita", "GET", leak(format!("{CODE}/statistics")), NO, 403, NO),
         ])
         .await;
 }

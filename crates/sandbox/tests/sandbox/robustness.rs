@@ -51,7 +51,7 @@ async fn a_body_that_is_withheld_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slow_clients_hold_nobody_up() {
+async fn slow_clients_do_not_delay_others() {
     let running = sandbox().await;
     let mut slow = Vec::new();
     for _ in 0..300 {

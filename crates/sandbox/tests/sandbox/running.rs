@@ -26,7 +26,7 @@ fn seed(value: Value) -> Option<Seed> {
     Some(Seed::from_json(value).expect("a seed"))
 }
 
-fn in_file(path: &Path) -> SandboxConfig {
+fn config_with_file(path: &Path) -> SandboxConfig {
     SandboxConfig {
         data: DataLocation::File(path.to_owned()),
         token: Some(ROOT.to_owned()),
@@ -51,13 +51,13 @@ async fn with_profile(profile: Profile) -> World {
         .await
 }
 
-async fn with_fault(method: Method, path_contains: &str, what: FaultEffect) -> World {
+async fn with_fault(method: Method, path_contains: &str, effect: FaultEffect) -> World {
     let world = World::usual().await;
     world.running.add_fault(InjectedFault {
         method: Some(method),
         path_contains: path_contains.to_owned(),
         nth: 1,
-        effect: what,
+        effect,
     });
     world
 }
@@ -66,13 +66,14 @@ async fn with_fault(method: Method, path_contains: &str, what: FaultEffect) -> W
 async fn answered_writes_survive_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("data.db");
-    let world = World::start(SandboxConfig { seed: seed(usual_seed()), ..in_file(&file) }).await;
-    let made = world.call("mia", "POST", HOOKS, &json!({"url": "https://x.example/"})).await;
-    assert_eq!(made.status, 201);
+    let world =
+        World::start(SandboxConfig { seed: seed(usual_seed()), ..config_with_file(&file) }).await;
+    let reply = world.call("mia", "POST", HOOKS, &json!({"url": "https://x.example/"})).await;
+    assert_eq!(reply.status, 201);
     world.running.stop().await;
 
-    let world = World::start(in_file(&file)).await;
-    assert_eq!(world.get("mia", HOOKS).await.body[0]["id"], made.body["id"]);
+    let world = World::start(config_with_file(&file)).await;
+    assert_eq!(world.get("mia", HOOKS).await.body[0]["id"], reply.body["id"]);
     assert!(world.running.notes().is_empty());
 }
 
@@ -84,7 +85,7 @@ async fn durable_data_is_flushed_at_each_commit() {
         let world = World::start(SandboxConfig {
             seed: seed(usual_seed()),
             is_durable: durable,
-            ..in_file(&file)
+            ..config_with_file(&file)
         })
         .await;
         assert_eq!(world.running.is_durable(), durable);
@@ -103,12 +104,12 @@ async fn durable_data_is_flushed_at_each_commit() {
 async fn one_file_is_for_one_sandbox() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("data.db");
-    let first = start(in_file(&file)).await.expect("the first starts");
-    let error = start(in_file(&file)).await.expect_err("the second does not");
+    let first = start(config_with_file(&file)).await.expect("the first starts");
+    let error = start(config_with_file(&file)).await.expect_err("the second does not");
     assert!(error.is_in_use());
     assert!(error.to_string().contains("data.db"), "{error}");
     first.stop().await;
-    start(in_file(&file)).await.expect("free again").stop().await;
+    start(config_with_file(&file)).await.expect("free again").stop().await;
 }
 
 #[cfg(unix)]
@@ -116,7 +117,7 @@ async fn one_file_is_for_one_sandbox() {
 async fn only_its_owner_reads_the_data() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().expect("a folder");
-    let running = start(in_file(&folder.path().join("data.db"))).await.expect("a sandbox");
+    let running = start(config_with_file(&folder.path().join("data.db"))).await.expect("a sandbox");
     for file in std::fs::read_dir(folder.path()).expect("files") {
         let file = file.expect("a file");
         let mode = file.metadata().expect("its mode").permissions().mode();
@@ -131,7 +132,7 @@ async fn a_file_that_is_no_database_is_refused_with_advice() {
     let file = folder.path().join("data.db");
     std::fs::write(&file, "this is certainly not a database, however long it may be")
         .expect("written");
-    let error = start(in_file(&file)).await.expect_err("refused");
+    let error = start(config_with_file(&file)).await.expect_err("refused");
     assert!(!error.is_in_use() && error.to_string().contains("delete it to start over"), "{error}");
 }
 
@@ -139,25 +140,28 @@ async fn a_file_that_is_no_database_is_refused_with_advice() {
 async fn a_seed_is_applied_once_and_a_changed_one_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("data.db");
-    let world = World::start(SandboxConfig { seed: seed(usual_seed()), ..in_file(&file) }).await;
+    let world =
+        World::start(SandboxConfig { seed: seed(usual_seed()), ..config_with_file(&file) }).await;
     assert_eq!(world.call("olive", "DELETE", SHOP, &Value::Null).await.status, 202);
     world.running.stop().await;
 
-    let world = World::start(SandboxConfig { seed: seed(usual_seed()), ..in_file(&file) }).await;
+    let world =
+        World::start(SandboxConfig { seed: seed(usual_seed()), ..config_with_file(&file) }).await;
     assert!(world.running.notes().is_empty());
     assert_eq!(world.get("olive", SHOP).await.status, 404, "it is not applied again");
     world.running.stop().await;
 
     let mut changed = usual_seed();
     changed["projects"] = json!([{"path": "acme/new"}]);
-    let world = World::start(SandboxConfig { seed: seed(changed), ..in_file(&file) }).await;
+    let world =
+        World::start(SandboxConfig { seed: seed(changed), ..config_with_file(&file) }).await;
     let [note] = world.running.notes() else { panic!("one note") };
     assert!(note.contains("differs") && note.contains("data.db"), "{note}");
     assert_eq!(world.get("olive", "/projects/acme%2Fnew").await.status, 404);
 }
 
 #[tokio::test]
-async fn a_seed_that_makes_no_sense_says_where() {
+async fn an_invalid_seed_is_refused_with_the_location() {
     for (bad, words) in [
         (json!({"projects": [{"path": "lonely"}]}), ["project lonely", "acme/shop"]),
         (
@@ -192,7 +196,7 @@ async fn a_seed_that_makes_no_sense_says_where() {
 
 #[tokio::test]
 async fn a_seed_fills_everything_it_names() {
-    let world = World::with(json!({
+    let world = World::from_seed(json!({
         "tier": "premium",
         "projects": [{
             "path": "acme/web/app",
@@ -227,7 +231,7 @@ async fn an_entry_of_a_seed_that_exists_stays_unchanged() {
         "path": "a/b", "push_rule": null, "resource_groups": ["production", "production"],
         "variables": [{"key": "A", "value": "2"}, {"key": "B", "value": "3"}],
     });
-    let world = World::with(json!({"projects": [first, again]})).await;
+    let world = World::from_seed(json!({"projects": [first, again]})).await;
     let names = async |section: &str, key: &str| -> Vec<Value> {
         let entries = world.get(ROOT, &format!("/projects/1/{section}")).await.body;
         entries.as_array().expect("a list").iter().map(|entry| entry[key].clone()).collect()
@@ -256,7 +260,7 @@ async fn the_log_has_a_line_for_each_request_and_no_secret() {
     .await;
     let variables = "/projects/acme%2Fshop/variables?value=geheim";
     world.call("mia", "POST", variables, &json!({"key": "A", "value": "geheim"})).await;
-    let got = world.get("mia", "/projects?search=x&private_token=geheim").await;
+    let reply = world.get("mia", "/projects?search=x&private_token=geheim").await;
     let text = std::fs::read_to_string(log).expect("a log");
     let lines: Vec<Value> =
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
@@ -264,7 +268,7 @@ async fn the_log_has_a_line_for_each_request_and_no_secret() {
     assert_eq!(lines[0]["method"], "POST");
     assert_eq!(lines[0]["status"], 201);
     assert_eq!(lines[1]["path"], "/api/v4/projects?search=x");
-    assert_eq!(lines[1]["request_id"], got.header("x-request-id"));
+    assert_eq!(lines[1]["request_id"], reply.header("x-request-id"));
     assert!(!text.contains("geheim") && !text.contains("mia"), "{text}");
 }
 
@@ -275,9 +279,9 @@ async fn the_clock_decides_what_has_expired() {
         World::start(SandboxConfig { seed: seed(usual_seed()), clock, ..SandboxConfig::default() })
             .await;
     let member = json!({"user_id": 7, "access_level": 40, "expires_at": "2030-03-20"});
-    let made = world.call("olive", "POST", "/projects/acme%2Fshop/members", &member).await;
-    assert_eq!(made.status, 201, "{}", made.body);
-    assert_eq!(made.body["created_at"], "2030-03-17T17:46:40.000Z");
+    let reply = world.call("olive", "POST", "/projects/acme%2Fshop/members", &member).await;
+    assert_eq!(reply.status, 201, "{}", reply.body);
+    assert_eq!(reply.body["created_at"], "2030-03-17T17:46:40.000Z");
     assert_eq!(world.get("stranger", SHOP).await.status, 200);
     time.fetch_add(3 * 24 * 3600, Ordering::SeqCst);
     assert_eq!(world.get("stranger", SHOP).await.status, 200, "{}", fact("member-expired"));
@@ -321,7 +325,7 @@ async fn the_tier_of_the_last_start_stays() {
         (None, None, AttributeTier::Free),
     ];
     for (tier, seed, answered) in rows {
-        let world = World::start(SandboxConfig { tier, seed, ..in_file(&file) }).await;
+        let world = World::start(SandboxConfig { tier, seed, ..config_with_file(&file) }).await;
         assert_eq!(world.running.tier(), answered);
         let project = world.get("mia", SHOP).await.body;
         assert_eq!(
@@ -347,7 +351,7 @@ async fn the_release_of_the_last_start_stays() {
     ];
     for (release, seed, profile, answered) in rows {
         let profile = Profile::default().with_release(profile);
-        let config = SandboxConfig { release, seed, profile, ..in_file(&file) };
+        let config = SandboxConfig { release, seed, profile, ..config_with_file(&file) };
         let world = World::start(config).await;
         let version = world.get(ROOT, "/version").await.body["version"].clone();
         assert!(version.as_str().is_some_and(|it| it.starts_with(answered)), "{version}");
@@ -360,7 +364,7 @@ async fn a_token_that_was_revoked_works_again_when_the_sandbox_is_started_with_i
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("data.db");
     for _ in 0..2 {
-        let world = World::start(in_file(&file)).await;
+        let world = World::start(config_with_file(&file)).await;
         assert_eq!(world.get(ROOT, "/user").await.status, 200);
         assert_eq!(
             world.call(ROOT, "DELETE", "/personal_access_tokens/self", &Value::Null).await.status,
@@ -412,7 +416,7 @@ async fn dialects_change_answers() {
 }
 
 #[tokio::test]
-async fn faults_strike_before_or_after_the_commit() {
+async fn faults_occur_before_or_after_the_commit() {
     let body = json!({"url": "https://x.example/"});
     let rows = [
         (FaultEffect::DropBefore, None, 0),
@@ -440,13 +444,13 @@ async fn faults_strike_before_or_after_the_commit() {
             Err(_) => None,
         };
         assert_eq!(found, status, "{what:?}");
-        let left = world.get("mia", HOOKS).await.body;
-        assert_eq!(left.as_array().map(Vec::len), Some(hooks), "{what:?}");
+        let answer = world.get("mia", HOOKS).await.body;
+        assert_eq!(answer.as_array().map(Vec::len), Some(hooks), "{what:?}");
     }
 }
 
 #[tokio::test]
-async fn a_marked_project_is_gone_after_its_days() {
+async fn a_project_marked_for_deletion_is_deleted_after_the_delay() {
     let (clock, seconds) = clock_at(1_900_000_000);
     let profile = Profile { deletion_delay: Some(7), ..Profile::default() };
     let world = World::start(SandboxConfig {

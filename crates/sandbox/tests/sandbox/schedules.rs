@@ -8,9 +8,9 @@ use super::client::{ROOT, World, usual_seed};
 use super::facts::fact;
 
 const NO: Value = Value::Null;
-const ALL: &str = "/projects/acme%2Fshop/pipeline_schedules";
+const SCHEDULES: &str = "/projects/acme%2Fshop/pipeline_schedules";
 const ONE: &str = "/projects/acme%2Fshop/pipeline_schedules/1";
-const TAKE: &str = "/projects/acme%2Fshop/pipeline_schedules/1/take_ownership";
+const TAKE_OWNERSHIP: &str = "/projects/acme%2Fshop/pipeline_schedules/1/take_ownership";
 const VARIABLES: &str = "/projects/acme%2Fshop/pipeline_schedules/1/variables";
 const VARIABLE: &str = "/projects/acme%2Fshop/pipeline_schedules/1/variables/K";
 
@@ -44,23 +44,23 @@ async fn only_its_owner_changes_a_schedule() {
     let rename = json!({"description": "renamed"});
     world
         .check(vec![
-            (fact("schedule-shape"), "dan", "POST", ALL, new("nightly"), 201, shape.clone()),
-            (fact("schedule-shape"), "gus", "GET", ALL, NO, 200, json!([shape])),
+            (fact("schedule-shape"), "dan", "POST", SCHEDULES, new("nightly"), 201, shape.clone()),
+            (fact("schedule-shape"), "gus", "GET", SCHEDULES, NO, 200, json!([shape])),
             (
                 fact("schedule-shape"),
                 "dan",
                 "POST",
-                ALL,
+                SCHEDULES,
                 json!({}),
                 400,
                 json!({"error": "description is missing, ref is missing, ref is empty, cron is missing"}),
             ),
-            (fact("schedule-write"), "rita", "POST", ALL, new("x"), 403, NO),
-            (fact("schedule-write"), "gus", "POST", ALL, new("x"), 403, NO),
+            (fact("schedule-write"), "rita", "POST", SCHEDULES, new("x"), 403, NO),
+            (fact("schedule-write"), "gus", "POST", SCHEDULES, new("x"), 403, NO),
             (fact("schedule-write"), "gus", "DELETE", "/projects/1/pipeline_schedules/9", NO, 404, absent.clone()),
-            (fact("schedule-write"), "", "POST", ALL, new("x"), 401, NO),
+            (fact("schedule-write"), "", "POST", SCHEDULES, new("x"), 401, NO),
             (fact("schedule-read"), "", "GET", "/projects/2/pipeline_schedules", NO, 401, NO),
-            (fact("schedule-same"), "mia", "POST", ALL, new("nightly"), 201, json!({"id": 2})),
+            (fact("schedule-same"), "mia", "POST", SCHEDULES, new("nightly"), 201, json!({"id": 2})),
             (fact("schedule-cron"), "dan", "PUT", ONE, json!({"cron": "x"}), 400, wrong("cron", "syntax is invalid")),
             (fact("schedule-cron"), "dan", "PUT", ONE, json!({"cron": "0 1 31 2 *"}), 400, wrong("cron", "syntax is invalid")),
             (fact("schedule-cron"), "dan", "PUT", ONE, json!({"cron": " 0 4 * * * "}), 200, json!({"cron": "0 4 * * *"})),
@@ -80,9 +80,9 @@ async fn only_its_owner_changes_a_schedule() {
             (fact("schedule-read"), "gus", "GET", "/projects/1/pipeline_schedules?scope=inactive", NO, 200, json!([{"id": 1}])),
             (fact("schedule-owner"), "mia", "PUT", ONE, rename.clone(), 403, NO),
             (fact("schedule-owner"), ROOT, "PUT", ONE, json!({"active": null}), 200, json!({"active": null})),
-            (fact("schedule-take"), "dan", "POST", TAKE, NO, 403, NO),
-            (fact("schedule-take"), "mia", "POST", TAKE, NO, 201, json!({"owner": {"username": "mia"}})),
-            (fact("schedule-take"), "mia", "POST", TAKE, NO, 200, json!({"owner": {"username": "mia"}})),
+            (fact("schedule-take"), "dan", "POST", TAKE_OWNERSHIP, NO, 403, NO),
+            (fact("schedule-take"), "mia", "POST", TAKE_OWNERSHIP, NO, 201, json!({"owner": {"username": "mia"}})),
+            (fact("schedule-take"), "mia", "POST", TAKE_OWNERSHIP, NO, 200, json!({"owner": {"username": "mia"}})),
             (fact("schedule-owner"), "dan", "PUT", ONE, rename.clone(), 403, NO),
             (fact("schedule-update"), "mia", "PUT", ONE, rename, 200, json!({"description": "renamed"})),
             (fact("schedule-delete"), "dan", "DELETE", ONE, NO, 403, NO),
@@ -90,7 +90,7 @@ async fn only_its_owner_changes_a_schedule() {
             (fact("schedule-absent"), "mia", "GET", ONE, NO, 404, absent.clone()),
             (fact("schedule-absent"), "mia", "PUT", ONE, json!({}), 404, absent.clone()),
             (fact("schedule-absent"), "mia", "DELETE", ONE, NO, 404, absent.clone()),
-            (fact("schedule-absent"), "mia", "POST", TAKE, NO, 404, absent),
+            (fact("schedule-absent"), "mia", "POST", TAKE_OWNERSHIP, NO, 404, absent),
         ])
         .await;
 }
@@ -111,12 +111,12 @@ async fn the_name_of_the_ref_follows_the_release() {
         assert_eq!(world.call("mia", "POST", path, &file).await.status, 201);
         let mut body = new("nightly");
         body["ref"] = sent.into();
-        let made = world.call("dan", "POST", ALL, &body).await.body;
-        assert_eq!(made["ref"], shown, "{} {release} {sent}", fact("schedule-ref"));
+        let answer = world.call("dan", "POST", SCHEDULES, &body).await.body;
+        assert_eq!(answer["ref"], shown, "{} {release} {sent}", fact("schedule-ref"));
         body["ref"] = "none".into();
         let status = if release == "17.0" { 400 } else { 201 };
-        let made = world.call("dan", "POST", ALL, &body).await;
-        assert_eq!(made.status, status, "{} {release}", fact("schedule-ref"));
+        let reply = world.call("dan", "POST", SCHEDULES, &body).await;
+        assert_eq!(reply.status, status, "{} {release}", fact("schedule-ref"));
     }
 }
 
@@ -125,16 +125,16 @@ async fn a_project_has_ten_schedules_and_none_while_archived_or_without_pipeline
     let world = at("15.8").await;
     let null = json!({"description": "x", "ref": "main", "cron": "0 4 * * *", "cron_timezone": null, "active": null});
     let kept = json!({"cron_timezone": "UTC", "active": true});
-    world.check(vec![(fact("schedule-null"), "dan", "POST", ALL, null, 201, kept)]).await;
+    world.check(vec![(fact("schedule-null"), "dan", "POST", SCHEDULES, null, 201, kept)]).await;
     for _ in 0..9 {
-        world.call("dan", "POST", ALL, &new("x")).await;
+        world.call("dan", "POST", SCHEDULES, &new("x")).await;
     }
     let full = json!({"message": {
         "base": ["Maximum number of ci pipeline schedules (10) exceeded"], "description": ["can't be blank"],
     }});
     world
         .check(vec![
-            (fact("schedule-limit"), "dan", "POST", ALL, new(""), 400, full),
+            (fact("schedule-limit"), "dan", "POST", SCHEDULES, new(""), 400, full),
             (fact("archived-schedules"), "olive", "POST", "/projects/1/archive", NO, 201, NO),
             (fact("archived-schedules"), "dan", "GET", ONE, NO, 200, NO),
             (fact("archived-schedules"), "dan", "PUT", ONE, json!({}), 403, NO),
@@ -148,13 +148,13 @@ async fn a_project_has_ten_schedules_and_none_while_archived_or_without_pipeline
                 200,
                 NO,
             ),
-            (fact("ci-disabled"), "dan", "GET", ALL, NO, 403, NO),
+            (fact("ci-disabled"), "dan", "GET", SCHEDULES, NO, 403, NO),
         ])
         .await;
 }
 
 #[tokio::test]
-async fn inputs_are_set_by_name() {
+async fn schedule_inputs_are_set_by_name() {
     let world = at("17.11").await;
     let rule = fact("schedule-inputs");
     let with = |inputs: Value| json!({"description": "x", "ref": "refs/heads/main", "cron": "0 4 * * *", "inputs": inputs});
@@ -164,12 +164,12 @@ async fn inputs_are_set_by_name() {
     let gone = json!({"inputs": [{"name": "b", "value": "1", "destroy": true}]});
     world
         .check(vec![
-            (rule, "dan", "POST", ALL, with(json!([{"name": "a"}])), 400, missing),
+            (rule, "dan", "POST", SCHEDULES, with(json!([{"name": "a"}])), 400, missing),
             (
                 rule,
                 "dan",
                 "POST",
-                ALL,
+                SCHEDULES,
                 with(json!([a("1"), {"name": "b", "value": true}, list])),
                 201,
                 NO,
@@ -184,11 +184,11 @@ async fn inputs_are_set_by_name() {
                 json!({"inputs": [a("1"), {"name": "b", "value": "true"}, list]}),
             ),
             (rule, "dan", "PUT", ONE, gone, 200, NO),
-            (rule, "mia", "GET", ALL, NO, 200, json!([{"inputs": [a("1"), list]}])),
+            (rule, "mia", "GET", SCHEDULES, NO, 200, json!([{"inputs": [a("1"), list]}])),
         ])
         .await;
-    let seen = world.get("rita", ONE).await.body;
-    assert!(seen.get("inputs").is_none(), "{rule}");
+    let answer = world.get("rita", ONE).await.body;
+    assert!(answer.get("inputs").is_none(), "{rule}");
 }
 
 #[tokio::test]
@@ -200,7 +200,7 @@ async fn variables_are_for_those_who_may_see_them() {
     let changed = json!({"key": "K", "value": "v", "variable_type": "file"});
     world
         .check(vec![
-            (fact("schedule-shape"), "dan", "POST", ALL, new("nightly"), 201, NO),
+            (fact("schedule-shape"), "dan", "POST", SCHEDULES, new("nightly"), 201, NO),
             (rule, "dan", "POST", VARIABLES, json!({"key": "K", "value": "v"}), 201, row.clone()),
             (
                 rule,
@@ -226,10 +226,10 @@ async fn variables_are_for_those_who_may_see_them() {
         ])
         .await;
     for (who, path, there) in
-        [("dan", ONE, true), ("mia", ONE, true), ("rita", ONE, false), ("mia", ALL, false)]
+        [("dan", ONE, true), ("mia", ONE, true), ("rita", ONE, false), ("mia", SCHEDULES, false)]
     {
-        let got = world.get(who, path).await.body;
-        let got = got.get(0).unwrap_or(&got);
+        let answer = world.get(who, path).await.body;
+        let got = answer.get(0).unwrap_or(&answer);
         let rule = fact("schedule-variables");
         assert_eq!(got.get("variables").is_some(), there, "{rule}: {who} {path}");
     }

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use serde_json::{Value, json};
 use undrift_sandbox::{Clock, SandboxConfig};
 
-use super::client::{ROOT, World, kept};
+use super::client::{ROOT, World, leak};
 use super::facts::fact;
 
 const NO: Value = Value::Null;
-const THING: &str = "/projects/acme%2Fdeep%2Fthing";
+const PROJECT: &str = "/projects/acme%2Fdeep%2Fthing";
 const SHARE: &str = "/projects/acme%2Fdeep%2Fthing/share";
 
 fn seed() -> Value {
@@ -35,7 +35,7 @@ async fn world() -> World {
     World::seeded(seed(), SandboxConfig::default()).await
 }
 
-fn with(group: i64, level: i64) -> Value {
+fn share_body(group: i64, level: i64) -> Value {
     json!({"group_id": group, "group_access": level})
 }
 
@@ -47,10 +47,10 @@ async fn impossible_shares_are_refused() {
         world.group_id("acme/deep").await,
         world.group_id("ops").await,
     );
-    let hidden = world.group_id("hidden").await;
+    let hidden_id = world.group_id("hidden").await;
     let unknown = json!({"message": "Not Found"});
     let own = json!({"message": "Project cannot be shared with the group it is in or one of its ancestors."});
-    let link = kept(format!("{SHARE}/{ops}"));
+    let link = leak(format!("{SHARE}/{ops}"));
     let post =
         |rule, token, body, status, answer| (rule, token, "POST", SHARE, body, status, answer);
     world
@@ -65,29 +65,29 @@ async fn impossible_shares_are_refused() {
             post(
                 fact("share-level"),
                 "max",
-                with(ops, 5),
+                share_body(ops, 5),
                 400,
                 json!({"error": "group_access does not have a valid value"}),
             ),
-            post(fact("share-unknown"), "max", with(999, 30), 404, unknown.clone()),
-            post(fact("share-unknown"), "max", with(hidden, 30), 404, unknown),
-            post(fact("share-own"), "max", with(deep, 30), 409, own.clone()),
-            post(fact("share-own"), "max", with(acme, 30), 409, own),
-            post(fact("share-owner"), "max", with(ops, 50), 403, NO),
+            post(fact("share-unknown"), "max", share_body(999, 30), 404, unknown.clone()),
+            post(fact("share-unknown"), "max", share_body(hidden_id, 30), 404, unknown),
+            post(fact("share-own"), "max", share_body(deep, 30), 409, own.clone()),
+            post(fact("share-own"), "max", share_body(acme, 30), 409, own),
+            post(fact("share-owner"), "max", share_body(ops, 50), 403, NO),
             post(
                 fact("share-owner"),
                 "ann",
-                with(ops, 50),
+                share_body(ops, 50),
                 201,
                 json!({"group_access": 50, "expires_at": null}),
             ),
             (fact("share-owner"), "max", "DELETE", link, NO, 403, NO),
             (fact("share-owner"), "ann", "DELETE", link, NO, 204, NO),
-            post(fact("share"), "max", with(ops, 30), 201, NO),
+            post(fact("share"), "max", share_body(ops, 30), 201, NO),
             post(
                 fact("share"),
                 "max",
-                with(ops, 20),
+                share_body(ops, 20),
                 409,
                 json!({"message": "Project already shared with this group"}),
             ),
@@ -96,11 +96,11 @@ async fn impossible_shares_are_refused() {
 }
 
 #[tokio::test]
-async fn invited_groups_are_listed_to_who_sees_them() {
+async fn invited_groups_are_listed_only_for_callers_who_see_them() {
     let world = world().await;
     let (ops, hidden) = (world.group_id("ops").await, world.group_id("hidden").await);
     let until = json!({"group_id": hidden, "group_access": 20, "expires_at": "2999-01-31"});
-    for body in [with(ops, 30), until] {
+    for body in [share_body(ops, 30), until] {
         assert_eq!(world.call("ann", "POST", SHARE, &body).await.status, 201);
         assert_eq!(world.call("ann", "POST", "/groups/acme/share", &body).await.status, 201);
     }
@@ -113,7 +113,7 @@ async fn invited_groups_are_listed_to_who_sees_them() {
     });
     for (token, seen) in [("ann", json!([open, closed])), ("max", json!([open]))] {
         let lists = ["/projects?search=thing", "/groups/acme%2Fdeep/projects"];
-        for path in [THING, "/groups/acme"].into_iter().chain(lists) {
+        for path in [PROJECT, "/groups/acme"].into_iter().chain(lists) {
             let body = world.get(token, path).await.body;
             let body = body.get(0).unwrap_or(&body);
             let place = format!("{}: {token} {path}", fact("shared-with-groups-seen"));
@@ -125,15 +125,15 @@ async fn invited_groups_are_listed_to_who_sees_them() {
 }
 
 #[tokio::test]
-async fn a_lock_keeps_projects_from_being_shared() {
+async fn a_share_lock_prevents_new_shares_of_projects() {
     let world = world().await;
-    let ops = world.group_id("ops").await;
+    let ops_id = world.group_id("ops").await;
     let lock = |on: bool| json!({"share_with_group_lock": on});
     let deep = "/groups/acme%2Fdeep";
     let low = json!({"name": "low", "path": "low", "parent_id": world.group_id("acme/deep").await});
     let text = "cannot be disabled when the parent group \"Share with group lock\" is enabled, except by the owner \
                 of the parent group";
-    let eve = id_of(&world, "eve").await;
+    let eve_id = id_of(&world, "eve").await;
     world
         .check(vec![
             (fact("share-lock"), "ann", "PUT", "/groups/acme", lock(true), 200, lock(true)),
@@ -143,7 +143,7 @@ async fn a_lock_keeps_projects_from_being_shared() {
                 "ann",
                 "POST",
                 SHARE,
-                with(ops, 30),
+                share_body(ops_id, 30),
                 400,
                 json!({"message": "The project sharing with group is disabled"}),
             ),
@@ -153,7 +153,7 @@ async fn a_lock_keeps_projects_from_being_shared() {
                 "ann",
                 "POST",
                 "/groups/acme%2Fdeep/members",
-                json!({"user_id": eve, "access_level": 50}),
+                json!({"user_id": eve_id, "access_level": 50}),
                 201,
                 NO,
             ),
@@ -167,14 +167,14 @@ async fn a_lock_keeps_projects_from_being_shared() {
                 json!({"message": {"share_with_group_lock": [text]}}),
             ),
             (fact("share-lock-below"), "ann", "PUT", deep, lock(false), 200, lock(false)),
-            (fact("share-lock"), "ann", "POST", SHARE, with(ops, 30), 201, NO),
+            (fact("share-lock"), "ann", "POST", SHARE, share_body(ops_id, 30), 201, NO),
         ])
         .await;
 }
 
 async fn id_of(world: &World, user: &str) -> i64 {
-    let found = world.get(ROOT, &format!("/users?username={user}")).await;
-    found.body[0]["id"].as_i64().expect("a user")
+    let reply = world.get(ROOT, &format!("/users?username={user}")).await;
+    reply.body[0]["id"].as_i64().expect("a user")
 }
 
 #[tokio::test]
@@ -187,10 +187,18 @@ async fn a_group_may_forbid_shares_outside_its_hierarchy() {
     world
         .check(vec![
             (fact("share-hierarchy"), "ann", "PUT", "/groups/acme", closed.clone(), 200, closed),
-            (fact("share-hierarchy"), "ann", "POST", SHARE, with(ops, 30), 404, unknown.clone()),
-            (fact("share-hierarchy"), "ann", "POST", group, with(ops, 30), 404, unknown),
-            (fact("share-hierarchy"), "ann", "POST", SHARE, with(side, 30), 201, NO),
-            (fact("share-hierarchy"), "ann", "POST", group, with(side, 30), 201, NO),
+            (
+                fact("share-hierarchy"),
+                "ann",
+                "POST",
+                SHARE,
+                share_body(ops, 30),
+                404,
+                unknown.clone(),
+            ),
+            (fact("share-hierarchy"), "ann", "POST", group, share_body(ops, 30), 404, unknown),
+            (fact("share-hierarchy"), "ann", "POST", SHARE, share_body(side, 30), 201, NO),
+            (fact("share-hierarchy"), "ann", "POST", group, share_body(side, 30), 201, NO),
         ])
         .await;
     let deep = world.get("ann", "/groups/acme%2Fdeep").await.body;
@@ -200,18 +208,21 @@ async fn a_group_may_forbid_shares_outside_its_hierarchy() {
 
 /// Each member of an invited group has their own level, limited by that of the invitation.
 #[tokio::test]
-async fn an_invitation_is_a_cap_of_what_its_members_may_do() {
+async fn a_share_limits_the_level_of_its_members() {
     let new = json!({"name": "x", "color": "#ff0000"});
     for (cap, may_label) in [(10, false), (20, true), (40, true)] {
         for (share, labels) in [
-            (SHARE, format!("{THING}/labels")),
+            (SHARE, format!("{PROJECT}/labels")),
             ("/groups/acme/share", "/groups/acme/labels".to_owned()),
             // The same holds below the group.
-            ("/groups/acme/share", format!("{THING}/labels")),
+            ("/groups/acme/share", format!("{PROJECT}/labels")),
         ] {
             let world = world().await;
-            let ops = world.group_id("ops").await;
-            assert_eq!(world.call("ann", "POST", share, &with(ops, cap)).await.status, 201);
+            let ops_id = world.group_id("ops").await;
+            assert_eq!(
+                world.call("ann", "POST", share, &share_body(ops_id, cap)).await.status,
+                201
+            );
             for (user, may) in [("eve", may_label), ("gil", false)] {
                 let status = world.call(user, "POST", &labels, &new).await.status;
                 assert_eq!(status, if may { 201 } else { 403 }, "{user} {cap} {share} {labels}");
@@ -223,10 +234,10 @@ async fn an_invitation_is_a_cap_of_what_its_members_may_do() {
 #[tokio::test]
 async fn only_owners_invite_to_a_group() {
     let world = world().await;
-    let ops = world.group_id("ops").await;
+    let ops_id = world.group_id("ops").await;
     let share = "/groups/acme/share";
-    let link = kept(format!("{share}/{ops}"));
-    let invited = json!({"shared_with_groups": [{"group_id": ops, "group_access_level": 30}]});
+    let link = leak(format!("{share}/{ops_id}"));
+    let invited = json!({"shared_with_groups": [{"group_id": ops_id, "group_access_level": 30}]});
     let twice =
         json!({"message": "Shared group The group has already been shared with this group"});
     let unknown = json!({"message": "404 Group Not Found"});
@@ -237,14 +248,14 @@ async fn only_owners_invite_to_a_group() {
                 "max",
                 "POST",
                 share,
-                with(ops, 30),
+                share_body(ops_id, 30),
                 404,
                 json!({"message": "Not Found"}),
             ),
-            (fact("share"), "ann", "POST", share, with(999, 30), 404, unknown.clone()),
-            (fact("unseen"), "eve", "POST", share, with(ops, 30), 404, unknown),
-            (fact("share"), "ann", "POST", share, with(ops, 30), 201, invited.clone()),
-            (fact("share"), "ann", "POST", share, with(ops, 40), 409, twice),
+            (fact("share"), "ann", "POST", share, share_body(999, 30), 404, unknown.clone()),
+            (fact("unseen"), "eve", "POST", share, share_body(ops_id, 30), 404, unknown),
+            (fact("share"), "ann", "POST", share, share_body(ops_id, 30), 201, invited.clone()),
+            (fact("share"), "ann", "POST", share, share_body(ops_id, 40), 409, twice),
             (fact("unshare-group-right"), "max", "DELETE", link, NO, 204, NO),
             (fact("unshare-group-right"), "ann", "GET", "/groups/acme", NO, 200, invited),
             (fact("unshare"), "ann", "DELETE", link, NO, 204, NO),
@@ -271,18 +282,18 @@ async fn only_owners_invite_to_a_group() {
 }
 
 #[tokio::test]
-async fn an_invitation_that_has_ended_is_gone() {
+async fn an_expired_share_is_removed() {
     const DAY: i64 = 86_400;
-    let second = Arc::new(AtomicI64::new(1_900_000_000));
-    let seen = Arc::clone(&second);
+    let clock_seconds = Arc::new(AtomicI64::new(1_900_000_000));
+    let seen = Arc::clone(&clock_seconds);
     let clock = Clock::new(move || {
         jiff::Timestamp::from_second(seen.load(Ordering::Relaxed)).expect("a time")
     });
     let world = World::seeded(seed(), SandboxConfig { clock, ..SandboxConfig::default() }).await;
-    let ops = world.group_id("ops").await;
-    let until = json!({"group_id": ops, "group_access": 30, "expires_at": "2030-03-19"});
+    let ops_id = world.group_id("ops").await;
+    let until = json!({"group_id": ops_id, "group_access": 30, "expires_at": "2030-03-19"});
     let listed = |groups: Value| json!({"shared_with_groups": groups});
-    let link = kept(format!("{SHARE}/{ops}"));
+    let link = leak(format!("{SHARE}/{ops_id}"));
     world
         .check(vec![
             (fact("share-expired"), "ann", "POST", SHARE, until, 201, NO),
@@ -290,19 +301,19 @@ async fn an_invitation_that_has_ended_is_gone() {
                 fact("share-expired"),
                 "ann",
                 "GET",
-                THING,
+                PROJECT,
                 NO,
                 200,
-                listed(json!([{"group_id": ops}])),
+                listed(json!([{"group_id": ops_id}])),
             ),
         ])
         .await;
-    second.fetch_add(3 * DAY, Ordering::Relaxed);
+    clock_seconds.fetch_add(3 * DAY, Ordering::Relaxed);
     world
         .check(vec![
-            (fact("share-expired"), "ann", "GET", THING, NO, 200, listed(json!([]))),
+            (fact("share-expired"), "ann", "GET", PROJECT, NO, 200, listed(json!([]))),
             (fact("share-expired"), "ann", "DELETE", link, NO, 404, NO),
-            (fact("share-expired"), "ann", "POST", SHARE, with(ops, 20), 201, NO),
+            (fact("share-expired"), "ann", "POST", SHARE, share_body(ops_id, 20), 201, NO),
         ])
         .await;
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use undrift_sandbox::{Profile, SandboxConfig};
 
-use super::client::{Got, ROOT, World, contains, got, kept, usual_seed};
+use super::client::{ROOT, Reply, World, contains, leak, read_reply, usual_seed};
 use super::operations::operations;
-use super::paging::SIMPLE;
-use super::projects::FULL;
+use super::paging::SIMPLE_FIELDS;
+use super::projects::FULL_FIELDS;
 
 const NO: Value = Value::Null;
 
@@ -78,7 +78,7 @@ const SHARE: &str = "id project_id group_id group_access expires_at";
 type Effect = (&'static str, u16, Value);
 
 /// No effect to check: the operation reads, or its effect is only in its answer.
-const READS: Effect = ("", 0, Value::Null);
+const NO_EFFECT: Effect = ("", 0, Value::Null);
 
 /// One call: its operation (empty for one that only prepares another), its path and body; the
 /// status, keys and part of the body of its answer; and its effect.
@@ -132,7 +132,7 @@ fn variables() -> Vec<Step> {
             200,
             VARIABLE,
             json!([{"key": "K"}]),
-            READS,
+            NO_EFFECT,
         ),
         (
             "GET /groups/:id/variables/:key",
@@ -141,7 +141,7 @@ fn variables() -> Vec<Step> {
             200,
             VARIABLE,
             json!({"environment_scope": "*"}),
-            READS,
+            NO_EFFECT,
         ),
         (
             "PUT /groups/:id/variables/:key",
@@ -169,7 +169,7 @@ fn variables() -> Vec<Step> {
             200,
             VARIABLE,
             json!([{"key": "K"}]),
-            READS,
+            NO_EFFECT,
         ),
         (
             "GET /projects/:id/variables/:key",
@@ -178,7 +178,7 @@ fn variables() -> Vec<Step> {
             200,
             VARIABLE,
             json!({"environment_scope": "*"}),
-            READS,
+            NO_EFFECT,
         ),
         (
             "PUT /projects/:id/variables/:key",
@@ -206,8 +206,8 @@ fn hooks_and_push_rule() -> Vec<Step> {
             url.clone(),
             (hook, 200, url.clone()),
         ),
-        ("GET /projects/:id/hooks", "/projects/1/hooks", NO, 200, HOOK, json!([url]), READS),
-        ("GET /projects/:id/hooks/:hook_id", hook, NO, 200, HOOK, url, READS),
+        ("GET /projects/:id/hooks", "/projects/1/hooks", NO, 200, HOOK, json!([url]), NO_EFFECT),
+        ("GET /projects/:id/hooks/:hook_id", hook, NO, 200, HOOK, url, NO_EFFECT),
         (
             "PUT /projects/:id/hooks/:hook_id",
             hook,
@@ -227,7 +227,7 @@ fn hooks_and_push_rule() -> Vec<Step> {
             NO,
             (rule, 200, json!({"member_check": true})),
         ),
-        ("GET /projects/:id/push_rule", rule, NO, 200, RULE, json!({"project_id": 1}), READS),
+        ("GET /projects/:id/push_rule", rule, NO, 200, RULE, json!({"project_id": 1}), NO_EFFECT),
         (
             "PUT /projects/:id/push_rule",
             rule,
@@ -237,7 +237,7 @@ fn hooks_and_push_rule() -> Vec<Step> {
             NO,
             (rule, 200, json!({"max_file_size": 5, "member_check": true})),
         ),
-        ("DELETE /projects/:id/push_rule", rule, NO, 204, "", NO, READS),
+        ("DELETE /projects/:id/push_rule", rule, NO, 204, "", NO, NO_EFFECT),
     ]
 }
 
@@ -260,7 +260,7 @@ fn protected_branches() -> Vec<Step> {
             200,
             PROTECTION,
             json!([{"name": "a/b"}]),
-            READS,
+            NO_EFFECT,
         ),
         (
             "GET /projects/:id/protected_branches/:name",
@@ -269,7 +269,7 @@ fn protected_branches() -> Vec<Step> {
             200,
             PROTECTION,
             json!({"id": 1}),
-            READS,
+            NO_EFFECT,
         ),
         (
             "PATCH /projects/:id/protected_branches/:name",
@@ -297,8 +297,8 @@ fn protected_tags() -> Vec<Step> {
             tag.clone(),
             (one, 200, json!({"create_access_levels": [{"access_level": 40}]})),
         ),
-        ("GET /projects/:id/protected_tags", all, NO, 200, TAG, json!([tag]), READS),
-        ("GET /projects/:id/protected_tags/:name", one, NO, 200, TAG, tag, READS),
+        ("GET /projects/:id/protected_tags", all, NO, 200, TAG, json!([tag]), NO_EFFECT),
+        ("GET /projects/:id/protected_tags/:name", one, NO, 200, TAG, tag, NO_EFFECT),
         ("DELETE /projects/:id/protected_tags/:name", one, NO, 204, "", NO, (one, 404, NO)),
     ]
 }
@@ -323,7 +323,7 @@ fn approvals() -> Vec<Step> {
             password.clone(),
             (settings, 200, password.clone()),
         ),
-        ("GET /projects/:id/approvals", settings, NO, 200, APPROVALS, password, READS),
+        ("GET /projects/:id/approvals", settings, NO, 200, APPROVALS, password, NO_EFFECT),
         (
             "PUT /projects/:id/merge_request_approval_setting",
             newer,
@@ -340,7 +340,7 @@ fn approvals() -> Vec<Step> {
             200,
             NEWER,
             shown.clone(),
-            READS,
+            NO_EFFECT,
         ),
         (
             "PUT /groups/:id/merge_request_approval_setting",
@@ -351,7 +351,7 @@ fn approvals() -> Vec<Step> {
             shown.clone(),
             (group, 200, shown.clone()),
         ),
-        ("GET /groups/:id/merge_request_approval_setting", group, NO, 200, NEWER, shown, READS),
+        ("GET /groups/:id/merge_request_approval_setting", group, NO, 200, NEWER, shown, NO_EFFECT),
         (
             "POST /projects/:id/approval_rules",
             all,
@@ -368,7 +368,7 @@ fn approvals() -> Vec<Step> {
             200,
             APPROVAL_RULE,
             json!([{"name": "dan"}]),
-            READS,
+            NO_EFFECT,
         ),
         (
             "GET /projects/:id/approval_rules/:rule_id",
@@ -377,7 +377,7 @@ fn approvals() -> Vec<Step> {
             200,
             APPROVAL_RULE,
             json!({"id": 1}),
-            READS,
+            NO_EFFECT,
         ),
         (
             "PUT /projects/:id/approval_rules/:rule_id",
@@ -407,8 +407,8 @@ fn hooks_and_push_rule_of_a_group() -> Vec<Step> {
             url.clone(),
             (hook, 200, url.clone()),
         ),
-        ("GET /groups/:id/hooks", hooks, NO, 200, GROUP_HOOK, json!([url]), READS),
-        ("GET /groups/:id/hooks/:hook_id", hook, NO, 200, GROUP_HOOK, url.clone(), READS),
+        ("GET /groups/:id/hooks", hooks, NO, 200, GROUP_HOOK, json!([url]), NO_EFFECT),
+        ("GET /groups/:id/hooks/:hook_id", hook, NO, 200, GROUP_HOOK, url.clone(), NO_EFFECT),
         (
             "PUT /groups/:id/hooks/:hook_id",
             hook,
@@ -428,7 +428,7 @@ fn hooks_and_push_rule_of_a_group() -> Vec<Step> {
             NO,
             (rule, 200, json!({"member_check": true})),
         ),
-        ("GET /groups/:id/push_rule", rule, NO, 200, GROUP_RULE, NO, READS),
+        ("GET /groups/:id/push_rule", rule, NO, 200, GROUP_RULE, NO, NO_EFFECT),
         (
             "PUT /groups/:id/push_rule",
             rule,
@@ -444,7 +444,7 @@ fn hooks_and_push_rule_of_a_group() -> Vec<Step> {
 
 fn labels() -> Vec<Step> {
     let rows = |place: &str, all: &'static str, one: &'static str, keys: &'static str| {
-        let operation = |method: &str, rest: &str| kept(format!("{method} {place}/labels{rest}"));
+        let operation = |method: &str, rest: &str| leak(format!("{method} {place}/labels{rest}"));
         vec![
             (
                 operation("POST", ""),
@@ -455,8 +455,8 @@ fn labels() -> Vec<Step> {
                 json!({"name": "a b"}),
                 (one, 200, json!({"color": "#fff"})),
             ),
-            (operation("GET", ""), all, NO, 200, keys, json!([{"name": "a b"}]), READS),
-            (operation("GET", "/:name"), one, NO, 200, keys, json!({"name": "a b"}), READS),
+            (operation("GET", ""), all, NO, 200, keys, json!([{"name": "a b"}]), NO_EFFECT),
+            (operation("GET", "/:name"), one, NO, 200, keys, json!({"name": "a b"}), NO_EFFECT),
             (
                 operation("PUT", "/:name"),
                 one,
@@ -496,12 +496,12 @@ fn collection(
     [new, change]: [Value; 2],
     keys: &'static str,
 ) -> Vec<Step> {
-    let operation = |method: &str, end: &str| kept(format!("{method} {place}{end}"));
+    let operation = |method: &str, end: &str| leak(format!("{method} {place}{end}"));
     vec![
         (operation("POST", ""), all, new, 201, keys, NO, (one, 200, NO)),
-        (operation("GET", ""), all, NO, 200, keys, json!([{"id": 1}]), READS),
-        (operation("PUT", end), one, change.clone(), 200, keys, change.clone(), READS),
-        (operation("GET", end), one, NO, 200, keys, change, READS),
+        (operation("GET", ""), all, NO, 200, keys, json!([{"id": 1}]), NO_EFFECT),
+        (operation("PUT", end), one, change.clone(), 200, keys, change.clone(), NO_EFFECT),
+        (operation("GET", end), one, NO, 200, keys, change, NO_EFFECT),
         (operation("DELETE", end), one, NO, 204, "", NO, (one, 404, NO)),
     ]
 }
@@ -526,8 +526,8 @@ fn badges() -> Vec<Step> {
     let render = |operation, place: &str| -> Step {
         let urls = "link_url=https://a.example/%25{project_id}&image_url=https://b.example";
         let keys = "link_url image_url rendered_link_url rendered_image_url";
-        let path = kept(format!("{place}/badges/render?{urls}"));
-        (operation, path, NO, 200, keys, NO, READS)
+        let path = leak(format!("{place}/badges/render?{urls}"));
+        (operation, path, NO, 200, keys, NO, NO_EFFECT)
     };
     let renders = vec![
         render("GET /projects/:id/badges/render", "/projects/1"),
@@ -558,7 +558,7 @@ fn mirrors_and_keys() -> Vec<Step> {
         201,
         KEY,
         json!({"title": "a"}),
-        READS,
+        NO_EFFECT,
     );
     keys.insert(1, enable);
     let of_all: Step = (
@@ -566,9 +566,9 @@ fn mirrors_and_keys() -> Vec<Step> {
         "/deploy_keys",
         NO,
         200,
-        kept(format!("{KEY} projects_with_write_access")),
+        leak(format!("{KEY} projects_with_write_access")),
         json!([{"title": "a", "projects_with_write_access": []}]),
-        READS,
+        NO_EFFECT,
     );
     keys.insert(1, of_all);
     let periods = collection(
@@ -600,7 +600,7 @@ fn notes() -> Vec<Step> {
             200,
             MERGE_REQUEST,
             json!({"iid": 1, "user_notes_count": 1}),
-            READS,
+            NO_EFFECT,
         ),
     );
     steps
@@ -628,7 +628,7 @@ fn schedules() -> Vec<Step> {
             200,
             SCHEDULE,
             json!({"owner": {"username": "root"}}),
-            READS,
+            NO_EFFECT,
         ),
         (
             "POST /projects/:id/pipeline_schedules/:schedule_id/variables",
@@ -681,7 +681,7 @@ fn members_of_a_project() -> Vec<Step> {
             200,
             MEMBER,
             json!([{"id": 7}]),
-            READS,
+            NO_EFFECT,
         ),
         (
             "GET /projects/:id/members/all",
@@ -690,7 +690,7 @@ fn members_of_a_project() -> Vec<Step> {
             200,
             MEMBER,
             json!([{"id": 2}, {"id": 7}]),
-            READS,
+            NO_EFFECT,
         ),
         (
             "GET /projects/:id/members/:user_id",
@@ -699,7 +699,7 @@ fn members_of_a_project() -> Vec<Step> {
             200,
             MEMBER,
             json!({"username": "stranger"}),
-            READS,
+            NO_EFFECT,
         ),
         (
             "GET /projects/:id/members/all/:user_id",
@@ -708,7 +708,7 @@ fn members_of_a_project() -> Vec<Step> {
             200,
             MEMBER,
             json!({"access_level": 40}),
-            READS,
+            NO_EFFECT,
         ),
         (
             "PUT /projects/:id/members/:user_id",
@@ -742,7 +742,7 @@ fn members_of_a_group() -> Vec<Step> {
             200,
             MEMBER,
             json!([{"id": 7}]),
-            READS,
+            NO_EFFECT,
         ),
         (
             "GET /groups/:id/members/all",
@@ -751,7 +751,7 @@ fn members_of_a_group() -> Vec<Step> {
             200,
             MEMBER,
             json!([{"id": 2}, {"id": 7}]),
-            READS,
+            NO_EFFECT,
         ),
         (
             "GET /groups/:id/members/:user_id",
@@ -760,7 +760,7 @@ fn members_of_a_group() -> Vec<Step> {
             200,
             MEMBER,
             json!({"username": "stranger"}),
-            READS,
+            NO_EFFECT,
         ),
         (
             "GET /groups/:id/members/all/:user_id",
@@ -769,7 +769,7 @@ fn members_of_a_group() -> Vec<Step> {
             200,
             MEMBER,
             json!({"access_level": 40}),
-            READS,
+            NO_EFFECT,
         ),
         (
             "PUT /groups/:id/members/:user_id",
@@ -787,7 +787,7 @@ fn members_of_a_group() -> Vec<Step> {
             201,
             MEMBER,
             json!({"override": true}),
-            READS,
+            NO_EFFECT,
         ),
         (
             "DELETE /groups/:id/members/:user_id/override",
@@ -796,7 +796,7 @@ fn members_of_a_group() -> Vec<Step> {
             200,
             MEMBER,
             json!({"override": false}),
-            READS,
+            NO_EFFECT,
         ),
         ("DELETE /groups/:id/members/:user_id", one, NO, 204, "", NO, (one, 404, NO)),
     ]
@@ -822,7 +822,7 @@ fn hierarchy() -> Vec<Step> {
             200,
             PENDING,
             json!([{"approved": false, "invited": false}]),
-            READS,
+            NO_EFFECT,
         ),
         (
             "PUT /groups/:id/members/:member_id/approve",
@@ -851,7 +851,7 @@ fn hierarchy() -> Vec<Step> {
             NO,
             (pending, 200, json!([])),
         ),
-        ("GET /groups/:id/billable_members", seats, NO, 200, SEAT, json!([{"id": 5}]), READS),
+        ("GET /groups/:id/billable_members", seats, NO, 200, SEAT, json!([{"id": 5}]), NO_EFFECT),
         (
             "GET /groups/:id/billable_members/:user_id/memberships",
             "/groups/acme/billable_members/5/memberships",
@@ -859,7 +859,7 @@ fn hierarchy() -> Vec<Step> {
             200,
             SEAT_OF,
             json!([{"access_level": {"string_value": "Reporter", "integer_value": 20}}]),
-            READS,
+            NO_EFFECT,
         ),
         (
             "DELETE /groups/:id/billable_members/:user_id",
@@ -885,7 +885,15 @@ fn groups() -> Vec<Step> {
             json!({"visibility": "private"}),
             (one, 200, json!({"full_path": "new-team"})),
         ),
-        ("GET /groups", "/groups?search=new", NO, 200, GROUP, json!([{"path": "new-team"}]), READS),
+        (
+            "GET /groups",
+            "/groups?search=new",
+            NO,
+            200,
+            GROUP,
+            json!([{"path": "new-team"}]),
+            NO_EFFECT,
+        ),
         (
             "PUT /groups/:id",
             one,
@@ -895,7 +903,15 @@ fn groups() -> Vec<Step> {
             NO,
             (one, 200, json!({"description": "all of it"})),
         ),
-        ("GET /groups/:id/projects", "/groups/acme/projects", NO, 200, SIMPLE, NO, READS),
+        (
+            "GET /groups/:id/projects",
+            "/groups/acme/projects",
+            NO,
+            200,
+            SIMPLE_FIELDS,
+            NO,
+            NO_EFFECT,
+        ),
         (
             "POST /groups/:id/transfer",
             "/groups/new-team/transfer",
@@ -952,7 +968,7 @@ fn groups() -> Vec<Step> {
             200,
             GROUP,
             json!([{"path": "new-team"}]),
-            READS,
+            NO_EFFECT,
         ),
         (
             "GET /groups/:id/descendant_groups",
@@ -961,22 +977,30 @@ fn groups() -> Vec<Step> {
             200,
             GROUP,
             json!([{"path": "new-team"}]),
-            READS,
+            NO_EFFECT,
         ),
     ]
 }
 
 fn reads() -> Vec<Step> {
     vec![
-        ("GET /projects", "/projects?search=shop", NO, 200, SIMPLE, json!([{"id": 1}]), READS),
+        (
+            "GET /projects",
+            "/projects?search=shop",
+            NO,
+            200,
+            SIMPLE_FIELDS,
+            json!([{"id": 1}]),
+            NO_EFFECT,
+        ),
         (
             "GET /projects/:id",
             "/projects/1?statistics=true&license=true",
             NO,
             200,
-            FULL,
+            FULL_FIELDS,
             json!({"path_with_namespace": "acme/shop"}),
-            READS,
+            NO_EFFECT,
         ),
         (
             "GET /projects/:id/users",
@@ -985,7 +1009,7 @@ fn reads() -> Vec<Step> {
             200,
             USER,
             json!([{"username": "mia"}]),
-            READS,
+            NO_EFFECT,
         ),
         (
             "GET /projects/:id/groups",
@@ -994,9 +1018,9 @@ fn reads() -> Vec<Step> {
             200,
             GROUP,
             json!([{"full_path": "acme"}]),
-            READS,
+            NO_EFFECT,
         ),
-        ("GET /projects/:id/languages", "/projects/1/languages", NO, 200, "", json!({}), READS),
+        ("GET /projects/:id/languages", "/projects/1/languages", NO, 200, "", json!({}), NO_EFFECT),
     ]
 }
 
@@ -1009,7 +1033,7 @@ fn actions() -> Vec<Step> {
             "/projects/1/star",
             NO,
             201,
-            SIMPLE,
+            SIMPLE_FIELDS,
             json!({"star_count": 1}),
             (starred, 200, json!([{"id": 1}])),
         ),
@@ -1018,9 +1042,9 @@ fn actions() -> Vec<Step> {
             starred,
             NO,
             200,
-            SIMPLE,
+            SIMPLE_FIELDS,
             json!([{"id": 1}]),
-            READS,
+            NO_EFFECT,
         ),
         (
             "GET /projects/:id/starrers",
@@ -1029,14 +1053,14 @@ fn actions() -> Vec<Step> {
             200,
             STARRER,
             json!([{"user": {"username": "root"}}]),
-            READS,
+            NO_EFFECT,
         ),
         (
             "POST /projects/:id/unstar",
             "/projects/1/unstar",
             NO,
             201,
-            SIMPLE,
+            SIMPLE_FIELDS,
             json!({"star_count": 0}),
             (starred, 200, json!([])),
         ),
@@ -1045,7 +1069,7 @@ fn actions() -> Vec<Step> {
             "/projects/1/archive",
             NO,
             201,
-            SIMPLE,
+            SIMPLE_FIELDS,
             NO,
             (one, 200, json!({"archived": true})),
         ),
@@ -1054,7 +1078,7 @@ fn actions() -> Vec<Step> {
             "/projects/1/unarchive",
             NO,
             201,
-            SIMPLE,
+            SIMPLE_FIELDS,
             NO,
             (one, 200, json!({"archived": false})),
         ),
@@ -1065,15 +1089,15 @@ fn actions() -> Vec<Step> {
             201,
             UPLOAD,
             json!({"alt": "note.txt"}),
-            READS,
+            NO_EFFECT,
         ),
-        ("POST /projects/:id/housekeeping", "/projects/1/housekeeping", NO, 201, "", NO, READS),
+        ("POST /projects/:id/housekeeping", "/projects/1/housekeeping", NO, 201, "", NO, NO_EFFECT),
         (
             "PUT /projects/:id",
             one,
             json!({"description": "d"}),
             200,
-            SIMPLE,
+            SIMPLE_FIELDS,
             NO,
             (one, 200, json!({"description": "d"})),
         ),
@@ -1084,7 +1108,7 @@ fn links() -> Vec<Step> {
     let forks = "/projects/1/forks";
     let shared = |with: Value| ("/projects/1", 200, json!({"shared_with_groups": with}));
     vec![
-        ("", "/groups", json!({"name": "ops", "path": "ops"}), 201, "", NO, READS),
+        ("", "/groups", json!({"name": "ops", "path": "ops"}), 201, "", NO, NO_EFFECT),
         (
             "POST /projects/:id/share",
             "/projects/1/share",
@@ -1110,7 +1134,7 @@ fn links() -> Vec<Step> {
             200,
             WHOLE_GROUP,
             json!({"full_path": "acme", "shared_with_groups": []}),
-            READS,
+            NO_EFFECT,
         ),
         (
             "GET /projects/:id/transfer_locations",
@@ -1119,14 +1143,14 @@ fn links() -> Vec<Step> {
             200,
             GROUP,
             json!([{"full_path": "ops"}]),
-            READS,
+            NO_EFFECT,
         ),
         (
             "POST /projects/:id/fork",
             "/projects/1/fork",
             json!({"path": "copy"}),
             201,
-            SIMPLE,
+            SIMPLE_FIELDS,
             json!({"import_status": "scheduled"}),
             (forks, 200, json!([{"id": 3}])),
         ),
@@ -1135,9 +1159,9 @@ fn links() -> Vec<Step> {
             forks,
             NO,
             200,
-            SIMPLE,
+            SIMPLE_FIELDS,
             json!([{"forked_from_project": {"id": 1}}]),
-            READS,
+            NO_EFFECT,
         ),
         ("DELETE /projects/:id/fork", "/projects/3/fork", NO, 204, "", NO, (forks, 200, json!([]))),
         (
@@ -1145,11 +1169,19 @@ fn links() -> Vec<Step> {
             "/projects/3/fork/1",
             NO,
             201,
-            SIMPLE,
+            SIMPLE_FIELDS,
             NO,
             (forks, 200, json!([{"id": 3}])),
         ),
-        ("", "/projects/2/members", json!({"user_id": 7, "access_level": 20}), 201, "", NO, READS),
+        (
+            "",
+            "/projects/2/members",
+            json!({"user_id": 7, "access_level": 20}),
+            201,
+            "",
+            NO,
+            NO_EFFECT,
+        ),
         (
             "POST /projects/:id/import_project_members/:project_id",
             "/projects/1/import_project_members/2",
@@ -1170,7 +1202,7 @@ fn life() -> Vec<Step> {
             "/projects",
             json!({"name": "Newer"}),
             201,
-            SIMPLE,
+            SIMPLE_FIELDS,
             json!({"path": "newer"}),
             (one, 200, json!({"visibility": "private"})),
         ),
@@ -1179,7 +1211,7 @@ fn life() -> Vec<Step> {
             "/projects/user/4",
             json!({"name": "Own"}),
             201,
-            SIMPLE,
+            SIMPLE_FIELDS,
             NO,
             ("/projects/dan%2Fown", 200, json!({"owner": {"id": 4}})),
         ),
@@ -1188,9 +1220,9 @@ fn life() -> Vec<Step> {
             "/users/dan/projects",
             NO,
             200,
-            SIMPLE,
+            SIMPLE_FIELDS,
             json!([{"path": "own"}]),
-            READS,
+            NO_EFFECT,
         ),
         (
             "DELETE /projects/:id",
@@ -1206,7 +1238,7 @@ fn life() -> Vec<Step> {
             "/projects/4/restore",
             NO,
             201,
-            SIMPLE,
+            SIMPLE_FIELDS,
             NO,
             (one, 200, json!({"path": "newer"})),
         ),
@@ -1244,7 +1276,7 @@ fn imports() -> Vec<Step> {
             202,
             "",
             NO,
-            READS,
+            NO_EFFECT,
         ),
         (
             "POST /import/extserver",
@@ -1264,7 +1296,7 @@ fn repository() -> Vec<Step> {
     let (branch, tag) = ("/projects/2/repository/branches/next", "/projects/2/repository/tags/v1");
     let text = |content: &str| json!({"branch": "main", "content": content, "commit_message": "m"});
     let operation =
-        |method: &str, rest: &str| kept(format!("{method} /projects/:id/repository/{rest}"));
+        |method: &str, rest: &str| leak(format!("{method} /projects/:id/repository/{rest}"));
     let new_branch = json!({"branch": "next", "ref": "main"});
     let new_tag = json!({"tag_name": "v1", "ref": "next"});
     vec![
@@ -1293,9 +1325,9 @@ fn repository() -> Vec<Step> {
             200,
             "id name type path mode",
             json!([{"name": "a.txt", "type": "blob"}]),
-            READS,
+            NO_EFFECT,
         ),
-        (operation("GET", "files/:path"), shown, NO, 200, FILE, json!({"size": 1}), READS),
+        (operation("GET", "files/:path"), shown, NO, 200, FILE, json!({"size": 1}), NO_EFFECT),
         (
             operation("GET", "files/:path/raw"),
             "/projects/2/repository/files/a.txt/raw",
@@ -1303,7 +1335,7 @@ fn repository() -> Vec<Step> {
             200,
             "",
             NO,
-            READS,
+            NO_EFFECT,
         ),
         (
             operation("POST", "branches"),
@@ -1321,12 +1353,12 @@ fn repository() -> Vec<Step> {
             200,
             BRANCH,
             json!([{"name": "main"}, {"name": "next"}]),
-            READS,
+            NO_EFFECT,
         ),
-        (operation("GET", "branches/:branch"), branch, NO, 200, BRANCH, NO, READS),
+        (operation("GET", "branches/:branch"), branch, NO, 200, BRANCH, NO, NO_EFFECT),
         (
             operation("PUT", "branches/:branch/protect"),
-            kept(format!("{branch}/protect")),
+            leak(format!("{branch}/protect")),
             json!({"developers_can_push": true}),
             200,
             BRANCH,
@@ -1335,7 +1367,7 @@ fn repository() -> Vec<Step> {
         ),
         (
             operation("PUT", "branches/:branch/unprotect"),
-            kept(format!("{branch}/unprotect")),
+            leak(format!("{branch}/unprotect")),
             NO,
             200,
             BRANCH,
@@ -1358,9 +1390,9 @@ fn repository() -> Vec<Step> {
             200,
             GIT_TAG,
             json!([{"name": "v1"}]),
-            READS,
+            NO_EFFECT,
         ),
-        (operation("GET", "tags/:tag_name"), tag, NO, 200, GIT_TAG, NO, READS),
+        (operation("GET", "tags/:tag_name"), tag, NO, 200, GIT_TAG, NO, NO_EFFECT),
         (operation("DELETE", "tags/:tag_name"), tag, NO, 204, "", NO, (tag, 404, NO)),
         (operation("DELETE", "branches/:branch"), branch, NO, 204, "", NO, (branch, 404, NO)),
         (
@@ -1372,7 +1404,7 @@ fn repository() -> Vec<Step> {
             NO,
             (shown, 404, NO),
         ),
-        ("GET /projects/:id/import", "/projects/2/import", NO, 200, PROJECT_IMPORT, NO, READS),
+        ("GET /projects/:id/import", "/projects/2/import", NO, 200, PROJECT_IMPORT, NO, NO_EFFECT),
         (
             "GET /projects/:id/statistics",
             "/projects/2/statistics",
@@ -1380,7 +1412,7 @@ fn repository() -> Vec<Step> {
             200,
             "fetches",
             json!({"fetches": {"total": 0}}),
-            READS,
+            NO_EFFECT,
         ),
     ]
 }
@@ -1389,8 +1421,8 @@ fn repository() -> Vec<Step> {
 fn access_requests() -> Vec<Step> {
     let rows = |place: &str, all: &'static str| {
         let operation =
-            |method: &str, rest: &str| kept(format!("{method} {place}/access_requests{rest}"));
-        let (one, approve) = (kept(format!("{all}/7")), kept(format!("{all}/7/approve")));
+            |method: &str, rest: &str| leak(format!("{method} {place}/access_requests{rest}"));
+        let (one, approve) = (leak(format!("{all}/7")), leak(format!("{all}/7/approve")));
         let ask: Step = (
             operation("POST", ""),
             all,
@@ -1403,7 +1435,7 @@ fn access_requests() -> Vec<Step> {
         let again: Step = ("", ask.1, ask.2.clone(), ask.3, ask.4, ask.5.clone(), ask.6.clone());
         vec![
             ask,
-            (operation("GET", ""), all, NO, 200, REQUEST, json!([{"id": 7}]), READS),
+            (operation("GET", ""), all, NO, 200, REQUEST, json!([{"id": 7}]), NO_EFFECT),
             (operation("DELETE", "/:user_id"), one, NO, 204, "", NO, (all, 200, json!([]))),
             again,
             (
@@ -1421,8 +1453,8 @@ fn access_requests() -> Vec<Step> {
     let group = json!({"name": "asked", "path": "asked", "visibility": "public"});
     let project = json!({"path": "asked", "visibility": "public"});
     let places: Vec<Step> = vec![
-        ("", "/groups", group, 201, "id", NO, READS),
-        ("", "/projects", project, 201, "id", NO, READS),
+        ("", "/groups", group, 201, "id", NO, NO_EFFECT),
+        ("", "/projects", project, 201, "id", NO, NO_EFFECT),
     ];
     [
         places,
@@ -1483,7 +1515,7 @@ async fn each_operation_does_what_the_reference_says() {
 }
 
 /// Makes the call; a step without an operation is a POST or, on a state, a PUT.
-async fn call(world: &World, operation: &str, path: &str, body: &Value) -> Got {
+async fn call(world: &World, operation: &str, path: &str, body: &Value) -> Reply {
     let method = match operation.split_once(' ') {
         Some((method, _)) => method,
         None if path.ends_with("/state") => "PUT",
@@ -1492,12 +1524,9 @@ async fn call(world: &World, operation: &str, path: &str, body: &Value) -> Got {
     if path.ends_with("/uploads") {
         let part = reqwest::multipart::Part::bytes(b"x".to_vec()).file_name("note.txt");
         let form = reqwest::multipart::Form::new().part("file", part);
-        return got(world
-            .request(ROOT, method, path)
-            .multipart(form)
-            .send()
-            .await
-            .expect("an answer"))
+        return read_reply(
+            world.request(ROOT, method, path).multipart(form).send().await.expect("an answer"),
+        )
         .await;
     }
     world.call(ROOT, method, path, body).await

@@ -10,7 +10,7 @@ const VARIABLE: &str = "/projects/acme%2Fshop/variables/A";
 const NO: Value = Value::Null;
 
 #[tokio::test]
-async fn variables_live_and_die() {
+async fn variables_are_created_read_changed_and_removed() {
     let world = World::usual().await;
     let made = json!({"key": "A", "value": "v", "variable_type": "env_var", "protected": false, "masked": false,
                       "raw": false, "environment_scope": "*"});
@@ -210,11 +210,11 @@ async fn variables_are_validated_and_guarded() {
 }
 
 #[tokio::test]
-async fn variables_lose_blanks_and_keep_null() {
+async fn blanks_of_variables_are_trimmed_and_null_depends_on_the_field() {
     const OF_GROUP: &str = "/groups/acme/variables/A";
     let mut seed = usual_seed();
     seed["release"] = "18.9".into();
-    let world = World::with(seed).await;
+    let world = World::from_seed(seed).await;
     let letters = "can contain only letters, digits and '_'.";
     let blank = json!({"message": {"key": ["can't be blank", letters]}});
     let listed = |name: &str| json!({"message": {name: ["is not included in the list"]}});
@@ -258,7 +258,7 @@ async fn variables_lose_blanks_and_keep_null() {
 }
 
 #[tokio::test]
-async fn hooks_live_and_die() {
+async fn hooks_are_created_read_changed_and_removed() {
     const HOOKS: &str = "/projects/acme%2Fshop/hooks";
     const ONE: &str = "/projects/acme%2Fshop/hooks/1";
     let world = World::usual().await;
@@ -312,13 +312,13 @@ async fn hooks_live_and_die() {
             (fact("hook-list"), "mia", "GET", HOOKS, NO, 200, json!([])),
         ])
         .await;
-    let made = world.call("mia", "POST", HOOKS, &json!({"url": url, "token": "s"})).await;
-    assert!(made.body.get("token").is_none(), "{}", fact("hook-token-hidden"));
-    assert_eq!(made.body["id"], 2, "{}", fact("ids-once"));
+    let reply = world.call("mia", "POST", HOOKS, &json!({"url": url, "token": "s"})).await;
+    assert!(reply.body.get("token").is_none(), "{}", fact("hook-token-hidden"));
+    assert_eq!(reply.body["id"], 2, "{}", fact("ids-once"));
 }
 
 #[tokio::test]
-async fn push_rules_live_and_die() {
+async fn push_rules_are_created_read_changed_and_removed() {
     const RULE: &str = "/projects/acme%2Fshop/push_rule";
     let world = World::usual().await;
     world

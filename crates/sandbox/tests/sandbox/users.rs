@@ -15,7 +15,7 @@ fn keys(body: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_short_form_grows_with_the_release() {
+async fn the_short_form_of_a_user_depends_on_the_release() {
     let rule = fact("user-brief");
     let usual = ["avatar_url", "id", "name", "state", "username", "web_url"];
     for (release, more) in
@@ -24,8 +24,8 @@ async fn the_short_form_grows_with_the_release() {
         let world = at(release).await;
         let mut expected = [&usual[..], more].concat();
         expected.sort_unstable();
-        let found = world.get("dan", "/users?username=mia").await.body;
-        assert_eq!(keys(&found[0]), expected, "{rule} {release}");
+        let answer = world.get("dan", "/users?username=mia").await.body;
+        assert_eq!(keys(&answer[0]), expected, "{rule} {release}");
         let owner = world.call("dan", "POST", "/projects", &json!({"path": "mine"})).await.body;
         if release != "15.8" {
             assert_eq!(keys(&owner["owner"]), expected, "{} {release}", fact("project-owner"));
@@ -34,7 +34,7 @@ async fn the_short_form_grows_with_the_release() {
 }
 
 #[tokio::test]
-async fn members_say_more_from_later_releases_on() {
+async fn members_show_more_fields_in_later_releases() {
     let rule = fact("member-later-fields");
     let later = ["email", "membership_state"];
     for (release, administrator, owner) in
@@ -51,7 +51,7 @@ async fn members_say_more_from_later_releases_on() {
 }
 
 #[tokio::test]
-async fn a_member_says_who_added_it() {
+async fn a_member_shows_who_added_it() {
     let rule = fact("member-created-by");
     let world = World::usual().await;
     let group =
@@ -63,8 +63,8 @@ async fn a_member_says_who_added_it() {
     assert_eq!(of_project[0]["created_by"]["username"], "dan", "{rule}");
     let token = json!({"name": "ci", "scopes": ["api"], "expires_at": "2999-01-01"});
     world.call("olive", "POST", "/groups/acme/access_tokens", &token).await;
-    let all = world.get("olive", "/groups/acme/members").await.body;
-    let bot = all.as_array().and_then(|all| all.last()).expect("members");
+    let answer = world.get("olive", "/groups/acme/members").await.body;
+    let bot = answer.as_array().and_then(|all| all.last()).expect("members");
     assert_eq!((&bot["name"], bot.get("created_by")), (&json!("ci"), None), "{rule}");
 }
 
@@ -73,15 +73,15 @@ async fn the_fields_of_a_user_depend_on_the_caller() {
     let world = at("18.9").await;
     let (own, alone, list) =
         ("/users/4", ["is_admin", "created_by", "using_license_seat"], "/users?username=dan");
-    let seen = world.get("mia", own).await.body;
+    let answer = world.get("mia", own).await.body;
     assert_eq!(
-        (&seen["bio"], &seen["pronouns"], &seen["followers"]),
+        (&answer["bio"], &answer["pronouns"], &answer["followers"]),
         (&json!(""), &Value::Null, &json!(0)),
         "{}",
         fact("user-profile")
     );
     for hidden in ["email", "theme_id", "note", "is_admin", "skype"] {
-        assert_eq!(seen.get(hidden), None, "{} {hidden}", fact("user-profile"));
+        assert_eq!(answer.get(hidden), None, "{} {hidden}", fact("user-profile"));
     }
     let blocked = world.get("mia", "/users/8").await.body;
     assert_eq!(blocked["username"], "blocked");
@@ -105,20 +105,20 @@ async fn the_fields_of_a_user_depend_on_the_caller() {
 async fn a_new_user_may_wait_for_a_confirmation() {
     let rule = fact("user-unconfirmed");
     let world = World::usual().await;
-    for skips in [false, true] {
-        let name = format!("new-{skips}");
+    for skips_confirmation in [false, true] {
+        let name = format!("new-{skips_confirmation}");
         let user = json!({"username": name, "name": "New", "email": format!("{name}@x.example"),
-            "force_random_password": true, "skip_confirmation": skips});
-        let made = world.call(ROOT, "POST", "/users", &user).await.body;
-        assert_eq!(made["confirmed_at"].is_string(), skips, "{rule}");
-        assert_eq!(made["state"], "active", "{rule}");
-        let by = &made["created_by"]["username"];
+            "force_random_password": true, "skip_confirmation": skips_confirmation});
+        let answer = world.call(ROOT, "POST", "/users", &user).await.body;
+        assert_eq!(answer["confirmed_at"].is_string(), skips_confirmation, "{rule}");
+        assert_eq!(answer["state"], "active", "{rule}");
+        let by = &answer["created_by"]["username"];
         assert_eq!(by, "root", "{}", fact("user-for-administrators"));
     }
 }
 
 #[tokio::test]
-async fn an_act_on_a_user_depends_on_its_state() {
+async fn actions_on_a_user_depend_on_its_state() {
     let rule = fact("user-acts");
     let world = World::usual().await;
     // A user without a token is inactive.
@@ -146,8 +146,8 @@ async fn an_act_on_a_user_depends_on_its_state() {
         ("ban", no("You cannot ban banned users."), "banned"),
         ("unban", (201, json!(true)), "active"),
     ] {
-        let got = world.call(ROOT, "POST", &format!("/users/{id}/{act}"), &Value::Null).await;
-        assert_eq!((got.status, got.body), (status, body), "{rule}: {act}");
+        let reply = world.call(ROOT, "POST", &format!("/users/{id}/{act}"), &Value::Null).await;
+        assert_eq!((reply.status, reply.body), (status, body), "{rule}: {act}");
         let now = world.get(ROOT, &format!("/users/{id}")).await.body["state"].clone();
         assert_eq!(now, state, "{rule}: {act}");
     }
@@ -175,12 +175,12 @@ async fn only_administrators_find_all_users() {
         }
     }
     world.call(ROOT, "PUT", "/users/4", &json!({"public_email": "dan@localhost"})).await;
-    let found = world.get("mia", "/users?search=dan@localhost").await.body;
-    assert_eq!(found[0]["username"], "dan", "{}", fact("user-search"));
+    let answer = world.get("mia", "/users?search=dan@localhost").await.body;
+    assert_eq!(answer[0]["username"], "dan", "{}", fact("user-search"));
 }
 
 #[tokio::test]
-async fn users_and_tokens_need_what_makes_them_usable() {
+async fn users_and_tokens_need_required_fields() {
     let world = World::usual().await;
     let user = |more: &Value| {
         let mut user = json!({"username": "new", "name": "New", "email": "new@x.example", "reset_password": true});
@@ -256,7 +256,7 @@ async fn users_have_identities_and_filters() {
 }
 
 #[tokio::test]
-async fn the_fields_of_a_user_follow_rules() {
+async fn fields_of_a_user_are_validated() {
     let world = at("18.9").await;
     let rule = fact("user-rules");
     let blank = json!({"namespace.name": ["can't be blank"], "name": ["can't be blank"]});
@@ -298,8 +298,8 @@ async fn the_fields_of_a_user_follow_rules() {
     }
     let user = json!({"username": "new", "name": "New", "email": "new@y.example",
         "reset_password": true, "organization": "x"});
-    let made = world.call(ROOT, "POST", "/users", &user).await.body;
-    assert_eq!(made["organization"], "", "{rule}");
+    let answer = world.call(ROOT, "POST", "/users", &user).await.body;
+    assert_eq!(answer["organization"], "", "{rule}");
     let made = world.call(ROOT, "PUT", "/users/4", &json!({"auditor": true})).await.body;
     assert_eq!(made["is_auditor"], true, "{rule}");
     let made = world.call(ROOT, "PUT", "/users/4", &json!({"external": null})).await.body;
@@ -314,19 +314,19 @@ async fn the_fields_of_a_user_follow_rules() {
     let group = json!({"name": "Own", "path": "own"});
     world.call("dan", "POST", "/groups", &group).await;
     for (query, status) in [("", 409), ("?hard_delete=true", 204)] {
-        let got = world.call(ROOT, "DELETE", &format!("/users/4{query}"), &Value::Null).await;
-        assert_eq!(got.status, status, "{}", fact("user-sole-owner"));
+        let reply = world.call(ROOT, "DELETE", &format!("/users/4{query}"), &Value::Null).await;
+        assert_eq!(reply.status, status, "{}", fact("user-sole-owner"));
     }
 }
 
 #[tokio::test]
-async fn later_releases_show_users_themselves_by_id_as_others() {
+async fn users_see_their_short_form_by_id_in_later_releases() {
     let rule = fact("user-own");
     for (release, shown) in [("15.8", true), ("18.9", false)] {
-        let own = at(release).await.get("dan", "/users/4").await.body;
+        let answer = at(release).await.get("dan", "/users/4").await.body;
         for key in ["email", "theme_id"] {
-            assert_eq!(own.get(key).is_some(), shown, "{rule} {release} {key}");
+            assert_eq!(answer.get(key).is_some(), shown, "{rule} {release} {key}");
         }
-        assert!(own.get("followers").is_none(), "{rule}");
+        assert!(answer.get("followers").is_none(), "{rule}");
     }
 }

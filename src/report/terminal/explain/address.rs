@@ -161,7 +161,7 @@ fn draw_chain(
             LayerEffect::Outranked => ("outranked", Paint::Dim),
         };
         let line = Line::indented(4).put(paint, effect_word).pad_to(15).hang_here();
-        let shown_or_words = match &link.traced_value.value {
+        let value_or_word = match &link.traced_value.value {
             LayerValue::Value(value) => {
                 let field = link.traced_value.written_names.first().map_or("", String::as_str);
                 // The value may also be a template, or a change of a list.
@@ -172,7 +172,7 @@ fn draw_chain(
             LayerValue::Unmanaged => Err("unmanaged"),
             LayerValue::Ignores => Err("takes nothing from lower layers"),
         };
-        let line = match shown_or_words {
+        let line = match value_or_word {
             Ok(shown) => line.append(change::value_line(&shown)),
             Err(description) => line.put(Paint::Dim, description),
         };

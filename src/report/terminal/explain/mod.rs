@@ -30,22 +30,22 @@ pub fn explain_code(name: &str, style: TextStyle) -> Option<String> {
 
 /// The text for these descriptions of fields.
 pub fn explain_fields(descriptions: &[NameDescription], style: TextStyle) -> String {
-    let none = Secrets::default();
-    let mut canvas = Canvas::new(style, &none);
-    for field in descriptions {
+    let no_secrets = Secrets::default();
+    let mut canvas = Canvas::new(style, &no_secrets);
+    for description in descriptions {
         canvas.add_gap();
-        let kinds = field.contexts.join(", ");
-        let head = match field.name.as_str() {
+        let kinds = description.contexts.join(", ");
+        let head = match description.name.as_str() {
             "" => Line::with_text(Paint::Bold, kinds),
             name => Line::with_text(Paint::Bold, name).text(format!(", in {kinds}")),
         };
         canvas.add_line(&head);
-        draw_description(&mut canvas, &field.field);
-        let needs = field.required_fields.iter().map(String::as_str);
-        needs.for_each(|need| canvas.add_line(&Line::indented(2).text(need)));
-        if !field.inner_names.is_empty() {
+        draw_description(&mut canvas, &description.field);
+        let requirements = description.required_fields.iter().map(String::as_str);
+        requirements.for_each(|text| canvas.add_line(&Line::indented(2).text(text)));
+        if !description.inner_names.is_empty() {
             let line = Line::indented(2).put(Paint::Dim, "holds   ").hang_here();
-            canvas.add_line(&line.text(field.inner_names.join(", ")));
+            canvas.add_line(&line.text(description.inner_names.join(", ")));
         }
     }
     canvas.finish()

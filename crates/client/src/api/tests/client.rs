@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use super::script::*;
 use crate::{
     api::{
-        ApiError, ClientSettings, EncodedBody, Freshness, InFlight, RequestPhase, SendErrorKind,
-        quote::QuoteRedactor, retry::SendOutcome,
+        ApiError, ClientSettings, EncodedBody, Freshness, InFlightRange, RequestPhase,
+        SendErrorKind, quote::QuoteRedactor, retry::SendOutcome,
     },
     field::Scope,
     operation as op,
@@ -31,7 +31,7 @@ async fn get_error(reply: Reply) -> ApiError {
 fn variable_create_request() -> op::Request<op::Write> {
     let fields = Fields::from([
         ("key".to_owned(), Value::from("TOKEN")),
-        ("value".to_owned(), Value::Secret(canary())),
+        ("value".to_owned(), Value::Secret(canary_reference())),
     ]);
     op::VARIABLE_CREATE.request().arg("id", "acme/shop").fields(fields)
 }
@@ -45,8 +45,8 @@ fn all_texts(error: &crate::api::ApiError) -> String {
 async fn a_secret_enters_the_body_and_nothing_else() {
     let echo = format!(r#"{{"message":{{"value":["{CANARY} is invalid"]}}}}"#);
     for reply in [
-        json(400, &echo),
-        json(500, &echo),
+        json_answer(400, &echo),
+        json_answer(500, &echo),
         html_answer(200),
         send_failure(RequestPhase::MaybeSent, SendErrorKind::Network),
     ] {
@@ -64,30 +64,30 @@ async fn a_secret_enters_the_body_and_nothing_else() {
 async fn a_create_whose_answer_was_lost_is_not_sent_again() {
     let ambiguous = [
         send_failure(RequestPhase::MaybeSent, SendErrorKind::Timeout),
-        json(500, "{}"),
-        json(502, ""),
+        json_answer(500, "{}"),
+        json_answer(502, ""),
         html_answer(200),
         html_answer(201),
         truncated_answer(201),
         empty_answer(201),
     ];
     for reply in ambiguous {
-        let script = Script::new([reply.clone(), json(201, "{}")]);
+        let script = Script::new([reply.clone(), json_answer(201, "{}")]);
         let error = write_client(&script).send(variable_create_request()).await.unwrap_err();
         assert!(error.in_doubt_since().is_some(), "{reply:?}");
         assert_eq!(script.sent_times().len(), 1, "{reply:?}");
     }
     for reply in [
         send_failure(RequestPhase::NotSent, SendErrorKind::Network),
-        json(429, "{}"),
-        json(409, r#"{"message":"409 Resource lock"}"#),
+        json_answer(429, "{}"),
+        json_answer(409, r#"{"message":"409 Resource lock"}"#),
         // Another request has just created the same topic.
-        json(
+        json_answer(
             400,
             r#"{"message":{"base":["PG::UniqueViolation: ERROR: duplicate key value violates unique constraint \"index_topics_on_organization_id_and_name\""]}}"#,
         ),
     ] {
-        let script = Script::new([reply.clone(), json(201, "{}")]);
+        let script = Script::new([reply.clone(), json_answer(201, "{}")]);
         assert_eq!(
             write_client(&script).send(variable_create_request()).await.unwrap().status,
             201,
@@ -107,30 +107,33 @@ async fn an_idempotent_write_is_sent_again_and_may_end_in_doubt() {
     };
     let lost = send_failure(RequestPhase::MaybeSent, SendErrorKind::Network);
     let table = [
-        (vec![lost.clone(), json(200, "{}")], 2, Ok(())),
+        (vec![lost.clone(), json_answer(200, "{}")], 2, Ok(())),
         (vec![lost.clone()], 6, Err(true)),
-        (vec![json(503, "{}")], 6, Err(true)),
+        (vec![json_answer(503, "{}")], 6, Err(true)),
         (vec![html_answer(200)], 6, Err(true)),
-        (vec![lost, json(400, "{}")], 2, Err(true)),
+        (vec![lost, json_answer(400, "{}")], 2, Err(true)),
         (vec![send_failure(RequestPhase::NotSent, SendErrorKind::Network)], 6, Err(false)),
         (
-            vec![send_failure(RequestPhase::NotSent, SendErrorKind::Network), json(400, "{}")],
+            vec![
+                send_failure(RequestPhase::NotSent, SendErrorKind::Network),
+                json_answer(400, "{}"),
+            ],
             2,
             Err(false),
         ),
         (vec![send_failure(RequestPhase::NotSent, SendErrorKind::Tls)], 1, Err(false)),
-        (vec![json(400, "{}")], 1, Err(false)),
-        (vec![json(304, "")], 1, Err(false)),
-        (vec![json(429, "{}")], 6, Err(false)),
+        (vec![json_answer(400, "{}")], 1, Err(false)),
+        (vec![json_answer(304, "")], 1, Err(false)),
+        (vec![json_answer(429, "{}")], 6, Err(false)),
     ];
-    for (replies, sent, result) in table {
+    for (replies, sent_count, result) in table {
         let script = Script::new(replies.clone());
         let actual = write_client(&script)
             .send(update())
             .await
             .map(drop)
             .map_err(|e| e.in_doubt_since().is_some());
-        assert_eq!((script.sent_times().len(), actual), (sent, result), "{replies:?}");
+        assert_eq!((script.sent_times().len(), actual), (sent_count, result), "{replies:?}");
     }
 }
 
@@ -138,12 +141,12 @@ async fn an_idempotent_write_is_sent_again_and_may_end_in_doubt() {
 async fn deleting_an_absent_object_succeeds_unless_the_project_or_the_route_is_absent() {
     let table = [
         (empty_answer(204), Some(204)),
-        (json(202, r#"{"message":"202 Accepted"}"#), Some(202)),
-        (json(404, r#"{"message":"404 Not found"}"#), Some(404)),
-        (json(404, r#"{"message":"404 Variable Not Found"}"#), Some(404)),
-        (json(404, r#"{"message":"404 Project Not Found"}"#), None),
-        (json(404, r#"{"error":"404 Not Found"}"#), None),
-        (json(404, r#"{"message":"404 Not Found"}"#), None),
+        (json_answer(202, r#"{"message":"202 Accepted"}"#), Some(202)),
+        (json_answer(404, r#"{"message":"404 Not found"}"#), Some(404)),
+        (json_answer(404, r#"{"message":"404 Variable Not Found"}"#), Some(404)),
+        (json_answer(404, r#"{"message":"404 Project Not Found"}"#), None),
+        (json_answer(404, r#"{"error":"404 Not Found"}"#), None),
+        (json_answer(404, r#"{"message":"404 Not Found"}"#), None),
         (html_answer(404), None),
     ];
     for (reply, status) in table {
@@ -155,57 +158,60 @@ async fn deleting_an_absent_object_succeeds_unless_the_project_or_the_route_is_a
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_of_a_proxy_is_neither_a_list_nor_absence() {
-    let no_answers = [
+    let proxy_replies = [
         html_answer(200),
         truncated_answer(200),
         empty_answer(200),
-        json(200, "[{}"),
-        json(206, "[]"),
+        json_answer(200, "[{}"),
+        json_answer(206, "[]"),
         empty_answer(302),
         html_answer(404),
-        json(500, "[]"),
-        json(403, "[]"),
+        json_answer(500, "[]"),
+        json_answer(403, "[]"),
     ];
-    for reply in no_answers {
+    for reply in proxy_replies {
         let client = read_client(&Script::new([reply.clone()]), settings());
-        let list = client.list(op::HOOK_LIST.request().arg("id", 1)).await.unwrap_err();
+        let list_error = client.list_error(op::HOOK_LIST.request().arg("id", 1)).await.unwrap_err();
         let client = read_client(&Script::new([reply.clone()]), settings());
-        let rule =
+        let rule_error =
             client.get_optional(op::PUSH_RULE_GET.request().arg("id", 1), &[]).await.unwrap_err();
-        assert!(!list.is_container_missing() && !rule.is_container_missing(), "{reply:?}");
+        assert!(
+            !list_error.is_container_missing() && !rule_error.is_container_missing(),
+            "{reply:?}"
+        );
     }
     for body in ["{}", "[1]", "null", "7"] {
-        let client = read_client(&Script::new([json(200, body)]), settings());
-        assert!(client.list(op::HOOK_LIST.request().arg("id", 1)).await.is_err(), "{body}");
+        let client = read_client(&Script::new([json_answer(200, body)]), settings());
+        assert!(client.list_error(op::HOOK_LIST.request().arg("id", 1)).await.is_err(), "{body}");
     }
     for body in ["[]", "[{}]", "7", "true", r#""acme/shop""#] {
-        let client = read_client(&Script::new([json(200, body)]), settings());
+        let client = read_client(&Script::new([json_answer(200, body)]), settings());
         assert!(
             client.get(project_request()).await.is_err()
                 && client.get_optional(project_request(), &[]).await.is_err(),
             "{body}"
         );
     }
-    for (body, known) in [
+    for (body, is_accepted) in [
         ("{}", false),
         (r#"{"id":1}"#, false),
         (r#"{"id":1,"path":null}"#, false),
         (r#"{"id":1,"path":"x"}"#, true),
     ] {
-        let client = read_client(&Script::new([json(200, body)]), settings());
+        let client = read_client(&Script::new([json_answer(200, body)]), settings());
         assert_eq!(
             client.get_object(project_request(), &["id", "path"]).await.is_ok(),
-            known,
+            is_accepted,
             "{body}"
         );
     }
-    for (requested_id, known) in [("1", true), ("2", false), ("acme/shop", true)] {
-        let client = read_client(&Script::new([json(200, r#"{"id":1}"#)]), settings());
+    for (requested_id, is_valid) in [("1", true), ("2", false), ("acme/shop", true)] {
+        let client = read_client(&Script::new([json_answer(200, r#"{"id":1}"#)]), settings());
         let request = op::PROJECT_GET.request().arg("id", requested_id);
-        assert_eq!(client.get_object(request, &["id"]).await.is_ok(), known, "{requested_id}");
+        assert_eq!(client.get_object(request, &["id"]).await.is_ok(), is_valid, "{requested_id}");
     }
     let rule = || op::PUSH_RULE_GET.request().arg("id", 1);
-    for (reply, is_absent) in [(json(200, "null"), true), (empty_answer(204), false)] {
+    for (reply, is_absent) in [(json_answer(200, "null"), true), (empty_answer(204), false)] {
         let client = read_client(&Script::new([reply.clone()]), settings());
         let object = client.get_optional(rule(), &[]).await;
         assert_eq!(object.is_ok_and(|found| found.is_none()), is_absent);
@@ -229,40 +235,40 @@ fn hook_page(hook: &str, next: &str, total: u32) -> Reply {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_holds_what_the_request_keeps_and_what_is_checked() {
+async fn an_answer_has_the_kept_and_the_checked_keys() {
     let body = r#"{"id":1,"path_with_namespace":"acme/shop","a":{"b":1},"x":2}"#;
-    let keeping =
+    let reduced =
         |request: op::Request<op::Read>| request.with_key_filter(op::KeyFilter::keys(["a"]));
-    let script = Script::new([json(200, body)]);
+    let script = Script::new([json_answer(200, body)]);
     let client = read_client(&script, settings());
-    let answer = client.get_object(keeping(project_request()), &["id"]).await.unwrap();
+    let answer = client.get_object(reduced(project_request()), &["id"]).await.unwrap();
     assert_eq!(answer.body, serde_json::json!({"id": 1, "a": {"b": 1}}));
-    assert!(client.get_object(keeping(project_request()), &["id", "z"]).await.is_err());
+    assert!(client.get_object(reduced(project_request()), &["id", "z"]).await.is_err());
 
     let page =
         json_with_headers(200, &[("x-total", "1"), ("x-next-page", "")], &format!("[{body}]"));
     let script = Script::new([page]);
-    let hooks = || keeping(op::HOOK_LIST.request().arg("id", 1));
+    let hooks = || reduced(op::HOOK_LIST.request().arg("id", 1));
     let client = read_client(&script, settings());
     let list = client
-        .list_with_keys(hooks(), EntryKeys { keys: &["id"], other_keys: &["x"] })
+        .list_with_keys(hooks(), EntryKeys { identity_keys: &["id"], other_keys: &["x"] })
         .await
         .unwrap();
     assert_eq!(Json::from(list[0].clone()), serde_json::json!({"id": 1, "a": {"b": 1}, "x": 2}));
-    // A list without known keys is kept whole.
-    assert_eq!(Json::from(client.list(hooks()).await.unwrap()[0].clone()).to_string(), body);
+    // `list` names no keys of entries: then the filter is not used, and entries keep all keys.
+    assert_eq!(Json::from(client.list_error(hooks()).await.unwrap()[0].clone()).to_string(), body);
 
-    for (body, why) in [
+    for (body, expected_text) in [
         ("{\"x\":1}", "something other than a list"),
         ("[1]", "something other than a list"),
         ("[{\"id\":1,\"x\":nul}]", "broken JSON"),
     ] {
-        let client = read_client(&Script::new([json(200, body)]), settings());
+        let client = read_client(&Script::new([json_answer(200, body)]), settings());
         let error = client.list_with_keys(hooks(), EntryKeys::with_id(&[])).await.unwrap_err();
-        assert!(error.to_string().contains(why), "{error}");
+        assert!(error.to_string().contains(expected_text), "{error}");
     }
-    let script = Script::new([json(404, r#"{"message":"404 Project Not Found"}"#)]);
-    let error = read_client(&script, settings()).get(keeping(project_request())).await.unwrap_err();
+    let script = Script::new([json_answer(404, r#"{"message":"404 Project Not Found"}"#)]);
+    let error = read_client(&script, settings()).get(reduced(project_request())).await.unwrap_err();
     assert!(error.is_missing(Scope::Project), "an error is read whole: {error}");
 }
 
@@ -271,17 +277,20 @@ async fn a_list_is_complete_or_failed() {
     let pages = [(1, "2"), (2, "3"), (3, "")]
         .map(|(id, next)| hook_page(&format!(r#"{{"id":{id}}}"#), next, 3));
     let script = Script::new(pages.clone());
-    assert_eq!(read_client(&script, settings()).list(hook_list_request()).await.unwrap().len(), 3);
+    assert_eq!(
+        read_client(&script, settings()).list_error(hook_list_request()).await.unwrap().len(),
+        3
+    );
     assert_eq!(
         script.targets(),
         [1, 2, 3].map(|n| format!("/projects/1/hooks?per_page=100&page={n}"))
     );
-    for failing in 0..3 {
+    for failed_page in 0..3 {
         let mut replies = pages.to_vec();
-        replies.splice(failing.., [json(403, "{}")]);
+        replies.splice(failed_page.., [json_answer(403, "{}")]);
         assert!(
             read_client(&Script::new(replies), settings())
-                .list(hook_list_request())
+                .list_error(hook_list_request())
                 .await
                 .unwrap_err()
                 .is_forbidden()
@@ -299,7 +308,7 @@ async fn a_list_whose_answers_contradict_each_other_is_read_again_twice() {
             let replies =
                 (0..times).flat_map(|_| broken.clone()).chain([page(1, "2"), page(2, "")]);
             let script = Script::new(replies);
-            let list = read_client(&script, settings()).list(hook_list_request()).await;
+            let list = read_client(&script, settings()).list_error(hook_list_request()).await;
             assert_eq!(
                 list.as_ref().map(|all| all.len()).ok(),
                 (times < 3).then_some(2),
@@ -313,8 +322,10 @@ async fn a_list_whose_answers_contradict_each_other_is_read_again_twice() {
     }
     let short =
         json_with_headers(200, &[("x-total", "20"), ("x-next-page", "")], r#"[{"id":1},{"id":2}]"#);
-    let error =
-        read_client(&Script::new([short]), settings()).list(hook_list_request()).await.unwrap_err();
+    let error = read_client(&Script::new([short]), settings())
+        .list_error(hook_list_request())
+        .await
+        .unwrap_err();
     assert_eq!(
         format!("{:#}", anyhow::Error::new(error.clone())),
         "hook-list: `GET /projects/1/hooks` returned an incomplete list: the service announced 20 entries and sent 2"
@@ -326,30 +337,30 @@ async fn a_list_whose_answers_contradict_each_other_is_read_again_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn entries_of_a_known_list_have_the_required_keys() {
+async fn an_entry_without_a_required_key_fails_the_list() {
     let list = |body: &str| Script::new([json_with_headers(200, &[("x-total", "1")], body)]);
-    for (body, known) in [
+    for (body, is_accepted) in [
         (r#"[{"id":1}]"#, true),
         ("[{}]", false),
         (r#"[{"id":null}]"#, false),
         (r#"[{"name":"x"}]"#, false),
     ] {
         let script = list(body);
-        let known_list = read_client(&script, settings())
+        let list_with_keys = read_client(&script, settings())
             .list_with_keys(hook_list_request(), crate::page::EntryKeys::with_id(&[]))
             .await;
-        assert_eq!(known_list.is_ok(), known, "{body}");
+        assert_eq!(list_with_keys.is_ok(), is_accepted, "{body}");
         assert_eq!(script.sent_times().len(), 1, "reading again brings nothing: {body}");
         assert!(
-            read_client(&list(body), settings()).list(hook_list_request()).await.is_ok(),
+            read_client(&list(body), settings()).list_error(hook_list_request()).await.is_ok(),
             "{body}"
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_more_of_a_list_is_kept_than_allowed() {
-    let padded = |id: u32| {
+async fn a_list_above_the_size_limit_is_refused() {
+    let padded_page = |id: u32| {
         let headers = [("x-next-page", (id + 1).to_string()), ("x-per-page", "1".to_owned())];
         let body = format!(r#"[{{"id":{id},"url":"{}"}}]"#, "x".repeat(22 << 20));
         json_with_headers(
@@ -358,8 +369,8 @@ async fn no_more_of_a_list_is_kept_than_allowed() {
             &body,
         )
     };
-    let script = Script::new((1..9).map(padded));
-    let error = read_client(&script, settings()).list(hook_list_request()).await.unwrap_err();
+    let script = Script::new((1..9).map(padded_page));
+    let error = read_client(&script, settings()).list_error(hook_list_request()).await.unwrap_err();
     assert_eq!(error.page_error().unwrap().to_string(), "the list has more than 64 MiB of JSON");
     assert_eq!(script.sent_times().len(), 3, "not read again");
 }
@@ -369,7 +380,7 @@ async fn a_list_that_is_filtered_after_paging_is_never_complete() {
     let script =
         Script::new([json_with_headers(200, &[("x-total", "0"), ("x-next-page", "")], "[]")]);
     let error = read_client(&script, settings())
-        .list(op::NOTE_LIST.request().arg("id", 1))
+        .list_error(op::NOTE_LIST.request().arg("id", 1))
         .await
         .unwrap_err();
     assert!(matches!(error.page_error(), Some(crate::page::PageError::Filtered)), "{error}");
@@ -378,14 +389,15 @@ async fn a_list_that_is_filtered_after_paging_is_never_complete() {
 
 #[tokio::test(start_paused = true)]
 async fn a_project_that_has_moved_is_known_by_its_id() {
-    let location = |to| json_with_headers(301, &[("location", to)], "");
-    let same_origin = get_error(location("https://example.org/api/v4/projects/7")).await;
+    let redirect_to = |to| json_with_headers(301, &[("location", to)], "");
+    let same_origin = get_error(redirect_to("https://example.org/api/v4/projects/7")).await;
     assert_eq!((same_origin.is_moved(), same_origin.moved_to()), (true, Some(7)));
-    let foreign = get_error(location("https://evil.example/api/v4/projects/7?x=canary")).await;
-    assert_eq!((foreign.is_moved(), foreign.moved_to()), (true, Some(7)));
-    assert!(!all_texts(&foreign).contains("canary"));
+    let other_origin =
+        get_error(redirect_to("https://evil.example/api/v4/projects/7?x=canary")).await;
+    assert_eq!((other_origin.is_moved(), other_origin.moved_to()), (true, Some(7)));
+    assert!(!all_texts(&other_origin).contains("canary"));
     let moved =
-        json(405, r#"{"message":"405 Non GET methods are not allowed for moved projects"}"#);
+        json_answer(405, r#"{"message":"405 Non GET methods are not allowed for moved projects"}"#);
     assert!(
         write_client(&Script::new([moved]))
             .send(variable_create_request())
@@ -396,9 +408,9 @@ async fn a_project_that_has_moved_is_known_by_its_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_without_any_access_is_blocked() {
+async fn a_caller_without_any_access_ends_the_run() {
     let project = |id: u32| op::PROJECT_GET.request().arg("id", id);
-    let script = Script::new([json(403, "{}")]);
+    let script = Script::new([json_answer(403, "{}")]);
     let client = read_client(&script, settings());
     for id in [1, 1, 1, 2, 3] {
         assert!(!client.get(project(id)).await.unwrap_err().is_run_ended());
@@ -406,7 +418,8 @@ async fn a_caller_without_any_access_is_blocked() {
     let blocked = client.get(project(4)).await.unwrap_err();
     assert!(blocked.is_run_ended() && blocked.is_forbidden() && script.sent_times().len() == 5);
 
-    let client = read_client(&Script::new([json(200, "{}"), json(403, "{}")]), settings());
+    let client =
+        read_client(&Script::new([json_answer(200, "{}"), json_answer(403, "{}")]), settings());
     client.get(project(0)).await.unwrap();
     for id in 1..9 {
         assert!(!client.get(project(id)).await.unwrap_err().is_run_ended());
@@ -418,8 +431,8 @@ async fn a_file_makes_the_body_a_form() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("logo.png"), b"\x89PNG").unwrap();
     let mut secrets = Secrets::new(folder.path(), [("CANARY".to_owned(), CANARY.to_owned())]);
-    secrets.resolve([&canary()]);
-    let script = Script::new([json(200, "{}")]);
+    secrets.resolve([&canary_reference()]);
+    let script = Script::new([json_answer(200, "{}")]);
     let client = write_client_with(&script, secrets);
     let nested_values = serde_json::json!({"topics": ["a", "b"], "policy": {"enabled": true, "cadence": "1d"}, "name": null});
     let mut fields: Fields = nested_values
@@ -429,7 +442,7 @@ async fn a_file_makes_the_body_a_form() {
         .map(|(n, v)| (n.clone(), v.clone().into()))
         .collect();
     fields.insert("avatar".into(), Value::File("logo.png".into()));
-    fields.insert("token".into(), Value::Secret(canary()));
+    fields.insert("token".into(), Value::Secret(canary_reference()));
     client.send(op::PROJECT_UPDATE.request().arg("id", 1).fields(fields.clone())).await.unwrap();
     let sent = script.sent.lock().unwrap()[0].request.clone();
     let EncodedBody::Form(parts) = &sent.body else { panic!("not a form") };
@@ -466,7 +479,7 @@ async fn a_file_makes_the_body_a_form() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_sent_before_the_service_allows_it() {
     let throttled = json_with_headers(429, &[("retry-after", "17")], "Retry later\n");
-    let script = Script::new([throttled, json(200, "{}")]);
+    let script = Script::new([throttled, json_answer(200, "{}")]);
     let client = read_client(&script, settings());
     let (first, second) =
         tokio::join!(client.get(project_request()), client.get(project_request()));
@@ -478,7 +491,10 @@ async fn nothing_is_sent_before_the_service_allows_it() {
 
 #[tokio::test(start_paused = true)]
 async fn after_a_401_nothing_more_is_sent() {
-    let script = Script::new([json(401, r#"{"message":"401 Unauthorized"}"#), json(200, "{}")]);
+    let script = Script::new([
+        json_answer(401, r#"{"message":"401 Unauthorized"}"#),
+        json_answer(200, "{}"),
+    ]);
     let client = read_client(&script, settings());
     let first = client.get(project_request()).await.unwrap_err();
     assert!(first.is_unauthorized() && !first.is_run_ended());
@@ -492,21 +508,17 @@ fn link_list_operation() -> op::Op<op::Read> {
     let row = Operation::with_defaults(Method::Get);
     let (id, path, answer) = ("link-list", "/groups/:id/links", ResponseBody::List);
     let empty_as = Some("No links found");
-    collection::read_operation(Operation {
-        id,
-        path,
-        answer,
-        denies_with_401: true,
-        empty_as,
-        ..row
-    })
+    collection::make_read_op(Operation { id, path, answer, denies_with_401: true, empty_as, ..row })
 }
 
 /// Some collections answer 401 if their feature is switched off.
 #[tokio::test(start_paused = true)]
 async fn a_401_of_a_switched_off_collection_does_not_end_the_run() {
     let links = link_list_operation().request().arg("id", 7);
-    let script = Script::new([json(401, r#"{"message":"401 Unauthorized"}"#), json(200, "{}")]);
+    let script = Script::new([
+        json_answer(401, r#"{"message":"401 Unauthorized"}"#),
+        json_answer(200, "{}"),
+    ]);
     let client = read_client(&script, settings());
     let denied = client.get(links).await.unwrap_err();
     assert!(denied.is_forbidden() && !denied.is_unauthorized(), "{denied}");
@@ -515,7 +527,7 @@ async fn a_401_of_a_switched_off_collection_does_not_end_the_run() {
 
 #[tokio::test(start_paused = true)]
 async fn a_budget_of_requests_and_of_time_ends_the_run() {
-    let script = Script::new([json(200, "{}")]);
+    let script = Script::new([json_answer(200, "{}")]);
     let client = read_client(&script, ClientSettings { max_requests: Some(2), ..settings() });
     assert!(
         client.get(project_request()).await.is_ok() && client.get(project_request()).await.is_ok()
@@ -524,7 +536,7 @@ async fn a_budget_of_requests_and_of_time_ends_the_run() {
     assert_eq!(script.sent_times().len(), 2);
 
     let script =
-        Script::new([json_with_headers(429, &[("retry-after", "60")], ""), json(200, "{}")]);
+        Script::new([json_with_headers(429, &[("retry-after", "60")], ""), json_answer(200, "{}")]);
     let client = read_client(
         &script,
         ClientSettings { deadline: Some(Duration::from_secs(59)), ..settings() },
@@ -536,8 +548,10 @@ async fn a_budget_of_requests_and_of_time_ends_the_run() {
 #[tokio::test(start_paused = true)]
 async fn too_long_a_wait_is_an_error_and_not_a_shorter_wait() {
     for after in ["86400", "99999999999999999999999"] {
-        let script =
-            Script::new([json_with_headers(429, &[("retry-after", after)], ""), json(200, "{}")]);
+        let script = Script::new([
+            json_with_headers(429, &[("retry-after", after)], ""),
+            json_answer(200, "{}"),
+        ]);
         let client = read_client(&script, settings());
         let not_sent = "was not sent: the service asks to wait for ";
         for expected in ["answered 429", not_sent, not_sent] {
@@ -550,8 +564,10 @@ async fn too_long_a_wait_is_an_error_and_not_a_shorter_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_requests_end_with_the_run() {
-    let script =
-        Script::new([json_with_headers(429, &[("retry-after", "3000")], ""), json(401, "{}")]);
+    let script = Script::new([
+        json_with_headers(429, &[("retry-after", "3000")], ""),
+        json_answer(401, "{}"),
+    ]);
     let client = read_client(&script, settings());
     let start = tokio::time::Instant::now();
     let (waiting, refused) =
@@ -588,10 +604,10 @@ async fn an_error_names_operation_path_status_and_request_and_nothing_twice() {
 #[tokio::test(start_paused = true)]
 async fn no_more_requests_are_in_flight_than_allowed() {
     for concurrency in [1, 3, 16] {
-        let script = Script::new([json(200, "{}")]);
+        let script = Script::new([json_answer(200, "{}")]);
         let client = read_client(
             &script,
-            ClientSettings { in_flight: InFlight::fixed(concurrency), ..settings() },
+            ClientSettings { in_flight: InFlightRange::fixed(concurrency), ..settings() },
         );
         let answers =
             join_all((0..40).map(|id| client.get(op::PROJECT_GET.request().arg("id", id)))).await;
@@ -603,26 +619,26 @@ async fn no_more_requests_are_in_flight_than_allowed() {
 proptest! {
     #[test]
     fn no_wait_is_ever_cut_short(
-        busy in proptest::collection::vec((proptest::sample::select(vec![429u16, 503]), 0u64..200, any::<bool>()), 1..12),
+        answers in proptest::collection::vec((proptest::sample::select(vec![429u16, 503]), 0u64..200, any::<bool>()), 1..12),
         concurrency in 1usize..4,
     ) {
-        let wait = |(status, after, ok): (u16, u64, bool)| if ok { (200, 0) } else { (status, after) };
-        let busy: Vec<_> = busy.into_iter().map(wait).chain([(200, 0)]).collect();
+        let status_and_retry_after = |(status, after, ok): (u16, u64, bool)| if ok { (200, 0) } else { (status, after) };
+        let replies: Vec<_> = answers.into_iter().map(status_and_retry_after).chain([(200, 0)]).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let sent_times = runtime.block_on(async {
-            let script = Script::new(busy.iter().map(|(status, after)| match status {
-                200 => json(200, "{}"),
+            let script = Script::new(replies.iter().map(|(status, after)| match status {
+                200 => json_answer(200, "{}"),
                 _ => json_with_headers(*status, &[("retry-after", &after.to_string())], ""),
             }));
-            let client = read_client(&script, ClientSettings { in_flight: InFlight::fixed(concurrency), ..settings() });
+            let client = read_client(&script, ClientSettings { in_flight: InFlightRange::fixed(concurrency), ..settings() });
             join_all((0..6).map(|id| client.get(op::PROJECT_GET.request().arg("id", id)))).await;
             script.sent_times()
         });
         for (i, sent_at) in sent_times.iter().enumerate() {
-            let retry_after = busy.get(i).map_or(0, |(_, after)| *after);
+            let retry_after = replies.get(i).map_or(0, |(_, after)| *after);
             // Requests that were already in flight do not count.
             for later_time in sent_times.iter().skip(i + concurrency) {
-                prop_assert!(*later_time >= *sent_at + Duration::from_secs(retry_after), "{sent_times:?} {busy:?}");
+                prop_assert!(*later_time >= *sent_at + Duration::from_secs(retry_after), "{sent_times:?} {replies:?}");
             }
         }
     }
@@ -651,11 +667,11 @@ async fn not_modified_is_success_for_stars_and_deletes_only() {
 
 #[tokio::test(start_paused = true)]
 async fn workers_on_any_thread_share_a_client() {
-    let script = Script::new([json(200, "[]")]);
+    let script = Script::new([json_answer(200, "[]")]);
     let client = write_client(&script);
     let (reader, writer) = (client.read_client().clone(), client.clone());
     let read_task =
-        tokio::spawn(async move { reader.list(op::HOOK_LIST.request().arg("id", 1)).await });
+        tokio::spawn(async move { reader.list_error(op::HOOK_LIST.request().arg("id", 1)).await });
     let write_task =
         tokio::spawn(async move { writer.send(op::PROJECT_ARCHIVE.request().arg("id", 1)).await });
     assert!(read_task.await.unwrap().is_ok() && write_task.await.unwrap().is_ok());
@@ -669,15 +685,15 @@ async fn workers_on_any_thread_share_a_client() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_says_what_to_do() {
-    let offset = r#"{"error":"Offset pagination has a maximum allowed offset of 50000 for requests that return objects of type Project."}"#;
+async fn each_error_has_a_hint() {
+    let offset_limit_body = r#"{"error":"Offset pagination has a maximum allowed offset of 50000 for requests that return objects of type Project."}"#;
     let table = [
-        (json(401, "{}"), "the token is wrong"),
-        (json(403, r#"{"error":"insufficient_scope","scope":"api"}"#), "scope `api`"),
-        (json(403, r#"{"message":"403 Forbidden"}"#), "needs a higher role"),
-        (json(404, r#"{"error":"404 Not Found"}"#), "`%2F`"),
-        (json(404, r#"{"message":"404 Not Found"}"#), "flag or setting"),
-        (json(405, offset), "too long for pages by number"),
+        (json_answer(401, "{}"), "the token is wrong"),
+        (json_answer(403, r#"{"error":"insufficient_scope","scope":"api"}"#), "scope `api`"),
+        (json_answer(403, r#"{"message":"403 Forbidden"}"#), "needs a higher role"),
+        (json_answer(404, r#"{"error":"404 Not Found"}"#), "`%2F`"),
+        (json_answer(404, r#"{"message":"404 Not Found"}"#), "flag or setting"),
+        (json_answer(405, offset_limit_body), "too long for pages by number"),
         (
             json_with_headers(302, &[("location", "https://sso.example/")], ""),
             "does not follow redirects",
@@ -692,7 +708,7 @@ async fn an_error_says_what_to_do() {
     }
     let rule = op::PUSH_RULE_GET.request().arg("id", "acme/shop");
     let error =
-        read_client(&Script::new([json(404, r#"{"message":"404 Not Found"}"#)]), settings())
+        read_client(&Script::new([json_answer(404, r#"{"message":"404 Not Found"}"#)]), settings())
             .get(rule)
             .await
             .unwrap_err();
@@ -720,7 +736,7 @@ fn freshness() -> Freshness {
 
 #[tokio::test(start_paused = true)]
 async fn repeated_values_are_sent_as_they_were_read() {
-    let script = Script::new([json(200, "{}")]);
+    let script = Script::new([json_answer(200, "{}")]);
     write_client(&script).send_fresh(variable_edit(), freshness()).await.unwrap();
     assert_eq!(
         script.first_json(),
@@ -731,16 +747,18 @@ async fn repeated_values_are_sent_as_they_were_read() {
 #[tokio::test(start_paused = true)]
 async fn repeated_values_are_not_sent_after_a_wait() {
     let throttled = || json_with_headers(429, &[("retry-after", "2")], "");
-    // After its own wait the request must be built again; the error contains the time.
-    let script = Script::new([throttled(), json(200, "{}")]);
+    // If the service makes the request itself wait, it is not sent again: it must be rebuilt, and the
+    // error contains the time from which that is possible.
+    let script = Script::new([throttled(), json_answer(200, "{}")]);
     let error = write_client(&script).send_fresh(variable_edit(), freshness()).await.unwrap_err();
     assert!(
         error.retry_at() >= Some(Duration::from_secs(2)) && error.in_doubt_since().is_none(),
         "{error:?}"
     );
     assert_eq!(script.sent_times().len(), 1);
-    // The same after a wait for another request, and after too long a wait for its turn.
-    let script = Script::new([throttled(), json(200, "{}")]);
+    // It is also not sent if another request made it wait, or if its values are too old when it may
+    // be sent.
+    let script = Script::new([throttled(), json_answer(200, "{}")]);
     let client = write_client(&script);
     let (other, edit_result) = tokio::join!(client.send(variable_create_request()), async {
         tokio::task::yield_now().await;
@@ -759,10 +777,10 @@ async fn repeated_values_are_not_sent_after_a_wait() {
 async fn the_client_does_not_resend_an_edit_with_repeated_values() {
     for reply in [
         send_failure(RequestPhase::MaybeSent, SendErrorKind::Network),
-        json(502, ""),
+        json_answer(502, ""),
         html_answer(200),
     ] {
-        let script = Script::new([reply.clone(), json(200, "{}")]);
+        let script = Script::new([reply.clone(), json_answer(200, "{}")]);
         let error =
             write_client(&script).send_fresh(variable_edit(), freshness()).await.unwrap_err();
         assert_eq!(
@@ -775,7 +793,7 @@ async fn the_client_does_not_resend_an_edit_with_repeated_values() {
     // After the last attempt, the error contains no time for another one.
     let last_attempt =
         Freshness { ends_at: Duration::from_secs(5), attempt: 6, read_at: Duration::ZERO };
-    let error = write_client(&Script::new([json(429, "")]))
+    let error = write_client(&Script::new([json_answer(429, "")]))
         .send_fresh(variable_edit(), last_attempt)
         .await
         .unwrap_err();
@@ -785,7 +803,7 @@ async fn the_client_does_not_resend_an_edit_with_repeated_values() {
 #[tokio::test(start_paused = true)]
 async fn sensitive_values_of_a_body_are_not_quoted() {
     let refusal = r#"{"message":{"value":["'live-canary-77' is invalid"],"url":["https://u:canary@h is blocked"]}}"#;
-    let error = write_client(&Script::new([json(400, refusal)]))
+    let error = write_client(&Script::new([json_answer(400, refusal)]))
         .send_fresh(variable_edit(), freshness())
         .await
         .unwrap_err();
@@ -794,11 +812,13 @@ async fn sensitive_values_of_a_body_are_not_quoted() {
         Some("value: '[secret]' is invalid; url: https://***@h is blocked")
     );
     assert!(!all_texts(&error).contains("canary"), "{error:?}");
-    let short = variable_edit()
+    let edit_with_short_value = variable_edit()
         .with_repeated_values(serde_json::json!({"value": "abc"}).as_object().unwrap().clone());
-    let refusal = json(400, r#"{"message":{"value":["'abc' is invalid"]}}"#);
-    let error =
-        write_client(&Script::new([refusal])).send_fresh(short, freshness()).await.unwrap_err();
+    let refusal = json_answer(400, r#"{"message":{"value":["'abc' is invalid"]}}"#);
+    let error = write_client(&Script::new([refusal]))
+        .send_fresh(edit_with_short_value, freshness())
+        .await
+        .unwrap_err();
     assert!(
         !all_texts(&error).contains("abc") && error.message().unwrap().contains("not quoted"),
         "{error:?}"
@@ -806,7 +826,7 @@ async fn sensitive_values_of_a_body_are_not_quoted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_doubt_begins_with_the_last_sending_that_may_have_been_carried_out() {
+async fn the_doubt_begins_with_the_last_ambiguous_attempt() {
     let update = || {
         op::PROJECT_UPDATE
             .request()
@@ -814,7 +834,7 @@ async fn the_doubt_begins_with_the_last_sending_that_may_have_been_carried_out()
             .fields(Fields::from([("name".to_owned(), Value::from("x"))]))
     };
     let throttled = json_with_headers(429, &[("retry-after", "7")], "");
-    let script = Script::new([throttled, json(502, ""), json(400, "{}")]);
+    let script = Script::new([throttled, json_answer(502, ""), json_answer(400, "{}")]);
     let error = write_client(&script).send(update()).await.unwrap_err();
     assert_eq!(error.in_doubt_since(), Some(script.sent_times()[1]));
     assert!(script.sent_times()[1] >= Duration::from_secs(7));
@@ -850,7 +870,7 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
     ]);
     let client = crate::api::WriteClient::new(read_client(
         &script,
-        ClientSettings { in_flight: InFlight::fixed(3), ..settings() },
+        ClientSettings { in_flight: InFlightRange::fixed(3), ..settings() },
     ));
     let reader = client.read_client().clone();
     let start = tokio::time::Instant::now();
@@ -859,8 +879,8 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
         reader.interrupt();
         start.elapsed()
     };
-    let timed = async |read: bool| {
-        let interrupted = match read {
+    let timed = async |is_read: bool| {
+        let interrupted = match is_read {
             true => client
                 .read_client()
                 .get(project_request())
@@ -874,9 +894,9 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
         (interrupted, start.elapsed().as_secs())
     };
     // In this order: a write and a read in flight, a throttled request, and a queued one.
-    let (write, read, told_to_wait, queued, _) =
+    let (write, read, throttled, queued, _) =
         tokio::join!(timed(false), timed(true), timed(false), timed(false), interrupt);
-    assert_eq!([write, read, told_to_wait, queued], [(false, 30), (true, 1), (true, 1), (true, 1)]);
+    assert_eq!([write, read, throttled, queued], [(false, 30), (true, 1), (true, 1), (true, 1)]);
     assert_eq!(script.sent_times().len(), 3);
     assert!(client.read_client().is_interrupted() && client.read_client().has_ended());
     assert!(
@@ -886,43 +906,44 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_with_one_success_is_not_blocked() {
+async fn a_caller_with_one_success_continues() {
     let variables = |id: u32| op::VARIABLE_LIST.request().arg("id", id);
     let list = op::GROUP_PROJECTS.request().arg("id", "acme");
-    let script = Script::new([json(200, "[]"), json(403, "{}")]);
+    let script = Script::new([json_answer(200, "[]"), json_answer(403, "{}")]);
     let client = read_client(&script, settings());
-    client.list(list.clone()).await.unwrap();
+    client.list_error(list.clone()).await.unwrap();
     for id in 1..9 {
         assert!(
-            !client.list(variables(id)).await.unwrap_err().is_run_ended(),
+            !client.list_error(variables(id)).await.unwrap_err().is_run_ended(),
             "a list was answered"
         );
     }
     // A successful read of the token's user does not count: a token without any right gets it too.
-    let script = Script::new([json(200, r#"{"id":1,"username":"a"}"#), json(403, "{}")]);
+    let script =
+        Script::new([json_answer(200, r#"{"id":1,"username":"a"}"#), json_answer(403, "{}")]);
     let client = read_client(&script, settings());
     client.get(op::CURRENT_USER.request()).await.unwrap();
     for id in 1..=3 {
-        assert!(!client.list(variables(id)).await.unwrap_err().is_run_ended());
+        assert!(!client.list_error(variables(id)).await.unwrap_err().is_run_ended());
     }
-    assert!(client.list(list).await.unwrap_err().is_run_ended());
+    assert!(client.list_error(list).await.unwrap_err().is_run_ended());
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_optional_object_has_its_keys_or_is_absent() {
     let rule = || op::PUSH_RULE_GET.request().arg("id", 1);
-    for (body, known) in
+    for (body, is_present) in
         [("null", Some(false)), (r#"{"id":7}"#, Some(true)), ("{}", None), (r#"{"id":null}"#, None)]
     {
-        let found = read_client(&Script::new([json(200, body)]), settings())
+        let found = read_client(&Script::new([json_answer(200, body)]), settings())
             .get_optional(rule(), &["id"])
             .await;
-        assert_eq!(found.ok().map(|found| found.is_some()), known, "{body}");
+        assert_eq!(found.ok().map(|found| found.is_some()), is_present, "{body}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cause_keeps_the_parts_of_an_answer() {
+async fn a_cause_has_the_operation_status_and_request_id() {
     let reply =
         json_with_headers(403, &[("x-request-id", "01HX-y")], r#"{"message":"403 Forbidden"}"#);
     let error = get_error(reply).await;
@@ -965,11 +986,11 @@ async fn a_delete_sends_the_time_of_reading_by_the_clock_of_the_service() {
     // truncated and arrive late. Of several dates the latest is the most precise.
     let expected = Some("Sun, 22 Nov 2026 12:00:05 GMT".to_owned());
     for dates in [[noon, noon], [earlier, noon], [noon, earlier]] {
-        let replies = vec![dated(dates[0]), dated(dates[1]), json(204, "")];
+        let replies = vec![dated(dates[0]), dated(dates[1]), json_answer(204, "")];
         assert_eq!(sent_header(replies, delete()).await, expected, "{dates:?}");
     }
     // No header without a known date, nor for operations that ignore it.
-    let undated = vec![json(200, r#"{"id":1}"#)];
+    let undated = vec![json_answer(200, r#"{"id":1}"#)];
     assert_eq!(sent_header(undated, delete()).await, None);
     let other = op::VARIABLE_DELETE.request().arg("id", 1).arg("key", "A");
     assert_eq!(sent_header(vec![dated(noon)], other).await, None);
@@ -985,7 +1006,8 @@ async fn an_empty_list_may_be_a_404() {
         (r#"{"error":"404 Not Found"}"#, false),
     ] {
         let script = Script::new([json_with_headers(404, &[], body)]);
-        let list_result = read_client(&script, settings()).list(list.request().arg("id", 1)).await;
+        let list_result =
+            read_client(&script, settings()).list_error(list.request().arg("id", 1)).await;
         assert_eq!(list_result.map(|found| found.len()).ok(), is_empty.then_some(0), "{body}");
     }
 }

@@ -36,7 +36,7 @@ async fn serve_answer(answer: Vec<u8>) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let requests = Arc::new(Mutex::new(Vec::new()));
-    let recorded = Arc::clone(&requests);
+    let request_log = Arc::clone(&requests);
     tokio::spawn(async move {
         while let Ok((mut socket, _)) = listener.accept().await {
             let mut request = Vec::new();
@@ -46,7 +46,7 @@ async fn serve_answer(answer: Vec<u8>) -> (String, Arc<Mutex<Vec<String>>>) {
                     break;
                 }
             }
-            recorded.lock().unwrap().push(String::from_utf8_lossy(&request).into_owned());
+            request_log.lock().unwrap().push(String::from_utf8_lossy(&request).into_owned());
             socket.write_all(&answer).await.ok();
             socket.shutdown().await.ok();
         }
@@ -90,12 +90,12 @@ async fn a_request_carries_the_token_and_keeps_encoded_slashes() {
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let (elsewhere, requests) = serve_answer(Vec::new()).await;
+    let (other_url, requests) = serve_answer(Vec::new()).await;
     for status in
         ["301 Moved Permanently", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"]
     {
         let answer = format!(
-            "HTTP/1.1 {status}\r\nlocation: {elsewhere}/api/v4/projects/7\r\ncontent-length: 0\r\n\r\n"
+            "HTTP/1.1 {status}\r\nlocation: {other_url}/api/v4/projects/7\r\ncontent-length: 0\r\n\r\n"
         );
         let (url, _) = serve_answer(answer.into_bytes()).await;
         let error = client(&url).get(op::PROJECT_GET.request().arg("id", 1)).await.unwrap_err();
@@ -133,7 +133,7 @@ async fn an_answer_cut_anywhere_is_never_a_complete_list() {
     for answer in [with_length, chunked.to_vec()] {
         for cut in 0..=answer.len() {
             let (url, requests) = serve_answer(answer[..cut].to_vec()).await;
-            let list = client(&url).list(op::HOOK_LIST.request().arg("id", 1)).await;
+            let list = client(&url).list_error(op::HOOK_LIST.request().arg("id", 1)).await;
             if cut < answer.len() {
                 let error = list.unwrap_err();
                 assert!(!error.is_not_found(), "{cut}: {error}");
@@ -146,7 +146,7 @@ async fn an_answer_cut_anywhere_is_never_a_complete_list() {
 }
 
 #[tokio::test]
-async fn a_body_beyond_all_bounds_is_not_read() {
+async fn a_body_above_the_size_limit_is_not_read() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n[";
     let (url, requests) = serve_answer([head.as_slice(), &vec![b' '; 33 << 20]].concat()).await;
     let error = client(&url).get(op::PROJECT_GET.request().arg("id", 1)).await.unwrap_err();
@@ -183,14 +183,14 @@ async fn an_unreachable_service_gets_every_retry_and_nothing_is_in_doubt() {
     assert_eq!((count.calls, count.retries), (6, 5));
 }
 
-fn trusting(ca: &str) -> HttpOptions {
+fn with_ca(ca: &str) -> HttpOptions {
     HttpOptions { ca_pem: Some(ca.into()), ..HttpOptions::default() }
 }
 
 #[tokio::test]
 async fn a_failed_tls_handshake_is_not_retried() {
     let (url, requests) = serve_answer(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()).await;
-    let client = client_with(&url.replace("http:", "https:"), &trusting(AUTHORITY));
+    let client = client_with(&url.replace("http:", "https:"), &with_ca(AUTHORITY));
     let error = client.get(op::CURRENT_USER.request()).await.unwrap_err();
     assert!(error.is_tls_failure(), "{error:?}");
     assert!(error.hint().unwrap().starts_with("check the port"), "the certificate is not at fault");
@@ -245,12 +245,12 @@ async fn serve_known_clients() -> String {
 async fn a_client_certificate_is_shown_to_the_service_that_asks_for_one() {
     let url = serve_known_clients().await;
     let identity = Some((CLIENT.into(), CLIENT.into()));
-    let options = HttpOptions { client_cert: identity, ..trusting(AUTHORITY) };
+    let options = HttpOptions { client_cert: identity, ..with_ca(AUTHORITY) };
     let answer = client_with(&url, &options).get(op::CURRENT_USER.request()).await.unwrap();
     assert_eq!(answer.object().unwrap()["id"], 1);
 
     let error =
-        client_with(&url, &trusting(AUTHORITY)).get(op::CURRENT_USER.request()).await.unwrap_err();
+        client_with(&url, &with_ca(AUTHORITY)).get(op::CURRENT_USER.request()).await.unwrap_err();
     assert!(error.hint().unwrap().contains("--client-cert"), "{error:?}");
 
     let options = HttpOptions { ca_pem: Some(SERVER.into()), ..options };
@@ -265,7 +265,7 @@ fn a_client_certificate_needs_its_key() {
         [(CLIENT, AUTHORITY), ("", CLIENT), ("nothing", "nothing"), (CLIENT, SERVER)]
     {
         let identity = Some((certificate.into(), key.into()));
-        let options = HttpOptions { client_cert: identity, ..trusting(AUTHORITY) };
+        let options = HttpOptions { client_cert: identity, ..with_ca(AUTHORITY) };
         let error = HttpTransport::new(&service, &Secret::new(TOKEN), &options).unwrap_err();
         assert_eq!(error, TransportSetupError::ClientCert);
     }

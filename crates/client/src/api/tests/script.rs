@@ -1,5 +1,5 @@
-//! A transport that answers from a script and records requests, with matching clocks and
-//! randomness.
+//! A transport that answers from a script and records requests, and the clients, secrets and
+//! randomness for tests with it.
 
 use std::{
     collections::VecDeque,
@@ -113,14 +113,14 @@ impl Random for FixedRandom {
 /// A secret that must not appear in any text.
 pub(super) const CANARY: &str = "canary-5up3r-53cr3t";
 
-pub(super) fn canary() -> Reference {
+pub(super) fn canary_reference() -> Reference {
     Reference::Env("CANARY".into())
 }
 
 /// Secrets that contain the canary.
 pub(super) fn secrets() -> Secrets {
     let mut secrets = Secrets::new("/nowhere", [("CANARY".to_owned(), CANARY.to_owned())]);
-    secrets.resolve([&canary()]);
+    secrets.resolve([&canary_reference()]);
     secrets.add_redaction(Secret::new("token-of-undrift"));
     secrets
 }
@@ -153,7 +153,7 @@ pub(super) fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
     pairs.iter().map(parse).collect()
 }
 
-pub(super) fn json(status: u16, body: &str) -> Reply {
+pub(super) fn json_answer(status: u16, body: &str) -> Reply {
     json_with_headers(status, &[], body)
 }
 
@@ -181,8 +181,8 @@ pub(super) fn empty_answer(status: u16) -> Reply {
     Ok(WireResponse { status, headers: HeaderMap::new(), body: Ok(Bytes::new()) })
 }
 
-pub(super) fn send_failure(phase: RequestPhase, failure: SendErrorKind) -> Reply {
-    Err(SendError::new(phase, failure, "connection reset"))
+pub(super) fn send_failure(phase: RequestPhase, kind: SendErrorKind) -> Reply {
+    Err(SendError::new(phase, kind, "connection reset"))
 }
 
 /// A JSON answer that takes this many seconds.

@@ -80,7 +80,7 @@ impl LiveCache {
         let is_whole_container = self.is_object_stale || !was_present;
         // The reading may lack the container's own object.
         let shows_object =
-            is_whole_container || live.read_times.object.began >= self.reading_started_at;
+            is_whole_container || live.read_times.object.start >= self.reading_started_at;
         if was_present && matches!(live.presence, Presence::Existing(..)) {
             let mut old_sections = std::mem::take(&mut self.live.sections);
             old_sections.retain(|name, _| {
@@ -219,7 +219,7 @@ impl LiveCache {
         let container_lookup = catalogue::container_lookup(container.scope);
         let body = body.filter(|body| {
             let shown_id = body.get("id").and_then(Json::as_u64);
-            paths_are_equal(container_lookup.path_in(body), &container.path)
+            paths_are_equal(container_lookup.read_path(body), &container.path)
                 && shown_id.is_some_and(|shown| id.is_none_or(|id| id == shown))
         });
         let Some(body) = body else {
@@ -281,11 +281,13 @@ fn is_in_object(name: &str) -> bool {
 /// True if an answer can replace a reading: it contains the identifying keys and every declared field
 /// (`names`) that a reading would contain.
 fn shows_declared_fields(section: &DeclaredSection, body: &Object, names: &BTreeSet<&str>) -> bool {
-    let entry_keys = section.kind.scoped_kind.rows;
+    let entry_keys = section.kind.scoped_kind.entry_keys;
     let has_keys = match section.kind.scoped_kind.read_source {
-        ReadSource::List(_) => {
-            entry_keys.keys.iter().chain(entry_keys.other_keys).all(|key| body.contains_key(*key))
-        }
+        ReadSource::List(_) => entry_keys
+            .identity_keys
+            .iter()
+            .chain(entry_keys.other_keys)
+            .all(|key| body.contains_key(*key)),
         _ => true,
     };
     has_keys
@@ -332,7 +334,7 @@ mod tests {
     /// A reading that began before the answer to a create lacks the new entry, whose id another step
     /// may need.
     #[test]
-    fn an_answer_during_a_read_outlasts_the_read() {
+    fn an_answer_replaces_a_read_that_began_earlier() {
         let container =
             shop(&json!({"protected_branches": [{"name": "v*"}], "labels": []}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
@@ -350,10 +352,10 @@ mod tests {
         let create_request = PROTECTED_BRANCH_CREATE.request().arg("id", 1);
         let answer =
             json!({"id": 5, "name": "v*", "push_access_levels": [], "merge_access_levels": []});
-        let branches = step(&container, "protected_branches");
+        let branch_step = step(&container, "protected_branches");
         let record_creation = |cache: &mut LiveCache| {
             let now = Duration::ZERO;
-            cache.record_response(&container, &branches, &create_request, &answer, Some(1), now);
+            cache.record_response(&container, &branch_step, &create_request, &answer, Some(1), now);
         };
         record_creation(&mut cache);
         // A reading of only the labels does not change the branches.
@@ -378,11 +380,11 @@ mod tests {
 
     /// A reading without the container's own object does not make an update of the object stale.
     #[test]
-    fn an_edit_during_a_read_of_a_list_stays_known() {
+    fn a_read_of_a_list_keeps_an_edit_of_the_object() {
         let sections = json!({"settings": {"description": "new"}, "labels": []});
         let container = shop(&sections, Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
-        let read = |at: u64| {
+        let live_at = |at: u64| {
             let here = Presence::Existing(target.clone(), ContainerFacts::default());
             LiveContainer::with_presence(here, Duration::from_secs(at))
         };
@@ -390,12 +392,12 @@ mod tests {
             "id": 1, "path_with_namespace": &*container.path, "description": "new", "name": "Shop",
         });
         for (object_read_at, stale) in [(0, &[][..]), (2, &["settings"])] {
-            let mut cache = LiveCache::new(read(0));
+            let mut cache = LiveCache::new(live_at(0));
             cache.begin_reading(Duration::from_secs(1));
             let (step, edit) =
                 (step(&container, "settings"), PROJECT_UPDATE.request().arg("id", 1));
             cache.record_response(&container, &step, &edit, &answer, Some(1), Duration::ZERO);
-            cache.merge_reading(read(object_read_at), &BTreeSet::from(["labels"]));
+            cache.merge_reading(live_at(object_read_at), &BTreeSet::from(["labels"]));
             assert_eq!(cache.stale_sections.iter().copied().collect::<Vec<_>>(), stale);
             assert!(cache.live.sections["settings"].entries().is_ok());
             let Presence::Existing(_, facts) = &cache.live.presence else { panic!("it is there") };
@@ -405,7 +407,7 @@ mod tests {
 
     /// Without the role, no list below the container would count as complete.
     #[test]
-    fn an_answer_without_the_callers_role_keeps_the_known_one() {
+    fn an_answer_without_the_callers_role_keeps_the_old_role() {
         let container = shop(&json!({"settings": {"description": "new"}}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
         let facts =
@@ -432,9 +434,9 @@ mod tests {
 
     /// The container was renamed meanwhile, or another container has its path.
     #[test]
-    fn an_answer_with_another_path_or_id_is_not_about_the_container() {
+    fn an_answer_with_another_path_or_id_is_not_recorded() {
         let container = shop(&json!({"settings": {"description": "new"}}), Unlisted::Report);
-        for (id, path, is_it) in
+        for (id, path, is_recorded) in
             [(1, "acme/shop", true), (1, "acme/other", false), (2, "acme/shop", false)]
         {
             let target =
@@ -445,7 +447,7 @@ mod tests {
             let answer = json!({"id": id, "path_with_namespace": path, "description": "new"});
             let settings = step(&container, "settings");
             cache.record_response(&container, &settings, &edit, &answer, Some(1), Duration::ZERO);
-            assert_eq!(cache.live.sections.contains_key("settings"), is_it, "{id} {path}");
+            assert_eq!(cache.live.sections.contains_key("settings"), is_recorded, "{id} {path}");
         }
     }
 
@@ -458,7 +460,7 @@ mod tests {
                 json!({"variables": [new_variable()], "settings": {"description": "new"}});
             let container = testing::container(scope, "acme", &sections, Unlisted::Report);
             let target = Target { id: Some(1), ..Target::new(scope, container.path.clone()) };
-            let read = || {
+            let make_live = || {
                 let live = LiveContainer::with_presence(
                     Presence::Existing(target.clone(), ContainerFacts::default()),
                     Duration::ZERO,
@@ -471,7 +473,7 @@ mod tests {
                 Scope::Group => (GROUP_VARIABLE_CREATE, GROUP_UPDATE),
                 Scope::Project => (VARIABLE_CREATE, PROJECT_UPDATE),
             };
-            let mut cache = LiveCache::new(read());
+            let mut cache = LiveCache::new(make_live());
             assert!(cache.is_fully_up_to_date());
             let record_response = |cache: &mut LiveCache, section, op: Op<Write>, answer: &Json| {
                 let (step, request) = (step(&container, section), op.request().arg("id", 1));
@@ -481,10 +483,10 @@ mod tests {
             assert!(cache.stale_sections.is_empty(), "the answer shows it");
             assert_eq!(cache.is_fully_up_to_date(), scope == Scope::Project);
             // A reading that began before that answer proves nothing.
-            cache.merge_reading(read(), &BTreeSet::from(["variables"]));
+            cache.merge_reading(make_live(), &BTreeSet::from(["variables"]));
             assert!(!cache.is_fully_up_to_date());
             cache.begin_reading(Duration::ZERO);
-            cache.merge_reading(read(), &BTreeSet::from(["variables"]));
+            cache.merge_reading(make_live(), &BTreeSet::from(["variables"]));
             assert!(cache.is_fully_up_to_date());
             // The answer to an edit of the group itself shows its path.
             record_response(&mut cache, "variables", variable, &new_variable());
@@ -496,7 +498,7 @@ mod tests {
 
     /// Removing a schedule also removes its variables.
     #[test]
-    fn entries_below_a_removed_one_are_read_again() {
+    fn children_of_a_removed_entry_are_read_again() {
         let sections = json!({"pipeline_schedules": [], "pipeline_schedule_variables": []});
         let container = shop(&sections, Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
@@ -552,10 +554,10 @@ mod tests {
                 entry.fields.raw()[name].as_str().unwrap().to_owned()
             };
             let entries = cache.live.sections["variables"].entries().unwrap().iter();
-            let found: Vec<_> = entries
+            let actual: Vec<_> = entries
                 .map(|entry| [find_text(entry, "key"), find_text(entry, "value")].join(" "))
                 .collect();
-            assert_eq!(found, expected);
+            assert_eq!(actual, expected);
         }
     }
 
@@ -565,10 +567,10 @@ mod tests {
         let container = shop(&json!({"variables": []}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
         let here = Presence::Existing(target.clone(), ContainerFacts::default());
-        let empty = LiveEntries::Updated(Vec::new());
-        let sections = BTreeMap::from([("variables", empty)]);
+        let no_entries = LiveEntries::Updated(Vec::new());
+        let sections = BTreeMap::from([("variables", no_entries)]);
         let live = LiveContainer { sections, ..LiveContainer::with_presence(here, Duration::ZERO) };
-        for (presence, kept) in [(live.presence.clone(), 1), (Presence::Missing(target), 0)] {
+        for (presence, expected) in [(live.presence.clone(), 1), (Presence::Missing(target), 0)] {
             let mut cache = LiveCache::new(live.clone());
             cache.begin_reading(Duration::ZERO);
             let request = VARIABLE_CREATE.request().arg("id", 1);
@@ -585,7 +587,7 @@ mod tests {
                 LiveContainer::with_presence(presence, Duration::ZERO),
                 &BTreeSet::from(["variables"]),
             );
-            assert_eq!(cache.live.sections.len(), kept);
+            assert_eq!(cache.live.sections.len(), expected);
         }
     }
 

@@ -37,7 +37,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use live_cache::LiveCache;
 use progress::{Readiness, StepProgress};
 
-use super::{Apply, Event, Mismatch, StepDependencies, StepOutcome, StepResult, step_at};
+use super::{Apply, Event, Mismatch, StepDependencies, StepOutcome, StepResult, find_step};
 use crate::{
     address::Address,
     api::{ApiError, Result},
@@ -143,7 +143,7 @@ impl<'a> ContainerRun<'a> {
             self.run_planned(steps, &live.read_times, &mut state).await;
             return state;
         }
-        let reading = match self.initial_reading(trusted_live).await {
+        let reading = match self.plan_first_time(trusted_live).await {
             Ok(reading) => reading,
             Err(error) => {
                 // Nothing is known about the container, and no further request is possible.
@@ -157,13 +157,13 @@ impl<'a> ContainerRun<'a> {
                 return state;
             }
         };
-        if let Some((address, outcome)) = self.first_stale_step(&reading.plan) {
-            let why = match outcome {
+        if let Some((address, outcome)) = self.find_stale_step(&reading.plan) {
+            let reason = match outcome {
                 StepOutcome::ChangedMeanwhile(_) => "changed since it was planned",
                 _ => "could not be read again",
             };
             let skip_reason =
-                format!("`{address}` {why}; the {} is skipped", self.container.scope.noun());
+                format!("`{address}` {reason}; the {} is skipped", self.container.scope.noun());
             let skipped = StepOutcome::Skipped(skip_reason.into());
             self.end_remaining(&mut state, |step| {
                 if step.address == address { outcome.clone() } else { skipped.clone() }
@@ -171,7 +171,7 @@ impl<'a> ContainerRun<'a> {
             return state;
         }
         for step in self.steps {
-            if step_at(&reading.plan, &step.address).is_none() {
+            if find_step(&reading.plan, &step.address).is_none() {
                 self.end_step(&mut state, step, StepOutcome::Already);
             }
         }
@@ -348,7 +348,7 @@ impl<'a> ContainerRun<'a> {
     }
 
     /// Plans the remaining steps, from `trusted_live` or else from a new reading.
-    async fn initial_reading(&self, trusted_live: Option<&LiveContainer>) -> Result<Reading> {
+    async fn plan_first_time(&self, trusted_live: Option<&LiveContainer>) -> Result<Reading> {
         let planned_live = self.plan.live(&self.container.path);
         planned_live.into_iter().for_each(|live| self.record_id(&live.presence));
         let live = match trusted_live {

@@ -14,8 +14,9 @@ use crate::{
 pub(super) struct StepProgress {
     /// The position of each step in the plan.
     positions: HashMap<Address, usize>,
-    /// By section: the positions of the steps that have not succeeded; true if the step failed.
-    unsuccessful: BTreeMap<Option<&'static str>, BTreeMap<usize, bool>>,
+    /// For each section, the positions of the steps that have not succeeded. The value is true if the
+    /// step ended with a failure, and false if it has not ended.
+    unfinished_steps: BTreeMap<Option<&'static str>, BTreeMap<usize, bool>>,
     /// The sections in which a step was applied.
     changed_sections: BTreeSet<Option<&'static str>>,
     /// True if anything was sent.
@@ -34,7 +35,11 @@ impl StepProgress {
         let mut progress = Self::default();
         for (position, step) in steps.iter().enumerate() {
             progress.positions.insert(step.address.clone(), position);
-            progress.unsuccessful.entry(step.address.section).or_default().insert(position, false);
+            progress
+                .unfinished_steps
+                .entry(step.address.section)
+                .or_default()
+                .insert(position, false);
         }
         progress
     }
@@ -48,7 +53,7 @@ impl StepProgress {
     pub(super) fn record_result(&mut self, result: &StepResult) {
         let Some(position) = self.positions.get(&result.address) else { return };
         let section = result.address.section;
-        let section_steps = self.unsuccessful.entry(section).or_default();
+        let section_steps = self.unfinished_steps.entry(section).or_default();
         if result.outcome.is_success() {
             section_steps.remove(position);
         } else {
@@ -81,9 +86,9 @@ impl StepProgress {
                     // Ignore an edge to a step that is not planned.
                     None => continue,
                 };
-                let sections = self.unsuccessful.get(&edge.address.section).into_iter();
+                let section_steps = self.unfinished_steps.get(&edge.address.section).into_iter();
                 let mut open_steps =
-                    sections.flat_map(|steps| steps.range(earlier_positions.clone()));
+                    section_steps.flat_map(|steps| steps.range(earlier_positions.clone()));
                 (open_steps.clone().any(|(_, has_failed)| *has_failed), open_steps.next().is_some())
             } else {
                 let state = dependencies.step_success(&edge.address);

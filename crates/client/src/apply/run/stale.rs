@@ -5,9 +5,8 @@ use super::{ContainerRun, unreadable_outcome};
 use crate::{
     address::Address,
     apply::{
-        StepOutcome,
+        StepOutcome, find_step,
         lost::{CallState, call_state},
-        step_at,
     },
     cause::Cause,
     diff::{Action, GuardRefusal, Step},
@@ -17,11 +16,11 @@ use crate::{
 
 impl ContainerRun<'_> {
     /// The first step whose object changed since the plan or could not be read, with its outcome.
-    pub(super) fn first_stale_step(
+    pub(super) fn find_stale_step(
         &self,
         replanned: &ContainerPlan,
     ) -> Option<(Address, StepOutcome)> {
-        if let Some((address, outcome)) = self.stale_container(replanned) {
+        if let Some((address, outcome)) = self.find_stale_container(replanned) {
             // Report it at a planned step of its section, or else at the first step.
             let mut steps = self.steps.iter();
             let step = steps.find(|step| step.address.section == address.section);
@@ -34,7 +33,7 @@ impl ContainerRun<'_> {
 
     /// The outcome if the container as a whole changed since the plan, with the address of the
     /// changed object.
-    fn stale_container<'p>(
+    fn find_stale_container<'p>(
         &self,
         replanned: &'p ContainerPlan,
     ) -> Option<(&'p Address, StepOutcome)> {
@@ -51,15 +50,17 @@ impl ContainerRun<'_> {
             let message = "it was renamed, moved or marked for deletion";
             return Some((&container_step.address, changed_outcome(message)));
         }
-        // A change in a group above may already have set a field that this step sets.
+        // If a step of this run changed a group above, that may already have set a field that a step here sets. A
+        // guard that now refuses this step is then no sign of another change.
         let replaces_values_below =
             self.apply.settings.groups.replaces_values_below(&self.container.path);
         let refusal = replanned.refusals.iter().find(|refusal| {
-            let is_planned = step_at(replanned, &refusal.address).is_some_and(|new_step| {
-                new_step.address.entry.is_none()
-                    && self.steps.iter().any(|step| step.is_same_change(new_step))
-            });
-            !(self.plan.acknowledges(refusal) || (replaces_values_below && is_planned))
+            let is_refused_step_planned =
+                find_step(replanned, &refusal.address).is_some_and(|new_step| {
+                    new_step.address.entry.is_none()
+                        && self.steps.iter().any(|step| step.is_same_change(new_step))
+                });
+            !(self.plan.acknowledges(refusal) || (replaces_values_below && is_refused_step_planned))
         })?;
         Some((&refusal.address, refusal_outcome(refusal)))
     }
@@ -73,7 +74,7 @@ impl ContainerRun<'_> {
         replanned: &ContainerPlan,
         may_have_changed: bool,
     ) -> Option<StepOutcome> {
-        if let Some(new_step) = step_at(replanned, &step.address) {
+        if let Some(new_step) = find_step(replanned, &step.address) {
             let may_be_partly_done = may_have_changed || step.possible.is_some();
             if step.is_same_change(new_step) || (may_be_partly_done && new_step.is_subset_of(step))
             {
@@ -99,8 +100,8 @@ impl ContainerRun<'_> {
         if unverifiable.is_empty() {
             return None;
         }
-        let why = "someone changed it, and the service does not return";
-        Some(changed_outcome(format!("{why} {}", text::list_names(&unverifiable))))
+        let reason = "someone changed it, and the service does not return";
+        Some(changed_outcome(format!("{reason} {}", text::list_names(&unverifiable))))
     }
     /// Returns the step of the new `plan` for the possible `step`, if it does no more than planned.
     ///
@@ -111,17 +112,18 @@ impl ContainerRun<'_> {
         step: &Step,
         plan: &ContainerPlan,
     ) -> Result<Step, StepOutcome> {
-        let replanned = step_at(plan, &step.address).and_then(|new_step| {
+        let replanned_step = find_step(plan, &step.address).and_then(|new_step| {
             // The section was compared, so only the certain part of the step remains.
             let is_resolved = new_step.possible.is_some() && plan.has_compared(new_step);
             if is_resolved { new_step.certain.as_deref() } else { Some(new_step) }
         });
-        let Some(replanned) = replanned else {
+        let Some(replanned) = replanned_step else {
             return Err(plan
                 .unconfirmed_cause(step)
                 .map_or(StepOutcome::Already, unreadable_outcome));
         };
-        // A guard may refuse to change the new live state, unless this run created it.
+        // A guard may refuse this creation in the new live state. It does not count if this run creates the
+        // container.
         let creates_container = self.steps.iter().any(|step| step.creates_container());
         if step.action == Action::Create && !creates_container {
             let mut refusals = plan.refusals.iter();

@@ -97,8 +97,8 @@ pub(super) fn with_plan<T>(
     check: impl FnOnce(&ContainerRun<'_>) -> T,
 ) -> T {
     let service = ServiceAddress::parse("https://example.org", false).unwrap();
-    let client = ApiSettings { clock: Arc::new(StoppedClock(NOW)), ..ApiSettings::default() };
-    let client = ReadClient::new(service, Arc::new(UserOnlyTransport), Arc::default(), client);
+    let options = ApiSettings { clock: Arc::new(StoppedClock(NOW)), ..ApiSettings::default() };
+    let client = ReadClient::new(service, Arc::new(UserOnlyTransport), Arc::default(), options);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let observer = runtime.block_on(Observer::connect(client)).unwrap();
     let writer = WriteClient::new(observer.client().clone());
@@ -130,5 +130,5 @@ pub(super) fn reading(container: &Container, live: &LiveContainer, resend: &[&st
     let resend = resend.iter().map(|selector| Selector::parse(selector).unwrap()).collect();
     let plan = plan::plan_container(container, live, &PlanSettings { resend, ..settings() });
     let without_resends = Some(plan::plan_container(container, live, &settings()));
-    Reading { times: ReadTimes::all_at(READ_AT), plan, without_resends }
+    Reading { times: ReadTimes::uniform(READ_AT), plan, without_resends }
 }

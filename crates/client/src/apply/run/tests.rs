@@ -24,8 +24,9 @@ fn a_step_planned_again_keeps_its_planned_edges() {
     let [settings, variable] = [container.address().section("settings"), variables.entry("A@*")];
     let share = Address::container("acme".into()).section("shares").entry("other");
     let badges = container.address().section("badges");
-    let edges = |all: &[&Address]| -> Vec<_> {
-        all.iter()
+    let edges = |addresses: &[&Address]| -> Vec<_> {
+        addresses
+            .iter()
             .map(|address| Edge { address: (*address).clone(), reason: "of a rule" })
             .collect()
     };
@@ -110,7 +111,7 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
         }));
         plan
     };
-    for (name, cache, new_plan, expected) in [
+    for (name, acks, new_plan, expected) in [
         ("the same", None, first_plan(), None),
         (
             "done",
@@ -187,7 +188,7 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
         ),
     ] {
         let actual =
-            with_plan(&container, &plan_with(cache), &live, |run| run.first_stale_step(&new_plan));
+            with_plan(&container, &plan_with(acks), &live, |run| run.find_stale_step(&new_plan));
         let actual = actual.map(|(address, outcome)| {
             let word = match outcome {
                 StepOutcome::ChangedMeanwhile(_) => "changed",
@@ -212,7 +213,7 @@ fn a_possible_step_never_exceeds_the_plan() {
     let container = declared_shop();
     let live = live_container(&container, &live_before());
     let variable = reading(&container, &live, &[]).plan.findings.steps.remove(1);
-    let possible = |step: &Step| Step { possible: Some("unless it is so"), ..step.clone() };
+    let make_possible = |step: &Step| Step { possible: Some("unless it is so"), ..step.clone() };
     let entry = |value: &str| json!({"key": "A", "environment_scope": "*", "value": value, "variable_type": "env_var", "protected": true, "masked": false, "raw": false});
     let plan_for = |entries: Json| {
         let there = json!({"settings": {"merge_method": "ff"}, "variables": entries});
@@ -320,7 +321,7 @@ fn a_possible_step_never_exceeds_the_plan() {
         ),
         ("refused and seen before", &update, None, None, refused_plan(1), "Update"),
     ] {
-        let possible_step = possible(planned);
+        let possible_step = make_possible(planned);
         let steps = other_step.into_iter().cloned().chain([possible_step.clone()]).collect();
         let mut plan = Plan::for_test(Findings { steps, ..Findings::default() }, 1);
         plan.acknowledged.extend(acknowledged.map(|refusal| Acknowledged {

@@ -31,16 +31,16 @@ const SHARES_FIELD: &str = "shared_with_groups";
 
 impl Observer {
     /// The access levels in the group above the declared `path`.
-    pub(super) async fn inherited_levels(&self, path: &str) -> Result<InheritedLevels> {
-        let levels = split_fatal(self.nearest_levels(path).await)?;
+    pub(super) async fn read_inherited_levels(&self, path: &str) -> Result<InheritedLevels> {
+        let levels = split_fatal(self.read_nearest_levels(path).await)?;
         Ok(levels.unwrap_or_default().unwrap_or_default())
     }
 
     /// The access levels in the nearest group above the declared `path` that exists: one that does not exist
     /// yet starts with the members of the group above it.
-    async fn nearest_levels(&self, path: &str) -> Result<Option<InheritedLevels>> {
+    async fn read_nearest_levels(&self, path: &str) -> Result<Option<InheritedLevels>> {
         for group in groups_above(path) {
-            match self.levels_after_moves(group).await {
+            match self.read_levels_after_moves(group).await {
                 Err(error) if error.is_absent() => {}
                 levels => return levels.map(Some),
             }
@@ -50,20 +50,20 @@ impl Observer {
 
     /// Reads the users who will have access to a project, or be maintainers of a group, at its
     /// declared path and with its declared shares.
-    pub(super) async fn users_with_access(
+    pub(super) async fn find_users_with_access(
         &self,
         container: &Container,
         live: &LiveContainer,
     ) -> Result<Result<BTreeSet<u64>, Cause>> {
         let exists = matches!(live.presence, Presence::Existing(..));
         let path = self.live_container_path(container.scope, &container.path).await?;
-        let moves = exists && !path.eq_ignore_ascii_case(&container.path);
+        let is_moving = exists && !path.eq_ignore_ascii_case(&container.path);
         let mut levels = match container.scope {
-            _ if !exists => self.initial_levels(&container.path).await?,
-            Scope::Group => BTreeMap::clone(&*self.levels_after_moves(&container.path).await?),
-            Scope::Project if moves => {
+            _ if !exists => self.read_initial_levels(&container.path).await?,
+            Scope::Group => BTreeMap::clone(&*self.read_levels_after_moves(&container.path).await?),
+            Scope::Project if is_moving => {
                 let members = operation::MEMBER_LIST.request().arg("id", &path);
-                let mut levels = self.initial_levels(&container.path).await?;
+                let mut levels = self.read_initial_levels(&container.path).await?;
                 levels.extend(self.read_levels(members).await?);
                 levels
             }
@@ -71,8 +71,8 @@ impl Observer {
                 self.read_levels(operation::MEMBER_LIST_ALL.request().arg("id", &path)).await?
             }
         };
-        let groups = if moves {
-            match self.sharing_groups(container).await? {
+        let groups = if is_moving {
+            match self.find_sharing_groups(container).await? {
                 Ok(groups) => groups,
                 Err(cause) => return Ok(Err(cause)),
             }
@@ -80,7 +80,7 @@ impl Observer {
             declared_shares(container).map(str::to_owned).collect()
         };
         for group in &groups {
-            let members = self.levels_in_declared_group(group).await?;
+            let members = self.read_declared_group_levels(group).await?;
             raise_levels(&mut levels, &members, u8::MAX);
         }
         let min_level = container.scope.choose(MAINTAINER, 1);
@@ -90,7 +90,7 @@ impl Observer {
 
     /// The declared paths, in lower case, of the groups that `container` and the groups above are shared
     /// with, or are declared to be.
-    pub(super) async fn sharing_groups(
+    pub(super) async fn find_sharing_groups(
         &self,
         container: &Container,
     ) -> Result<Result<BTreeSet<String>, Cause>> {
@@ -115,8 +115,8 @@ impl Observer {
 
     /// The access levels in the group that is declared at `path`. If the group does not exist yet,
     /// only the caller has access, because the caller creates it.
-    async fn levels_in_declared_group(&self, path: &str) -> Result<InheritedLevels> {
-        match self.levels_after_moves(path).await {
+    async fn read_declared_group_levels(&self, path: &str) -> Result<InheritedLevels> {
+        match self.read_levels_after_moves(path).await {
             Err(error) if error.is_absent() => {
                 Ok(Arc::new(BTreeMap::from([(self.caller.id, OWNER)])))
             }
@@ -125,23 +125,23 @@ impl Observer {
     }
 
     /// The access levels in the group that is declared at `path`, without those that it loses by moves.
-    async fn levels_after_moves(&self, path: &str) -> Result<InheritedLevels> {
+    async fn read_levels_after_moves(&self, path: &str) -> Result<InheritedLevels> {
         let live_path = self.live_group_path(path).await?;
         if live_path.eq_ignore_ascii_case(path) {
-            return self.levels_in_group(&live_path).await;
+            return self.read_group_levels(&live_path).await;
         }
         let read = async || {
             let members = operation::GROUP_MEMBER_LIST.request().arg("id", &live_path);
             let mut levels = self.read_levels(members).await?;
-            let inherited = Box::pin(self.inherited_levels(path)).await?;
-            raise_levels(&mut levels, &inherited, u8::MAX);
+            let parent_levels = Box::pin(self.read_inherited_levels(path)).await?;
+            raise_levels(&mut levels, &parent_levels, u8::MAX);
             // The group keeps its shares.
             let group = self.read_group_above(&format!("{path}/*")).await?;
             for share in group.get(SHARES_FIELD).and_then(Json::as_array).into_iter().flatten() {
                 let Some(name) = share["group_full_path"].as_str() else { continue };
                 let max_level = share["group_access_level"].as_u64();
                 let max_level = max_level.and_then(|level| level.try_into().ok());
-                let members = self.levels_in_group(name).await?;
+                let members = self.read_group_levels(name).await?;
                 raise_levels(&mut levels, &members, max_level.unwrap_or_default());
             }
             Ok(Arc::new(levels))
@@ -151,15 +151,15 @@ impl Observer {
 
     /// The access levels that a new project at the declared `path` inherits, also if its group does not exist
     /// yet. The creator of a top-level group becomes its owner.
-    async fn initial_levels(&self, path: &str) -> Result<BTreeMap<u64, u8>> {
-        Ok(match self.nearest_levels(path).await? {
+    async fn read_initial_levels(&self, path: &str) -> Result<BTreeMap<u64, u8>> {
+        Ok(match self.read_nearest_levels(path).await? {
             Some(levels) => BTreeMap::clone(&levels),
             None => BTreeMap::from([(self.caller.id, OWNER)]),
         })
     }
 
     /// The access levels in a group, with inherited ones, read once for each group.
-    pub(super) async fn levels_in_group(&self, group: &str) -> Result<InheritedLevels> {
+    pub(super) async fn read_group_levels(&self, group: &str) -> Result<InheritedLevels> {
         let read = async || {
             let members_request = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", group);
             Ok(Arc::new(self.read_levels(members_request).await?))
@@ -209,11 +209,11 @@ impl Observer {
                 self.pick_caller_level(self.read_levels(list).await.map(Arc::new))?
             }
         };
-        let inherited = match parent_group_path(&path) {
-            Some(group) => self.pick_caller_level(self.levels_in_group(group).await)?,
+        let inherited_level = match parent_group_path(&path) {
+            Some(group) => self.pick_caller_level(self.read_group_levels(group).await)?,
             None => Ok(0),
         };
-        let without_shares = match (direct_level, inherited) {
+        let without_shares = match (direct_level, inherited_level) {
             (Ok(direct), Ok(inherited)) => Ok(direct.max(inherited)),
             (Ok(level), Err(_)) | (Err(_), Ok(level)) if level >= MAINTAINER => Ok(level),
             (Err(cause), _) | (_, Err(cause)) => Err(cause),
@@ -227,7 +227,7 @@ impl Observer {
             for entry in entries {
                 let path = entry.fields.raw().get(name).and_then(Json::as_str);
                 if let Some((id, path)) = entry.id().zip(path) {
-                    groups.insert(id, self.pick_caller_level(self.levels_in_group(path).await)?);
+                    groups.insert(id, self.pick_caller_level(self.read_group_levels(path).await)?);
                 }
             }
         }

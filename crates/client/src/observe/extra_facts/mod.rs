@@ -25,15 +25,16 @@ impl Observer {
     /// Copies cached facts about the parent group to `live`. Without them, the plan would ask for these facts and
     /// then be computed a second time. Waits for facts that are being read.
     pub async fn fill_from_cache(&self, container: &Container, live: &mut LiveContainer) {
-        let keeps_group = self.moves.nearest_group_above(&container.path).is_none();
-        let Some(group) = parent_group_path(&container.path).filter(|_| keeps_group) else {
+        let no_group_above_moves = self.moves.nearest_group_above(&container.path).is_none();
+        let Some(group) = parent_group_path(&container.path).filter(|_| no_group_above_moves)
+        else {
             return;
         };
         let key = group.to_lowercase();
         // Two rounds: while this plan waits for one of the two facts, another plan may start to read the other.
         for _ in 0..2 {
             if live.levels_above.is_none() && self.cache.group_levels.contains(&key) {
-                live.levels_above = self.levels_in_group(group).await.ok();
+                live.levels_above = self.read_group_levels(group).await.ok();
             }
             if live.group_above.is_none() && self.cache.groups.contains(&key) {
                 live.group_above = self.read_group_above(&container.path).await.ok();
@@ -54,15 +55,15 @@ impl Observer {
         for fact in facts {
             match fact {
                 ExtraFact::LevelsAbove => {
-                    live.levels_above = Some(self.inherited_levels(&container.path).await?);
+                    live.levels_above = Some(self.read_inherited_levels(&container.path).await?);
                 }
                 ExtraFact::UsersWithAccess => {
                     let users =
-                        split_fatal(self.users_with_access(container, live).await)?.flatten();
+                        split_fatal(self.find_users_with_access(container, live).await)?.flatten();
                     live.users_with_access = Some(users);
                 }
                 ExtraFact::SharingGroups => {
-                    let groups = split_fatal(self.sharing_groups(container).await)?.flatten();
+                    let groups = split_fatal(self.find_sharing_groups(container).await)?.flatten();
                     live.sharing_groups = Some(groups.map(Arc::new));
                 }
                 ExtraFact::LevelsAboveFormerPath => {
@@ -70,9 +71,8 @@ impl Observer {
                     let Some(former_location) = &target.former else { continue };
                     live.levels_above_former_path =
                         Some(match parent_group_path(&former_location.path) {
-                            Some(group) => {
-                                split_fatal(self.levels_in_group(group).await)?.unwrap_or_default()
-                            }
+                            Some(group) => split_fatal(self.read_group_levels(group).await)?
+                                .unwrap_or_default(),
                             None => InheritedLevels::default(),
                         });
                 }
@@ -103,8 +103,8 @@ impl Observer {
                     live.sections.insert(shares::SECTION, shares);
                 }
                 ExtraFact::Entries(name) => {
-                    let entries = self.read_entry_ids(container, live, name).await?;
-                    live.names.insert_entries(name, entries);
+                    let entry_ids = self.read_entry_ids(container, live, name).await?;
+                    live.names.insert_entry_ids(name, entry_ids);
                 }
                 ExtraFact::Release => live.release = self.release().await?,
             }
@@ -137,7 +137,7 @@ impl Observer {
         self.read_section(&empty_section, (target, facts), &[]).await
     }
 
-    /// Reads the ids of entries in other sections that declared or live rows refer to by name.
+    /// Declared and live rows may name entries of other sections. Reads the ids of these entries.
     pub(super) async fn add_row_entry_ids(
         &self,
         container: &Container,
@@ -163,7 +163,7 @@ impl Observer {
         }
         for name in referenced_sections {
             let entries = self.read_entry_ids(container, live, name).await?;
-            live.names.insert_entries(name, entries);
+            live.names.insert_entry_ids(name, entries);
         }
         Ok(())
     }
@@ -214,8 +214,10 @@ impl Observer {
             let read = async || {
                 let request =
                     group_section.scoped_kind.list_request(list.request().arg("id", &live_path));
-                let rows =
-                    self.client.list_with_keys(request, group_section.scoped_kind.rows).await?;
+                let rows = self
+                    .client
+                    .list_with_keys(request, group_section.scoped_kind.entry_keys)
+                    .await?;
                 let no_fields = BTreeSet::new();
                 let reader = group_section.reader(FieldSelection::Only(&no_fields));
                 let rows = rows.iter().filter(|raw| !group_section.scoped_kind.is_inherited(raw));
@@ -240,14 +242,14 @@ impl Observer {
             let objects =
                 split_fatal(self.list_all(scope, list, &key_filter).await)?.unwrap_or_default();
             visibilities.extend(objects.iter().filter_map(|raw| {
-                Some((lookup.path_in(raw).into(), raw.get("visibility")?.as_str()?.to_owned()))
+                Some((lookup.read_path(raw).into(), raw.get("visibility")?.as_str()?.to_owned()))
             }));
         }
         Ok(visibilities)
     }
 
-    /// The API object of the parent group of the declared `path`, read once for each group, with the values
-    /// that moves of this run give it. It is empty if the group cannot be read: then its fields are unknown.
+    /// The API object of the parent group of the declared `path`. It has the values that the group gets by the
+    /// moves of this run. Each group is read once. The object is empty if the group cannot be read.
     pub(super) async fn read_group_above(&self, path: &str) -> Result<Arc<Object>> {
         let Some(group) = parent_group_path(path) else { return Ok(Arc::default()) };
         let read = async || {
@@ -299,7 +301,7 @@ impl Observer {
     }
 }
 
-/// Adds to the object of a group the settings that it gets by a move into the group `parent_object`.
+/// Changes the settings in the object of a group as its move below the group `parent_object` does.
 fn add_values_after_move(object: &mut Object, parent_object: &Object) {
     for row in constraints::all_constraints() {
         let name = &row.group_setting.field;

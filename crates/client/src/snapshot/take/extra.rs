@@ -37,9 +37,9 @@ impl SnapshotRecorder {
         for root in outermost_paths(&groups) {
             self.fetch_below(&root).await?;
         }
-        if self.contents().sees_all() {
-            let list = operation::GROUP_LIST.request().query("top_level_only", true);
-            self.fetch_request(list.query("all_available", true)).await?;
+        if self.contents().is_caller_administrator() {
+            let request = operation::GROUP_LIST.request().query("top_level_only", true);
+            self.fetch_request(request.query("all_available", true)).await?;
         }
         self.fetch_namespaces().await?;
         self.fetch_all_users().await?;
@@ -52,8 +52,8 @@ impl SnapshotRecorder {
             let managed = groups.iter().filter_map(|group| contents.find_id(Scope::Group, group));
             listed_ids.chain(managed).collect()
         };
-        let members = operation::GROUP_MEMBER_LIST_ALL;
-        let member_requests = group_ids.iter().map(|group| members.request().arg("id", group));
+        let list_op = operation::GROUP_MEMBER_LIST_ALL;
+        let member_requests = group_ids.iter().map(|group| list_op.request().arg("id", group));
         self.fetch_all(member_requests.collect(), || {}).await?;
         let namespace_requests: Vec<_> = {
             let contents = self.contents();
@@ -69,7 +69,7 @@ impl SnapshotRecorder {
     /// Reads the group at `root` and all containers below it. Reads one container of each scope by
     /// itself to check whether list rows have all fields; if not, reads each group by itself.
     async fn fetch_below(&self, root: &str) -> Result<()> {
-        self.fetch_request((catalogue::container_lookup(Scope::Group).get)(root)).await?;
+        self.fetch_request((catalogue::container_lookup(Scope::Group).get_request)(root)).await?;
         if self.contents().find_id(Scope::Group, root).is_none() {
             return Ok(());
         }
@@ -77,7 +77,7 @@ impl SnapshotRecorder {
             self.fetch_request(descendants_request(scope).arg("id", root)).await?;
         }
         for scope in Scope::ALL {
-            let get = catalogue::container_lookup(scope).get;
+            let get = catalogue::container_lookup(scope).get_request;
             let rows: Vec<_> = {
                 let contents = self.contents();
                 let scope_objects = contents.objects.range((scope, 0)..=(scope, u64::MAX));
@@ -229,7 +229,7 @@ fn list_request(section: Section, id: u64) -> Option<Request<Read>> {
 /// The entries of a section of the container with this `id`, if they were read.
 fn entries_in_snapshot(contents: &SnapshotContents, section: Section, id: u64) -> Vec<Json> {
     let list = list_request(section, id).and_then(|list| Query::parse(&list.target()));
-    match list.and_then(|list| contents.answer(&list)) {
+    match list.and_then(|query| contents.answer(&query)) {
         Some(Ok(Json::Array(rows))) => rows,
         _ => Vec::new(),
     }

@@ -16,7 +16,7 @@ use super::{
     contents::{ObjectRow, PackedJson, ReadFailure, RecordedAnswer, SnapshotContents},
     offline::{build_response, failure_response, offline_error},
     question::{Query, QuerySubject},
-    reduce::{DeclaredLiterals, Reducer, with_parent_id},
+    reduce::{DeclaredLiterals, Reducer, add_parent_id},
 };
 use crate::{
     api::{
@@ -182,7 +182,7 @@ impl SnapshotRecorder {
             }
             Err(reason) => {
                 let key = path_or_id
-                    .unwrap_or_else(|| catalogue::container_lookup(scope).path_in(raw))
+                    .unwrap_or_else(|| catalogue::container_lookup(scope).read_path(raw))
                     .to_lowercase();
                 contents.failed_objects.insert((scope, key), ReadFailure::from_message(reason));
             }
@@ -197,14 +197,17 @@ impl SnapshotRecorder {
             Scope::Project => request.query("include_subgroups", true),
         };
         let request = request.with_key_filter(self.reducer().wanted_keys(scope));
-        let roster =
-            match self.client.list_with_keys(request, container_kind.scoped_kind.rows).await {
-                Ok(rows) => {
-                    rows.iter().for_each(|row| self.add_object(scope, row, None));
-                    Ok(rows.iter().filter_map(|row| row.get("id")?.as_u64()).collect())
-                }
-                Err(error) => Err(reduce_failure(error)?),
-            };
+        let roster = match self
+            .client
+            .list_with_keys(request, container_kind.scoped_kind.entry_keys)
+            .await
+        {
+            Ok(rows) => {
+                rows.iter().for_each(|row| self.add_object(scope, row, None));
+                Ok(rows.iter().filter_map(|row| row.get("id")?.as_u64()).collect())
+            }
+            Err(error) => Err(reduce_failure(error)?),
+        };
         let mut contents = self.contents();
         let root = contents.roster_key(root);
         contents.rosters.insert((scope, root), roster);
@@ -230,14 +233,14 @@ impl SnapshotRecorder {
     async fn fetch_other(&self, query: &Query) -> Result<()> {
         let (path, reducer) = (self.contents().container_path(query), self.reducer());
         let reduced_result = match query.op.row().answer {
-            ResponseBody::List => self.client.list(query.request()).await.map(|rows| {
-                let rows = rows.map(|row| with_parent_id(query, row));
+            ResponseBody::List => self.client.list_error(query.request()).await.map(|rows| {
+                let rows = rows.map(|row| add_parent_id(query, row));
                 let reduced_rows = reducer.reduce_list(query.op, &path, &rows)?;
                 Ok(RecordedAnswer::Entries(reduced_rows.iter().map(PackedJson::new).collect()))
             }),
             _ => self.client.get_optional(query.request(), &[]).await.map(|answer| {
                 let object = answer.as_ref().and_then(|answer| answer.object());
-                let object_with_parent = object.map(|raw| with_parent_id(query, raw.clone()));
+                let object_with_parent = object.map(|raw| add_parent_id(query, raw.clone()));
                 let reduced_object =
                     object_with_parent.map(|raw| reducer.reduce_one(query.op, &path, &raw));
                 reduced_object.transpose().map(RecordedAnswer::from_object)
@@ -271,15 +274,15 @@ impl SnapshotRecorder {
     ) -> Result<()> {
         let fetches = requests.into_iter().map(|request| self.fetch_request(request));
         let mut fetches = stream::iter(fetches).buffer_unordered(MAX_CONCURRENT);
-        while let Some(fetched) = fetches.next().await {
-            fetched?;
+        while let Some(result) = fetches.next().await {
+            result?;
             on_answer();
         }
         Ok(())
     }
 
     /// The failed reads, each with its reason.
-    pub fn incomplete(&self) -> Vec<(String, String)> {
+    pub fn failed_reads(&self) -> Vec<(String, String)> {
         self.contents()
             .failed_reads()
             .map(|(request, failure)| (request, failure.to_string()))

@@ -6,7 +6,7 @@ use super::{EditFailure, YamlText, written_entry};
 use crate::{
     value::Json,
     yaml::Node,
-    yaml::write::{self as writer, Item},
+    yaml::write::{self as writer, MapItem},
 };
 
 /// Copies `document`, which is part of `text`, for one of its paths. The copy starts with the line
@@ -21,23 +21,24 @@ pub(in crate::absorb) fn copy_document(
 ) -> Result<String, EditFailure> {
     let yaml = YamlText(text);
     let range = yaml.line_start(document.span.start)..yaml.node_end(document);
-    let misplaced = yaml.misplaced_failure(range.start);
+    let failure = yaml.misplaced_failure(range.start);
     if yaml.is_flow(document) || range.start != document.span.start {
         let reason = "it is in flow style, or shares a line with other text";
         return Err(YamlText::new_failure(reason, document.span.start));
     }
-    let (paths_key, paths) = written_entry(document, "paths").ok_or(misplaced)?;
+    let (paths_key, paths) = written_entry(document, "paths").ok_or(failure)?;
     let mut replacement_items = Vec::new();
     if let Some(item) = paths.items().get(path_index) {
-        replacement_items.push(Item::value("path", item.to_json()));
+        replacement_items.push(MapItem::value("path", item.to_json()));
     } else if let Some((key, path_value)) = paths.entries().get(path_index) {
         let mut params = document["params"].to_json().as_object().cloned().unwrap_or_default();
         let has_params = path_value.entries().iter().any(|(key, _)| key.name != "previously");
         params.extend(path_value.to_json().as_object().cloned().unwrap_or_default());
-        let previously = params.shift_remove("previously");
-        replacement_items.push(Item::value("path", &*key.name));
-        replacement_items.extend(previously.map(|former| Item::value("previously", former)));
-        replacement_items.extend(has_params.then(|| Item::value("params", Json::Object(params))));
+        let former_paths = params.shift_remove("previously");
+        replacement_items.push(MapItem::value("path", &*key.name));
+        replacement_items.extend(former_paths.map(|former| MapItem::value("previously", former)));
+        replacement_items
+            .extend(has_params.then(|| MapItem::value("params", Json::Object(params))));
     }
     let sets_params = replacement_items.iter().any(|item| item.key == "params");
     let replacement_text: String =

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{Changes, EditFailure, EditResult, New, YamlText, written_entry};
 use crate::{
     value::Json,
-    yaml::write::{self as writer, Item},
+    yaml::write::{self as writer, MapItem},
     yaml::{MappingKey, Node, NodeValue},
 };
 
@@ -18,14 +18,14 @@ impl YamlText<'_> {
         new_items: &[Json],
     ) -> Result<Option<Changes>, EditFailure> {
         let old_items: Vec<Json> = list.items().iter().map(Node::to_json).collect();
-        let remaining: Vec<&Json> =
+        let common_items: Vec<&Json> =
             old_items.iter().filter(|item| new_items.contains(item)).collect();
-        let keeps_order = remaining.len() <= new_items.len()
-            && remaining.iter().copied().eq(&new_items[..remaining.len()]);
-        let last = list.items().last().filter(|_| keeps_order && !remaining.is_empty());
+        let keeps_order = common_items.len() <= new_items.len()
+            && common_items.iter().copied().eq(&new_items[..common_items.len()]);
+        let last = list.items().last().filter(|_| keeps_order && !common_items.is_empty());
         let Some(last) = last else { return Ok(None) };
         let indentation = " ".repeat(self.column(self.dash_before(last.span.start)?));
-        let added_items = new_items[remaining.len()..].iter();
+        let added_items = new_items[common_items.len()..].iter();
         let added_texts: Vec<_> = added_items
             .map(|item| format!("\n{indentation}- {}", writer::inline(item, false)))
             .collect();
@@ -46,7 +46,7 @@ impl YamlText<'_> {
         self,
         map: &Node,
         key: &str,
-        entry: &[Item],
+        entry: &[MapItem],
         comment: Option<&str>,
         order: &[&str],
     ) -> EditResult {
@@ -89,7 +89,7 @@ impl YamlText<'_> {
         }
         let range = match (next_range, previous_range) {
             (Some(next), _) => item.start..next.start,
-            (None, Some(before)) => before.end..item.end,
+            (None, Some(previous)) => previous.end..item.end,
             (None, None) => return self.replace_value(map, key, list, &New::List(Vec::new())),
         };
         Ok(vec![(range, String::new())])

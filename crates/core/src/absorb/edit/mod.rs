@@ -17,7 +17,7 @@ use crate::{
     origin::Layer,
     text::is_unsafe,
     value::Json,
-    yaml::write::{self as writer, Item},
+    yaml::write::{self as writer, MapItem},
     yaml::{MappingKey, Node, NodeValue, ParsedYaml},
 };
 
@@ -73,9 +73,9 @@ pub(super) enum TextEdit {
     Put { target: Pointer, keys: Vec<String>, value: New, order: Vec<&'static str> },
     /// Appends an entry to the list that is the value of `key` in the mapping `target`.
     Push {
-        at: Pointer,
+        target: Pointer,
         key: String,
-        entry: Vec<Item>,
+        entry: Vec<MapItem>,
         comment: Option<String>,
         order: Vec<&'static str>,
     },
@@ -94,13 +94,13 @@ type EditResult = Result<Changes, EditFailure>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EditFailure {
     pub(super) reason: &'static str,
-    pub(super) byte: usize,
+    pub(super) offset: usize,
 }
 
 impl EditFailure {
     /// The refusal for the object at `address`, with the position in the `text` of `file`.
     pub(super) fn refuse(&self, address: &Address, file: &FileName, text: &str) -> AbsorbRefusal {
-        let origin = SourceText::new(file.clone(), text).origin(self.byte, Layer::Project);
+        let origin = SourceText::new(file.clone(), text).origin(self.offset, Layer::Project);
         AbsorbRefusal { origin: Some(origin), ..AbsorbRefusal::new(address, self.reason) }
     }
 }
@@ -109,9 +109,9 @@ impl TextEdit {
     /// The node in which the edit is made.
     pub(super) const fn target_pointer(&self) -> &Pointer {
         match self {
-            Self::Put { target, .. }
-            | Self::Remove { target, .. }
-            | Self::Push { at: target, .. } => target,
+            Self::Put { target, .. } | Self::Remove { target, .. } | Self::Push { target, .. } => {
+                target
+            }
         }
     }
 
@@ -154,7 +154,7 @@ struct YamlText<'t>(&'t str);
 
 impl YamlText<'_> {
     fn new_failure(reason: &'static str, offset: usize) -> EditFailure {
-        EditFailure { reason, byte: offset }
+        EditFailure { reason, offset }
     }
 
     fn misplaced_failure(self, offset: usize) -> EditFailure {
@@ -196,8 +196,8 @@ impl YamlText<'_> {
 
     /// The byte after the colon of `key`.
     fn offset_after_colon(self, key: &MappingKey) -> usize {
-        let rest = &self.0[key.span.end..];
-        key.span.end + rest.find(':').map_or(0, |colon| colon + 1)
+        let text_after = &self.0[key.span.end..];
+        key.span.end + text_after.find(':').map_or(0, |colon| colon + 1)
     }
 
     /// True if nothing is written after the colon for a null value.
@@ -208,7 +208,7 @@ impl YamlText<'_> {
 
     /// The end of a node's text, without comments after it.
     fn node_end(self, node: &Node) -> usize {
-        let inner = match &node.data {
+        let last_end = match &node.data {
             NodeValue::Map(_) if self.is_block(node) => {
                 written_entries(node).map(|(key, value)| self.entry_end(key, value)).max()
             }
@@ -217,7 +217,7 @@ impl YamlText<'_> {
             }
             _ => None,
         };
-        inner.unwrap_or_else(|| node.span.start + self.0[node.span.clone()].trim_end().len())
+        last_end.unwrap_or_else(|| node.span.start + self.0[node.span.clone()].trim_end().len())
     }
 
     fn entry_end(self, key: &MappingKey, value: &Node) -> usize {
@@ -264,7 +264,7 @@ impl YamlText<'_> {
         }
         let keys = inner_keys.iter().rev();
         let nested =
-            keys.fold(new_value.clone(), |node, name| New::Map(vec![Item::new(name, node)]));
+            keys.fold(new_value.clone(), |node, name| New::Map(vec![MapItem::new(name, node)]));
         match existing {
             None => self.insert_key(map, name, &nested, order),
             Some((key, value)) => self.replace_value(map, key, value, &nested),
@@ -364,7 +364,7 @@ impl YamlText<'_> {
         let previous =
             previous.or_else(|| written_entries(map).max_by_key(|(key, _)| key.span.start));
         let end = previous.map_or(first_key.span.end, |(key, value)| self.entry_end(key, value));
-        let item = Item::new(name, new_value.clone());
+        let item = MapItem::new(name, new_value.clone());
         Ok(self.insert_lines(end, &writer::item(&item, self.column(first_key.span.start))))
     }
 
@@ -390,7 +390,7 @@ impl YamlText<'_> {
 
 /// The text to write after the colon of `key` for `new_value`, without the last line feed.
 fn text_after_key(key: &MappingKey, new_value: &New, column: usize) -> String {
-    let lines = writer::item(&Item::new(&*key.name, new_value.clone()), column);
+    let lines = writer::item(&MapItem::new(&*key.name, new_value.clone()), column);
     let value_start = column + writer::scalar(&key.name, false).len() + 1;
     lines[value_start..].trim_end_matches('\n').to_owned()
 }

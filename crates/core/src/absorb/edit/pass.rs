@@ -16,15 +16,15 @@ pub(in crate::absorb) fn apply_all(
     edits: Vec<(usize, TextEdit)>,
     refuse: &mut dyn FnMut(usize, &EditFailure, &str),
 ) -> String {
-    let mut remaining = edits;
-    while !remaining.is_empty() {
+    let mut remaining_edits = edits;
+    while !remaining_edits.is_empty() {
         let parsed = yaml::parse(&text);
         let mut pass = EditPass::default();
-        let mut postponed: Vec<(usize, TextEdit)> = Vec::new();
-        for (number, edit) in mem::take(&mut remaining) {
+        let mut later_edits: Vec<(usize, TextEdit)> = Vec::new();
+        for (number, edit) in mem::take(&mut remaining_edits) {
             // Positions in lists are only valid after all earlier edits.
-            if !postponed.is_empty() && !matches!(edit, TextEdit::Put { .. }) {
-                postponed.push((number, edit));
+            if !later_edits.is_empty() && !matches!(edit, TextEdit::Put { .. }) {
+                later_edits.push((number, edit));
                 continue;
             }
             match edit.changes(&text, &parsed) {
@@ -32,11 +32,11 @@ pub(in crate::absorb) fn apply_all(
                 Ok(changes) if pass.accepts(&edit, &changes, &parsed) => {
                     pass.add(&edit, changes, &parsed);
                 }
-                Ok(_) => postponed.push((number, edit)),
+                Ok(_) => later_edits.push((number, edit)),
             }
         }
         text = pass.apply(&text);
-        remaining = postponed;
+        remaining_edits = later_edits;
     }
     text
 }
@@ -60,7 +60,7 @@ impl EditPass {
             return false;
         }
         match edit {
-            TextEdit::Push { at: target, key, .. }
+            TextEdit::Push { target, key, .. }
                 if let [(range, _)] = &changes[..]
                     && self.appended_lists.get(&range.start)
                         == Some(&(target.clone(), key.clone())) =>
@@ -97,7 +97,7 @@ impl EditPass {
                 *self.removed_counts.entry((target.document, key.clone())).or_default() += 1;
             }
             // The edit appends to a list that has items.
-            (TextEdit::Push { at: target, key, .. }, [(range, _)])
+            (TextEdit::Push { target, key, .. }, [(range, _)])
                 if range.is_empty() && item_count(parsed, target, key) > 0 =>
             {
                 self.appended_lists.insert(range.start, (target.clone(), key.clone()));

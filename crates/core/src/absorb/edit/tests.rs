@@ -16,14 +16,14 @@ impl TextEdit {
     }
 }
 
-fn pointer(way: &str) -> Pointer {
+fn pointer(path: &str) -> Pointer {
     let step = |word: &str| match word.parse() {
         Ok(item) => PathStep::Item(item),
         Err(_) => PathStep::Key(word.to_owned()),
     };
     Pointer {
         document: 0,
-        steps: way.split('/').filter(|word| !word.is_empty()).map(step).collect(),
+        steps: path.split('/').filter(|word| !word.is_empty()).map(step).collect(),
     }
 }
 
@@ -32,35 +32,29 @@ fn alphabet() -> Vec<&'static str> {
 }
 
 /// Sets the value at the keys in `path`; new keys are in alphabetical order.
-fn put(way: &str, to: Json) -> TextEdit {
-    let (steps, keys) = way.split_once("//").unwrap_or(("", way));
+fn put(path: &str, value: Json) -> TextEdit {
+    let (steps, keys) = path.split_once("//").unwrap_or(("", path));
     TextEdit::Put {
         target: pointer(steps),
         keys: keys.split('/').map(str::to_owned).collect(),
-        value: New::Value(to),
+        value: New::Value(value),
         order: alphabet(),
     }
 }
 
-fn remove(way: &str, item: usize) -> TextEdit {
-    TextEdit::Remove { target: pointer(""), key: way.to_owned(), item }
+fn remove(key: &str, item: usize) -> TextEdit {
+    TextEdit::Remove { target: pointer(""), key: key.to_owned(), item }
 }
 
-fn push(way: &str, entry: &Json, about: Option<&str>) -> TextEdit {
+fn push(way: &str, entry: &Json, comment_text: Option<&str>) -> TextEdit {
     let items = entry.as_object().unwrap().iter();
-    let entry = items.map(|(key, value)| Item::value(key, value.clone())).collect();
-    let about = about.map(str::to_owned);
-    TextEdit::Push {
-        at: pointer(""),
-        key: way.to_owned(),
-        entry,
-        comment: about,
-        order: alphabet(),
-    }
+    let entry = items.map(|(key, value)| MapItem::value(key, value.clone())).collect();
+    let comment = comment_text.map(str::to_owned);
+    TextEdit::Push { target: pointer(""), key: way.to_owned(), entry, comment, order: alphabet() }
 }
 
 fn assert_edit(edit: &TextEdit, before: &str, after: &str) {
-    let edited = edit.apply(before).unwrap_or_else(|stuck| panic!("{before}\n{stuck:?}"));
+    let edited = edit.apply(before).unwrap_or_else(|failure| panic!("{before}\n{failure:?}"));
     assert_eq!(edited, after, "\nof:\n{before}");
 }
 
@@ -142,7 +136,7 @@ fn a_list_changes_item_by_item_where_that_keeps_its_order() {
 
 #[test]
 fn a_key_is_added_in_the_order_of_the_documentation() {
-    for (before, way, after) in [
+    for (before, path, after) in [
         ("a: 1  # x\nc: 3\n", "b", "a: 1  # x\nb: 9\nc: 3\n"),
         ("a: 1", "b", "a: 1\nb: 9"),
         ("c: 1\n", "b", "c: 1\nb: 9\n"),
@@ -173,7 +167,7 @@ fn a_key_is_added_in_the_order_of_the_documentation() {
         ("l:\n  - {a: 1}  # x\n", "l/0//b", "l:\n  - {a: 1, b: 9}  # x\n"),
         ("l: [{a: 1}, {a: 2}]\n", "l/1//b", "l: [{a: 1}, {a: 2, b: 9}]\n"),
     ] {
-        assert_edit(&put(way, json!(9)), before, after);
+        assert_edit(&put(path, json!(9)), before, after);
     }
 }
 
@@ -192,12 +186,12 @@ fn an_entry_is_added_at_the_end_of_its_list() {
     ] {
         assert_edit(&push("l", &entry, None), before, after);
     }
-    let said = "l:\n  - {k: a}\n  - {k: x, v: 1}  # said\n";
-    assert_edit(&push("l", &entry, Some("said")), "l:\n  - {k: a}\n", said);
+    let expected = "l:\n  - {k: a}\n  - {k: x, v: 1}  # said\n";
+    assert_edit(&push("l", &entry, Some("said")), "l:\n  - {k: a}\n", expected);
 }
 
 #[test]
-fn an_entry_goes_with_its_lines() {
+fn the_lines_of_an_entry_are_removed() {
     for (before, item, after) in [
         ("l:\n  - a  # x\n  - b\nm: 1\n", 0, "l:\n  - b\nm: 1\n"),
         ("l:\n  - a\n  # of b\n  - b  # x\nm: 1\n", 1, "l:\n  - a\n  # of b\nm: 1\n"),
@@ -246,10 +240,10 @@ fn text() -> impl Strategy<Value = String> {
     let line = (value, prop::sample::select(vec!["", "  # said", "\n  # said"]));
     let lines = prop::collection::vec(line, 1..5);
     (lines, any::<bool>(), any::<bool>()).prop_map(|(lines, crlf, end)| {
-        let line = |(at, (value, said)): (usize, (&str, &str))| {
+        let line = |(index, (value, said)): (usize, (&str, &str))| {
             let said = if value.contains('\n') { said.trim_start_matches("  ") } else { said };
             let said = if value.contains('\n') && !said.starts_with('\n') { "" } else { said };
-            format!("  {}: {value}{said}\n", char::from(b'a' + u8::try_from(at).unwrap_or(0)))
+            format!("  {}: {value}{said}\n", char::from(b'a' + u8::try_from(index).unwrap_or(0)))
         };
         let mut text =
             format!("# top\ns:\n{}", lines.into_iter().enumerate().map(line).collect::<String>());
@@ -309,9 +303,9 @@ fn many_edits_are_made_in_few_passes() {
             order: Vec::new(),
         },
         &|n| TextEdit::Push {
-            at: list(),
+            target: list(),
             key: "labels".into(),
-            entry: vec![Item::value("name", format!("pushed {n}"))],
+            entry: vec![MapItem::value("name", format!("pushed {n}"))],
             comment: None,
             order: Vec::new(),
         },
@@ -332,7 +326,7 @@ fn many_edits_are_made_in_few_passes() {
         for text in texts {
             let edits = |n: usize| (0..n).rev().map(|n| (n, edit(n)));
             let apply = |n: usize| {
-                apply_all(text(n), edits(n).collect(), &mut |_, stuck, _| panic!("{stuck:?}"))
+                apply_all(text(n), edits(n).collect(), &mut |_, failure, _| panic!("{failure:?}"))
             };
             let one_by_one = edits(40).fold(text(40), |text, (_, edit)| edit.apply(&text).unwrap());
             assert_eq!(apply(40), one_by_one, "{kind}");

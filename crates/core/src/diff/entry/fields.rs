@@ -10,7 +10,7 @@ use crate::{
         show_live,
         texts::{self, words},
     },
-    field::{Accepted, Compare, Readback, Tier},
+    field::{Acceptance, Equality, Readback, Tier},
     kind::{
         LiveEntry, Shape, forms, is_readable,
         needs::{self, SwitchState},
@@ -40,7 +40,7 @@ impl EntryDiff<'_> {
     pub(super) fn is_local_only(&self, name: &str) -> bool {
         let field = self.field(name);
         let is_identity = self.section.identity.contains(&name);
-        (field.accepted == Accepted::Never && (!is_readable(field) || is_identity))
+        (field.accepted == Acceptance::Never && (!is_readable(field) || is_identity))
             || (is_identity && field.names.is_some())
     }
 
@@ -52,22 +52,22 @@ impl EntryDiff<'_> {
         findings: &mut Findings,
     ) -> Option<LiveEntry> {
         let DiffContext { groups, target, .. } = self.context;
-        let moves_in = target.former.as_ref().is_some_and(|former| former.is_transferred);
+        let is_transferred = target.former.as_ref().is_some_and(|former| former.is_transferred);
         if self.section.shape == Shape::List
-            || !(moves_in || groups.has_setting_above(&target.path))
+            || !(is_transferred || groups.has_setting_above(&target.path))
         {
             return None;
         }
         let replaced_values = self.values.iter().filter_map(|(name, value)| {
             let plain_value =
                 value.plain_json().filter(|plain| live.fields.raw().get(name) == Some(plain))?;
-            let replacement = constraints::constraints_over(self.section.section, Some(name))
+            let replacement = constraints::find_constraints(self.section.section, Some(name))
                 .find_map(|constraint| {
                     let replacement = match self.context.changed_setting(constraint, findings) {
                         Some(group_value) => constraint.value_below(group_value)?.clone(),
-                        None if moves_in => {
-                            let (_, above) = self.context.live_value_above(constraint, findings)?;
-                            constraint.value_after_move(&above, plain_value)?.clone()
+                        None if is_transferred => {
+                            let (_, limit) = self.context.live_value_above(constraint, findings)?;
+                            constraint.value_after_move(&limit, plain_value)?.clone()
                         }
                         None => return None,
                     };
@@ -115,11 +115,11 @@ impl EntryDiff<'_> {
     pub(super) fn changes(&self, live: &LiveEntry, findings: &mut Findings) -> Vec<FieldChange> {
         let mut changes = Vec::new();
         let (mut unverified, mut not_returned) = (Vec::new(), Vec::new());
-        let mut waiting: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut wait_fields: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let is_resent = self.context.resend.iter().any(|selector| selector.matches(&self.address));
         for (name, value) in &self.values {
             if let Some(wait_reason) = self.wait_reason(name, Some(live)) {
-                waiting.entry(wait_reason).or_default().push(name.clone());
+                wait_fields.entry(wait_reason).or_default().push(name.clone());
                 continue;
             }
             let field_diff = self.compare_field(name, value, live);
@@ -132,7 +132,7 @@ impl EntryDiff<'_> {
             {
                 match limit.into_problem(&self.address, &self.origin(name)) {
                     Ok(problem) => findings.problems.push(problem),
-                    Err(why) => waiting.entry(why).or_default().push(name.clone()),
+                    Err(why) => wait_fields.entry(why).or_default().push(name.clone()),
                 }
                 continue;
             }
@@ -156,7 +156,7 @@ impl EntryDiff<'_> {
                 FieldDiff::NotReturned => not_returned.push(name.clone()),
             }
         }
-        let waiting = waiting.into_iter().map(|(why, fields)| (Reason::Waits { why }, fields));
+        let waiting = wait_fields.into_iter().map(|(why, fields)| (Reason::Waits { why }, fields));
         let unverified_notes =
             [(Reason::CannotVerify, unverified), (Reason::NotReturned, not_returned)].into_iter();
         let notes = waiting.chain(unverified_notes.filter(|(_, fields)| !fields.is_empty()));
@@ -167,7 +167,7 @@ impl EntryDiff<'_> {
     fn compare_field(&self, name: &str, value: &Value, live: &LiveEntry) -> FieldDiff {
         let field = self.field(name);
         // A field that only the creation of an entry uses has no meaning later.
-        let is_used_once = field.accepted == Accepted::OnCreate && field.read == Readback::Never;
+        let is_used_once = field.accepted == Acceptance::OnCreate && field.read == Readback::Never;
         if is_used_once || self.is_local_only(name) {
             return FieldDiff::Local;
         }
@@ -190,7 +190,7 @@ impl EntryDiff<'_> {
         let is_same = |live: &Json| forms::are_equal(field.compare, &declared, live);
         let switch_state = needs::switch_state(field, &self.values, Some(live));
         match live.fields.raw().get(name) {
-            Some(found) if is_same(found) => FieldDiff::Same,
+            Some(live_value) if is_same(live_value) => FieldDiff::Same,
             Some(_) if self.context.facts.is_unlicensed && field.available.tier > Tier::Free => {
                 FieldDiff::NotReturned
             }
@@ -222,7 +222,7 @@ impl EntryDiff<'_> {
             // A value that is declared as a secret is secret on the service too.
             Some(live)
                 if matches!(self.values[name], Value::Secret(_))
-                    && field.compare != Compare::Rows
+                    && field.compare != Equality::Rows
                     && live.fields.raw().contains_key(name) =>
             {
                 Shown::Hidden
@@ -263,18 +263,18 @@ mod tests {
 
     /// Fields that are neither compared nor shown.
     #[test]
-    fn steering_fields_are_neither_compared_nor_shown() {
+    fn local_fields_are_neither_compared_nor_shown() {
         let mut found_fields = Vec::new();
         for section in catalogue::sections(Scope::Project) {
             let entry = testing::entry(section, &Json::Null);
             let world = World::default();
-            let comparing = EntryDiff::new(section, &entry, world.context());
+            let entry_diff = EntryDiff::new(section, &entry, world.context());
             let specs = section.table().specs().iter();
-            let steers = specs.filter(|spec| comparing.is_local_only(spec.name));
+            let steers = specs.filter(|spec| entry_diff.is_local_only(spec.name));
             found_fields.extend(steers.map(|spec| format!("{}.{}", section.section, spec.name)));
         }
         found_fields.retain(|name| !name.starts_with("create."));
-        let steering = [
+        let expected = [
             "members.user",
             "shares.group",
             "approval_rules.previously",
@@ -287,6 +287,6 @@ mod tests {
             "pipeline_schedule_variables.schedule",
             "runners.runner",
         ];
-        assert_eq!(found_fields, steering);
+        assert_eq!(found_fields, expected);
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     address::Address,
     cause::Cause,
     desired::{DeclaredEntry, EntryPresence},
-    field::{Compare, Field},
+    field::{Equality, Field},
     kind::{FORMER_FIELD, Identity, LiveEntry, Section, Spec, forms},
     origin::Origin,
     text,
@@ -87,8 +87,8 @@ impl<'a> EntryDiff<'a> {
 
     /// Sets `has_unique_path` to false if the entry's text in request paths is in `ambiguous`.
     pub(super) fn mark_ambiguous_path(self, ambiguous: &BTreeSet<String>) -> Self {
-        let path = self.section.scoped_kind.address_keys.first();
-        let path_text = path.and_then(|path| self.values.get(path.field)?.text());
+        let path_key = self.section.scoped_kind.address_keys.first();
+        let path_text = path_key.and_then(|path| self.values.get(path.field)?.text());
         let has_unique_path =
             !path_text.is_some_and(|request_text| ambiguous.contains(request_text));
         Self { has_unique_path, ..self }
@@ -108,12 +108,12 @@ impl<'a> EntryDiff<'a> {
         let Value::Secret(reference) = value else { return Cow::Borrowed(value) };
         let secret = self.context.secrets.value(reference);
         let plain_value = secret.or_else(|| {
-            reference.masked().filter(|masked| match self.field(name).compare {
-                Compare::Location => masked
+            reference.masked_json().filter(|masked| match self.field(name).compare {
+                Equality::Location => masked
                     .as_str()
                     .is_some_and(|url| !text::url_without_user(url).contains(text::MASK)),
                 // Responses show the keys of rows, never their secrets.
-                compare => compare == Compare::Rows,
+                compare => compare == Equality::Rows,
             })
         });
         plain_value.map_or(Cow::Borrowed(value), |plain| Cow::Owned(plain.into()))
@@ -195,7 +195,7 @@ impl<'a> EntryDiff<'a> {
 
     /// The reason why a field cannot be set yet; `None` if it can be set.
     fn wait_reason(&self, name: &str, live: Option<&LiveEntry>) -> Option<String> {
-        let is_empty = self.context.facts.is_empty;
+        let is_empty = self.context.facts.has_no_branch;
         let reason = self.section.describe_wait(name, &self.values, live, is_empty);
         reason.or_else(|| self.closed_section_reason(name, live?))
     }

@@ -62,7 +62,7 @@ impl EntryDiff<'_> {
     /// The step that makes these `changes` to `live`. It does not contain the live entry.
     fn change_step(
         &self,
-        before: &LiveEntry,
+        live_before: &LiveEntry,
         live: &LiveEntry,
         mut changes: Vec<FieldChange>,
         findings: &mut Findings,
@@ -92,7 +92,7 @@ impl EntryDiff<'_> {
             return None;
         }
         let subject = subject_id(self.section, live);
-        let fields_before = before.fields.raw();
+        let fields_before = live_before.fields.raw();
         let effects = self.section.rules().effects(subject, fields_before, &fields_after);
         let fields_after = self.add_secret_values(fields_after);
         let risks = risk::change_risks(self.section, &changed_names, fields_before, &fields_after);
@@ -107,9 +107,9 @@ impl EntryDiff<'_> {
         if self.section.is_only_edited() {
             let fields: Vec<_> = self.other_fields().map(str::to_owned).collect();
             let wait_reason = format!("until the service has the {}", self.section.noun);
-            let waits = (!fields.is_empty())
+            let note = (!fields.is_empty())
                 .then(|| self.new_note(Reason::Waits { why: wait_reason }, fields));
-            return findings.notes.extend(waits);
+            return findings.notes.extend(note);
         }
         let required = self.section.required_fields.iter();
         let missing_fields = required.filter(|name| !self.values.contains_key(name));
@@ -136,7 +136,7 @@ impl EntryDiff<'_> {
         let step = if !self.section.is_only_edited() {
             self.creation_step(findings)
         } else if self.context.target.id.is_some() {
-            self.edit_of_unread(findings)
+            self.unread_edit_step(findings)
         } else {
             // The container does not exist yet, so neither does the entry.
             return self.plan_absent(findings);
@@ -147,7 +147,7 @@ impl EntryDiff<'_> {
     }
 
     /// The step that sets all declared fields of an entry that exists, but cannot be read yet.
-    fn edit_of_unread(&self, findings: &mut Findings) -> Option<Step> {
+    fn unread_edit_step(&self, findings: &mut Findings) -> Option<Step> {
         for (name, value) in &self.values {
             self.check_support(name, value, findings);
         }
@@ -170,11 +170,11 @@ impl EntryDiff<'_> {
     }
 
     fn creation_step(&self, findings: &mut Findings) -> Option<Step> {
-        if let Some(resolved) = self.resolve_list_conditions(&Object::new()) {
-            return resolved.creation_step(findings);
+        if let Some(resolved_diff) = self.resolve_list_conditions(&Object::new()) {
+            return resolved_diff.creation_step(findings);
         }
-        if let Some(complete) = self.with_create_defaults() {
-            return complete.creation_step(findings);
+        if let Some(complete_diff) = self.with_create_defaults() {
+            return complete_diff.creation_step(findings);
         }
         for (name, value) in &self.values {
             self.check_support(name, value, findings);
@@ -183,7 +183,7 @@ impl EntryDiff<'_> {
             return None;
         }
         let sent_fields = self.fields_to_send();
-        let sends =
+        let calls =
             self.plan_calls(&self.call_context(CallPurpose::Create(&sent_fields)), findings)?;
         let changes = sent_fields.keys().filter(|name| !self.is_local_only(name));
         let changes = changes.map(|name| self.new_change(name, None)).collect();
@@ -197,7 +197,7 @@ impl EntryDiff<'_> {
             |name: &str| preset::service_default(self.section, name, &self.context.target.path);
         let risks =
             risk::creation_risks(self.section, find_preset, &self.add_secret_values(fields_after));
-        Some(self.new_step(Action::Create, changes, sends).with_effects(effects, risks))
+        Some(self.new_step(Action::Create, changes, calls).with_effects(effects, risks))
     }
 
     /// Adds the values of declared secrets to `fields_after`, for guards only.
@@ -238,13 +238,13 @@ impl EntryDiff<'_> {
     /// Adds a step, unless the service would refuse it because of the group above.
     fn add_step(&self, mut step: Step, findings: &mut Findings) {
         let access = step.accesses().next();
-        if let Some((user, ..)) = access.filter(|_| self.context.has_group_above()) {
+        if let Some((user_id, ..)) = access.filter(|_| self.context.has_group_above()) {
             match &self.context.live.levels_above {
                 None => findings.add_missing_fact(ExtraFact::LevelsAbove),
-                Some(inherited) => {
+                Some(levels) => {
                     let declared = self.values.get("access_level").and_then(Value::plain_json);
                     let declared = declared.and_then(AccessLevel::parse);
-                    let inherited_level = inherited.get(&user).copied().unwrap_or(0);
+                    let inherited_level = levels.get(&user_id).copied().unwrap_or(0);
                     if let Some(level) = declared.filter(|level| level.number < inherited_level) {
                         let problem = self.lower_level_problem(level, inherited_level);
                         return findings.problems.push(problem);
@@ -313,9 +313,9 @@ impl EntryDiff<'_> {
                     findings.add_missing_fact(ExtraFact::Entries(section.section));
                 }
             }
-            Err(other) => {
+            Err(no_calls) => {
                 let problem =
-                    problem_without_calls(other, &self.address, |field| self.origin(field));
+                    problem_without_calls(no_calls, &self.address, |field| self.origin(field));
                 findings.problems.extend(problem);
             }
         }

@@ -14,7 +14,7 @@ use crate::{
 
 /// Declared access that is too low: the service refuses a rule that names its holder, now or later.
 struct LowAccess {
-    texts: FaultTexts,
+    fault_texts: FaultTexts,
     name: String,
     /// The level, if the level is too low. Then only rows are faults: a list of names needs no level.
     level: Option<&'static str>,
@@ -28,9 +28,9 @@ struct LowAccess {
 pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
     let scope = container.scope;
     let sections = container.sections.iter();
-    let low_by_grantee: BTreeMap<_, _> =
+    let access_by_grantee: BTreeMap<_, _> =
         sections.flat_map(|section| collect_low_access(scope, section)).collect();
-    if low_by_grantee.is_empty() && scope == Scope::Project {
+    if access_by_grantee.is_empty() && scope == Scope::Project {
         return;
     }
     let group_prefix = format!("{}/", container.path.to_lowercase());
@@ -41,10 +41,10 @@ pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
                 for (row_key, name, is_row) in grantees(spec.field, field.value.plain_json()) {
                     let is_group_row = is_row && row_key == "group" && scope == Scope::Group;
                     if is_group_row && !name.to_lowercase().starts_with(&group_prefix) {
-                        let at = NodePosition::item(&field.origin, name);
-                        faults.report(texts::GROUP_OUTSIDE, at, words![name]);
+                        let position = NodePosition::item(&field.origin, name);
+                        faults.report(texts::GROUP_OUTSIDE, position, words![name]);
                     }
-                    let Some(low_access) = low_by_grantee.get(&(row_key, name.to_lowercase()))
+                    let Some(low_access) = access_by_grantee.get(&(row_key, name.to_lowercase()))
                     else {
                         continue;
                     };
@@ -53,7 +53,7 @@ pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
                         let (noun, level) = (scope.noun(), low_access.level.unwrap_or_default());
                         let args = words![noun, name = low_access.name, level];
                         let at = NodePosition::item(&field.origin, name);
-                        let fault = faults.report(low_access.texts, at, args);
+                        let fault = faults.report(low_access.fault_texts, at, args);
                         fault.related(NodePosition::value(&low_access.origin));
                     }
                 }
@@ -130,7 +130,7 @@ fn collect_low_access(
             called_by_field.as_ref().and_then(|title| title.value.text()).unwrap_or(&entry.key);
         let name = name.to_owned();
         let grantee = (row_key, name.to_lowercase());
-        Some((grantee, LowAccess { texts: problem_texts, name, level, origin }))
+        Some((grantee, LowAccess { fault_texts: problem_texts, name, level, origin }))
     });
     low_entries.collect()
 }

@@ -18,33 +18,33 @@ use crate::{
 /// those that match no declared object, or no possible refusal. Reports addresses such as
 /// `group/project/section`, which must be `group/project#section`.
 pub(super) fn check(
-    documents: Vec<DocumentAcknowledgement>,
-    declared: &ContainersByPath<'_>,
+    declarations: Vec<DocumentAcknowledgement>,
+    path_map: &ContainersByPath<'_>,
     rules: &LayerRules,
     context: &CheckContext,
     faults: &mut Faults,
 ) -> Vec<Acknowledgement> {
-    let expiry_dates = documents.iter().filter_map(|document| document.until.as_ref());
-    for until in expiry_dates.filter(|until| until.value < context.today) {
-        faults.report_value(texts::EXPIRED, &until.origin, &[]);
+    let expiry_dates = declarations.iter().filter_map(|document| document.until.as_ref());
+    for expiry_date in expiry_dates.filter(|until| until.value < context.today) {
+        faults.report_value(texts::EXPIRED, &expiry_date.origin, &[]);
     }
     let acknowledgements: Vec<_> =
-        documents.into_iter().filter_map(|document| document.acknowledgement).collect();
+        declarations.into_iter().filter_map(|declaration| declaration.acknowledgement).collect();
     let idle_flags =
-        desired::find_idle_acknowledgements(&acknowledgements, declared.values().copied());
+        desired::find_idle_acknowledgements(&acknowledgements, path_map.values().copied());
     for (acknowledgement, is_idle) in acknowledgements.iter().zip(idle_flags) {
         let Some(origin) = &acknowledgement.origin else { continue };
         let address = acknowledgement.selector.pattern();
         let path = acknowledgement.selector.path_pattern().to_ascii_lowercase();
-        if let Some(end) = enclosing_project(&path, declared) {
+        if let Some(end) = find_project_end(&path, path_map) {
             let rest = address.get(end + 1..).unwrap_or_default().replace('.', "/");
             let args = words![project = &address[..end], rest];
             faults.report_value(texts::INSIDE_PROJECT, origin, args);
         } else if is_idle {
-            check_declared_path(acknowledgement, origin, declared, rules, faults);
+            check_declared_path(acknowledgement, origin, path_map, rules, faults);
         }
         let path = address.to_lowercase();
-        let Some(container) = declared.get(&path) else { continue };
+        let Some(container) = path_map.get(&path) else { continue };
         let problem_texts = match (acknowledgement.guard, container.lifecycle.absent_origin()) {
             (Guard::Deletion, None) => texts::NO_DELETION,
             (Guard::Deletion, Some(_)) => continue,
@@ -64,7 +64,7 @@ pub(super) fn check(
 fn check_declared_path(
     acknowledgement: &Acknowledgement,
     origin: &Origin,
-    declared: &ContainersByPath<'_>,
+    path_map: &ContainersByPath<'_>,
     rules: &LayerRules,
     faults: &mut Faults,
 ) {
@@ -78,7 +78,7 @@ fn check_declared_path(
     if is_included {
         return;
     }
-    let candidates = declared.values().filter(|container| match acknowledgement.guard {
+    let candidates = path_map.values().filter(|container| match acknowledgement.guard {
         Guard::Deletion => container.lifecycle.absent_origin().is_some(),
         Guard::Transfer => !container.lifecycle.former_paths.is_empty(),
         _ => true,
@@ -90,16 +90,16 @@ fn check_declared_path(
         candidates.find(|other| other.to_lowercase().rsplit('/').next() == Some(name))
     });
     let path_length = acknowledgement.selector.path_pattern().len();
-    let after_path = address.get(path_length..).unwrap_or_default();
+    let address_end = address.get(path_length..).unwrap_or_default();
     let fault = faults.report_value(texts::ACKNOWLEDGES_NOTHING, origin, &[]);
-    fault.suggest(similar_path.map(|near| format!("{near}{after_path}")));
+    fault.suggest(similar_path.map(|nearest_path| format!("{nearest_path}{address_end}")));
 }
 
 /// The length of the project's path if the lower-case `path` names something inside a declared
 /// project; `None` if `path` is itself a project.
-fn enclosing_project(path: &str, declared: &ContainersByPath<'_>) -> Option<usize> {
+fn find_project_end(path: &str, path_map: &ContainersByPath<'_>) -> Option<usize> {
     let is_project =
-        |path: &str| declared.get(path).is_some_and(|container| container.scope == Scope::Project);
+        |path: &str| path_map.get(path).is_some_and(|container| container.scope == Scope::Project);
     let mut prefix_lengths = path.match_indices(['/', '.', ':']).map(|(end, _)| end);
     prefix_lengths.find(|end| !is_project(path) && is_project(&path[..*end]))
 }

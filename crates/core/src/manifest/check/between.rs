@@ -35,8 +35,8 @@ pub(super) fn mark_namespaces(containers: &mut [Container]) {
     let shares_by_group: HashMap<String, Vec<Arc<str>>> = group_shares.collect();
     for container in containers.iter_mut().filter(|_| !shares_by_group.is_empty()) {
         let path = container.path.to_lowercase();
-        let inherited = groups_above(&path).filter_map(|group| shares_by_group.get(group));
-        container.lifecycle.shares_above = inherited.flatten().cloned().collect();
+        let inherited_shares = groups_above(&path).filter_map(|group| shares_by_group.get(group));
+        container.lifecycle.shares_above = inherited_shares.flatten().cloned().collect();
     }
     let new_projects = containers.iter().filter(|container| {
         container.scope == Scope::Project && container.create.create_fields().is_some()
@@ -51,17 +51,17 @@ pub(super) fn mark_namespaces(containers: &mut [Container]) {
 
 /// Reports values that a declared parent group does not allow, and containers below a project.
 pub(super) fn check_parents(
-    declared: &ContainersByPath<'_>,
+    path_map: &ContainersByPath<'_>,
     context: &CheckContext,
     faults: &mut Faults,
 ) {
     for (path, container) in
-        declared.iter().filter(|(_, container)| context.manages(&container.path))
+        path_map.iter().filter(|(_, container)| context.manages(&container.path))
     {
         if container.scope == Scope::Group {
             check_constraints(container, container, faults);
         }
-        for parent in path.match_indices('/').filter_map(|(slash, _)| declared.get(&path[..slash]))
+        for parent in path.match_indices('/').filter_map(|(slash, _)| path_map.get(&path[..slash]))
         {
             if parent.scope == Scope::Project {
                 let origins = [&container.origin, &parent.origin];
@@ -193,8 +193,8 @@ fn check_private_start(
     faults: &mut Faults,
 ) {
     let name = constraint.constrained.field.as_deref().filter(|name| *name == "visibility");
-    let declared = name.and_then(|name| container.setting(&constraint.constrained.section, name));
-    let Some(field) = declared else { return };
+    let visibility = name.and_then(|name| container.setting(&constraint.constrained.section, name));
+    let Some(field) = visibility else { return };
     let is_wider = field
         .value
         .plain_json()
@@ -208,7 +208,7 @@ fn check_private_start(
 /// Reports fields that name a declared group instead of a project, or a project instead of a group.
 pub(super) fn check_named_scopes(
     containers: &[Container],
-    declared: &ContainersByPath<'_>,
+    path_map: &ContainersByPath<'_>,
     faults: &mut Faults,
 ) {
     for section in containers.iter().flat_map(|container| &container.sections) {
@@ -216,7 +216,7 @@ pub(super) fn check_named_scopes(
             let Some(scope) = spec.field.names.and_then(NamedObject::scope) else { continue };
             for (_, field) in declared_values(section, spec) {
                 let path = field.value.text().unwrap_or_default();
-                let named_container = declared.get(&path.to_lowercase());
+                let named_container = path_map.get(&path.to_lowercase());
                 let Some(other) = named_container.filter(|other| other.scope != scope) else {
                     continue;
                 };
@@ -225,26 +225,26 @@ pub(super) fn check_named_scopes(
                     "job_token_groups_allowlist" => texts::PROJECT_IN_ALLOWLIST,
                     _ => texts::OTHER_SCOPE,
                 };
-                let words = words![
+                let args = words![
                     field = spec.name,
                     needed = scope.noun(),
                     path,
                     noun = other.scope.noun()
                 ];
-                faults.report_values(problem_texts, [&field.origin, &other.origin], words);
+                faults.report_values(problem_texts, [&field.origin, &other.origin], args);
             }
         }
     }
 }
 
 /// Reports two projects that are each created from the other: as forks, or with the other's members.
-pub(super) fn check_circular_sources(declared: &ContainersByPath<'_>, faults: &mut Faults) {
+pub(super) fn check_circular_sources(path_map: &ContainersByPath<'_>, faults: &mut Faults) {
     for name in [catalogue::fork_of::FORK_OF, catalogue::source::MEMBERS_FROM_FIELD] {
-        for (path, project) in declared {
+        for (path, project) in path_map {
             let Some(source) = declared_source(project, name) else { continue };
             let first = source.value.text().unwrap_or_default().to_lowercase();
-            let found_source = declared.get(&first).and_then(|first| declared_source(first, name));
-            let Some(reverse_source) = found_source else { continue };
+            let other_source = path_map.get(&first).and_then(|first| declared_source(first, name));
+            let Some(reverse_source) = other_source else { continue };
             let is_mutual = reverse_source
                 .value
                 .text()
@@ -260,8 +260,8 @@ pub(super) fn check_circular_sources(declared: &ContainersByPath<'_>, faults: &m
 
 /// The declared source of `project`: the value of its field `name`.
 fn declared_source(project: &Container, name: &str) -> Option<Sourced<Value>> {
-    let created_from = project.create.create_fields().and_then(|fields| fields.get(name));
-    created_from.or_else(|| project.section(name)?.entries.first()?.fields.get(name))
+    let create_value = project.create.create_fields().and_then(|fields| fields.get(name));
+    create_value.or_else(|| project.section(name)?.entries.first()?.fields.get(name))
 }
 
 /// Reports two groups, or two projects, in one group with the same display name.

@@ -6,11 +6,11 @@ use super::{ContainerCheck, find_repeats, place_fault};
 use crate::{
     address::Glob,
     desired::{self, DeclaredEntry, DeclaredFields},
-    field::{Accepted, Compare, Uniqueness},
-    kind::{AddressKeyIn, FORMER_FIELD, Identity, Section, Shape, Spec, forms},
+    field::{Acceptance, Equality, Uniqueness},
+    kind::{FORMER_FIELD, Identity, KeyLocation, Section, Shape, Spec, forms},
     manifest::{
         faults::{KeyPart as Inner, LocatedFault, NodePosition, missing_field_fault, texts, words},
-        read::document::{EntryState, SectionPart, Validity, identify_entry},
+        read::document::{EntryState, LayerEntry, Validity, identify_entry},
     },
     origin::Origin,
     text::{alternatives, plural, with_article},
@@ -26,22 +26,22 @@ impl ContainerCheck<'_> {
     pub(super) fn convert_entry(
         &mut self,
         section: Section,
-        part: SectionPart,
+        entry: LayerEntry,
     ) -> (DeclaredEntry, Identity) {
-        self.check_fields(section, &part.fields);
-        let is_complete = self.check_required(section, &part);
-        let values = part.fields.values();
-        let state = match part.state {
+        self.check_fields(section, &entry.fields);
+        let is_complete = self.check_required(section, &entry);
+        let values = entry.fields.values();
+        let state = match entry.state {
             EntryState::Absent | EntryState::Unmanaged => {
                 // Another check reports sections whose entries cannot be absent.
                 if !section.keeps_entries() {
-                    self.check_identity_only(section, &part, "absent");
+                    self.check_identity_only(section, &entry, "absent");
                 }
                 desired::EntryPresence::Absent
             }
             EntryState::Present => {
-                if is_complete && part.validity != Validity::Unchecked {
-                    self.check_rules(section, &part, &values);
+                if is_complete && entry.validity != Validity::Unchecked {
+                    self.check_rules(section, &entry, &values);
                 }
                 desired::EntryPresence::Present
             }
@@ -50,18 +50,18 @@ impl ContainerCheck<'_> {
             Shape::List => identify_entry(section, &|name| values.get(name).cloned()),
             Shape::Container | Shape::Mapping | Shape::Switch => Identity::default(),
         };
-        let SectionPart { origin, fields, .. } = part;
+        let LayerEntry { origin, fields, .. } = entry;
         let fields = rename_deprecated_keys(section, fields);
         (DeclaredEntry { key: identity.name.clone(), origin, state, fields }, identity)
     }
 
     /// Reports an entry that was written as several, with a `- ` before each field. Returns true after a
     /// fault.
-    pub(super) fn report_split_entry(&mut self, section: Section, parts: &[SectionPart]) -> bool {
+    pub(super) fn report_split_entry(&mut self, section: Section, entries: &[LayerEntry]) -> bool {
         if section.shape != Shape::List {
             return false;
         }
-        let split_pair = parts.windows(2).find(|pair| {
+        let split_pair = entries.windows(2).find(|pair| {
             match (find_only_field(section, &pair[0]), find_only_field(section, &pair[1])) {
                 (Some(first_field), Some(second_field)) => {
                     first_field != second_field
@@ -78,23 +78,23 @@ impl ContainerCheck<'_> {
 
     /// Reports missing required fields. Returns true if none is missing. An absent entry only needs its
     /// identity.
-    fn check_required(&mut self, section: Section, part: &SectionPart) -> bool {
-        if section.shape != Shape::List && part.state == EntryState::Absent {
+    fn check_required(&mut self, section: Section, entry: &LayerEntry) -> bool {
+        if section.shape != Shape::List && entry.state == EntryState::Absent {
             return true;
         }
         // An unchecked entry that has only fields with defaults belongs to another section. This is reported elsewhere.
-        if part.validity == Validity::Unchecked
-            && part.fields.keys().all(|name| has_default(section, name))
+        if entry.validity == Validity::Unchecked
+            && entry.fields.keys().all(|name| has_default(section, name))
         {
             return false;
         }
         let schema = &section.table().schema;
         let missing_names: Vec<_> = texts(&schema["required"])
-            .filter(|name| part.state == EntryState::Present || section.identity.contains(name))
-            .filter(|name| !part.fields.contains_key(name))
+            .filter(|name| entry.state == EntryState::Present || section.identity.contains(name))
+            .filter(|name| !entry.fields.contains_key(name))
             .collect();
         for name in &missing_names {
-            let fault = missing_field_fault(name, schema, NodePosition::key(&part.origin));
+            let fault = missing_field_fault(name, schema, NodePosition::key(&entry.origin));
             let fault = self.faults.push(fault);
             if section.shape == Shape::List {
                 fault.label("in this entry");
@@ -105,14 +105,14 @@ impl ContainerCheck<'_> {
 
     /// Reports the faults that the kind finds. If the schema refuses a value, reports only faults of
     /// single values: the others may be consequences.
-    fn check_rules(&mut self, section: Section, part: &SectionPart, values: &Fields) {
-        self.check_dots(section, part, values);
+    fn check_rules(&mut self, section: Section, entry: &LayerEntry, values: &Fields) {
+        self.check_dots(section, entry, values);
         section.check(values, true, &mut |fault| {
             let single_value_codes = ["expression", "missing", "time-zone", "unknown-field"];
-            if part.validity != Validity::Full && !single_value_codes.contains(&fault.code) {
+            if entry.validity != Validity::Full && !single_value_codes.contains(&fault.code) {
                 return;
             }
-            let fault_position = match part.fields.origin(fault.field) {
+            let fault_position = match entry.fields.origin(fault.field) {
                 // Mark the key: the value should not be in the manifest.
                 Some(field) if fault.code == "literal-secret" => NodePosition::key(&field),
                 Some(field) => match fault.inner_key {
@@ -121,9 +121,9 @@ impl ContainerCheck<'_> {
                     }
                     None => NodePosition::value(&field),
                 },
-                None => NodePosition::key(&part.origin),
+                None => NodePosition::key(&entry.origin),
             };
-            let other_origin = fault.other_field.and_then(|name| part.fields.origin(name));
+            let other_origin = fault.other_field.and_then(|name| entry.fields.origin(name));
             // A related place on the same line adds no information.
             let distant_origin = other_origin.filter(|other| {
                 (&other.file, other.line)
@@ -136,9 +136,9 @@ impl ContainerCheck<'_> {
 
     /// Reports an entry whose name is `.` or `..`. URL paths cannot contain such a segment, so the
     /// entry could be created but not changed or removed.
-    fn check_dots(&mut self, section: Section, part: &SectionPart, values: &Fields) {
+    fn check_dots(&mut self, section: Section, entry: &LayerEntry, values: &Fields) {
         for address_key in &section.scoped_kind.address_keys {
-            if !matches!(address_key.location, AddressKeyIn::Path(_)) {
+            if !matches!(address_key.location, KeyLocation::Path(_)) {
                 continue;
             }
             let specs = section.specs().iter();
@@ -149,34 +149,34 @@ impl ContainerCheck<'_> {
                 continue;
             };
             if [".", ".."].contains(&text) {
-                let position = value_position(&part.fields, name, &part.origin);
+                let position = value_position(&entry.fields, name, &entry.origin);
                 self.faults.report(texts::DOTS, position, words![text]);
             }
         }
     }
 
     /// Checks an unmanaged entry. Returns the glob for names; `None` after a fault.
-    pub(super) fn unmanaged_glob(&mut self, section: Section, part: &SectionPart) -> Option<Glob> {
-        self.check_identity_only(section, part, "unmanaged");
-        if !self.check_required(section, part) {
+    pub(super) fn unmanaged_glob(&mut self, section: Section, entry: &LayerEntry) -> Option<Glob> {
+        self.check_identity_only(section, entry, "unmanaged");
+        if !self.check_required(section, entry) {
             return None;
         }
         let identity =
-            identify_entry(section, &|name| part.fields.get(name).map(|field| field.value));
+            identify_entry(section, &|name| entry.fields.get(name).map(|field| field.value));
         let glob = Glob::for_names(&identity.name);
         if let Err(why) = &glob {
-            self.faults.report_key(texts::IDENTITY_GLOB, &part.origin, words![why]);
+            self.faults.report_key(texts::IDENTITY_GLOB, &entry.origin, words![why]);
         }
         glob.ok()
     }
 
     /// Reports fields that do not belong to the identity: an entry with this `state` must not have them.
-    fn check_identity_only(&mut self, section: Section, part: &SectionPart, state: &str) {
-        for (name, field) in part.fields.iter() {
+    fn check_identity_only(&mut self, section: Section, entry: &LayerEntry, state: &str) {
+        for (name, field) in entry.fields.iter() {
             let spec = section.spec(name);
             // Fields that are never sent, such as former URLs of a hook, also belong to the identity.
             if spec.is_some_and(|spec| {
-                section.identity.contains(&name) || spec.field.accepted == Accepted::Never
+                section.identity.contains(&name) || spec.field.accepted == Acceptance::Never
             }) {
                 continue;
             }
@@ -194,9 +194,9 @@ impl ContainerCheck<'_> {
                 let field = entry.fields.get(spec.name)?;
                 Some((field.value.plain_json()?.to_string(), field.origin))
             });
-            for (first_origin, repeat) in find_repeats(values) {
+            for (first_origin, other_origin) in find_repeats(values) {
                 let args = words![nouns = plural(section.noun), name = spec.name];
-                self.faults.report_values(texts::SAME_VALUE, [&repeat, &first_origin], args);
+                self.faults.report_values(texts::SAME_VALUE, [&other_origin, &first_origin], args);
             }
         }
     }
@@ -213,16 +213,16 @@ impl ContainerCheck<'_> {
         for ((what, first_entry), (_, entry)) in find_repeats(entries_by_group) {
             if first_entry.key != entry.key {
                 let args = words![noun = self.scope.noun(), what];
-                let position =
+                let positions =
                     [entry, first_entry].map(|member| field_position(member, section.identity[0]));
-                self.faults.report_pair(texts::ONLY_ONE, position, args);
+                self.faults.report_pair(texts::ONLY_ONE, positions, args);
             }
         }
     }
 
     /// Warns about pairs of entries whose URLs differ only in a `/` at the end.
     fn check_nearly_equal(&mut self, section: Section, entries: &[IdentifiedEntry<'_>]) {
-        if section.identity.last().is_none_or(|name| section.field(name).compare != Compare::Url) {
+        if section.identity.last().is_none_or(|name| section.field(name).compare != Equality::Url) {
             return;
         }
         let mut seen_urls = HashSet::new();
@@ -256,8 +256,7 @@ impl ContainerCheck<'_> {
             .collect();
         for (entry, identity) in entries {
             let mut former_keys = identity.keys.iter().skip(1).chain(&identity.former_keys);
-            let Some(other_entry) = former_keys.find_map(|former| current_entries.get(former))
-            else {
+            let Some(other_entry) = former_keys.find_map(|key| current_entries.get(key)) else {
                 continue;
             };
             let position = field_position(entry, "previously");
@@ -269,12 +268,12 @@ impl ContainerCheck<'_> {
     /// Reports former names that two entries claim, and circles of former names.
     fn check_renames(&mut self, section: Section, entries: &[IdentifiedEntry<'_>]) {
         let args = words![noun = section.noun];
-        let mut first_by_name: HashMap<&str, &DeclaredEntry> = HashMap::new();
-        let mut former_by_key: BTreeMap<&str, (&DeclaredEntry, &[String])> = BTreeMap::new();
+        let mut first_entries: HashMap<&str, &DeclaredEntry> = HashMap::new();
+        let mut renamed_entries: BTreeMap<&str, (&DeclaredEntry, &[String])> = BTreeMap::new();
         for (entry, identity) in entries.iter().filter(|(_, id)| !id.former_keys.is_empty()) {
-            former_by_key.insert(identity.current_key(), (entry, &identity.former_keys));
+            renamed_entries.insert(identity.current_key(), (entry, &identity.former_keys));
             for name in &identity.former_keys {
-                let first_entry = *first_by_name.entry(name).or_insert(entry);
+                let first_entry = *first_entries.entry(name).or_insert(entry);
                 if !std::ptr::eq(first_entry, *entry) {
                     let positions =
                         [entry, first_entry].map(|entry| field_position(entry, FORMER_FIELD));
@@ -283,12 +282,12 @@ impl ContainerCheck<'_> {
             }
         }
         let former_names = |key| {
-            let names = former_by_key.get(key).map_or(&[][..], |(_, names)| names);
+            let names = renamed_entries.get(key).map_or(&[][..], |(_, names)| names);
             names.iter().map(String::as_str).collect()
         };
-        let keys = former_by_key.keys().copied();
+        let keys = renamed_entries.keys().copied();
         if let Some((key, _)) = desired::find_circles(keys, former_names).next() {
-            let position = field_position(former_by_key[key].0, FORMER_FIELD);
+            let position = field_position(renamed_entries[key].0, FORMER_FIELD);
             self.faults.report(texts::FORMER_ENTRY_CIRCLE, position, args);
         }
     }
@@ -309,15 +308,15 @@ impl ContainerCheck<'_> {
         self.check_former_identities(section, &identified_entries);
         self.check_nearly_equal(section, &identified_entries);
         // The first entry with each key: in manifests, and on the service.
-        let mut first_by_key: [HashMap<&str, &DeclaredEntry>; 2] = Default::default();
+        let mut entries_by_key: [HashMap<&str, &DeclaredEntry>; 2] = Default::default();
         identified_entries.retain(|(entry, _)| !entry.key.is_empty());
         for (entry, identity) in identified_entries {
             let service_key = identity.keys.first().map_or("", String::as_str);
             // True if manifests give the entry another name than the service.
-            let is_named = service_key != entry.key;
-            let keys = [(&*entry.key, false), (service_key, is_named)];
+            let has_given_name = service_key != entry.key;
+            let keys = [(&*entry.key, false), (service_key, has_given_name)];
             // Record both keys, even if the first one is a duplicate.
-            let duplicates = first_by_key.iter_mut().zip(keys).filter_map(
+            let duplicates = entries_by_key.iter_mut().zip(keys).filter_map(
                 |(first_entries, (key, is_service_key))| {
                     let first_entry = *first_entries.entry(key).or_insert(entry);
                     (!std::ptr::eq(first_entry, entry)).then_some((first_entry, is_service_key))
@@ -329,7 +328,7 @@ impl ContainerCheck<'_> {
                 let skipped_fields =
                     if is_service_duplicate { section.identity.len().saturating_sub(1) } else { 0 };
                 let names = &section.identity[skipped_fields..];
-                let is_named = is_named && !is_service_duplicate;
+                let is_named = has_given_name && !is_service_duplicate;
                 self.report_duplicate(section, names, [first_entry, entry], is_named);
             }
         }
@@ -342,7 +341,7 @@ impl ContainerCheck<'_> {
         section: Section,
         names: &[&str],
         pair: [&DeclaredEntry; 2],
-        is_named: bool,
+        has_given_name: bool,
     ) {
         let [first_entry, entry] = pair;
         let default_note = names.iter().find_map(|name| {
@@ -362,10 +361,10 @@ impl ContainerCheck<'_> {
         let message_texts = match names {
             _ if entry.state != first_entry.state => texts::TWICE_AND_ABSENT,
             _ if identity_texts(entry) != identity_texts(first_entry) => texts::TWICE_IN_OTHER_CASE,
-            [_, ..] if is_named && entry_url(entry) != entry_url(first_entry) => {
+            [_, ..] if has_given_name && entry_url(entry) != entry_url(first_entry) => {
                 texts::TWICE_BY_NAME
             }
-            [name] if section.field(name).compare == Compare::PublicKey => texts::KEY_TWICE,
+            [name] if section.field(name).compare == Equality::PublicKey => texts::KEY_TWICE,
             _ => texts::TWICE,
         };
         let name = names.first().copied().unwrap_or_default();
@@ -375,26 +374,26 @@ impl ContainerCheck<'_> {
             positions = [entry, first_entry].map(|entry| NodePosition::key(&entry.origin));
         }
         let [position, related_position] = positions;
-        let words = words![
+        let args = words![
             what = with_article(section.noun),
             name,
             names = alternatives(names).replace(" or ", " and "),
             standard = default_note.unwrap_or_default()
         ];
-        self.faults.report_pair(message_texts, [position, related_position], words);
+        self.faults.report_pair(message_texts, [position, related_position], args);
     }
 }
 
 /// The name of the only field of an entry, not counting fields with a default; `None` if there is not exactly one.
-fn find_only_field(section: Section, part: &SectionPart) -> Option<&str> {
-    let mut names = part.fields.keys().filter(|name| !has_default(section, name));
+fn find_only_field(section: Section, entry: &LayerEntry) -> Option<&str> {
+    let mut names = entry.fields.keys().filter(|name| !has_default(section, name));
     names.next().filter(|_| names.next().is_none())
 }
 
 /// True if every entry of `section` must have the field `name`.
 fn is_required(section: Section, name: &str) -> bool {
-    let mut required = texts(&section.table().schema["required"]);
-    section.identity.contains(&name) || required.any(|other| other == name)
+    let mut required_names = texts(&section.table().schema["required"]);
+    section.identity.contains(&name) || required_names.any(|other| other == name)
 }
 
 /// True if the field `name` has a default.
@@ -403,9 +402,9 @@ fn has_default(section: Section, name: &str) -> bool {
 }
 
 /// The position of the field `name`; if the entry lacks it, the position of the entry.
-fn value_position(fields: &DeclaredFields, name: &str, start: &Origin) -> NodePosition {
+fn value_position(fields: &DeclaredFields, name: &str, entry_origin: &Origin) -> NodePosition {
     let field = fields.origin(name);
-    field.map_or_else(|| NodePosition::key(start), |field| NodePosition::value(&field))
+    field.map_or_else(|| NodePosition::key(entry_origin), |field| NodePosition::value(&field))
 }
 
 /// The position of the field `name` of `entry`; if it lacks the field, the position of the entry.
@@ -419,11 +418,11 @@ fn rename_deprecated_keys(section: Section, fields: DeclaredFields) -> DeclaredF
     if !fields.keys().any(|name| mapping_spec(name).is_some()) {
         return fields;
     }
-    let renamed = fields.iter().map(|(name, mut field)| {
+    let renamed_fields = fields.iter().map(|(name, mut field)| {
         if let Some(spec) = mapping_spec(name) {
             forms::replace_deprecated_keys(spec, &mut field.value);
         }
         (name.to_owned(), field)
     });
-    renamed.collect()
+    renamed_fields.collect()
 }

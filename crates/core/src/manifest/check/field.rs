@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use super::{ContainerCheck, is_inside_folder, path};
 use crate::{
     desired::DeclaredFields,
-    field::{Field, NamedObject, Required, Tier, ValueType, is_on},
+    field::{Field, NamedObject, Requirement, Tier, ValueType, is_on},
     kind::{Section, Spec, UnsupportedValue, needs, replacement_advice},
     manifest::{
         config,
@@ -30,7 +30,7 @@ impl ContainerCheck<'_> {
             let Some(spec) = section.spec(name) else { continue };
             self.check_tier(section, spec, field);
             self.check_release(section, spec, field);
-            let modern = spec.field.replaced_by();
+            let modern = spec.field.replacement_name();
             match modern.and_then(|modern| Some((modern, fields.origin(modern)?))) {
                 Some((modern, modern_origin)) => {
                     let problem_texts = match spec.field.is_opposite() {
@@ -61,10 +61,10 @@ impl ContainerCheck<'_> {
             let position = NodePosition::key(&field.origin);
             return self.check_required_tier(spec.name, spec.field.available.tier, position);
         }
-        for (field_name, needed) in spec.row_tiers(&field.value) {
-            if needed > section.tier() {
+        for (field_name, needed_tier) in spec.used_key_tiers(&field.value) {
+            if needed_tier > section.tier() {
                 let at = part_position(field, KeyPart::NestedValue(field_name));
-                self.check_required_tier(field_name, needed, at);
+                self.check_required_tier(field_name, needed_tier, at);
             }
         }
     }
@@ -82,7 +82,7 @@ impl ContainerCheck<'_> {
         // If the release lacks the whole section, that is reported once, for the section.
         let unsupported = section.table().unsupported_value(spec, &field.value, release);
         if let Some(UnsupportedValue { message: what, help }) = unsupported
-            && section.since().is_none_or(|since| since <= release)
+            && section.first_release().is_none_or(|since| since <= release)
         {
             self.faults.report_key(texts::RELEASE, &field.origin, words![what, help, release]);
         }
@@ -133,27 +133,27 @@ impl ContainerCheck<'_> {
     /// Reports a mapping that has a renamed key under both names, or a switch that is on without its limit.
     fn check_mapping(&mut self, spec: &Spec, field: &Sourced<Value>) {
         let Some(object) = field.value.plain_json().and_then(Json::as_object) else { return };
-        let position_of =
+        let key_position =
             |key: &str| part_position(field, KeyPart::NestedKey(vec![key.to_owned()]));
         for key_field in spec.key_fields {
             let key = key_field.name;
             let old_field =
-                spec.key_fields.iter().find(|old_part| old_part.replaced_by() == Some(key));
+                spec.key_fields.iter().find(|candidate| candidate.replacement_name() == Some(key));
             let old_name = old_field.map(|old| old.name).filter(|old| object.contains_key(*old));
             if let Some(old_name) = old_name.filter(|_| object.contains_key(key)) {
                 let args = words![name = old_name, modern = key];
-                let positions = [position_of(old_name), position_of(key)];
+                let positions = [key_position(old_name), key_position(key)];
                 self.faults.report_pair(texts::BOTH_SPELLINGS_WITHIN, positions, args);
             }
             let limits = key_field.relations.limits;
-            let Some(switch) = limits.filter(|_| key_field.required == Required::WithLimited)
+            let Some(switch) = limits.filter(|_| key_field.required == Requirement::WithLimited)
             else {
                 continue;
             };
             let limit = object.get(key).or_else(|| object.get(old_name?));
             if object.get(switch).is_some_and(is_on) && !limit.is_some_and(is_on) {
                 let args = words![name = spec.name, key];
-                self.faults.report(texts::UNLIMITED, position_of(switch), args);
+                self.faults.report(texts::UNLIMITED, key_position(switch), args);
             }
         }
     }
@@ -166,11 +166,11 @@ impl ContainerCheck<'_> {
             // `check_release` reports an error.
             return;
         }
-        let modern = spec.field.replaced_by().and_then(|name| section.spec(name));
-        let since = modern
+        let new_spec = spec.field.replacement_name().and_then(|name| section.spec(name));
+        let since = new_spec
             .and_then(|modern| modern.field.available.since)
             .filter(|since| since.is_after_reference());
-        if let (Some(modern), Some(since)) = (modern, since) {
+        if let (Some(modern), Some(since)) = (new_spec, since) {
             if release.is_none_or(|release| release >= since) {
                 let args = words![name = spec.name, since];
                 let fault = self.faults.report_key(texts::DEPRECATED_FROM, &field.origin, args);
@@ -183,13 +183,13 @@ impl ContainerCheck<'_> {
             }
             return;
         }
-        for (name, modern, inner_names) in
+        for (name, advice, inner_names) in
             find_deprecated(spec.name, &spec.schema, field.value.plain_json(), &[])
         {
             let key_part =
                 if inner_names.is_empty() { KeyPart::Key } else { KeyPart::NestedKey(inner_names) };
             let position = part_position(field, key_part);
-            self.faults.report(texts::DEPRECATED, position, words![name]).help_if(modern);
+            self.faults.report(texts::DEPRECATED, position, words![name]).help_if(advice);
         }
     }
 
@@ -205,7 +205,7 @@ impl ContainerCheck<'_> {
                     _ => texts::NO_VARIABLE,
                 }
             }
-            Reference::Env(variable) if self.context.allowed.refuses(variable) => {
+            Reference::Env(variable) if self.context.variables.refuses(variable) => {
                 let problem_texts = match allowable_prefix(variable) {
                     Some(_) => texts::RESERVED_VARIABLE,
                     None => texts::FORBIDDEN_VARIABLE,
@@ -214,8 +214,8 @@ impl ContainerCheck<'_> {
                 self.faults.report(problem_texts, position, args);
                 return;
             }
-            Reference::Env(variable) if !self.context.allowed.allows(variable) => {
-                let globs = alternatives(&self.context.allowed.patterns());
+            Reference::Env(variable) if !self.context.variables.allows(variable) => {
+                let globs = alternatives(&self.context.variables.patterns());
                 let words = words![variable, globs];
                 self.faults.report(texts::VARIABLE_NOT_ALLOWED, position, words);
                 return;
@@ -254,8 +254,8 @@ impl ContainerCheck<'_> {
         let date = text.and_then(|day| day.parse::<Date>().ok());
         if date.is_some_and(|day| day < self.context.today) {
             // Only a warning: a date that has passed must not block all other projects.
-            let words = words![name = spec.name];
-            self.faults.report_key(texts::PAST_EXPIRY, &field.origin, words);
+            let args = words![name = spec.name];
+            self.faults.report_key(texts::PAST_EXPIRY, &field.origin, args);
         }
     }
 }
@@ -275,10 +275,11 @@ fn find_deprecated(
 ) -> Vec<(String, Option<String>, Vec<String>)> {
     let mut deprecated_fields = Vec::new();
     if schema["deprecated"] == true {
-        let modern =
-            Field::from_schema(schema).replaced_by().map(|modern| format!("use `{modern}`"));
-        let modern = modern.or_else(|| replacement_advice(schema));
-        deprecated_fields.push((name.to_owned(), modern, keys.to_vec()));
+        let modern = Field::from_schema(schema)
+            .replacement_name()
+            .map(|new_name| format!("use `{new_name}`"));
+        let advice = modern.or_else(|| replacement_advice(schema));
+        deprecated_fields.push((name.to_owned(), advice, keys.to_vec()));
     }
     for (name, value) in value.and_then(Json::as_object).into_iter().flatten() {
         if let Some(schema) = schema["properties"].get(name) {

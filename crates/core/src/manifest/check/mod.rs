@@ -53,9 +53,9 @@ pub(super) struct CheckContext {
     pub(super) config: Config,
     pub(super) today: Date,
     /// Reads files that manifests name; `None` if they are not on this machine.
-    pub(super) files: Option<Secrets>,
+    pub(super) file_reader: Option<Secrets>,
     /// The environment variables that manifests may name.
-    pub(super) allowed: AllowedVariables,
+    pub(super) variables: AllowedVariables,
 }
 
 impl CheckContext {
@@ -67,30 +67,36 @@ impl CheckContext {
 
 /// Checks all declarations. Returns the named containers as [`Desired`].
 pub(super) fn check_declarations(
-    layered: MergeResult,
+    merge_result: MergeResult,
     rules: &LayerRules,
     context: &CheckContext,
 ) -> (Desired, Faults) {
-    let MergeResult { containers, invented_containers, mut faults, .. } = layered;
+    let MergeResult { containers, sample_containers: invented_containers, mut faults, .. } =
+        merge_result;
     let mut named_flags =
         containers.iter().map(|merged| merged.is_named).collect::<Vec<_>>().into_iter();
-    let checked = map_parallel(containers, |merged| check_container(merged, context));
-    check_invented(invented_containers, context, &mut faults);
-    let mut containers = Vec::with_capacity(checked.len());
-    for (container, container_faults) in checked {
+    let results = map_parallel(containers, |merged| check_container(merged, context));
+    check_samples(invented_containers, context, &mut faults);
+    let mut containers = Vec::with_capacity(results.len());
+    for (container, container_faults) in results {
         containers.push(container);
         faults.items.extend(container_faults.items);
     }
     between::mark_namespaces(&mut containers);
-    let declared =
+    let path_map =
         containers.iter().map(|container| (container.path.to_lowercase(), container)).collect();
-    between::check_parents(&declared, context, &mut faults);
-    between::check_circular_sources(&declared, &mut faults);
-    between::check_named_scopes(&containers, &declared, &mut faults);
+    between::check_parents(&path_map, context, &mut faults);
+    between::check_circular_sources(&path_map, &mut faults);
+    between::check_named_scopes(&containers, &path_map, &mut faults);
     between::check_display_names(&containers, &mut faults);
     let moves = Arc::new(moves::check(&containers, &mut faults));
-    let acknowledgements =
-        acknowledgements::check(layered.acknowledgements, &declared, rules, context, &mut faults);
+    let acknowledgements = acknowledgements::check(
+        merge_result.acknowledgements,
+        &path_map,
+        rules,
+        context,
+        &mut faults,
+    );
     between::check_shared_fields(&containers, &mut faults);
     containers.retain(|_| named_flags.next().unwrap_or_default());
     (Desired { containers, acknowledgements, moves }, faults)
@@ -101,17 +107,17 @@ type ContainersByPath<'c> = BTreeMap<String, &'c Container>;
 
 /// Checks the containers at sample paths. A fault is reported once for each position, and not if a
 /// declared container has the same fault.
-fn check_invented(
-    invented: Vec<(Box<DeclaredContainer>, Faults)>,
+fn check_samples(
+    samples: Vec<(Box<DeclaredContainer>, Faults)>,
     context: &CheckContext,
     faults: &mut Faults,
 ) {
     let fault_key = |fault: &NodeFault| (fault.position.clone(), fault.code);
     let mut reported_keys: BTreeSet<_> = faults.items.iter().map(fault_key).collect();
-    for (merged, layer_faults) in invented {
+    for (declaration, layer_faults) in samples {
         // Rules never include containers outside of `manages`.
-        if context.manages(&merged.path.value) {
-            let check_faults = check_container(merged, context).1.items;
+        if context.manages(&declaration.path.value) {
+            let check_faults = check_container(declaration, context).1.items;
             let all_faults = layer_faults.items.into_iter().chain(check_faults);
             let new_faults: Vec<_> =
                 all_faults.filter(|fault| !reported_keys.contains(&fault_key(fault))).collect();
@@ -123,17 +129,17 @@ fn check_invented(
 
 /// Checks one container.
 pub(super) fn check_container(
-    merged: Box<DeclaredContainer>,
+    declaration: Box<DeclaredContainer>,
     context: &CheckContext,
 ) -> (Container, Faults) {
-    let mut check = ContainerCheck { context, scope: merged.scope, faults: Faults::default() };
-    let container = check.convert_container(merged);
+    let mut check = ContainerCheck { context, scope: declaration.scope, faults: Faults::default() };
+    let container = check.convert_container(declaration);
     access::check_grantees(&container, &mut check.faults);
     (container, check.faults)
 }
 
 /// The name of the section of projects that corresponds to `section` of a group.
-fn project_section(section: Section) -> Option<&'static str> {
+fn project_section_name(section: Section) -> Option<&'static str> {
     let alias = words::find_alias(&["Project"], section.section).and_then(Meaning::field);
     let mut names = [Some(section.section), alias].into_iter().flatten();
     names.find(|name| catalogue::section(Scope::Project, name).is_some())
@@ -154,8 +160,8 @@ fn find_repeats<K: Eq + Hash, T: Clone>(
     let mut first_items = HashMap::new();
     items.into_iter().filter_map(move |(key, item)| match first_items.entry(key) {
         hash_map::Entry::Occupied(first) => Some((T::clone(first.get()), item)),
-        hash_map::Entry::Vacant(first) => {
-            first.insert(item);
+        hash_map::Entry::Vacant(slot) => {
+            slot.insert(item);
             None
         }
     })
@@ -181,10 +187,10 @@ struct ContainerCheck<'c> {
 }
 
 impl ContainerCheck<'_> {
-    fn convert_container(&mut self, merged: Box<DeclaredContainer>) -> Container {
-        self.check_absent(&merged);
-        self.check_managed_paths(&merged);
-        let DeclaredContainer { scope, path, mut lifecycle, body, .. } = *merged;
+    fn convert_container(&mut self, declaration: Box<DeclaredContainer>) -> Container {
+        self.check_absent(&declaration);
+        self.check_managed_paths(&declaration);
+        let DeclaredContainer { scope, path, mut lifecycle, body, .. } = *declaration;
         let LayerBody { mut sections, mut unlisted, watch, .. } = body;
         let projects_policy = unlisted.remove(PROJECTS_KEY);
         lifecycle.unlisted_projects =
@@ -192,7 +198,7 @@ impl ContainerCheck<'_> {
         let (create_section, _) = catalogue::container(scope);
         self.check_creation(create_section, &sections);
         let create = sections
-            .extract_if(.., |section| section.kind.section == create_section.section)
+            .extract_if(.., |section| section.section_kind.section == create_section.section)
             .next();
         let create =
             create.map_or(CreationPolicy::Forbidden, |section| self.convert_creation(section));
@@ -200,13 +206,13 @@ impl ContainerCheck<'_> {
             || lifecycle
                 .former_paths
                 .iter()
-                .any(|former| path::is_renamed(&former.value, &path.value));
+                .any(|former_path| path::is_renamed(&former_path.value, &path.value));
         if let Err(why) = path::check(scope, &path.value, is_new) {
             let fault = self.faults.report_value(texts::PATH, &path.origin, words![why]);
             fault.help_if(path::suggest_path_fix(&path.value));
         }
         let converted_sections = sections.into_iter().map(|section| {
-            let policy = unlisted.remove(section.kind.section);
+            let policy = unlisted.remove(section.section_kind.section);
             self.convert_section(section, policy)
         });
         let mut sections: Vec<_> = converted_sections.collect();
@@ -229,19 +235,19 @@ impl ContainerCheck<'_> {
     }
 
     /// Reports paths and sections that `manages` does not allow.
-    fn check_managed_paths(&mut self, merged: &DeclaredContainer) {
+    fn check_managed_paths(&mut self, declaration: &DeclaredContainer) {
         let Some(manages) = &self.context.config.manages else { return };
-        let path = &merged.path;
+        let path = &declaration.path;
         // A former path must be allowed too, because it selects the live container at that path.
-        for path in std::iter::once(path).chain(&merged.lifecycle.former_paths) {
+        for path in std::iter::once(path).chain(&declaration.lifecycle.former_paths) {
             if manages.matching_entries(&path.value).is_empty() {
                 let args = words![path = path.value, why = manages.explain_exclusion(&path.value)];
                 self.faults.report_value(texts::OUTSIDE, &path.origin, args);
             }
         }
         let matching_entries = manages.matching_entries(&path.value);
-        for section in merged.body.sections.iter().filter(|_| !matching_entries.is_empty()) {
-            let name = section.kind.section;
+        for section in declaration.body.sections.iter().filter(|_| !matching_entries.is_empty()) {
+            let name = section.section_kind.section;
             if !matching_entries.iter().any(|managed| managed.allows_section(name)) {
                 let args = words![path = path.value, section = name];
                 self.faults.report_key(texts::OUTSIDE_SECTION, &section.origin, args);
@@ -250,15 +256,16 @@ impl ContainerCheck<'_> {
     }
 
     /// Reports an absent group, and other declarations of an absent project.
-    fn check_absent(&mut self, merged: &DeclaredContainer) {
-        let DeclaredContainer { lifecycle, body, .. } = merged;
-        let Some(absent) = lifecycle.absent_origin() else { return };
+    fn check_absent(&mut self, declaration: &DeclaredContainer) {
+        let DeclaredContainer { lifecycle, body, .. } = declaration;
+        let Some(absent_origin) = lifecycle.absent_origin() else { return };
         if self.scope == Scope::Group {
-            self.faults.report_value(texts::ABSENT_GROUP, absent, &[]);
+            self.faults.report_value(texts::ABSENT_GROUP, absent_origin, &[]);
             return;
         }
         let former = lifecycle.former_paths.first().map(|former| ("previously", &former.origin));
-        let origins = body.sections.iter().map(|section| (section.kind.section, &section.origin));
+        let origins =
+            body.sections.iter().map(|section| (section.section_kind.section, &section.origin));
         let policy = body.unlisted.values().next().map(|policy| ("unlisted", &policy.origin));
         for (name, origin) in origins.chain(former).chain(policy) {
             self.faults.report_key(texts::BESIDE_ABSENT, origin, words![name]);
@@ -268,27 +275,30 @@ impl ContainerCheck<'_> {
     /// Checks the fields of the create request, including the sections that belong to it. Reports
     /// fields of `create` that differ from those of such a section.
     fn check_creation(&mut self, create_section: Section, sections: &[DocumentSection]) {
-        let find_first_part = |kind: Section| {
-            let section = sections.iter().find(|section| section.kind.section == kind.section)?;
-            Some((section, section.parts.first()?))
+        let find_first_entry = |kind: Section| {
+            let section =
+                sections.iter().find(|section| section.section_kind.section == kind.section)?;
+            Some((section, section.entries.first()?))
         };
-        let create = find_first_part(create_section).map(|(_, create)| create);
+        let create = find_first_entry(create_section).map(|(_, create)| create);
         let Some(create) = create.filter(|create| create.state == EntryState::Present) else {
             return;
         };
         let kinds = catalogue::sections(self.scope).filter(|kind| kind.is_created_with_container());
-        let creation_parts: Vec<_> = kinds.filter_map(find_first_part).collect();
-        let all_parts: Vec<_> = std::iter::once(create)
-            .chain(creation_parts.iter().map(|creation_part| creation_part.1))
+        let creation_entries: Vec<_> = kinds.filter_map(find_first_entry).collect();
+        let all_entries: Vec<_> = std::iter::once(create)
+            .chain(creation_entries.iter().map(|section_entry| section_entry.1))
             .collect();
-        if all_parts.iter().any(|part| part.validity != Validity::Full) {
+        if all_entries.iter().any(|entry| entry.validity != Validity::Full) {
             return;
         }
-        for (section, part) in creation_parts {
+        for (section, part) in creation_entries {
             for (name, field) in create.fields.iter() {
                 let is_conflict = match part.fields.get(name) {
                     Some(other) => other.value != field.value,
-                    None => part.state == EntryState::Absent && section.kind.section == name,
+                    None => {
+                        part.state == EntryState::Absent && section.section_kind.section == name
+                    }
                 };
                 if is_conflict {
                     let args = words![create = create_section.section, name];
@@ -297,11 +307,11 @@ impl ContainerCheck<'_> {
                 }
             }
         }
-        let values = all_parts.iter().flat_map(|part| part.fields.values()).collect();
+        let values = all_entries.iter().flat_map(|part| part.fields.values()).collect();
         create_section.check(&values, true, &mut |fault| {
-            let find_origin = |name| all_parts.iter().find_map(|part| part.fields.origin(name));
+            let find_origin = |name| all_entries.iter().find_map(|part| part.fields.origin(name));
             let fault_origin =
-                find_origin(fault.field).unwrap_or_else(|| all_parts[0].origin.clone());
+                find_origin(fault.field).unwrap_or_else(|| all_entries[0].origin.clone());
             let related =
                 fault.other_field.and_then(find_origin).map(|other| NodePosition::key(&other));
             self.faults.push(LocatedFault {
@@ -329,12 +339,12 @@ impl ContainerCheck<'_> {
 
     /// Converts `create`: whether the container may be created, and with which fields.
     fn convert_creation(&mut self, section: DocumentSection) -> CreationPolicy {
-        let first_part = section.parts.into_iter().next();
-        let Some(part) = first_part.filter(|part| part.state == EntryState::Present) else {
+        let first_entry = section.entries.into_iter().next();
+        let Some(entry) = first_entry.filter(|part| part.state == EntryState::Present) else {
             return CreationPolicy::Forbidden;
         };
-        self.check_fields(section.kind, &part.fields);
-        CreationPolicy::Allowed(part.fields)
+        self.check_fields(section.section_kind, &entry.fields);
+        CreationPolicy::Allowed(entry.fields)
     }
 
     fn convert_section(
@@ -342,9 +352,10 @@ impl ContainerCheck<'_> {
         section: DocumentSection,
         policy: Option<Sourced<Unlisted>>,
     ) -> DeclaredSection {
-        let DocumentSection { kind, origin, parts } = section;
+        let DocumentSection { section_kind: kind, origin, entries: parts } = section;
         self.check_required_tier(kind.section, kind.tier(), NodePosition::key(&origin));
-        if let (Some(release), Some(since)) = (self.context.config.service.release, kind.since())
+        if let (Some(release), Some(since)) =
+            (self.context.config.service.release, kind.first_release())
             && release < since
         {
             let what = format!("`{}` needs release {since} or later", kind.section);
@@ -356,12 +367,12 @@ impl ContainerCheck<'_> {
         // Not `unzip`, which would reserve memory for unmanaged entries too.
         let mut entries: Vec<_> = parts
             .into_iter()
-            .filter_map(|part| {
-                if part.state == EntryState::Unmanaged {
-                    unmanaged_globs.extend(self.unmanaged_glob(kind, &part));
+            .filter_map(|layer_entry| {
+                if layer_entry.state == EntryState::Unmanaged {
+                    unmanaged_globs.extend(self.unmanaged_glob(kind, &layer_entry));
                     return None;
                 }
-                let (entry, identity) = self.convert_entry(kind, part);
+                let (entry, identity) = self.convert_entry(kind, layer_entry);
                 identities.push(identity);
                 Some(entry)
             })

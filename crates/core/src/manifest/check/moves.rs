@@ -28,36 +28,36 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         containers.iter().map(|container| (container.path.to_lowercase(), container)).collect();
     let mut first_by_path: HashMap<String, (&Container, &Sourced<Arc<str>>)> = HashMap::new();
     let mut is_consistent = true;
-    for (container, former) in former_paths(containers) {
-        let former_path = former.value.to_lowercase();
-        let args = words![path = former.value];
-        if let Err(why) = path::check(container.scope, &former.value, false) {
-            let fault = faults.report_value(texts::FORMER_PATH, &former.origin, words![why]);
-            fault.help_if(path::suggest_path_fix(&former.value));
+    for (container, former_path) in former_paths(containers) {
+        let lower_path = former_path.value.to_lowercase();
+        let args = words![path = former_path.value];
+        if let Err(why) = path::check(container.scope, &former_path.value, false) {
+            let fault = faults.report_value(texts::FORMER_PATH, &former_path.origin, words![why]);
+            fault.help_if(path::suggest_path_fix(&former_path.value));
             continue;
         }
-        is_consistent &= !check_self_move(container, former, faults);
-        if former_path == container.path.to_lowercase() {
+        is_consistent &= !check_self_move(container, former_path, faults);
+        if lower_path == container.path.to_lowercase() {
             continue;
         }
         // Compare canonical forms: one container may list both forms of a path.
-        let canonical = moves.canonical_path(&former.value).to_lowercase();
-        let (first_container, first_former) =
-            *first_by_path.entry(canonical).or_insert((container, former));
-        let is_repeated = first_container.path != container.path
-            || first_former.value.to_lowercase() == former_path;
-        if is_repeated && !std::ptr::eq(first_former, former) {
-            let origins = [&former.origin, &first_former.origin];
+        let canonical_path = moves.canonical_path(&former_path.value).to_lowercase();
+        let (first_container, first_path) =
+            *first_by_path.entry(canonical_path).or_insert((container, former_path));
+        let is_repeated =
+            first_container.path != container.path || first_path.value.to_lowercase() == lower_path;
+        if is_repeated && !std::ptr::eq(first_path, former_path) {
+            let origins = [&former_path.origin, &first_path.origin];
             faults.report_values(texts::FORMER_OF_TWO, origins, args);
         }
         // Another container at this path must have former paths too, or `create`.
-        let other_container = container_by_path.get(&former_path).filter(|other| {
+        let other_container = container_by_path.get(&lower_path).filter(|other| {
             moves.declared_at(&other.path).is_none()
                 && !matches!(other.create, CreationPolicy::Allowed(_))
         });
         if let Some(other_container) = other_container {
-            let args = words![path = former.value, noun = other_container.scope.noun()];
-            let origins = [&former.origin, &other_container.origin];
+            let args = words![path = former_path.value, noun = other_container.scope.noun()];
+            let origins = [&former_path.origin, &other_container.origin];
             faults.report_values(texts::FORMER_DECLARED, origins, args);
         }
     }
@@ -66,10 +66,10 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         return moves;
     }
     check_circle(containers, &moves, faults);
-    let formers =
-        FormerPaths::new(former_paths(containers).map(|(_, path)| &*path.value).collect());
+    let finder =
+        FormerPathFinder::new(former_paths(containers).map(|(_, path)| &*path.value).collect());
     for container in containers {
-        check_former_names(container, &moves, &formers, faults);
+        check_former_names(container, &moves, &finder, faults);
     }
     moves
 }
@@ -94,19 +94,19 @@ fn former_paths(
     containers: &[Container],
 ) -> impl Iterator<Item = (&Container, &Sourced<Arc<str>>)> {
     containers.iter().flat_map(|container| {
-        container.lifecycle.former_paths.iter().map(move |former| (container, former))
+        container.lifecycle.former_paths.iter().map(move |former_path| (container, former_path))
     })
 }
 
 /// Reports containers that swap paths: these look the same before and after a run.
 fn check_circle(containers: &[Container], moves: &Moves, faults: &mut Faults) {
     let Some(circle) = moves.find_circle() else { return };
-    let mut formers = former_paths(containers);
-    let first_in_circle = formers.find(|(container, _)| circle.contains(&&container.path));
-    let Some((_, former)) = first_in_circle else { return };
+    let mut path_pairs = former_paths(containers);
+    let first_pair = path_pairs.find(|(container, _)| circle.contains(&&container.path));
+    let Some((_, former_path)) = first_pair else { return };
     let paths: Vec<&str> = circle.iter().map(|path| &***path).collect();
     let args = words![paths = crate::text::list_names(&paths)];
-    faults.report_value(texts::SWAPPED_PATHS, &former.origin, args);
+    faults.report_value(texts::SWAPPED_PATHS, &former_path.origin, args);
 }
 
 /// Reports uses of former paths, which are wrong after the move: names in fields for groups and
@@ -114,7 +114,7 @@ fn check_circle(containers: &[Container], moves: &Moves, faults: &mut Faults) {
 fn check_former_names(
     container: &Container,
     moves: &Moves,
-    formers: &FormerPaths<'_>,
+    finder: &FormerPathFinder<'_>,
     faults: &mut Faults,
 ) {
     if let Some(now) = moves.new_path(&container.path) {
@@ -138,7 +138,7 @@ fn check_former_names(
                 let is_name = references.iter().any(|(name, ..)| name == field);
                 let text = value.plain_json().filter(|_| !is_name);
                 let former_path =
-                    text.and_then(|text| Some(formers.paths[formers.find_first(text)?]));
+                    text.and_then(|text| Some(finder.paths[finder.find_first(text)?]));
                 if let Some((former, now)) =
                     former_path.and_then(|former| Some((former, moves.new_path(former)?)))
                 {
@@ -151,12 +151,12 @@ fn check_former_names(
 
 /// Finds former paths in texts, only for warnings. If the automaton is too large to build, finds
 /// nothing.
-struct FormerPaths<'f> {
+struct FormerPathFinder<'f> {
     paths: Vec<&'f str>,
     automaton: Option<AhoCorasick>,
 }
 
-impl<'f> FormerPaths<'f> {
+impl<'f> FormerPathFinder<'f> {
     fn new(paths: Vec<&'f str>) -> Self {
         let automaton = AhoCorasick::builder().ascii_case_insensitive(true).build(&paths);
         Self { automaton: automaton.ok(), paths }

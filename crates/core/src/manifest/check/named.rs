@@ -7,7 +7,7 @@ use crate::{
     desired::Container,
     diagnostic::Severity,
     manifest::faults::{LocatedFault, NodePosition, suggest_for_text, texts, words},
-    secret::{Reference, without_newline},
+    secret::{Reference, strip_newline},
     value::Value,
 };
 
@@ -16,13 +16,13 @@ impl ContainerCheck<'_> {
     /// manifests, and apply must not fail halfway. For a secret file, it is a warning: the job that
     /// applies may create it.
     pub(super) fn check_files(&mut self, container: &Container) {
-        let Some(files) = &self.context.files else { return };
+        let Some(reader) = &self.context.file_reader else { return };
         for (address, origin, value) in container.secrets_and_files() {
             let is_secret = matches!(value, Value::Secret(_));
             for source in value.sources() {
                 let Reference::File(path) = source else { continue };
                 // `check_reference` reports paths outside the folder.
-                let why = files.read_file(&path).err().filter(|_| is_inside_folder(&path));
+                let why = reader.read_file(&path).err().filter(|_| is_inside_folder(&path));
                 let (Some(why), position) = (why, NodePosition::key(&origin)) else { continue };
                 let sibling_path = Path::new(&*origin.file).with_file_name(&path);
                 let problem_texts = match (is_secret, sibling_path.is_file()) {
@@ -44,7 +44,7 @@ impl ContainerCheck<'_> {
     /// Warns about masked variables whose files contain a value that cannot be masked, for example
     /// several lines. This is not an error, because the job that applies may replace the file.
     fn check_masked_files(&mut self, container: &Container) {
-        let Some(files) = &self.context.files else { return };
+        let Some(reader) = &self.context.file_reader else { return };
         let sections = container.sections.iter();
         let variables = sections.filter(|section| section.kind.spec("masked").is_some());
         for (kind, entry) in
@@ -58,12 +58,12 @@ impl ContainerCheck<'_> {
             };
             let Value::Secret(Reference::File(path)) = &value_field.value else { continue };
             let Some(text) =
-                files.read_file(path).ok().and_then(|text| String::from_utf8(text).ok())
+                reader.read_file(path).ok().and_then(|text| String::from_utf8(text).ok())
             else {
                 continue;
             };
             let mut values = entry.values();
-            values.insert("value".to_owned(), without_newline(&text).into());
+            values.insert("value".to_owned(), strip_newline(&text).into());
             kind.check(&values, false, &mut |fault| {
                 if fault.code == "masked-value" {
                     let fault = place_fault(fault, NodePosition::key(&value_field.origin));
@@ -80,9 +80,9 @@ impl ContainerCheck<'_> {
 /// True if `path` is relative, does not leave its folder, is not a URL, and has no control
 /// characters.
 pub(in crate::manifest) fn is_inside_folder(path: &str) -> bool {
-    let mut parts = Path::new(path).components();
+    let mut components = Path::new(path).components();
     !path.is_empty()
         && !path.contains("://")
         && !path.contains(char::is_control)
-        && parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+        && components.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }

@@ -18,11 +18,11 @@ const RESERVED_TOP_LEVEL_NAMES: &str = "\
 /// True if a move from `former` to `path` changes the name, or leads to or from the top level,
 /// where other names are reserved.
 pub(super) fn is_renamed(former: &str, path: &str) -> bool {
-    let name_of = |path: &str| {
+    let name_key = |path: &str| {
         let parts = path.rsplit_once('/');
         (parts.is_some(), parts.map_or(path, |(_, name)| name).to_lowercase())
     };
-    name_of(former) != name_of(path)
+    name_key(former) != name_key(path)
 }
 
 /// Checks a full path. Rules for new paths only apply if the container may be created or renamed;
@@ -102,8 +102,8 @@ pub(super) fn suggest_path_fix(path: &str) -> Option<String> {
 /// The path in the URL of a group, project or repository.
 fn path_in_address(text: &str) -> Option<&str> {
     let path = match (text.split_once("://"), text.split_once('@')) {
-        (Some((_, rest)), _) => rest.split_once('/')?.1,
-        (None, Some((_, rest))) => rest.split_once(':').map_or(rest, |(_, path)| path),
+        (Some((_, without_scheme)), _) => without_scheme.split_once('/')?.1,
+        (None, Some((_, remote))) => remote.split_once(':').map_or(remote, |(_, path)| path),
         (None, None) => text,
     };
     let path = path.split("/-/").next()?.trim_matches('/');
@@ -156,8 +156,8 @@ mod tests {
                 "{path}"
             );
         }
-        let long = format!("acme/{}", "a".repeat(256));
-        assert!(check(Scope::Project, &long, false).is_err());
+        let long_path = format!("acme/{}", "a".repeat(256));
+        assert!(check(Scope::Project, &long_path, false).is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Checks that compare several sections of one group or project.
 
-use super::{declared_values, project_section};
+use super::{declared_values, project_section_name};
 use crate::{
     catalogue::{self, approval_rules, settings::SECTION as SETTINGS},
     desired::{Container, DeclaredEntry, DeclaredSection, EntryPresence, Unlisted},
@@ -89,11 +89,11 @@ fn check_path_prefixes(section: &DeclaredSection, container: &Container, faults:
     for spec in specs.filter(|spec| spec.field.valid.starts_with_path) {
         for (_, field) in declared_values(section, spec) {
             let Some(text) = field.value.text() else { continue };
-            let rest = text.strip_prefix(&*container.path);
-            if !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '*'])) {
-                let words =
+            let suffix = text.strip_prefix(&*container.path);
+            if !suffix.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '*'])) {
+                let args =
                     words![name = spec.name, noun = container.scope.noun(), path = container.path];
-                faults.report_value(texts::OUTSIDE_PATH, &field.origin, words);
+                faults.report_value(texts::OUTSIDE_PATH, &field.origin, args);
             }
         }
     }
@@ -108,7 +108,7 @@ fn check_top_level(section: &DeclaredSection, container: &Container, faults: &mu
     let kind = section.kind;
     let top_level_group = container.path.split('/').next().unwrap_or_default();
     let is_top_level_section = kind.is_only_top_level();
-    let section_name = is_top_level_section.then(|| project_section(kind)).flatten();
+    let section_name = is_top_level_section.then(|| project_section_name(kind)).flatten();
     let rule_hint = section_name
         .map(|name| format!(", or `{name}` for the projects below in a `kind: Defaults`"));
     for entry in &section.entries {
@@ -156,7 +156,7 @@ fn check_allowlists(container: &Container, faults: &mut Faults) {
 fn check_closed_sections(container: &Container, faults: &mut Faults) {
     let specs = catalogue::section(container.scope, SETTINGS).map_or(&[][..], Section::specs);
     let find_off = |feature: &&'static str| {
-        let old_names = specs.iter().filter(|spec| spec.field.replaced_by() == Some(feature));
+        let old_names = specs.iter().filter(|spec| spec.field.replacement_name() == Some(feature));
         let mut names = [*feature].into_iter().chain(old_names.map(|spec| spec.name));
         names.find_map(|name| {
             let field = container.setting(SETTINGS, name)?;
@@ -205,7 +205,7 @@ fn check_approvals(container: &Container, faults: &mut Faults) {
         count.value.plain_json().and_then(Json::as_u64).is_some_and(|count| count > 0)
     });
     let rules = container.section(approval_rules::SECTION);
-    let Some((count, rules)) = count.zip(rules) else { return };
+    let Some((approvals, rules)) = count.zip(rules) else { return };
     let any_approver_rule =
         rules.entries.iter().find(|entry| approval_rules::is_any_approver_rule(&entry.values()));
     let (problem_texts, related) = match any_approver_rule {
@@ -216,5 +216,5 @@ fn check_approvals(container: &Container, faults: &mut Faults) {
         None => return,
     };
     let args = words![name, rules = rules.kind.section];
-    faults.report_value(problem_texts, &count.origin, args).related(NodePosition::key(related));
+    faults.report_value(problem_texts, &approvals.origin, args).related(NodePosition::key(related));
 }

@@ -69,7 +69,7 @@ impl<'d> SchemaPosition<'d> {
                 },
                 _ => {
                     let (key, value) = position.node.get(&token)?;
-                    position.child_named(key, value, &token)
+                    position.child_position(key, value, &token)
                 }
             };
             if Field::from_schema(position.schema).secrecy() != Secrecy::Open {
@@ -80,7 +80,7 @@ impl<'d> SchemaPosition<'d> {
     }
 
     /// The position of the value `node` of `key`, as if the key had the name `name`.
-    pub(super) fn child_named(&self, key: &'d MappingKey, node: &'d Node, name: &str) -> Self {
+    pub(super) fn child_position(&self, key: &'d MappingKey, node: &'d Node, name: &str) -> Self {
         let property = self.schema["properties"].get(name);
         let property = property.or_else(|| self.schema.get("additionalProperties"));
         let section = if self.depth == 0 { name } else { &self.section };

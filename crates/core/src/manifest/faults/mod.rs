@@ -153,11 +153,11 @@ impl<A> LocatedFault<A> {
             severity: self.severity,
             label: self.label,
             ..Diagnostic::error(self.code, self.message)
-                .at_location(find_location(&self.position))
+                .with_location(find_location(&self.position))
                 .help_if(self.help)
         };
         match self.related {
-            Some(at) => diagnostic.related(find_location(&at), self.related_label),
+            Some(position) => diagnostic.related(find_location(&position), self.related_label),
             None => diagnostic,
         }
     }
@@ -167,16 +167,16 @@ impl<A> LocatedFault<A> {
 pub(super) fn file_diagnostic(
     texts: FaultTexts,
     name: impl Into<FileName>,
-    words: PlaceholderValues<'_>,
+    args: PlaceholderValues<'_>,
 ) -> Diagnostic {
-    LocatedFault::new(texts, SourceLocation::file(name), words).into_diagnostic(Clone::clone)
+    LocatedFault::new(texts, SourceLocation::file(name), args).into_diagnostic(Clone::clone)
 }
 
 /// Faults with positions of type `A`.
 #[derive(Debug)]
 pub(super) struct Faults<A = NodePosition> {
     pub(super) items: Vec<LocatedFault<A>>,
-    hidden: HiddenFaults,
+    hidden_faults: HiddenFaults,
 }
 
 /// The faults of one file, with byte ranges in its text.
@@ -184,7 +184,7 @@ pub(super) type Findings = Faults<Range<usize>>;
 
 impl<A> Default for Faults<A> {
     fn default() -> Self {
-        Self { items: Vec::new(), hidden: HiddenFaults::default() }
+        Self { items: Vec::new(), hidden_faults: HiddenFaults::default() }
     }
 }
 
@@ -199,9 +199,9 @@ impl<A> Faults<A> {
         &mut self,
         texts: FaultTexts,
         position: A,
-        words: PlaceholderValues<'_>,
+        args: PlaceholderValues<'_>,
     ) -> &mut LocatedFault<A> {
-        self.push(LocatedFault::new(texts, position, words))
+        self.push(LocatedFault::new(texts, position, args))
     }
 
     /// Adds a fault with these texts at the first position. The second one is its related position.
@@ -209,10 +209,10 @@ impl<A> Faults<A> {
         &mut self,
         texts: FaultTexts,
         positions: [A; 2],
-        words: PlaceholderValues<'_>,
+        args: PlaceholderValues<'_>,
     ) -> &mut LocatedFault<A> {
         let [position, related] = positions;
-        self.report(texts, position, words).related(related)
+        self.report(texts, position, args).related(related)
     }
 
     /// Adds a fault.
@@ -228,20 +228,20 @@ impl Faults {
     pub(super) fn report_key(
         &mut self,
         texts: FaultTexts,
-        at: &Origin,
-        words: PlaceholderValues<'_>,
+        origin: &Origin,
+        args: PlaceholderValues<'_>,
     ) -> &mut NodeFault {
-        self.report(texts, NodePosition::key(at), words)
+        self.report(texts, NodePosition::key(origin), args)
     }
 
     /// Adds a fault with these texts at the value of the key with this `origin`.
     pub(super) fn report_value(
         &mut self,
         texts: FaultTexts,
-        at: &Origin,
-        words: PlaceholderValues<'_>,
+        origin: &Origin,
+        args: PlaceholderValues<'_>,
     ) -> &mut NodeFault {
-        self.report(texts, NodePosition::value(at), words)
+        self.report(texts, NodePosition::value(origin), args)
     }
 
     /// Adds a fault with these texts at the first key. The second key is its related position.
@@ -249,9 +249,9 @@ impl Faults {
         &mut self,
         texts: FaultTexts,
         origins: [&Origin; 2],
-        words: PlaceholderValues<'_>,
+        args: PlaceholderValues<'_>,
     ) -> &mut NodeFault {
-        self.report_pair(texts, origins.map(NodePosition::key), words)
+        self.report_pair(texts, origins.map(NodePosition::key), args)
     }
 
     /// Adds a fault with these texts at the first value. The second value is its related position.
@@ -259,9 +259,9 @@ impl Faults {
         &mut self,
         texts: FaultTexts,
         origins: [&Origin; 2],
-        words: PlaceholderValues<'_>,
+        args: PlaceholderValues<'_>,
     ) -> &mut NodeFault {
-        self.report_pair(texts, origins.map(NodePosition::value), words)
+        self.report_pair(texts, origins.map(NodePosition::value), args)
     }
 
     /// Drops faults about missing names if a rule could not be read, because that rule may declare
@@ -296,9 +296,9 @@ impl HiddenFaults {
     /// A diagnostic with the number of hidden faults of `file`, if there are any.
     pub(super) fn diagnostic(self, file: FileName) -> Option<Diagnostic> {
         let message = format!("{} more faults in `{}` are not shown", self.count, escape(&file));
-        let constructor = if self.has_errors { Diagnostic::error } else { Diagnostic::warning };
+        let new_fault = if self.has_errors { Diagnostic::error } else { Diagnostic::warning };
         (self.count > 0).then(|| {
-            constructor("too-many-faults", message).at_location(SourceLocation::file(file))
+            new_fault("too-many-faults", message).with_location(SourceLocation::file(file))
         })
     }
 }
@@ -308,8 +308,8 @@ impl Findings {
     fn drop_excess_faults(&mut self) {
         if self.items.len() > MAX_SHOWN_FAULTS {
             let last = self.items.len() - 1;
-            let excess = self.items.drain(MAX_SHOWN_FAULTS - 1..last);
-            excess.for_each(|fault| self.hidden.add(1, fault.severity));
+            let excess_faults = self.items.drain(MAX_SHOWN_FAULTS - 1..last);
+            excess_faults.for_each(|fault| self.hidden_faults.add(1, fault.severity));
         }
     }
 
@@ -352,15 +352,15 @@ impl Findings {
         }
         // A repaired copy is checked too: it shows the faults of values below a misspelled key or in a
         // wrong form, so that all faults can be fixed at once.
-        let repaired = sentences::repair_document(document, &checker.schema);
-        let copies = [(document, json, 0), (&repaired, repaired.to_json(), 2)];
+        let repaired_copy = sentences::repair_document(document, &checker.schema);
+        let copies = [(document, json, 0), (&repaired_copy, repaired_copy.to_json(), 2)];
         let [document_refused, _] = copies.map(|(document, json, depth)| {
             let mut refused_pointers = BTreeSet::new();
             for (pointer, error) in checker.schema_errors(&json).take(2 * MAX_SHOWN_FAULTS) {
                 // In the repaired copy, report only faults below a section: the help for the name
                 // of the section also explains its form.
-                let is_of_name = matches!(error.kind(), Kind::AdditionalProperties { .. });
-                if pointer.matches('/').count() + usize::from(is_of_name) < depth {
+                let is_key_fault = matches!(error.kind(), Kind::AdditionalProperties { .. });
+                if pointer.matches('/').count() + usize::from(is_key_fault) < depth {
                     continue;
                 }
                 let is_new = refused_pointers.insert(pointer.clone());
@@ -405,8 +405,8 @@ impl Findings {
         findings.explain_slips(text);
         let mut source = SourceText::new(name.clone(), text);
         mask::hide_secrets(&mut source, &parsed, TextState::MayHaveFaults, |_| schema, &[schema]);
-        let (mut diagnostics, hidden) = findings.into_diagnostics(&source);
-        diagnostics.extend(hidden.diagnostic(name));
+        let (mut diagnostics, hidden_faults) = findings.into_diagnostics(&source);
+        diagnostics.extend(hidden_faults.diagnostic(name));
         (content, diagnostics)
     }
 
@@ -418,6 +418,6 @@ impl Findings {
     ) -> (Vec<Diagnostic>, HiddenFaults) {
         let items = self.items.into_iter();
         let diagnostics = items.map(|finding| finding.into_diagnostic(|span| source.locate(span)));
-        (diagnostics.collect(), self.hidden)
+        (diagnostics.collect(), self.hidden_faults)
     }
 }

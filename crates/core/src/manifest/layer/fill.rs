@@ -11,7 +11,7 @@ use crate::{
     manifest::{
         faults::{FaultTexts, Faults, texts, words},
         read::{
-            document::{SectionPart, identify_entry},
+            document::{LayerEntry, identify_entry},
             layers::BUILT_IN_PARAMS,
         },
         schema::find_refusal,
@@ -26,14 +26,14 @@ use crate::{
 /// fault.
 pub(super) fn fill_identity<'p>(
     section: Section,
-    part: &'p SectionPart,
+    entry: &'p LayerEntry,
     filler: &Filler<'_>,
     faults: &mut Faults,
 ) -> Option<(String, Cow<'p, DeclaredFields>)> {
-    if !part.has_forms || section.identity.is_empty() {
-        return Some((part.key(section).to_owned(), Cow::Borrowed(&part.fields)));
+    if !entry.has_forms || section.identity.is_empty() {
+        return Some((entry.key(section).to_owned(), Cow::Borrowed(&entry.fields)));
     }
-    let mut fields: BTreeMap<&str, _> = part.fields.iter().collect();
+    let mut fields: BTreeMap<&str, _> = entry.fields.iter().collect();
     let mut is_valid = true;
     for name in section.identity {
         if let Some(field) = fields.get_mut(name) {
@@ -64,20 +64,20 @@ pub(super) fn fill_templates(
     }
     let template = json.map(ToString::to_string).unwrap_or_default();
     let fault = match filler.fill_field(section, name, field) {
-        Err(unfilled) if filler.is_reported_as_missing(&unfilled) => return false,
+        Err(error) if filler.is_reported_as_missing(&error) => return false,
         Err(unfilled) => faults.push(*unfilled.fault),
         Ok(()) if has_name_template || spec.is_none() => return true,
         Ok(()) => {
-            let checked_json = json_for_schema(&field.value);
-            let is_list = spec.is_some_and(|spec| is_list(&spec.schema));
-            if is_list
-                && checked_json.as_ref().is_some_and(|json| list_values(json).any(Json::is_object))
+            let checked_json = checkable_json(&field.value);
+            let is_list_field = spec.is_some_and(|spec| is_list(&spec.schema));
+            if is_list_field
+                && checked_json.as_ref().is_some_and(|json| plain_values(json).any(Json::is_object))
             {
                 // The fault is reported where the list is read.
                 return false;
             }
             let why = checked_json.and_then(|json| {
-                list_values(&json).find_map(|json| find_refusal(section, name, json))
+                plain_values(&json).find_map(|json| find_refusal(section, name, json))
             });
             let Some(why) = why else {
                 if let Some(warning) = find_foreign_braces(&template) {
@@ -99,7 +99,7 @@ pub(super) fn fill_templates(
 
 /// The value as JSON for a check by its schema, with a dummy reference for each secret in it. `None` for
 /// a secret or a file, which need no check.
-fn json_for_schema(value: &Value) -> Option<Cow<'_, Json>> {
+fn checkable_json(value: &Value) -> Option<Cow<'_, Json>> {
     match value {
         Value::Plain(json) => Some(Cow::Borrowed(json)),
         Value::Secret(Reference::Data(data)) => {
@@ -110,7 +110,7 @@ fn json_for_schema(value: &Value) -> Option<Cow<'_, Json>> {
 }
 
 /// The value itself, or the lists `at_least` and `none_of` of a condition.
-fn list_values(value: &Json) -> impl Iterator<Item = &Json> {
+fn plain_values(value: &Json) -> impl Iterator<Item = &Json> {
     let (plain_value, conditions) = match value {
         Json::Object(object) if object.keys().all(|key| CONDITION_KEYS.contains(&&**key)) => {
             (None, Some(object.values()))

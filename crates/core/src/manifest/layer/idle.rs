@@ -43,9 +43,9 @@ impl LayerRules {
         faults: &mut Faults,
     ) {
         for rule in self.iter().filter(|rule| rule.includes_undeclared && rule.is_named) {
-            let mut same_scope = existing_paths.iter().filter(|(scope, _)| *scope == rule.scope);
+            let mut scope_paths = existing_paths.iter().filter(|(scope, _)| *scope == rule.scope);
             let is_idle = !declared_paths.iter().any(|path| rule.best_match(path).is_some())
-                && !same_scope.any(|(_, path)| rule.best_match(path).is_some());
+                && !scope_paths.any(|(_, path)| rule.best_match(path).is_some());
             // Rules with single-part globs were reported when the manifests were loaded.
             if is_idle && !has_single_part_globs(rule) && !starts_with_group(rule, missing_groups) {
                 report_idle_rule(rule, "declared or existing", &[], faults);
@@ -55,7 +55,7 @@ impl LayerRules {
 
     /// Reports rules, and parts of rules, without effect on `containers`, which must be ordered by path.
     pub(super) fn report_idle(&self, containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
-        let has_no_errors = faults.items.iter().all(|fault| fault.severity == Severity::Warning);
+        let is_error_free = faults.items.iter().all(|fault| fault.severity == Severity::Warning);
         for (index, TrackedRule { rule, is_used, unlisted_counts, param_uses: params }) in
             self.rules.iter().enumerate()
         {
@@ -78,12 +78,12 @@ impl LayerRules {
             }
             let unused_params =
                 params.iter().filter(|(_, is_used)| !is_used.load(Ordering::Relaxed));
-            for (name, _) in unused_params.filter(|_| has_no_errors && !rule.includes_undeclared) {
+            for (name, _) in unused_params.filter(|_| is_error_free && !rule.includes_undeclared) {
                 report_idle_param(name, &rule.body.params[name].origin, &[], faults);
             }
             for (name, counts) in unlisted_counts {
                 let [count_with, without] =
-                    counts.each_ref().map(|all| all.load(Ordering::Relaxed));
+                    counts.each_ref().map(|counter| counter.load(Ordering::Relaxed));
                 let all = count(count_with + without, rule.scope.noun());
                 let problem_texts = match (count_with, without) {
                     (0, _) => texts::UNLISTED_NOWHERE,
@@ -146,7 +146,7 @@ fn starts_with_group(rule: &Rule, groups: &[String]) -> bool {
     rule.path_globs.iter().map(Glob::pattern).filter(|glob| !looks_like_regex(glob)).any(|glob| {
         let glob = format!("{}/", glob.to_lowercase());
         groups.iter().any(|group| {
-            glob.strip_prefix(group.as_str()).is_some_and(|rest| rest.starts_with('/'))
+            glob.strip_prefix(group.as_str()).is_some_and(|suffix| suffix.starts_with('/'))
         })
     })
 }
@@ -173,12 +173,12 @@ fn report_idle_rule(
         faults.report_key(texts::IDLE_PROFILE, &rule.origin, words![noun, name]);
         return;
     }
-    if let Some(except) = except
+    if let Some(except_globs) = except
         && containers
             .iter()
             .any(|container| container.scope == rule.scope && globs.matches(&path_key(container)))
     {
-        faults.report_key(texts::IDLE_EXCEPT, &except.origin, words![noun]);
+        faults.report_key(texts::IDLE_EXCEPT, &except_globs.origin, words![noun]);
         return;
     }
     let mut prefixes = globs.iter().filter_map(|glob| glob.pattern().strip_suffix('*'));
@@ -200,13 +200,13 @@ fn report_idle_rule(
 /// Reports literal paths in `except` that are not declared. Globs are ignored: they may match
 /// containers that are declared later.
 fn report_idle_exceptions(rule: &Rule, containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
-    let Some(except) = &rule.excluded_globs else { return };
-    let paths = except.value.iter().map(Glob::pattern);
+    let Some(except_globs) = &rule.excluded_globs else { return };
+    let paths = except_globs.value.iter().map(Glob::pattern);
     for path in paths.filter(|path| is_literal(path) && !is_declared(rule, path, containers)) {
-        let has_below = find_by_prefix(containers, &format!("{path}/")).is_some();
+        let has_children = find_by_prefix(containers, &format!("{path}/")).is_some();
         let problem_texts =
-            if has_below { texts::EXCEPT_WITHOUT_STAR } else { texts::UNKNOWN_EXCEPT };
+            if has_children { texts::EXCEPT_WITHOUT_STAR } else { texts::UNKNOWN_EXCEPT };
         let args = words![noun = rule.scope.noun(), path];
-        faults.report(problem_texts, NodePosition::item(&except.origin, path), args);
+        faults.report(problem_texts, NodePosition::item(&except_globs.origin, path), args);
     }
 }

@@ -29,8 +29,8 @@ impl LayerRules {
         path: &Arc<str>,
     ) -> Option<(&Glob, Box<DeclaredContainer>, Faults)> {
         let (rule, glob) = self.including_rule(scope, &path.to_lowercase(), true)?;
-        let (merged, faults) = merge_rules(self, scope, path, rule);
-        Some((glob, merged, faults))
+        let (declaration, faults) = merge_rules(self, scope, path, rule);
+        Some((glob, declaration, faults))
     }
 
     /// The globs of named rules that include existing containers.
@@ -55,38 +55,41 @@ fn merge_rules(
         lifecycle: ContainerLifecycle::default(),
         body: LayerBody::default(),
     };
-    let (mut merged, _, faults) = merge_container(Box::new(container), rules, &[]);
+    let (mut declaration, _, faults) = merge_container(Box::new(container), rules, &[]);
     let (create_section, _) = catalogue::container(scope);
-    merged.body.sections.retain(|section| section.kind.section != create_section.section);
-    (merged, faults)
+    declaration
+        .body
+        .sections
+        .retain(|section| section.section_kind.section != create_section.section);
+    (declaration, faults)
 }
 
 /// Makes a sample path for each rule and merges the rules there, also for rules that only apply to
 /// containers of other rules. Skips declared paths. Adds the merged containers and their
 /// faults to `result`.
-pub(super) fn merge_at_invented_paths(rules: &LayerRules, result: &mut MergeResult) {
+pub(super) fn merge_sample_paths(rules: &LayerRules, result: &mut MergeResult) {
     let declared_paths: BTreeSet<String> =
         result.containers.iter().map(|container| path_key(container)).collect();
     let mut tested_paths = BTreeSet::new();
     for rule in rules.iter() {
-        let mut paths = rule.path_globs.iter().flat_map(|glob| invent_paths(rule.scope, glob));
-        let invented_path = paths.find_map(|path| {
+        let mut paths = rule.path_globs.iter().flat_map(|glob| sample_paths(rule.scope, glob));
+        let sample_path = paths.find_map(|path| {
             let (including_rule, _) = rules.including_rule(rule.scope, &path, false)?;
             let is_matched = rule.best_match(&path).is_some() && !declared_paths.contains(&path);
             is_matched.then_some((path, including_rule))
         });
         let Some((path, including_rule)) =
-            invented_path.filter(|(path, _)| tested_paths.insert(path.clone()))
+            sample_path.filter(|(path, _)| tested_paths.insert(path.clone()))
         else {
             continue;
         };
-        let merged = merge_rules(rules, rule.scope, &path.into(), including_rule);
-        result.invented_containers.push(merged);
+        let sample = merge_rules(rules, rule.scope, &path.into(), including_rule);
+        result.sample_containers.push(sample);
     }
 }
 
 /// Lower-case paths that `glob` matches, made by replacing its wildcards.
-fn invent_paths(scope: Scope, glob: &Glob) -> impl Iterator<Item = String> {
+fn sample_paths(scope: Scope, glob: &Glob) -> impl Iterator<Item = String> {
     let name = format!("some-undeclared-{}", scope.noun());
     let star_texts = [name.clone(), format!("some-undeclared-group/{name}"), String::new()];
     let choices = expand_braces(&glob.pattern().to_lowercase());
@@ -112,11 +115,11 @@ fn invent_paths(scope: Scope, glob: &Glob) -> impl Iterator<Item = String> {
 /// Expands the alternatives `{a,b}` of `glob`. [`Glob`] limits their number.
 fn expand_braces(glob: &str) -> Vec<String> {
     // The first `}` closes an innermost brace.
-    let innermost = glob.split_once('}').and_then(|(start, after)| {
+    let brace_parts = glob.split_once('}').and_then(|(start, after)| {
         let (before, inner) = start.rsplit_once('{')?;
         Some((before, inner, after))
     });
-    let Some((before, inner, after)) = innermost else { return vec![glob.to_owned()] };
+    let Some((before, inner, after)) = brace_parts else { return vec![glob.to_owned()] };
     inner.split(',').flat_map(|choice| expand_braces(&format!("{before}{choice}{after}"))).collect()
 }
 
@@ -143,9 +146,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_can_be_invented_for_any_usual_glob() {
+    fn every_usual_glob_has_a_sample_path() {
         let first_path =
-            |scope, glob: &str| invent_paths(scope, &Glob::for_paths(glob).unwrap()).next();
+            |scope, glob: &str| sample_paths(scope, &Glob::for_paths(glob).unwrap()).next();
         for (glob, path) in [
             ("acme/**", "acme/some-undeclared-project"),
             ("Acme/web/*", "acme/web/some-undeclared-project"),
@@ -163,7 +166,7 @@ mod tests {
             Some("acme/some-undeclared-group")
         );
         // A project is never at the top level.
-        let paths: Vec<_> = invent_paths(Scope::Project, &Glob::for_paths("**").unwrap()).collect();
+        let paths: Vec<_> = sample_paths(Scope::Project, &Glob::for_paths("**").unwrap()).collect();
         assert_eq!(paths, ["some-undeclared-group/some-undeclared-project"]);
     }
 }

@@ -22,7 +22,7 @@ use crate::{
     kind::{Section, Shape},
     manifest::{
         faults::{Faults, NodePosition, texts, words},
-        read::document::{DocumentSection, EntryState, LayerBody, SectionPart, Validity},
+        read::document::{DocumentSection, EntryState, LayerBody, LayerEntry, Validity},
     },
     origin::{Layer, Origin, Sourced},
     text,
@@ -44,9 +44,9 @@ pub(super) fn merge_layers(
         watch: BTreeMap::new(),
         faults,
     };
-    for equal_rules in layers.rules.chunk_by(|(a, _), (b, _)| a == b) {
-        let bodies: Vec<_> = equal_rules.iter().map(|(_, tracked)| &tracked.rule.body).collect();
-        merge.add_layers(equal_rules[0].0, &bodies);
+    for rules_of_rank in layers.rules.chunk_by(|(a, _), (b, _)| a == b) {
+        let bodies: Vec<_> = rules_of_rank.iter().map(|(_, tracked)| &tracked.rule.body).collect();
+        merge.add_layers(rules_of_rank[0].0, &bodies);
     }
     let document_rank = layers.rules.last().map_or(0, |(rank, _)| rank + 1);
     merge.add_layers(document_rank, &[document]);
@@ -56,13 +56,14 @@ pub(super) fn merge_layers(
 impl LayerBody {
     /// True if it has the section `name`.
     pub(super) fn has_section(&self, name: &str) -> bool {
-        self.sections.iter().any(|section| section.kind.section == name)
+        self.sections.iter().any(|section| section.section_kind.section == name)
     }
 
-    /// True if it has no unmanaged entries and no forms that replace a value.
-    pub(super) fn has_no_forms(&self) -> bool {
-        let mut parts = self.sections.iter().flat_map(|section| &section.parts);
-        parts.all(|part| !part.has_forms && part.state != EntryState::Unmanaged)
+    /// True if every entry is managed and every field is a plain value, without templates or changes
+    /// of lists.
+    pub(super) fn is_plain(&self) -> bool {
+        let mut entries = self.sections.iter().flat_map(|section| &section.entries);
+        entries.all(|entry| !entry.has_forms && entry.state != EntryState::Unmanaged)
     }
 }
 
@@ -83,7 +84,7 @@ struct SectionMerge<'m> {
     origin: Origin,
     entries: BTreeMap<String, MergedEntry<'m>>,
     /// Duplicate entries of one layer. This error is reported later.
-    duplicates: Vec<SectionPart>,
+    duplicates: Vec<LayerEntry>,
 }
 
 /// The position of a layer among all layers.
@@ -108,7 +109,7 @@ struct MergedEntry<'m> {
 
 /// The fields of an entry.
 enum MergedFields<'m> {
-    /// From one layer, without forms.
+    /// Plain values from one layer.
     SingleLayer(Cow<'m, DeclaredFields>),
     /// From several layers, or with forms.
     Slots(BTreeMap<String, Slot>),
@@ -135,28 +136,31 @@ impl<'m> ContainerMerge<'m> {
     }
 
     fn add_section(&mut self, layer: LayerPosition, section: &'m DocumentSection) {
-        let (kind, origin, rank) = (section.kind, &section.origin, layer.rank);
-        let section_merge = self.sections.entry(kind.section).or_insert_with(|| SectionMerge {
-            section: kind,
-            rank,
-            origin: origin.clone(),
-            entries: BTreeMap::new(),
-            duplicates: Vec::new(),
-        });
+        let (section_kind, origin, rank) = (section.section_kind, &section.origin, layer.rank);
+        let section_merge =
+            self.sections.entry(section_kind.section).or_insert_with(|| SectionMerge {
+                section: section_kind,
+                rank,
+                origin: origin.clone(),
+                entries: BTreeMap::new(),
+                duplicates: Vec::new(),
+            });
         if section_merge.rank < rank || *origin < section_merge.origin {
             (section_merge.rank, section_merge.origin) = (rank, origin.clone());
         }
-        if kind.shape == Shape::List
-            && section.parts.is_empty()
+        if section_kind.shape == Shape::List
+            && section.entries.is_empty()
             && !section_merge.entries.is_empty()
         {
             let entries = text::count(section_merge.entries.len(), "entry");
-            let args = words![name = kind.section, entries];
+            let args = words![name = section_kind.section, entries];
             self.faults.report_key(texts::ADDS_NOTHING, origin, args);
         }
-        for part in &section.parts {
-            if let Some((key, fields)) = fill_identity(kind, part, &self.filler, self.faults) {
-                section_merge.add_entry(layer, key, part, fields);
+        for entry in &section.entries {
+            if let Some((key, fields)) =
+                fill_identity(section_kind, entry, &self.filler, self.faults)
+            {
+                section_merge.add_entry(layer, key, entry, fields);
             }
         }
     }
@@ -179,9 +183,10 @@ impl<'m> ContainerMerge<'m> {
         for section_merge in std::mem::take(&mut self.sections).into_values() {
             let SectionMerge { section, origin, entries, duplicates, .. } = section_merge;
             let entries = entries.into_iter();
-            let parts = entries.map(|(key, entry)| self.finish_entry(section, key, entry));
-            let parts = parts.chain(duplicates).collect();
-            body.sections.push(DocumentSection { kind: section, origin, parts });
+            let finished_entries =
+                entries.map(|(key, entry)| self.finish_entry(section, key, entry));
+            let parts = finished_entries.chain(duplicates).collect();
+            body.sections.push(DocumentSection { section_kind: section, origin, entries: parts });
         }
         self.filler.store_uses(&mut body);
         body
@@ -192,7 +197,7 @@ impl<'m> ContainerMerge<'m> {
         section: Section,
         key: String,
         entry: MergedEntry<'_>,
-    ) -> SectionPart {
+    ) -> LayerEntry {
         let MergedEntry { origin, state, conflict, mut validity, fields, .. } = entry;
         let path = self.filler.path();
         report_ambiguous(section.section, path, &origin, conflict.as_ref(), self.faults);
@@ -201,7 +206,7 @@ impl<'m> ContainerMerge<'m> {
             MergedFields::Slots(slots) => self.resolve_slots(section, slots, &mut validity),
         };
         let key = OnceLock::from(key);
-        SectionPart { origin, state, validity, has_forms: false, fields, key }
+        LayerEntry { origin, state, validity, has_forms: false, fields, key }
     }
 
     /// The fields of `slots`, with every template filled in.
@@ -234,20 +239,21 @@ impl<'m> ContainerMerge<'m> {
         filled_fields.collect()
     }
 
-    /// Reports different values of equal rank, and in a document `remove` items that no lower layer adds.
+    /// Reports different values of equal rank. In a document, also reports items of `remove` that no
+    /// lower layer adds.
     fn check_slot(&mut self, section: Section, slot: &Slot) {
         let Slot { names, value, lower_value, origin, conflict, .. } = slot;
         let (field_name, path) = (names.join("."), self.filler.path());
         report_ambiguous(&field_name, path, origin, conflict.as_ref(), self.faults);
         let name = &names[0];
         let changes = list_changes(section, name, value).filter(|_| origin.layer > Layer::Profile);
-        let Some([_, removed]) = changes else { return };
+        let Some([_, removed_items]) = changes else { return };
         let lower_items = match lower_value.as_ref().map(Value::plain_json) {
             None => &[][..],
             Some(Some(Json::Array(list))) => list,
             Some(_) => return,
         };
-        let missing_items = removed.iter().filter(|item| !lower_items.contains(item));
+        let missing_items = removed_items.iter().filter(|item| !lower_items.contains(item));
         for text in missing_items.filter_map(Json::as_str) {
             let position = NodePosition::item(origin, text);
             let fault = self.faults.report(texts::REMOVES_NOTHING, position, words![name]);
@@ -267,29 +273,29 @@ impl<'m> SectionMerge<'m> {
         &mut self,
         layer: LayerPosition,
         key: String,
-        part: &'m SectionPart,
+        layer_entry: &'m LayerEntry,
         fields: Cow<'m, DeclaredFields>,
     ) {
         let (section, rank) = (self.section, layer.rank);
-        if part.state == EntryState::Unmanaged
+        if layer_entry.state == EntryState::Unmanaged
             && let Ok(glob) = Glob::for_names(&key)
         {
-            let following = self.entries.range(glob.literal_prefix().to_owned()..);
-            let same_prefix =
-                following.take_while(|(key, _)| key.starts_with(glob.literal_prefix()));
+            let later_entries = self.entries.range(glob.literal_prefix().to_owned()..);
+            let prefix_entries =
+                later_entries.take_while(|(key, _)| key.starts_with(glob.literal_prefix()));
             let lower_keys =
-                same_prefix.filter(|(key, entry)| entry.layer.rank < rank && glob.matches(key));
+                prefix_entries.filter(|(key, entry)| entry.layer.rank < rank && glob.matches(key));
             for key in lower_keys.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
                 self.entries.remove(&key);
             }
         }
         let new_entry = MergedEntry {
             layer,
-            origin: part.origin.clone(),
-            state: part.state,
+            origin: layer_entry.origin.clone(),
+            state: layer_entry.state,
             conflict: None,
-            validity: part.validity,
-            fields: if part.has_forms {
+            validity: layer_entry.validity,
+            fields: if layer_entry.has_forms {
                 MergedFields::Slots(split_fields(section, &fields, rank))
             } else {
                 MergedFields::SingleLayer(fields)
@@ -300,14 +306,14 @@ impl<'m> SectionMerge<'m> {
             return;
         };
         if entry.layer == layer {
-            self.duplicates.push(part.clone());
-        } else if part.state == EntryState::Present && entry.state == EntryState::Present {
+            self.duplicates.push(layer_entry.clone());
+        } else if layer_entry.state == EntryState::Present && entry.state == EntryState::Present {
             entry.merge(section, new_entry);
         } else if entry.layer.rank < rank {
             *entry = new_entry;
-        } else if part.state != entry.state {
+        } else if layer_entry.state != entry.state {
             // Both layers have equal rank, so different states conflict.
-            entry.conflict = Some(part.origin.clone());
+            entry.conflict = Some(layer_entry.origin.clone());
         }
     }
 }

@@ -45,7 +45,7 @@ pub(super) struct MergeResult {
     pub(super) containers: Vec<Box<DeclaredContainer>>,
     /// Containers at sample paths that rules would include, with the faults of their layers. They are
     /// only checked.
-    pub(super) invented_containers: Vec<(Box<DeclaredContainer>, Faults)>,
+    pub(super) sample_containers: Vec<(Box<DeclaredContainer>, Faults)>,
     /// All rules, to include undeclared containers later.
     pub(super) rules: LayerRules,
     /// The acknowledgements, in order of their content.
@@ -79,11 +79,11 @@ pub(super) fn merge_documents(documents: Vec<Document>, traced_globs: &[Glob]) -
     }
     drop_used_param_faults(&result.containers, &mut result.faults);
     check_shared_secrets(&result.containers, &mut result.faults);
-    include::merge_at_invented_paths(&rules, &mut result);
+    include::merge_sample_paths(&rules, &mut result);
     rules.report_idle(&result.containers, &mut result.faults);
     result.rules = rules;
-    result.acknowledgements.sort_by_cached_key(|document| {
-        document.acknowledgement.clone().map(|content| {
+    result.acknowledgements.sort_by_cached_key(|declaration| {
+        declaration.acknowledgement.clone().map(|content| {
             let address = (content.guard, content.selector.pattern().to_owned());
             (address, content.max_objects, content.until, content.reason, content.origin)
         })
@@ -106,7 +106,7 @@ fn merge_container(
     let params = std::mem::take(&mut body.params);
     // An absent container is not merged: nothing else may be declared for it.
     let is_absent = lifecycle.absent_origin().is_some();
-    if !(is_absent || layers.rules.is_empty() && body.has_no_forms()) {
+    if !(is_absent || layers.rules.is_empty() && body.is_plain()) {
         *body = merge::merge_layers(path, &layers, body, &mut faults);
     }
     LayerRules::track_use(&layers, body, is_absent);
@@ -123,8 +123,8 @@ fn merge_container(
 
 /// Drops faults about unused parameters of a document with several paths if one of the paths uses them.
 fn drop_used_param_faults(containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
-    let shared = containers.iter().filter(|container| container.shares_document);
-    let params = shared.flat_map(|container| container.body.params.values());
+    let multi_path = containers.iter().filter(|container| container.shares_document);
+    let params = multi_path.flat_map(|container| container.body.params.values());
     let used_origins: BTreeSet<_> = params.map(|param| &param.origin).collect();
     faults.items.retain(|fault| {
         fault.code != texts::IDLE_PARAM[1] || !used_origins.contains(&fault.position.origin)
@@ -166,8 +166,8 @@ fn path_key(container: &DeclaredContainer) -> String {
 /// Reports groups and projects that are declared twice, with both places. A group and a project cannot
 /// have the same path.
 fn check_duplicates(containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
-    for equal_paths in containers.chunk_by(|a, b| path_key(a) == path_key(b)) {
-        let Some((first_container, others)) = equal_paths.split_first() else { continue };
+    for duplicates in containers.chunk_by(|a, b| path_key(a) == path_key(b)) {
+        let Some((first_container, others)) = duplicates.split_first() else { continue };
         let is_one_scope = others.iter().all(|other| other.scope == first_container.scope);
         let problem_texts =
             if is_one_scope { texts::DECLARED_TWICE } else { texts::DECLARED_AS_BOTH };

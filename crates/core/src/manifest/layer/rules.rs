@@ -106,7 +106,7 @@ impl LayerRules {
         if self.profile_position(scope, &name.value).is_some() {
             return;
         }
-        let nearby: Vec<_> = self.nearby_profiles(scope, &name.value).collect();
+        let nearby_names: Vec<_> = self.nearby_profiles(scope, &name.value).collect();
         let mut scopes = Scope::ALL.into_iter();
         let other_scope =
             scopes.find_map(|scope| Some((scope, self.profile_position(scope, &name.value)?)));
@@ -115,17 +115,17 @@ impl LayerRules {
             scope = scope.noun(),
             document = scope.document_kind(),
             other = other_scope.map_or("", |(scope, _)| scope.noun()),
-            profiles = alternatives(&nearby)
+            profiles = alternatives(&nearby_names)
         ];
         if let Some((_, other_index)) = other_scope {
             let fault = faults.report_key(texts::PROFILE_OF_OTHER_SCOPE, &name.origin, args);
             fault.related(NodePosition::value(&self.rules[other_index].rule.origin));
         } else {
-            let has_few = (1..=MAX_LISTED_NAMES).contains(&nearby.len());
+            let has_few = (1..=MAX_LISTED_NAMES).contains(&nearby_names.len());
             let problem_texts =
                 if has_few { texts::NONE_OF_FEW_PROFILES } else { texts::NO_PROFILE };
             let fault = faults.report_key(problem_texts, &name.origin, args);
-            fault.suggest(nearest(&name.value, nearby.iter().copied()));
+            fault.suggest(nearest(&name.value, nearby_names.iter().copied()));
         }
     }
 
@@ -146,13 +146,13 @@ impl LayerRules {
 
     /// Reports profiles that use each other in a circle.
     fn report_profile_circles(&self, faults: &mut Faults) {
-        let used_by = |index: usize| {
+        let list_uses = |index: usize| {
             let rule = &self.rules[index].rule;
             let names = rule.body.uses.iter().flat_map(|uses| uses.names.iter().rev());
             names.filter_map(|name| self.profile_position(rule.scope, &name.value)).collect()
         };
-        let starts: BTreeSet<_> = self.profiles.values().copied().collect();
-        for (_, circle) in find_circles(starts, used_by) {
+        let indices: BTreeSet<_> = self.profiles.values().copied().collect();
+        for (_, circle) in find_circles(indices, list_uses) {
             let mut circle: Vec<_> = circle.iter().map(|index| &self.rules[*index].rule).collect();
             let first_position =
                 (0..circle.len()).min_by_key(|circle_index| &circle[*circle_index].profile);
@@ -202,20 +202,20 @@ impl LayerRules {
                 layers.missing_params.insert(required_param.value.clone());
                 let param_names = layers.params.keys().take(MAX_LISTED_NAMES).map(|name| &**name);
                 let similar_param = nearest(&required_param.value, param_names);
-                let (problem_texts, at) = match similar_param {
+                let (problem_texts, origin) = match similar_param {
                     Some(near) => (texts::MISSPELLED_PARAM, &layers.params[near].origin),
                     None if container.shares_document => {
                         (texts::MISSING_PARAM_OF_PATH, &path.origin)
                     }
                     None => (texts::MISSING_PARAM, &name.origin),
                 };
-                let words = words![
+                let args = words![
                     path = path.value,
                     profile = name.value,
                     param = required_param.value,
                     near = similar_param.unwrap_or_default()
                 ];
-                faults.report_keys(problem_texts, [at, &required_param.origin], words);
+                faults.report_keys(problem_texts, [origin, &required_param.origin], args);
             }
         }
         layers
@@ -231,12 +231,12 @@ impl LayerRules {
         let mut listed_positions = BTreeSet::new();
         let mut flat_profiles = Vec::new();
         // From the end, so that the last position is found first.
-        let mut pending: Vec<&Sourced<Arc<str>>> = names.iter().collect();
-        while let Some(name) = pending.pop() {
+        let mut pending_names: Vec<&Sourced<Arc<str>>> = names.iter().collect();
+        while let Some(name) = pending_names.pop() {
             let found_position = self.profile_position(scope, &name.value);
-            if let Some(position) = found_position.filter(|at| listed_positions.insert(*at)) {
+            if let Some(position) = found_position.filter(|index| listed_positions.insert(*index)) {
                 flat_profiles.push((position, name.clone()));
-                pending.extend(
+                pending_names.extend(
                     self.rules[position].rule.body.uses.iter().flat_map(|uses| &uses.names),
                 );
             }
@@ -256,15 +256,15 @@ impl LayerRules {
         &self,
         scope: Scope,
         path: &str,
-        only_named: bool,
+        needs_named: bool,
     ) -> Option<(&Rule, &Glob)> {
         let candidates =
             self.glob_index.candidates(path).into_iter().map(|index| &self.rules[index].rule);
         let including_rules = candidates.filter(|rule| {
-            rule.includes_undeclared && rule.scope == scope && (rule.is_named || !only_named)
+            rule.includes_undeclared && rule.scope == scope && (rule.is_named || !needs_named)
         });
-        let matched = including_rules.filter_map(|rule| Some((rule.best_match(path)?, rule)));
-        let ((_, glob), rule) = matched.max_by_key(|((precision, _), _)| *precision)?;
+        let matches = including_rules.filter_map(|rule| Some((rule.best_match(path)?, rule)));
+        let ((_, glob), rule) = matches.max_by_key(|((precision, _), _)| *precision)?;
         Some((rule, glob))
     }
 
@@ -273,10 +273,10 @@ impl LayerRules {
     pub(super) fn track_use(layers: &Layers<'_>, body: &LayerBody, is_absent: bool) {
         for (_, tracked) in &layers.rules {
             tracked.is_used.store(true, Ordering::Relaxed);
-            for (name, [declaring_count, without]) in
+            for (name, [declaring_count, other_count]) in
                 tracked.unlisted_counts.iter().filter(|_| !is_absent)
             {
-                let counter = if body.has_section(name) { declaring_count } else { without };
+                let counter = if body.has_section(name) { declaring_count } else { other_count };
                 counter.fetch_add(1, Ordering::Relaxed);
             }
             for (name, is_used) in &tracked.param_uses {
@@ -304,11 +304,11 @@ impl TrackedRule {
 impl Rule {
     /// The most precise glob that matches the lower-case `path`; `None` if `path` is excluded.
     pub(super) fn best_match(&self, path: &str) -> Option<(Precision, &Glob)> {
-        let matches = self.path_globs.matching(path);
+        let matches = self.path_globs.matching_globs(path);
         let matches = matches.map(|glob| (precision(glob.pattern()), glob));
-        let best = matches.max_by_key(|(precision, _)| *precision)?;
-        let is_excluded = self.excluded_globs.as_ref().is_some_and(|all| all.value.matches(path));
-        (!is_excluded).then_some(best)
+        let best_match = matches.max_by_key(|(precision, _)| *precision)?;
+        let is_excluded = self.excluded_globs.as_ref().is_some_and(|list| list.value.matches(path));
+        (!is_excluded).then_some(best_match)
     }
 }
 
@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn the_more_precise_match_wins() {
-        let ordered = [
+        let ordered_globs = [
             "**",
             "**/*",
             "*/**/*",
@@ -444,7 +444,7 @@ mod tests {
             "acme/web/*",
             "acme/web/shop",
         ];
-        for pair in ordered.windows(2) {
+        for pair in ordered_globs.windows(2) {
             let [low, high] = pair else { continue };
             assert!(precision(low) <= precision(high), "{low} {high}");
         }
@@ -468,11 +468,11 @@ mod tests {
             includes_undeclared: false,
             body: LayerBody::default(),
         };
-        let of = |path: &str| rule.best_match(path).map(|(rank, _)| rank);
-        assert_eq!(of("acme/web/shop"), Some((2, 0, 1)));
-        assert_eq!(of("acme/shop"), Some((1, 0, 0)));
-        assert_eq!(of("acme"), None, "what is below `acme`, not `acme` itself");
-        assert_eq!(of("acme/old/shop"), None);
-        assert_eq!(of("acme/old/deep/shop"), Some((1, 0, 0)));
+        let best_match = |path: &str| rule.best_match(path).map(|(rank, _)| rank);
+        assert_eq!(best_match("acme/web/shop"), Some((2, 0, 1)));
+        assert_eq!(best_match("acme/shop"), Some((1, 0, 0)));
+        assert_eq!(best_match("acme"), None, "what is below `acme`, not `acme` itself");
+        assert_eq!(best_match("acme/old/shop"), None);
+        assert_eq!(best_match("acme/old/deep/shop"), Some((1, 0, 0)));
     }
 }

@@ -38,8 +38,8 @@ impl Slot {
 }
 
 /// True if the slot `key` is within the mapping `parent`.
-fn is_within(key: &str, outer: &str) -> bool {
-    key.strip_prefix(outer).is_some_and(|rest| rest.len() > 1 && rest.starts_with(KEY_SEPARATOR))
+fn is_within(key: &str, parent: &str) -> bool {
+    key.strip_prefix(parent).is_some_and(|rest| rest.len() > 1 && rest.starts_with(KEY_SEPARATOR))
 }
 
 /// The separator of the names in the key of a slot.
@@ -71,17 +71,17 @@ pub(super) fn split_fields(
 pub(super) fn slot_path(section: Section, names: &[String]) -> Vec<String> {
     let Some((field, inner_names)) = names.split_first() else { return Vec::new() };
     let mut schema = section.spec(field).map_or(&Json::Null, |spec| &spec.schema);
-    let mut slot = vec![slot_name(field, schema)];
+    let mut key_names = vec![slot_name(field, schema)];
     for name in inner_names {
         schema = &schema["properties"][name];
-        slot.push(slot_name(name, schema));
+        key_names.push(slot_name(name, schema));
     }
-    slot
+    key_names
 }
 
 /// The name of a field in the key of a slot: the same for a deprecated field and its replacement.
 fn slot_name(name: &str, schema: &Json) -> String {
-    Field::from_schema(schema).replaced_by().unwrap_or(name).to_owned()
+    Field::from_schema(schema).replacement_name().unwrap_or(name).to_owned()
 }
 
 /// Splits `slot`, whose value has `schema`, into its leaves and adds them.
@@ -133,13 +133,13 @@ pub(super) fn add_slot(
         return;
     };
     let is_change = list_changes(section, &new_slot.names[0], &new_slot.value).is_some();
-    let changes_lower = list_changes(section, &new_slot.names[0], &slot.value).is_some();
+    let is_old_change = list_changes(section, &new_slot.names[0], &slot.value).is_some();
     if slot.rank < new_slot.rank {
         if is_change {
             let lower_slot = slot.clone();
             // A condition on live values cannot be changed.
             let is_condition =
-                matches!(&lower_slot.value, Value::Plain(Json::Object(_))) && !changes_lower;
+                matches!(&lower_slot.value, Value::Plain(Json::Object(_))) && !is_old_change;
             new_slot.conflict =
                 lower_slot.conflict.or_else(|| is_condition.then(|| lower_slot.origin.clone()));
             let Slot { names, value, lower_value, .. } = lower_slot;
@@ -149,7 +149,7 @@ pub(super) fn add_slot(
     } else if slot.value == new_slot.value {
         slot.origin = slot.origin.clone().min(new_slot.origin);
     } else if is_change
-        && changes_lower
+        && is_old_change
         && let Some(value) = unite_changes(slot.value.plain_json(), new_slot.value.plain_json())
     {
         slot.value = value.into();
@@ -185,10 +185,10 @@ pub(super) fn apply_change(
         Some(Value::Plain(Json::Array(list))) => list,
         _ => Vec::new(),
     };
-    let removed: HashSet<_> = removed.iter().collect();
-    items.retain(|item| !removed.contains(item));
-    let mut known_items: HashSet<_> = items.iter().cloned().collect();
-    items.extend(added.iter().filter(|item| known_items.insert((*item).clone())).cloned());
+    let removed_items: HashSet<_> = removed.iter().collect();
+    items.retain(|item| !removed_items.contains(item));
+    let mut seen_items: HashSet<_> = items.iter().cloned().collect();
+    items.extend(added.iter().filter(|item| seen_items.insert((*item).clone())).cloned());
     Json::Array(items).into()
 }
 

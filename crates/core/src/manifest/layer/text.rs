@@ -112,11 +112,11 @@ impl<'w> Filler<'w> {
     /// # Errors
     /// If a parameter is missing, or a brace is not part of a parameter.
     fn fill_template(&self, template: &str, origin: &Origin) -> Result<Value, FillError> {
-        let mut filled = FilledText::default();
+        let mut filled_text = FilledText::default();
         let mut remaining = template;
         while let Some(brace_start) = remaining.find(['{', '}']) {
             let is_after_percent = remaining[..brace_start].ends_with('%');
-            filled.push(TextPiece::Shown(remaining[..brace_start].to_owned()));
+            filled_text.push(TextPiece::Shown(remaining[..brace_start].to_owned()));
             let brace = &remaining[brace_start..=brace_start];
             remaining = &remaining[brace_start + 1..];
             if let Some(text_after) = remaining.strip_prefix(brace) {
@@ -125,7 +125,7 @@ impl<'w> Filler<'w> {
                 if let Some(param) = name.filter(|name| self.resolve_param(name).is_some()) {
                     return Err(FillError::new(texts::DOUBLE_BRACES, origin, words![param]));
                 }
-                filled.push(TextPiece::Shown(brace.to_owned()));
+                filled_text.push(TextPiece::Shown(brace.to_owned()));
                 remaining = text_after;
                 continue;
             }
@@ -135,11 +135,11 @@ impl<'w> Filler<'w> {
                     if brace == "{" { texts::OPEN_BRACE } else { texts::STRAY_BRACE };
                 return Err(FillError::new(problem_texts, origin, &[]));
             };
-            filled.push(match self.resolve_param(name) {
+            filled_text.push(match self.resolve_param(name) {
                 Some(TextPiece::Secret(reference)) => {
                     TextPiece::Secret(self.fill_name(&reference, origin)?)
                 }
-                Some(shown @ TextPiece::Shown(_)) => shown,
+                Some(piece @ TextPiece::Shown(_)) => piece,
                 None if is_after_percent && looks_like_name(name) => {
                     let fault_texts = texts::PLACEHOLDER_OF_SERVICE;
                     return Err(FillError::new(fault_texts, origin, words![param = name]));
@@ -148,8 +148,8 @@ impl<'w> Filler<'w> {
             });
             remaining = text_after;
         }
-        filled.push(TextPiece::Shown(remaining.to_owned()));
-        Ok(filled.into_value())
+        filled_text.push(TextPiece::Shown(remaining.to_owned()));
+        Ok(filled_text.into_value())
     }
 
     fn unknown_param(&self, name: &str, origin: &Origin) -> FillError {
@@ -171,13 +171,13 @@ impl<'w> Filler<'w> {
             None => texts::BRACES_OF_TEXT,
         };
         let near = near_name.unwrap_or_default();
-        let mut unfilled = FillError::new(problem_texts, origin, words![param = name, near]);
+        let mut error = FillError::new(problem_texts, origin, words![param = name, near]);
         if name.contains('{') {
-            unfilled.fault.message = "`{` is never closed".to_owned();
+            error.fault.message = "`{` is never closed".to_owned();
         } else if !looks_like_name(name) {
-            unfilled.fault.message = "the text between `{` and `}` is not a parameter".to_owned();
+            error.fault.message = "the text between `{` and `}` is not a parameter".to_owned();
         }
-        FillError { missing_param: Some(name.to_owned()), ..unfilled }
+        FillError { missing_param: Some(name.to_owned()), ..error }
     }
 
     /// The first parameter in `template` whose value is a secret.
@@ -266,10 +266,10 @@ impl<'w> Filler<'w> {
                 return Ok(());
             }
             Value::File(path) => {
-                if let Reference::File(filled) =
+                if let Reference::File(filled_path) =
                     self.fill_name(&Reference::File(path.clone()), origin)?
                 {
-                    *path = filled;
+                    *path = filled_path;
                 }
                 return Ok(());
             }
@@ -296,7 +296,7 @@ impl<'w> Filler<'w> {
 
     fn fill_value(&self, schema: &Json, json: &mut Json, origin: &Origin) -> Result<(), FillError> {
         if let Some(template) = template_text(schema, json) {
-            let filled = self.fill_template(template, origin).map_err(|mut error| {
+            let filled_value = self.fill_template(template, origin).map_err(|mut error| {
                 // The field accepts no secret: a reference would be the next error.
                 if error.missing_param.is_some()
                     && error.fault.help.as_ref().is_some_and(|help| help.contains("{env:"))
@@ -305,7 +305,7 @@ impl<'w> Filler<'w> {
                 }
                 error
             })?;
-            let Value::Plain(Json::String(text)) = filled else {
+            let Value::Plain(Json::String(text)) = filled_value else {
                 let secret = self.find_secret_param(template).filter(|name| looks_like_name(name));
                 let secret =
                     secret.map_or("what is filled in".into(), |name| format!("`{{{name}}}`"));
@@ -329,8 +329,8 @@ impl<'w> Filler<'w> {
 
 /// The name in `{{ name }}`, from the texts before its second brace and after it. Other tools fill it
 /// in; here, the braces are literal.
-fn expression_name<'t>(text_before: &str, after: &'t str) -> Option<&'t str> {
-    let (inner, _) = after.split_once("}}")?;
+fn expression_name<'t>(text_before: &str, text_after: &'t str) -> Option<&'t str> {
+    let (inner, _) = text_after.split_once("}}")?;
     let is_expression = inner.starts_with(' ') && !text_before.ends_with(['{', '$', '%']);
     inner.split(['|', '.']).next().map(str::trim).filter(|_| is_expression)
 }
@@ -418,8 +418,8 @@ fn parse_scalar(schema: &Json, text: String) -> Json {
     let mut choices = choices.map_or(std::slice::from_ref(schema), Vec::as_slice).iter();
     let takes_text =
         choices.any(|choice| choice.get("type").is_none() || allows_type(choice, "string"));
-    let parsed = text.parse().ok().filter(|_| !takes_text);
-    let scalar = parsed.filter(|json: &Json| json.is_number() || json.is_boolean());
+    let parsed_json = text.parse().ok().filter(|_| !takes_text);
+    let scalar = parsed_json.filter(|json: &Json| json.is_number() || json.is_boolean());
     scalar.unwrap_or_else(|| text.into())
 }
 
@@ -441,17 +441,17 @@ mod tests {
     use super::*;
     use crate::origin::{Layer, Origin};
 
-    fn path(written: &str) -> Sourced<Arc<str>> {
+    fn path(text: &str) -> Sourced<Arc<str>> {
         let origin = Origin::new("a.yaml", 1, 1, Layer::Project);
-        Sourced { value: written.into(), origin }
+        Sourced { value: text.into(), origin }
     }
 
-    fn params(given: &[(&str, &str)]) -> BTreeMap<Arc<str>, Sourced<Value>> {
+    fn params(values: &[(&str, &str)]) -> BTreeMap<Arc<str>, Sourced<Value>> {
         let new_origin = || Origin::new("a.yaml", 1, 1, Layer::Project);
         let new_param = |(name, value): &(&str, &str)| {
             ((*name).into(), Sourced { value: (*value).into(), origin: new_origin() })
         };
-        given.iter().map(new_param).collect()
+        values.iter().map(new_param).collect()
     }
 
     #[test]
@@ -502,7 +502,7 @@ mod tests {
         let Ok(Value::Secret(filled)) = filler.fill_template(template, &path.origin) else {
             panic!("no secret")
         };
-        assert_eq!(filled.masked().unwrap(), "https://bot:***@git/acme/shop/{}");
+        assert_eq!(filled.masked_json().unwrap(), "https://bot:***@git/acme/shop/{}");
         let written = filled.to_string();
         assert_eq!(written, "https://bot:{env:TOKEN}@git/acme/shop/{{}}");
         assert_eq!(
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_why_a_template_cannot_be_filled_in_is_given() {
+    fn a_fault_explains_why_a_template_cannot_be_filled_in() {
         let layers = Layers::default();
         let path = path("acme");
         let filler = Filler::new(&path, &layers);

@@ -30,7 +30,7 @@ pub struct Trace {
     /// The layers, lowest first. The last one is the document itself.
     pub layers: Vec<TracedLayer>,
     /// The result.
-    pub(in crate::manifest) merged: Box<DeclaredContainer>,
+    pub(in crate::manifest) declaration: Box<DeclaredContainer>,
 }
 
 /// One layer.
@@ -106,10 +106,10 @@ impl Trace {
     pub(super) fn new(
         layers: &Layers<'_>,
         document: &LayerBody,
-        merged: Box<DeclaredContainer>,
+        declaration: Box<DeclaredContainer>,
     ) -> Self {
-        let filler = Filler::new(&merged.path, layers);
-        let is_absent = merged.lifecycle.absent_origin().is_some();
+        let filler = Filler::new(&declaration.path, layers);
+        let is_absent = declaration.lifecycle.absent_origin().is_some();
         let rules = layers.rules.iter().filter(|_| !is_absent);
         let mut traced_layers: Vec<_> = rules
             .map(|(rank, TrackedRule { rule, .. })| {
@@ -117,19 +117,20 @@ impl Trace {
             })
             .collect();
         let document_rank = traced_layers.last().map_or(0, |layer| layer.rank + 1);
-        let (name, origin) = (merged.scope.document_kind().to_owned(), &merged.path.origin);
+        let (name, origin) =
+            (declaration.scope.document_kind().to_owned(), &declaration.path.origin);
         traced_layers.push(TracedLayer::new(document_rank, name, origin, document, &filler));
-        Self { layers: traced_layers, merged }
+        Self { layers: traced_layers, declaration }
     }
 
     /// Its scope: group or project.
     pub const fn scope(&self) -> Scope {
-        self.merged.scope
+        self.declaration.scope
     }
 
     /// The full path as written.
     pub const fn path(&self) -> &Arc<str> {
-        &self.merged.path.value
+        &self.declaration.path.value
     }
 
     /// The rule that has a value at `origin`; `None` if only the document has one.
@@ -144,28 +145,28 @@ impl Trace {
     /// The chain of values for the entry `key` of a section, or for its field at the path `names`, highest
     /// layer first.
     pub fn value_chain(&self, section: Section, key: &str, names: &[String]) -> Vec<ChainLink<'_>> {
-        let slot = slots::slot_path(section, names);
+        let slot_names = slots::slot_path(section, names);
         let mut chain: Vec<ChainLink<'_>> = Vec::new();
         for layer in self.layers.iter().rev() {
             let values = layer.values.iter().filter(|traced_value| match traced_value.value {
                 _ if !traced_value.applies_to(section.section, key) => false,
                 LayerValue::Value(_) => {
-                    !slot.is_empty()
-                        && (traced_value.current_names.starts_with(&slot)
-                            || slot.starts_with(&traced_value.current_names))
+                    !slot_names.is_empty()
+                        && (traced_value.current_names.starts_with(&slot_names)
+                            || slot_names.starts_with(&traced_value.current_names))
                 }
-                LayerValue::Declared => slot.is_empty(),
+                LayerValue::Declared => slot_names.is_empty(),
                 LayerValue::Absent | LayerValue::Unmanaged | LayerValue::Ignores => true,
             });
             for traced_value in values {
                 let higher_links =
                     chain.iter().filter(|traced_slot| traced_slot.layer.rank > layer.rank);
-                let mut replacing = higher_links
+                let mut replacers = higher_links
                     .filter(|higher_link| higher_link.traced_value.replaces(traced_value))
                     .peekable();
-                let effect = if replacing.peek().is_none() {
+                let effect = if replacers.peek().is_none() {
                     LayerEffect::Decides
-                } else if replacing.all(|link| link.traced_value.changes_list(section)) {
+                } else if replacers.all(|link| link.traced_value.changes_list(section)) {
                     LayerEffect::Extended
                 } else {
                     LayerEffect::Outranked
@@ -199,20 +200,20 @@ impl TracedLayer {
         body: &LayerBody,
         filler: &Filler<'_>,
     ) -> Self {
-        let ignored = body.ignored_sections.iter();
-        let mut values: Vec<_> = ignored
+        let ignored_names = body.ignored_sections.iter();
+        let mut values: Vec<_> = ignored_names
             .map(|section| TracedValue::new(section, "", LayerValue::Ignores, origin))
             .collect();
         for section in &body.sections {
-            let (kind, name) = (section.kind, section.kind.section);
-            for part in &section.parts {
+            let (kind, name) = (section.section_kind, section.section_kind.section);
+            for entry in &section.entries {
                 // Templates that cannot be filled in are reported elsewhere.
                 let Some((key, fields)) =
-                    fill::fill_identity(kind, part, filler, &mut Faults::default())
+                    fill::fill_identity(kind, entry, filler, &mut Faults::default())
                 else {
                     continue;
                 };
-                let entry_value = match part.state {
+                let entry_value = match entry.state {
                     EntryState::Present => LayerValue::Declared,
                     EntryState::Absent => LayerValue::Absent,
                     EntryState::Unmanaged => LayerValue::Unmanaged,
@@ -227,7 +228,7 @@ impl TracedLayer {
                         ..TracedValue::new(name, &key, value, &origin)
                     }
                 }));
-                values.push(TracedValue::new(name, &key, entry_value, &part.origin));
+                values.push(TracedValue::new(name, &key, entry_value, &entry.origin));
             }
         }
         let sections = body.sections.iter().map(|section| &section.origin);

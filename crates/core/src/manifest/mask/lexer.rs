@@ -56,8 +56,8 @@ impl LineMasker<'_> {
             let is_block = rest.trim_start().starts_with(['|', '>']);
             self.parents.push((content_column, self.shown_names.contains(key) && !is_block));
         }
-        let (uncertain, depth) = self.mask_content(content, start + content_column);
-        if let Some(uncertain_start) = uncertain {
+        let (first_uncertain, depth) = self.mask_content(content, start + content_column);
+        if let Some(uncertain_start) = first_uncertain {
             self.hide(uncertain_start..start + line.len());
         }
         self.may_be_open |= depth > 0;

@@ -43,16 +43,16 @@ pub(super) fn hide_secrets<'j>(
     source: &mut SourceText<'_>,
     parsed: &ParsedYaml,
     text_state: TextState,
-    schema: impl Fn(&Node) -> &'j Json,
+    find_schema: impl Fn(&Node) -> &'j Json,
     schemas: &[&Json],
 ) {
     let text = source.text();
     let dropped_ranges = parsed.dropped_ranges.iter();
     let mut hidden: Vec<_> = dropped_ranges
-        .map(|range| with_anchor_and_tag(text, &value_range(text, range.start, range)))
+        .map(|range| anchored_range(text, &value_range(text, range.start, range)))
         .collect();
     for document in &parsed.documents {
-        hidden.extend(find_secrets(text, document, text_state, schema(document)));
+        hidden.extend(find_secrets(text, document, text_state, find_schema(document)));
     }
     if parsed.is_broken {
         let hidden_lines = find_secrets_in_lines(text, &collect_shown_names(schemas));
@@ -107,7 +107,7 @@ impl MaskWalk<'_> {
     fn visit(&mut self, node: &Node, key_end: usize, schema: &Json) {
         let text = self.text;
         if is_credential(node) {
-            return self.hidden.push(with_anchor_and_tag(text, &node.span));
+            return self.hidden.push(anchored_range(text, &node.span));
         }
         match &node.data {
             NodeValue::Map(_)
@@ -133,7 +133,7 @@ impl MaskWalk<'_> {
             {
                 self.hide_continuation_lines(node, key_end);
             }
-            _ => self.hidden.push(with_anchor_and_tag(text, &node.span)),
+            _ => self.hidden.push(anchored_range(text, &node.span)),
         }
     }
 
@@ -226,9 +226,9 @@ impl MaskWalk<'_> {
             quote.map_or(quoted, |quote| quoted.trim_start_matches(quote).trim_end_matches(quote));
         let start = range.start + (quoted.len() - unquoted.len()) / 2;
         match judge::address_secrets(unquoted).filter(|_| value.text() == Some(unquoted)) {
-            Some(secrets) => self
+            Some(ranges) => self
                 .hidden
-                .extend(secrets.into_iter().map(|secret| start + secret.start..start + secret.end)),
+                .extend(ranges.into_iter().map(|secret| start + secret.start..start + secret.end)),
             None => self.hidden.push(range),
         }
     }
@@ -268,14 +268,14 @@ fn is_credential(node: &Node) -> bool {
 /// a secret that begins with `&` or `!` looks like an anchor or tag.
 fn value_range(text: &str, key_end: usize, value: &Range<usize>) -> Range<usize> {
     let after_key = text.get(key_end..value.end).unwrap_or_default();
-    let rest = after_key.trim_start_matches(|c: char| c.is_whitespace() || c == ':');
+    let value_text = after_key.trim_start_matches(|c: char| c.is_whitespace() || c == ':');
     // The parser ends a collection in block style at the next token, so remove the white space before that.
-    let start = value.end - rest.len();
-    start..start + rest.trim_end().len()
+    let start = value.end - value_text.len();
+    start..start + value_text.trim_end().len()
 }
 
 /// The range of a value with its anchor and tag.
-fn with_anchor_and_tag(text: &str, value: &Range<usize>) -> Range<usize> {
+fn anchored_range(text: &str, value: &Range<usize>) -> Range<usize> {
     let start = anchor_start(text, value.start);
     start..start + text.get(start..value.end).unwrap_or_default().trim_end().len()
 }
@@ -319,9 +319,9 @@ fn accepts_scalars(schema: &Json) -> bool {
 fn find_property<'j>(schema: &'j Json, name: &str) -> Option<&'j Json> {
     let properties = schema["properties"].as_object();
     let mut inner_schemas =
-        properties.into_iter().flat_map(|all| all.values()).chain(schema.get("items"));
-    let own_property = properties.and_then(|all| all.get(name));
-    own_property.or_else(|| inner_schemas.find_map(|inner| find_property(inner, name)))
+        properties.into_iter().flat_map(|map| map.values()).chain(schema.get("items"));
+    let property = properties.and_then(|all| all.get(name));
+    property.or_else(|| inner_schemas.find_map(|inner| find_property(inner, name)))
 }
 
 /// True if the value of a key that ends at `key_end` is an alias, `*NAME`.

@@ -6,15 +6,15 @@ use super::*;
 use crate::{field::Field, text::mask_ranges};
 
 /// The visible part of a broken text.
-fn shown(text: &str) -> String {
-    let open =
+fn visible_text(text: &str) -> String {
+    let open_names =
         ["key", "path", "variables", "settings", "masked", "description"].map(str::to_owned).into();
-    mask_ranges(text, &find_secrets_in_lines(text, &open)).into_owned()
+    mask_ranges(text, &find_secrets_in_lines(text, &open_names)).into_owned()
 }
 
 #[test]
 fn without_a_tree_only_harmless_words_are_shown() {
-    for (text, left) in [
+    for (text, expected) in [
         ("path: acme/shop\n", "path: acme/shop\n"),
         ("\u{feff}path: acme/shop\r\nvalue: s\r\n", "\u{feff}path: acme/shop\r\nvalue: ***\r\n"),
         ("value: s", "value: ***"),
@@ -37,7 +37,7 @@ fn without_a_tree_only_harmless_words_are_shown() {
         ("path: &s a", "path: ***"),
         ("? s", "***"),
     ] {
-        assert_eq!(shown(text), left, "{text}");
+        assert_eq!(visible_text(text), expected, "{text}");
     }
 }
 
@@ -52,7 +52,7 @@ fn with_a_tree_open_fields_are_shown() {
         "inner": {"type": "object", "properties": {"n": {"type": "integer"}}},
         "inputs": {"type": "array", "items": {"type": "object", "properties": {"value": {"type": "string"}}}},
     }});
-    for (text, left) in [
+    for (text, expected) in [
         ("inputs: [{value: a}]", "inputs: [{value: a}]"),
         ("inner: {inputs: [{value: s}]}", "inner: {inputs: [{value: ***}]}"),
         ("list: [{key: A, value: s, on: true}]", "list: [{key: A, value: ***, on: true}]"),
@@ -97,6 +97,6 @@ fn with_a_tree_open_fields_are_shown() {
             find_secrets(text, &parsed.documents[0], TextState::MayHaveFaults, &schema);
         hidden.retain(|range| !range.is_empty());
         hidden.sort_by_key(|range| range.start);
-        assert_eq!(mask_ranges(text, &hidden), left, "{text}");
+        assert_eq!(mask_ranges(text, &hidden), expected, "{text}");
     }
 }

@@ -26,7 +26,7 @@ struct PlainFields {
 
 impl DocumentReader<'_, '_> {
     /// Reads an acknowledgement.
-    pub(super) fn read_acknowledge(&mut self, document: &Node) -> Document {
+    pub(super) fn read_acknowledgement(&mut self, document: &Node) -> Document {
         let is_valid = self.refused_pointers.is_empty();
         let plain_fields: Option<PlainFields> = self.findings.deserialize(document, is_valid);
         let (selector, until) = (self.read_selector(document), self.read_until(document));
@@ -55,14 +55,14 @@ impl DocumentReader<'_, '_> {
         let (path, section_and_entry) = text.split_once('#').unwrap_or((text, ""));
         let section = section_and_entry.split('/').next().unwrap_or(section_and_entry);
         let sections: Vec<_> = catalogue::all_sections().map(|kind| kind.section).collect();
-        let wrongly_separated =
+        let wrong_separation =
             section.split_once(['.', ':']).filter(|(name, _)| sections.contains(name));
         let mut report = |texts, args: PlaceholderValues<'_>| {
             self.findings.report(texts, node.span.clone(), args);
         };
         if Guard::ALL.iter().any(|other| other.to_string() == guard) {
             report(texts::GUARD_IN_ADDRESS, words![guard]);
-        } else if let Some((section, entry)) = wrongly_separated {
+        } else if let Some((section, entry)) = wrong_separation {
             report(texts::ADDRESS_WITHOUT_SLASH, words![path, section, entry]);
         } else if looks_like_name(section) && !sections.contains(&section) {
             let near = did_you_mean(section, sections).unwrap_or_default();

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::OnceLock};
 use super::{
     super::schema::OLD_UNLISTED_KEY,
     Document, DocumentReader,
-    document::{DeclaredContainer, DocumentSection, EntryState, LayerBody, SectionPart, Validity},
+    document::{DeclaredContainer, DocumentSection, EntryState, LayerBody, LayerEntry, Validity},
     extra,
     paths::{DocumentPath, PATHS_KEY},
     templates,
@@ -69,21 +69,21 @@ impl DocumentReader<'_, '_> {
                 body.sections.push(self.read_section(kind, key, node));
             }
         }
-        body.sections.sort_by_key(|section| section.kind.section);
+        body.sections.sort_by_key(|section| section.section_kind.section);
         for (key, node) in document["unlisted"].entries() {
             let section =
                 catalogue::section(self.scope, &key.name).filter(|kind| kind.allows_unlisted());
             let is_projects_policy = self.scope == Scope::Group && key.name == PROJECTS_KEY;
             let projects_key = is_projects_policy.then_some(PROJECTS_KEY);
             if let Some(policy_name) = section.map(|kind| kind.section).or(projects_key) {
-                body.unlisted.insert(policy_name, self.with_key_origin(key, parse_policy(node)));
+                body.unlisted.insert(policy_name, self.attach_origin(key, parse_policy(node)));
             }
         }
         if let Some((key, node)) = document.get(OLD_UNLISTED_KEY) {
             self.findings.report(texts::OLD_UNLISTED, key.span.clone(), &[]);
             body.unlisted
                 .entry(PROJECTS_KEY)
-                .or_insert(self.with_key_origin(key, parse_policy(node)));
+                .or_insert(self.attach_origin(key, parse_policy(node)));
         }
         body
     }
@@ -93,7 +93,7 @@ impl DocumentReader<'_, '_> {
         let (key, state) = document.get("state")?;
         let is_absent = state.text() == Some("absent");
         let presence = if is_absent { EntryPresence::Absent } else { EntryPresence::Present };
-        Some(self.with_key_origin(key, presence))
+        Some(self.attach_origin(key, presence))
     }
 
     fn read_section(
@@ -110,7 +110,7 @@ impl DocumentReader<'_, '_> {
                     parts.push(self.read_entry(section, index, entry));
                 }
             }
-            return DocumentSection { kind: section, origin, parts };
+            return DocumentSection { section_kind: section, origin, entries: parts };
         }
         let validity = self.find_validity(section, || format!("/{}", section.section));
         let (state, fields, has_forms) = match (section.shape, &node.data) {
@@ -119,7 +119,7 @@ impl DocumentReader<'_, '_> {
                 (EntryState::Absent, DeclaredFields::default(), false)
             }
             (Shape::Switch, _) => {
-                let field = (section.section, self.with_key_origin(key, node.to_json().into()));
+                let field = (section.section, self.attach_origin(key, node.to_json().into()));
                 (EntryState::Present, DeclaredFields::from_iter([field]), false)
             }
             _ => {
@@ -128,12 +128,12 @@ impl DocumentReader<'_, '_> {
             }
         };
         let key = OnceLock::from(String::new());
-        let part = SectionPart { origin: origin.clone(), state, validity, has_forms, fields, key };
-        DocumentSection { kind: section, origin, parts: vec![part] }
+        let part = LayerEntry { origin: origin.clone(), state, validity, has_forms, fields, key };
+        DocumentSection { section_kind: section, origin, entries: vec![part] }
     }
 
     /// Reads the entry at `index` of a list section.
-    fn read_entry(&mut self, section: kind::Section, index: usize, node: &Node) -> SectionPart {
+    fn read_entry(&mut self, section: kind::Section, index: usize, node: &Node) -> LayerEntry {
         let state = match node["state"].text() {
             Some("absent") => EntryState::Absent,
             Some("unmanaged") => EntryState::Unmanaged,
@@ -154,7 +154,7 @@ impl DocumentReader<'_, '_> {
         }
         let ParsedFields { fields, has_forms } = parsed;
         let fields = fields.into_iter().collect();
-        SectionPart { origin, state, validity, has_forms, fields, key: OnceLock::new() }
+        LayerEntry { origin, state, validity, has_forms, fields, key: OnceLock::new() }
     }
 
     /// Adds the misspelled fields of an invalid entry under their right names, so that such a field is
@@ -195,7 +195,7 @@ impl DocumentReader<'_, '_> {
             let is_alias = words::find_alias_in(schema, &[section.section], &key.name).is_some();
             let is_name_and_value = suggested_name.is_none() && !is_alias && entries.len() == 1;
             let value = if is_name_and_value { key.name.as_str().into() } else { value.to_json() };
-            parsed.fields.push((name, self.with_key_origin(key, value.into())));
+            parsed.fields.push((name, self.attach_origin(key, value.into())));
         }
         corrected_count > 0 && corrected_count == unknown_count
     }
@@ -221,7 +221,7 @@ impl DocumentReader<'_, '_> {
             self.check_untyped_value(TextPlace::Extra, key, value);
             let value = value.to_json();
             parsed.has_forms |= has_reference(&value);
-            parsed.fields.push((&key.name, self.with_key_origin(key, value.into())));
+            parsed.fields.push((&key.name, self.attach_origin(key, value.into())));
         }
         parsed
     }
@@ -245,7 +245,7 @@ impl DocumentReader<'_, '_> {
                 parsed.has_forms |= value.sources().iter().any(Reference::is_template)
                     || (spec.has_secret_rows() && value.plain_json().is_some_and(has_reference));
                 forms::normalise(spec, &mut value);
-                parsed.fields.push((spec.name, self.with_key_origin(key, value)));
+                parsed.fields.push((spec.name, self.attach_origin(key, value)));
             } else if table.is_spread(&name) {
                 self.add_fields(table, &format!("{name}."), value, parsed);
             }

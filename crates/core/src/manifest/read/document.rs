@@ -113,16 +113,16 @@ pub(in crate::manifest) struct UsedProfiles {
 /// A section of a layer.
 #[derive(Clone, Debug)]
 pub(in crate::manifest) struct DocumentSection {
-    pub(in crate::manifest) kind: kind::Section,
+    pub(in crate::manifest) section_kind: kind::Section,
     /// The origin of its key.
     pub(in crate::manifest) origin: Origin,
     /// Its content as written. A section that is not a list has one entry.
-    pub(in crate::manifest) parts: Vec<SectionPart>,
+    pub(in crate::manifest) entries: Vec<LayerEntry>,
 }
 
 /// An entry, or the whole content of a section that is not a list.
 #[derive(Clone, Debug)]
-pub(in crate::manifest) struct SectionPart {
+pub(in crate::manifest) struct LayerEntry {
     /// The origin of its first key, or of the key of the section.
     pub(in crate::manifest) origin: Origin,
     /// Its state. `create: false` and `push_rule: null` are absent.
@@ -159,7 +159,7 @@ pub(in crate::manifest) enum EntryState {
     Unmanaged,
 }
 
-impl SectionPart {
+impl LayerEntry {
     /// Its key within the section.
     pub(in crate::manifest) fn key(&self, section: kind::Section) -> &str {
         self.key.get_or_init(|| {

@@ -33,12 +33,12 @@ const OLD_VISIBILITY_NAMES: [&str; 2] = ["public", "visibility_level"];
 /// The parameters of the operations that write each section, by scope and name of the section.
 static WRITE_PARAMETERS: LazyLock<BTreeMap<(Scope, &'static str), BTreeSet<&'static str>>> =
     LazyLock::new(|| {
-        let by_section = catalogue::all_sections().map(|section| {
+        let parameter_sets = catalogue::all_sections().map(|section| {
             let parameters = writing_operations(section).flat_map(parameters);
             let names = parameters.map(|parameter| parameter.name).collect();
             ((section.scoped_kind.scope, section.section), names)
         });
-        by_section.collect()
+        parameter_sets.collect()
     });
 
 /// The operations that write `section`.
@@ -69,7 +69,7 @@ pub(super) fn check_extra_key<A>(
     let (container, _) = catalogue::container(scope);
     // `state` on the service has another meaning than `state` of an entry.
     let instead = match catalogue::words::find_alias(&[section_name], "state") {
-        Some(catalogue::words::Meaning::Leave(why)) => format!(": {why}"),
+        Some(catalogue::words::Meaning::Leave(reason)) => format!(": {reason}"),
         _ => "; to remove an entry, write `state: absent` next to `extra`".to_owned(),
     };
     let mut args: [(&str, &dyn Display); 4] =
@@ -106,7 +106,7 @@ pub(super) fn check_extra_key<A>(
 /// `env`, `file`, and `text` with braces are always references and templates.
 pub(super) fn find_malformed_form(value: &Node) -> Option<LocatedFault> {
     let entries = value.entries();
-    let malformed = entries.iter().find_map(|(key, value)| {
+    let malformed_entry = entries.iter().find_map(|(key, value)| {
         let form = match &*key.name {
             "env" => ("reference", "{env: NAME}"),
             "file" => ("reference", "{file: PATH}"),
@@ -117,7 +117,7 @@ pub(super) fn find_malformed_form(value: &Node) -> Option<LocatedFault> {
             entries.len() == 1 && !matches!(value.data, NodeValue::List(_) | NodeValue::Map(_));
         (!is_well_formed).then_some((key, form))
     });
-    let Some((key, (what, form))) = malformed else {
+    let Some((key, (what, form))) = malformed_entry else {
         return value.children().find_map(find_malformed_form);
     };
     let args = words![key = key.name, what, form];
@@ -157,7 +157,7 @@ mod tests {
     }
 
     /// The operations that write a section, found by their paths.
-    fn writes(section: &str) -> Vec<&'static Operation> {
+    fn find_writes(section: &str) -> Vec<&'static Operation> {
         let rows =
             operations::all_operations().filter(|op| matches!(op, AnyOp::Write(_))).map(AnyOp::row);
         let is_written = |row: &&Operation| match section {
@@ -175,9 +175,9 @@ mod tests {
                 row.fields.is_some_and(|((_, section_name), _)| section_name == section)
             }
             section => {
-                let below = format!("/projects/:id/{section}");
-                let is_below = ["_schedule_id/variables", "/custom_headers/", "/url_variables/"];
-                row.path.starts_with(&below) && !is_below.iter().any(|part| row.path.contains(part))
+                let base = format!("/projects/:id/{section}");
+                let excluded = ["_schedule_id/variables", "/custom_headers/", "/url_variables/"];
+                row.path.starts_with(&base) && !excluded.iter().any(|part| row.path.contains(part))
             }
         };
         rows.filter(is_written).collect()
@@ -187,7 +187,7 @@ mod tests {
     fn no_parameter_of_an_operation_is_allowed_below_extra() {
         let has_fields = |section: &Section| matches!(section.shape, Shape::List | Shape::Mapping);
         for kind in catalogue::sections(Scope::Project).filter(has_fields) {
-            let (section, rows) = (kind.section, writes(kind.section));
+            let (section, rows) = (kind.section, find_writes(kind.section));
             assert!(!rows.is_empty(), "{section}");
             let parameter_names =
                 rows.into_iter().flat_map(parameters).map(|parameter| parameter.name);

@@ -82,8 +82,8 @@ pub(in crate::manifest) fn read(path: &Path, name: &FileName) -> Result<String, 
 }
 
 /// Refuses a manifest that is too large to be read.
-fn check_size(bytes: usize, name: &FileName) -> Result<(), Box<Diagnostic>> {
-    if bytes as u64 <= MAX_FILE_BYTES {
+fn check_size(byte_count: usize, name: &FileName) -> Result<(), Box<Diagnostic>> {
+    if byte_count as u64 <= MAX_FILE_BYTES {
         return Ok(());
     }
     Err(file_diagnostic(texts::LARGE_FILE, name.clone(), &[]).into())
@@ -156,8 +156,8 @@ pub(in crate::manifest) fn find_manifests(
         let limit =
             if has_too_many_files { MAX_FILES.to_string() } else { "256 MiB of".to_owned() };
         let message = format!("more than {limit} manifests");
-        let too_large = Diagnostic::error("too-large", message);
-        diagnostics.push(too_large.help("name a folder that contains only the manifests"));
+        let fault = Diagnostic::error("too-large", message);
+        diagnostics.push(fault.help("name a folder that contains only the manifests"));
         files.clear();
     } else if !files.iter().any(|file| file.is_named) && diagnostics.is_empty() {
         let name = environment.display_path(named_path);
@@ -205,8 +205,8 @@ struct ManifestSearch<'d> {
 
 impl ManifestSearch<'_> {
     /// Adds files in `folder`, except `reserved_names`.
-    fn search_folder(&mut self, folder: &Path, reserved: &[&str], depth: usize) {
-        if let Err(error) = self.search_entries(folder, reserved, depth) {
+    fn search_folder(&mut self, folder: &Path, reserved_names: &[&str], depth: usize) {
+        if let Err(error) = self.search_entries(folder, reserved_names, depth) {
             let texts = match error.kind() {
                 ErrorKind::NotFound => texts::NO_FOLDER,
                 _ => texts::UNREADABLE_FOLDER,
@@ -219,7 +219,7 @@ impl ManifestSearch<'_> {
     fn search_entries(
         &mut self,
         folder: &Path,
-        reserved: &[&str],
+        reserved_names: &[&str],
         depth: usize,
     ) -> std::io::Result<()> {
         if depth > MAX_FOLDER_DEPTH {
@@ -236,7 +236,7 @@ impl ManifestSearch<'_> {
                 self.search_folder(&entry.path(), &[], depth + 1);
             } else if file_type.is_file()
                 && is_manifest_name(file_name.as_ref())
-                && !reserved.contains(&file_name.as_str())
+                && !reserved_names.contains(&file_name.as_str())
                 && !(real_folder == self.named_path && RESERVED_FILES.contains(&file_name.as_str()))
             {
                 self.total_bytes = self.total_bytes.saturating_add(entry.metadata()?.len());

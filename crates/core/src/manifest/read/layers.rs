@@ -28,7 +28,7 @@ impl DocumentReader<'_, '_> {
         let (key, match_node) = document.get("match")?;
         let excluded_globs = match_node.get("except").map(|(key, node)| {
             let globs = self.read_globs(node);
-            self.with_key_origin(key, globs)
+            self.attach_origin(key, globs)
         });
         let path_globs = self.read_globs(match_node.get("path")?.1);
         let includes_undeclared = document["undeclared"].text() == Some(INCLUDE_VALUE);
@@ -70,7 +70,7 @@ impl DocumentReader<'_, '_> {
     /// Reads the keys of `document` that concern other layers.
     pub(super) fn read_layering_keys(&mut self, document: &Node) -> LayerBody {
         let watch = document.get("watch").and_then(|(key, node)| match node.data {
-            NodeValue::Bool(value) => Some(self.with_key_origin(key, value)),
+            NodeValue::Bool(value) => Some(self.attach_origin(key, value)),
             _ => None,
         });
         LayerBody {
@@ -107,7 +107,7 @@ impl DocumentReader<'_, '_> {
                 continue;
             }
             self.check_untyped_value(TextPlace::Param, key, node);
-            params.insert(key.name.as_str().into(), self.with_key_origin(key, value));
+            params.insert(key.name.as_str().into(), self.attach_origin(key, value));
         }
         params
     }

@@ -164,10 +164,10 @@ fn read_documents(
     }
     let Some(kind) = read_kind(node, source, findings) else { return Vec::new() };
     let is_profile = matches!(kind, DocumentKind::Profile(_));
-    let without_forms =
+    let plain_node =
         kind.scope().and_then(|scope| templates::remove_forms(node, scope, !is_profile));
     let refused_pointers =
-        findings.add_schema_faults(without_forms.as_ref().unwrap_or(node), kind.checker());
+        findings.add_schema_faults(plain_node.as_ref().unwrap_or(node), kind.checker());
     let scope = kind.scope().unwrap_or(Scope::Project);
     let layer = match kind {
         DocumentKind::Container(Scope::Group) => Layer::Group,
@@ -180,7 +180,7 @@ fn read_documents(
         DocumentKind::Container(_) => return reader.read_containers(node),
         DocumentKind::Defaults(_) => reader.read_defaults(node),
         DocumentKind::Profile(_) => reader.read_profile(node),
-        DocumentKind::Acknowledge => Some(reader.read_acknowledge(node)),
+        DocumentKind::Acknowledge => Some(reader.read_acknowledgement(node)),
     };
     document.into_iter().collect()
 }
@@ -189,7 +189,7 @@ fn read_documents(
 fn report_not_a_mapping(document: &Node, findings: &mut Findings) {
     let first_item = document.items().first();
     let span = document.span.clone();
-    let is_document_list = first_item.is_some_and(|first| first.get("kind").is_some());
+    let is_document_list = first_item.is_some_and(|item| item.get("kind").is_some());
     let foreign_sign = first_item.and_then(|first| recognise_document("foreign", first, ""));
     if let Some(DocumentSign { what, help, .. }) = foreign_sign {
         let help = if is_document_list { texts::SEVERAL_DOCUMENTS[3] } else { help };
@@ -230,7 +230,7 @@ fn read_kind(
             MOVE.to_owned()
         } else if let Some(near) = nearest_kind(text) {
             format!("did you mean `{near}`?")
-        } else if let Some(section_name) = find_section_named(text) {
+        } else if let Some(section_name) = find_section(text) {
             format!(
                 "write it as `{section_name}:` in a document with `kind: Project` or `kind: Group`"
             )
@@ -283,7 +283,7 @@ fn nearest_kind(text: &str) -> Option<&'static str> {
 }
 
 /// The section whose name or noun is the word `kind`, in any spelling.
-fn find_section_named(kind: &str) -> Option<&'static str> {
+fn find_section(kind: &str) -> Option<&'static str> {
     let word = snake_case(kind);
     let mut sections = catalogue::all_sections();
     let named_section =
@@ -342,15 +342,15 @@ impl DocumentReader<'_, '_> {
         if self.refused_pointers.contains(&pointer) {
             return Validity::Unchecked;
         }
-        let refused =
+        let later_pointers =
             self.refused_pointers.range(pointer_prefix.clone()..).inspect(|_| steps::count_step());
-        let mut inner = refused
+        let mut inner_pointers = later_pointers
             .map_while(|refused_pointer| refused_pointer.strip_prefix(&pointer_prefix))
             .peekable();
-        if inner.peek().is_none() {
+        if inner_pointers.peek().is_none() {
             return Validity::Full;
         }
-        let has_only_values = inner.all(|inner_pointer| {
+        let has_only_values = inner_pointers.all(|inner_pointer| {
             let name = inner_pointer.split('/').next().unwrap_or_default();
             section.table().get(name).is_some() && !section.identity.contains(&name)
         });
@@ -358,7 +358,7 @@ impl DocumentReader<'_, '_> {
     }
 
     /// `value` with the origin of `key`.
-    fn with_key_origin<T>(&self, key: &MappingKey, value: T) -> Sourced<T> {
+    fn attach_origin<T>(&self, key: &MappingKey, value: T) -> Sourced<T> {
         Sourced { value, origin: self.origin(key.span.start) }
     }
 

@@ -33,7 +33,7 @@ impl DocumentReader<'_, '_> {
         let Some((_, paths)) = document.get(PATHS_KEY) else {
             let path = document
                 .get("path")
-                .and_then(|(key, node)| Some(self.with_key_origin(key, node.text()?.into())));
+                .and_then(|(key, node)| Some(self.attach_origin(key, node.text()?.into())));
             let former_paths = self.read_names(&document["previously"]);
             let params = BTreeMap::new();
             let path = path.map(|path| DocumentPath { path, former_paths, params });

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::{document_part, insert_property, without_root_keys};
+use super::{document_part, insert_property, strip_root_keys};
 use crate::{
     catalogue,
     desired::PROJECTS_KEY,
@@ -73,7 +73,7 @@ pub(super) fn section_schema(section: Section, usage: SchemaUse) -> Json {
 
 /// The schema of `create`: `true`, or a mapping.
 fn create_schema(section: Section) -> Json {
-    let mut create = without_root_keys(&section.table().schema);
+    let mut create = strip_root_keys(&section.table().schema);
     create.insert("type".into(), json!(["boolean", "object"]));
     create.insert("additionalProperties".into(), json!(false));
     let text = format!("Create the {} if it is missing, with these attributes.", section.noun);
@@ -148,7 +148,7 @@ fn list_schema(section: Section) -> Json {
 
 /// The schema of an entry: its fields, and `extra`.
 fn entry_schema(section: Section) -> Object {
-    let mut fields = without_root_keys(&section.table().schema);
+    let mut fields = strip_root_keys(&section.table().schema);
     let extra = document_part("in_values").remove("extra").unwrap_or_default();
     insert_property(&mut fields, "extra", extra);
     fields
@@ -175,11 +175,11 @@ pub(super) fn accept_references(params: &mut Json) {
 
 /// The schema of `ignore_layers`: `[SECTION, ...]` or `true`.
 pub(super) fn ignore_layers_schema(sections: &[&str]) -> Json {
-    let mut ignore = document_part("ignore_layers");
+    let mut schema = document_part("ignore_layers");
     if !sections.is_empty() {
-        ignore["items"]["enum"] = json!(sections);
+        schema["items"]["enum"] = json!(sections);
     }
-    ignore.into()
+    schema.into()
 }
 
 /// Adds the forms that may replace a value to the schema of a field: `{text: ...}` for a text or

@@ -35,10 +35,10 @@ pub fn describe_name(name: &str) -> Vec<NameDescription> {
     kinds.retain(|kind| kind.name().eq_ignore_ascii_case(first_word));
     let (kinds, name_in_kinds) =
         if kinds.is_empty() { (DocumentKind::ALL.to_vec(), name) } else { (kinds, inner_name) };
-    let found =
+    let matches =
         kinds.iter().filter_map(|kind| Some((kind, describe_in_kind(*kind, name_in_kinds)?)));
     let (in_containers, in_others): (Vec<_>, Vec<_>) =
-        found.partition(|(kind, _)| matches!(kind, DocumentKind::Container(_)));
+        matches.partition(|(kind, _)| matches!(kind, DocumentKind::Container(_)));
     // Rules have the same fields as groups and projects.
     let all_descriptions = if in_containers.is_empty() { in_others } else { in_containers };
     let mut descriptions: Vec<NameDescription> = Vec::new();
@@ -57,14 +57,14 @@ pub fn describe_name(name: &str) -> Vec<NameDescription> {
         }
     }
     if descriptions.is_empty() {
-        descriptions.extend(describe_elsewhere("any entry or value", &value_keys(), name));
+        descriptions.extend(describe_in_schema("any entry or value", &value_keys(), name));
     }
-    descriptions.extend(describe_elsewhere("`undrift.yaml`", &CONFIG_CHECKER.schema, name));
+    descriptions.extend(describe_in_schema("`undrift.yaml`", &CONFIG_CHECKER.schema, name));
     descriptions
 }
 
 /// The description of `name` in `place`, whose schema is `root`.
-fn describe_elsewhere(place: &'static str, root: &Json, name: &str) -> Option<NameDescription> {
+fn describe_in_schema(place: &'static str, root: &Json, name: &str) -> Option<NameDescription> {
     let description = find_in_schema(root, name).filter(|_| !name.is_empty())?;
     Some(NameDescription { contexts: vec![place.to_owned()], ..description })
 }
@@ -87,7 +87,7 @@ pub fn document_names() -> BTreeSet<String> {
 }
 
 /// The full names whose last part is `name`.
-pub fn names_ending_in(name: &str) -> Vec<String> {
+pub fn find_full_names(name: &str) -> Vec<String> {
     let mut names = all_names();
     names.retain(|full_name| full_name.rsplit_once('.').is_some_and(|(_, last)| last == name));
     names.into_iter().collect()
@@ -111,11 +111,12 @@ fn describe_in_kind(kind: DocumentKind, name: &str) -> Option<NameDescription> {
 fn find_in_schema(root: &Json, name: &str) -> Option<NameDescription> {
     let (mut property, mut schema) = (root, root);
     for key in name.split('.').filter(|_| !name.is_empty()) {
-        schema = mappings_in(property).find(|mapping| mapping["properties"].get(key).is_some())?;
+        schema =
+            list_mappings(property).find(|mapping| mapping["properties"].get(key).is_some())?;
         property = &schema["properties"][key];
     }
     let inner_mappings =
-        mappings_in(property).filter_map(|mapping| mapping["properties"].as_object());
+        list_mappings(property).filter_map(|mapping| mapping["properties"].as_object());
     Some(NameDescription {
         contexts: Vec::new(),
         name: name.to_owned(),
@@ -126,12 +127,12 @@ fn find_in_schema(root: &Json, name: &str) -> Option<NameDescription> {
 }
 
 /// The schemas of the mappings in a value of `schema`.
-fn mappings_in(schema: &Json) -> impl Iterator<Item = &Json> {
+fn list_mappings(schema: &Json) -> impl Iterator<Item = &Json> {
     [schema, &schema["items"]].into_iter().filter(|schema| schema.get("properties").is_some())
 }
 
 fn collect_names(prefix: &str, schema: &Json, names: &mut BTreeSet<String>) {
-    for mapping in mappings_in(schema) {
+    for mapping in list_mappings(schema) {
         for (name, property) in mapping["properties"].as_object().into_iter().flatten() {
             let name = format!("{prefix}{name}");
             collect_names(&format!("{name}."), property, names);
@@ -158,7 +159,7 @@ mod tests {
     #[test]
     fn a_name_with_several_meanings_has_one_for_each_kind() {
         let find_contexts = |name: &str| -> Vec<_> {
-            describe_name(name).into_iter().map(|known| known.contexts).collect()
+            describe_name(name).into_iter().map(|description| description.contexts).collect()
         };
         assert_eq!(find_contexts("watch"), [["`kind: Project`", "`kind: Group`"]]);
         assert_eq!(find_contexts("settings"), [["`kind: Project`"], ["`kind: Group`"]]);
@@ -166,6 +167,6 @@ mod tests {
         assert_eq!(find_contexts("match.path"), [["`kind: Defaults`"]]);
         let both = [["`kind: Defaults`"], ["`kind: Defaults` with `for: Group`"]];
         assert_eq!(find_contexts("Defaults"), both);
-        assert_eq!(names_ending_in("masked"), ["variables.masked"]);
+        assert_eq!(find_full_names("masked"), ["variables.masked"]);
     }
 }

@@ -26,7 +26,7 @@ mod lookup;
 mod published;
 
 pub(super) use container::{INCLUDE_VALUE, OLD_UNLISTED_KEY};
-pub use lookup::{NameDescription, all_names, describe_name, document_names, names_ending_in};
+pub use lookup::{NameDescription, all_names, describe_name, document_names, find_full_names};
 use published::object_values_mut;
 pub use published::published_schema;
 
@@ -109,9 +109,9 @@ impl Checker {
 /// The checkers of documents, in the order of [`DocumentKind::ALL`].
 static CHECKERS: LazyLock<[Checker; 7]> = LazyLock::new(|| {
     DocumentKind::ALL.map(|kind| Checker {
-        schema: LazyLock::new(Box::new(move || kind.schema_for(SchemaUse::Checking))),
+        schema: LazyLock::new(Box::new(move || kind.build_schema(SchemaUse::Checking))),
         validator: LazyLock::new(Box::new(move || {
-            Checker::build_validator(&kind.schema_for(SchemaUse::CheckingFrame))
+            Checker::build_validator(&kind.build_schema(SchemaUse::CheckingFrame))
         })),
         scope: kind.scope(),
     })
@@ -217,10 +217,10 @@ impl DocumentKind {
 
     /// The standalone schema of such a document, for editors.
     pub fn schema(self) -> Json {
-        self.schema_for(SchemaUse::Editing)
+        self.build_schema(SchemaUse::Editing)
     }
 
-    fn schema_for(self, usage: SchemaUse) -> Json {
+    fn build_schema(self, usage: SchemaUse) -> Json {
         let name = self.name();
         let Some(scope) = self.scope() else {
             let mut schema = document_part(name);
@@ -363,7 +363,7 @@ fn document_part(name: &str) -> Object {
 }
 
 /// A root schema without the keys that only a root may have.
-fn without_root_keys(schema: &Json) -> Object {
+fn strip_root_keys(schema: &Json) -> Object {
     let mut schema = schema.as_object().cloned().unwrap_or_default();
     schema.remove("$schema");
     schema.remove("title");
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_fields_of_built_in_kinds_have_is_no_part_of_descriptions() {
+    fn descriptions_must_not_have_keys_of_built_in_kinds() {
         let is_valid = |key: &str, value: Json| {
             let mut field =
                 json!({"name": "url", "about": "A.", "type": "word", "weakens": "never"});
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alias_stands_for_one_property_and_is_the_name_of_none() {
+    fn an_alias_means_one_property_and_is_no_name() {
         fn check(place: &str, depth: usize, schema: &Json) -> usize {
             let mut count = 0;
             let properties = schema.get("properties").or_else(|| schema["items"].get("properties"));

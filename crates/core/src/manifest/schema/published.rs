@@ -19,7 +19,7 @@ pub fn published_schema(name: &str, mut schema: Json) -> Json {
 
 /// Adds Markdown to every description in `schema`.
 fn add_markdown(schema: &mut Json) {
-    let plain_schema = without_forms(schema);
+    let plain_schema = strip_forms(schema);
     let Some(object) = schema.as_object_mut() else {
         if let Some(choices) = schema.as_array_mut() {
             choices.iter_mut().for_each(add_markdown);
@@ -66,7 +66,7 @@ pub(super) fn object_values_mut(object: &mut Json) -> impl Iterator<Item = &mut 
 }
 
 /// The properties of `schema`, without the forms that may replace a value.
-fn without_forms(schema: &Json) -> Json {
+fn strip_forms(schema: &Json) -> Json {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let properties = properties.map(|(name, property)| {
         let mut plain_property = match &property["anyOf"][0] {

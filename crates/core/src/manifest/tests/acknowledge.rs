@@ -76,8 +76,8 @@ fn every_guard_can_be_acknowledged() {
 /// U+212A, the Kelvin sign, is shorter in lower case: positions in one text are none in the other.
 #[test]
 fn an_address_that_shrinks_in_lower_case_is_read() {
-    let acknowledged = "kind: Acknowledge\nat: \"acme/sho\u{212a}/x\"\nguard: removals\n";
-    let text = format!("kind: Project\npath: acme/shok\n---\n{acknowledged}");
+    let document = "kind: Acknowledge\nat: \"acme/sho\u{212a}/x\"\nguard: removals\n";
+    let text = format!("kind: Project\npath: acme/shok\n---\n{document}");
     let loaded = load_files(&[("a.yaml", &text)]);
     assert!(!loaded.diagnostics.has_errors());
 }

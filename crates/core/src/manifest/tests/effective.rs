@@ -12,35 +12,35 @@ fn load_traced(files: &[(&str, &str)]) -> LoadedManifests {
     for (name, text) in files {
         fs::write(folder.path().join(name), text).unwrap();
     }
-    let all = [Glob::for_paths("**").unwrap()];
+    let any_path = [Glob::for_paths("**").unwrap()];
     load_with(
         folder.path(),
         &environment_in(folder.path()),
-        &LoadOptions { traced_globs: &all, ..LoadOptions::default() },
+        &LoadOptions { traced_globs: &any_path, ..LoadOptions::default() },
     )
 }
 
 /// The declarations of valid files, and the merged documents as text.
-fn load_shown(files: &[(&str, &str)]) -> (Option<Desired>, String) {
+fn load_merged(files: &[(&str, &str)]) -> (Option<Desired>, String) {
     let loaded = load_traced(files);
     let texts: Vec<_> = loaded.traces.iter().map(Trace::to_yaml).collect();
     (loaded.desired, texts.join("---\n"))
 }
 
 /// All declarations, without origins.
-fn all_facts(desired: &Desired) -> Json {
+fn full_json(desired: &Desired) -> Json {
     let container_facts = desired.containers.iter().map(|container| {
         let unmanaged = container.sections.iter().flat_map(|section| &section.unmanaged_globs);
-        let life = &container.lifecycle;
+        let lifecycle = &container.lifecycle;
         json!({
             "watch": container.is_watched,
             "unmanaged": unmanaged.map(Glob::pattern).collect::<Vec<_>>(),
             "previously": container.former_paths().collect::<Vec<_>>(),
-            "is_absent": life.state.as_ref().is_some_and(|state| state.value == EntryPresence::Absent),
-            "undeclared": life.unlisted_projects.as_ref().map(|policy| policy.value.word()),
+            "is_absent": lifecycle.state.as_ref().is_some_and(|state| state.value == EntryPresence::Absent),
+            "undeclared": lifecycle.unlisted_projects.as_ref().map(|policy| policy.value.word()),
         })
     });
-    json!([facts(desired), container_facts.collect::<Vec<_>>()])
+    json!([desired_json(desired), container_facts.collect::<Vec<_>>()])
 }
 
 const RULES: &str = "\
@@ -85,7 +85,7 @@ archived: false
 
 #[test]
 fn each_line_has_its_place() {
-    let (_, text) = load_shown(&[("rules.yaml", RULES), ("shop.yaml", SHOP)]);
+    let (_, text) = load_merged(&[("rules.yaml", RULES), ("shop.yaml", SHOP)]);
     insta::assert_snapshot!(text, @r"
     kind: Project
     path: acme/shop                    # shop.yaml:2
@@ -121,17 +121,17 @@ fn each_line_has_its_place() {
 
 #[test]
 fn masked_values_are_not_shown() {
-    let (_, text) = load_shown(&[("rules.yaml", RULES), ("shop.yaml", SHOP)]);
+    let (_, text) = load_merged(&[("rules.yaml", RULES), ("shop.yaml", SHOP)]);
     assert!(!text.contains("long-enough-to-mask"), "{text}");
 }
 
 /// The chain of each field, the highest layer first: the layer's name, the effect, and the value.
-fn chain(loaded: &LoadedManifests, section: &str, key: &str, names: &[&str]) -> Vec<String> {
+fn chain_lines(loaded: &LoadedManifests, section: &str, key: &str, names: &[&str]) -> Vec<String> {
     let trace = &loaded.traces[0];
     let kind = crate::catalogue::section(trace.scope(), section).unwrap();
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
     let links = trace.value_chain(kind, key, &names);
-    let describe = |what: &LayerValue| match what {
+    let describe = |layer_value: &LayerValue| match layer_value {
         LayerValue::Value(value) => {
             value.plain_json().map_or_else(|| "secret".to_owned(), Json::to_string)
         }
@@ -149,25 +149,25 @@ fn chain(loaded: &LoadedManifests, section: &str, key: &str, names: &[&str]) -> 
 fn a_chain_has_the_value_and_effect_of_each_layer() {
     let loaded = load_traced(&[("rules.yaml", RULES), ("shop.yaml", SHOP)]);
     assert_eq!(
-        chain(&loaded, "settings", "", &["topics"]),
+        chain_lines(&loaded, "settings", "", &["topics"]),
         [r#"Profile service Decides {"add":["service"]}"#, r#"Defaults acme/** Extended ["acme"]"#]
     );
     assert_eq!(
-        chain(&loaded, "settings", "", &["container_expiration_policy", "keep_n"]),
+        chain_lines(&loaded, "settings", "", &["container_expiration_policy", "keep_n"]),
         ["Project Decides 10", "Defaults acme/** Outranked 5"]
     );
     assert_eq!(
-        chain(&loaded, "variables", "TOKEN@*", &["value"]),
+        chain_lines(&loaded, "variables", "TOKEN@*", &["value"]),
         ["Profile service Decides secret"]
     );
     assert_eq!(
-        chain(&loaded, "variables", "TOKEN@*", &[]),
+        chain_lines(&loaded, "variables", "TOKEN@*", &[]),
         ["Project Decides Declared", "Profile service Decides Declared"]
     );
     let ignoring = SHOP.replace("settings:\n", "ignore_layers: [settings]\nsettings:\n");
     let loaded = load_traced(&[("rules.yaml", RULES), ("shop.yaml", &ignoring)]);
     assert_eq!(
-        chain(&loaded, "settings", "", &["merge_method"]),
+        chain_lines(&loaded, "settings", "", &["merge_method"]),
         ["Project Decides Ignores", r#"Defaults acme/** Outranked "ff""#]
     );
 }
@@ -178,14 +178,14 @@ fn a_declared_entry_outranks_an_absent_or_unmanaged_one() {
         let rules = format!("kind: Profile\nname: p\nvariables: [{{key: A, state: {state}}}]\n");
         let own = "kind: Project\npath: acme/shop\nuses: [p]\nvariables: [{key: A, value: x}]\n";
         let loaded = load_traced(&[("rules.yaml", &rules), ("shop.yaml", own)]);
-        let lines = chain(&loaded, "variables", "A@*", &[]);
+        let lines = chain_lines(&loaded, "variables", "A@*", &[]);
         assert_eq!(lines[0], "Project Decides Declared");
         assert!(lines[1].starts_with("Profile p Outranked"), "{lines:?}");
     }
 }
 
 /// Checks for each declared field that a deciding link of its chain has the origin of the field.
-fn assert_names_what_decides(loaded: &LoadedManifests) {
+fn assert_deciding_origins(loaded: &LoadedManifests) {
     let containers = loaded.desired.iter().flat_map(|desired| &desired.containers);
     for (container, trace) in containers.zip(&loaded.traces) {
         assert_eq!(&container.path, trace.path());
@@ -193,11 +193,11 @@ fn assert_names_what_decides(loaded: &LoadedManifests) {
             for entry in &section.entries {
                 for (name, field) in entry.fields.iter() {
                     let links = trace.value_chain(section.kind, &entry.key, &[name.to_owned()]);
-                    let mut deciding =
+                    let mut deciding_links =
                         links.iter().filter(|link| link.effect == LayerEffect::Decides);
                     // A field of the identity may be omitted, which means the default.
                     assert!(
-                        deciding.any(|link| link.traced_value.origin == field.origin),
+                        deciding_links.any(|link| link.traced_value.origin == field.origin),
                         "{name} at {:?}: {links:?}",
                         field.origin
                     );
@@ -217,12 +217,12 @@ fn layer() -> impl Strategy<Value = Json> {
         list().prop_map(|topics| json!({"remove": topics})),
         list().prop_map(|topics| json!({"at_least": topics, "none_of": ["other"]})),
     ];
-    let kept_names = prop::option::of(select(vec!["a", "no", "two\nlines\n", "12"]));
-    let policy = (kept_names, prop::option::of(select(vec![1, 5])))
-        .prop_map(|(name, keep_n)| pruned(json!({"name_regex_keep": name, "keep_n": keep_n})));
+    let name_regex = prop::option::of(select(vec!["a", "no", "two\nlines\n", "12"]));
+    let policy = (name_regex, prop::option::of(select(vec![1, 5])))
+        .prop_map(|(name, keep_n)| prune(json!({"name_regex_keep": name, "keep_n": keep_n})));
     let settings = (text(), any::<bool>(), prop::option::of(topics), prop::option::of(policy));
     let settings = settings.prop_map(|(description, is_cleared, topics, policy)| {
-        let mut settings = pruned(json!({"description": description, "topics": topics, "container_expiration_policy": policy}));
+        let mut settings = prune(json!({"description": description, "topics": topics, "container_expiration_policy": policy}));
         if is_cleared {
             settings["suggestion_commit_message"] = Json::Null;
         }
@@ -237,7 +237,7 @@ fn layer() -> impl Strategy<Value = Json> {
         let state = select(vec!["present", "present", "absent", "unmanaged"]);
         (state, value.clone(), prop::option::of(any::<bool>())).prop_map(
             move |(state, value, raw)| match state {
-                "present" => pruned(json!({"key": key, "value": value, "raw": raw})),
+                "present" => prune(json!({"key": key, "value": value, "raw": raw})),
                 "absent" => json!({"key": key, "environment_scope": "x", "state": state}),
                 state => json!({"key": format!("{key}*"), "state": state}),
             },
@@ -267,7 +267,7 @@ fn layer() -> impl Strategy<Value = Json> {
     )
         .prop_map(
             |(settings, variables, hooks, push_rule, create, unlisted, watch, ignores)| {
-                let mut layer = pruned(json!({
+                let mut layer = prune(json!({
                     "settings": settings, "variables": variables, "hooks": hooks, "create": create,
                     "unlisted": unlisted, "watch": watch, "ignore_layers": ignores,
                 }));
@@ -280,7 +280,7 @@ fn layer() -> impl Strategy<Value = Json> {
 }
 
 /// `json` without the keys that are null.
-fn pruned(json: Json) -> Json {
+fn prune(json: Json) -> Json {
     let object = json.as_object().unwrap().clone().into_iter();
     object.filter(|(_, value)| !value.is_null()).collect()
 }
@@ -305,18 +305,18 @@ proptest! {
         };
         let text: String = heads.iter().zip(&layers).map(document).collect();
         let loaded = load_traced(&[("a.yaml", &text), ("t", "")]);
-        assert_names_what_decides(&loaded);
-        let (layered, shown_text) = load_shown(&[("a.yaml", &text), ("t", "")]);
-        let (alone, again) = load_shown(&[("b.yaml", &shown_text), ("t", "")]);
+        assert_deciding_origins(&loaded);
+        let (merged, shown_text) = load_merged(&[("a.yaml", &text), ("t", "")]);
+        let (reloaded, second_text) = load_merged(&[("b.yaml", &shown_text), ("t", "")]);
         // An addition to a condition on a live list is an error.
-        prop_assume!(layered.is_some(), "{}", text);
-        let alone = alone.as_ref().map(all_facts);
-        prop_assert_eq!(alone, layered.as_ref().map(all_facts), "{}\n{}", text, shown_text);
+        prop_assume!(merged.is_some(), "{}", text);
+        let reloaded_json = reloaded.as_ref().map(full_json);
+        prop_assert_eq!(reloaded_json, merged.as_ref().map(full_json), "{}\n{}", text, shown_text);
         prop_assert!(shown_text.lines().all(|line| line.chars().count() <= 100), "{}", shown_text);
         // A single document stays unchanged, line by line, except for its places.
         let values = |text: &str| -> Vec<Json> {
             crate::yaml::parse(text).documents.iter().map(crate::yaml::Node::to_json).collect()
         };
-        prop_assert_eq!(values(&again), values(&shown_text));
+        prop_assert_eq!(values(&second_text), values(&shown_text));
     }
 }

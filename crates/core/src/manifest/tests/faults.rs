@@ -40,45 +40,45 @@ fn a_fault_hides_no_other() {
 fn check_messages(service: &str, text: &str) -> Vec<String> {
     let config = format!("version: 1\nservice: {{{service}}}\n");
     let text = format!("kind: Project\npath: a/b\n{text}");
-    let found = load_files(&[("undrift.yaml", &config), ("a.yaml", &text)]).diagnostics;
-    let found = found.sorted().into_iter();
-    found
+    let diagnostics = load_files(&[("undrift.yaml", &config), ("a.yaml", &text)]).diagnostics;
+    let sorted_faults = diagnostics.sorted().into_iter();
+    sorted_faults
         .map(|d| format!("{}: {}; {}", d.code, d.message, d.help.clone().unwrap_or_default()))
         .collect()
 }
 
 #[test]
-fn a_field_must_be_in_the_release_of_the_service_if_that_is_given() {
-    let service_with = |release: &str| format!("release: '{release}'");
+fn a_field_must_exist_in_the_configured_release() {
+    let release_key = |release: &str| format!("release: '{release}'");
     let variable = "variables: [{key: A, value: b, description: c}]\n";
     let too_old = "release: `description` needs release 16.2 or later; `service.release` is `15.8`; \
                    leave it out, or correct `service.release` in undrift.yaml";
-    assert_eq!(check_messages(&service_with("15.8"), variable), [too_old]);
-    assert_eq!(check_messages(&service_with("16.1.9-ee"), variable).len(), 1);
-    for service in ["", &service_with("16.2"), &service_with("18.2.0-pre")] {
+    assert_eq!(check_messages(&release_key("15.8"), variable), [too_old]);
+    assert_eq!(check_messages(&release_key("16.1.9-ee"), variable).len(), 1);
+    for service in ["", &release_key("16.2"), &release_key("18.2.0-pre")] {
         assert_eq!(check_messages(service, variable), [""; 0], "{service}");
     }
     let planner =
         "members: [{user: a, access_level: Planner}]\nshares: [{group: g, group_access: 15}]\n";
-    let found = check_messages(&service_with("17.6"), planner);
+    let messages = check_messages(&release_key("17.6"), planner);
     assert!(
-        found.len() == 2 && found.iter().all(|f| f.contains("`planner` needs release 17.7")),
-        "{found:?}"
+        messages.len() == 2 && messages.iter().all(|f| f.contains("`planner` needs release 17.7")),
+        "{messages:?}"
     );
-    assert_eq!(check_messages(&service_with("17.7"), planner), [""; 0]);
+    assert_eq!(check_messages(&release_key("17.7"), planner), [""; 0]);
     let removed_field = "settings: {operations_access_level: enabled}\n";
     assert!(
-        check_messages(&service_with("16.0"), removed_field)[0]
+        check_messages(&release_key("16.0"), removed_field)[0]
             .starts_with("release: `operations_access_level` is gone from release 16.0 on")
     );
-    assert!(check_messages(&service_with("15.11"), removed_field)[0].starts_with("deprecated"));
+    assert!(check_messages(&release_key("15.11"), removed_field)[0].starts_with("deprecated"));
     // A field that only undrift uses does not depend on the release.
     let hook = "hooks: [{name: ci, url: 'https://h'}]\n";
-    assert_eq!(check_messages(&service_with("15.8"), hook), [""; 0]);
+    assert_eq!(check_messages(&release_key("15.8"), hook), [""; 0]);
 }
 
 #[test]
-fn an_old_spelling_is_right_until_the_service_has_the_new_one() {
+fn an_old_spelling_is_valid_until_the_new_one_exists() {
     let (old, new) = ("settings: {emails_disabled: true}\n", "settings: {emails_enabled: true}\n");
     assert_eq!(check_messages("release: '15.8'", old), [""; 0]);
     assert_eq!(
@@ -96,13 +96,13 @@ fn an_old_spelling_is_right_until_the_service_has_the_new_one() {
         ["release: `emails_enabled` needs release 16.3 or later; `service.release` is `15.8`; \
           use `emails_disabled` with the opposite value, or correct `service.release` in undrift.yaml"]
     );
-    let both = "settings: {emails_disabled: true, emails_enabled: false}\n";
-    assert!(check_messages("", both)[0].starts_with("both-spellings"));
-    let number = faults(&[
+    let both_spellings = "settings: {emails_disabled: true, emails_enabled: false}\n";
+    assert!(check_messages("", both_spellings)[0].starts_with("both-spellings"));
+    let release_faults = faults(&[
         ("undrift.yaml", "version: 1\nservice: {release: 16.10}\n"),
         ("a.yaml", "kind: Project\npath: a/b\n"),
     ]);
-    assert_eq!(number, [("quote", 2)], "16.10 is another number than 16.1");
+    assert_eq!(release_faults, [("quote", 2)], "16.10 is another number than 16.1");
 }
 
 #[test]
@@ -136,8 +136,8 @@ fn settings_that_the_service_would_ignore_or_refuse_are_reported() {
     ] {
         assert_eq!(first_message("", settings).as_deref(), code, "{settings}");
     }
-    let long = format!("{{topics: [{}]}}", "x".repeat(256));
-    assert!(first_message("", &long).is_some());
+    let long_topic = format!("{{topics: [{}]}}", "x".repeat(256));
+    assert!(first_message("", &long_topic).is_some());
     // The declared value of a group above decides.
     let first_code = |project_settings: &str, group_settings: &str| {
         let text = format!(
@@ -273,7 +273,7 @@ fn an_absent_entry_may_have_its_identity_only() {
 }
 
 #[test]
-fn the_tier_counts_only_if_it_is_given() {
+fn the_tier_is_checked_only_if_it_is_configured() {
     let text = "kind: Project\npath: a/b\nsettings: {only_allow_merge_if_all_status_checks_passed: true, mirror: true}\n";
     for (tier, count) in [
         ("", 0),
@@ -281,8 +281,8 @@ fn the_tier_counts_only_if_it_is_given() {
         ("service: {tier: premium}\n", 1),
         ("service: {tier: ultimate}\n", 0),
     ] {
-        let found = faults(&[("undrift.yaml", &format!("version: 1\n{tier}")), ("a.yaml", text)]);
-        assert_eq!(found, vec![("tier", 3); count], "{tier}");
+        let faults = faults(&[("undrift.yaml", &format!("version: 1\n{tier}")), ("a.yaml", text)]);
+        assert_eq!(faults, vec![("tier", 3); count], "{tier}");
     }
 }
 
@@ -298,7 +298,7 @@ fn warnings_are_not_errors() {
 }
 
 #[test]
-fn more_warnings_than_are_shown_are_no_errors_either() {
+fn hidden_warnings_are_not_errors() {
     let document = |i| {
         format!(
             "---\nkind: Project\npath: a/p{i}\nsettings: {{issues_enabled: true, wiki_enabled: true}}\n"
@@ -309,9 +309,9 @@ fn more_warnings_than_are_shown_are_no_errors_either() {
         (loaded.diagnostics.count(Severity::Warning), loaded.diagnostics.count(Severity::Error)),
         (101, 0)
     );
-    let with_error =
+    let faulty_text =
         (0..100).map(document).collect::<String>() + "---\nkind: Projct\n" + &document(100);
-    assert!(load_files(&[("a.yaml", &with_error)]).diagnostics.has_errors());
+    assert!(load_files(&[("a.yaml", &faulty_text)]).diagnostics.has_errors());
 }
 
 #[test]
@@ -326,14 +326,14 @@ fn folders_have_limits() {
 }
 
 #[test]
-fn faults_of_all_parts_count_together() {
-    let schema = |i| format!("  - {{key: A{i}, value: 1}}\n");
-    let check = |i| {
+fn the_limit_counts_the_faults_of_all_stages() {
+    let schema_fault = |i| format!("  - {{key: A{i}, value: 1}}\n");
+    let check_fault = |i| {
         format!(
             "  - {{key: B{i}, value: short, masked: true}}\n  - {{key: C{i}_TOKEN, value: a, protected: true}}\n"
         )
     };
-    let entries: String = (0..60).map(schema).chain((0..60).map(check)).collect();
+    let entries: String = (0..60).map(schema_fault).chain((0..60).map(check_fault)).collect();
     let text = format!("kind: Project\npath: a/b\nvariables:\n{entries}");
     let loaded = load_files(&[("a.yaml", &text), ("b.yaml", "kind: Project\npath: a/c\nx: 1\n")]);
     let messages: Vec<_> =
@@ -357,12 +357,12 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
     let context = CheckContext {
         config: Config::default(),
         today: jiff::civil::date(2030, 1, 1),
-        files: Some(Secrets::new(folder.path(), [])),
-        allowed: crate::secret::AllowedVariables::default(),
+        file_reader: Some(Secrets::new(folder.path(), [])),
+        variables: crate::secret::AllowedVariables::default(),
     };
     let show_faults = |new_text: Option<&str>| {
         match new_text {
-            Some(now) => fs::write(&path, now).unwrap(),
+            Some(content) => fs::write(&path, content).unwrap(),
             None => fs::remove_file(&path).unwrap(),
         }
         let (_, faults) = check::check_declarations(
@@ -385,15 +385,15 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
         "a",
         "CANARY\n\n\nCANARY: CANARY",
     ] {
-        let shown = show_faults(Some(now));
-        assert!(shown.contains("--> a.yaml:") && !shown.contains("CANARY"), "{shown}");
+        let report = show_faults(Some(now));
+        assert!(report.contains("--> a.yaml:") && !report.contains("CANARY"), "{report}");
     }
     let shown = show_faults(None);
     assert!(shown.contains("--> a.yaml:4:14"), "{shown}");
 }
 
 #[test]
-fn a_manifest_in_the_place_of_a_seed_is_called_one() {
+fn a_manifest_instead_of_a_seed_is_recognised() {
     let text = "kind: Project\npath: acme/a\n---\nkind: Project\npath: acme/b\n";
     let faults =
         find_seed_faults(text, "sandbox.yaml".into(), json!({"type": "object"}), "", |_| None);
@@ -405,7 +405,7 @@ fn a_manifest_in_the_place_of_a_seed_is_called_one() {
 
 /// The service ignores the case of paths.
 #[test]
-fn the_case_of_a_path_does_not_count() {
+fn paths_ignore_case() {
     let helps = |files: &[(&str, &str)]| {
         let diagnostics = load_files(files).diagnostics;
         diagnostics
@@ -434,17 +434,17 @@ fn the_case_of_a_path_does_not_count() {
         );
     }
     let config = "version: 1\nmanages: [{path: Acme}]\n";
-    let found = helps(&[("undrift.yaml", config), ("a.yaml", "kind: Project\npath: acme/shop\n")]);
+    let actual = helps(&[("undrift.yaml", config), ("a.yaml", "kind: Project\npath: acme/shop\n")]);
     let expected = "`Acme` matches only this group; `Acme/**` matches everything below it";
-    assert!(found.len() == 1 && found[0].ends_with(expected), "{found:?}");
-    let moved = "kind: Group\npath: new\npreviously: [old/team]\n---\nkind: Project\npath: new/shop\n\
+    assert!(actual.len() == 1 && actual[0].ends_with(expected), "{actual:?}");
+    let moved_group = "kind: Group\npath: new\npreviously: [old/team]\n---\nkind: Project\npath: new/shop\n\
                  settings: {ci_config_path: ci.yml@Old/Team/templates}\n";
-    assert_eq!(helps(&[("a.yaml", moved)]), ["if this is its path, write `new`"]);
+    assert_eq!(helps(&[("a.yaml", moved_group)]), ["if this is its path, write `new`"]);
 }
 
 /// The limit of files also applies to texts of exports and edits.
 #[test]
-fn a_text_of_more_than_1_mib_is_refused_before_it_is_written() {
+fn a_text_of_more_than_1_mib_is_refused() {
     let today = jiff::civil::date(2030, 1, 1);
     let text = |bytes: usize| format!("kind: Group\npath: acme\n#{}\n", "x".repeat(bytes));
     let load = |bytes| load_texts([("a.yaml".into(), text(bytes))], today, &Config::default());

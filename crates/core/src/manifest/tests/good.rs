@@ -51,11 +51,11 @@ fn a_manifest_is_read_as_written() {
         "settings": ["Report", [["", "Present", settings]]],
         "variables": ["Delete", variables],
     }]], []]);
-    assert_eq!(facts(&desired), expected);
+    assert_eq!(desired_json(&desired), expected);
 }
 
 #[test]
-fn every_value_knows_where_it_is_written() {
+fn every_value_has_the_origin_of_its_key() {
     let containers = containers(SHOP);
     let section = containers[0].section("variables").unwrap();
     let origin = |entry: usize, field: &str| {
@@ -75,11 +75,11 @@ fn every_value_knows_where_it_is_written() {
 }
 
 #[test]
-fn every_reference_to_a_secret_is_known() {
+fn every_reference_to_a_secret_is_listed() {
     let desired = Desired { containers: containers(SHOP), ..Desired::default() };
     let references: Vec<_> = desired
         .references()
-        .map(|(address, at, reference)| format!("{address} {at} {reference}"))
+        .map(|(address, origin, reference)| format!("{address} {origin} {reference}"))
         .collect();
     let expected = [
         "acme/shop#hooks/ci a.yaml:12:61 env:TOKEN",

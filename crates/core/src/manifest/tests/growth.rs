@@ -14,7 +14,7 @@ fn repeat(n: usize, make_value: impl Fn(usize) -> Json) -> Vec<Json> {
 }
 
 /// A project with `entries` in a section.
-fn with_entries(section: &str, entries: &[Json]) -> Vec<Json> {
+fn make_project(section: &str, entries: &[Json]) -> Vec<Json> {
     vec![json!({"kind": "Project", "path": "acme/p", section: entries})]
 }
 
@@ -50,11 +50,11 @@ const SHAPES: [Shape; 35] = [
         ]
     }),
     ("paths with parameters", |n| {
-        let at_paths =
+        let path_params =
             numbered_paths(n, "acme/p").into_iter().map(|path| (path, json!({"port": 1})));
         let variables = [json!({"key": "A", "value": {"text": "{port}"}})];
         vec![
-            json!({"kind": "Project", "paths": at_paths.collect::<Json>(), "variables": variables}),
+            json!({"kind": "Project", "paths": path_params.collect::<Json>(), "variables": variables}),
         ]
     }),
     ("paths of a faulty document", |n| {
@@ -63,51 +63,51 @@ const SHAPES: [Shape; 35] = [
         ]
     }),
     ("projects", |n| projects(n, |i| json!({"variables": [{"key": format!("V{i}")}]}))),
-    ("entries", |n| with_entries("variables", &repeat(n, |i| json!({"key": format!("V{i}")})))),
-    ("hooks", |n| with_entries("hooks", &repeat(n, |i| json!({"url": format!("https://h/{i}")})))),
+    ("entries", |n| make_project("variables", &repeat(n, |i| json!({"key": format!("V{i}")})))),
+    ("hooks", |n| make_project("hooks", &repeat(n, |i| json!({"url": format!("https://h/{i}")})))),
     ("branches", |n| {
-        with_entries("protected_branches", &repeat(n, |i| json!({"name": format!("b{i}")})))
+        make_project("protected_branches", &repeat(n, |i| json!({"name": format!("b{i}")})))
     }),
     ("people in a rule", |n| {
         let users = repeat(n, |i| json!({"user": format!("u{i}")}));
-        with_entries("protected_branches", &[json!({"name": "b", "allowed_to_push": users})])
+        make_project("protected_branches", &[json!({"name": "b", "allowed_to_push": users})])
     }),
     ("fields below `extra`", |n| {
         let extra: Json = (0..n).map(|i| (format!("k{i}"), json!(i))).collect();
         projects(1, |_| json!({"settings": {"extra": extra}}))
     }),
     ("keys that are unknown", |n| {
-        let unknown: Json = (0..n).map(|i| (format!("k{i}"), json!(i))).collect();
-        projects(1, |_| unknown.clone())
+        let fields: Json = (0..n).map(|i| (format!("k{i}"), json!(i))).collect();
+        projects(1, |_| fields.clone())
     }),
     ("entries that the schema refuses", |n| {
-        with_entries("variables", &repeat(n, |i| json!({"key": format!("V{i}"), "value": 3})))
+        make_project("variables", &repeat(n, |i| json!({"key": format!("V{i}"), "value": 3})))
     }),
     ("entries with unknown keys", |n| {
-        with_entries("variables", &repeat(n, |i| json!({"key": format!("V{i}"), "valu": "3"})))
+        make_project("variables", &repeat(n, |i| json!({"key": format!("V{i}"), "valu": "3"})))
     }),
     ("entries that kinds refuse", |n| {
-        let masked = |i| json!({"key": format!("V{i}"), "value": "x", "masked": true});
-        with_entries("variables", &repeat(n, masked))
+        let variable = |i| json!({"key": format!("V{i}"), "value": "x", "masked": true});
+        make_project("variables", &repeat(n, variable))
     }),
-    ("the same entry", |n| with_entries("variables", &repeat(n, |_| json!({"key": "V"})))),
+    ("the same entry", |n| make_project("variables", &repeat(n, |_| json!({"key": "V"})))),
     ("the same project", |n| repeat(n, |_| json!({"kind": "Project", "path": "acme/p"}))),
     ("documents of no kind", |n| repeat(n, |i| json!({"kind": format!("Projec{i}")}))),
     ("files that are missing", |n| {
         let missing_file = |i| json!({"key": format!("V{i}"), "value": {"file": format!("f{i}")}});
-        with_entries("variables", &repeat(n, missing_file))
+        make_project("variables", &repeat(n, missing_file))
     }),
     ("entries of two layers", |n| {
         let mut documents =
-            with_entries("variables", &repeat(n, |i| json!({"key": format!("V{i}")})));
+            make_project("variables", &repeat(n, |i| json!({"key": format!("V{i}")})));
         let variables = repeat(n, |i| json!({"key": format!("V{i}"), "value": "x"}));
         documents
             .push(json!({"kind": "Defaults", "match": {"path": "**"}, "variables": variables}));
         documents
     }),
     ("entries of somebody else's", |n| {
-        let unmanaged = |i| json!({"key": format!("W{i}_*"), "state": "unmanaged"});
-        let mut documents = with_entries("variables", &repeat(n, unmanaged));
+        let glob_entry = |i| json!({"key": format!("W{i}_*"), "state": "unmanaged"});
+        let mut documents = make_project("variables", &repeat(n, glob_entry));
         let variables = repeat(n, |i| json!({"key": format!("V{i}"), "value": "x"}));
         documents
             .push(json!({"kind": "Defaults", "match": {"path": "**"}, "variables": variables}));
@@ -121,14 +121,14 @@ const SHAPES: [Shape; 35] = [
     }),
     ("parameters", |n| {
         let params: Json = (0..n).map(|i| (format!("k{i}"), json!("x"))).collect();
-        let filled = |i| json!({"key": format!("V{i}"), "value": {"text": format!("{{k{i}}}")}});
-        let variables = repeat(n, filled);
+        let variable = |i| json!({"key": format!("V{i}"), "value": {"text": format!("{{k{i}}}")}});
+        let variables = repeat(n, variable);
         projects(1, |_| json!({"params": params, "variables": variables}))
     }),
     ("parameters that are missing", |n| {
         let params: Json = (0..n).map(|i| (format!("k{i}"), json!("x"))).collect();
-        let filled = |i| json!({"key": format!("V{i}"), "value": {"text": format!("{{l{i}}}")}});
-        let variables = repeat(n, filled);
+        let variable = |i| json!({"key": format!("V{i}"), "value": {"text": format!("{{l{i}}}")}});
+        let variables = repeat(n, variable);
         projects(1, |_| json!({"params": params, "variables": variables}))
     }),
     ("rules for one path each", |n| {
@@ -220,17 +220,17 @@ fn loading_many_files_grows_in_proportion() {
 
 #[test]
 fn checking_manages_takes_linear_time() {
-    let managed = |n: usize, manages: Json| {
+    let load_managed = |n: usize, manages: Json| {
         let config = json!({"version": 1, "manages": manages}).to_string();
         load_files(&[("a.yaml", &documents(plain_projects(n))), ("undrift.yaml", &config)]);
     };
     let paths = |n: usize, start: &str| -> Json {
         numbered_paths(n, start).into_iter().map(|path| json!({"path": path})).collect()
     };
-    steps::grow_in_proportion("managed paths", |n| managed(n, paths(n, "acme/p")));
-    steps::grow_in_proportion("what is outside", |n| managed(n, paths(n, "other/p")));
+    steps::grow_in_proportion("managed paths", |n| load_managed(n, paths(n, "acme/p")));
+    steps::grow_in_proportion("what is outside", |n| load_managed(n, paths(n, "other/p")));
     steps::grow_in_proportion("exceptions", |n| {
-        managed(n, json!([{"path": "**", "except": self::numbered_paths(n, "acme/q")}]));
+        load_managed(n, json!([{"path": "**", "except": self::numbered_paths(n, "acme/q")}]));
     });
 }
 
@@ -239,8 +239,8 @@ fn reading_yaml_grows_in_proportion() {
     let head = "kind: Project\npath: acme/p\nvariables:\n";
     let lines = |n: usize, line: fn(usize) -> String| -> String { (0..n).map(line).collect() };
     steps::grow_in_proportion("merged mappings", |n| {
-        let merged = lines(n, |i| format!("- {{<<: *a, key: V{i}}}\n"));
-        load_files(&[("a.yaml", &format!("{head}- &a {{key: V, value: x}}\n{merged}"))]);
+        let entries = lines(n, |i| format!("- {{<<: *a, key: V{i}}}\n"));
+        load_files(&[("a.yaml", &format!("{head}- &a {{key: V, value: x}}\n{entries}"))]);
     });
     steps::grow_in_proportion("merged lists of mappings", |n| {
         let anchors = lines(n, |i| format!("- &a{i} {{key: V{i}, value: x}}\n"));
@@ -249,8 +249,8 @@ fn reading_yaml_grows_in_proportion() {
         load_files(&[("a.yaml", &text)]);
     });
     steps::grow_in_proportion("keys that are written twice", |n| {
-        let twice = lines(n, |_| "  description: x\n".to_owned());
-        load_files(&[("a.yaml", &format!("kind: Project\npath: acme/p\nsettings:\n{twice}"))]);
+        let repeats = lines(n, |_| "  description: x\n".to_owned());
+        load_files(&[("a.yaml", &format!("kind: Project\npath: acme/p\nsettings:\n{repeats}"))]);
     });
     steps::grow_in_proportion("broken documents", |n| {
         load_files(&[("a.yaml", &lines(n, |_| "a: [b, c, d, e\n---\n".to_owned()))]);

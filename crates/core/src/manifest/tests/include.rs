@@ -26,7 +26,7 @@ settings: {merge_method: merge}
 ";
 
 /// The code and the message of each fault.
-fn faults(files: &[(&str, &str)]) -> Vec<String> {
+fn messages(files: &[(&str, &str)]) -> Vec<String> {
     let diagnostics = load_files(files).diagnostics;
     let sorted = diagnostics.sorted();
     sorted.into_iter().map(|fault| format!("{}: {}", fault.code, fault.message)).collect()
@@ -52,9 +52,9 @@ fn include_paths(files: &[(&str, &str)], paths: &[&str]) -> Result<Desired, Diag
 /// Two paths can result in one name, so an included project could get the secret of another one.
 #[test]
 fn no_secret_is_named_after_an_included_project() {
-    let declared = "kind: Project\npath: acme/a-b\n";
+    let document = "kind: Project\npath: acme/a-b\n";
     // The second glob has no sample path: only the existing project shows the fault.
-    for (path, is_invented) in [("acme/**", true), ("'acme/[!x]*'", false)] {
+    for (path, has_sample) in [("acme/**", true), ("'acme/[!x]*'", false)] {
         for body in [
             "variables: [{key: A, value: {env: 'T_{path_slug}'}}]",
             "variables: [{key: A, value: {file: 's/{path_slug}'}}]",
@@ -63,8 +63,8 @@ fn no_secret_is_named_after_an_included_project() {
         ] {
             let rule =
                 format!("kind: Defaults\nmatch: {{path: {path}}}\nundeclared: include\n{body}\n");
-            let files = [("a.yaml", &*rule), ("b.yaml", declared)];
-            let wrong = match is_invented {
+            let files = [("a.yaml", &*rule), ("b.yaml", document)];
+            let diagnostics = match has_sample {
                 true => load_files(&files).diagnostics,
                 false => include_paths(&files, &["acme/a.b"]).unwrap_err(),
             };
@@ -72,14 +72,14 @@ fn no_secret_is_named_after_an_included_project() {
             let is_refused = |fault: &&Diagnostic| {
                 fault.severity == crate::diagnostic::Severity::Error && fault.message == message
             };
-            assert!(wrong.sorted().iter().any(is_refused), "{path}: {body}: {wrong:?}");
+            assert!(diagnostics.sorted().iter().any(is_refused), "{path}: {body}: {diagnostics:?}");
         }
     }
 }
 
 /// Secrets are resolved before the roster.
 #[test]
-fn secrets_in_templates_and_data_of_rules_are_named() {
+fn secrets_in_templates_and_data_of_rules_are_listed() {
     let rules = "kind: Defaults
 match: {path: acme/**}
 undeclared: include
@@ -88,22 +88,22 @@ variables: [{key: A, value: {text: 'a{t}{env:TEXT}'}}]
 hooks: [{url: 'https://h.example.org', custom_headers: [{key: A, value: {env: ROW}}], extra: {b: {c: [{file: d}]}}}]
 ";
     let includes = load_files(&[("a.yaml", rules)]).includes.unwrap();
-    let mut named_references: Vec<_> = includes
+    let mut references: Vec<_> = includes
         .referenced_values()
         .flat_map(|value| value.sources())
         .map(|reference| reference.to_string())
         .collect();
-    named_references.sort();
-    assert_eq!(named_references, ["env:PARAM", "env:ROW", "env:TEXT", "file:d"]);
+    references.sort();
+    assert_eq!(references, ["env:PARAM", "env:ROW", "env:TEXT", "file:d"]);
 }
 
 #[test]
 fn including_rules_are_checked_offline() {
     let no_faults = [""; 0];
-    assert_eq!(faults(&[("a.yaml", RULES)]), no_faults, "what they bring in uses what they name");
+    assert_eq!(messages(&[("a.yaml", RULES)]), no_faults, "what they bring in uses what they name");
     let rules_without_include = RULES.replace("undeclared: include\n", "");
     assert_eq!(
-        faults(&[("a.yaml", &rules_without_include)]).len(),
+        messages(&[("a.yaml", &rules_without_include)]).len(),
         1,
         "no project at all: three idle rules are no news"
     );
@@ -119,20 +119,20 @@ fn including_rules_are_checked_offline() {
     ] {
         let text =
             format!("kind: Defaults\nmatch: {{path: acme/**}}\nundeclared: include\n{rule}\n");
-        let found = faults(&[("a.yaml", &text)]);
-        assert!(found.iter().any(|fault| fault.starts_with(expected)), "{rule}: {found:?}");
+        let lines = messages(&[("a.yaml", &text)]);
+        assert!(lines.iter().any(|fault| fault.starts_with(expected)), "{rule}: {lines:?}");
     }
     // A rule that only applies to projects included by another rule is checked too.
-    let more = "kind: Defaults\nmatch: {path: acme/x/y*}\nsettings: {merge_method: up}\n";
-    let wrong = faults(&[("a.yaml", RULES), ("b.yaml", more)]);
-    assert!(wrong.len() == 1 && wrong[0].starts_with("choice"), "{wrong:?}");
+    let inner_rule = "kind: Defaults\nmatch: {path: acme/x/y*}\nsettings: {merge_method: up}\n";
+    let lines = messages(&[("a.yaml", RULES), ("b.yaml", inner_rule)]);
+    assert!(lines.len() == 1 && lines[0].starts_with("choice"), "{lines:?}");
     // A rule without a match is still reported.
-    let beside = "kind: Defaults\nmatch: {path: other/*}\nsettings: {}\n";
-    let idle = faults(&[("a.yaml", RULES), ("b.yaml", beside)]);
-    assert_eq!(idle, ["idle-rule: this matches no declared project"]);
+    let other_rule = "kind: Defaults\nmatch: {path: other/*}\nsettings: {}\n";
+    let idle_messages = messages(&[("a.yaml", RULES), ("b.yaml", other_rule)]);
+    assert_eq!(idle_messages, ["idle-rule: this matches no declared project"]);
     for path in ["'**/site'", "'acme/[a-m]*'", "'*/shop'", "'acme/**/a'"] {
-        let beside = format!("kind: Defaults\nmatch: {{path: {path}}}\nsettings: {{}}\n");
-        assert_eq!(faults(&[("a.yaml", RULES), ("b.yaml", &beside)]), no_faults, "{path}");
+        let other_rule = format!("kind: Defaults\nmatch: {{path: {path}}}\nsettings: {{}}\n");
+        assert_eq!(messages(&[("a.yaml", RULES), ("b.yaml", &other_rule)]), no_faults, "{path}");
     }
 }
 
@@ -143,9 +143,9 @@ fn included_projects_get_the_merged_rules() {
     let desired = include_paths(&files, &["acme/Shop", "acme/web/site"]).unwrap();
     let paths: Vec<_> = desired.containers.iter().map(|known| &*known.path).collect();
     assert_eq!(paths, ["acme/own", "acme/Shop", "acme/web/site"]);
-    let [own, shop, site] = &desired.containers[..] else { panic!() };
+    let [declared, shop, site] = &desired.containers[..] else { panic!() };
     assert_eq!(
-        (own.including_glob.as_deref(), shop.including_glob.as_deref()),
+        (declared.including_glob.as_deref(), shop.including_glob.as_deref()),
         (None, Some("acme/**"))
     );
     assert_eq!((shop.origin.layer, shop.origin.line), (Layer::Defaults, 2));
@@ -161,16 +161,16 @@ fn included_projects_get_the_merged_rules() {
 
 #[test]
 fn a_conflict_in_an_included_project_is_an_error_with_both_places() {
-    let more = "kind: Defaults\nmatch: {path: '**/shop'}\nsettings: {merge_method: merge}\n";
-    let wrong = include_paths(&[("a.yaml", RULES), ("b.yaml", more)], &["acme/shop", "acme/site"]);
-    let text = wrong.unwrap_err().render(DiagnosticStyle::default());
-    for part in ["error[ambiguous-layers]", "--> a.yaml:5", "b.yaml:3"] {
-        assert!(text.contains(part), "{part}: {text}");
+    let rule = "kind: Defaults\nmatch: {path: '**/shop'}\nsettings: {merge_method: merge}\n";
+    let result = include_paths(&[("a.yaml", RULES), ("b.yaml", rule)], &["acme/shop", "acme/site"]);
+    let text = result.unwrap_err().render(DiagnosticStyle::default());
+    for expected in ["error[ambiguous-layers]", "--> a.yaml:5", "b.yaml:3"] {
+        assert!(text.contains(expected), "{expected}: {text}");
     }
 }
 
 #[test]
-fn a_path_is_declared_included_or_neither() {
+fn a_path_is_declared_or_included_or_unmatched() {
     let files = [
         ("undrift.yaml", "version: 1\nmanages: [{path: acme/**, except: [acme/theirs]}]\n"),
         ("a.yaml", RULES),
@@ -240,7 +240,7 @@ fn a_rule_that_matches_nothing_at_all_is_a_warning() {
             "kind: Defaults\nmatch: {{path: {path}}}\nundeclared: include\nsettings: {{merge_method: ff}}\n"
         )
     };
-    let idle = |path: &str, change: fn(&mut Roster)| {
+    let check_rule = |path: &str, change: fn(&mut Roster)| {
         let loaded = load_files(&[("a.yaml", &rule(path))]);
         let mut roster = roster(&[(Scope::Project, "acme/shop")]);
         change(&mut roster);
@@ -253,26 +253,26 @@ fn a_rule_that_matches_nothing_at_all_is_a_warning() {
     };
     let message = "this matches no declared or existing project".to_owned();
     let help = "correct `match`, or remove the document";
-    let unchanged = |_: &mut Roster| ();
+    let change_nothing = |_: &mut Roster| ();
     let found = vec![(message.clone(), Some(help.to_owned()))];
-    assert_eq!(idle("acme/web-*", unchanged), (found, 0, 0));
+    assert_eq!(check_rule("acme/web-*", change_nothing), (found, 0, 0));
     let found =
         vec![(message, Some(crate::manifest::faults::texts::IDLE_EXPRESSION[3].to_owned()))];
-    let nowhere = |roster: &mut Roster| roster.missing_namespaces = vec!["^acme".to_owned()];
-    assert_eq!(idle("'^acme/.*$'", nowhere), (found, 1, 0));
-    assert_eq!(idle("acme/**", unchanged), (vec![], 0, 1));
+    let lose_namespace = |roster: &mut Roster| roster.missing_namespaces = vec!["^acme".to_owned()];
+    assert_eq!(check_rule("'^acme/.*$'", lose_namespace), (found, 1, 0));
+    assert_eq!(check_rule("acme/**", change_nothing), (vec![], 0, 1));
     // A match that is archived or may be in an unread list needs no correction.
-    let archived =
+    let archive =
         |roster: &mut Roster| roster.containers[0].exclusion = Some(ExclusionReason::Archived);
-    assert_eq!(idle("acme/**", archived), (vec![], 0, 0));
-    let unread = |roster: &mut Roster| {
+    assert_eq!(check_rule("acme/**", archive), (vec![], 0, 0));
+    let fail_list = |roster: &mut Roster| {
         roster.incomplete = vec![("other/**".into(), crate::cause::Cause::new("503"))];
     };
-    assert_eq!(idle("other/*", unread), (vec![], 1, 0));
+    assert_eq!(check_rule("other/*", fail_list), (vec![], 1, 0));
     // Groups that the token cannot see are reported elsewhere.
-    let hidden = |roster: &mut Roster| roster.missing_namespaces = vec!["other".to_owned()];
+    let hide_group = |roster: &mut Roster| roster.missing_namespaces = vec!["other".to_owned()];
     for path in ["other/*", "Other/web/**", "[other/**, acme/web-*]"] {
-        assert_eq!(idle(path, hidden), (vec![], 1, 0), "{path}");
+        assert_eq!(check_rule(path, hide_group), (vec![], 1, 0), "{path}");
     }
-    assert_eq!(idle("others/*", hidden).0.len(), 1);
+    assert_eq!(check_rule("others/*", hide_group).0.len(), 1);
 }

@@ -8,7 +8,7 @@ fn merged_sections(rules: &str, document: &str) -> Json {
     let text = format!("{rules}---\nkind: Project\npath: acme/shop\n{document}");
     let containers = containers(&text);
     let desired = Desired { containers, ..Desired::default() };
-    let container = facts(&desired)[0][0].clone();
+    let container = desired_json(&desired)[0][0].clone();
     let sections = container[2].as_object().unwrap().iter();
     sections.map(|(name, section)| (name.clone(), section[1].clone())).collect()
 }
@@ -58,7 +58,7 @@ fn the_document_outranks_profiles_and_profiles_outrank_defaults() {
 }
 
 #[test]
-fn every_value_knows_its_layer() {
+fn every_value_has_its_layer() {
     let rules = defaults("acme/**", "settings: {description: d}")
         + &profile("base", "settings: {merge_method: merge}");
     let text = format!(
@@ -74,13 +74,13 @@ fn every_value_knows_its_layer() {
 
 #[test]
 fn an_unmanaged_entry_is_not_declared() {
-    let alone =
+    let merged =
         merged_sections("", "variables: [{key: A, state: unmanaged}, {key: B, value: b}]\n");
-    assert_eq!(entries(&alone, "variables"), ["B@* Present"]);
+    assert_eq!(entries(&merged, "variables"), ["B@* Present"]);
 }
 
 #[test]
-fn the_more_literal_match_outranks_wherever_it_stands() {
+fn the_more_literal_match_wins_in_any_order() {
     let low = defaults("**", "settings: {description: low, merge_method: ff}");
     let mid = defaults("acme/**", "settings: {description: mid}");
     let high = defaults("ACME/s*", "settings: {description: high}");
@@ -91,7 +91,7 @@ fn the_more_literal_match_outranks_wherever_it_stands() {
 }
 
 #[test]
-fn a_later_profile_outranks_and_what_it_uses_is_below_it() {
+fn a_later_profile_outranks_earlier_ones_and_those_it_uses() {
     let rules = profile("a", "settings: {description: a, merge_method: ff}")
         + &profile("b", "uses: [c]\nsettings: {description: b}")
         + &profile("c", "settings: {description: c, merge_method: merge}");
@@ -111,7 +111,7 @@ fn a_later_profile_outranks_and_what_it_uses_is_below_it() {
 }
 
 #[test]
-fn the_profiles_of_defaults_are_used_unless_the_document_says_otherwise() {
+fn a_document_replaces_or_extends_the_profiles_of_defaults() {
     let rules = defaults("acme/**", "uses: [a]")
         + &profile("a", "settings: {description: a, merge_method: ff}")
         + &profile("b", "settings: {description: b}");
@@ -161,16 +161,16 @@ fn a_mapping_is_ambiguous_leaf_by_leaf() {
             let rules = [first_fields, other_fields]
                 .map(|text| defaults("acme/**", &policy(text)))
                 .concat();
-            let said = fault_messages(&format!("{rules}---\nkind: Project\npath: acme/shop\n"));
-            let has_ambiguity = said.iter().any(|fault| fault.starts_with("ambiguous-layers"));
+            let messages = fault_messages(&format!("{rules}---\nkind: Project\npath: acme/shop\n"));
+            let has_ambiguity = messages.iter().any(|fault| fault.starts_with("ambiguous-layers"));
             assert_eq!(
                 has_ambiguity, is_ambiguous,
-                "{first_fields} beside {other_fields}: {said:?}"
+                "{first_fields} beside {other_fields}: {messages:?}"
             );
             // A layer that outranks both decides.
-            let own = policy("{keep_n: 1, cadence: 1d}");
+            let document = policy("{keep_n: 1, cadence: 1d}");
             let said = self::fault_messages(&format!(
-                "{rules}---\nkind: Project\npath: acme/shop\n{own}\n"
+                "{rules}---\nkind: Project\npath: acme/shop\n{document}\n"
             ));
             assert_eq!(said, [""; 0], "{first_fields} beside {other_fields}");
         }
@@ -207,13 +207,13 @@ fn a_list_and_a_change_of_equal_rank_are_ambiguous() {
     let list = |glob| defaults(glob, "settings: {topics: [a]}");
     let change = |glob| defaults(glob, "settings: {topics: {add: [b]}}");
     for rules in [list("acme/**") + &change("**/shop"), change("acme/**") + &list("**/shop")] {
-        let said = fault_messages(&format!("{rules}---\nkind: Project\npath: acme/shop\n"));
-        assert!(said.iter().any(|fault| fault.starts_with("ambiguous-layers")), "{said:?}");
+        let messages = fault_messages(&format!("{rules}---\nkind: Project\npath: acme/shop\n"));
+        assert!(messages.iter().any(|fault| fault.starts_with("ambiguous-layers")), "{messages:?}");
     }
 }
 
 #[test]
-fn an_entry_of_two_layers_of_equal_rank_has_the_place_of_the_first() {
+fn an_entry_of_two_layers_of_equal_rank_has_the_origin_of_the_first() {
     let rules = defaults("acme/**", "variables: [{key: A, value: a}]")
         + &defaults("**/shop", "variables: [{key: A, protected: true}]");
     let text = format!("{rules}---\nkind: Project\npath: acme/shop\n");
@@ -222,10 +222,10 @@ fn an_entry_of_two_layers_of_equal_rank_has_the_place_of_the_first() {
 }
 
 #[test]
-fn conditions_stay_conditions() {
-    let of = |document: &str| settings("", document)["topics"].clone();
+fn a_condition_on_a_live_list_is_not_merged() {
+    let merged_topics = |document: &str| settings("", document)["topics"].clone();
     assert_eq!(
-        of("settings: {topics: {at_least: [a], none_of: [b]}}\n"),
+        merged_topics("settings: {topics: {at_least: [a], none_of: [b]}}\n"),
         json!({"at_least": ["a"], "none_of": ["b"]})
     );
 }
@@ -252,9 +252,9 @@ fn absent_drops_lower_layers_and_present_starts_empty() {
     let document = "variables: [{key: A, state: absent}]\n";
     assert_eq!(entries(&merged_sections(&low, document), "variables"), ["A@* Absent"]);
     let mid = low + &defaults("acme/**", document.trim_end());
-    let above = merged_sections(&mid, "variables: [{key: A, value: high}]\n");
+    let merged = merged_sections(&mid, "variables: [{key: A, value: high}]\n");
     assert_eq!(
-        first_fields(&above, "variables"),
+        first_fields(&merged, "variables"),
         json!({"key": "A", "environment_scope": "*", "value": "high"})
     );
 }
@@ -266,8 +266,8 @@ fn unmanaged_drops_entries_of_lower_layers_only() {
     let merged = merged_sections(&low, &format!("{unmanaged}\n"));
     assert_eq!(entries(&merged, "variables"), ["B@* Present"]);
     let mid = low + &defaults("acme/**", unmanaged);
-    let above = self::merged_sections(&mid, "variables: [{key: TF_A, value: mine}]\n");
-    assert_eq!(entries(&above, "variables"), ["B@* Present", "TF_A@* Present"]);
+    let merged = self::merged_sections(&mid, "variables: [{key: TF_A, value: mine}]\n");
+    assert_eq!(entries(&merged, "variables"), ["B@* Present", "TF_A@* Present"]);
 }
 
 /// Neither of two layers of equal rank drops entries of the other; the same holds in one document.
@@ -276,12 +276,12 @@ fn unmanaged_keeps_entries_of_equal_rank() {
     let (declared, unmanaged) = ("{key: TF_A, value: a}", "{key: 'TF_*', state: unmanaged}");
     let section = |entries: &str| format!("variables: [{entries}]\n");
     for (one, other) in [(declared, unmanaged), (unmanaged, declared)] {
-        let beside = defaults("acme/*", &section(one)) + &defaults("acme/*", &section(other));
-        for (layers, own) in
-            [(beside, String::new()), (String::new(), section(&format!("{one}, {other}")))]
+        let rules = defaults("acme/*", &section(one)) + &defaults("acme/*", &section(other));
+        for (layers, document) in
+            [(rules, String::new()), (String::new(), section(&format!("{one}, {other}")))]
         {
-            let merged = merged_sections(&layers, &own);
-            assert_eq!(entries(&merged, "variables"), ["TF_A@* Present"], "{layers} {own}");
+            let merged = merged_sections(&layers, &document);
+            assert_eq!(entries(&merged, "variables"), ["TF_A@* Present"], "{layers} {document}");
         }
     }
 }
@@ -322,11 +322,11 @@ fn policies_creation_and_watching_merge_too() {
 }
 
 #[test]
-fn projects_that_no_manifest_declares_follow_the_highest_layer() {
+fn the_policy_for_unlisted_projects_is_that_of_the_highest_layer() {
     use crate::desired::Unlisted::{Fail, Report};
     let rules = "kind: Defaults\nmatch: {path: acme}\nfor: Group\nunlisted: {projects: fail}\n";
-    let projects_policy = |rules: &str, own: &str| {
-        let group = &containers(&format!("{rules}---\nkind: Group\npath: acme\n{own}"))[0];
+    let projects_policy = |rules: &str, document: &str| {
+        let group = &containers(&format!("{rules}---\nkind: Group\npath: acme\n{document}"))[0];
         group.lifecycle.unlisted_projects.as_ref().map(|policy| policy.value)
     };
     for (rules, own, expected) in [
@@ -389,8 +389,8 @@ fn a_conflict_is_an_error_only_if_it_decides() {
         "ambiguous-layers: `description` has two values, and neither outranks the other";
     assert_eq!(fault_messages(&text("")), [ambiguous]);
     assert_eq!(settings(&rules, "settings: {description: c}\n"), json!({"description": "c"}));
-    let same = rules.replace("description: b", "description: a");
-    assert_eq!(settings(&same, ""), json!({"description": "a"}));
+    let equal_rules = rules.replace("description: b", "description: a");
+    assert_eq!(settings(&equal_rules, ""), json!({"description": "a"}));
 }
 
 #[test]
@@ -477,16 +477,16 @@ fn variables_and_files_are_named_after_the_path() {
         ("{text: '{key}'}", "env:KEY_acme"),
     ] {
         let rule = defaults("acme/*", &format!("variables: [{{key: A, value: {value}}}]"));
-        let own = "kind: Project\npath: acme/web-shop\nparams: {stage: prod-1, key: {env: 'KEY_{group}'}}\n";
-        assert_eq!(sources(&format!("{own}{rule}")), [expected], "{value}");
+        let document = "kind: Project\npath: acme/web-shop\nparams: {stage: prod-1, key: {env: 'KEY_{group}'}}\n";
+        assert_eq!(sources(&format!("{document}{rule}")), [expected], "{value}");
     }
 }
 
 #[test]
-fn a_variable_is_named_after_one_project_that_a_document_declares() {
+fn two_declared_projects_never_share_a_filled_in_secret_name() {
     let variables = |name: &str| format!("variables: [{{key: A, value: {{env: '{name}'}}}}]");
     let project = |path: &str, body: &str| format!("---\nkind: Project\npath: {path}\n{body}\n");
-    let two =
+    let two_projects =
         project("acme/a/shop", "archived: false") + &project("acme/b/shop", "archived: false");
     let shared_by_both = "template: `X_shop` would be shared by `acme/a/shop` and `acme/b/shop`";
     for (name, expected) in [
@@ -499,10 +499,10 @@ fn a_variable_is_named_after_one_project_that_a_document_declares() {
         ("X_{env:Y}", vec!["template: the name of a secret must not contain a secret"]),
         ("X_{name", vec!["template: `{` is never closed"]),
     ] {
-        let text = two.clone() + &defaults("acme/*/shop", &variables(name));
-        let said: Vec<_> =
-            fault_messages(&text).into_iter().filter(|said| !said.starts_with("ambig")).collect();
-        assert_eq!(said, expected, "{name}");
+        let text = two_projects.clone() + &defaults("acme/*/shop", &variables(name));
+        let messages: Vec<_> =
+            fault_messages(&text).into_iter().filter(|line| !line.starts_with("ambig")).collect();
+        assert_eq!(messages, expected, "{name}");
     }
     // Two secrets must not name each other.
     let circle = "params: {a: {env: 'X_{b}'}, b: {env: 'X_{a}'}}\nvariables: [{key: A, value: {text: '{a}'}}]";
@@ -517,9 +517,9 @@ fn a_variable_is_named_after_one_project_that_a_document_declares() {
         fault_messages(&text),
         ["template: `a_b` would be shared by `acme/a-b` and `acme/a.b`"]
     );
-    let included = defaults("acme/*", &format!("undeclared: include\n{}", variables("X_{name}")));
+    let rule = defaults("acme/*", &format!("undeclared: include\n{}", variables("X_{name}")));
     assert_eq!(
-        fault_messages(&included),
+        fault_messages(&rule),
         ["template: the path of an undeclared project must not choose a secret"]
     );
 }
@@ -546,9 +546,9 @@ mod naive {
         let settings = (text(), prop::option::of(Just(Json::Null)), topics, policy).prop_map(
             |(description, cleared, topics, policy)| {
                 let policy = policy.map(|(name_regex_keep, keep_n)| {
-                    pruned(json!({"name_regex_keep": name_regex_keep, "keep_n": keep_n}))
+                    prune(json!({"name_regex_keep": name_regex_keep, "keep_n": keep_n}))
                 });
-                let mut settings = pruned(
+                let mut settings = prune(
                     json!({"description": description, "topics": topics, "container_expiration_policy": policy}),
                 );
                 if let Some(null) = cleared {
@@ -561,9 +561,7 @@ mod naive {
             let state = select(vec!["present", "present", "absent", "unmanaged"]);
             (state, text(), prop::option::of(any::<bool>())).prop_map(
                 move |(state, value, protected)| match state {
-                    "present" => {
-                        pruned(json!({"key": key, "value": value, "protected": protected}))
-                    }
+                    "present" => prune(json!({"key": key, "value": value, "protected": protected})),
                     state => json!({"key": key, "state": state}),
                 },
             )
@@ -574,7 +572,7 @@ mod naive {
         (prop::option::of(settings), prop::option::of(variables), ignores).prop_map(
             |(settings, variables, ignores)| {
                 let ignores = ignores.map(|section| json!([section]));
-                pruned(
+                prune(
                     json!({"settings": settings, "variables": variables, "ignore_layers": ignores}),
                 )
             },
@@ -582,7 +580,7 @@ mod naive {
     }
 
     /// `json` without the keys that are null.
-    fn pruned(json: Json) -> Json {
+    fn prune(json: Json) -> Json {
         let object = json.as_object().unwrap().clone().into_iter();
         object.filter(|(_, value)| !value.is_null()).collect()
     }
@@ -605,27 +603,27 @@ mod naive {
             settings.extend(value.map(|value| (name.to_owned(), value.clone())));
         }
         let mut policy = serde_json::Map::new();
-        let mut is_said = false;
+        let mut has_policy = false;
         for name in ["name_regex_keep", "keep_n"] {
             let path = format!("/settings/container_expiration_policy/{name}");
             let value = deciding_value(layers, "settings", &path);
             policy.extend(value.map(|value| (name.to_owned(), value.clone())));
         }
-        is_said |=
+        has_policy |=
             deciding_value(layers, "settings", "/settings/container_expiration_policy").is_some();
-        if is_said {
+        if has_policy {
             settings.insert("container_expiration_policy".into(), policy.into());
         }
         let mut changes = Vec::new();
-        let mut is_said = false;
+        let mut has_topics = false;
         let mut list: Vec<Json> = Vec::new();
         for layer in layers {
             match layer.pointer("/settings/topics") {
                 Some(Json::Array(items)) => {
-                    (is_said, list) = (true, items.clone());
+                    (has_topics, list) = (true, items.clone());
                     break;
                 }
-                Some(change) => (is_said, _) = (true, changes.push(change)),
+                Some(change) => (has_topics, _) = (true, changes.push(change)),
                 None => {}
             }
             if layer["ignore_layers"][0] == "settings" {
@@ -642,7 +640,7 @@ mod naive {
                 }
             }
         }
-        if is_said {
+        if has_topics {
             settings.insert("topics".into(), list.into());
         }
         settings.into()
@@ -675,7 +673,7 @@ mod naive {
     /// A loaded project in the same form.
     fn loaded_values(container: &Container) -> Json {
         let desired = Desired { containers: vec![container.clone()], ..Desired::default() };
-        let sections = facts(&desired)[0][0][2].clone();
+        let sections = desired_json(&desired)[0][0][2].clone();
         let plain_fields = |fields: &Json| -> Json {
             let fields = fields.as_object().unwrap().iter();
             fields.map(|(name, value)| (name.clone(), value["plain"].clone())).collect()
@@ -710,10 +708,10 @@ mod naive {
                 document.extend(layer.as_object().unwrap().clone());
                 Json::Object(document)
             }).collect();
-            let text: String = order.iter().map(|at| format!("---\n{}\n", documents[*at])).collect();
-            let loading = load_files(&[("a.yaml", &text)]);
-            prop_assert!(!loading.diagnostics.has_errors(), "{}\n{}", text, loading.diagnostics.render(DiagnosticStyle::default()));
-            let desired = loading.desired.unwrap();
+            let text: String = order.iter().map(|index| format!("---\n{}\n", documents[*index])).collect();
+            let loaded = load_files(&[("a.yaml", &text)]);
+            prop_assert!(!loaded.diagnostics.has_errors(), "{}\n{}", text, loaded.diagnostics.render(DiagnosticStyle::default()));
+            let desired = loaded.desired.unwrap();
             let variables: Vec<_> = ["A", "B"].iter().filter_map(|key| variable(&layers, key)).collect();
             prop_assert_eq!(loaded_values(&desired.containers[0]), json!([settings(&layers), variables]), "{}", text);
         }
@@ -733,14 +731,14 @@ fn an_entry_with_an_unfilled_template_is_not_checked_further() {
 }
 
 #[test]
-fn templates_are_filled_in_where_a_list_is_only_checked() {
+fn templates_in_list_conditions_are_filled_in() {
     let document = "settings: {topics: {at_least: [{text: 'of-{name}'}], none_of: [old]}}\n";
     let expected = json!({"topics": {"at_least": ["of-shop"], "none_of": ["old"]}});
     assert_eq!(settings("", document), expected);
 }
 
 #[test]
-fn rules_do_not_apply_to_a_project_that_is_to_be_absent() {
+fn rules_do_not_apply_to_an_absent_project() {
     let rules = defaults("acme/**", "settings: {description: {text: '{none}'}}");
     assert_eq!(
         merged_sections(&defaults("acme/**", "settings: {description: d}"), "state: absent\n"),
@@ -752,12 +750,12 @@ fn rules_do_not_apply_to_a_project_that_is_to_be_absent() {
 
 /// There is one fault, even if several templates contain the parameter.
 #[test]
-fn a_missing_parameter_is_reported_once_where_it_must_be_given() {
+fn a_missing_parameter_is_reported_once_at_the_use_of_the_profile() {
     let text = profile("p", "needs: [port]\nsettings: {description: {text: '{port}'}}")
         + "---\nkind: Project\npath: acme/shop\nuses: [p]\n";
-    let found = fault_messages(&text);
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].starts_with("params: `acme/shop` uses the profile `p`"), "{found:?}");
+    let messages = fault_messages(&text);
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(messages[0].starts_with("params: `acme/shop` uses the profile `p`"), "{messages:?}");
 }
 
 #[test]
@@ -765,8 +763,8 @@ fn a_rule_for_groups_does_not_apply_to_projects() {
     let rules =
         "---\nkind: Defaults\nfor: Group\nmatch: {path: 'acme/**'}\nsettings: {description: g}\n";
     assert_eq!(settings(rules, "settings: {name: Shop}\n"), json!({"name": "Shop"}));
-    let own = rules.replace("for: Group\n", "");
-    assert_eq!(settings(&own, ""), json!({"description": "g"}));
+    let project_rules = rules.replace("for: Group\n", "");
+    assert_eq!(settings(&project_rules, ""), json!({"description": "g"}));
 }
 
 #[test]
@@ -786,12 +784,12 @@ fn a_mapping_of_several_layers_has_the_origin_of_the_highest() {
 }
 
 #[test]
-fn two_names_of_one_field_are_an_error_also_above_other_layers() {
+fn two_names_of_one_field_are_an_error_with_other_layers_too() {
     let rules = defaults("acme/**", "settings: {description: d}");
     let document = "settings: {public_builds: true, public_jobs: true}\n";
     let text = format!("{rules}---\nkind: Project\npath: acme/shop\n{document}");
-    let found = fault_messages(&text);
-    assert!(found.iter().any(|fault| fault.starts_with("both-spellings")), "{found:?}");
+    let messages = fault_messages(&text);
+    assert!(messages.iter().any(|fault| fault.starts_with("both-spellings")), "{messages:?}");
 }
 
 #[test]
@@ -802,6 +800,6 @@ fn a_misspelled_profile_is_compared_with_those_of_its_scope() {
         + "---\nkind: Project\npath: acme/web\nuses: [case]\n";
     let loaded = load_files(&[("a.yaml", &text)]);
     let sorted = loaded.diagnostics.sorted();
-    let unknown = sorted.iter().find(|fault| fault.code == "unknown-profile").unwrap();
-    assert_eq!(unknown.help.as_deref(), Some("did you mean `base`?"));
+    let fault = sorted.iter().find(|fault| fault.code == "unknown-profile").unwrap();
+    assert_eq!(fault.help.as_deref(), Some("did you mean `base`?"));
 }

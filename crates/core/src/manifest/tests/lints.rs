@@ -29,7 +29,7 @@ fn deprecation_severities(diagnostics: &Diagnostics) -> Vec<(Severity, String)> 
 }
 
 #[test]
-fn the_last_lint_about_a_code_and_a_file_counts() {
+fn the_last_matching_lint_applies() {
     let (warning, error) = (Severity::Warning, Severity::Error);
     let both =
         |old: Severity, shop| vec![(old, "old.yaml".to_owned()), (shop, "shop.yaml".to_owned())];
@@ -67,31 +67,31 @@ fn errors_keep_their_level_and_faults_of_lints_are_reported() {
         ("{code: deprecated, in: '[', level: allow}", "glob"),
         ("{code: deprecated}", "missing"),
     ] {
-        let wrong = SHOP.replace("wiki_enabled", "wikki");
+        let faulty_shop = SHOP.replace("wiki_enabled", "wikki");
         let config = lints(&format!("- {lint}\n"));
-        let loaded = load_files(&[("undrift.yaml", &config), ("shop.yaml", &wrong)]);
-        let codes: Vec<_> = loaded.diagnostics.sorted().into_iter().map(|one| one.code).collect();
+        let loaded = load_files(&[("undrift.yaml", &config), ("shop.yaml", &faulty_shop)]);
+        let codes: Vec<_> = loaded.diagnostics.sorted().into_iter().map(|diag| diag.code).collect();
         assert!(codes.contains(&code) && codes.contains(&"unknown-field"), "{lint}: {codes:?}");
     }
 }
 
 #[test]
-fn with_a_base_the_stricter_level_counts() {
+fn with_a_base_the_stricter_level_applies() {
     let (allow, deny) =
         ("- {code: deprecated, level: allow}\n", "- {code: deprecated, level: deny}\n");
-    let at_base = |lines: &str| load_with_config(&lints(lines)).config.lints;
+    let base_lints = |lines: &str| load_with_config(&lints(lines)).config.lints;
     let severities_with_base = |own: &str, base: &[Lint]| {
         let mut loaded = load_with_config(&lints(own));
         loaded.apply_base_lints(base);
-        let found = deprecation_severities(&loaded.diagnostics);
+        let severities = deprecation_severities(&loaded.diagnostics);
         assert_eq!(loaded.desired.is_none(), loaded.diagnostics.has_errors(), "{own}");
-        found.into_iter().map(|(severity, _)| severity).collect::<Vec<_>>()
+        severities.into_iter().map(|(severity, _)| severity).collect::<Vec<_>>()
     };
     let (warnings, errors) = (vec![Severity::Warning; 2], vec![Severity::Error; 2]);
     assert_eq!(severities_with_base(allow, &[]), warnings);
-    assert_eq!(severities_with_base(allow, &at_base(allow)), []);
-    assert_eq!(severities_with_base(allow, &at_base(deny)), errors);
-    assert_eq!(severities_with_base("- {code: date, level: warn}\n", &at_base(deny)), errors);
+    assert_eq!(severities_with_base(allow, &base_lints(allow)), []);
+    assert_eq!(severities_with_base(allow, &base_lints(deny)), errors);
+    assert_eq!(severities_with_base("- {code: date, level: warn}\n", &base_lints(deny)), errors);
     assert_eq!(severities_with_base("- {code: date, level: warn}\n", &[]), warnings);
     // The branch itself makes these errors.
     assert_eq!(severities_with_base(deny, &[]), errors);

@@ -67,7 +67,7 @@ fn faults(files: &[(&str, &str)]) -> Vec<(&'static str, u32)> {
 }
 
 /// The declarations, without origins.
-fn facts(desired: &Desired) -> Json {
+fn desired_json(desired: &Desired) -> Json {
     let fields = |fields: &DeclaredFields| {
         fields
             .iter()

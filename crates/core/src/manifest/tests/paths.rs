@@ -28,17 +28,17 @@ proptest! {
         let body = body.as_object_mut().unwrap();
         body.shift_remove("path");
         body.insert("params".into(), json!({"name_of": "shared", "port": 5}));
-        let top = if has_rules { "acme" } else { "elsewhere" };
+        let top_group = if has_rules { "acme" } else { "elsewhere" };
         let (mut separate_documents, mut paths) = (Vec::new(), Object::new());
         for (index, (is_moved, port)) in at_paths.iter().enumerate() {
-            let path = format!("{top}/p{index}");
+            let path = format!("{top_group}/p{index}");
             let mut project = body.clone();
             project.insert("path".into(), json!(path));
             let mut path_fields = Object::new();
             if *is_moved {
-                let former = json!([format!("{top}/former{index}")]);
-                project.insert("previously".into(), former.clone());
-                path_fields.insert("previously".into(), former);
+                let former_paths = json!([format!("{top_group}/former{index}")]);
+                project.insert("previously".into(), former_paths.clone());
+                path_fields.insert("previously".into(), former_paths);
             }
             if *port > 0 {
                 project["params"]["port"] = json!(port);
@@ -52,9 +52,9 @@ proptest! {
         let names: Json = paths.keys().map(String::as_str).collect();
         let mut shared_document = body.clone();
         shared_document.insert("paths".into(), if is_list { names } else { paths.into() });
-        let [apart, together] = [load_documents(&separate_documents), load_documents(&[shared_document.into()])];
-        prop_assert_eq!(facts(&apart), facts(&together));
-        for (one, other) in apart.containers.iter().zip(&together.containers) {
+        let [separate, joined] = [load_documents(&separate_documents), load_documents(&[shared_document.into()])];
+        prop_assert_eq!(desired_json(&separate), desired_json(&joined));
+        for (one, other) in separate.containers.iter().zip(&joined.containers) {
             prop_assert_eq!(declared_values(one), declared_values(other));
             prop_assert!(one.former_paths().eq(other.former_paths()));
         }
@@ -73,20 +73,20 @@ params: {port: 2}
 settings: {description: {text: '{port}'}}
 ";
     let containers = containers(text);
-    let places: Vec<_> = containers
+    let positions: Vec<_> = containers
         .iter()
         .map(|container| (container.origin.line, container.origin.column))
         .collect();
-    assert_eq!(places, [(3, 3), (4, 3)]);
-    let described =
+    assert_eq!(positions, [(3, 3), (4, 3)]);
+    let descriptions =
         containers.iter().map(|container| container.setting("settings", "description").unwrap());
-    let described: Vec<_> = described.map(|field| (field.value, field.origin.line)).collect();
-    assert_eq!(described, [("1".into(), 7), ("2".into(), 7)]);
+    let results: Vec<_> = descriptions.map(|field| (field.value, field.origin.line)).collect();
+    assert_eq!(results, [("1".into(), 7), ("2".into(), 7)]);
     assert_eq!(containers[1].lifecycle.former_paths[0].origin.line, 5);
 }
 
 #[test]
-fn a_fault_of_the_body_is_told_once() {
+fn a_fault_of_the_body_is_reported_once() {
     let project = |body: &str| format!("kind: Project\npaths: [acme/a, acme/b, acme/c]\n{body}");
     for (body, expected) in [
         ("variables: [{key: A B}]\n", &[("pattern", 3)][..]),

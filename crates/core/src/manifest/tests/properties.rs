@@ -65,13 +65,13 @@ fn split_into_files(documents: Vec<Json>, picks: &mut impl Iterator<Item = Index
     while !remaining.is_empty() {
         let document = remaining.remove(picks.next().map_or(0, |pick| pick.index(remaining.len())));
         let file = picks.next().map_or(0, |pick| pick.index(3));
-        files[file] += &format!("---\n{}\n", shuffled(&document, picks));
+        files[file] += &format!("---\n{}\n", reorder(&document, picks));
     }
     files
 }
 
 /// `json` with its keys, and the entries of lists that are sets, in another order.
-fn shuffled(json: &Json, picks: &mut impl Iterator<Item = Index>) -> Json {
+fn reorder(json: &Json, picks: &mut impl Iterator<Item = Index>) -> Json {
     let mut shuffle = |mut items: Vec<Json>| {
         for i in (1..items.len()).rev() {
             let j = picks.next().map_or(0, |pick| pick.index(i + 1));
@@ -83,11 +83,11 @@ fn shuffled(json: &Json, picks: &mut impl Iterator<Item = Index>) -> Json {
         Json::Object(object) => {
             let keys = shuffle(object.keys().map(|key| Json::from(key.as_str())).collect());
             let keys = keys.iter().filter_map(Json::as_str);
-            keys.map(|key| (key.to_owned(), shuffled(&object[key], picks))).collect()
+            keys.map(|key| (key.to_owned(), reorder(&object[key], picks))).collect()
         }
         Json::Array(items) if items.iter().all(Json::is_object) => {
             let items = shuffle(items.clone());
-            items.iter().map(|item| shuffled(item, picks)).collect()
+            items.iter().map(|item| reorder(item, picks)).collect()
         }
         other => other.clone(),
     }
@@ -179,7 +179,7 @@ const PIECES: [&str; 40] = [
 
 /// True if `text` ends between `://` and the host of a URL.
 fn is_in_authority(text: &str) -> bool {
-    text.rsplit_once("://").is_some_and(|(_, rest)| !rest.contains(['@', '/', '\'', '\n']))
+    text.rsplit_once("://").is_some_and(|(_, tail)| !tail.contains(['@', '/', '\'', '\n']))
 }
 
 /// Texts that are added by mistake.
@@ -191,18 +191,18 @@ proptest! {
 
     #[test]
     fn order_never_matters(picks in prop::collection::vec(any::<Index>(), 200)) {
-        let plain: String = documents().iter().map(|document| format!("---\n{document}\n")).collect();
-        let expected = facts(&load_files(&[("a.yaml", &plain)]).desired.unwrap());
+        let text: String = documents().iter().map(|document| format!("---\n{document}\n")).collect();
+        let expected = desired_json(&load_files(&[("a.yaml", &text)]).desired.unwrap());
 
         let files = split_into_files(documents(), &mut picks.into_iter());
         let loaded = load_files(&[("z.yaml", &files[0]), ("b/a.yml", &files[1]), ("b.yaml", &files[2])]);
-        prop_assert_eq!(facts(&loaded.desired.unwrap()), expected);
+        prop_assert_eq!(desired_json(&loaded.desired.unwrap()), expected);
     }
 
     #[test]
     fn order_never_matters_for_faults(picks in prop::collection::vec(any::<Index>(), 200)) {
-        let plain: String = wrong_documents().iter().map(|document| format!("---\n{document}\n")).collect();
-        let expected = sorted_messages(&[("a.yaml", &plain)]);
+        let text: String = wrong_documents().iter().map(|document| format!("---\n{document}\n")).collect();
+        let expected = sorted_messages(&[("a.yaml", &text)]);
         let files = split_into_files(wrong_documents(), &mut picks.into_iter());
         prop_assert_eq!(sorted_messages(&[("z.yaml", &files[0]), ("b/a.yml", &files[1]), ("b.yaml", &files[2])]), expected);
     }
@@ -232,8 +232,8 @@ proptest! {
                 continue;
             }
             // A line of a secret that loses its indentation can become an open field.
-            let is_blank = |rest: &str| rest.trim_start_matches(' ').starts_with("path: CANARY");
-            if is_blank(&text[offset..]) {
+            let opens_field = |rest: &str| rest.trim_start_matches(' ').starts_with("path: CANARY");
+            if opens_field(&text[offset..]) {
                 continue;
             }
             match slip {
@@ -252,8 +252,8 @@ proptest! {
         }
         let diagnostics = load_files(&[("a.yaml", &text)]).diagnostics;
         // Names of files are not secrets: messages name missing ones.
-        let others = diagnostics.into_iter().filter(|fault| fault.code != "missing-file");
-        let shown = others.collect::<Diagnostics>().render(DiagnosticStyle::default());
-        prop_assert!(!shown.contains("CANARY"), "{}\n{}", text, shown);
+        let other_faults = diagnostics.into_iter().filter(|fault| fault.code != "missing-file");
+        let report = other_faults.collect::<Diagnostics>().render(DiagnosticStyle::default());
+        prop_assert!(!report.contains("CANARY"), "{}\n{}", text, report);
     }
 }

@@ -27,9 +27,9 @@ const PLACES: &[&str] = &[
 ];
 
 /// The messages that two projects share a secret.
-fn sharing_messages(paths: [&str; 2], place: &str, secret: &str, via_profile: bool) -> Vec<String> {
+fn sharing_messages(paths: [&str; 2], place: &str, secret: &str, has_profile: bool) -> Vec<String> {
     let body = place.replace("SECRET", secret);
-    let rule = match via_profile {
+    let rule = match has_profile {
         true => format!(
             "kind: Defaults\nmatch: {{path: '**'}}\nuses: [p]\n---\nkind: Profile\nname: p\n{body}\n"
         ),
@@ -46,7 +46,7 @@ fn sharing_messages(paths: [&str; 2], place: &str, secret: &str, via_profile: bo
 }
 
 #[test]
-fn two_projects_never_come_to_one_secret() {
+fn two_projects_never_get_one_secret() {
     for (template, paths, is_shared) in [
         ("{env: 'D_{name}'}", ["acme/a-b", "acme/a.b"], true),
         ("{env: 'D_{path}'}", ["acme/a-b", "acme/a.b"], true),
@@ -65,10 +65,10 @@ fn two_projects_never_come_to_one_secret() {
         ("{file: 's/{name}'}", ["acme/a-b", "acme/a.b"], false),
         ("{file: 's/{group}'}", ["acme/a-b", "acme/a.b"], false),
     ] {
-        for (place, via_profile) in PLACES.iter().flat_map(|place| [(place, false), (place, true)])
+        for (place, has_profile) in PLACES.iter().flat_map(|place| [(place, false), (place, true)])
         {
-            let found = sharing_messages(paths, place, template, via_profile);
-            assert_eq!(!found.is_empty(), is_shared, "{place}: {template}: {found:?}");
+            let messages = sharing_messages(paths, place, template, has_profile);
+            assert_eq!(!messages.is_empty(), is_shared, "{place}: {template}: {messages:?}");
         }
     }
 }
@@ -91,17 +91,17 @@ fn example_fields(section: Section) -> serde_json::Map<String, Json> {
 /// Values of `schema` with `mapping` in every place.
 fn values_with_mapping(schema: &Json, mapping: &Json) -> Vec<Json> {
     let mut values = vec![mapping.clone(), json!([mapping])];
-    for (outer, properties) in
+    for (is_list, properties) in
         [(false, &schema["properties"]), (true, &schema["items"]["properties"])]
     {
-        for name in properties.as_object().into_iter().flat_map(|all| all.keys()) {
+        for name in properties.as_object().into_iter().flat_map(|map| map.keys()) {
             for value in [mapping.clone(), json!([mapping])] {
                 let mut row = serde_json::Map::new();
                 for (other, property) in properties.as_object().into_iter().flatten() {
                     row.extend(property["examples"].get(0).map(|one| (other.clone(), one.clone())));
                 }
                 row.insert(name.clone(), value);
-                values.push(if outer { json!([row]) } else { row.into() });
+                values.push(if is_list { json!([row]) } else { row.into() });
             }
         }
     }
@@ -121,13 +121,13 @@ fn document(kind: Section, fields: serde_json::Map<String, Json>) -> Json {
 
 /// Every field of every kind, and a field below `extra:`, with a mapping that looks like a reference.
 #[test]
-fn what_looks_like_a_reference_is_one_or_an_error() {
+fn a_mapping_like_a_reference_is_one_or_an_error() {
     let (mut secret_count, mut refused_count) = (0, 0);
     let mappings =
         [json!({"env": "NAME"}), json!({"file": "a.png"}), json!({"text": "a{env:NAME}"})];
     for kind in Scope::ALL.into_iter().flat_map(catalogue::sections) {
-        let nothing = json!({});
-        let extra = (kind.shape != Shape::Switch).then_some(("extra", &nothing));
+        let empty_schema = json!({});
+        let extra = (kind.shape != Shape::Switch).then_some(("extra", &empty_schema));
         let fields_of_kind = kind.specs().iter().map(|spec| (spec.name, &spec.schema));
         for ((name, schema), mapping) in fields_of_kind
             .chain(extra)
@@ -151,10 +151,10 @@ fn what_looks_like_a_reference_is_one_or_an_error() {
                 secret_count += 1;
                 let container = &desired.containers[0];
                 let entries = container.sections.iter().flat_map(|section| &section.entries);
-                let declared =
+                let field_lists =
                     entries.map(|entry| &entry.fields).chain(container.create.create_fields());
                 let values =
-                    declared.flat_map(|fields| fields.iter().map(|(_, field)| field.value));
+                    field_lists.flat_map(|fields| fields.iter().map(|(_, field)| field.value));
                 let is_sent = |value: &Value| value.plain_json().is_some_and(has_reference);
                 assert!(!values.into_iter().any(|value| is_sent(&value)), "{text}");
             }
@@ -181,9 +181,9 @@ fn a_malformed_reference_below_extra_is_an_error() {
     ] {
         let body = format!("hooks: [{{url: 'https://h.example.org/', extra: {{a: {value}}}}}]");
         for head in ["kind: Project\npath: a/b", "kind: Defaults\nmatch: {path: '**'}"] {
-            let mut found = faults(&[("a.yaml", &format!("{head}\n{body}\n"))]);
-            found.retain(|(code, _)| *code == "reference");
-            assert_eq!(found, vec![("reference", 3); usize::from(is_wrong)], "{head} {value}");
+            let mut ref_faults = faults(&[("a.yaml", &format!("{head}\n{body}\n"))]);
+            ref_faults.retain(|(code, _)| *code == "reference");
+            assert_eq!(ref_faults, vec![("reference", 3); usize::from(is_wrong)], "{head} {value}");
         }
     }
 }

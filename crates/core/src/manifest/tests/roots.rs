@@ -3,12 +3,12 @@
 use super::*;
 
 #[test]
-fn one_file_is_a_manifest_too() {
+fn a_single_file_is_a_manifest() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.yaml"), "kind: Project\npath: acme/shop\n").unwrap();
     fs::write(folder.path().join("b.yaml"), "broken: [").unwrap();
-    let named = folder.path().join("a.yaml");
-    let loaded = load(&named, &environment_in(folder.path()));
+    let named_path = folder.path().join("a.yaml");
+    let loaded = load(&named_path, &environment_in(folder.path()));
     assert_eq!((loaded.root.as_path(), loaded.paths.len()), (folder.path(), 1));
     assert!(loaded.desired.is_some());
     assert!(
@@ -19,7 +19,7 @@ fn one_file_is_a_manifest_too() {
 }
 
 /// Loads `named_path` in a folder with these files and a `.git`, from the folder `work_dir`.
-fn load_below(files: &[(&str, &str)], named_path: &str, seen_from: &str) -> (Config, Vec<String>) {
+fn load_below(files: &[(&str, &str)], named_path: &str, work_dir: &str) -> (Config, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     fs::create_dir_all(root.join("repository/.git")).unwrap();
@@ -27,16 +27,16 @@ fn load_below(files: &[(&str, &str)], named_path: &str, seen_from: &str) -> (Con
         fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
         fs::write(root.join(name), text).unwrap();
     }
-    let loaded = load(&root.join(named_path), &environment_in(&root.join(seen_from)));
+    let loaded = load(&root.join(named_path), &environment_in(&root.join(work_dir)));
     let describe = |fault: &Diagnostic| {
-        format!("{} {}", fault.code, fault.location.as_ref().map_or("", |place| &*place.file))
+        format!("{} {}", fault.code, fault.location.as_ref().map_or("", |location| &*location.file))
     };
     let faults = loaded.diagnostics.sorted().into_iter().map(describe);
     (loaded.config, loaded.paths.keys().map(ToString::to_string).chain(faults).collect())
 }
 
 #[test]
-fn the_configuration_counts_from_any_folder_below_it() {
+fn the_configuration_applies_in_any_folder_below_it() {
     const CONFIG: &str = "version: 1\nguards: {removals: {count: 3}}\n";
     const SHOP: &str = "kind: Project\npath: acme/shop\nsettings: {avatar: {file: team/a.png}}\n";
     let files = [
@@ -44,17 +44,17 @@ fn the_configuration_counts_from_any_folder_below_it() {
         ("repository/team/web/shop.yaml", SHOP),
         ("repository/team/a.png", ""),
     ];
-    for (named_path, seen_from, file) in [
+    for (named_path, work_dir, file) in [
         ("repository", "repository", "team/web/shop.yaml"),
         ("repository/team/web", "repository", "team/web/shop.yaml"),
         ("repository/team/web", "repository/team", "web/shop.yaml"),
         ("repository/team/web/shop.yaml", "repository/team/web", "shop.yaml"),
     ] {
-        let (config, names_and_faults) = load_below(&files, named_path, seen_from);
+        let (config, names_and_faults) = load_below(&files, named_path, work_dir);
         assert_eq!(
             (config.guards.removals.count, &names_and_faults[..]),
             (Some(3), &[file.to_owned()][..]),
-            "{named_path} from {seen_from}"
+            "{named_path} from {work_dir}"
         );
     }
     let broken_files = [files[1], ("repository/undrift.yaml", "version: 2\n"), files[2]];
@@ -64,22 +64,22 @@ fn the_configuration_counts_from_any_folder_below_it() {
         ("repository/team/web", "../../undrift.yaml"),
         ("", "repository/undrift.yaml"),
     ] {
-        let (_, said) = load_below(&broken_files, "repository/team/web", seen_from);
-        assert_eq!(said[1], format!("value {config}"), "{said:?}");
+        let (_, lines) = load_below(&broken_files, "repository/team/web", seen_from);
+        assert_eq!(lines[1], format!("value {config}"), "{lines:?}");
     }
 }
 
 #[test]
-fn the_configuration_is_not_looked_for_above_the_repository() {
+fn the_configuration_is_not_searched_above_the_repository() {
     const SHOP: &str = "kind: Project\npath: acme/shop\n";
     let files = [
         ("undrift.yaml", "version: 2\n"),
         ("repository/shop.yaml", SHOP),
         ("repository/web/undrift.yaml", "version: 1\n"),
     ];
-    let (_, said) = load_below(&files, "repository", "repository");
+    let (_, lines) = load_below(&files, "repository", "repository");
     assert_eq!(
-        said,
+        lines,
         ["shop.yaml", "web/undrift.yaml", "document web/undrift.yaml"],
         "one below the root is no configuration"
     );
@@ -137,14 +137,14 @@ fn named_files_are_selected_and_the_whole_root_is_loaded() {
             "{named_path}"
         );
     }
-    let (found, codes) = load_selected(&files, "undrift.yaml");
-    assert_eq!((found, codes), (vec![], vec!["document"]), "named, it is a manifest");
-    let (found, codes) = load_selected(&files, "acknowledge.yaml");
-    assert_eq!((found, codes), (vec![], vec!["no-manifests"]));
+    let (paths, codes) = load_selected(&files, "undrift.yaml");
+    assert_eq!((paths, codes), (vec![], vec!["document"]), "named, it is a manifest");
+    let (paths, codes) = load_selected(&files, "acknowledge.yaml");
+    assert_eq!((paths, codes), (vec![], vec!["no-manifests"]));
 }
 
 #[test]
-fn a_fault_anywhere_below_the_root_counts() {
+fn a_fault_anywhere_below_the_root_is_reported() {
     let files = [
         ("undrift.yaml", "version: 1\n"),
         ("a/shop.yaml", "kind: Project\npath: acme/shop\n"),
@@ -155,9 +155,9 @@ fn a_fault_anywhere_below_the_root_counts() {
         load_selected(&files, "a"),
         (vec![], vec!["duplicate-project", "unknown-field", "syntax"])
     );
-    let (found, codes) = load_selected(&files[1..], "a");
+    let (paths, codes) = load_selected(&files[1..], "a");
     assert_eq!(
-        (found, codes),
+        (paths, codes),
         (vec!["acme/shop".to_owned()], vec![]),
         "without a root only `a` is"
     );
@@ -189,8 +189,8 @@ fn files_of_other_tools_count_only_in_the_named_folder() {
     ];
     assert_eq!(load_selected(&files[..7], "manifests"), (vec!["acme/shop".to_owned()], vec![]));
     assert_eq!(load_selected(&files, "manifests"), (vec![], vec!["duplicate-project"]));
-    let (found, codes) = load_selected(&files[..5], "");
-    assert_eq!((found.len(), codes.contains(&"document")), (0, true), "named, they are manifests");
+    let (paths, codes) = load_selected(&files[..5], "");
+    assert_eq!((paths.len(), codes.contains(&"document")), (0, true), "named, they are manifests");
 }
 
 #[test]
@@ -200,13 +200,13 @@ fn files_outside_the_named_folder_have_relative_names() {
         ("repository/team/web/shop.yaml", "kind: Project\npath: acme/shop\n"),
         ("repository/ops/tool.yaml", "kind: Project\npath: acme/tool\n"),
     ];
-    for (seen_from, expected) in [
+    for (work_dir, expected) in [
         ("repository", ["ops/tool.yaml", "team/web/shop.yaml"]),
         ("repository/team", ["../ops/tool.yaml", "web/shop.yaml"]),
         ("repository/team/web", ["../../ops/tool.yaml", "shop.yaml"]),
         ("", ["repository/ops/tool.yaml", "repository/team/web/shop.yaml"]),
     ] {
-        let (_, said) = load_below(&files, "repository/team/web", seen_from);
-        assert_eq!(said, expected, "{seen_from}");
+        let (_, lines) = load_below(&files, "repository/team/web", work_dir);
+        assert_eq!(lines, expected, "{work_dir}");
     }
 }

@@ -51,8 +51,8 @@ impl DeclarationPair<'_> {
         let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
         steps.for_each(|step| self.label_step(step));
         include_dependencies(&mut plan.findings.steps, self.head, caller);
-        let (already, removed) = (self.find_adopted(plan), self.dropped_entries(plan));
-        BaseComparison { adopted: already, removed, ..BaseComparison::default() }
+        let (adopted, removed) = (self.find_adopted(plan), self.dropped_entries(plan));
+        BaseComparison { adopted, removed, ..BaseComparison::default() }
     }
 
     fn label_step(&self, step: &mut Step) {
@@ -275,19 +275,19 @@ fn include_dependencies(steps: &mut [Step], head: &Container, caller: &Caller) {
 
 /// If steps of the branch depend on other steps, labels these as part of its change too.
 fn include_needed_steps(steps: &mut [Step], head: &Container, caller: &Caller) {
-    let needs = order::needed_steps(head.scope, caller, steps);
+    let needed_steps = order::needed_steps(head.scope, caller, steps);
     let mut pending: Vec<_> =
         (0..steps.len()).filter(|index| !is_excluded_label(steps[*index].label)).collect();
     while let Some(step_index) = pending.pop() {
-        for (other, capability) in &needs[step_index] {
+        for (other_index, capability) in &needed_steps[step_index] {
             // Every member provides `NamedAccess`, but only members that the step names are needed.
-            let is_people = *capability == Some(Capability::NamedAccess);
-            if is_people && !refers_to_entry(&steps[step_index], &steps[*other], head) {
+            let needs_access = *capability == Some(Capability::NamedAccess);
+            if needs_access && !refers_to_entry(&steps[step_index], &steps[*other_index], head) {
                 continue;
             }
-            let other_step = &mut steps[*other];
+            let other_step = &mut steps[*other_index];
             if is_excluded_label(other_step.label) {
-                pending.push(*other);
+                pending.push(*other_index);
             }
             match capability {
                 Some(capability) => include_provider(other_step, head, *capability),
@@ -400,5 +400,5 @@ fn declared_value(container: &Container, address: &Address, field: &str) -> Opti
         Some((_, entry)) => entry.fields.get(field),
         None => container.create.create_fields().and_then(|create| create.get(field)),
     };
-    declared_field.map(|found| found.value)
+    declared_field.map(|sourced| sourced.value)
 }

@@ -301,12 +301,12 @@ fn add_former_identities(section: &mut DeclaredSection, base_section: &DeclaredS
     let identities: Vec<_> = section.entries.iter().map(identify).collect();
     for (index, entry) in section.entries.iter_mut().enumerate() {
         let former =
-            base_section.entries.iter().filter(|old| old.key == entry.key).find_map(|old| {
-                let old_identity = identify(old);
+            base_section.entries.iter().filter(|old| old.key == entry.key).find_map(|base_entry| {
+                let old_identity = identify(base_entry);
                 let is_same_entry = old_identity.service_name.is_some()
                     && old_identity.service_name == identities[index].service_name;
                 let key = old_identity.keys.into_iter().next().filter(|_| is_same_entry)?;
-                let value = old.values().get(kind.identity.last()?)?.text()?.to_owned();
+                let value = base_entry.values().get(kind.identity.last()?)?.text()?.to_owned();
                 identities.iter().all(|identity| !identity.keys.contains(&key)).then_some(value)
             });
         if let Some(former) = former {

@@ -31,18 +31,18 @@ impl BranchPart {
         if excluded_steps.iter().any(|step| step.address.section.is_none()) {
             return Self::Nothing;
         }
-        let mut remaining = declared.clone();
+        let mut container = declared.clone();
         let address = declared.address();
         for step in excluded_steps {
             let index =
-                remaining.section_names().position(|name| Some(name) == step.address.section);
+                container.section_names().position(|name| Some(name) == step.address.section);
             let Some(section_index) = index else { continue };
-            let section = &mut remaining.sections[section_index];
+            let section = &mut container.sections[section_index];
             section.extra_fields = section.field_names().map(str::to_owned).collect();
             if section.kind.shape != Shape::List {
                 // A mapping that is created or removed, and a switch, are excluded as a whole.
                 if step.action != Action::Update || section.kind.shape == Shape::Switch {
-                    remaining.sections.remove(section_index);
+                    container.sections.remove(section_index);
                 } else {
                     let entries = section.entries.iter_mut();
                     entries.for_each(|entry| drop_excluded(&mut entry.fields, step));
@@ -71,7 +71,7 @@ impl BranchPart {
                 }
             }
         }
-        Self::Some(Box::new(remaining))
+        Self::Some(Box::new(container))
     }
 }
 
@@ -83,10 +83,10 @@ fn has_excluded_part(step: &Step) -> bool {
 
 /// Removes from `fields` those that `step` excludes.
 fn drop_excluded(fields: &mut DeclaredFields, step: &Step) {
-    let remaining = fields.iter().filter(|(name, _)| {
+    let remaining_fields = fields.iter().filter(|(name, _)| {
         step.change(name).is_none_or(|change| !is_excluded_label(change.label))
     });
-    *fields = remaining.collect();
+    *fields = remaining_fields.collect();
 }
 
 /// The excluded parts of `steps`, or all if `includes_all`, for display. They have no calls: none is sent.

@@ -31,8 +31,8 @@ fn variable(key: &str, value: &str) -> Json {
 const VALUES: [Option<&str>; 3] = [None, Some("a"), Some("b")];
 
 fn all_combinations() -> impl Iterator<Item = [Option<&'static str>; 3]> {
-    let each = |base| VALUES.into_iter().map(move |head| (base, head));
-    let pairs = VALUES.into_iter().flat_map(each);
+    let new_pairs = |base| VALUES.into_iter().map(move |head| (base, head));
+    let pairs = VALUES.into_iter().flat_map(new_pairs);
     pairs.flat_map(|(base, head)| VALUES.into_iter().map(move |live| [base, head, live]))
 }
 
@@ -46,7 +46,7 @@ fn compare_with_base(
     let settings = settings(&[]);
     let mut plan = plan_container(head, live, &settings);
     assert!(plan.questions.is_empty() && plan.problems.is_empty(), "{plan:#?}");
-    let against =
+    let comparison =
         Base::from_containers([base.clone()], &[]).label(&mut plan, head, live, &settings);
     let line = |step: &Step| {
         let fields = step.changes.iter().map(|c| format!(" {}={:?}", c.field, c.label.unwrap()));
@@ -54,7 +54,7 @@ fn compare_with_base(
             if step.action == Action::Delete { String::new() } else { fields.collect() };
         format!("{:?} {:?}{fields}", step.action, step.label.unwrap())
     };
-    (plan.steps.iter().map(line).collect(), against)
+    (plan.steps.iter().map(line).collect(), comparison)
 }
 
 /// The label of a value's difference.
@@ -70,7 +70,7 @@ fn expected_label(base: Option<&str>, head: &str, live: Option<&str>) -> Label {
 /// Groups, projects and sections that the branch no longer declares are reported, unless they only
 /// moved.
 #[test]
-fn what_the_branch_no_longer_declares_is_named() {
+fn removed_declarations_are_reported() {
     let new_container = |path: &str, sections: Json, previously: &[&str]| {
         let previously = previously.iter().map(|path| Sourced {
             value: Arc::from(*path),
@@ -99,9 +99,9 @@ fn what_the_branch_no_longer_declares_is_named() {
     let moves = Moves::from_containers(&containers);
     let mut outline = Outline::default();
     outline.add(&containers);
-    let gone: Vec<_> =
+    let addresses: Vec<_> =
         base.removed_declarations(&outline, &moves).iter().map(ToString::to_string).collect();
-    assert_eq!(gone, ["acme/a", "acme/b#variables"]);
+    assert_eq!(addresses, ["acme/a", "acme/b#variables"]);
     assert_eq!(Base::Unknown.removed_declarations(&outline, &moves), []);
     // A project declared absent is in the plan.
     let absent =
@@ -128,7 +128,7 @@ fn the_label_of_a_field_depends_on_base_branch_and_live_value() {
             &live_sections,
             FieldSelection::Only(&["description"].into()),
         );
-        let (steps, against) = compare_with_base(&base_declared, &declared, &live_state);
+        let (steps, comparison) = compare_with_base(&base_declared, &declared, &live_state);
         let about = format!("base {base:?}, head {head:?}, live {live:?}");
         let expected = head.filter(|_| head != live).map(|head| {
             let label = expected_label(base, head, live);
@@ -136,7 +136,7 @@ fn the_label_of_a_field_depends_on_base_branch_and_live_value() {
         });
         assert_eq!(steps, Vec::from_iter(expected), "{about}");
         let is_already = head.is_some() && head == live && base.is_some() && base != live;
-        let fields: Vec<_> = against.adopted.iter().flat_map(|known| &known.fields).collect();
+        let fields: Vec<_> = comparison.adopted.iter().flat_map(|object| &object.fields).collect();
         assert_eq!(fields, if is_already { vec!["description"] } else { vec![] }, "{about}");
     }
 }
@@ -152,10 +152,10 @@ fn the_label_of_an_entry_depends_on_base_branch_and_live_state() {
         for [base, head, live] in all_combinations() {
             let declare = |value| shop(&json!({"variables": entries(value)}), policy);
             let (base_declared, declared) = (declare(base), declare(head));
-            let there = Json::from_iter(live.map(|value| variable("K", value)));
-            let there = json!({"variables": there});
-            let live_state = live_container_with(&declared, &there, FieldSelection::All);
-            let (steps, against) = compare_with_base(&base_declared, &declared, &live_state);
+            let variables = Json::from_iter(live.map(|value| variable("K", value)));
+            let live_sections = json!({"variables": variables});
+            let live_state = live_container_with(&declared, &live_sections, FieldSelection::All);
+            let (steps, comparison) = compare_with_base(&base_declared, &declared, &live_state);
             let about = format!("{policy:?}: base {base:?}, head {head:?}, live {live:?}");
             let expected = match (head, live) {
                 (Some(head), Some(_)) if Some(head) != live => {
@@ -174,14 +174,14 @@ fn the_label_of_an_entry_depends_on_base_branch_and_live_state() {
                 }),
                 _ => None,
             };
-            let short = |line: &String| {
-                let only = |word: &&str| !word.contains('=') || word.starts_with("value=");
-                line.split(' ').filter(only).collect::<Vec<_>>().join(" ")
+            let shorten = |line: &String| {
+                let is_relevant = |word: &&str| !word.contains('=') || word.starts_with("value=");
+                line.split(' ').filter(is_relevant).collect::<Vec<_>>().join(" ")
             };
-            let steps: Vec<_> = steps.iter().map(short).collect();
+            let steps: Vec<_> = steps.iter().map(shorten).collect();
             assert_eq!(steps, Vec::from_iter(expected), "{about}");
-            let stays = policy == Unlisted::Report && head.is_none() && live.is_some();
-            assert_eq!(!against.removed.is_empty(), stays && base.is_some(), "{about}");
+            let is_unlisted = policy == Unlisted::Report && head.is_none() && live.is_some();
+            assert_eq!(!comparison.removed.is_empty(), is_unlisted && base.is_some(), "{about}");
         }
     }
 }
@@ -203,20 +203,20 @@ fn the_label_of_a_removal_depends_on_which_side_declares_it_absent() {
             (true, if base == Some("gone") { vec!["Delete Drift"] } else { vec!["Delete Change"] }),
             (false, vec![]),
         ] {
-            let (before, own) = (declare(base), declare(Some("gone")));
+            let (base_declared, declared) = (declare(base), declare(Some("gone")));
             let live_variables: Vec<_> = live
                 .then(|| json!({"key": "K", "environment_scope": "*", "value": "a"}))
                 .into_iter()
                 .collect();
             let live_state = live_container_with(
-                &own,
+                &declared,
                 &json!({"variables": live_variables}),
                 FieldSelection::All,
             );
-            let (steps, against) = compare_with_base(&before, &own, &live_state);
+            let (steps, comparison) = compare_with_base(&base_declared, &declared, &live_state);
             assert_eq!(steps, expected, "{base:?} {live}");
             assert_eq!(
-                !against.adopted.is_empty(),
+                !comparison.adopted.is_empty(),
                 !live && base == Some("there"),
                 "{base:?} {live}"
             );
@@ -226,12 +226,12 @@ fn the_label_of_a_removal_depends_on_which_side_declares_it_absent() {
 
 #[test]
 fn the_label_of_a_creation_depends_on_which_side_declares_it() {
-    let declare = |may: bool, description: &str| {
-        let mut own = shop(&json!({"settings": {"description": description}}), Unlisted::Report);
-        if may {
-            own.create = CreationPolicy::Allowed(DeclaredFields::default());
+    let declare = |may_create: bool, description: &str| {
+        let mut shop = shop(&json!({"settings": {"description": description}}), Unlisted::Report);
+        if may_create {
+            shop.create = CreationPolicy::Allowed(DeclaredFields::default());
         }
-        own
+        shop
     };
     let head = declare(true, "a");
     let mut live = live_container(&head, &json!({}));
@@ -257,10 +257,10 @@ fn the_label_of_a_creation_depends_on_which_side_declares_it() {
 
 #[test]
 fn removing_watch_makes_a_difference_a_change_of_the_branch() {
-    let own = shop(&json!({"settings": {"description": "a"}}), Unlisted::Report);
-    let watched = Container { is_watched: true, ..own.clone() };
-    let live = live_container(&own, &json!({"settings": {"description": "b"}}));
-    assert_eq!(compare_with_base(&watched, &own, &live).0, ["Update Change description=Change"]);
+    let head = shop(&json!({"settings": {"description": "a"}}), Unlisted::Report);
+    let watched = Container { is_watched: true, ..head.clone() };
+    let live = live_container(&head, &json!({"settings": {"description": "b"}}));
+    assert_eq!(compare_with_base(&watched, &head, &live).0, ["Update Change description=Change"]);
 }
 
 /// Watched differences have labels, like steps.
@@ -270,19 +270,19 @@ fn watched_differences_have_labels() {
         let declared = shop(&json!({"settings": {"description": text}}), Unlisted::Report);
         Container { is_watched: true, ..declared }
     };
-    let (own, settings) = (describe("b"), settings(&[]));
-    let live = live_container(&own, &json!({"settings": {"description": "a"}}));
-    for (base, want) in [
+    let (head, settings) = (describe("b"), settings(&[]));
+    let live = live_container(&head, &json!({"settings": {"description": "a"}}));
+    for (base, expected) in [
         (Base::Unknown, Label::Unknown),
         (Base::from_containers([], &[]), Label::Change),
-        (Base::from_containers([own.clone()], &[]), Label::Drift),
+        (Base::from_containers([head.clone()], &[]), Label::Drift),
         (Base::from_containers([describe("a")], &[]), Label::Change),
         (Base::from_containers([describe("c")], &[]), Label::Both),
     ] {
-        let mut plan = plan_container(&own, &live, &settings);
-        base.label(&mut plan, &own, &live, &settings);
+        let mut plan = plan_container(&head, &live, &settings);
+        base.label(&mut plan, &head, &live, &settings);
         let labels: Vec<_> = plan.watched.iter().map(|step| step.label).collect();
-        assert_eq!((labels, plan.steps.len()), (vec![Some(want)], 0), "{base:?}");
+        assert_eq!((labels, plan.steps.len()), (vec![Some(expected)], 0), "{base:?}");
     }
 }
 
@@ -295,18 +295,18 @@ fn without_drift_only_changes_of_the_branch_are_planned() {
             {"key": "KEPT", "environment_scope": "*", "value": "a", "protected": true},
         ],
     });
-    let mut own = base.clone();
-    own["settings"]["merge_method"] = "rebase_merge".into();
-    own["variables"][1]["value"] = "b".into();
-    let there = json!({
+    let mut changed = base.clone();
+    changed["settings"]["merge_method"] = "rebase_merge".into();
+    changed["variables"][1]["value"] = "b".into();
+    let state = json!({
         "settings": {"description": "x", "merge_method": "ff"},
         "variables": [
             variable("KEPT", "a"),
             variable("MORE[*]", "a"),
         ],
     });
-    let (before, head) = (shop(&base, Unlisted::Delete), shop(&own, Unlisted::Delete));
-    let (live, settings) = (live_container_with(&head, &there, FieldSelection::All), settings(&[]));
+    let (before, head) = (shop(&base, Unlisted::Delete), shop(&changed, Unlisted::Delete));
+    let (live, settings) = (live_container_with(&head, &state, FieldSelection::All), settings(&[]));
     let mut plan = plan_container(&head, &live, &settings);
     Base::from_containers([before], &[]).label(&mut plan, &head, &live, &settings);
     let BranchPart::Some(remaining) = BranchPart::from_labels(&head, &plan) else {
@@ -325,11 +325,11 @@ fn without_drift_only_changes_of_the_branch_are_planned() {
         ["Update acme/shop#settings merge_method", "Update acme/shop#variables/KEPT@* value"]
     );
     assert!(planned.notes.iter().all(|note| !note.reason.is_unlisted()));
-    let left: Vec<_> = excluded_steps(&plan.steps, false)
+    let excluded: Vec<_> = excluded_steps(&plan.steps, false)
         .iter()
         .map(|step| format!("{:?} {}", step.action, step.address))
         .collect();
-    assert_eq!(left.len(), 4, "{left:?}");
+    assert_eq!(excluded.len(), 4, "{excluded:?}");
 }
 
 #[test]
@@ -337,23 +337,23 @@ fn a_hook_with_a_new_url_is_found_by_its_url_at_the_base() {
     let hooks = |url: &str| json!({"hooks": [{"name": "ci", "url": url}]});
     let base =
         Base::from_containers([shop(&hooks("https://old.example.org/"), Unlisted::Report)], &[]);
-    let urls = |mut own: Container| {
-        base.add_base_identities(std::slice::from_mut(&mut own));
-        let section = own.section("hooks").unwrap();
+    let urls = |mut container: Container| {
+        base.add_base_identities(std::slice::from_mut(&mut container));
+        let section = container.section("hooks").unwrap();
         section.entries[0]
             .fields
             .get("previously")
             .map(|field| format!("{:?}", field.value.plain_json()))
     };
-    let own = |sections: &Json| shop(sections, Unlisted::Report);
-    assert!(urls(own(&hooks("https://new.example.org/"))).unwrap().contains("old.example.org"));
-    assert_eq!(urls(own(&hooks("https://old.example.org"))), None);
+    let declare = |sections: &Json| shop(sections, Unlisted::Report);
+    assert!(urls(declare(&hooks("https://new.example.org/"))).unwrap().contains("old.example.org"));
+    assert_eq!(urls(declare(&hooks("https://old.example.org"))), None);
     let mut taken_hooks = hooks("https://new.example.org/");
     taken_hooks["hooks"]
         .as_array_mut()
         .unwrap()
         .push(json!({"name": "other", "url": "https://old.example.org/"}));
-    assert_eq!(urls(own(&taken_hooks)), None, "another one has that URL now");
+    assert_eq!(urls(declare(&taken_hooks)), None, "another one has that URL now");
 }
 
 /// The base would do something else to the entry of that name: create it, or rename another one.
@@ -393,15 +393,15 @@ fn only_containers_declared_differently_at_the_base_are_selected() {
         ],
         &[],
     );
-    let looked = |all: Vec<Container>| -> Vec<_> {
-        base.changed_containers(all).into_iter().map(|own| own.path.to_string()).collect()
+    let changed_paths = |declared: Vec<Container>| -> Vec<_> {
+        base.changed_containers(declared).into_iter().map(|own| own.path.to_string()).collect()
     };
     assert_eq!(
-        looked(vec![new_container("acme/a", "x"), new_container("acme/b", "x")]),
+        changed_paths(vec![new_container("acme/a", "x"), new_container("acme/b", "x")]),
         Vec::<String>::new()
     );
     assert_eq!(
-        looked(vec![new_container("acme/a", "y"), new_container("acme/neo", "x")]),
+        changed_paths(vec![new_container("acme/a", "y"), new_container("acme/neo", "x")]),
         ["acme/a", "acme/neo"]
     );
 }
@@ -431,9 +431,9 @@ fn a_problem_is_drift_only_where_the_branch_changes_nothing() {
         let settings = settings(&[]);
         let mut plan = plan_container(&head, live, &settings);
         assert_eq!(plan.problems.len(), 1, "{plan:#?}");
-        let against =
+        let comparison =
             Base::from_containers([base.clone()], &[]).label(&mut plan, &head, live, &settings);
-        assert_eq!(!against.problems.is_empty(), is_drift, "{:?}", plan.problems);
+        assert_eq!(!comparison.problems.is_empty(), is_drift, "{:?}", plan.problems);
     }
 }
 
@@ -444,8 +444,8 @@ fn labelled_steps(base: &Container, head: &Container, live: &LiveContainer) -> V
     assert!(plan.questions.is_empty() && plan.problems.is_empty(), "{plan:#?}");
     Base::from_containers([base.clone()], &[]).label(&mut plan, head, live, &settings);
     let line = |step: &Step| {
-        let at = step.address.to_string().replace("https%3A%2F%2F", "");
-        format!("{at} {:?}", step.label.unwrap())
+        let address = step.address.to_string().replace("https%3A%2F%2F", "");
+        format!("{address} {:?}", step.label.unwrap())
     };
     let mut lines: Vec<_> = plan.steps.iter().map(line).collect();
     lines.sort();
@@ -504,7 +504,7 @@ fn drifted_entries_that_a_change_names_are_created() {
     let live_sections = json!({"members": [], "protected_branches": []});
     let (bob, dave) = (json!([{"user": "bob"}]), json!([{"user": "dave"}]));
     let drift = ["members/bob Drift", "members/carol Drift"];
-    for (before, now, expected) in [
+    for (base_rules, head_rules, expected) in [
         (json!([]), json!([]), drift.to_vec()),
         (
             json!([]),
@@ -523,14 +523,14 @@ fn drifted_entries_that_a_change_names_are_created() {
             vec!["members/bob Drift", "members/carol Drift", "protected_branches/main Drift"],
         ),
     ] {
-        let (base, head) = (declare(before), declare(now));
+        let (base, head) = (declare(base_rules), declare(head_rules));
         let mut live = live_container_with(&head, &live_sections, FieldSelection::All);
         live.levels_above = Some(std::sync::Arc::default());
         live.group_above = Some(std::sync::Arc::default());
         live.users_with_access = Some(Ok(std::collections::BTreeSet::new()));
         live.sharing_groups = Some(Ok(Arc::default()));
-        for (at, name) in ["bob", "carol", "dave"].into_iter().enumerate() {
-            live.names.insert(crate::field::NamedObject::User, name, Some(11 + at as u64));
+        for (index, name) in ["bob", "carol", "dave"].into_iter().enumerate() {
+            live.names.insert(crate::field::NamedObject::User, name, Some(11 + index as u64));
         }
         let expected: Vec<_> = expected.iter().map(|line| format!("acme/shop#{line}")).collect();
         assert_eq!(labelled_steps(&base, &head, &live), expected, "{:?}", head.sections);
@@ -545,15 +545,15 @@ fn a_removal_is_unknown_where_the_base_may_have_removed_it_too() {
         shop(&sections, policy)
     };
     let head = declare(false, Unlisted::Delete);
-    let there = json!({"archived": {"archived": true}, "variables": [variable("K", "a")]});
-    let mut live = live_container_with(&head, &there, FieldSelection::All);
+    let live_json = json!({"archived": {"archived": true}, "variables": [variable("K", "a")]});
+    let mut live = live_container_with(&head, &live_json, FieldSelection::All);
     if let Presence::Existing(_, facts) = &mut live.presence {
         facts.is_archived = true;
     }
     for (policy, label) in [(Unlisted::Delete, "Unknown"), (Unlisted::Report, "Change")] {
-        let found = labelled_steps(&declare(true, policy), &head, &live);
-        let removal = found.iter().find(|line| line.contains("variables/K"));
-        assert_eq!(removal, Some(&format!("acme/shop#variables/K@* {label}")), "{found:?}");
+        let lines = labelled_steps(&declare(true, policy), &head, &live);
+        let removal = lines.iter().find(|line| line.contains("variables/K"));
+        assert_eq!(removal, Some(&format!("acme/shop#variables/K@* {label}")), "{lines:?}");
     }
 }
 
@@ -574,7 +574,7 @@ fn a_removal_is_a_change_if_the_base_does_not_manage_the_entry() {
 /// The base would remove an unlisted entry, and the branch declares it. With its live value there is no
 /// step; with another value there is one.
 #[test]
-fn a_removal_by_the_base_is_settled_only_if_the_branch_declares_the_live_state() {
+fn a_removal_by_the_base_is_adopted_only_if_the_branch_declares_the_live_state() {
     let declare = |value: Option<&str>| {
         let entry =
             value.map(|value| json!({"key": "K", "environment_scope": "*", "value": value}));
@@ -587,8 +587,8 @@ fn a_removal_by_the_base_is_settled_only_if_the_branch_declares_the_live_state()
             &json!({"variables": [variable("K", "a")]}),
             FieldSelection::All,
         );
-        let (steps, against) = compare_with_base(&declare(None), &head, &live);
-        assert_eq!((steps.is_empty(), !against.adopted.is_empty()), (settled, settled), "{own}");
+        let (steps, comparison) = compare_with_base(&declare(None), &head, &live);
+        assert_eq!((steps.is_empty(), !comparison.adopted.is_empty()), (settled, settled), "{own}");
     }
 }
 
@@ -602,19 +602,19 @@ fn a_field_that_both_declare_alike_is_drift_even_if_the_base_has_no_plan_for_it(
         shop(&sections, Unlisted::Report)
     };
     let head = declare(false, Some("a"));
-    let there = json!({"archived": {"archived": true}, "settings": {"description": "b"}});
-    let mut live = live_container(&head, &there);
+    let live_json = json!({"archived": {"archived": true}, "settings": {"description": "b"}});
+    let mut live = live_container(&head, &live_json);
     if let Presence::Existing(_, facts) = &mut live.presence {
         facts.is_archived = true;
     }
     for (base, label) in [(Some("a"), "Drift"), (Some("c"), "Change"), (None, "Change")] {
-        let found = labelled_steps(&declare(true, base), &head, &live);
-        assert!(found.contains(&format!("acme/shop#settings {label}")), "{base:?} {found:?}");
+        let lines = labelled_steps(&declare(true, base), &head, &live);
+        assert!(lines.contains(&format!("acme/shop#settings {label}")), "{base:?} {lines:?}");
     }
 }
 
 #[test]
-fn a_missing_or_needless_part_of_the_project_is_left_as_a_whole() {
+fn a_missing_or_needless_mapping_is_excluded_as_a_whole() {
     let rule = json!({"prevent_secrets": true});
     let absent = json!({"state": "absent"});
     for (rule, live_rule) in
@@ -624,17 +624,17 @@ fn a_missing_or_needless_part_of_the_project_is_left_as_a_whole() {
             let sections = json!({"settings": {"merge_method": method}, "push_rule": rule});
             shop(&sections, Unlisted::Report)
         };
-        let (before, head) = (declare("merge"), declare("ff"));
-        let there = json!({"settings": {"merge_method": "merge"}, "push_rule": live_rule});
+        let (base, head) = (declare("merge"), declare("ff"));
+        let live_json = json!({"settings": {"merge_method": "merge"}, "push_rule": live_rule});
         let (live, settings) =
-            (live_container_with(&head, &there, FieldSelection::All), settings(&[]));
+            (live_container_with(&head, &live_json, FieldSelection::All), settings(&[]));
         let mut plan = plan_container(&head, &live, &settings);
         assert_eq!(plan.steps.len(), 2, "{plan:?}");
-        Base::from_containers([before], &[]).label(&mut plan, &head, &live, &settings);
-        let BranchPart::Some(rest) = BranchPart::from_labels(&head, &plan) else {
+        Base::from_containers([base], &[]).label(&mut plan, &head, &live, &settings);
+        let BranchPart::Some(remaining) = BranchPart::from_labels(&head, &plan) else {
             panic!("something remains")
         };
-        let planned = plan_container(&rest, &live, &settings);
+        let planned = plan_container(&remaining, &live, &settings);
         let planned: Vec<_> = planned.steps.iter().map(|step| step.address.to_string()).collect();
         assert_eq!(planned, ["acme/shop#settings"], "{rule}");
     }
@@ -648,8 +648,8 @@ fn a_creation_is_a_change_unless_the_base_declares_the_entry_present() {
         shop(&json!({"archived": {"archived": archived}, "variables": variables}), Unlisted::Report)
     };
     let head = declare(false, Some(variable("K", "a")));
-    let there = json!({"archived": {"archived": true}, "variables": []});
-    let mut live = live_container_with(&head, &there, FieldSelection::All);
+    let live_json = json!({"archived": {"archived": true}, "variables": []});
+    let mut live = live_container_with(&head, &live_json, FieldSelection::All);
     if let Presence::Existing(_, facts) = &mut live.presence {
         facts.is_archived = true;
     }
@@ -660,9 +660,9 @@ fn a_creation_is_a_change_unless_the_base_declares_the_entry_present() {
         (Some(absent), "Change"),
         (None, "Change"),
     ] {
-        let found = labelled_steps(&declare(true, base), &head, &live);
-        let creation = found.iter().find(|line| line.contains("variables/K"));
-        assert_eq!(creation, Some(&format!("acme/shop#variables/K@* {label}")), "{found:?}");
+        let lines = labelled_steps(&declare(true, base), &head, &live);
+        let creation = lines.iter().find(|line| line.contains("variables/K"));
+        assert_eq!(creation, Some(&format!("acme/shop#variables/K@* {label}")), "{lines:?}");
     }
 }
 
@@ -670,10 +670,10 @@ fn a_creation_is_a_change_unless_the_base_declares_the_entry_present() {
 #[test]
 fn a_move_is_drift_only_if_the_base_declares_the_former_path() {
     let declare = |former: &[&str]| {
-        let mut own = shop(&json!({}), Unlisted::Report);
-        own.lifecycle.former_paths =
+        let mut container = shop(&json!({}), Unlisted::Report);
+        container.lifecycle.former_paths =
             former.iter().map(|path| crate::desired::testing::former_path(path)).collect();
-        own
+        container
     };
     let head = declare(&["acme/old"]);
     let mut live = live_container(&head, &json!({}));
@@ -773,12 +773,12 @@ fn project(forms: &[u8]) -> Container {
 
 /// The live state of the project with each part in the form of `forms`.
 fn live_project(declared: &Container, forms: &[u8]) -> LiveContainer {
-    let part = |at: usize| live_part(PARTS[at], forms[at]);
-    let mut there = json!({"settings": {"description": part(0), "builds_access_level": part(1)}});
+    let part = |index: usize| live_part(PARTS[index], forms[index]);
+    let mut state = json!({"settings": {"description": part(0), "builds_access_level": part(1)}});
     for at in 2..PARTS.len() {
-        there[PARTS[at]] = part(at);
+        state[PARTS[at]] = part(at);
     }
-    let mut live = live_container_with(declared, &there, FieldSelection::All);
+    let mut live = live_container_with(declared, &state, FieldSelection::All);
     if let Presence::Existing(_, facts) = &mut live.presence {
         facts.is_archived = forms[2] == 2;
     }
@@ -786,7 +786,7 @@ fn live_project(declared: &Container, forms: &[u8]) -> LiveContainer {
     live.levels_above = Some(std::sync::Arc::default());
     live.names.insert(crate::field::NamedObject::User, "alice", Some(11));
     live.names.insert(crate::field::NamedObject::Group, "team", Some(12));
-    live.names.insert_entries("deploy_keys", Ok(crate::kind::EntryIds::new()));
+    live.names.insert_entry_ids("deploy_keys", Ok(crate::kind::EntryIds::new()));
     live
 }
 
@@ -810,9 +810,9 @@ fn branch_fields(steps: &[Step]) -> Vec<String> {
 
 /// Access that was taken away by hand is given back only if the branch needs it.
 #[test]
-fn what_drifted_is_written_only_if_a_step_of_the_branch_needs_it() {
+fn drift_is_written_only_if_a_step_of_the_branch_needs_it() {
     // By hand: CI/CD switched off, the project archived, the member and the share removed, the key read-only.
-    let before = [1, 1, 0, 1, 1, 2, 1, 0, 0];
+    let base_forms = [1, 1, 0, 1, 1, 2, 1, 0, 0];
     let live_forms = [1, 0, 1, 0, 0, 1, 1, 0, 0];
     for (part_index, form, expected) in [
         // The description contains the text of a name, but does not name the member.
@@ -822,29 +822,29 @@ fn what_drifted_is_written_only_if_a_step_of_the_branch_needs_it() {
         (6, 0, vec![]),
         (6, 2, vec!["members", "shares", "deploy_keys can_push", "protected_branches"]),
     ] {
-        let mut after = before;
-        after[part_index] = form;
-        let (base, head) = (project(&before), project(&after));
+        let mut head_forms = base_forms;
+        head_forms[part_index] = form;
+        let (base, head) = (project(&base_forms), project(&head_forms));
         let steps = label_steps(&base, &head, &live_project(&head, &live_forms));
         let mut found_fields = branch_fields(&steps);
         found_fields.sort();
         let mut expected: Vec<_> = expected.into_iter().map(str::to_owned).collect();
         expected.sort();
         assert_eq!(found_fields.len(), expected.len(), "{part_index}: {found_fields:?}");
-        for (found, expected) in found_fields.iter().zip(&expected) {
-            assert!(found.starts_with(expected.as_str()), "{part_index}: {found} {expected}");
+        for (fields, expected) in found_fields.iter().zip(&expected) {
+            assert!(fields.starts_with(expected.as_str()), "{part_index}: {fields} {expected}");
         }
     }
 }
 
 /// Checks that each written step was changed by the branch, or is needed by a step that was.
 fn check_writes(base: &[u8], head: &[u8], live_forms: &[u8]) {
-    let own = |part: &str| {
+    let edits = |part: &str| {
         let index = PARTS.iter().position(|other| *other == part).unwrap();
         declared_part(part, base[index]) != declared_part(part, head[index])
     };
-    let (before, after) = (project(base), project(head));
-    let steps = label_steps(&before, &after, &live_project(&after, live_forms));
+    let (base_project, head_project) = (project(base), project(head));
+    let steps = label_steps(&base_project, &head_project, &live_project(&head_project, live_forms));
     let needed: Vec<_> = steps
         .iter()
         .filter(|step| !label::is_excluded_label(step.label))
@@ -852,23 +852,23 @@ fn check_writes(base: &[u8], head: &[u8], live_forms: &[u8]) {
         .collect();
     for step in &steps {
         let section = step.address.section.unwrap();
-        let at = after.address().section(section);
-        let is_needed = needed.iter().any(|edge| *edge == step.address || *edge == at);
+        let address = head_project.address().section(section);
+        let is_needed = needed.iter().any(|edge| *edge == step.address || *edge == address);
         if section == "settings" {
             for change in &step.changes {
                 let is_left = label::is_excluded_label(change.label);
                 let is_ci = &*change.field == "builds_access_level";
-                assert!(is_left || own(&change.field) || (is_ci && is_needed), "{step:#?}");
-                assert!(!is_left || !own(&change.field), "{step:#?}");
+                assert!(is_left || edits(&change.field) || (is_ci && is_needed), "{step:#?}");
+                assert!(!is_left || !edits(&change.field), "{step:#?}");
             }
             continue;
         }
         let is_left = label::is_excluded_label(step.label);
-        assert!(is_left || own(section) || is_needed, "{step:#?}");
-        assert!(!is_left || !own(section), "{step:#?}");
-        if ["members", "shares", "deploy_keys"].contains(&section) && !is_left && !own(section) {
-            let names = own("protected_branches") && *head.get(6).unwrap() == 2;
-            assert!(names, "{step:#?}");
+        assert!(is_left || edits(section) || is_needed, "{step:#?}");
+        assert!(!is_left || !edits(section), "{step:#?}");
+        if ["members", "shares", "deploy_keys"].contains(&section) && !is_left && !edits(section) {
+            let names_them = edits("protected_branches") && *head.get(6).unwrap() == 2;
+            assert!(names_them, "{step:#?}");
         }
     }
 }

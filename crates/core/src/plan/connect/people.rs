@@ -70,10 +70,10 @@ fn order_needed_access(steps: &[Step], grants: &GrantsByUser, relations: &mut St
         addresses_by_path(steps, |step| step.scope == Scope::Group && raises_share(step));
     for (index, step) in steps.iter().enumerate() {
         let path = &step.address.path;
-        for (user, outsider_name) in step.needed_users() {
-            let Some(user_grants) = grants.get(&user) else { continue };
-            for grant in grants_for(user_grants, path, outsider_name)
-                .filter(|grant| grant.before == 0 || outsider_name.is_some())
+        for (user_id, outsider) in step.needed_users() {
+            let Some(user_grants) = grants.get(&user_id) else { continue };
+            for grant in grants_for(user_grants, path, outsider)
+                .filter(|grant| grant.before == 0 || outsider.is_some())
             {
                 relations.add_edge(index, &grant.address, reason);
             }
@@ -98,8 +98,8 @@ fn refuse_outsiders(steps: &[Step], grants: &GrantsByUser, relations: &mut StepR
     for step in steps {
         let path = step.address.path.to_lowercase();
         let min_level = step.scope.choose(MAINTAINER, 1);
-        let names = step.needed_users().filter_map(|(user, outsider)| {
-            let user_grants = grants.get(&user).into_iter();
+        let names = step.needed_users().filter_map(|(user_id, outsider)| {
+            let user_grants = grants.get(&user_id).into_iter();
             let mut user_grants =
                 user_grants.flat_map(|grants| grants_for(grants, &path, outsider));
             let has_access = user_grants.any(|grant| grant.after >= min_level);
@@ -177,7 +177,7 @@ pub(in crate::plan) fn note_lost_access(
             .iter()
             .filter(|rule| {
                 let path = &rule.address.path;
-                let is_below = groups_above(&path.to_lowercase()).any(|above| above == group);
+                let is_below = groups_above(&path.to_lowercase()).any(|ancestor| ancestor == group);
                 (is_below || !rule.is_member) && !gains_access_at(&grants, user_id, path)
             })
             .map(|rule| rule.address.to_string())

@@ -99,11 +99,11 @@ pub(super) fn check_narrowed_groups(steps: &[Step]) -> StepRelations {
             let key = path.to_lowercase();
             let leaves_group = !groups_above(&key).any(|above| above == group);
             let mut paths = std::iter::once(&*key).chain(groups_above(&key));
-            if let Some(mover) =
+            if let Some(move_address) =
                 paths.find_map(|ancestor| move_addresses.get(ancestor)).filter(|_| leaves_group)
             {
                 let reason = "more visible contents must leave the group first";
-                relations.add_edge(index, mover, reason);
+                relations.add_edge(index, move_address, reason);
             } else if narrowed_ranks.get(&key).is_none_or(|after| *after > max_rank) {
                 let args = words![path, is = VISIBILITIES[*rank], most = VISIBILITIES[max_rank]];
                 relations.refuse(texts::VISIBLE_CONTENTS, args, step);

@@ -8,7 +8,7 @@ use crate::{
     catalogue,
     desired::{DeclaredSection, EntryPresence, Unlisted, subject_field},
     diff::{Action, Findings, HeldObject, Note, Reason, Step},
-    field::{Compare, NamedObject},
+    field::{Equality, NamedObject},
     kind::{Capability, Section},
     live::LiveEntries,
     plan::{ContainerPlan, container::ContainerPlanner},
@@ -66,9 +66,9 @@ impl ContainerPlanner<'_> {
         section: &DeclaredSection,
         losers: &[(NamedObject, u64)],
     ) -> Option<Findings> {
-        let names_users = section.kind.scoped_kind.requires_members;
+        let requires_members = section.kind.scoped_kind.requires_members;
         let live_entries =
-            self.context.live.sections.get(section.kind.section).filter(|_| names_users)?;
+            self.context.live.sections.get(section.kind.section).filter(|_| requires_members)?;
         let mut reduced_entries = live_entries.entries().ok()?.to_vec();
         for entry in &mut reduced_entries {
             for (object_type, id) in losers {
@@ -97,12 +97,12 @@ impl ContainerPlanner<'_> {
     }
 
     fn lost_grants_note(&self, step: &Step) -> Option<Note> {
-        let removes = step.replaces || step.action == Action::Delete;
-        let group_id = step.live_id().filter(|_| removes && self.is_group_entry(step))?;
+        let removes_grants = step.replaces || step.action == Action::Delete;
+        let group_id = step.live_id().filter(|_| removes_grants && self.is_group_entry(step))?;
         let rules = catalogue::sections(self.declared.scope).filter(|section| {
             let mut specs = section.table().specs().iter();
             section.scoped_kind.requires_members
-                && specs.any(|spec| spec.field.compare == Compare::Rows)
+                && specs.any(|spec| spec.field.compare == Equality::Rows)
         });
         let grants_of: Vec<_> =
             rules.flat_map(|section| self.undeclared_grants(section, group_id)).collect();
@@ -129,10 +129,10 @@ impl ContainerPlanner<'_> {
             let stripped =
                 entry.without_grants(section.table(), NamedObject::Group, &[group_id]).fields;
             let fields = entry.fields.raw().iter();
-            let mut lost =
+            let mut lost_fields =
                 fields.filter(|(field, value)| stripped.raw().get(*field) != Some(value));
             is_kept
-                && lost.any(|(field, _)| {
+                && lost_fields.any(|(field, _)| {
                     declared_entry.is_none_or(|declared| !declared.fields.contains_key(field))
                 })
         });

@@ -38,11 +38,11 @@ impl ContainerPlanner<'_> {
             return;
         }
         // The level of other grantees does not matter.
-        let deciding_kind = self.declared.scope.choose(NamedObject::User, NamedObject::Group);
-        let levels = self.merged_levels(deciding_kind);
+        let deciding_type = self.declared.scope.choose(NamedObject::User, NamedObject::Group);
+        let levels = self.merged_levels(deciding_type);
         for step in std::mem::take(&mut plan.findings.steps) {
             let mut seen_grantees = BTreeSet::new();
-            let problems_before = plan.findings.problems.len();
+            let problem_count = plan.findings.problems.len();
             for effect in &step.effects {
                 let Effect::NeedsAccess { object_type: grantee_type, id, .. } = effect else {
                     continue;
@@ -56,7 +56,7 @@ impl ContainerPlanner<'_> {
                     }
                     Id::Pending(path) => path,
                 };
-                let level = levels.get(id).filter(|_| *grantee_type == deciding_kind);
+                let level = levels.get(id).filter(|_| *grantee_type == deciding_type);
                 let problem_texts = match (self.declared.scope, grantee_type, level) {
                     (Scope::Group, NamedObject::Group, _) if !self.is_within(name) => {
                         texts::GROUP_OUTSIDE
@@ -85,7 +85,7 @@ impl ContainerPlanner<'_> {
                 let problem = Problem::from_texts(problem_texts, args, &step.address, &step.origin);
                 plan.findings.problems.push(problem);
             }
-            if plan.findings.problems.len() == problems_before {
+            if plan.findings.problems.len() == problem_count {
                 plan.findings.steps.push(step);
             }
         }
@@ -119,7 +119,7 @@ impl ContainerPlanner<'_> {
     /// if the caller is not an administrator: others cannot see all shares with private groups.
     pub(super) fn mark_outsiders(&self, plan: &mut ContainerPlan) {
         let mut effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
-        let owner = self.context.facts.personal_owner;
+        let owner = self.context.facts.personal_owner_id;
         let scope = self.declared.scope;
         let is_certain = self.context.caller.is_administrator
             && (scope == Scope::Group || owner.is_some() || self.context.has_group_above())
@@ -201,20 +201,20 @@ impl ContainerPlanner<'_> {
             let Some(grantee) = access_loser(step) else { continue };
             let Some(rules) = rules.get(&grantee) else { continue };
             let losing_user = step.effects.iter().find_map(|effect| match effect {
-                Effect::Access { user, .. } => Some(*user),
+                Effect::Access { user_id: user, .. } => Some(*user),
                 _ => None,
             });
-            if let Some(user) = losing_user {
+            if let Some(user_id) = losing_user {
                 let path = &self.address.path;
                 let levels_above =
                     self.context.live.levels_above.as_ref().filter(|_| path.contains('/'));
                 if self.settings.groups.has_member_above(path, &grantee.1)
                     || levels_above.is_some_and(|levels| {
                         // An empty list may be one that could not be read.
-                        levels.is_empty() || user.is_none_or(|user| levels.contains_key(&user))
+                        levels.is_empty() || user_id.is_none_or(|user| levels.contains_key(&user))
                     })
                 {
-                    let is_other = user != Some(self.context.caller.id);
+                    let is_other = user_id != Some(self.context.caller.id);
                     step.effects
                         .extend(is_other.then_some(Effect::provides(Capability::NamedAccess)));
                     continue;
@@ -311,8 +311,8 @@ pub fn access_loser(step: &Step) -> Option<Grantee> {
 
 /// The users, groups and deploy keys that rules in `section` name, each with its rule.
 pub fn grantees(section: &DeclaredSection) -> impl Iterator<Item = (Grantee, &DeclaredEntry)> {
-    let names_people = section.kind.scoped_kind.requires_members;
-    section.present_entries().filter(move |_| names_people).flat_map(|rule| {
+    let requires_members = section.kind.scoped_kind.requires_members;
+    section.present_entries().filter(move |_| requires_members).flat_map(|rule| {
         let values = rule.values();
         let subjects = forms::referenced_names(section.kind, &values).into_iter();
         let subjects =

@@ -50,27 +50,27 @@ impl GuardedSteps<'_> {
         demotions.retain(|change| change.before == OWNER && change.after < OWNER);
         let Some(last_demotion) = demotions.last() else { return };
         let has_parent_group =
-            context.target.path.contains('/') && context.facts.personal_owner.is_none();
-        let inherited_owners = match &context.live.levels_above {
-            Some(inherited) => inherited.values().filter(|level| **level >= OWNER).count(),
+            context.target.path.contains('/') && context.facts.personal_owner_id.is_none();
+        let inherited_count = match &context.live.levels_above {
+            Some(levels) => levels.values().filter(|level| **level >= OWNER).count(),
             None if has_parent_group => {
                 return self.findings.add_missing_fact(ExtraFact::LevelsAbove);
             }
             None => 0,
         };
         let direct_owners = self.live_effects().filter_map(|effect| match effect {
-            Effect::Access { user, before: OWNER, .. } => user,
+            Effect::Access { user_id: user, before: OWNER, .. } => user,
             _ => None,
         });
         let owner_ids: Vec<u64> = direct_owners.collect();
         let raised_count =
             changes.iter().filter(|change| change.before < OWNER && change.after == OWNER).count();
         let other_owner_count =
-            inherited_owners + raised_count + usize::from(context.facts.personal_owner.is_some());
-        let mut remaining = owner_ids
+            inherited_count + raised_count + usize::from(context.facts.personal_owner_id.is_some());
+        let mut remaining_ids = owner_ids
             .iter()
             .filter(|user| !demotions.iter().any(|change| change.subject_id == Some(**user)));
-        if remaining.next().is_none() && other_owner_count == 0 {
+        if remaining_ids.next().is_none() && other_owner_count == 0 {
             let owner_count = owner_ids.len().max(demotions.len());
             let reason = format!("would remove the last owner (of {owner_count})");
             self.refuse(Guard::LastOwner, last_demotion.step, reason);
@@ -83,9 +83,9 @@ impl GuardedSteps<'_> {
         let caller = self.context.caller;
         let changes: Vec<_> =
             self.steps.iter().flat_map(|step| access_changes(step, true)).collect();
-        let lowered = changes.iter().filter(|change| change.after < change.before);
-        let Some(first_lowered) = lowered.clone().next() else { return };
-        if caller.is_administrator || self.context.facts.personal_owner == Some(caller.id) {
+        let reductions = changes.iter().filter(|change| change.after < change.before);
+        let Some(first_reduction) = reductions.clone().next() else { return };
+        if caller.is_administrator || self.context.facts.personal_owner_id == Some(caller.id) {
             return;
         }
         let Some(access) = &self.context.live.caller_access else {
@@ -96,8 +96,8 @@ impl GuardedSteps<'_> {
         let (Ok(level_without_shares), None) = (&access.without_shares, unread_cause) else {
             let reason = unread_cause.cloned().unwrap_or_else(|| Cause::new("not read"));
             let reason = reason.context("whether the token's own access depends on this share");
-            let address = first_lowered.step.address.clone();
-            let origin = Some(first_lowered.step.origin.clone());
+            let address = first_reduction.step.address.clone();
+            let origin = Some(first_reduction.step.origin.clone());
             return self.findings.incomplete.push(Incomplete { address, reason, origin });
         };
         let level_through = |group_id: u64, level: u8| match access.groups.get(&group_id) {
@@ -106,17 +106,19 @@ impl GuardedSteps<'_> {
         };
         let (mut level_before, mut level_after) = (*level_without_shares, *level_without_shares);
         for effect in self.live_effects() {
-            let Effect::Share { group: Some(group), before: level, .. } = effect else { continue };
+            let Effect::Share { group_id: Some(group), before: level, .. } = effect else {
+                continue;
+            };
             let change = changes.iter().find(|change| change.subject_id == Some(group));
             level_before = level_before.max(level_through(group, level));
             level_after =
                 level_after.max(level_through(group, change.map_or(level, |change| change.after)));
         }
-        let strongest = lowered.max_by_key(|change| {
+        let main_reduction = reductions.max_by_key(|change| {
             change.subject_id.map_or(0, |id| level_through(id, change.before))
         });
         if let Some(change) =
-            strongest.filter(|_| level_after < level_before && level_after < MAINTAINER)
+            main_reduction.filter(|_| level_after < level_before && level_after < MAINTAINER)
         {
             let replacement_note =
                 if change.step.replaces { ", which is removed and added again" } else { "" };
@@ -143,7 +145,7 @@ fn lost_role(step: &Step) -> Option<&str> {
 /// one.
 pub(super) fn refuse_directory_access(step: &Step, caller: &Caller) -> Option<GuardRefusal> {
     let lowered_levels = step.effects.iter().find_map(|effect| match effect {
-        Effect::Share { group: None, before, after, .. } if after < before => {
+        Effect::Share { group_id: None, before, after, .. } if after < before => {
             Some((*before, *after))
         }
         _ => None,
@@ -161,16 +163,16 @@ fn access_changes(step: &Step, is_share: bool) -> impl Iterator<Item = AccessCha
     step.effects.iter().filter_map(move |effect| {
         // Treat access that gets an end date as removed. Treat a replaced share the same way: between its removal and
         // its creation there is no access.
-        let (subject_id, before, after, is_gone) = match effect {
-            Effect::Share { group: Some(group), before, after, gets_end_date } if is_share => {
+        let (subject_id, before, after, is_removed) = match effect {
+            Effect::Share { group_id: Some(group), before, after, gets_end_date } if is_share => {
                 (Some(*group), before, after, *gets_end_date || step.replaces)
             }
-            Effect::Access { user, before, after, gets_end_date, .. } if !is_share => {
+            Effect::Access { user_id: user, before, after, gets_end_date, .. } if !is_share => {
                 (*user, before, after, *gets_end_date)
             }
             _ => return None,
         };
-        let (before, after) = (*before, if is_gone { 0 } else { *after });
+        let (before, after) = (*before, if is_removed { 0 } else { *after });
         Some(AccessChange { step, subject_id, before, after })
     })
 }

@@ -66,16 +66,16 @@ fn is_removal(step: &&Step) -> bool {
 pub(super) fn refuse_removals(
     address: &Address,
     origin: &Origin,
-    live: usize,
+    live_count: usize,
     steps: &[Step],
     limits: &Limits,
 ) -> Option<GuardRefusal> {
     let removed_count = steps.iter().filter(is_removal).count();
     let added_count = steps.iter().filter(|step| step.action == Action::Create).count();
     let copy_count = steps.iter().filter(|step| step.is_copy).count();
-    let (lost_count, originals) = (removed_count - copy_count, live - copy_count);
-    let share = lost_count as f64 / originals.max(1) as f64;
-    let reason = if lost_count > 0 && lost_count == originals && added_count == 0 {
+    let (lost_count, original_count) = (removed_count - copy_count, live_count - copy_count);
+    let share = lost_count as f64 / original_count.max(1) as f64;
+    let reason = if lost_count > 0 && lost_count == original_count && added_count == 0 {
         if removed_count == 1 {
             "would remove the only entry".into()
         } else {
@@ -83,13 +83,13 @@ pub(super) fn refuse_removals(
         }
     } else if removed_count > limits.count {
         format!(
-            "would remove {} of {live}; the limit is {}",
+            "would remove {} of {live_count}; the limit is {}",
             count(removed_count, "entry"),
             limits.count
         )
-    } else if originals >= MIN_ENTRIES_FOR_SHARE && share > limits.share {
+    } else if original_count >= MIN_ENTRIES_FOR_SHARE && share > limits.share {
         format!(
-            "would remove {} of {originals}; the limit is {:.0} %",
+            "would remove {} of {original_count}; the limit is {:.0} %",
             count(lost_count, "entry"),
             limits.share * 100.0
         )
@@ -189,7 +189,7 @@ impl<'a> GuardedSteps<'a> {
             return self.findings.add_missing_fact(ExtraFact::LevelsAboveFormerPath);
         };
         let gaining = count_higher_levels(levels_after, levels_before);
-        let losing = count_higher_levels(levels_before, levels_after);
+        let loss_count = count_higher_levels(levels_before, levels_after);
         let group_text =
             |path: &str| escape(parent_group_path(path).unwrap_or("the top")).into_owned();
         let reason = format!(
@@ -197,7 +197,7 @@ impl<'a> GuardedSteps<'a> {
             group_text(old_path),
             group_text(&step.address.path),
             count(gaining, "user"),
-            count(losing, "user")
+            count(loss_count, "user")
         );
         // Do not acknowledge a number of users: it may change while groups above move in the same run.
         self.refuse(Guard::Transfer, step, reason);
@@ -208,8 +208,8 @@ impl<'a> GuardedSteps<'a> {
         let mut weaknesses = Weaknesses::new();
         for section in &self.declared.sections {
             let name = section.kind.section;
-            let steps_here = self.steps.iter().filter(|step| step.address.section == Some(name));
-            let changes: Vec<_> = steps_here.flat_map(rule_changes).collect();
+            let section_steps = self.steps.iter().filter(|step| step.address.section == Some(name));
+            let changes: Vec<_> = section_steps.flat_map(rule_changes).collect();
             if changes.is_empty() {
                 continue;
             }
@@ -245,7 +245,7 @@ impl<'a> GuardedSteps<'a> {
 
 /// The number of users who have a higher level in `levels` than in `other_levels`.
 fn count_higher_levels(levels: &InheritedLevels, other_levels: &InheritedLevels) -> usize {
-    levels.iter().filter(|(user, level)| *level > other_levels.get(user).unwrap_or(&0)).count()
+    levels.iter().filter(|(id, level)| *level > other_levels.get(id).unwrap_or(&0)).count()
 }
 
 /// Refuses to delete a project.
@@ -275,7 +275,7 @@ pub(super) fn refuse_openings(steps: &[Step]) -> impl Iterator<Item = GuardRefus
 /// The texts of the effects of a step that have one of these `risks`.
 fn risk_texts<'s>(step: &'s Step, risks: &'s [Risk]) -> impl Iterator<Item = &'s str> {
     step.effects.iter().filter_map(|effect| match effect {
-        Effect::Risk(risk, how) if risks.contains(risk) => Some(how.as_str()),
+        Effect::Risk(risk, text) if risks.contains(risk) => Some(text.as_str()),
         _ => None,
     })
 }

@@ -18,7 +18,7 @@ use crate::{
 /// Computes the edges of all steps of a container.
 pub(super) struct EdgeBuilder<'p> {
     scope: Scope,
-    ranks: &'p [StepFacts],
+    facts: &'p [StepFacts],
     steps: &'p [Step],
     /// The steps that provide each capability, by section.
     providers: BTreeMap<Capability, BTreeMap<Option<&'static str>, Vec<usize>>>,
@@ -32,21 +32,21 @@ impl<'p> EdgeBuilder<'p> {
     /// The edges of each of `steps`.
     pub(super) fn compute(
         scope: Scope,
-        ranks: &'p [StepFacts],
+        facts: &'p [StepFacts],
         steps: &'p [Step],
     ) -> impl Iterator<Item = Vec<Edge>> {
         let mut builder = Self {
             scope,
-            ranks,
+            facts,
             steps,
             providers: BTreeMap::new(),
             sections: BTreeMap::new(),
             positions: OnceCell::new(),
         };
-        for (index, (rank, step)) in ranks.iter().zip(steps).enumerate() {
+        for (index, (fact, step)) in facts.iter().zip(steps).enumerate() {
             let section = step.address.section;
             builder.sections.entry(section).or_default().push(index);
-            for capability in &rank.provides {
+            for capability in &fact.provides {
                 let by_section = builder.providers.entry(*capability).or_default();
                 by_section.entry(section).or_default().push(index);
             }
@@ -56,22 +56,22 @@ impl<'p> EdgeBuilder<'p> {
 
     /// The edges of the step with the index `step_index`.
     fn find_edges(&self, step_index: usize) -> Vec<Edge> {
-        let (step_rank, step) = (&self.ranks[step_index], &self.steps[step_index]);
+        let (step_facts, step) = (&self.facts[step_index], &self.steps[step_index]);
         let mut edges = Vec::new();
-        for needed in step_rank.needed_capabilities() {
+        for needed in step_facts.needed_capabilities() {
             self.add_edges_to_providers(needed, step_index, &mut edges);
         }
-        if step_rank.rank == MOVE_RANK {
+        if step_facts.rank == MOVE_RANK {
             let earlier_indices: Vec<_> = (0..step_index)
-                .filter(|at| self.ranks[*at].rank == NARROW_VISIBILITY_RANK)
+                .filter(|index| self.facts[*index].rank == NARROW_VISIBILITY_RANK)
                 .collect();
             let reason = "it must not be more visible than the group it moves to";
             self.add_edge(&earlier_indices, reason, &mut edges);
         }
-        if step_rank.removes.contains(&Capability::Owner) {
+        if step_facts.removes.contains(&Capability::Owner) {
             self.add_edges_to_providers(Capability::Owner, step_index, &mut edges);
         }
-        for removed in step_rank.removes.iter().filter(|taken| **taken != Capability::Owner) {
+        for removed in step_facts.removes.iter().filter(|taken| **taken != Capability::Owner) {
             let is_always_needed = matches!(
                 removed,
                 Capability::Writable
@@ -79,27 +79,27 @@ impl<'p> EdgeBuilder<'p> {
                     | Capability::Exists
                     | Capability::AtDeclaredPath
             );
-            for steps in self.sections.values() {
+            for indices in self.sections.values() {
                 // All steps of a section need the same capabilities.
                 let mut needed =
-                    steps.iter().take(1).flat_map(|at| self.ranks[*at].needed_capabilities());
+                    indices.iter().take(1).flat_map(|i| self.facts[*i].needed_capabilities());
                 if is_always_needed || needed.any(|needed| needed == *removed) {
                     let reason = removed.order_reason(self.scope);
-                    self.add_edge_to_earlier(steps, step_index, reason, &mut edges);
+                    self.add_edge_to_earlier(indices, step_index, reason, &mut edges);
                 }
             }
         }
         // Add edges to the named steps of the same container. `connect` handles other containers.
-        for named in step.waits_for() {
-            let position = named.contains('#').then(|| self.position_of(&named)).flatten();
+        for name in step.waits_for() {
+            let position = name.contains('#').then(|| self.find_position(&name)).flatten();
             let earlier_index = position.filter(|other| *other < step_index);
             self.add_edge(earlier_index.as_slice(), "what it names must exist", &mut edges);
         }
         for entry in step.followed_entries() {
-            let renamed = self.position_of(&entry.to_string());
+            let renamed = self.find_position(&entry.to_string());
             self.add_edge(renamed.as_slice(), "it must be renamed first", &mut edges);
         }
-        if matches!(step_rank.rank, END_ACCESS_RANK | DELETION_RANK)
+        if matches!(step_facts.rank, END_ACCESS_RANK | DELETION_RANK)
             && let Some(section) = self.sections.get(&step.address.section)
         {
             self.add_edge_to_earlier(section, step_index, "create first, then remove", &mut edges);
@@ -108,39 +108,39 @@ impl<'p> EdgeBuilder<'p> {
     }
 
     fn add_edges_to_providers(&self, needed: Capability, step_index: usize, edges: &mut Vec<Edge>) {
-        for steps in self.providers.get(&needed).into_iter().flat_map(BTreeMap::values) {
-            self.add_edge_to_earlier(steps, step_index, needed.order_reason(self.scope), edges);
+        for indices in self.providers.get(&needed).into_iter().flat_map(BTreeMap::values) {
+            self.add_edge_to_earlier(indices, step_index, needed.order_reason(self.scope), edges);
         }
     }
 
     /// Adds an edge to the steps of one section, at the sorted `indices`, that come before `step_index`.
     fn add_edge_to_earlier(
         &self,
-        steps: &[usize],
-        at: usize,
+        indices: &[usize],
+        step_index: usize,
         reason: &'static str,
         edges: &mut Vec<Edge>,
     ) {
-        let rank = self.ranks[at].rank;
-        let earlier_steps = steps.iter().copied().take_while(|other| {
+        let rank = self.facts[step_index].rank;
+        let earlier_indices = indices.iter().copied().take_while(|other| {
             steps::count_step();
-            self.ranks[*other].rank < rank
+            self.facts[*other].rank < rank
         });
         // Two are enough: they already lead to an edge to the section.
-        self.add_edge(&earlier_steps.take(2).collect::<Vec<_>>(), reason, edges);
+        self.add_edge(&earlier_indices.take(2).collect::<Vec<_>>(), reason, edges);
     }
 
     /// The position of the step with this address.
-    fn position_of(&self, address: &str) -> Option<usize> {
+    fn find_position(&self, address: &str) -> Option<usize> {
         self.positions.get_or_init(|| step_positions(self.steps)).get(address).copied()
     }
 
     /// Adds an edge to the steps at `indices`, of one section: to a single step, or to the section, which
     /// means all its earlier steps.
-    fn add_edge(&self, steps: &[usize], reason: &'static str, edges: &mut Vec<Edge>) {
-        let address = match steps {
+    fn add_edge(&self, indices: &[usize], reason: &'static str, edges: &mut Vec<Edge>) {
+        let address = match indices {
             [] => return,
-            [one] => self.steps[*one].address.clone(),
+            [index] => self.steps[*index].address.clone(),
             [first, ..] => {
                 let address = &self.steps[*first].address;
                 address.section.map_or_else(|| address.clone(), |name| address.section(name))

@@ -54,22 +54,22 @@ struct StepFacts {
 /// Orders `steps` so that each comes after those that it depends on, and adds the edges.
 pub(super) fn order_steps(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
     add_naming_effects(scope, steps);
-    let ranks = rank_steps(scope, caller, steps);
+    let facts = collect_facts(scope, caller, steps);
     let depths = chain_lengths(steps);
-    let mut ranked: Vec<_> = ranks.into_iter().zip(std::mem::take(steps)).collect();
-    ranked.sort_by_key(|(rank, step)| (rank.rank, depths.get(&step.address).copied()));
-    let (ranks, mut sorted): (Vec<_>, Vec<_>) = ranked.into_iter().unzip();
-    let edge_lists: Vec<_> = EdgeBuilder::compute(scope, &ranks, &sorted).collect();
-    sorted.iter_mut().zip(edge_lists).for_each(|(step, after)| step.after = after);
-    *steps = sorted;
+    let mut ranked: Vec<_> = facts.into_iter().zip(std::mem::take(steps)).collect();
+    ranked.sort_by_key(|(fact, step)| (fact.rank, depths.get(&step.address).copied()));
+    let (ranks, mut sorted_steps): (Vec<_>, Vec<_>) = ranked.into_iter().unzip();
+    let edge_lists: Vec<_> = EdgeBuilder::compute(scope, &ranks, &sorted_steps).collect();
+    sorted_steps.iter_mut().zip(edge_lists).for_each(|(step, after)| step.after = after);
+    *steps = sorted_steps;
 }
 
 /// Adds an effect to each step for every entry that it names and that another step creates.
 fn add_naming_effects(scope: Scope, steps: &mut [Step]) {
     let names: Vec<_> = steps.iter().map(|step| followed_names(scope, step)).collect();
     let sections: BTreeSet<_> = names.iter().flatten().map(|(section, _)| *section).collect();
-    let created = steps.iter().filter(|step| step.action == Action::Create);
-    let created_entries: BTreeMap<_, _> = created
+    let creations = steps.iter().filter(|step| step.action == Action::Create);
+    let created_entries: BTreeMap<_, _> = creations
         .filter_map(|step| {
             let section = step.address.section.filter(|section| sections.contains(section))?;
             Some(((section, step.address.entry.clone()?), step.address.clone()))
@@ -142,19 +142,19 @@ pub(super) fn needed_steps(
     caller: &Caller,
     steps: &[Step],
 ) -> Vec<Vec<(usize, Option<Capability>)>> {
-    let ranks = rank_steps(scope, caller, steps);
+    let facts = collect_facts(scope, caller, steps);
     let positions = step_positions(steps);
-    let needed = ranks.iter().zip(steps).map(|(dependent, step)| {
+    let needed = facts.iter().zip(steps).map(|(dependent, step)| {
         let awaited_steps: Vec<_> =
             step.waits_for().filter_map(|name| positions.get(&*name)).collect();
         let needed =
-            ranks.iter().zip(steps).enumerate().flat_map(|(index, (other, other_step))| {
-                let is_before = other.rank < dependent.rank;
+            facts.iter().zip(steps).enumerate().flat_map(|(index, (other_fact, other_step))| {
+                let is_before = other_fact.rank < dependent.rank;
                 let narrows = dependent.rank == MOVE_RANK && narrows_visibility(other_step);
                 let is_named = narrows || (is_before && awaited_steps.contains(&&index));
                 dependent
                     .needed_capabilities()
-                    .filter(move |needed| is_before && other.provides.contains(needed))
+                    .filter(move |needed| is_before && other_fact.provides.contains(needed))
                     .map(move |needed| (index, Some(needed)))
                     .chain(is_named.then_some((index, None)))
             });
@@ -168,12 +168,12 @@ fn step_positions(steps: &[Step]) -> HashMap<String, usize> {
     steps.iter().enumerate().rev().map(|(index, step)| (step.address.to_string(), index)).collect()
 }
 
-fn rank_steps(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<StepFacts> {
-    let mut ranks: Vec<_> = steps.iter().map(|step| StepFacts::new(scope, step, caller)).collect();
+fn collect_facts(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<StepFacts> {
+    let mut facts: Vec<_> = steps.iter().map(|step| StepFacts::new(scope, step, caller)).collect();
     // If one request turns one feature on and another off, it comes before entries of the first feature.
-    if ranks.iter().any(|rank| rank.rank == DISABLE_FEATURE_RANK) {
-        let needed: BTreeSet<_> = ranks.iter().flat_map(StepFacts::needed_capabilities).collect();
-        for closer in ranks.iter_mut().filter(|rank| rank.rank == DISABLE_FEATURE_RANK) {
+    if facts.iter().any(|fact| fact.rank == DISABLE_FEATURE_RANK) {
+        let needed: BTreeSet<_> = facts.iter().flat_map(StepFacts::needed_capabilities).collect();
+        for closer in facts.iter_mut().filter(|rank| rank.rank == DISABLE_FEATURE_RANK) {
             if closer.provides.iter().any(|capability| needed.contains(capability)) {
                 closer.rank = PROVIDE_CAPABILITY_RANK;
             }
@@ -181,10 +181,10 @@ fn rank_steps(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<StepFacts> {
     }
     // An entry that steps name comes before those steps, unless it needs a feature that is turned on first.
     let named_entries: BTreeSet<_> = steps.iter().flat_map(Step::named_entries).collect();
-    let provided = ranks.iter().flat_map(|rank| &rank.provides).copied();
+    let provided = facts.iter().flat_map(|rank| &rank.provides).copied();
     let opened_features: BTreeSet<_> =
         provided.filter(|candidate| matches!(candidate, Capability::Feature(_))).collect();
-    for (rank, step) in ranks.iter_mut().zip(steps) {
+    for (rank, step) in facts.iter_mut().zip(steps) {
         let needs_opened_feature =
             || rank.needed_capabilities().any(|needed| opened_features.contains(&needed));
         if named_entries.contains(&step.address) && !needs_opened_feature() {
@@ -192,12 +192,12 @@ fn rank_steps(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<StepFacts> {
         }
     }
     // A container that moves must not be more visible than its new group.
-    if ranks.iter().any(|rank| rank.rank == MOVE_RANK) {
-        for (rank, _) in ranks.iter_mut().zip(steps).filter(|(_, step)| narrows_visibility(step)) {
+    if facts.iter().any(|rank| rank.rank == MOVE_RANK) {
+        for (rank, _) in facts.iter_mut().zip(steps).filter(|(_, step)| narrows_visibility(step)) {
             rank.rank = rank.rank.min(NARROW_VISIBILITY_RANK);
         }
     }
-    ranks
+    facts
 }
 
 /// Removes the steps in sections whose feature an earlier step turns off. Returns these sections,
@@ -210,9 +210,9 @@ pub(super) fn drop_closed_sections(
     is_off: impl Fn(&str) -> bool,
 ) -> BTreeMap<&'static str, Capability> {
     let mut closed_sections = BTreeMap::new();
-    let ranks = rank_steps(scope, caller, steps);
+    let facts = collect_facts(scope, caller, steps);
     let (mut removed_early, mut provided_early) = (BTreeSet::new(), BTreeSet::new());
-    for early in ranks.iter().filter(|rank| rank.rank < ENTRIES_RANK) {
+    for early in facts.iter().filter(|fact| fact.rank < ENTRIES_RANK) {
         removed_early.extend(early.removes.iter().copied());
         provided_early.extend(early.provides.iter().copied());
     }
@@ -220,7 +220,7 @@ pub(super) fn drop_closed_sections(
     let will_be_off = |name: &&'static str| {
         is_removed(name) || (is_off(name) && !provided_early.contains(&Capability::Feature(name)))
     };
-    let mut scoped_kinds = ranks.iter().map(|rank| rank.kind);
+    let mut scoped_kinds = facts.iter().map(|rank| rank.kind);
     steps.retain(|step| {
         let mut feature_sets =
             scoped_kinds.next().flatten().into_iter().flat_map(|kind| &kind.closed_by);
@@ -265,7 +265,7 @@ impl StepFacts {
                 Effect::Capability { capability: changed, before, after } => {
                     record(*changed, *before, *after);
                 }
-                Effect::Access { user, before, after, gets_end_date, lost_role } => {
+                Effect::Access { user_id: user, before, after, gets_end_date, lost_role } => {
                     let level_after = if *gets_end_date { 0 } else { *after };
                     // Rules of a group may name maintainers; rules of a project may name all
                     // members. A removed member may keep access through a group above.
@@ -307,10 +307,10 @@ impl StepFacts {
 
     /// The capabilities that the step needs.
     fn needed_capabilities(&self) -> impl Iterator<Item = Capability> {
-        let always = [Capability::Exists, Capability::Writable, Capability::AtDeclaredPath];
+        let common_needs = [Capability::Exists, Capability::Writable, Capability::AtDeclaredPath];
         let free_slot = self.is_exclusive.then_some(Capability::FreeSlot);
         let capabilities = self.kind.into_iter().flat_map(ScopedKind::needed_capabilities);
-        always.into_iter().chain(capabilities).chain(free_slot)
+        common_needs.into_iter().chain(capabilities).chain(free_slot)
     }
 }
 
@@ -331,7 +331,7 @@ fn compute_rank(step: &Step, provides: &[Capability], removes: &[Capability]) ->
         END_ACCESS_RANK
     } else if step.action == Action::Delete {
         DELETION_RANK
-    } else if removes.iter().any(|taken| matches!(taken, Capability::Feature(_))) {
+    } else if removes.iter().any(|capability| matches!(capability, Capability::Feature(_))) {
         DISABLE_FEATURE_RANK
     } else if !removes.is_empty() {
         REMOVE_CAPABILITY_RANK

@@ -79,11 +79,11 @@ impl SavedPlan {
         id: &str,
         plan: &Plan,
         containers: &[Container],
-        recording: PlanRecorder<'_>,
+        recorder: PlanRecorder<'_>,
     ) -> PlanComparison {
-        let (steps, _) = content::record_all(&plan.steps, &[], recording);
+        let (steps, _) = content::record_all(&plan.steps, &[], recorder);
         let declarations =
-            containers.iter().map(|container| recording.record_declaration(container));
+            containers.iter().map(|container| recorder.record_declaration(container));
         let declared: BTreeMap<_, _> = declarations
             .map(|declaration| ((declaration.scope, declaration.path.clone()), declaration))
             .collect();
@@ -105,11 +105,11 @@ impl SavedPlan {
                     continue;
                 }
                 let Ok(shown_step) = saved_step.to_step() else { continue };
-                let Some(doubt) = plan.unconfirmed_cause(&shown_step) else {
+                let Some(cause) = plan.unconfirmed_cause(&shown_step) else {
                     comparison.already.push(shown_step.address);
                     continue;
                 };
-                let reason = format!("cannot tell whether this is still needed: {doubt}");
+                let reason = format!("cannot tell whether this is still needed: {cause}");
                 stale.push(StaleObject { address: shown_step.address, reason, fields: Vec::new() });
             }
             if stale.is_empty() {
@@ -124,7 +124,7 @@ impl SavedPlan {
 /// The change from the declaration `saved` to the declaration `current`, if any.
 fn declaration_change(saved: &Declaration, current: Option<&Declaration>) -> Option<StaleObject> {
     let reason = match current {
-        Some(now) if now.declared == saved.declared => return None,
+        Some(declaration) if declaration.declared == saved.declared => return None,
         Some(_) => "its manifests have changed",
         None => "no manifest declares it any more",
     };
@@ -144,7 +144,7 @@ fn excess_reason(
     };
     if saved.possible {
         let is_other_action = !new_step.replaces && new_step.action != saved.action;
-        let fields = differing_changes(saved, new_step, |saved, now| saved.after == now.after);
+        let fields = differing_changes(saved, new_step, |saved, new| saved.after == new.after);
         let is_covered = new_step.action != Action::Delete
             && (new_step.replaces == saved.replaces || is_other_action)
             && fields.is_empty();
@@ -152,9 +152,9 @@ fn excess_reason(
             .then(|| ("it would change more than the saved plan shows".to_owned(), fields));
     }
     if (new_step.action, new_step.replaces) != (saved.action, saved.replaces) {
-        let (now_does, saved_does) = (action_verb(new_step), action_verb(saved));
+        let (new_verb, saved_verb) = (action_verb(new_step), action_verb(saved));
         let fields = differing_changes(saved, new_step, SavedChange::is_same_change);
-        return Some((format!("the plan would {now_does} it now, not {saved_does} it"), fields));
+        return Some((format!("the plan would {new_verb} it now, not {saved_verb} it"), fields));
     }
     if new_step.possible {
         return Some(("the live state can no longer be read".to_owned(), Vec::new()));
@@ -184,7 +184,7 @@ fn differing_changes(
     is_equal: impl Fn(&SavedChange, &SavedChange) -> bool,
 ) -> Vec<FieldDifference> {
     let changes = new_step.changes.iter().map(|change| (saved.change(&change.field), change));
-    let differing = changes.filter(|(saved, now)| !saved.is_some_and(|saved| is_equal(saved, now)));
+    let differing = changes.filter(|(saved, new)| !saved.is_some_and(|saved| is_equal(saved, new)));
     differing.map(|(saved, now)| new_difference(saved, now)).collect()
 }
 
@@ -219,8 +219,8 @@ impl SavedChange {
 }
 
 /// True if two digests are equal, or one is missing.
-fn is_same_digest(saved: Option<&String>, now: Option<&String>) -> bool {
-    saved.zip(now).is_none_or(|(saved, now)| saved == now)
+fn is_same_digest(saved: Option<&String>, new: Option<&String>) -> bool {
+    saved.zip(new).is_none_or(|(saved, now)| saved == now)
 }
 
 impl SavedCall {
@@ -246,7 +246,7 @@ impl SavedCall {
     /// The fields of the body that differ in `saved`.
     fn differing_fields(&self, saved: &Self) -> Vec<&str> {
         let differing_fields =
-            self.body.iter().filter(|(name, now)| match (saved.body.get(*name), now) {
+            self.body.iter().filter(|(name, new)| match (saved.body.get(*name), new) {
                 (Some(Sent::Value(saved)), Sent::Value(now)) => !is_same_value(saved, now),
                 (Some(Sent::AsItIs(saved)), Sent::AsItIs(now)) => {
                     !is_same_digest(saved.as_ref(), now.as_ref())
@@ -259,17 +259,17 @@ impl SavedCall {
 
 /// True if two request paths lead to the same object. If the object did not exist when the plan was
 /// saved, the saved path contains the object's own path instead of its id.
-fn is_same_path(saved: &str, now: &str) -> bool {
+fn is_same_path(saved: &str, new: &str) -> bool {
     let is_id = |segment: &str| segment.bytes().all(|byte| byte.is_ascii_digit());
-    saved.split('/').count() == now.split('/').count()
-        && saved.split('/').zip(now.split('/')).enumerate().all(|(index, (saved, now))| {
+    saved.split('/').count() == new.split('/').count()
+        && saved.split('/').zip(new.split('/')).enumerate().all(|(index, (saved, now))| {
             saved == now || (index == 2 && !is_id(saved) && is_id(now))
         })
 }
 
 /// True if two values are equal, except for ids that were not known when saved.
-fn is_same_value(saved: &Json, now: &Json) -> bool {
-    match (saved, now) {
+fn is_same_value(saved: &Json, new: &Json) -> bool {
+    match (saved, new) {
         (saved, Json::Number(_)) if placeholder_path(saved).is_some() => true,
         (Json::Array(saved), Json::Array(now)) => {
             saved.len() == now.len()
@@ -281,7 +281,7 @@ fn is_same_value(saved: &Json, now: &Json) -> bool {
                     saved.get(name).is_some_and(|saved| is_same_value(saved, now))
                 })
         }
-        _ => saved == now,
+        _ => saved == new,
     }
 }
 
@@ -308,18 +308,18 @@ mod tests {
     /// as an edit or a create, and never remove.
     #[test]
     fn a_step_that_exceeds_the_saved_one_is_stale() {
-        let all_kinds = || {
+        let all_forms = || {
             let actions = ["create", "update", "delete"].into_iter();
             let kinds = actions.flat_map(|action| [(action, false), (action, true)]);
             kinds.flat_map(|(action, replaces)| {
                 [(action, replaces, false), (action, replaces, true)]
             })
         };
-        for saved in all_kinds() {
-            for now in all_kinds() {
+        for saved in all_forms() {
+            for now in all_forms() {
                 for after in ["b", "c"] {
                     let (action, replaces, possible) = now;
-                    let is_stale = excess_reason(
+                    let excess = excess_reason(
                         Some(&step(saved.0, saved.1, saved.2, "b")),
                         &step(action, replaces, possible, after),
                     );
@@ -330,7 +330,7 @@ mod tests {
                         } else {
                             (action, replaces) == (saved.0, saved.1) && !possible
                         };
-                    assert_eq!(is_stale.is_none(), is_within, "{saved:?} {now:?} {after}");
+                    assert_eq!(excess.is_none(), is_within, "{saved:?} {now:?} {after}");
                 }
             }
         }
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn a_pending_id_matches_the_id_of_the_created_object() {
-        for (saved, now, same) in [
+        for (saved, new, is_same) in [
             ("/projects/7/hooks", "/projects/7/hooks", true),
             ("/projects/acme%2Fshop/hooks", "/projects/7/hooks", true),
             ("/projects/7/hooks", "/projects/8/hooks", false),
@@ -350,7 +350,7 @@ mod tests {
             ("/projects/7/hooks/4", "/projects/7/hooks", false),
             ("/projects", "/projects", true),
         ] {
-            assert_eq!(is_same_path(saved, now), same, "{saved} {now}");
+            assert_eq!(is_same_path(saved, new), is_same, "{saved} {new}");
         }
         let pending_id = || id_placeholder("acme/neo");
         for (saved, now, same) in [

@@ -258,13 +258,13 @@ fn is_sent_as(spec: &Spec, name: &str) -> bool {
 pub(super) fn record_all(
     steps: &[diff::Step],
     containers: &[Container],
-    recording: PlanRecorder<'_>,
+    recorder: PlanRecorder<'_>,
 ) -> (Vec<SavedStep>, Vec<Declaration>) {
-    let by_path: BTreeMap<_, _> =
+    let containers_by_path: BTreeMap<_, _> =
         containers.iter().map(|container| (&container.path, container)).collect();
     let changed_paths: BTreeSet<_> = steps.iter().map(|step| &step.address.path).collect();
-    let declarations = changed_paths.into_iter().filter_map(|path| by_path.get(path));
+    let declarations = changed_paths.into_iter().filter_map(|path| containers_by_path.get(path));
     let declarations =
-        declarations.map(|container| recording.record_declaration(container)).collect();
-    (steps.iter().map(|step| recording.record_step(step)).collect(), declarations)
+        declarations.map(|container| recorder.record_declaration(container)).collect();
+    (steps.iter().map(|step| recorder.record_step(step)).collect(), declarations)
 }

@@ -92,19 +92,19 @@ impl SavedPlan {
         plan: &Plan,
         containers: &[Container],
         source: PlanSource,
-        recording: PlanRecorder<'_>,
+        recorder: PlanRecorder<'_>,
     ) -> Self {
-        let (steps, containers) = content::record_all(&plan.steps, containers, recording);
+        let (steps, containers) = content::record_all(&plan.steps, containers, recorder);
         let PlanSource { made_at, selectors: [only, exclude, resend], .. } = source;
         Self {
             undrift: PlanFileKind::SavedPlan,
             format_version: FORMAT,
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
             created_at: made_at.round(jiff::Unit::Second).unwrap_or(made_at).to_string(),
-            target: recording.redact_text(&source.target),
-            caller: recording.redact_text(&source.caller),
+            target: recorder.redact_text(&source.target),
+            caller: recorder.redact_text(&source.caller),
             sandbox: source.is_sandbox,
-            manifests: source.manifests.map(|folder| recording.redact_text(&folder)),
+            manifests: source.manifests.map(|folder| recorder.redact_text(&folder)),
             only,
             exclude,
             resend,
@@ -232,7 +232,7 @@ pub fn file_text(mut plan: Json) -> String {
     let mut take =
         |name| plan.as_object_mut().and_then(|keys| keys.remove(name)).unwrap_or_default();
     let (_, version) = (take("undrift"), take("format_version"));
-    let plan_json = digest::canonical(&plan);
+    let plan_json = digest::canonical_text(&plan);
     format!("{FILE_START}\"format_version\":{version},{}\n", &plan_json[1..])
 }
 
@@ -251,8 +251,8 @@ fn check_file_header(bytes: &[u8]) -> Result<(), UnusablePlan> {
     };
     match header.undrift.as_str() {
         Some("saved_plan") => {}
-        Some(sort @ ("plan" | "drift" | "apply" | "check")) => {
-            let message = format!("the file is a report of `{sort}`, not a saved plan");
+        Some(kind @ ("plan" | "drift" | "apply" | "check")) => {
+            let message = format!("the file is a report of `{kind}`, not a saved plan");
             return Err(UnusablePlan::other_file(message));
         }
         _ => return Err(UnusablePlan::other_file("the file is not a saved plan")),

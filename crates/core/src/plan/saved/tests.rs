@@ -87,7 +87,7 @@ impl PlanInputs {
     }
 
     fn save(&self) -> SealedPlan {
-        let made = PlanSource {
+        let source = PlanSource {
             made_at: NOW.parse().unwrap(),
             target: "https://x.example".into(),
             caller: "alice".into(),
@@ -96,7 +96,7 @@ impl PlanInputs {
             selectors: [vec!["acme/**".into()], Vec::new(), Vec::new()],
         };
         let containers = std::slice::from_ref(&self.container);
-        let saved = SavedPlan::from_plan(&self.plan(), containers, made, self.recording());
+        let saved = SavedPlan::from_plan(&self.plan(), containers, source, self.recording());
         saved.seal(self.key.as_ref())
     }
 
@@ -104,8 +104,8 @@ impl PlanInputs {
     fn stale_reasons(&self, sealed: &SealedPlan) -> Vec<String> {
         let containers = std::slice::from_ref(&self.container);
         let compared = sealed.plan.compare(&sealed.id, &self.plan(), containers, self.recording());
-        let shown = |stale: &StaleObject| format!("{}: {}", stale.address, stale.reason);
-        compared.stale.iter().map(shown).collect()
+        let describe = |stale: &StaleObject| format!("{}: {}", stale.address, stale.reason);
+        compared.stale.iter().map(describe).collect()
     }
 }
 
@@ -128,7 +128,7 @@ fn a_written_file_reads_back_and_matches_the_same_plan() {
 
 #[test]
 fn a_file_holds_no_secret_and_nothing_that_identifies_one() {
-    let hidden = [
+    let secrets = [
         SECRET,
         "live-and-open",
         "live-and-masked",
@@ -138,7 +138,7 @@ fn a_file_holds_no_secret_and_nothing_that_identifies_one() {
     ];
     for side in [side(), side().with_key()] {
         let text = side.save().to_text();
-        for secret in hidden {
+        for secret in secrets {
             assert!(!text.contains(secret), "{secret} in {text}");
             // A correct guess must not be visible either.
             for guess in [json!(secret), json!({"value": secret})] {
@@ -150,7 +150,7 @@ fn a_file_holds_no_secret_and_nothing_that_identifies_one() {
     let text = |secret: &str, is_keyed: bool| {
         let swap = |json: Json| {
             let text = json.to_string();
-            let text = hidden[1..5].iter().fold(text, |text, old| text.replace(old, secret));
+            let text = secrets[1..5].iter().fold(text, |text, old| text.replace(old, secret));
             serde_json::from_str(&text).unwrap()
         };
         let side = PlanInputs::new(&swap(declared()), &swap(live()));
@@ -211,10 +211,10 @@ fn every_changed_byte_is_detected() {
         assert!(SealedPlan::read(&text.as_bytes()[..byte_index]).is_err(), "cut at {byte_index}");
         let mut bytes = text.clone().into_bytes();
         bytes[byte_index] ^= 1 << (byte_index % 8);
-        let Ok(read) = SealedPlan::read(&bytes) else { continue };
+        let Ok(sealed) = SealedPlan::read(&bytes) else { continue };
         // Only the seal itself is not in the digest.
-        assert_eq!((&read.plan, &read.id), (&original.plan, &original.id), "{byte_index}");
-        assert!(read.check_seal(side.key.as_ref()).is_err(), "{byte_index}");
+        assert_eq!((&sealed.plan, &sealed.id), (&original.plan, &original.id), "{byte_index}");
+        assert!(sealed.check_seal(side.key.as_ref()).is_err(), "{byte_index}");
     }
     for other in [format!(" {text}"), format!("{text} "), text.replace(':', ": "), text.repeat(2)] {
         assert!(SealedPlan::read(other.as_bytes()).is_err(), "{other}");
@@ -222,18 +222,18 @@ fn every_changed_byte_is_detected() {
 }
 
 /// Adds the path of every value in `json` to `paths`.
-fn leaves(json: &Json, way: &str, pointers: &mut Vec<String>) {
+fn leaves(json: &Json, path: &str, paths: &mut Vec<String>) {
     match json {
         Json::Object(object) if !object.contains_key("env") => {
-            object.iter().for_each(|(name, json)| leaves(json, &format!("{way}/{name}"), pointers));
+            object.iter().for_each(|(name, json)| leaves(json, &format!("{path}/{name}"), paths));
         }
         Json::Array(items) => {
             items
                 .iter()
                 .enumerate()
-                .for_each(|(i, json)| leaves(json, &format!("{way}/{i}"), pointers));
+                .for_each(|(i, json)| leaves(json, &format!("{path}/{i}"), paths));
         }
-        _ => pointers.push(way.to_owned()),
+        _ => paths.push(path.to_owned()),
     }
 }
 
@@ -259,22 +259,22 @@ fn an_edit_of_any_declared_value_makes_the_plan_stale() {
     leaves(&declared(), "", &mut pointers);
     assert_eq!(pointers.len(), 15, "{pointers:?}");
     // Hidden values are compared only with the key.
-    let hidden = ["/variables/2/value"];
-    for (is_keyed, way) in pointers.iter().flat_map(|way| [(false, way), (true, way)]) {
+    let hidden_paths = ["/variables/2/value"];
+    for (is_keyed, way) in pointers.iter().flat_map(|path| [(false, path), (true, path)]) {
         let keyed = |side: PlanInputs| if is_keyed { side.with_key() } else { side };
         let mut edited = declared();
         let value = edited.pointer_mut(way).unwrap();
         *value = changed_value(value);
         let stale = keyed(PlanInputs::new(&edited, &live())).stale_reasons(&keyed(side()).save());
-        let is_seen = is_keyed || !hidden.contains(&way.as_str());
+        let is_seen = is_keyed || !hidden_paths.contains(&way.as_str());
         assert_eq!(!stale.is_empty(), is_seen, "{way} with a key: {is_keyed}: {stale:?}");
     }
 }
 
 #[test]
 fn a_change_of_any_planned_live_value_makes_the_plan_stale() {
-    let mut all = Vec::new();
-    leaves(&live(), "", &mut all);
+    let mut pointers = Vec::new();
+    leaves(&live(), "", &mut pointers);
     // Values that no call sends, or that become the declared value.
     let unimportant = [
         "/settings/lfs_enabled",
@@ -282,13 +282,13 @@ fn a_change_of_any_planned_live_value_makes_the_plan_stale() {
         "/hooks/0/push_events",
     ];
     let hidden = ["/variables/0/value", "/variables/1/value", "/variables/2/value"];
-    for (is_keyed, way) in all.iter().flat_map(|way| [(false, way), (true, way)]) {
+    for (is_keyed, way) in pointers.iter().flat_map(|path| [(false, path), (true, path)]) {
         let keyed = |side: PlanInputs| if is_keyed { side.with_key() } else { side };
-        let mut moved = live();
-        let value = moved.pointer_mut(way).unwrap();
+        let mut changed = live();
+        let value = changed.pointer_mut(way).unwrap();
         *value = changed_value(value);
         let stale =
-            keyed(PlanInputs::new(&declared(), &moved)).stale_reasons(&keyed(side()).save());
+            keyed(PlanInputs::new(&declared(), &changed)).stale_reasons(&keyed(side()).save());
         let is_seen =
             (is_keyed || !hidden.contains(&way.as_str())) && !unimportant.contains(&way.as_str());
         assert_eq!(!stale.is_empty(), is_seen, "{way} with a key: {is_keyed}: {stale:?}");
@@ -298,27 +298,27 @@ fn a_change_of_any_planned_live_value_makes_the_plan_stale() {
 #[test]
 fn a_finished_step_counts_as_already_done() {
     let sealed = side().save();
-    let mut moved = live();
-    moved["settings"]["description"] = "new".into();
-    moved["settings"]["topics"] = json!(["a"]);
-    moved["hooks"][0]["push_events"] = true.into();
-    let side = PlanInputs::new(&declared(), &moved);
-    let compared = sealed.plan.compare(
+    let mut changed = live();
+    changed["settings"]["description"] = "new".into();
+    changed["settings"]["topics"] = json!(["a"]);
+    changed["hooks"][0]["push_events"] = true.into();
+    let side = PlanInputs::new(&declared(), &changed);
+    let comparison = sealed.plan.compare(
         &sealed.id,
         &side.plan(),
         std::slice::from_ref(&side.container),
         side.recording(),
     );
-    let already: Vec<_> = compared.already.iter().map(ToString::to_string).collect();
-    assert_eq!((already.len(), compared.stale.len()), (2, 0), "{compared:?}");
+    let already: Vec<_> = comparison.already.iter().map(ToString::to_string).collect();
+    assert_eq!((already.len(), comparison.stale.len()), (2, 0), "{comparison:?}");
     // A part of a step may be done too.
-    moved["settings"]["topics"] = json!(["b"]);
-    assert_eq!(PlanInputs::new(&declared(), &moved).stale_reasons(&sealed), [""; 0]);
+    changed["settings"]["topics"] = json!(["b"]);
+    assert_eq!(PlanInputs::new(&declared(), &changed).stale_reasons(&sealed), [""; 0]);
     // Without a read, no step counts as done.
-    let unseen = Plan::default().finish(&Extent::default());
+    let unread_plan = Plan::default().finish(&Extent::default());
     let compared = sealed.plan.compare(
         &sealed.id,
-        &unseen,
+        &unread_plan,
         std::slice::from_ref(&side.container),
         side.recording(),
     );
@@ -329,7 +329,7 @@ fn a_finished_step_counts_as_already_done() {
 fn a_saved_plan_is_valid_for_one_service_and_one_week() {
     let saved = side().save().plan;
     let hours = |n| NOW.parse::<Timestamp>().unwrap() + SignedDuration::from_hours(n);
-    for (target, after, fits) in [
+    for (target, age, is_valid) in [
         ("https://x.example", 0, true),
         ("https://x.example", 7 * 24, true),
         ("https://x.example", 7 * 24 + 1, false),
@@ -338,25 +338,25 @@ fn a_saved_plan_is_valid_for_one_service_and_one_week() {
         ("https://y.example", 0, false),
         ("sandbox", 0, false),
     ] {
-        assert_eq!(saved.check_target(target, hours(after)).is_ok(), fits, "{target} {after}");
+        assert_eq!(saved.check_target(target, hours(age)).is_ok(), is_valid, "{target} {age}");
     }
-    let odd = SavedPlan { created_at: "yesterday".into(), ..saved };
-    assert!(odd.check_target("https://x.example", hours(0)).is_err());
+    let damaged = SavedPlan { created_at: "yesterday".into(), ..saved };
+    assert!(damaged.check_target("https://x.example", hours(0)).is_err());
 }
 
 #[test]
 fn a_seal_is_valid_only_with_its_key() {
     let (first_key, second_key) =
         (DigestKey::new(&Secret::new("one")), DigestKey::new(&Secret::new("two")));
-    for (saved, own, fits) in [
+    for (save_key, read_key, is_valid) in [
         (None, None, true),
         (Some(&first_key), Some(&first_key), true),
         (Some(&first_key), Some(&second_key), false),
         (Some(&first_key), None, false),
         (None, Some(&first_key), false),
     ] {
-        let sealed = side().save().plan.seal(saved);
-        assert_eq!(sealed.check_seal(own).is_ok(), fits);
+        let sealed = side().save().plan.seal(save_key);
+        assert_eq!(sealed.check_seal(read_key).is_ok(), is_valid);
     }
 }
 
@@ -384,12 +384,12 @@ fn unknown_sections_operations_and_formats_are_refused() {
             "was edited",
         ),
     ];
-    for (edit, says) in edits {
+    for (edit, expected) in edits {
         let mut json = json!(side().save());
         edit(&mut json);
-        let read = SealedPlan::read(resealed(json).as_bytes());
-        let unusable = read.and_then(|sealed| sealed.plan.check()).unwrap_err();
-        assert!(unusable.to_string().contains(says), "{unusable:?}");
+        let result = SealedPlan::read(resealed(json).as_bytes());
+        let unusable = result.and_then(|sealed| sealed.plan.check()).unwrap_err();
+        assert!(unusable.to_string().contains(expected), "{unusable:?}");
     }
 }
 
@@ -467,15 +467,15 @@ proptest! {
 #[test]
 fn a_stale_container_is_skipped_and_stops_all_or_nothing() {
     let sealed = side().save();
-    let mut moved = live();
-    moved["settings"]["description"] = "mine".into();
-    for (live, runs) in [(live(), true), (moved, false)] {
+    let mut changed = live();
+    changed["settings"]["description"] = "mine".into();
+    for (live, runs) in [(live(), true), (changed, false)] {
         let side = PlanInputs::new(&declared(), &live);
         let plan = side.plan();
         let containers = std::slice::from_ref(&side.container);
-        let compared = sealed.plan.compare(&sealed.id, &plan, containers, side.recording());
+        let comparison = sealed.plan.compare(&sealed.id, &plan, containers, side.recording());
         let approve = |all_or_nothing| {
-            let policy = ApprovalPolicy { comparison: Some(&compared), all_or_nothing };
+            let policy = ApprovalPolicy { comparison: Some(&comparison), all_or_nothing };
             plan.approve(policy).map(|(approved, _)| approved.steps().count() > 0)
         };
         // The guard for removals may refuse it.
@@ -529,13 +529,13 @@ fn a_saved_plan_shows_the_steps_of_the_plan() {
     });
     let side = PlanInputs::new(&declared, &live);
     let plan = side.plan();
-    let about = |step: &crate::diff::Step| {
+    let describe = |step: &crate::diff::Step| {
         let fields: Vec<_> = step.changes.iter().map(|change| change.field.to_string()).collect();
         let calls: Vec<_> = step.calls.iter().map(|call| (call.operation, call.restores)).collect();
         (step.address.clone(), step.action, step.replaces, step.possible.is_some(), fields, calls)
     };
-    let shown: Vec<_> = side.save().plan.shown_steps().iter().map(about).collect();
-    assert_eq!(shown, plan.steps.iter().map(about).collect::<Vec<_>>());
+    let shown: Vec<_> = side.save().plan.shown_steps().iter().map(describe).collect();
+    assert_eq!(shown, plan.steps.iter().map(describe).collect::<Vec<_>>());
     assert!(plan.steps.iter().any(|step| step.replaces), "{:?}", plan.steps);
     assert!(plan.steps.iter().any(|step| !step.replaces), "{:?}", plan.steps);
 }

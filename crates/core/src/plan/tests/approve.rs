@@ -13,13 +13,13 @@ use crate::{
 
 const TODAY: Date = date(2030, 1, 15);
 
-fn address(project: usize) -> Address {
-    Address::container(format!("acme/p{project:03}").into())
+fn address(index: usize) -> Address {
+    Address::container(format!("acme/p{index:03}").into())
 }
 
-fn problem(project: usize) -> Problem {
+fn problem(index: usize) -> Problem {
     Problem {
-        address: address(project),
+        address: address(index),
         code: "missing-project",
         message: "it does not exist".into(),
         help: None,
@@ -27,20 +27,20 @@ fn problem(project: usize) -> Problem {
     }
 }
 
-fn refusal(project: usize) -> GuardRefusal {
-    let section = address(project).section("hooks");
+fn refusal(index: usize) -> GuardRefusal {
+    let section = address(index).section("hooks");
     GuardRefusal::new(Guard::Removals, &section, "too many".into(), 6, &origin(1))
 }
 
-fn unread_section(project: usize) -> Incomplete {
+fn unread_section(index: usize) -> Incomplete {
     let reason = Cause::new("answered 403");
-    Incomplete { address: address(project).section("variables"), reason, origin: None }
+    Incomplete { address: address(index).section("variables"), reason, origin: None }
 }
 
 /// A plan with one step in each of `projects` projects.
 fn plan(projects: usize) -> Plan {
-    let step = |project| {
-        let address = address(project).section("settings");
+    let step = |index| {
+        let address = address(index).section("settings");
         Step::new(Scope::Project, address, Action::Update, origin(1), Vec::new(), Vec::new())
     };
     let findings = Findings { steps: (0..projects).map(step).collect(), ..Findings::default() };
@@ -54,8 +54,8 @@ fn approve_plan(
 ) -> Result<(usize, Vec<(String, usize)>), String> {
     let (approved, skipped) = plan
         .approve(ApprovalPolicy { all_or_nothing, ..ApprovalPolicy::default() })
-        .map_err(|Blocked(why)| why)?;
-    let left_out = skipped.into_iter().map(|left| (left.address.to_string(), left.steps));
+        .map_err(|BlockedRun(message)| message)?;
+    let left_out = skipped.into_iter().map(|skip| (skip.address.to_string(), skip.steps));
     Ok((approved.steps().count(), left_out.collect()))
 }
 
@@ -81,11 +81,11 @@ fn broken_containers_are_skipped_and_too_many_stop_the_run() {
                 assert!(is_applied, "{broken_count} of {container_count}");
                 assert_eq!((steps, left_out.len()), (container_count - broken_count, broken_count));
             }
-            Err(why) => {
-                assert!(!is_applied, "{broken_count} of {container_count}: {why}");
+            Err(message) => {
+                assert!(!is_applied, "{broken_count} of {container_count}: {message}");
                 assert!(
-                    why.contains(&format!("of {container_count} ")) && why.contains("5 %"),
-                    "{why}"
+                    message.contains(&format!("of {container_count} ")) && message.contains("5 %"),
+                    "{message}"
                 );
             }
         }
@@ -102,21 +102,21 @@ fn broken_containers_are_skipped_and_too_many_stop_the_run() {
 #[test]
 fn a_withheld_section_is_left_out_alone_unless_the_project_is_archived() {
     use crate::cause::Withheld::{Refused, SwitchedOff, Tier};
-    for why in [Tier, SwitchedOff, Refused] {
+    for withheld in [Tier, SwitchedOff, Refused] {
         let mut plan = plan(5);
-        for project in 0..5 {
-            let mut scope = unread_section(project);
-            scope.reason.withheld = Some(why);
-            plan.incomplete.push(scope);
+        for index in 0..5 {
+            let mut unread = unread_section(index);
+            unread.reason.withheld = Some(withheld);
+            plan.incomplete.push(unread);
         }
-        assert_eq!(approve_plan(&plan, false), Ok((5, Vec::new())), "{why:?}");
+        assert_eq!(approve_plan(&plan, false), Ok((5, Vec::new())), "{withheld:?}");
         plan.findings.steps[0].effects.push(Effect::revokes(Capability::Writable));
         let left_out = vec![("acme/p000".to_owned(), 1)];
-        assert_eq!(approve_plan(&plan, false), Ok((4, left_out)), "{why:?}");
+        assert_eq!(approve_plan(&plan, false), Ok((4, left_out)), "{withheld:?}");
         // Only a withheld section is skipped alone, not a withheld project or entry.
         plan.incomplete[1].address = address(1);
         plan.incomplete[2].address.entry = Some("A@*".into());
-        assert_eq!(approve_plan(&plan, false).map(|(steps, _)| steps), Ok(2), "{why:?}");
+        assert_eq!(approve_plan(&plan, false).map(|(steps, _)| steps), Ok(2), "{withheld:?}");
     }
 }
 
@@ -135,20 +135,20 @@ fn a_container_with_any_fault_is_skipped_and_counted_once() {
     plan.problems.push(problem(0));
     plan.refusals.push(refusal(1));
     plan.incomplete.push(unread_section(2));
-    let paths = [0, 1, 2].map(|project| (address(project).to_string(), 1));
+    let paths = [0, 1, 2].map(|index| (address(index).to_string(), 1));
     assert_eq!(approve_plan(&plan, false), Ok((1, paths.to_vec())));
     plan.refusals.push(refusal(0));
     plan.incomplete.push(unread_section(0));
     assert_eq!(approve_plan(&plan, false), Ok((1, paths.to_vec())), "still three of four");
-    let why = approve_plan(&plan, true).unwrap_err();
-    assert!(why.contains("--all-or-nothing"), "{why}");
+    let message = approve_plan(&plan, true).unwrap_err();
+    assert!(message.contains("--all-or-nothing"), "{message}");
 }
 
 #[test]
 fn a_skipped_container_loses_all_its_steps() {
     let mut plan = plan(2);
-    let more = plan.steps[1].clone();
-    plan.steps.push(Step { address: address(1).section("hooks").entry("ci"), ..more });
+    let step = plan.steps[1].clone();
+    plan.steps.push(Step { address: address(1).section("hooks").entry("ci"), ..step });
     plan.problems.push(problem(1));
     assert_eq!(approve_plan(&plan, false), Ok((1, vec![("acme/p001".to_owned(), 2)])));
 }
@@ -156,15 +156,15 @@ fn a_skipped_container_loses_all_its_steps() {
 #[test]
 fn containers_that_depend_on_a_skipped_one_are_skipped() {
     let mut plan = plan(100);
-    let mut wait = |project: usize, other: usize| {
-        let address = plan.findings.steps[other].address.clone();
+    let mut wait = |project: usize, other_index: usize| {
+        let address = plan.findings.steps[other_index].address.clone();
         plan.findings.steps[project].after = vec![Edge { address, reason: "it must exist" }];
     };
     wait(2, 1);
     wait(3, 2);
     wait(5, 4);
     plan.problems.push(problem(1));
-    let paths = [1, 2, 3].map(|project| (address(project).to_string(), 1));
+    let paths = [1, 2, 3].map(|index| (address(index).to_string(), 1));
     assert_eq!(approve_plan(&plan, false), Ok((97, paths.to_vec())));
 }
 
@@ -180,8 +180,8 @@ fn a_refusal_of_the_whole_run_stops_it() {
         &origin(1),
     ));
     assert!(approve_plan(&plan, false).unwrap_err().contains("the whole run"));
-    let acknowledged = [parse_ack("removals:**")];
-    assert_eq!(plan.acknowledge(&acknowledged, &Moves::default(), TODAY), []);
+    let acks = [parse_ack("removals:**")];
+    assert_eq!(plan.acknowledge(&acks, &Moves::default(), TODAY), []);
     assert_eq!(approve_plan(&plan, false), Ok((1000, vec![])));
 }
 
@@ -261,15 +261,15 @@ fn a_wider_glob_acknowledges_a_rule_below_a_renamed_group() {
         let mut plan = plan(1);
         let address = Address::container(path.into());
         plan.refusals.push(GuardRefusal::new(guard, &address, "too many".into(), 6, &origin(1)));
-        let written = [parse_ack("reach:acme/**"), parse_ack("visibility:acme/**")];
-        plan.acknowledge(&written, &moves, TODAY);
+        let acks = [parse_ack("reach:acme/**"), parse_ack("visibility:acme/**")];
+        plan.acknowledge(&acks, &moves, TODAY);
         assert_eq!(plan.refusals.is_empty(), is_acknowledged, "{path}");
     }
 }
 
 #[test]
 fn a_deletion_is_acknowledged_by_its_own_path_only() {
-    for (ack_text, acknowledged) in [
+    for (ack_text, is_acknowledged) in [
         ("deletion:acme/p000", true),
         ("deletion:ACME/p000", true),
         ("deletion:acme/p001", false),
@@ -281,16 +281,15 @@ fn a_deletion_is_acknowledged_by_its_own_path_only() {
         let reason = "would delete it".to_owned();
         plan.refusals.push(GuardRefusal::new(Guard::Deletion, &address(0), reason, 1, &origin(1)));
         plan.acknowledge(&[parse_ack(ack_text)], &Moves::default(), TODAY);
-        assert_eq!(plan.refusals.is_empty(), acknowledged, "{ack_text}");
+        assert_eq!(plan.refusals.is_empty(), is_acknowledged, "{ack_text}");
     }
 }
 
 #[test]
 fn an_unused_acknowledgement_is_a_warning() {
-    for written in ["removals:acme/p000#members", "visibility:acme/p000#hooks", "removals:other/**"]
-    {
-        let unused = format!("`{written}` acknowledges nothing that this run refuses");
-        assert_eq!(apply_acks(&[parse_ack(written)]), (3, 0, vec![unused]), "{written}");
+    for text in ["removals:acme/p000#members", "visibility:acme/p000#hooks", "removals:other/**"] {
+        let warning = format!("`{text}` acknowledges nothing that this run refuses");
+        assert_eq!(apply_acks(&[parse_ack(text)]), (3, 0, vec![warning]), "{text}");
     }
     let mut plan = plan(3);
     plan.refusals.extend((0..3).map(refusal));
@@ -308,31 +307,31 @@ fn an_acknowledgement_has_a_maximum_number_and_an_expiry_date() {
     let exceeded =
         "the acknowledgement of `removals:acme/p000` allows at most 5, and `acme/p000#hooks` has 6";
     assert_eq!(apply_acks(&[limited_ack(5)]), (3, 0, vec![exceeded.to_owned()]));
-    let until = |day| Acknowledgement { until: Some(day), ..ack.clone() };
-    assert_eq!(apply_acks(&[until(TODAY)]), (2, 1, vec![]), "that day included");
-    let over = [
-        until(date(2030, 1, 14)),
-        Acknowledgement { selector: parse_ack("removals:x").selector, ..until(date(2030, 1, 14)) },
+    let expire = |day| Acknowledgement { until: Some(day), ..ack.clone() };
+    assert_eq!(apply_acks(&[expire(TODAY)]), (2, 1, vec![]), "that day included");
+    let expired = [
+        expire(date(2030, 1, 14)),
+        Acknowledgement { selector: parse_ack("removals:x").selector, ..expire(date(2030, 1, 14)) },
     ];
-    assert_eq!(apply_acks(&over), (3, 0, vec![]), "the check of the manifests warns of it");
+    assert_eq!(apply_acks(&expired), (3, 0, vec![]), "the check of the manifests warns of it");
     // One valid acknowledgement is enough.
     assert_eq!(apply_acks(&[limited_ack(5), ack.clone()]), (2, 1, vec![exceeded.to_owned()]));
     // The number is the sum for all matching refusals. A refusal of the whole run does not count again.
-    let glob = |most| Acknowledgement { max_objects: Some(most), ..parse_ack("removals:acme/**") };
+    let glob = |max| Acknowledgement { max_objects: Some(max), ..parse_ack("removals:acme/**") };
     assert_eq!(apply_acks(&[glob(18)]), (0, 3, vec![]));
     let exceeded = "the acknowledgement of `removals:acme/**` allows at most 17, and the 3 refusals that it matches have 18 together";
     assert_eq!(apply_acks(&[glob(17)]), (3, 0, vec![exceeded.to_owned()]));
     // A refusal that another acknowledgement names does not count.
-    let own = parse_ack("removals:acme/p000#hooks");
-    assert_eq!(apply_acks(&[glob(12), own.clone()]), (0, 3, vec![]));
-    let own = Acknowledgement { max_objects: Some(5), ..own };
+    let exact_ack = parse_ack("removals:acme/p000#hooks");
+    assert_eq!(apply_acks(&[glob(12), exact_ack.clone()]), (0, 3, vec![]));
+    let own = Acknowledgement { max_objects: Some(5), ..exact_ack };
     assert_eq!(apply_acks(&[glob(12), own]).0, 1);
     let mut plan = plan(3);
     let everything = Address::container("**".into());
     let whole = GuardRefusal::new(Guard::Removals, &everything, "too many".into(), 18, &origin(1));
     plan.refusals.extend((0..3).map(refusal).chain([whole]));
-    let known = Acknowledgement { max_objects: Some(18), ..parse_ack("removals:**") };
-    assert_eq!(plan.acknowledge(&[known], &Moves::default(), TODAY), []);
+    let run_ack = Acknowledgement { max_objects: Some(18), ..parse_ack("removals:**") };
+    assert_eq!(plan.acknowledge(&[run_ack], &Moves::default(), TODAY), []);
     assert!(plan.refusals.is_empty());
 }
 
@@ -362,8 +361,8 @@ fn an_acknowledgement_keeps_its_origin_and_applies_to_a_new_plan() {
         ..parse_ack("removals:**")
     };
     plan.acknowledge(&[declared_ack], &Moves::default(), TODAY);
-    let known = &plan.acknowledged[0];
-    assert_eq!((&known.reason, &known.by), (&reason, &Some(origin(8))));
+    let acknowledged = &plan.acknowledged[0];
+    assert_eq!((&acknowledged.reason, &acknowledged.by), (&reason, &Some(origin(8))));
     let (approved, _) = plan.approve(ApprovalPolicy::default()).unwrap();
     assert!(approved.acknowledges(&refusal(0)));
     assert!(

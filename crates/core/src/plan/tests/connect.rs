@@ -46,7 +46,7 @@ fn a_step_that_needs_the_id_of_a_group_follows_its_creation() {
 
 /// Edges and missing secrets are found without the requests.
 #[test]
-fn what_dropped_requests_refer_to_stays_known() {
+fn references_of_dropped_requests_stay_known() {
     let secret = Value::Secret(Reference::Env("TOKEN".into()));
     let body = Fields::from([
         ("description".to_owned(), "plain".into()),
@@ -57,8 +57,8 @@ fn what_dropped_requests_refer_to_stays_known() {
     let request = request.with_id_fields(["group_id".into()]);
     for section in [Some("shares"), None] {
         let address = Address { section, ..Address::container("acme/shop".into()) };
-        let (action, sends) = (Action::Create, vec![request.clone().into()]);
-        let mut step = Step::new(Scope::Project, address, action, origin(1), Vec::new(), sends);
+        let (action, calls) = (Action::Create, vec![request.clone().into()]);
+        let mut step = Step::new(Scope::Project, address, action, origin(1), Vec::new(), calls);
         for _ in 0..2 {
             assert_eq!(step.waits_for().collect::<Vec<_>>(), ["acme/neo"]);
             assert_eq!(step.named_paths().collect::<Vec<_>>(), ["acme/shop"]);
@@ -88,14 +88,14 @@ fn a_creation_follows_changes_of_the_group_settings_that_it_inherits() {
 
 #[test]
 fn projects_are_created_while_their_group_lets_somebody_create_them() {
-    let level = |before: &str, after: &str, effects: Vec<Effect>| {
+    let level_step = |before: &str, after: &str, effects: Vec<Effect>| {
         let mut step = Step { scope: Scope::Group, ..entry_step("acme", "settings", effects) };
         let [before, after] = [before, after].map(|word| Shown::Value(word.into()));
         step.changes.push(FieldChange::new("project_creation_level", before, after, None));
         step
     };
     let new_project = |path: &str| visibility_step(path, "", "private");
-    let close_creation = || level("developer", "noone", Vec::new());
+    let close_creation = || level_step("developer", "noone", Vec::new());
     let settings = "acme#settings/x";
     for (mut steps, expected) in [
         (
@@ -103,11 +103,11 @@ fn projects_are_created_while_their_group_lets_somebody_create_them() {
             vec![vec!["acme/shop#settings/x"], vec![]],
         ),
         (
-            vec![level("noone", "owner", Vec::new()), new_project("acme/shop")],
+            vec![level_step("noone", "owner", Vec::new()), new_project("acme/shop")],
             vec![vec![], vec![settings]],
         ),
         (
-            vec![level("owner", "developer", Vec::new()), new_project("acme/shop")],
+            vec![level_step("owner", "developer", Vec::new()), new_project("acme/shop")],
             vec![vec![], vec![]],
         ),
         // The setting counts only directly in the group.
@@ -121,15 +121,15 @@ fn projects_are_created_while_their_group_lets_somebody_create_them() {
         assert_eq!(edges(&steps), expected);
     }
     let mut steps = vec![
-        level("developer", "noone", vec![Effect::AffectsNewContainers]),
+        level_step("developer", "noone", vec![Effect::AffectsNewContainers]),
         new_project("acme/shop"),
     ];
     assert!(add_edges(&mut steps).is_empty());
     assert_eq!(edges(&steps), [vec!["acme/shop#settings/x"], vec![]]);
     // The new project must inherit another setting that the same step changes.
-    let mut other = level("developer", "noone", vec![Effect::AffectsNewContainers]);
-    other.changes.push(FieldChange::new("default_branch", Shown::Absent, Shown::Absent, None));
-    let problems = add_edges(&mut [other, new_project("acme/shop")]);
+    let mut group = level_step("developer", "noone", vec![Effect::AffectsNewContainers]);
+    group.changes.push(FieldChange::new("default_branch", Shown::Absent, Shown::Absent, None));
+    let problems = add_edges(&mut [group, new_project("acme/shop")]);
     assert_eq!(problems.len(), 1);
     assert_eq!(
         problems[0].message,
@@ -141,8 +141,8 @@ fn projects_are_created_while_their_group_lets_somebody_create_them() {
 fn fork_step(path: &str, upstream: &str) -> Step {
     let request = PROJECT_FORK.request().arg_by_path("id", upstream, None);
     let address = Address::container(path.into());
-    let sends = vec![request.into()];
-    Step::new(Scope::Project, address, Action::Create, origin(1), Vec::new(), sends)
+    let calls = vec![request.into()];
+    Step::new(Scope::Project, address, Action::Create, origin(1), Vec::new(), calls)
 }
 
 #[test]
@@ -163,14 +163,14 @@ fn a_fork_follows_its_source_and_a_circle_is_a_problem() {
         fork_step("d", "d"),
     ];
     let problems = add_edges(&mut steps);
-    let found: Vec<_> = problems.iter().map(|p| (p.address.to_string(), p.code)).collect();
+    let codes: Vec<_> = problems.iter().map(|p| (p.address.to_string(), p.code)).collect();
     let circular = |path: &str| (path.to_owned(), "circular");
-    assert_eq!(found, ["acme/a", "acme/b", "d"].map(circular));
+    assert_eq!(codes, ["acme/a", "acme/b", "d"].map(circular));
 }
 
 #[test]
 fn steps_that_wait_for_each_other_are_a_problem() {
-    let after = |step: Step, addresses: &[&'static str]| {
+    let with_edges = |step: Step, addresses: &[&'static str]| {
         let edge = |text: &&'static str| {
             let (path, section) = text.split_once('#').unwrap();
             let section = Address::container(path.into()).section(section);
@@ -182,19 +182,19 @@ fn steps_that_wait_for_each_other_are_a_problem() {
     let steps = |first: &[&'static str]| {
         vec![
             entry_step("a", "members", Vec::new()),
-            after(entry_step("a", "variables", Vec::new()), first),
-            after(entry_step("b", "labels", Vec::new()), &["c#labels"]),
-            after(entry_step("c", "labels", Vec::new()), &["b#members"]),
-            after(entry_step("d", "labels", Vec::new()), &["c#labels", "d#variables"]),
+            with_edges(entry_step("a", "variables", Vec::new()), first),
+            with_edges(entry_step("b", "labels", Vec::new()), &["c#labels"]),
+            with_edges(entry_step("c", "labels", Vec::new()), &["b#members"]),
+            with_edges(entry_step("d", "labels", Vec::new()), &["c#labels", "d#variables"]),
         ]
     };
     assert!(add_edges(&mut steps(&["a#members", "a#variables"])).is_empty());
     let mut circle = steps(&["a#members"]);
-    circle.insert(3, after(entry_step("b", "members", Vec::new()), &["b#labels"]));
+    circle.insert(3, with_edges(entry_step("b", "members", Vec::new()), &["b#labels"]));
     let problems = add_edges(&mut circle);
-    let found: Vec<_> = problems.iter().map(|p| format!("{} {}", p.address, p.code)).collect();
+    let lines: Vec<_> = problems.iter().map(|p| format!("{} {}", p.address, p.code)).collect();
     assert_eq!(
-        found,
+        lines,
         ["b#labels/x", "b#members/x", "c#labels/x"].map(|at| format!("{at} circular"))
     );
     assert_eq!(
@@ -204,25 +204,25 @@ fn steps_that_wait_for_each_other_are_a_problem() {
 }
 
 #[test]
-fn the_order_of_many_steps_is_found_in_proportion() {
+fn ordering_time_grows_linearly_with_steps() {
     let [members, variables] = ["members", "variables"];
     crate::steps::grow_in_proportion("steps that follow a section", |n| {
         let section = |name| Address::container("acme/shop".into()).section(name);
-        let own_step = |index: usize, name: &'static str, after: Option<&'static str>| {
+        let new_step = |index: usize, name: &'static str, after: Option<&'static str>| {
             let edge = |name| Edge { address: section(name), reason: "of a rule" };
             let address = section(name).entry(format!("{index}"));
             let step =
                 Step::new(Scope::Project, address, Action::Create, origin(1), vec![], vec![]);
             Step { after: after.into_iter().map(edge).collect(), ..step }
         };
-        let first_steps = (0..n).map(|at| own_step(at, members, None));
+        let first_steps = (0..n).map(|i| new_step(i, members, None));
         let mut steps: Vec<_> =
-            first_steps.chain((0..n).map(|at| own_step(at, variables, Some(members)))).collect();
+            first_steps.chain((0..n).map(|at| new_step(at, variables, Some(members)))).collect();
         assert!(add_edges(&mut steps).is_empty());
     });
     crate::steps::grow_in_proportion("steps that a group forbids", |n| {
         let mut group = Step { scope: Scope::Group, ..entry_step("acme", "settings", Vec::new()) };
-        let [before, after] = [false, true].map(|on| Shown::Value(on.into()));
+        let [before, after] = [false, true].map(|flag| Shown::Value(flag.into()));
         group.changes.push(FieldChange::new("membership_lock", before, after, None));
         let member = |at: usize| {
             let address =
@@ -329,11 +329,11 @@ fn nothing_becomes_more_visible_than_its_group() {
             [format!("acme/web/shop#settings/x {message}")]
         );
     }
-    for (own, above) in [("internal", "internal"), ("private", "public")] {
-        assert_eq!(problems(vec![group("private", above), shop("", own)]), [] as [&str; 0]);
+    for (inner, outer) in [("internal", "internal"), ("private", "public")] {
+        assert_eq!(problems(vec![group("private", outer), shop("", inner)]), [] as [&str; 0]);
     }
     // A new group without a visibility is private. A restored one is not new.
-    let silent = |action| Step {
+    let unset_group = |action| Step {
         effects: vec![Effect::provides(Capability::Exists)],
         ..Step::new(
             Scope::Group,
@@ -344,9 +344,9 @@ fn nothing_becomes_more_visible_than_its_group() {
             vec![],
         )
     };
-    assert_eq!(problems(vec![silent(Action::Create), shop("", "internal")]).len(), 1);
-    assert_eq!(problems(vec![silent(Action::Create), shop("", "private")]), [] as [&str; 0]);
-    assert_eq!(problems(vec![silent(Action::Update), shop("", "internal")]), [] as [&str; 0]);
+    assert_eq!(problems(vec![unset_group(Action::Create), shop("", "internal")]).len(), 1);
+    assert_eq!(problems(vec![unset_group(Action::Create), shop("", "private")]), [] as [&str; 0]);
+    assert_eq!(problems(vec![unset_group(Action::Update), shop("", "internal")]), [] as [&str; 0]);
     // A project is not a group, and other groups do not count.
     let other = Step { scope: Scope::Group, ..visibility_step("acm", "", "private") };
     let project = visibility_step("acme", "", "private");
@@ -378,25 +378,25 @@ fn a_level_below_one_granted_in_a_group_above_is_a_problem() {
 
 #[test]
 fn a_rule_waits_for_access_from_a_group_above() {
-    let in_group = |path: &str, section: &'static str, effects: Vec<Effect>| {
+    let new_step = |path: &str, section: &'static str, effects: Vec<Effect>| {
         let address = Address::container(path.into()).section(section).entry("x");
         Step {
             effects,
             ..Step::new(Scope::Project, address, Action::Create, origin(1), Vec::new(), Vec::new())
         }
     };
-    let is_provided = |path: &str| in_group(path, "members", access(3, 0, 30));
-    let needs = in_group(
+    let grant_step = |path: &str| new_step(path, "members", access(3, 0, 30));
+    let rule_step = new_step(
         "acme/web/shop",
         "protected_branches",
         vec![Effect::needs_access(NamedObject::User, Id::Known(3))],
     );
-    let edges = |givers: &[&str]| -> Vec<String> {
-        let mut steps: Vec<_> = givers.iter().map(|path| is_provided(path)).collect();
-        steps.push(needs.clone());
+    let edges = |paths: &[&str]| -> Vec<String> {
+        let mut steps: Vec<_> = paths.iter().map(|path| grant_step(path)).collect();
+        steps.push(rule_step.clone());
         assert!(add_edges(&mut steps).is_empty());
-        assert!(steps[..givers.len()].iter().all(|step| step.after.is_empty()));
-        steps[givers.len()].after.iter().map(|edge| edge.address.to_string()).collect()
+        assert!(steps[..paths.len()].iter().all(|step| step.after.is_empty()));
+        steps[paths.len()].after.iter().map(|edge| edge.address.to_string()).collect()
     };
     assert_eq!(edges(&["acme"]), ["acme#members/x"]);
     assert_eq!(edges(&["acme", "acme/web"]), ["acme/web#members/x", "acme#members/x"]);
@@ -405,9 +405,9 @@ fn a_rule_waits_for_access_from_a_group_above() {
     }
     // A user whose level only changes had access before; other users do not count.
     let mut steps = vec![
-        in_group("acme", "members", access(3, 10, 30)),
-        in_group("acme", "members", access(4, 0, 30)),
-        needs,
+        new_step("acme", "members", access(3, 10, 30)),
+        new_step("acme", "members", access(4, 0, 30)),
+        rule_step,
     ];
     assert!(add_edges(&mut steps).is_empty());
     assert!(steps.iter().all(|step| step.after.is_empty()));
@@ -421,14 +421,14 @@ fn container_step(scope: Scope, path: &str, effects: Vec<Effect>) -> Step {
 
 #[test]
 fn steps_below_a_moved_group_follow_the_move_unless_they_narrow_visibility() {
-    let moves = || vec![Effect::provides(Capability::AtDeclaredPath)];
+    let move_effects = || vec![Effect::provides(Capability::AtDeclaredPath)];
     let mut steps = vec![
-        container_step(Scope::Group, "a", moves()),
-        container_step(Scope::Group, "a/b", moves()),
+        container_step(Scope::Group, "a", move_effects()),
+        container_step(Scope::Group, "a/b", move_effects()),
         entry_step("A/b/c", "variables", vec![]),
         visibility_step("a/b/d", "public", "private"),
         visibility_step("a/e", "private", "public"),
-        container_step(Scope::Project, "x/y", moves()),
+        container_step(Scope::Project, "x/y", move_effects()),
         entry_step("x/y", "variables", vec![]),
     ];
     assert!(add_edges(&mut steps).is_empty());
@@ -441,10 +441,10 @@ fn steps_below_a_moved_group_follow_the_move_unless_they_narrow_visibility() {
 
 #[test]
 fn a_move_to_a_taken_path_waits_until_the_path_is_free() {
-    let gets = |path: &str| vec![Effect::follows(Address::container(path.into()))];
+    let path_effects = |path: &str| vec![Effect::follows(Address::container(path.into()))];
     let mut steps = vec![
-        container_step(Scope::Project, "x/a", gets("x/b")),
-        container_step(Scope::Project, "x/b", gets("x/c")),
+        container_step(Scope::Project, "x/a", path_effects("x/b")),
+        container_step(Scope::Project, "x/b", path_effects("x/c")),
         entry_step("x/c", "variables", vec![]),
     ];
     let problems = add_edges(&mut steps);
@@ -495,7 +495,7 @@ fn a_creation_waits_until_its_name_is_free() {
         step.changes = name.map(|name| change(Shown::Absent, text(name))).into_iter().collect();
         step
     };
-    for (gives_up, gets, waits) in [
+    for (rename, creation, waits) in [
         (rename_step("acme/old", text("Shop")), creation_step("acme/neo", Some("shop")), true),
         (rename_step("acme/old", text("Shop")), creation_step("ACME/neo", Some("SHOP")), true),
         // Without a declared name it gets one equal to its path.
@@ -519,12 +519,12 @@ fn a_creation_waits_until_its_name_is_free() {
             false,
         ),
     ] {
-        let first = gives_up.address.to_string();
-        let about = format!("{gives_up:?} {gets:?}");
-        let mut steps = [gives_up, gets];
+        let rename_address = rename.address.to_string();
+        let case = format!("{rename:?} {creation:?}");
+        let mut steps = [rename, creation];
         assert!(add_edges(&mut steps).is_empty());
-        let expected = if waits { vec![first] } else { Vec::new() };
-        assert_eq!(edges(&steps), [Vec::new(), expected], "{about}");
+        let expected = if waits { vec![rename_address] } else { Vec::new() };
+        assert_eq!(edges(&steps), [Vec::new(), expected], "{case}");
     }
 }
 
@@ -535,14 +535,14 @@ fn a_step_that_takes_a_path_follows_the_move_that_frees_it_once() {
         [(None, vec![up]), (Some(up), vec![up]), (Some(other), vec![other, up])]
     {
         let edge = |path: &str| Edge { address: Address::container(path.into()), reason: "known" };
-        let moves = container_step(Scope::Project, up, Vec::new());
-        let takes = container_step(
+        let move_step = container_step(Scope::Project, up, Vec::new());
+        let take_step = container_step(
             Scope::Project,
             "acme/new",
             vec![Effect::follows(Address::container(up.into()))],
         );
         let mut steps =
-            [moves, Step { after: known_path.map(edge).into_iter().collect(), ..takes }];
+            [move_step, Step { after: known_path.map(edge).into_iter().collect(), ..take_step }];
         assert!(add_edges(&mut steps).is_empty());
         assert_eq!(edges(&steps)[1], expected, "{known_path:?}");
         let problems = add_edges(&mut steps[1..]);
@@ -553,19 +553,19 @@ fn a_step_that_takes_a_path_follows_the_move_that_frees_it_once() {
 /// Until a project has moved, the service knows it only by its former path.
 #[test]
 fn requests_that_name_a_moving_project_wait_for_the_move() {
-    let moves = |scope, path: &str| {
+    let move_step = |scope, path: &str| {
         container_step(scope, path, vec![Effect::provides(Capability::AtDeclaredPath)])
     };
     for (first_step, upstream, waits) in [
-        (moves(Scope::Project, "acme/up"), "Acme/Up", true),
-        (moves(Scope::Project, "acme/up"), "acme/other", false),
-        (moves(Scope::Group, "acme/up"), "acme/up", false),
+        (move_step(Scope::Project, "acme/up"), "Acme/Up", true),
+        (move_step(Scope::Project, "acme/up"), "acme/other", false),
+        (move_step(Scope::Group, "acme/up"), "acme/up", false),
         (container_step(Scope::Project, "acme/up", Vec::new()), "acme/up", false),
     ] {
         let request = PROJECT_FORK.request().arg_by_path("id", upstream, Some(7));
         let address = Address::container("x/fork".into());
-        let sends = vec![request.into()];
-        let fork = Step::new(Scope::Project, address, Action::Create, origin(1), Vec::new(), sends);
+        let calls = vec![request.into()];
+        let fork = Step::new(Scope::Project, address, Action::Create, origin(1), Vec::new(), calls);
         let mut steps = [first_step, fork];
         assert!(add_edges(&mut steps).is_empty());
         let expected = if waits { vec!["acme/up".to_owned()] } else { Vec::new() };
@@ -574,32 +574,32 @@ fn requests_that_name_a_moving_project_wait_for_the_move() {
 }
 
 #[test]
-fn a_setting_that_a_group_limits_follows_that_once_whatever_else_it_follows() {
+fn a_limited_setting_follows_the_setting_of_its_group_exactly_once() {
     let change = |field: &str| {
         let (before, after) = (Shown::Value("a".into()), Shown::Value("b".into()));
         FieldChange::new(field, before, after, None)
     };
-    let limit = || {
+    let group_step = || {
         let step = entry_step("acme", "settings", Vec::new());
         Step { scope: Scope::Group, changes: vec![change("shared_runners_setting")], ..step }
     };
-    for others in [&["acme#settings/x"][..], &["acme/shop#members/x"], &[]] {
+    for texts in [&["acme#settings/x"][..], &["acme/shop#members/x"], &[]] {
         let new_edge = |address_text: &&str| {
-            let (path, rest) = address_text.split_once('#').unwrap();
-            let section = if rest.starts_with("members") { "members" } else { "settings" };
+            let (path, suffix) = address_text.split_once('#').unwrap();
+            let section = if suffix.starts_with("members") { "members" } else { "settings" };
             let address = Address::container(path.into()).section(section).entry("x");
             Edge { address, reason: "x" }
         };
         let step = entry_step("acme/shop", "settings", Vec::new());
         let changes = vec![change("shared_runners_enabled")];
-        let limited = Step { changes, after: others.iter().map(new_edge).collect(), ..step };
-        let mut steps = vec![limit(), limited];
+        let project_step = Step { changes, after: texts.iter().map(new_edge).collect(), ..step };
+        let mut steps = vec![group_step(), project_step];
         assert!(add_edges(&mut steps).is_empty());
-        let found = edges(&steps).remove(1);
-        assert_eq!(found.iter().filter(|at| *at == "acme#settings/x").count(), 1, "{found:?}");
+        let targets = edges(&steps).remove(1);
+        assert_eq!(targets.iter().filter(|at| *at == "acme#settings/x").count(), 1, "{targets:?}");
         assert_eq!(
-            found.len(),
-            others.len().max(1) + usize::from(others == ["acme/shop#members/x"])
+            targets.len(),
+            texts.len().max(1) + usize::from(texts == ["acme/shop#members/x"])
         );
     }
 }
@@ -644,12 +644,12 @@ fn labels_below_a_group_follow_the_rename_that_frees_their_title() {
         Step { effects, ..step }
     };
     let taken_effects = || vec![Effect::follows(address("ACME", "bug"))];
-    let renamed_here = |effects: Vec<Effect>| {
+    let rename_step = |effects: Vec<Effect>| {
         let step = rename(Scope::Project, "acme/shop", ["flaw", "bug"]);
         Step { effects, ..step }
     };
     let (group_label, project_label) = ("acme#labels/defect", "acme/shop#labels/bug");
-    for project_step in [create(taken_effects()), renamed_here(taken_effects())] {
+    for project_step in [create(taken_effects()), rename_step(taken_effects())] {
         let mut steps = vec![project_step.clone(), rename(Scope::Group, "acme", ["bug", "defect"])];
         assert!(add_edges(&mut steps).is_empty());
         assert_eq!(edges(&steps), [vec![group_label], vec![]]);
@@ -657,7 +657,7 @@ fn labels_below_a_group_follow_the_rename_that_frees_their_title() {
         let codes: Vec<_> = add_edges(&mut steps).iter().map(|problem| problem.code).collect();
         assert_eq!(codes, ["duplicate-entry"]);
     }
-    for below in [create(Vec::new()), renamed_here(Vec::new())] {
+    for below in [create(Vec::new()), rename_step(Vec::new())] {
         let mut steps = vec![rename(Scope::Group, "acme", ["ops", "bug"]), below];
         assert!(add_edges(&mut steps).is_empty());
         assert_eq!(edges(&steps), [vec![project_label], vec![]]);

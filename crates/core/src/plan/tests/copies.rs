@@ -47,18 +47,18 @@ fn case(section: Section) -> Case {
     (section, declared, Json::Object(live))
 }
 
-fn with_id(raw: &Json, id: u64, more: Json) -> Json {
+fn add_id(raw: &Json, id: u64, other_fields: Json) -> Json {
     let mut raw = object(raw.clone());
     raw.insert("id".into(), id.into());
-    raw.extend(object(more));
+    raw.extend(object(other_fields));
     Json::Object(raw)
 }
 
 /// The plan for one declared entry and the live ones.
-fn plan_case((of, declared, _): &Case, live: &[Json], resend: &[Selector]) -> ContainerPlan {
-    let declared = json!({of.section: [declared]});
-    let declared = container_of(of.scoped_kind.scope, "acme/shop", &declared, Unlisted::Report);
-    let live = live_container(&declared, &json!({of.section: live}));
+fn plan_case((kind, declared, _): &Case, live: &[Json], resend: &[Selector]) -> ContainerPlan {
+    let declared = json!({kind.section: [declared]});
+    let declared = container_of(kind.scoped_kind.scope, "acme/shop", &declared, Unlisted::Report);
+    let live = live_container(&declared, &json!({kind.section: live}));
     let settings = settings(&[("A", "https://bot:secret-1234@h/x")]);
     plan_container(&declared, &live, &PlanSettings { resend: resend.to_vec(), ..settings })
 }
@@ -66,18 +66,18 @@ fn plan_case((of, declared, _): &Case, live: &[Json], resend: &[Selector]) -> Co
 #[test]
 fn copies_are_removed_by_one_run_and_the_next_one_plans_nothing() {
     for case in all_cases() {
-        let raw = [4, 5].map(|id| with_id(&case.2, id, json!({})));
+        let raw = [4, 5].map(|id| add_id(&case.2, id, json!({})));
         let plan = plan_case(&case, &raw, &[]);
         let [step] = &plan.steps[..] else { panic!("{case:?}: {plan:#?}") };
         assert!(step.is_copy && plan.incomplete.is_empty() && plan.refusals.is_empty(), "{plan:?}");
         // The newest mirror has the current credential.
-        let (goes, stays) = if case.0.section == "remote_mirrors" { (4, 5) } else { (5, 4) };
-        assert_eq!(step.live_id(), Some(goes), "{case:?}");
-        let why = format!("with the id {stays}");
-        let shows = |note: &Note| format!("{:?}", note.reason).contains(&why);
+        let (removed, kept_id) = if case.0.section == "remote_mirrors" { (4, 5) } else { (5, 4) };
+        assert_eq!(step.live_id(), Some(removed), "{case:?}");
+        let id_text = format!("with the id {kept_id}");
+        let shows = |note: &Note| format!("{:?}", note.reason).contains(&id_text);
         assert!(plan.notes.iter().any(shows), "{:?}", plan.notes);
-        let rest: Vec<_> = raw.into_iter().filter(|one| one["id"] == stays).collect();
-        let plan = plan_case(&case, &rest, &[]);
+        let original: Vec<_> = raw.into_iter().filter(|object| object["id"] == kept_id).collect();
+        let plan = plan_case(&case, &original, &[]);
         assert!(plan.steps.is_empty() && plan.incomplete.is_empty(), "{case:?}: {plan:?}");
     }
 }
@@ -89,7 +89,7 @@ fn an_entry_with_other_attributes_or_made_later_by_hand_is_no_copy() {
             (json!({"of_a_newer_release": 1}), "differ in `of_a_newer_release`"),
             (json!({"created_at": LATER}), "created more than 15 minutes apart"),
         ] {
-            let raw = [with_id(&case.2, 4, json!({})), with_id(&case.2, 5, other_fields.clone())];
+            let raw = [add_id(&case.2, 4, json!({})), add_id(&case.2, 5, other_fields.clone())];
             let plan = plan_case(&case, &raw, &[]);
             // Copies of other kinds have no hidden fields, so the time of creation does not matter.
             let is_open = !["hooks", "pipeline_schedules"].contains(&case.0.section);
@@ -110,7 +110,7 @@ fn an_entry_with_other_attributes_or_made_later_by_hand_is_no_copy() {
 fn a_renewal_replaces_the_newest_and_removes_the_rest() {
     let mirrors = case(catalogue::section(Scope::Project, "remote_mirrors").unwrap());
     let resend = [Selector::parse("**#remote_mirrors").unwrap()];
-    let raw = [4, 5].map(|id| with_id(&mirrors.2, id, json!({})));
+    let raw = [4, 5].map(|id| add_id(&mirrors.2, id, json!({})));
     let plan = plan_case(&mirrors, &raw, &resend);
     let requests: Vec<_> =
         plan.steps.iter().flat_map(Step::requests).map(ToString::to_string).collect();
@@ -127,7 +127,7 @@ fn a_renewal_replaces_the_newest_and_removes_the_rest() {
 fn an_entry_below_copies_is_compared_below_the_one_that_stays() {
     let (section, declared, shown) =
         case(catalogue::section(Scope::Project, "pipeline_schedules").unwrap());
-    let raw = [5, 4].map(|id| with_id(&shown, id, json!({})));
+    let raw = [5, 4].map(|id| add_id(&shown, id, json!({})));
     let variable = json!({"schedule": "n", "key": "A", "value": "x"});
     let sections =
         json!({"pipeline_schedules": [declared], "pipeline_schedule_variables": [variable]});
@@ -135,17 +135,17 @@ fn an_entry_below_copies_is_compared_below_the_one_that_stays() {
     let mut live = live_container(&declared, &json!({"pipeline_schedules": raw}));
     let ids = entry_ids(section, &declared, &live.sections["pipeline_schedules"]);
     assert_eq!(ids.clone().unwrap()["n"], Some(Id::Known(4)));
-    live.names.insert_entries("pipeline_schedules", ids);
+    live.names.insert_entry_ids("pipeline_schedules", ids);
     live.sections.insert("pipeline_schedule_variables", LiveEntries::Nested(Vec::new()));
     let plan = plan_container(&declared, &live, &settings(&[]));
     assert!(plan.problems.is_empty(), "{:?}", plan.problems);
-    let sent: Vec<_> =
+    let lines: Vec<_> =
         plan.steps.iter().flat_map(Step::requests).map(ToString::to_string).collect();
     assert!(
-        sent.iter().any(|one| one.contains("POST") && one.contains("/4/variables")),
-        "{sent:?}"
+        lines.iter().any(|line| line.contains("POST") && line.contains("/4/variables")),
+        "{lines:?}"
     );
-    assert!(sent.iter().any(|one| one.contains("DELETE") && one.ends_with("/5")), "{sent:?}");
+    assert!(lines.iter().any(|line| line.contains("DELETE") && line.ends_with("/5")), "{lines:?}");
     // An unread list of variables does not prevent the removal of the copy.
     let unread = LiveEntries::Partial(Cause::new("cut"));
     live.sections.insert("pipeline_schedule_variables", unread);

@@ -14,7 +14,7 @@ use crate::{
 
 #[test]
 fn too_many_removals_are_refused_by_count_and_share() {
-    for (live_count, removed_count, want) in [
+    for (live_count, removed_count, expected) in [
         (1, 1, Some("would remove the only entry")),
         (3, 2, None),
         (4, 1, None),
@@ -39,7 +39,7 @@ fn too_many_removals_are_refused_by_count_and_share() {
             plan_of(&json!({"variables": entries.collect::<Vec<_>>()}), &json!({"variables": raw}));
         let refusals: Vec<_> =
             plan.refusals.iter().map(|r| (r.reason.as_str(), r.acknowledgement.clone())).collect();
-        let want: Vec<_> = want
+        let want: Vec<_> = expected
             .map(|reason| (reason, "removals:acme/shop#variables".to_owned()))
             .into_iter()
             .collect();
@@ -64,8 +64,8 @@ fn removing_a_duplicate_counts_but_leaves_its_original() {
         json!({"hooks": [{"url": "https://a.example.org"}, other]})
     };
     let copies: Vec<_> = (1..=5).map(|id| hook(id, "https://a.example.org")).collect();
-    let live = |more: Vec<Json>| {
-        let hooks = [copies.clone(), more].concat();
+    let live = |other_hooks: Vec<Json>| {
+        let hooks = [copies.clone(), other_hooks].concat();
         json!({"hooks": hooks})
     };
     let plan = plan_of(&declared(None), &live(vec![hook(20, "https://b.example.org")]));
@@ -74,35 +74,35 @@ fn removing_a_duplicate_counts_but_leaves_its_original() {
     let plan = plan_of(&declared(Some("absent")), &live(vec![hook(20, "https://b.example.org")]));
     assert_eq!((plan.steps.len(), refusals(&plan)), (5, vec![]));
     // A copy makes the share neither smaller nor larger.
-    for (own_count, other_count, removed_count, want) in [
+    for (copy_count, other_count, removed_count, expected) in [
         (2, 2, 2, None),
         (5, 4, 1, None),
         (4, 4, 2, Some("would remove 2 entries of 5; the limit is 25 %")),
         (7, 4, 0, Some("would remove 6 entries of 11; the limit is 5")),
     ] {
         let url = |at: u64| format!("https://{at}.example.org");
-        let copies = (1..=own_count).map(|id| hook(id, "https://a.example.org"));
+        let copies = (1..=copy_count).map(|id| hook(id, "https://a.example.org"));
         let all = copies.chain((20..20 + other_count).map(|id| hook(id, &url(id))));
         let mut entries = vec![json!({"url": "https://a.example.org"})];
         entries
             .extend((20..20 + removed_count).map(|id| json!({"url": url(id), "state": "absent"})));
-        let all = json!({"hooks": all.collect::<Vec<_>>()});
-        let plan = plan_of(&json!({"hooks": entries}), &all);
+        let live_hooks = json!({"hooks": all.collect::<Vec<_>>()});
+        let plan = plan_of(&json!({"hooks": entries}), &live_hooks);
         let reason = plan.refusals.first().map(|refusal| refusal.reason.as_str());
-        assert_eq!(reason, want, "{own_count} {other_count} {removed_count}");
+        assert_eq!(reason, expected, "{copy_count} {other_count} {removed_count}");
     }
-    let only = json!({"hooks": [{"url": "https://a.example.org", "state": "absent"}]});
-    let plan = plan_of(&only, &json!({"hooks": [hook(1, "https://a.example.org")]}));
+    let removal = json!({"hooks": [{"url": "https://a.example.org", "state": "absent"}]});
+    let plan = plan_of(&removal, &json!({"hooks": [hook(1, "https://a.example.org")]}));
     assert_eq!(plan.refusals[0].reason, "would remove the only entry");
 }
 
 /// A plan of `project_count` projects, each of which removes `removed_count` of 60 variables.
-fn plan_removals(projects: usize, each: usize) -> Plan {
+fn plan_removals(project_count: usize, removed_count: usize) -> Plan {
     let entry = |i: usize| json!({"key": format!("V{i}"), "environment_scope": "*"});
     let entries: Vec<_> = (0..60)
         .map(|i| {
             let mut entry = entry(i);
-            if i < each {
+            if i < removed_count {
                 entry["state"] = "absent".into();
             }
             entry
@@ -110,7 +110,7 @@ fn plan_removals(projects: usize, each: usize) -> Plan {
         .collect();
     let raw: Vec<_> = (0..60).map(entry).collect();
     let mut plan = Plan::default();
-    for i in 0..projects {
+    for i in 0..project_count {
         let path = format!("acme/p{i:02}");
         let sections = json!({"variables": entries});
         let declared = testing::container(Scope::Project, &path, &sections, Unlisted::Report);
@@ -143,13 +143,13 @@ fn wider_visibility_is_refused() {
             plan_of(&json!({"settings": {"visibility": after}}), &json!({"settings": before}));
         plan.refusals.first().map(|refusal| refusal.reason.clone())
     };
-    let was = |word: &str| json!({"visibility": word});
+    let visibility = |word: &str| json!({"visibility": word});
     assert_eq!(
-        refusal_reason(was("internal"), "public").as_deref(),
+        refusal_reason(visibility("internal"), "public").as_deref(),
         Some("would widen `visibility` from internal to public")
     );
-    assert_eq!(refusal_reason(was("public"), "private"), None);
-    assert_eq!(refusal_reason(was("public"), "public"), None);
+    assert_eq!(refusal_reason(visibility("public"), "private"), None);
+    assert_eq!(refusal_reason(visibility("public"), "public"), None);
 }
 
 #[test]
@@ -157,8 +157,8 @@ fn weaker_protection_is_refused() {
     let address = Address::container("acme/shop".into()).section("settings");
     let step =
         Step::new(Scope::Project, address, Action::Update, origin(4), Vec::new(), Vec::new());
-    let weakens = |how: &str| Effect::Risk(Risk::Weakens, how.to_owned());
-    let step = Step { effects: vec![weakens("let guests push"), weakens("allow force")], ..step };
+    let weakness = |text: &str| Effect::Risk(Risk::Weakens, text.to_owned());
+    let step = Step { effects: vec![weakness("let guests push"), weakness("allow force")], ..step };
     let declared = shop(&json!({}), Unlisted::Report);
     let settings = settings(&[]);
     let context = DiffContext {
@@ -199,7 +199,7 @@ fn only_changes_that_weaken_protection_are_refused() {
     let jira = json!({"slug": "jira", "active": true, "properties": {"url": "https://j.example.org", "jira_check_enabled": true, "jira_allowed_statuses_as_string": "Ready"}});
     let schedule = json!({"id": 1, "description": "nightly", "ref": "main", "cron": "0 4 * * *", "cron_timezone": "UTC", "active": true, "owner": {"id": CALLER_ID + 1}});
     let rule = json!({"prevent_secrets": true, "branch_name_regex": "^a", "max_file_size": 5});
-    for (section, declared, live, want) in [
+    for (section, declared, live, expected) in [
         (
             "settings",
             json!({"approvals_before_merge": 0}),
@@ -449,10 +449,10 @@ fn only_changes_that_weaken_protection_are_refused() {
         } else {
             plan_of(&json!({section: declared}), &json!({section: live}))
         };
-        let of = |refusal: &&GuardRefusal| refusal.acknowledgement.starts_with("protection:");
-        let found: Vec<_> = plan.refusals.iter().filter(of).map(|r| r.reason.clone()).collect();
-        let want: Vec<_> = want.map(|want| format!("would {want}")).into_iter().collect();
-        assert_eq!(found, want, "{section} {declared} {:?}", plan.problems);
+        let wanted = |refusal: &&GuardRefusal| refusal.acknowledgement.starts_with("protection:");
+        let texts: Vec<_> = plan.refusals.iter().filter(wanted).map(|r| r.reason.clone()).collect();
+        let want: Vec<_> = expected.map(|want| format!("would {want}")).into_iter().collect();
+        assert_eq!(texts, want, "{section} {declared} {:?}", plan.problems);
         assert!(!plan.steps.is_empty(), "{section} {declared}");
     }
 }
@@ -461,7 +461,7 @@ fn only_changes_that_weaken_protection_are_refused() {
 #[test]
 fn a_new_project_is_opened_only_with_an_acknowledgement() {
     let key = |push: bool| json!([{"key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f", "title": "ci", "can_push": push}]);
-    for (sections, want) in [
+    for (sections, expected) in [
         (
             json!({"deploy_keys": key(true)}),
             vec![
@@ -496,7 +496,7 @@ fn a_new_project_is_opened_only_with_an_acknowledgement() {
         live.names.insert(NamedObject::Runner, "7", Some(7));
         live.names.insert(NamedObject::Project, "acme/tools", Some(8));
         let plan = plan_container(&declared, &live, &settings(&[]));
-        assert_eq!(refusals(&plan), want, "{sections}");
+        assert_eq!(refusals(&plan), expected, "{sections}");
     }
 }
 
@@ -525,48 +525,48 @@ fn member(id: u64, name: &str, level: u8) -> Json {
 
 #[test]
 fn removing_the_last_owner_is_refused_unless_an_owner_is_inherited() {
-    let demoted = json!([{"user": "bob", "access_level": "maintainer"}]);
+    let demotion = json!([{"user": "bob", "access_level": "maintainer"}]);
     let bob = json!([member(2, "bob", 50)]);
-    let asking = plan_members(&demoted, &bob, None);
+    let asking = plan_members(&demotion, &bob, None);
     assert_eq!((refusals(&asking), &asking.questions[..]), (vec![], &[ExtraFact::LevelsAbove][..]));
     let refusal = ["last-owner:acme/shop#members/bob"];
-    assert_eq!(refusals(&plan_members(&demoted, &bob, inherited_levels(&[]))), refusal);
-    assert_eq!(refusals(&plan_members(&demoted, &bob, inherited_levels(&[(9, 40)]))), refusal);
-    let answered = plan_members(&demoted, &bob, inherited_levels(&[(9, 50)]));
+    assert_eq!(refusals(&plan_members(&demotion, &bob, inherited_levels(&[]))), refusal);
+    assert_eq!(refusals(&plan_members(&demotion, &bob, inherited_levels(&[(9, 40)]))), refusal);
+    let answered = plan_members(&demotion, &bob, inherited_levels(&[(9, 50)]));
     assert_eq!((refusals(&answered), &answered.questions[..]), (vec![], &[][..]));
     // A user who gets more access, but does not become an owner, does not replace one.
-    let raised = json!([
+    let changes = json!([
         {"user": "bob", "access_level": "maintainer"},
         {"user": "alice", "access_level": "maintainer"},
     ]);
     let plan = plan_members(
-        &raised,
+        &changes,
         &json!([member(2, "bob", 50), member(3, "alice", 30)]),
         inherited_levels(&[]),
     );
     assert_eq!(refusals(&plan), refusal);
-    let two = json!([member(2, "bob", 50), member(3, "alice", 50)]);
-    assert_eq!(refusals(&plan_members(&demoted, &two, inherited_levels(&[]))), [] as [&str; 0]);
+    let owners = json!([member(2, "bob", 50), member(3, "alice", 50)]);
+    assert_eq!(refusals(&plan_members(&demotion, &owners, inherited_levels(&[]))), [] as [&str; 0]);
 }
 
 /// Guards check access that is removed, not access that is given, for keys as for members.
 #[test]
 fn a_new_read_only_key_is_not_refused() {
-    let new = json!([{"user": "alice", "access_level": "owner"}]);
-    let plan = plan_members(&new, &json!([member(2, "bob", 50)]), inherited_levels(&[]));
+    let new_owner = json!([{"user": "alice", "access_level": "owner"}]);
+    let plan = plan_members(&new_owner, &json!([member(2, "bob", 50)]), inherited_levels(&[]));
     assert_eq!((plan.steps.len(), refusals(&plan)), (1, vec![]));
     let material =
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
-    let key = |more: Json| {
+    let plan_key = |other_fields: Json| {
         let mut key = json!({"key": material, "title": "ci"});
-        key.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        key.as_object_mut().unwrap().extend(other_fields.as_object().unwrap().clone());
         plan_of(&json!({"deploy_keys": [key]}), &json!({"deploy_keys": []}))
     };
-    for reads in [json!({}), json!({"can_push": false})] {
-        let plan = key(reads);
+    for fields in [json!({}), json!({"can_push": false})] {
+        let plan = plan_key(fields);
         assert_eq!((plan.steps.len(), refusals(&plan)), (1, vec![]));
     }
-    let plan = key(json!({"can_push": true}));
+    let plan = plan_key(json!({"can_push": true}));
     assert_eq!(refusals(&plan).len(), 1);
     assert!(refusals(&plan)[0].starts_with("protection:acme/shop#deploy_keys/"));
 }
@@ -595,16 +595,16 @@ fn the_old_owner_is_removed_after_the_new_one_is_added() {
 
 #[test]
 fn an_expiry_date_is_guarded_like_a_removal() {
-    let until =
+    let dated =
         |level: &str| json!([{"user": "bob", "access_level": level, "expires_at": "2099-01-31"}]);
-    let plan = plan_members(&until("owner"), &json!([member(2, "bob", 50)]), inherited_levels(&[]));
+    let plan = plan_members(&dated("owner"), &json!([member(2, "bob", 50)]), inherited_levels(&[]));
     assert_eq!(refusals(&plan), ["last-owner:acme/shop#members/bob"]);
     // If access already ends on a date, keeping that date is no change and not refused.
-    let ends = json!({"id": 2, "username": "bob", "access_level": 50, "expires_at": "2099-01-31"});
-    let plan = plan_members(&until("owner"), &json!([ends]), inherited_levels(&[]));
+    let bob = json!({"id": 2, "username": "bob", "access_level": 50, "expires_at": "2099-01-31"});
+    let plan = plan_members(&dated("owner"), &json!([bob]), inherited_levels(&[]));
     assert_eq!((plan.steps.len(), refusals(&plan)), (0, vec![]));
-    let own = json!([{"user": "root", "access_level": "maintainer", "expires_at": "2099-01-31"}]);
-    let plan = plan_members(&own, &json!([member(CALLER_ID, "root", 40)]), inherited_levels(&[]));
+    let root = json!([{"user": "root", "access_level": "maintainer", "expires_at": "2099-01-31"}]);
+    let plan = plan_members(&root, &json!([member(CALLER_ID, "root", 40)]), inherited_levels(&[]));
     assert_eq!(
         plan.refusals[0].reason,
         "would lower the access of `root`, the token's owner, from maintainer to none"
@@ -613,10 +613,10 @@ fn an_expiry_date_is_guarded_like_a_removal() {
 
 #[test]
 fn the_callers_own_access_is_guarded() {
-    let own = json!([{"user": "root", "access_level": "developer"}]);
+    let root = json!([{"user": "root", "access_level": "developer"}]);
     let live = json!([member(CALLER_ID, "root", 50), member(3, "alice", 50)]);
     assert_eq!(
-        refusals(&plan_members(&own, &live, inherited_levels(&[]))),
+        refusals(&plan_members(&root, &live, inherited_levels(&[]))),
         ["own-access:acme/shop#members/root"]
     );
     let still_enough = json!([{"user": "root", "access_level": "maintainer"}]);
@@ -628,7 +628,7 @@ fn the_callers_own_access_is_guarded() {
 
 /// The plan of a project that is shared with `team` and `crew`. The caller is no administrator, has these
 /// levels in the two groups, and `level` in the project without them.
-fn plan_shares(declared: &Json, otherwise: u8, team: Result<u8, Cause>, crew: u8) -> ContainerPlan {
+fn plan_shares(declared: &Json, level: u8, team: Result<u8, Cause>, crew: u8) -> ContainerPlan {
     let declared = shop(&json!({"shares": declared}), Unlisted::Report);
     let share = |id: u64, name: &str| json!({"group_id": id, "group_full_path": name, "group_access_level": 40, "expires_at": null});
     let live = live_container(&declared, &json!({"shares": [share(7, "team"), share(8, "crew")]}));
@@ -637,46 +637,46 @@ fn plan_shares(declared: &Json, otherwise: u8, team: Result<u8, Cause>, crew: u8
     names.insert(NamedObject::Group, "team", Some(7));
     names.insert(NamedObject::Group, "crew", Some(8));
     let groups = [(7, team), (8, Ok(crew))].into();
-    let caller_access = Some(CallerAccess { without_shares: Ok(otherwise), groups });
+    let caller_access = Some(CallerAccess { without_shares: Ok(level), groups });
     let mut settings = settings(&[]);
     settings.caller.is_administrator = false;
-    let asking = plan_container(
+    let first_plan = plan_container(
         &declared,
         &LiveContainer { names: names.clone(), ..live.clone() },
         &settings,
     );
-    assert!(asking.steps.is_empty() || asking.questions == [ExtraFact::CallerAccess]);
+    assert!(first_plan.steps.is_empty() || first_plan.questions == [ExtraFact::CallerAccess]);
     plan_container(&declared, &LiveContainer { names, caller_access, ..live }, &settings)
 }
 
 #[test]
 fn the_callers_access_through_a_share_is_guarded() {
     let lower_share = json!([{"group": "team", "group_access": "guest"}]);
-    let gone = json!([{"group": "team", "state": "absent"}]);
+    let removal = json!([{"group": "team", "state": "absent"}]);
     let ends = json!([{"group": "team", "group_access": "maintainer", "expires_at": "2099-01-31"}]);
     let raised = json!([{"group": "team", "group_access": "owner"}]);
     let both_absent =
         json!([{"group": "team", "state": "absent"}, {"group": "crew", "state": "absent"}]);
     let refusal = &["own-access:acme/shop#shares/team"][..];
     let is_own_access = |acknowledgement: &&str| acknowledgement.starts_with("own-access");
-    for (declared, otherwise, team, crew, want) in [
+    for (declared, level, team, crew, expected) in [
         (&lower_share, 0, 50, 0, refusal),
-        (&gone, 30, 50, 0, refusal),
+        (&removal, 30, 50, 0, refusal),
         // There is no edit: once the share is removed, the caller may not add it again.
         (&raised, 0, 50, 0, refusal),
         (&ends, 0, 50, 0, refusal),
         (&both_absent, 0, 50, 30, refusal),
         // The caller keeps enough access without this share, or never had it through this share.
-        (&gone, 40, 50, 0, &[]),
-        (&gone, 0, 50, 40, &[]),
-        (&gone, 0, 0, 40, &[]),
+        (&removal, 40, 50, 0, &[]),
+        (&removal, 0, 50, 40, &[]),
+        (&removal, 0, 0, 40, &[]),
         (&lower_share, 30, 30, 0, &[]),
     ] {
-        let plan = plan_shares(declared, otherwise, Ok(team), crew);
-        let found: Vec<_> = refusals(&plan).into_iter().filter(is_own_access).collect();
-        assert_eq!(found, want, "{declared} {otherwise} {team} {crew}");
+        let plan = plan_shares(declared, level, Ok(team), crew);
+        let texts: Vec<_> = refusals(&plan).into_iter().filter(is_own_access).collect();
+        assert_eq!(texts, expected, "{declared} {level} {team} {crew}");
     }
-    let unread = plan_shares(&gone, 0, Err(Cause::new("500")), 0);
+    let unread = plan_shares(&removal, 0, Err(Cause::new("500")), 0);
     assert_eq!(
         (unread.incomplete.len(), refusals(&unread).iter().filter(|r| is_own_access(r)).count()),
         (1, 0)
@@ -689,7 +689,7 @@ fn lowering_the_level_of_a_directory_group_is_refused() {
     let address = "own-access:acme#saml_group_links/ops";
     let link = |level| json!([{"saml_group_name": "ops", "access_level": level}]);
     let live = json!([{"name": "ops", "access_level": 30, "member_role_id": null}]);
-    for (declared, administrator, want) in [
+    for (declared, is_administrator, expected) in [
         (link("guest"), false, &[address][..]),
         (json!([{"saml_group_name": "ops", "state": "absent"}]), false, &[address]),
         (link("guest"), true, &[]),
@@ -704,11 +704,11 @@ fn lowering_the_level_of_a_directory_group_is_refused() {
         );
         let live = live_container(&declared, &json!({"saml_group_links": live}));
         let mut settings = settings(&[]);
-        settings.caller.is_administrator = administrator;
+        settings.caller.is_administrator = is_administrator;
         let plan = plan_container(&declared, &live, &settings);
-        let mut found = refusals(&plan);
-        found.retain(|refusal| refusal.starts_with("own-access"));
-        assert_eq!(found, want, "{administrator} {:?}", declared.sections);
+        let mut texts = refusals(&plan);
+        texts.retain(|refusal| refusal.starts_with("own-access"));
+        assert_eq!(texts, expected, "{is_administrator} {:?}", declared.sections);
     }
 }
 
@@ -726,10 +726,10 @@ fn a_level_below_the_inherited_one_is_a_problem() {
     for live in [json!([]), json!([member(2, "bob", 20)])] {
         let plan = plan_members(&declared, &live, inherited_levels(&[(2, 40)]));
         assert_eq!((plan.steps.len(), codes(&plan)), (0, expected_problems.clone()), "{live}");
-        for above in
+        for levels in
             [inherited_levels(&[(2, 30)]), inherited_levels(&[(3, 50)]), inherited_levels(&[])]
         {
-            let plan = plan_members(&declared, &live, above);
+            let plan = plan_members(&declared, &live, levels);
             assert_eq!((plan.steps.len(), codes(&plan)), (1, vec![]), "{live}");
         }
         // A new member also depends on a lock of the group.
@@ -746,7 +746,7 @@ fn in_a_personal_namespace_nothing_is_inherited() {
         shop(&json!({"members": [{"user": "bob", "access_level": "developer"}]}), Unlisted::Report);
     let mut live = live_container(&declared, &json!({"members": [member(2, "bob", 20)]}));
     if let Presence::Existing(_, facts) = &mut live.presence {
-        facts.personal_owner = Some(CALLER_ID);
+        facts.personal_owner_id = Some(CALLER_ID);
     }
     let plan = plan_container(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.questions.len()), (1, 0));

@@ -8,10 +8,10 @@ use crate::desired::testing;
 
 /// Settings with these holds until 2027-01-10.
 fn settings_with_holds(holds: &[&str]) -> PlanSettings {
-    let written: Vec<_> = holds.iter().map(|at| format!("{at}@2027-01-10")).collect();
-    let read = Holds::parse(written.iter().map(String::as_str), date(2027, 1, 5));
-    let (holds, over) = read.expect("holds");
-    assert!(over.is_empty());
+    let texts: Vec<_> = holds.iter().map(|hold| format!("{hold}@2027-01-10")).collect();
+    let result = Holds::parse(texts.iter().map(String::as_str), date(2027, 1, 5));
+    let (holds, warnings) = result.expect("holds");
+    assert!(warnings.is_empty());
     PlanSettings { holds, ..settings(&[]) }
 }
 
@@ -40,15 +40,15 @@ fn a_hold_also_applies_to_former_paths() {
         ),
     ] {
         let settings = PlanSettings { moves: moves_from(moves), ..settings_with_holds(&[hold]) };
-        let plan_of = plan_container(&declared, &live, &settings);
-        assert!(plan_of.steps.is_empty(), "{hold}: {:?}", plan_of.steps);
+        let container_plan = plan_container(&declared, &live, &settings);
+        assert!(container_plan.steps.is_empty(), "{hold}: {:?}", container_plan.steps);
         let mut plan = Plan::default();
-        plan.add(&declared, plan_of, live.clone());
+        plan.add(&declared, container_plan, live.clone());
         let plan = plan.finish(&Extent::default());
         assert_eq!(settings.holds.unmatched_warnings(&plan, &settings.moves), [], "{hold}");
-        let others =
+        let other_settings =
             PlanSettings { moves: moves_from(moves), ..settings_with_holds(&["acme/other"]) };
-        assert_eq!(plan_container(&declared, &live, &others).steps.len(), 5);
+        assert_eq!(plan_container(&declared, &live, &other_settings).steps.len(), 5);
     }
 }
 
@@ -105,10 +105,10 @@ fn every_step_is_either_planned_or_held() {
         let settings = settings_with_holds(holds);
         let plan = plan_container(&declared, &live, &settings);
         assert_eq!(plan.watched.len(), held_count, "{holds:?}");
-        let mut both = addresses(&plan.steps);
-        both.extend(addresses(&plan.watched));
-        both.sort();
-        assert_eq!(both, step_addresses, "{holds:?}");
+        let mut all_addresses = addresses(&plan.steps);
+        all_addresses.extend(addresses(&plan.watched));
+        all_addresses.sort();
+        assert_eq!(all_addresses, step_addresses, "{holds:?}");
         let is_held = |step: &&Step| settings.held_until(&step.address).is_some();
         assert!(plan.watched.iter().all(|step| is_held(&step)), "{holds:?}");
         assert!(!plan.steps.iter().any(|step| is_held(&step)), "{holds:?}");
@@ -125,11 +125,11 @@ fn held_differences_are_reported_by_container_or_section() {
         (&["acme/shop#badges"], &[]),
     ] {
         let plan = plan_container(&declared, &live, &settings_with_holds(holds));
-        let held: Vec<_> = plan.held.iter().map(|held| held.address.to_string()).collect();
-        assert_eq!(held.len(), named_texts.len(), "{held:?}");
+        let addresses: Vec<_> = plan.held.iter().map(|held| held.address.to_string()).collect();
+        assert_eq!(addresses.len(), named_texts.len(), "{addresses:?}");
         assert!(
-            held.iter().zip(named_texts).all(|(held, named)| held.ends_with(named)),
-            "{held:?}"
+            addresses.iter().zip(named_texts).all(|(held, named)| held.ends_with(named)),
+            "{addresses:?}"
         );
     }
 }
@@ -212,10 +212,10 @@ fn an_exchange_is_held_as_a_whole() {
         {"slug": "external-wiki", "external_wiki_url": "https://wiki.example.org"},
     ]});
     let declared = shop(&sections, Unlisted::Delete);
-    let old = tracker("redmine");
+    let properties = tracker("redmine");
     let live = live_container(
         &declared,
-        &json!({"integrations": [{"slug": "redmine", "active": true, "properties": old}]}),
+        &json!({"integrations": [{"slug": "redmine", "active": true, "properties": properties}]}),
     );
     for (hold, held_entries) in [
         ("acme/shop#integrations/redmine", &["redmine", "youtrack"][..]),
@@ -223,13 +223,13 @@ fn an_exchange_is_held_as_a_whole() {
         ("acme/shop#integrations/external-wiki", &["external-wiki"]),
     ] {
         let plan = plan_container(&declared, &live, &settings_with_holds(&[hold]));
-        let held: Vec<_> =
+        let expected: Vec<_> =
             held_entries.iter().map(|held| format!("acme/shop#integrations/{held}")).collect();
-        assert_eq!(addresses(&plan.watched), held, "{hold}");
+        assert_eq!(addresses(&plan.watched), expected, "{hold}");
         assert_eq!(plan.steps.len() + plan.watched.len(), 3, "{hold}");
-        let mut told: Vec<_> = plan.held.iter().map(|held| held.address.to_string()).collect();
-        told.sort();
-        assert_eq!(told, held, "{hold}");
+        let mut reported: Vec<_> = plan.held.iter().map(|held| held.address.to_string()).collect();
+        reported.sort();
+        assert_eq!(reported, expected, "{hold}");
     }
 }
 
@@ -240,9 +240,9 @@ fn a_hold_that_matches_nothing_is_a_warning() {
     let mut plan = Plan::default();
     plan.add(&declared, plan_container(&declared, &live, &settings), live);
     let idle = settings.holds.unmatched_warnings(&plan.finish(&Extent::default()), &settings.moves);
-    let idle: Vec<_> = idle.into_iter().map(|warning| warning.message).collect();
-    assert_eq!(idle.len(), 2, "{idle:?}");
-    assert!(idle[0].contains("acme/shop#hoks@2027-01-10") && idle[1].contains("acme/shp@"));
+    let messages: Vec<_> = idle.into_iter().map(|warning| warning.message).collect();
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert!(messages[0].contains("acme/shop#hoks@2027-01-10") && messages[1].contains("acme/shp@"));
 }
 
 /// Without the replacement of the share, no rule has to be repaired.

@@ -92,8 +92,8 @@ fn a_watched_project_differs_and_has_no_steps() {
     assert!(watched.steps.is_empty() && watched.refusals.is_empty());
     assert_eq!(watched.watched.len(), 3);
     declared.is_watched = false;
-    let written = plan_container(&declared, &live, &settings(&[]));
-    assert!(!written.refusals.is_empty(), "a guard looks at what is written");
+    let unwatched = plan_container(&declared, &live, &settings(&[]));
+    assert!(!unwatched.refusals.is_empty(), "a guard looks at what is written");
     let mut plan = Plan::default();
     plan.add(&declared, watched, live);
     assert!(plan.differs(Strictness::Declared) && plan.counts().calls == 0);

@@ -37,12 +37,12 @@ mod order;
 mod reach;
 
 pub(in crate::plan) fn settings(secrets: &[(&str, &str)]) -> PlanSettings {
-    let mut found =
+    let mut resolved =
         Secrets::new("/", secrets.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
     let references: Vec<_> =
         ["A", "B"].iter().map(|name| Reference::Env((*name).to_owned())).collect();
-    found.resolve(&references);
-    PlanSettings::for_run(caller(), Arc::new(found), &Desired::default())
+    resolved.resolve(&references);
+    PlanSettings::for_run(caller(), Arc::new(resolved), &Desired::default())
 }
 
 fn plan_of(sections: &Json, live_sections: &Json) -> ContainerPlan {
@@ -72,8 +72,8 @@ fn a_plan_keeps_equal_parts_of_steps_once_and_few_live_states() {
         let path = numbered_path(index);
         let declared = container_of(Scope::Project, &path, &sections, Unlisted::Report);
         let live = live_container(&declared, &json!({"variables": []}));
-        let own = plan_container(&declared, &live, &settings(&[]));
-        plan.add(&declared, own, live);
+        let container_plan = plan_container(&declared, &live, &settings(&[]));
+        plan.add(&declared, container_plan, live);
     }
     let plan = plan.finish(&Extent::default());
     let [first, .., last] = &plan.steps[..] else { panic!("no steps") };
@@ -130,12 +130,12 @@ fn only_declared_fields_that_differ_are_changed() {
         (json!({"some_new_key": [1]}), json!({"some_new_key": [1]}), ""),
         (json!({"some_new_key": [1]}), json!({"some_new_key": [2]}), "some_new_key"),
     ];
-    for (declared, live, want) in cases {
+    for (declared, live, expected) in cases {
         let plan = plan_of(&json!({"settings": declared}), &json!({"settings": live}));
-        let want: Vec<_> = if want.is_empty() {
+        let want: Vec<_> = if expected.is_empty() {
             vec![]
         } else {
-            vec![format!("Update acme/shop#settings {want}")]
+            vec![format!("Update acme/shop#settings {expected}")]
         };
         assert_eq!(step_lines(&plan), want, "{declared} against {live}");
     }
@@ -287,13 +287,13 @@ fn a_missing_project_is_created_only_where_the_manifest_allows_it() {
     assert_eq!(plan.problems[0].code, "unknown-user");
     live.names.insert(NamedObject::User, "bob", Some(9));
     let plan = plan_container(&declared, &live, &settings(&[]));
-    let want = [
+    let expected = [
         "Create acme/shop visibility",
         "Create acme/shop#members/bob access_level",
         "Create acme/shop#variables/A@* environment_scope key value",
         "Create acme/shop#archived archived",
     ];
-    assert_eq!(step_lines(&plan), want);
+    assert_eq!(step_lines(&plan), expected);
     assert!(plan.steps[1..].iter().all(|step| step.after[0].address == declared.address()));
     assert_eq!(plan.steps[3].after.len(), 3, "archiving comes last");
 }
@@ -338,28 +338,28 @@ fn a_hook_is_found_by_its_present_or_former_url() {
     let made = "2026-01-31T12:00:00.000Z";
     let hook =
         |id: u64, url: &str| json!({"id": id, "url": url, "push_events": true, "created_at": made});
-    let ci = |more: Json| {
+    let ci = |other_fields: Json| {
         let mut hook = json!({"name": "ci", "url": "https://new.example.org", "push_events": true});
-        hook.as_object_mut().unwrap().extend(object(more));
+        hook.as_object_mut().unwrap().extend(object(other_fields));
         json!({"hooks": [hook]})
     };
-    let moved = ci(json!({"previously": ["https://old.example.org"]}));
-    let plan = plan_of(&moved, &json!({"hooks": [hook(1, "https://old.example.org")]}));
+    let declared = ci(json!({"previously": ["https://old.example.org"]}));
+    let plan = plan_of(&declared, &json!({"hooks": [hook(1, "https://old.example.org")]}));
     assert_eq!(step_lines(&plan), ["Update acme/shop#hooks/ci url"]);
     let plan = plan_of(&ci(json!({})), &json!({"hooks": [hook(1, "https://old.example.org")]}));
     assert_eq!(step_lines(&plan), ["Create acme/shop#hooks/ci push_events url"]);
     // A copy created after a lost response is removed; the oldest entry stays.
-    let twice =
+    let copies =
         json!({"hooks": [hook(4, "https://new.example.org"), hook(3, "https://new.example.org")]});
-    let plan = plan_of(&ci(json!({})), &twice);
+    let plan = plan_of(&ci(json!({})), &copies);
     assert_eq!(
         step_lines(&plan)[0].split(' ').take(2).collect::<Vec<_>>(),
         ["Delete", "acme/shop#hooks/ci@4"]
     );
     assert_eq!(plan.steps.len(), 1);
     // If two entries differ, undrift does not choose one.
-    let differ = json!({"hooks": [hook(4, "https://new.example.org"), {"id": 5, "url": "https://new.example.org", "push_events": false}]});
-    let plan = plan_of(&ci(json!({})), &differ);
+    let variants = json!({"hooks": [hook(4, "https://new.example.org"), {"id": 5, "url": "https://new.example.org", "push_events": false}]});
+    let plan = plan_of(&ci(json!({})), &variants);
     assert_eq!((plan.steps.len(), plan.incomplete.len()), (0, 1));
     assert!(
         plan.notes.iter().all(|note| note.reason != Reason::Unlisted),
@@ -397,7 +397,7 @@ fn archived_live(declared: &Container, sections: &Json) -> LiveContainer {
 
 #[test]
 fn an_archived_project_is_skipped_and_differs_unless_declared_archived() {
-    let is = json!({"settings": {"merge_method": "merge"}, "archived": {"archived": true}});
+    let raw_live = json!({"settings": {"merge_method": "merge"}, "archived": {"archived": true}});
     for (sections, reason, differs) in [
         (json!({"settings": {"merge_method": "ff"}}), Reason::ArchivedByHand, true),
         (
@@ -407,12 +407,12 @@ fn an_archived_project_is_skipped_and_differs_unless_declared_archived() {
         ),
     ] {
         let declared = shop(&sections, Unlisted::Report);
-        let live = archived_live(&declared, &is);
+        let live = archived_live(&declared, &raw_live);
         let plan = plan_container(&declared, &live, &settings(&[]));
         let notes: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
         assert_eq!((plan.steps.len(), notes), (0, vec![reason]), "{sections}");
         assert!(plan.not_compared_cause().is_some());
-        let open = plan_container(&declared, &live_container(&declared, &is), &settings(&[]));
+        let open = plan_container(&declared, &live_container(&declared, &raw_live), &settings(&[]));
         assert_eq!(open.not_compared_cause(), None);
         let whole = Plan::for_test(plan.findings, 1);
         assert_eq!(
@@ -461,11 +461,11 @@ fn unarchiving_makes_the_other_steps_possible_except_removals() {
 #[test]
 fn a_section_follows_the_switch_that_it_needs() {
     let variable = json!([{"key": "A", "environment_scope": "*", "value": "x"}]);
-    let plan = |declared: Json, live: Json, read: bool| {
+    let plan = |declared: Json, live: Json, is_read: bool| {
         let sections = json!({"settings": declared, "variables": variable});
         let declared = shop(&sections, Unlisted::Delete);
         let mut live = live_container(&declared, &json!({"settings": live, "variables": []}));
-        if !read {
+        if !is_read {
             live.sections.insert("variables", LiveEntries::Unreadable("answered 403".into()));
         }
         plan_container(&declared, &live, &settings(&[]))
@@ -477,8 +477,8 @@ fn a_section_follows_the_switch_that_it_needs() {
     };
     // Off and declared off: an unreadable section is closed, not incomplete.
     let closed_plan = plan(off(), off(), false);
-    let why = Reason::Closed { why: "CI/CD must be on".into() };
-    assert_eq!(reasons(&closed_plan), [("acme/shop#variables".to_owned(), why)]);
+    let reason = Reason::Closed { why: "CI/CD must be on".into() };
+    assert_eq!(reasons(&closed_plan), [("acme/shop#variables".to_owned(), reason)]);
     assert_eq!((closed_plan.steps.len(), closed_plan.incomplete.len()), (0, 0));
     assert!(
         closed_plan.is_section_closed("variables") && !closed_plan.is_section_closed("settings")
@@ -512,28 +512,28 @@ fn a_section_follows_the_switch_that_it_needs() {
 
 #[test]
 fn the_default_branch_waits_for_the_first_branch() {
-    for (create, settings_, waits) in [
+    for (create, setting_fields, waits) in [
         (json!({}), json!({"default_branch": "trunk"}), true),
         (json!({"initialize_with_readme": true}), json!({"default_branch": "trunk"}), false),
         (json!({"template_name": "rails"}), json!({"default_branch": "trunk"}), true),
         (json!({}), json!({"default_branch": "trunk", "import_url": "https://h/x.git"}), true),
         (json!({}), json!({"visibility": "private"}), false),
     ] {
-        let mut declared = shop(&json!({"settings": settings_}), Unlisted::Report);
+        let mut declared = shop(&json!({"settings": setting_fields}), Unlisted::Report);
         declared.create = CreationPolicy::Allowed(fields(&create));
         let namespace = Some(LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group });
         let target = Target { id: None, namespace, ..target(&declared) };
         let live = LiveContainer::with_presence(Presence::Missing(target), Duration::ZERO);
         let plan = plan_container(&declared, &live, &settings(&[]));
-        let noted = plan.notes.iter().any(|note| {
+        let has_note = plan.notes.iter().any(|note| {
             matches!(note.reason, Reason::Waits { .. }) && note.fields == ["default_branch"]
         });
-        assert_eq!(noted, waits, "{create} {settings_}");
+        assert_eq!(has_note, waits, "{create} {setting_fields}");
         let is_sent = plan.steps[0]
             .requests()
             .any(|request| request.body_names().any(|name| name == "default_branch"));
-        let is_declared = settings_.get("default_branch").is_some();
-        assert_eq!(is_sent, is_declared && !waits, "{create} {settings_}");
+        let is_declared = setting_fields.get("default_branch").is_some();
+        assert_eq!(is_sent, is_declared && !waits, "{create} {setting_fields}");
         assert_eq!(is_sent, plan.steps[0].changes.iter().any(|c| &*c.field == "default_branch"));
     }
 }
@@ -545,7 +545,7 @@ fn unlisted_entries_are_differences_only_by_policy() {
         {"id": 2, "username": "bob", "access_level": 30},
         {"id": 3, "username": "project_1_bot", "access_level": 40},
     ]});
-    for (unlisted, counted, differs, strict) in [
+    for (unlisted, unlisted_count, differs, strict) in [
         (Unlisted::Report, 1, false, true),
         (Unlisted::Fail, 1, true, true),
         (Unlisted::Ignore, 0, false, false),
@@ -554,12 +554,12 @@ fn unlisted_entries_are_differences_only_by_policy() {
         let plan = plan_container(&declared, &live_container(&declared, &members), &settings(&[]));
         assert_eq!(plan.steps.len(), 0);
         let whole = Plan::for_test(plan.findings, 1);
-        let found = (
+        let result = (
             whole.unlisted_count(),
             whole.differs(Strictness::Declared),
             whole.differs(Strictness::Unlisted),
         );
-        assert_eq!(found, (counted, differs, strict), "{unlisted:?}");
+        assert_eq!(result, (unlisted_count, differs, strict), "{unlisted:?}");
     }
 }
 
@@ -648,8 +648,8 @@ fn nothing_is_planned_until_imported_contents_have_arrived() {
         };
         assert_eq!(planned("finished").steps.len(), 1);
         let (running, failed) = (planned("started"), planned("failed"));
-        let none = usize::from(!arrives);
-        assert_eq!((running.steps.len(), failed.steps.len()), (none, none), "{arrives}");
+        let steps = usize::from(!arrives);
+        assert_eq!((running.steps.len(), failed.steps.len()), (steps, steps), "{arrives}");
         assert_eq!(running.incomplete.len() + failed.problems.len(), 2 * usize::from(arrives));
         assert_eq!(running.import_state().is_some(), arrives);
         if arrives {
@@ -694,9 +694,9 @@ fn a_group_is_planned_like_a_project() {
     let call = &plan.steps[0].calls[0];
     assert_eq!((call.method, &*call.path), ("PUT", "/groups/1/members/2"));
     assert_eq!(plan.questions, [], "nothing is above a group at the top");
-    let mut whole = Plan::default();
-    whole.add(&declared, plan, live.clone());
-    assert_eq!((whole.groups, whole.projects), (1, 0));
+    let mut whole_plan = Plan::default();
+    whole_plan.add(&declared, plan, live.clone());
+    assert_eq!((whole_plan.groups, whole_plan.projects), (1, 0));
 
     live.presence = Presence::Missing(Target { id: None, ..target(&declared) });
     let plan = plan_container(&declared, &live, &settings);
@@ -740,7 +740,7 @@ fn planned_everything() -> (Container, Json, ContainerPlan) {
         "hooks": [{"url": "https://h", "push_events": true, "token": {"env": "A"}}],
         "push_rule": {"commit_message_regex": "^b"},
     });
-    let found = json!({
+    let live_json = json!({
         "settings": {"merge_method": "merge"},
         "variables": [{"key": "A", "environment_scope": "*", "value": "old", "variable_type": "file"}],
         "hooks": [{"id": 1, "url": "https://h", "push_events": false}],
@@ -749,7 +749,7 @@ fn planned_everything() -> (Container, Json, ContainerPlan) {
     let declared = shop(&sections, Unlisted::Report);
     let plan = plan_container(
         &declared,
-        &live_container(&declared, &found),
+        &live_container(&declared, &live_json),
         &settings(&[("A", "from-env-a")]),
     );
     assert_eq!(plan.steps.len(), 4);
@@ -768,10 +768,10 @@ fn unconfirmed_causes(change: impl FnOnce(&mut LiveContainer)) -> Vec<Option<Str
     let (declared, done, plan) = planned_everything();
     let mut live = live_container(&declared, &done);
     change(&mut live);
-    let now = plan_container(&declared, &live, &settings(&[("A", "from-env-a")]));
+    let new_plan = plan_container(&declared, &live, &settings(&[("A", "from-env-a")]));
     plan.steps
         .iter()
-        .map(|step| now.unconfirmed_cause(step).map(|doubt| doubt.to_string()))
+        .map(|step| new_plan.unconfirmed_cause(step).map(|cause| cause.to_string()))
         .collect()
 }
 
@@ -782,11 +782,11 @@ fn a_step_counts_as_done_only_after_a_complete_read() {
     let replaced = |presence: Presence| {
         unconfirmed_causes(|live| *live = LiveContainer::with_presence(presence, Duration::ZERO))
     };
-    let gone = shop(&json!({}), Unlisted::Report);
-    let gone = Target { id: None, ..target(&gone) };
+    let container = shop(&json!({}), Unlisted::Report);
+    let missing_target = Target { id: None, ..target(&container) };
     assert_eq!(replaced(Presence::Unreadable("answered 502".into())), repeat_cause("answered 502"));
     assert_eq!(
-        replaced(Presence::Missing(gone)),
+        replaced(Presence::Missing(missing_target)),
         repeat_cause("the project `acme/shop` does not exist")
     );
     assert_eq!(
@@ -800,12 +800,12 @@ fn a_step_counts_as_done_only_after_a_complete_read() {
     });
     assert_eq!(archived, repeat_cause("the project is archived"));
     for (section, index) in [("settings", 0), ("variables", 1), ("hooks", 2), ("push_rule", 3)] {
-        for (collection, why) in [
+        for (collection, cause) in [
             (LiveEntries::Partial("cut".into()), "cut"),
             (LiveEntries::Unreadable("answered 403".into()), "answered 403"),
         ] {
             let mut expected = vec![None; 4];
-            expected[index] = Some(why.to_owned());
+            expected[index] = Some(cause.to_owned());
             assert_eq!(
                 unconfirmed_causes(|live| drop(live.sections.insert(section, collection))),
                 expected,
@@ -826,10 +826,10 @@ fn an_answer_without_the_changed_field_proves_nothing() {
     done["push_rule"] = json!({"id": 1});
     done["settings"] = json!({});
     let bare = live_container(&declared, &done);
-    let doubts = unconfirmed_causes(|live| *live = bare);
-    assert_eq!(doubts[0].as_deref(), Some("the service's answer lacks `merge_method`"));
-    assert_eq!(doubts[3].as_deref(), Some("the service's answer lacks `commit_message_regex`"));
-    assert_eq!(doubts[1..3], [None, None]);
+    let causes = unconfirmed_causes(|live| *live = bare);
+    assert_eq!(causes[0].as_deref(), Some("the service's answer lacks `merge_method`"));
+    assert_eq!(causes[3].as_deref(), Some("the service's answer lacks `commit_message_regex`"));
+    assert_eq!(causes[1..3], [None, None]);
 }
 
 #[test]
@@ -840,11 +840,11 @@ fn a_write_only_field_is_not_verifiable() {
     settings.resend = vec![Selector::parse("**#hooks").unwrap()];
     let resent = plan_container(&declared, &live, &settings);
     settings.resend = Vec::new();
-    let now = plan_container(&declared, &live, &settings);
+    let new_plan = plan_container(&declared, &live, &settings);
     assert_eq!(step_lines(&resent), ["Update acme/shop#hooks/https%3A%2F%2Fh token"]);
-    assert_eq!(now.unverifiable_fields(&resent.steps[0]), ["token"]);
+    assert_eq!(new_plan.unverifiable_fields(&resent.steps[0]), ["token"]);
     assert!(
-        plan.steps.iter().all(|step| now.unverifiable_fields(step).is_empty()),
+        plan.steps.iter().all(|step| new_plan.unverifiable_fields(step).is_empty()),
         "a hook's flag can be seen"
     );
 }
@@ -861,8 +861,12 @@ fn a_project_is_archived_only_if_everything_else_was_compared() {
         change(&mut live);
         let mut plan = Plan::default();
         let planned = plan_container(&declared, &live, &settings(&[]));
-        let last = planned.steps.last().map(|step| step.effects.clone());
-        assert_eq!(last, Some(vec![Effect::revokes(Capability::Writable)]), "it comes last");
+        let last_effects = planned.steps.last().map(|step| step.effects.clone());
+        assert_eq!(
+            last_effects,
+            Some(vec![Effect::revokes(Capability::Writable)]),
+            "it comes last"
+        );
         plan.add(&declared, planned, live);
         let (approved, skipped) = plan.approve(ApprovalPolicy::default()).unwrap();
         (approved.steps().count(), skipped)
@@ -896,7 +900,7 @@ fn a_creation_does_not_wait_for_a_failed_user_lookup() {
         ["Create acme/shop ", "Create acme/shop#variables/A@* environment_scope key value"]
     );
     assert_eq!(
-        plan.incomplete.iter().map(|scope| scope.address.to_string()).collect::<Vec<_>>(),
+        plan.incomplete.iter().map(|unread| unread.address.to_string()).collect::<Vec<_>>(),
         ["acme/shop#members"]
     );
 }
@@ -912,37 +916,37 @@ fn a_removed_share_names_the_undeclared_grants_it_takes_away() {
             branch("main", json!([row(1, 4)])), branch("other", json!([row(2, 5)])), branch("gone", json!([])),
         ],
     });
-    let lost = |share: Json, more: Json| {
+    let lost_grants = |share: Json, other_fields: Json| {
         let mut declared = json!({"shares": [share]});
-        declared.as_object_mut().unwrap().extend(object(more));
+        declared.as_object_mut().unwrap().extend(object(other_fields));
         let plan = plan_of(&declared, &live);
-        let lost = plan.notes.iter().find_map(|note| match &note.reason {
+        let lost_note = plan.notes.iter().find_map(|note| match &note.reason {
             Reason::TakesAlong { grants_of } => Some((note.address.to_string(), grants_of)),
             _ => None,
         });
-        lost.map(|(share, of)| {
+        lost_note.map(|(share, addresses)| {
             assert_eq!(share, "acme/shop#shares/acme%2Fleads");
-            of.iter().map(ToString::to_string).collect::<Vec<_>>()
+            addresses.iter().map(ToString::to_string).collect::<Vec<_>>()
         })
     };
     let share = |level: &str| json!({"group": "acme/leads", "group_access": level});
     let absent = json!({"group": "acme/leads", "state": "absent"});
     let unread = ["protected_branches", "protected_environments", "protected_tags"];
     let unread = Some(unread.map(|section| format!("acme/shop#{section}")).to_vec());
-    assert_eq!(lost(share("reporter"), json!({})), None, "it stays");
-    assert_eq!(lost(share("developer"), json!({})), unread);
-    assert_eq!(lost(absent.clone(), json!({})), unread);
+    assert_eq!(lost_grants(share("reporter"), json!({})), None, "it stays");
+    assert_eq!(lost_grants(share("developer"), json!({})), unread);
+    assert_eq!(lost_grants(absent.clone(), json!({})), unread);
     let main = json!({"name": "main", "allowed_to_push": [{"access_level": "maintainer"}]});
     let rules = json!({"protected_branches": [main, {"name": "gone", "state": "absent"}]});
     let rule_addresses = |names: &[&str]| {
         let branches = names.iter().map(|name| format!("acme/shop#protected_branches/{name}"));
-        let others = ["environments", "tags"].map(|of| format!("acme/shop#protected_{of}"));
+        let others = ["environments", "tags"].map(|noun| format!("acme/shop#protected_{noun}"));
         Some(branches.chain(others).collect())
     };
-    assert_eq!(lost(absent, rules.clone()), rule_addresses(&["main", "other"]));
+    assert_eq!(lost_grants(absent, rules.clone()), rule_addresses(&["main", "other"]));
     let mut whole = rules;
     whole["protected_branches"][0]["allowed_to_merge"] = json!([{"access_level": "maintainer"}]);
-    assert_eq!(lost(share("developer"), whole), rule_addresses(&["other"]));
+    assert_eq!(lost_grants(share("developer"), whole), rule_addresses(&["other"]));
 }
 
 /// A project shared with a group that may push by a rule; `other_fields` are live fields of the
@@ -967,17 +971,17 @@ fn a_share_is_not_replaced_if_a_rule_with_its_group_was_not_read() {
         "protected_branches": [{"name": "main", "allowed_to_push": [{"access_level": "maintainer"}, {"group": "acme/leads"}]}],
     });
     let declared = shop(&declared, Unlisted::Report);
-    let plan = |more| {
-        let mut live = live_container(&declared, &project_with_share_and_rule(more));
+    let plan = |other_fields| {
+        let mut live = live_container(&declared, &project_with_share_and_rule(other_fields));
         live.names.insert(NamedObject::Group, "acme/leads", Some(4));
         plan_container(&declared, &live, &settings(&[]))
     };
     let whole = plan(json!({"code_owner_approval_required": true}));
     let conditions: Vec<_> = whole.steps.iter().map(|step| step.possible.is_some()).collect();
     assert_eq!((conditions, whole.incomplete.len()), (vec![false, true], 0));
-    let lacking: Vec<_> =
-        plan(json!({})).incomplete.iter().map(|scope| scope.address.to_string()).collect();
-    assert_eq!(lacking, ["acme/shop#protected_branches/main"]);
+    let unread_entries: Vec<_> =
+        plan(json!({})).incomplete.iter().map(|unread| unread.address.to_string()).collect();
+    assert_eq!(unread_entries, ["acme/shop#protected_branches/main"]);
 }
 
 /// The tier decides whether a protection is edited or replaced, and a response may hide the tier.
@@ -998,20 +1002,20 @@ fn a_step_planned_in_another_way_exceeds_the_plan() {
     assert!(replaced.is_subset_of(&replaced) && edited.is_subset_of(&edited));
     assert!(!replaced.is_subset_of(&edited) && !edited.is_subset_of(&replaced));
     assert!(!replaced.is_subset_of(&created) && edited.is_subset_of(&created));
-    let to = |value: &str| {
+    let step = |value: &str| {
         let declared = json!({"settings": {"description": value}});
         let live = json!({"settings": {"description": "old"}});
         plan_of(&declared, &live).findings.steps.remove(0)
     };
-    assert!(to("new").is_subset_of(&to("new")) && !to("new").is_subset_of(&to("other")));
+    assert!(step("new").is_subset_of(&step("new")) && !step("new").is_subset_of(&step("other")));
 }
 
 #[test]
 fn planning_time_grows_linearly_with_entries() {
     crate::steps::grow_in_proportion("entries of a project", |n| {
         let hooks = |from: usize, push: bool| -> Vec<Json> {
-            let hook_url = |at: usize| format!("https://h{at}.example.org");
-            let new_hook = |at| json!({"id": at + 1, "url": hook_url(at), "push_events": push});
+            let hook_url = |i: usize| format!("https://h{i}.example.org");
+            let new_hook = |i| json!({"id": i + 1, "url": hook_url(i), "push_events": push});
             (from..from + n).map(new_hook).collect()
         };
         let declared: Vec<Json> = (0..n)
@@ -1057,8 +1061,8 @@ fn a_doubt_concerns_its_own_object_only() {
     ] {
         let (action, none) = (Action::Update, Vec::new);
         let step = Step::new(Scope::Project, address(entry), action, origin(1), none(), Vec::new());
-        let doubt = plan.unconfirmed_cause(&step).map(|doubt| doubt.to_string());
-        assert_eq!(doubt.as_deref(), expected, "{entry}");
+        let cause = plan.unconfirmed_cause(&step).map(|doubt| doubt.to_string());
+        assert_eq!(cause.as_deref(), expected, "{entry}");
     }
 }
 
@@ -1098,8 +1102,8 @@ fn an_undeclared_project_is_noted_with_its_state() {
     // Excluded projects are not noted.
     declared.lifecycle.excluded_projects = vec![Selector::parse("ACME/[bc]").unwrap()];
     let plan = plan_container(&declared, &live, &settings(&[]));
-    let found: Vec<_> = plan.notes.iter().map(|note| note.address.to_string()).collect();
-    assert_eq!(found, ["acme/a", "acme/d"]);
+    let addresses: Vec<_> = plan.notes.iter().map(|note| note.address.to_string()).collect();
+    assert_eq!(addresses, ["acme/a", "acme/d"]);
 }
 
 /// A change of somebody else's schedule makes the token's user its owner, which no field shows.
@@ -1112,10 +1116,10 @@ fn a_side_effect_is_noted_at_its_own_step() {
         json!({"pipeline_schedules": [schedule("a", CALLER_ID), schedule("b", CALLER_ID + 1)]});
     let plan = plan_of(&declared, &live);
     assert_eq!(plan.steps.len(), 2, "{plan:?}");
-    let besides = |note: &&Note| matches!(note.reason, Reason::Besides { .. });
-    let noted: Vec<_> = plan.notes.iter().filter(besides).map(|note| &note.address).collect();
-    let taken = plan.steps.iter().find(|step| step.address.to_string().contains("/b")).unwrap();
-    assert_eq!(noted, [&taken.address]);
+    let is_effect = |note: &&Note| matches!(note.reason, Reason::Besides { .. });
+    let noted: Vec<_> = plan.notes.iter().filter(is_effect).map(|note| &note.address).collect();
+    let step_b = plan.steps.iter().find(|step| step.address.to_string().contains("/b")).unwrap();
+    assert_eq!(noted, [&step_b.address]);
 }
 
 /// The service refuses a rule that names a group whose share is below developer.

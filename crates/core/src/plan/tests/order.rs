@@ -12,7 +12,7 @@ fn entries_are_created_before_others_are_removed() {
     let live = json!({"variables": [{"key": "A", "environment_scope": "*", "value": "x"}, {"key": "B", "environment_scope": "*", "value": "x"}],
         "settings": {"jobs_enabled": false}});
     let plan = plan_of(&declared, &live);
-    let want = [
+    let expected = [
         "Update acme/shop#settings jobs_enabled",
         "Create acme/shop#variables/A@prod environment_scope key value",
         "Delete acme/shop#variables/A@* value protected masked raw",
@@ -22,7 +22,7 @@ fn entries_are_created_before_others_are_removed() {
             .iter()
             .map(|s| s.split(" variable_type").next().unwrap().to_owned())
             .collect::<Vec<_>>(),
-        want
+        expected
     );
     assert_eq!(plan.steps[1].after[0].reason, "CI/CD must be on");
     assert!(plan.steps[2].after.iter().any(|edge| edge.reason == "create first, then remove"));
@@ -30,7 +30,7 @@ fn entries_are_created_before_others_are_removed() {
 
 /// One request opens and closes features, so steps in the closed features cannot come before it.
 #[test]
-fn entries_of_a_feature_that_must_be_closed_first_are_closed_as_declared() {
+fn entries_of_a_feature_that_the_same_request_closes_are_not_planned() {
     let labels = json!([{"name": "bug", "color": "#112233"}, {"name": "old", "state": "absent"}]);
     let environments = json!([{"name": "production"}]);
     let live = json!({
@@ -48,16 +48,16 @@ fn entries_of_a_feature_that_must_be_closed_first_are_closed_as_declared() {
     let is_planned = |plan: &ContainerPlan, section: &str| {
         plan.steps.iter().any(|step| step.address.section.is_some_and(|name| name == section))
     };
-    let one = plan_closed(&["issues_access_level"]);
-    assert!(is_planned(&one, "labels"), "merge requests still have labels");
+    let half_closed = plan_closed(&["issues_access_level"]);
+    assert!(is_planned(&half_closed, "labels"), "merge requests still have labels");
     let closed_plan = plan_closed(&["issues_access_level", "merge_requests_access_level"]);
     assert!(!is_planned(&closed_plan, "labels") && is_planned(&closed_plan, "environments"));
     assert!(
         !closed_plan.compared_sections.contains("labels"),
         "nobody knows whether they are as declared"
     );
-    let closed = |note: &Note| matches!(note.reason, Reason::Closed { .. });
-    let closed: Vec<_> = closed_plan.findings.notes.iter().filter(|note| closed(note)).collect();
+    let is_closed = |note: &Note| matches!(note.reason, Reason::Closed { .. });
+    let closed: Vec<_> = closed_plan.findings.notes.iter().filter(|note| is_closed(note)).collect();
     assert_eq!(closed.len(), 1);
     assert_eq!(closed[0].address.to_string(), "acme/shop#labels");
 }
@@ -81,13 +81,13 @@ fn entries_of_a_feature_that_another_one_replaces_are_planned() {
 
 /// The step with this `action` on `address` and these `effects`.
 fn step(address: &str, action: Action, effects: Vec<Effect>) -> Step {
-    let (path, rest) = address.split_once('#').unwrap_or((address, ""));
-    let own = Address::container(path.into());
-    let mut parts = rest.splitn(2, '/');
+    let (path, suffix) = address.split_once('#').unwrap_or((address, ""));
+    let container = Address::container(path.into());
+    let mut parts = suffix.splitn(2, '/');
     let section = parts.next().filter(|section| !section.is_empty());
     let section =
         section.map(|name| crate::catalogue::section(Scope::Project, name).unwrap().section);
-    let address = section.map_or_else(|| own.clone(), |section| own.section(section));
+    let address = section.map_or_else(|| container.clone(), |section| container.section(section));
     let address = parts.next().map_or_else(|| address.clone(), |entry| address.entry(entry));
     Step {
         effects,
@@ -96,7 +96,13 @@ fn step(address: &str, action: Action, effects: Vec<Effect>) -> Step {
 }
 
 pub(super) fn access(user: u64, before: u8, after: u8) -> Vec<Effect> {
-    vec![Effect::Access { user: Some(user), before, after, gets_end_date: false, lost_role: None }]
+    vec![Effect::Access {
+        user_id: Some(user),
+        before,
+        after,
+        gets_end_date: false,
+        lost_role: None,
+    }]
 }
 
 /// Only a step that makes a user an owner must come before the old owner is removed.
@@ -124,11 +130,11 @@ fn ordered_with_edges(mut steps: Vec<Step>) -> Vec<(String, Vec<String>)> {
 }
 
 /// Asserts that `first` comes before `second` for `reason`, in any order of the input.
-fn assert_before(first: &Step, then: &Step, reason: &str) {
+fn assert_before(first: &Step, second: &Step, reason: &str) {
     let edge = format!("{}: {reason}", first.address);
-    let want = [(first.address.to_string(), vec![]), (then.address.to_string(), vec![edge])];
-    for steps in [[first, then], [then, first]] {
-        assert_eq!(ordered_with_edges(steps.into_iter().cloned().collect()), want);
+    let expected = [(first.address.to_string(), vec![]), (second.address.to_string(), vec![edge])];
+    for steps in [[first, second], [second, first]] {
+        assert_eq!(ordered_with_edges(steps.into_iter().cloned().collect()), expected);
     }
 }
 
@@ -141,16 +147,16 @@ fn each_reason_orders_two_steps() {
     use Capability::{Exists, Writable};
     let variable = step("acme/shop#variables/A@*", Create, vec![]);
     let provides = |capability| vec![Effect::provides(capability)];
-    let takes = |capability| vec![Effect::revokes(capability)];
+    let revokes = |capability| vec![Effect::revokes(capability)];
     let creation = step("acme/shop", Create, provides(Exists));
     assert_before(&creation, &variable, "the project must exist");
     let unarchive = step("acme/shop#archived", Update, provides(Writable));
     assert_before(&unarchive, &variable, "an archived project cannot be changed");
-    let archive = step("acme/shop#archived", Update, takes(Writable));
+    let archive = step("acme/shop#archived", Update, revokes(Writable));
     assert_before(&variable, &archive, "an archived project cannot be changed");
     let ci_on = step("acme/shop#settings", Update, provides(CI));
     assert_before(&ci_on, &variable, "CI/CD must be on");
-    let ci_off = step("acme/shop#settings", Update, takes(CI));
+    let ci_off = step("acme/shop#settings", Update, revokes(CI));
     assert_before(&variable, &ci_off, "CI/CD must be on");
     let removal = step("acme/shop#variables/A@prod", Delete, vec![]);
     assert_before(&variable, &removal, "create first, then remove");
@@ -163,8 +169,8 @@ fn each_reason_orders_two_steps() {
     );
     let gone = step("acme/shop#members/bob", Delete, access(2, 50, 0));
     assert_before(&new_owner, &gone, "the new owner must be added before the old one is removed");
-    let own = step("acme/shop#members/root", Update, access(CALLER_ID, 50, 40));
-    assert_before(&variable, &own, "the token's owner needs this access until then");
+    let root_step = step("acme/shop#members/root", Update, access(CALLER_ID, 50, 40));
+    assert_before(&variable, &root_step, "the token's owner needs this access until then");
 }
 
 #[test]
@@ -179,10 +185,10 @@ fn unrelated_steps_have_no_edge() {
     for (_, edges) in ordered_with_edges(vec![ci_on, hook]) {
         assert_eq!(edges, [] as [&str; 0]);
     }
-    let others = step("acme/shop#members/bob", Update, access(2, 50, 40));
-    assert_eq!(ordered_with_edges(vec![others.clone(), removal])[0].1, [] as [&str; 0]);
+    let demotion = step("acme/shop#members/bob", Update, access(2, 50, 40));
+    assert_eq!(ordered_with_edges(vec![demotion.clone(), removal])[0].1, [] as [&str; 0]);
     assert_eq!(
-        ordered_with_edges(vec![others])[0].1,
+        ordered_with_edges(vec![demotion])[0].1,
         [] as [&str; 0],
         "there is no new owner to wait for"
     );
@@ -203,10 +209,10 @@ fn sections_share_edges() {
     assert_eq!(steps[601].address.to_string(), "acme/shop#archived");
     assert!(steps[1..301].iter().all(|step| step.action == Action::Create));
     assert_eq!(steps[1].after.len(), 1);
-    let to =
+    let targets =
         |step: &Step| step.after.iter().map(|edge| edge.address.to_string()).collect::<Vec<_>>();
-    assert_eq!(to(&steps[301]), ["acme/shop#settings", "acme/shop#variables"]);
-    assert_eq!(to(&steps[601]), ["acme/shop#settings", "acme/shop#variables"]);
+    assert_eq!(targets(&steps[301]), ["acme/shop#settings", "acme/shop#variables"]);
+    assert_eq!(targets(&steps[601]), ["acme/shop#settings", "acme/shop#variables"]);
     let edges: usize = steps.iter().map(|step| step.after.len()).sum();
     assert_eq!(edges, 300 + 2 * 300 + 2);
     let json = serde_json::to_string(&steps).unwrap();
@@ -249,13 +255,13 @@ fn narrower_visibility_precedes_a_move() {
 fn a_rule_follows_new_members_and_precedes_removed_ones() {
     let reason = "users need access before a rule can name them";
     let rule = step("acme/shop#protected_branches/main", Action::Update, vec![]);
-    let comes = step("acme/shop#members/alice", Action::Create, access(3, 0, 30));
-    let goes = step("acme/shop#members/bob", Action::Update, access(2, 30, 0));
-    assert_before(&comes, &rule, reason);
-    assert_before(&rule, &goes, reason);
+    let new_member = step("acme/shop#members/alice", Action::Create, access(3, 0, 30));
+    let old_member = step("acme/shop#members/bob", Action::Update, access(2, 30, 0));
+    assert_before(&new_member, &rule, reason);
+    assert_before(&rule, &old_member, reason);
     for (before, after) in [(10, 30), (30, 10), (0, 0)] {
-        let changes = step("acme/shop#members/carol", Action::Update, access(4, before, after));
-        for (_, after) in ordered_with_edges(vec![rule.clone(), changes]) {
+        let level_step = step("acme/shop#members/carol", Action::Update, access(4, before, after));
+        for (_, after) in ordered_with_edges(vec![rule.clone(), level_step]) {
             assert_eq!(after, [] as [&str; 0]);
         }
     }
@@ -263,7 +269,7 @@ fn a_rule_follows_new_members_and_precedes_removed_ones() {
 
 /// Rules of a group may name only maintainers.
 #[test]
-fn a_rule_of_a_group_follows_who_becomes_maintainer_and_precedes_who_ceases_to_be_one() {
+fn a_rule_of_a_group_follows_promotions_to_maintainer_and_precedes_demotions() {
     let rule = step("acme#protected_environments/production", Action::Update, vec![]);
     for (before, after, comes_first) in
         [(30, 40, Some(true)), (40, 30, Some(false)), (10, 30, None), (40, 50, None)]
@@ -288,8 +294,8 @@ fn a_step_follows_the_entry_that_it_names() {
     let rule_step = |named_address: &str| {
         let request = HOOK_CREATE.request().arg_by_path("id", named_address, None);
         let rule = step("acme/shop#approval_rules/A", Action::Create, vec![]);
-        let (scope, action, sends) = (rule.scope, rule.action, vec![request.into()]);
-        Step::new(scope, rule.address, action, rule.origin, rule.changes, sends)
+        let (scope, action, calls) = (rule.scope, rule.action, vec![request.into()]);
+        Step::new(scope, rule.address, action, rule.origin, rule.changes, calls)
     };
     let (a, b) = ("acme/shop#protected_branches/a", "acme/shop#protected_branches/b");
     for (named_address, expected) in [
@@ -300,8 +306,8 @@ fn a_step_follows_the_entry_that_it_names() {
         ("acme/shop", vec![]),
     ] {
         let steps = vec![branch("a"), branch("b"), rule_step(named_address)];
-        let found =
+        let rule_line =
             ordered_with_edges(steps).into_iter().find(|(at, _)| at.contains("approval_rules"));
-        assert_eq!(found.unwrap().1, expected, "{named_address}");
+        assert_eq!(rule_line.unwrap().1, expected, "{named_address}");
     }
 }

@@ -59,12 +59,12 @@ fn a_rule_that_exceeds_its_reach_is_refused() {
 
 /// The limit is a share of all included projects, even if the run selects only some.
 #[test]
-fn the_share_of_a_rule_counts_those_that_the_run_does_not_select() {
-    let changed = |beside: usize| {
+fn the_share_of_a_rule_also_counts_unselected_containers() {
+    let refusal_count = |unread_count: usize| {
         let mut plan = plan_with(8, 8, &Extent::default());
         plan.refusals.clear();
-        for at in 0..beside {
-            let path = format!("acme/beside{at}");
+        for index in 0..unread_count {
+            let path = format!("acme/beside{index}");
             let mut other =
                 testing::container(Scope::Project, &path, &Json::Null, Unlisted::Report);
             other.including_glob = Some("acme/**".into());
@@ -74,12 +74,12 @@ fn the_share_of_a_rule_counts_those_that_the_run_does_not_select() {
         assert_eq!(plan.projects, 9, "they are not read");
         plan.refusals.len()
     };
-    assert_eq!((changed(0), changed(71), changed(72)), (1, 1, 0));
+    assert_eq!((refusal_count(0), refusal_count(71), refusal_count(72)), (1, 1, 0));
 }
 
 #[test]
 fn the_reach_of_a_rule_is_acknowledged_by_its_glob_or_a_wider_one() {
-    for (written, lets_through) in [
+    for (ack_text, is_acknowledged) in [
         ("reach:acme/**", true),
         ("reach:ACME/**", true),
         ("reach:**", true),
@@ -90,10 +90,10 @@ fn the_reach_of_a_rule_is_acknowledged_by_its_glob_or_a_wider_one() {
     ] {
         let mut plan = plan_with(20, 20, &Extent::default());
         assert!(plan.approve(ApprovalPolicy::default()).is_err());
-        let known = crate::desired::Acknowledgement::parse(written).unwrap();
-        plan.acknowledge(&[known], &Moves::default(), jiff::civil::date(2030, 1, 1));
-        assert_eq!(plan.refusals.is_empty(), lets_through, "{written}");
-        assert_eq!(plan.approve(ApprovalPolicy::default()).is_ok(), lets_through, "{written}");
+        let ack = crate::desired::Acknowledgement::parse(ack_text).unwrap();
+        plan.acknowledge(&[ack], &Moves::default(), jiff::civil::date(2030, 1, 1));
+        assert_eq!(plan.refusals.is_empty(), is_acknowledged, "{ack_text}");
+        assert_eq!(plan.approve(ApprovalPolicy::default()).is_ok(), is_acknowledged, "{ack_text}");
     }
 }
 
@@ -140,9 +140,9 @@ fn a_limit_includes_the_containers_that_a_step_depends_on() {
         origin: None,
     };
     let waits = || Reason::Waits { why: "for its group".into() };
-    let what = || Reason::Besides { what: "it restarts".into() };
-    let along = || Reason::TakesAlong { grants_of: Vec::new() };
-    let reasons = [waits(), what(), along(), Reason::Unlisted];
+    let side_effect = || Reason::Besides { what: "it restarts".into() };
+    let lost_grants = || Reason::TakesAlong { grants_of: Vec::new() };
+    let reasons = [waits(), side_effect(), lost_grants(), Reason::Unlisted];
     let notes = ["b", "c", "e"]
         .iter()
         .flat_map(|path| reasons.iter().map(|reason| note(path, reason.clone())));
@@ -162,7 +162,7 @@ fn a_limit_includes_the_containers_that_a_step_depends_on() {
 fn a_vanished_included_project_is_a_note() {
     let sections = json!({"settings": {"merge_method": "ff"}});
     let mut declared = shop(&sections, Unlisted::Report);
-    let gone = |declared: &Container| {
+    let vanished_plans = |declared: &Container| {
         let missing = target(declared);
         let at = Duration::ZERO;
         [
@@ -172,9 +172,9 @@ fn a_vanished_included_project_is_a_note() {
         ]
         .map(|live| plan_container(declared, &live, &settings(&[])))
     };
-    assert!(gone(&declared).iter().all(|plan| plan.problems.len() == 1));
+    assert!(vanished_plans(&declared).iter().all(|plan| plan.problems.len() == 1));
     declared.including_glob = Some("acme/**".into());
-    for plan in gone(&declared) {
+    for plan in vanished_plans(&declared) {
         let reasons: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
         assert_eq!((plan.problems.len(), reasons), (0, vec![Reason::Vanished]));
         assert!(plan.not_compared_cause().is_some());
@@ -188,15 +188,12 @@ fn a_vanished_included_project_is_a_note() {
 
 #[test]
 fn excluded_projects_of_a_roster_are_counted() {
-    let member = |exception| MatchedContainer {
-        scope: Scope::Project,
-        path: String::new(),
-        exclusion: exception,
-    };
-    let members =
-        [None, Some(ExclusionReason::Archived), Some(ExclusionReason::Archived)].map(member);
+    let container =
+        |exclusion| MatchedContainer { scope: Scope::Project, path: String::new(), exclusion };
+    let containers =
+        [None, Some(ExclusionReason::Archived), Some(ExclusionReason::Archived)].map(container);
     let incomplete = vec![("acme/**".into(), Cause::new("answered 403"))];
-    let roster = Roster { containers: members.to_vec(), incomplete, ..Roster::default() };
+    let roster = Roster { containers: containers.to_vec(), incomplete, ..Roster::default() };
     let plan = Plan::from_roster(roster).finish(&Extent::default());
     assert_eq!(plan.exceptions.into_iter().collect::<Vec<_>>(), [(ExclusionReason::Archived, 2)]);
     assert_eq!(plan.findings.incomplete[0].address.to_string(), "acme/**");

@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 
 use super::{
-    fault::{DescriptionFault, FAULT_TABLE, KeyTypes, fault},
+    fault::{DescriptionFault, FAULT_TABLE, KeyTypes, new_fault},
     make,
 };
 use crate::{
     catalogue::{Registry, words},
     field::{
-        Accepted, Field, NamedObject, Range, Readback, Required, Uniqueness, ValueType, Weakens,
+        Acceptance, Field, NamedObject, NumberRange, Readback, Requirement, Uniqueness, ValueType,
+        Weakening,
     },
-    kind::{self, Create, EditMethod, Kind, Removal, Shape},
+    kind::{self, CreateMethod, EditMethod, Kind, Removal, Shape},
     level::AccessLevel,
     operation::{
         OPERATIONS, Operation,
@@ -29,16 +30,16 @@ pub(super) fn check(
     registry: &Registry,
     reserved: &[String],
 ) -> Vec<DescriptionFault> {
-    let mut check = DescriptionCheck { description, json, faults: Vec::new() };
-    check.check_section(registry, reserved);
-    check.check_creation();
-    check.check_shape();
-    check.check_names();
+    let mut checker = DescriptionCheck { description, json, faults: Vec::new() };
+    checker.check_section(registry, reserved);
+    checker.check_creation();
+    checker.check_shape();
+    checker.check_names();
     for (index, field) in description.fields.iter().enumerate() {
-        check.check_field(&format!("fields/{index}"), field);
+        checker.check_field(&format!("fields/{index}"), field);
     }
-    check.check_paths(registry);
-    check.faults
+    checker.check_paths(registry);
+    checker.faults
 }
 
 struct DescriptionCheck<'d> {
@@ -49,11 +50,11 @@ struct DescriptionCheck<'d> {
 
 impl DescriptionCheck<'_> {
     fn report(&mut self, pointer: impl Into<String>, fault_key: &str) {
-        self.faults.push(fault(pointer, fault_key, ""));
+        self.faults.push(new_fault(pointer, fault_key, ""));
     }
 
     fn report_with_detail(&mut self, pointer: impl Into<String>, fault_key: &str, detail: &str) {
-        self.faults.push(fault(pointer, fault_key, detail));
+        self.faults.push(new_fault(pointer, fault_key, detail));
     }
 
     fn check_section(&mut self, registry: &Registry, reserved: &[String]) {
@@ -85,13 +86,13 @@ impl DescriptionCheck<'_> {
             || before_removal.is_some()
             || paths.iter().any(|path| !path.address_query.is_empty());
         match create {
-            Create::Never
+            CreateMethod::Never
                 if has_removal_request
-                    || fields.iter().any(|field| field.required == Required::OnCreate) =>
+                    || fields.iter().any(|field| field.required == Requirement::OnCreate) =>
             {
                 self.report("create", "no_request");
             }
-            Create::Put | Create::WithContainer
+            CreateMethod::Put | CreateMethod::WithContainer
                 if !path_has_identity || *edit != EditMethod::Put =>
             {
                 self.report("create", "no_entry_path");
@@ -102,7 +103,11 @@ impl DescriptionCheck<'_> {
 
     /// The valid paths of the description.
     fn paths(&self) -> Vec<EntryPath> {
-        self.description.homes.iter().flat_map(|home| EntryPath::parse(home.path)).collect()
+        self.description
+            .homes
+            .iter()
+            .flat_map(|scoped_kind| EntryPath::parse(scoped_kind.path))
+            .collect()
     }
 
     /// A list needs an identity. Other shapes must not have keys that only apply to entries.
@@ -112,7 +117,7 @@ impl DescriptionCheck<'_> {
             || kind.name_field.is_some()
             || kind.before_removal.is_some()
             || kind.removal != Removal::Nothing
-            || kind.create != Create::Post
+            || kind.create != CreateMethod::Post
             || kind.edit == EditMethod::Replace
             || self.has_type(ValueType::Grants)
             || self.has_type(ValueType::Approvals);
@@ -169,7 +174,7 @@ impl DescriptionCheck<'_> {
     /// The manifest fields with this name. There are two if groups and projects have different ones.
     fn find_fields(&self, name: &str) -> impl Iterator<Item = &'_ Field> {
         let declared_fields =
-            self.description.fields.iter().filter(|field| field.accepted != Accepted::ByCall);
+            self.description.fields.iter().filter(|field| field.accepted != Acceptance::ByCall);
         declared_fields.filter(move |field| field.name == name)
     }
 
@@ -207,7 +212,7 @@ impl DescriptionCheck<'_> {
             self.description.fields.iter().filter(|other| other.name == name);
         let same_scope_field = same_name_fields.find(|other_field: &&Field| {
             let scopes = other_field.available.scope().zip(field.available.scope());
-            scopes.is_none_or(|(own_scope, other_scope)| own_scope == other_scope)
+            scopes.is_none_or(|(scope, other_scope)| scope == other_scope)
         });
         if same_scope_field.is_some_and(|first_field| !std::ptr::eq(first_field, field)) {
             self.report_with_detail(format!("{pointer}/name"), "field_twice", name);
@@ -281,23 +286,28 @@ impl DescriptionCheck<'_> {
         let fault_key = match field.value_type {
             ValueType::Boolean
                 if grants.contains(&field.name)
-                    && !matches!(field.weakens, Weakens::OpensWhenOn | Weakens::OpensWhenOff) =>
+                    && !matches!(
+                        field.weakens,
+                        Weakening::OpensWhenOn | Weakening::OpensWhenOff
+                    ) =>
             {
                 return self.report(format!("{pointer}/weakens"), "hidden_flag");
             }
             ValueType::Approvals
                 if !self.has_type(ValueType::Grants)
-                    || field.weakens != Weakens::WhenFewer
+                    || field.weakens != Weakening::WhenFewer
                     || !has_readable_grants =>
             {
                 "hidden_approvals"
             }
-            ValueType::Grants if field.weakens != Weakens::WhenWider || !has_readable_grants => {
+            ValueType::Grants if field.weakens != Weakening::WhenWider || !has_readable_grants => {
                 "hidden_grants"
             }
             ValueType::Grants if *removal != Removal::Weakens => "grants_unprotected",
             ValueType::Grants if identity.len() > 1 || name_field.is_some() => "grants_of_several",
-            ValueType::Level if *removal != Removal::Access || field.weakens != Weakens::Never => {
+            ValueType::Level
+                if *removal != Removal::Access || field.weakens != Weakening::Never =>
+            {
                 "hidden_level"
             }
             ValueType::Level if level_count > 1 || !is_readable || field.nullable => {
@@ -318,8 +328,8 @@ impl DescriptionCheck<'_> {
         let is_shared = field.among == Uniqueness::Shared;
         let is_readable = field.read != Readback::Never;
         let should_be_editable = !is_replaced && !is_fixed_identity && !is_shared && is_readable;
-        if field.accepted == Accepted::OnCreate && should_be_editable {
-            let is_never_created = *create == Create::Never;
+        if field.accepted == Acceptance::OnCreate && should_be_editable {
+            let is_never_created = *create == CreateMethod::Never;
             let fault_key = if is_never_created { "never_changes_here" } else { "never_changes" };
             self.report(format!("{pointer}/accepted"), fault_key);
         }
@@ -334,7 +344,7 @@ impl DescriptionCheck<'_> {
 
     /// Checks that use the schema of the field.
     fn check_schema(&mut self, pointer: &str, field: &Field) {
-        let Range { min, max } = field.valid.size;
+        let NumberRange { min, max } = field.valid.size;
         let is_length = field.value_type != ValueType::Integer;
         if is_length && [min, max].into_iter().flatten().any(|limit| limit < 0) {
             return self.report(format!("{pointer}/valid/size"), "negative_length");
@@ -360,11 +370,12 @@ impl DescriptionCheck<'_> {
 
     fn check_paths(&mut self, registry: &Registry) {
         let mut scopes = BTreeSet::new();
-        let described = registry.described_operations().iter().map(|op| op.row());
-        let operations: Vec<_> = OPERATIONS.iter().map(|op| op.row()).chain(described).collect();
-        for (index, home) in self.description.homes.iter().enumerate() {
+        let described_rows = registry.described_operations().iter().map(|op| op.row());
+        let operations: Vec<_> =
+            OPERATIONS.iter().map(|op| op.row()).chain(described_rows).collect();
+        for (index, scoped_kind) in self.description.homes.iter().enumerate() {
             let pointer = format!("homes/{index}/path");
-            let path = match EntryPath::parse(home.path) {
+            let path = match EntryPath::parse(scoped_kind.path) {
                 Ok(path) => path,
                 Err(path_error) => {
                     self.report_with_detail(pointer, "no_path", path_error);
@@ -374,7 +385,7 @@ impl DescriptionCheck<'_> {
             if !scopes.insert(path.scope) {
                 self.report_with_detail(pointer, "scope_twice", path.scope.noun());
             } else if let Err(path_error) =
-                make::find_parents(self.description, home, &path, registry)
+                make::find_parents(self.description, scoped_kind, &path, registry)
             {
                 self.report_with_detail(pointer, "no_path", path_error);
             } else {
@@ -419,25 +430,25 @@ impl DescriptionCheck<'_> {
         path: &EntryPath,
         operations: &[&'o Operation],
     ) -> Option<(&'static str, &'o str)> {
-        let path_has_name_from =
+        let has_listed_name =
             |list: &str| path.names().any(|name| FAULT_TABLE.paths[list].contains(&name));
-        if path_has_name_from("shown_once") && !self.description.refers_to(NamedObject::Runner) {
+        if has_listed_name("shown_once") && !self.description.refers_to(NamedObject::Runner) {
             return Some(("shown_once", ""));
         }
         let is_document = self.description.shape == Shape::Mapping;
-        let (table_rows, described) = operations.split_at(OPERATIONS.len());
+        let (table_rows, described_rows) = operations.split_at(OPERATIONS.len());
         let mut overlapping_rows = table_rows
             .iter()
             .filter(|row| path.shares_first_name_with(row))
-            .chain(described.iter().filter(|row| path.shares_path_with(row, is_document)));
+            .chain(described_rows.iter().filter(|row| path.shares_path_with(row, is_document)));
         let ids: Vec<_> = collection::operation_ids(path.scope, self.description.noun).collect();
         match overlapping_rows.next() {
             Some(other_operation) => Some(("path_twice", other_operation.path)),
-            None if path_has_name_from("contents") => Some(("contents", "")),
-            None if path_has_name_from("without_grants") && !self.has_type(ValueType::Grants) => {
+            None if has_listed_name("contents") => Some(("contents", "")),
+            None if has_listed_name("without_grants") && !self.has_type(ValueType::Grants) => {
                 Some(("without_grants", ""))
             }
-            None if path_has_name_from("without_level") && !self.has_type(ValueType::Level) => {
+            None if has_listed_name("without_level") && !self.has_type(ValueType::Level) => {
                 Some(("without_level", ""))
             }
             None => {

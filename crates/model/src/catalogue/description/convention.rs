@@ -4,15 +4,15 @@
 
 use super::make::{self, ParentCollection};
 use crate::{
-    field::{Accepted, Scope, WriteRequest},
+    field::{Acceptance, Scope, WriteRequest},
     kind::{
         Kind, ScopedKind, Shape,
-        description::{CollectionTrait, Create, EditMethod, Operations, RemovalAction},
+        description::{CollectionTrait, CreateMethod, EditMethod, Operations, RemovalAction},
     },
     operation::{
         AnyOp, Method, Op, Operation, Parameter, ParameterList, ParameterLocation, Read,
         ResponseBody, RetrySafety, Type, Write,
-        collection::{self, EntryPath, read_operation, write_operation},
+        collection::{self, EntryPath, make_read_op, make_write_op},
     },
     text,
     value::Json,
@@ -26,11 +26,11 @@ pub(super) fn derive_operations(
     parents: Option<ParentCollection>,
 ) -> Vec<AnyOp> {
     let operations = OperationDeriver { kind, scoped_kind, path, parents }.derive_all();
-    let is_shared = parents.is_some_and(|parents| parents.get.is_some());
+    let is_shared = parents.is_some_and(|parents| parents.get_op.is_some());
     let reads = [operations.list, operations.get].into_iter().flatten().filter(|_| !is_shared);
     let create_op = operations.create.filter(|op| Some(*op) != operations.edit);
-    let action = operations.others.first().copied();
-    let writes = [create_op, operations.edit, action, operations.delete].into_iter().flatten();
+    let action_op = operations.others.first().copied();
+    let writes = [create_op, operations.edit, action_op, operations.delete].into_iter().flatten();
     let new_operations = reads.map(AnyOp::Read).chain(writes.map(AnyOp::Write)).collect();
     scoped_kind.operations = operations;
     new_operations
@@ -52,12 +52,12 @@ impl OperationDeriver<'_> {
             EditMethod::Patch => Some(self.edit_operation(Method::Patch)),
             EditMethod::Replace => None,
         };
-        let shared_get = self.parents.and_then(|parents| parents.get);
+        let shared_get = self.parents.and_then(|parents| parents.get_op);
         let is_document = kind.shape == Shape::Mapping;
         let has_get =
             is_document || (shared_get.is_none() && !self.has_trait(CollectionTrait::HasNoGet));
         let get_op = has_get
-            .then(|| read_operation(self.operation_row("get", Method::Get, ResponseBody::One, [])));
+            .then(|| make_read_op(self.operation_row("get", Method::Get, ResponseBody::One, [])));
         if is_document {
             return Operations {
                 get: get_op,
@@ -70,12 +70,12 @@ impl OperationDeriver<'_> {
             list: Some(shared_get.unwrap_or_else(|| self.list_operation())),
             get: get_op,
             create: match kind.create {
-                Create::Put => edit_op,
-                Create::Never => None,
-                Create::Post | Create::WithContainer => Some(self.create_operation()),
+                CreateMethod::Put => edit_op,
+                CreateMethod::Never => None,
+                CreateMethod::Post | CreateMethod::WithContainer => Some(self.create_operation()),
             },
             edit: edit_op,
-            delete: (kind.create != Create::Never).then(|| self.delete_operation()),
+            delete: (kind.create != CreateMethod::Never).then(|| self.delete_operation()),
             others: self.removal_action().into_iter().collect(),
         }
     }
@@ -89,12 +89,7 @@ impl OperationDeriver<'_> {
         let row = self.operation_row("list", Method::Get, ResponseBody::List, query);
         let parameters = [row.parameters, &[ParameterList::Named("paging")]].concat().leak();
         let unpaged = self.has_trait(CollectionTrait::ListsWithoutPages);
-        read_operation(Operation {
-            parameters,
-            unpaged,
-            empty_as: self.scoped_kind.empty_as,
-            ..row
-        })
+        make_read_op(Operation { parameters, unpaged, empty_as: self.scoped_kind.empty_as, ..row })
     }
 
     fn create_operation(&self) -> Op<Write> {
@@ -110,7 +105,7 @@ impl OperationDeriver<'_> {
 
     fn edit_operation(&self, method: Method) -> Op<Write> {
         let call_only_fields =
-            self.kind.fields.iter().filter(|field| field.accepted == Accepted::ByCall);
+            self.kind.fields.iter().filter(|field| field.accepted == Acceptance::ByCall);
         let parameters = call_only_fields.map(|field| {
             Parameter::new(ParameterLocation::Body, field.name, Type::Text, field.about)
         });
@@ -125,7 +120,7 @@ impl OperationDeriver<'_> {
             .map(|(name, _)| Parameter::new(ParameterLocation::Query, name, Type::Text, about));
         let row = self.operation_row(action, Method::Post, ResponseBody::Undocumented, parameter);
         let path = String::leak(format!("{}/{action}", row.path));
-        Some(write_operation(Operation { path, retry_safety: RetrySafety::Idempotent, ..row }))
+        Some(make_write_op(Operation { path, retry_safety: RetrySafety::Idempotent, ..row }))
     }
 
     fn delete_operation(&self) -> Op<Write> {
@@ -138,7 +133,7 @@ impl OperationDeriver<'_> {
                 field.map_or("", |field| field.about),
             )
         });
-        write_operation(self.operation_row(
+        make_write_op(self.operation_row(
             "delete",
             Method::Delete,
             ResponseBody::Nothing,
@@ -149,7 +144,7 @@ impl OperationDeriver<'_> {
     /// The operation with the fields of the section in its body.
     fn with_fields(&self, row: Operation, request: WriteRequest) -> Op<Write> {
         let fields = Some(((self.path.scope, self.kind.section), request));
-        write_operation(Operation {
+        make_write_op(Operation {
             fields,
             shows_object: self.has_trait(CollectionTrait::ReturnsEntry),
             ..row

@@ -45,7 +45,7 @@ pub(super) static FAULT_TABLE: LazyLock<FaultTable> =
     LazyLock::new(|| yaml::built_in!("catalogue/description/faults"));
 
 /// The fault `key` of the table at `pointer`, with `detail` in place of `{}` in its message.
-pub(super) fn fault(pointer: impl Into<String>, key: &str, detail: &str) -> DescriptionFault {
+pub(super) fn new_fault(pointer: impl Into<String>, key: &str, detail: &str) -> DescriptionFault {
     let (message, help) = FAULT_TABLE.faults[key];
     DescriptionFault { pointer: pointer.into(), message: message.replace("{}", detail), help }
 }

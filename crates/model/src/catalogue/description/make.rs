@@ -6,9 +6,9 @@
 use super::{DescribedKind, convention};
 use crate::{
     catalogue::{self, Registry},
-    field::{Field, NamedObject, Required, Scope, ValueType},
+    field::{Field, NamedObject, Requirement, Scope, ValueType},
     kind::{
-        AddressKey, AddressKeyIn, Create, Kind, Operations, Parent, ReadSource, Removal,
+        AddressKey, CreateMethod, KeyLocation, Kind, Operations, Parent, ReadSource, Removal,
         ScopedKind, Section, Shape,
     },
     operation::{
@@ -29,7 +29,8 @@ pub(super) fn make_kind(
 ) -> Result<DescribedKind, EntryPathError> {
     let mut operations = Vec::new();
     kind.fields = kind.fields.into_iter().map(Field::with_implied_parts).collect();
-    let required_fields = kind.fields.iter().filter(|field| field.required == Required::OnCreate);
+    let required_fields =
+        kind.fields.iter().filter(|field| field.required == Requirement::OnCreate);
     kind.required_fields = required_fields.map(|field| field.name).collect::<Vec<_>>().leak();
     let mut scoped_kinds = std::mem::take(&mut kind.homes);
     for scoped_kind in &mut scoped_kinds {
@@ -70,7 +71,7 @@ fn assign_operations(kind: &Kind, operations: &mut Operations) {
         }
         Shape::Switch => operations.others.extend(operations.create.take()),
         // One request creates and edits.
-        _ if kind.create == Create::Put => operations.create = operations.edit,
+        _ if kind.create == CreateMethod::Put => operations.create = operations.edit,
         Shape::Mapping => operations.edit = operations.edit.or(operations.create),
         Shape::List => {}
     }
@@ -81,7 +82,7 @@ fn assign_operations(kind: &Kind, operations: &mut Operations) {
 pub(super) struct ParentCollection {
     pub(super) parent: &'static Parent,
     pub(super) section: Section,
-    pub(super) get: Option<Op<Read>>,
+    pub(super) get_op: Option<Op<Read>>,
 }
 
 /// The parent collection of the entries at `path`, if the path has one.
@@ -95,14 +96,13 @@ pub(super) fn find_parents(
     registry: &Registry,
 ) -> Result<Option<ParentCollection>, EntryPathError> {
     let Some((parent_path, argument)) = path.parent_path() else { return Ok(None) };
-    let mut sections = registry.kinds().iter().filter_map(|kind| kind.in_scope(path.scope));
+    let mut sections = registry.kinds().iter().filter_map(|kind| kind.find_section(path.scope));
     let section = sections
         .find(|section| matches!(section.scoped_kind.read_source, ReadSource::List(list) if list.row().path == parent_path))
         .ok_or("must start with the path of a section, which has the parent entry")?;
     if section.scoped_kind.operations.edit.is_none()
         || !section.scoped_kind.address_keys.iter().any(|key: &AddressKey| {
-            key.field == "id"
-                && matches!(key.location, AddressKeyIn::Path(name) if name == argument)
+            key.field == "id" && matches!(key.location, KeyLocation::Path(name) if name == argument)
         })
     {
         return Err("must be below entries whose paths contain their id, under the same name");
@@ -114,12 +114,12 @@ pub(super) fn find_parents(
     };
     let get_parent = registry
         .find_read_operation(&format!("{parent_path}/:{argument}"))
-        .filter(|_| scoped_kind.within.is_some());
-    if get_parent.is_none() && scoped_kind.within.is_some() {
+        .filter(|_| scoped_kind.nested_field.is_some());
+    if get_parent.is_none() && scoped_kind.nested_field.is_some() {
         return Err("must be below entries that are read one by one");
     }
     let parent = Parent { section: section.section, field, argument };
-    Ok(Some(ParentCollection { parent: Box::leak(Box::new(parent)), section, get: get_parent }))
+    Ok(Some(ParentCollection { parent: Box::leak(Box::new(parent)), section, get_op: get_parent }))
 }
 
 /// Sets the fields of `scoped_kind` that are derived from its keys and operations.
@@ -134,7 +134,7 @@ fn derive_scoped_kind(
             (Shape::Container, ..) => ReadSource::Container,
             (Shape::List, Some(list), _) => ReadSource::List(list),
             (Shape::Mapping, _, Some(get)) => ReadSource::Optional(get),
-            _ => match (scoped_kind.within, scoped_kind.sign) {
+            _ => match (scoped_kind.nested_field, scoped_kind.sign) {
                 (Some(field), Some(marker_field)) => {
                     ReadSource::ObjectField { field, marker_field }
                 }
@@ -165,8 +165,8 @@ fn resolve_addresses(kind: &Kind, scoped_kind: &mut ScopedKind, path: Option<&En
         let plain_delete =
             scoped_kind.operations.delete.filter(|op| !op.row().has_argument(argument));
         let location = match plain_delete {
-            Some(_) => AddressKeyIn::PathOnCreate(argument),
-            None => AddressKeyIn::Path(argument),
+            Some(_) => KeyLocation::PathOnCreate(argument),
+            None => KeyLocation::Path(argument),
         };
         AddressKey { field: response_field(kind, argument), location }
     });
@@ -179,10 +179,11 @@ fn resolve_addresses(kind: &Kind, scoped_kind: &mut ScopedKind, path: Option<&En
         .chain(needs_id.then_some(AddressKey::REFERENCED_ID))
         .chain(scoped_kind.parent.map(|parent| AddressKey::path(parent.argument, parent.argument)))
         .collect();
-    let available = kind.fields.iter().filter(|field| field.available.exists_in(scoped_kind.scope));
+    let available_fields =
+        kind.fields.iter().filter(|field| field.available.exists_in(scoped_kind.scope));
     // If a row lacks one of these fields, the list is treated as not read. Runners are an exception:
     // they may have no description.
-    let required_names = available
+    let required_names = available_fields
         .filter(|field| {
             (field.names != Some(NamedObject::Runner)
                 && kind.required_identity().any(|name| name == field.name)
@@ -193,20 +194,20 @@ fn resolve_addresses(kind: &Kind, scoped_kind: &mut ScopedKind, path: Option<&En
     let condition_fields = scoped_kind
         .inherited
         .iter()
-        .filter(|condition| condition.is_not)
+        .filter(|condition| condition.is_negated)
         .map(|condition| condition.field);
     // Entries that are addressed only by the query may lack some of these fields.
     let addressing_fields = address_key.iter().flat_map(|key| {
         std::iter::once(key.field).chain(query_keys.iter().map(|(_, field)| *field))
     });
-    scoped_kind.rows = EntryKeys {
-        keys: described_or_derived(kind.keys, addressing_fields),
-        other_keys: described_or_derived(kind.shows, required_names.chain(condition_fields)),
+    scoped_kind.entry_keys = EntryKeys {
+        identity_keys: choose_names(kind.keys, addressing_fields),
+        other_keys: choose_names(kind.shows, required_names.chain(condition_fields)),
     };
 }
 
 /// The names in the description, or `derived_names` if it has none.
-fn described_or_derived(
+fn choose_names(
     described_names: &'static [&'static str],
     derived_names: impl Iterator<Item = &'static str>,
 ) -> &'static [&'static str] {

@@ -45,7 +45,7 @@ impl DescribedKind {
             return Err(faults);
         }
         make::make_kind(kind, registry)
-            .map_err(|detail| vec![fault::fault("homes", "no_path", detail)])
+            .map_err(|detail| vec![fault::new_fault("homes", "no_path", detail)])
     }
 }
 

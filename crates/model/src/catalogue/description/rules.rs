@@ -19,8 +19,8 @@ impl Kind {
 
 impl KindRules for Kind {
     fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
-        let has_any = self.either.iter().any(|name| declared.contains_key(name));
-        if let Some(first_name) = self.either.first().filter(|_| !has_any) {
+        let has_either = self.either.iter().any(|name| declared.contains_key(name));
+        if let Some(first_name) = self.either.first().filter(|_| !has_either) {
             let (noun_phrase, names) =
                 (text::with_article(self.noun), text::alternatives(self.either));
             report(
@@ -58,7 +58,7 @@ impl KindRules for Kind {
         let weakened_approvals = approval_lists.iter().filter(|(name, _)| {
             let [old_rows, new_rows] =
                 [before, after].map(|fields| fields.get(*name).and_then(Json::as_array));
-            old_rows.zip(new_rows).is_some_and(|(old, new)| approvals_are_weakened(old, new))
+            old_rows.zip(new_rows).is_some_and(|(old, new)| are_approvals_weaker(old, new))
         });
         let approval_effects = weakened_approvals.map(|(_, verb)| {
             Effect::Risk(Risk::Weakens, format!("require fewer approvals to {verb}"))
@@ -73,7 +73,7 @@ impl KindRules for Kind {
         // No group: undrift does not know who gets the level.
         let level_field = self.fields.iter().find(|field| field.value_type == ValueType::Level);
         let access_effect = level_field.map(|level| Effect::Share {
-            group: None,
+            group_id: None,
             before: members::level_number(before, level.name),
             after: members::level_number(after, level.name),
             gets_end_date: false,
@@ -102,7 +102,7 @@ impl KindRules for Kind {
 const GRANTEE_KEYS: [&str; 3] = ["access_level", "user", "group"];
 
 /// True if an approval that `old_rows` requires is no longer required, or if more people can give it.
-fn approvals_are_weakened(old_rows: &[Json], new_rows: &[Json]) -> bool {
+fn are_approvals_weaker(old_rows: &[Json], new_rows: &[Json]) -> bool {
     old_rows
         .iter()
         .any(|old_row| !new_rows.iter().any(|new_row| requires_as_much(old_row, new_row)))

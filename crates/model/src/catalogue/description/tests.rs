@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    field::{Accepted, Compare, NamedObject, Scope, Secrecy, Tier},
+    field::{Acceptance, Equality, NamedObject, Scope, Secrecy, Tier},
     kind::{Effect, ReadSource, Risk, Section, forms, risk, testing},
     operation::{Method, RetrySafety, collection::EntryPath},
     release::Release,
@@ -67,7 +67,7 @@ fn build_kind(text: &str) -> DescribedKind {
 }
 
 fn section_in_scope(described: &DescribedKind, scope: Scope) -> Section {
-    described.kind.in_scope(scope).unwrap()
+    described.kind.find_section(scope).unwrap()
 }
 
 fn object(json: Json) -> Object {
@@ -75,19 +75,19 @@ fn object(json: Json) -> Object {
 }
 
 #[test]
-fn every_file_of_undrifts_own_describes_a_kind() {
-    let add_kind = |known: Registry, kind: Kind| {
+fn every_built_in_file_describes_a_kind() {
+    let add_kind = |registry: Registry, kind: Kind| {
         let files = FILES.iter().map(|file| serde_json::from_str::<Json>(file).unwrap());
-        let written = files.into_iter().find(|file| file["section"] == kind.section).unwrap();
-        let mut faults = check::check(&kind, &written, &known, &[]);
+        let description = files.into_iter().find(|file| file["section"] == kind.section).unwrap();
+        let mut faults = check::check(&kind, &description, &registry, &[]);
         // A developer has checked the access and the shared paths of the built-in kinds.
         let is_accepted = |text: &str| {
             text.starts_with("this gives access") || text.starts_with("undrift already knows")
         };
         faults.retain(|fault| !is_accepted(&fault.message) && kind.hooks.is_none());
         assert_eq!(faults, []);
-        let made = make::make_kind(kind, &known).unwrap();
-        known.with_kind(made)
+        let described_kind = make::make_kind(kind, &registry).unwrap();
+        registry.with_kind(described_kind)
     };
     let all = super::read_descriptions().into_iter().fold(Registry::default(), add_kind);
     assert_eq!(all.kinds().len(), FILES.len());
@@ -95,24 +95,25 @@ fn every_file_of_undrifts_own_describes_a_kind() {
 }
 
 #[test]
-fn everything_that_is_described_is_in_the_kind() {
+fn a_kind_has_all_described_properties() {
     let toys = build_kind(EVERYTHING);
     let (kind, section) = (toys.kind, section_in_scope(&toys, Scope::Project));
     assert_eq!((kind.section, kind.noun, kind.identity), ("toys", "toy", &["url", "size"][..]));
     assert_eq!(kind.required_fields, ["kind"]);
     let names = |of: Section| -> Vec<_> { of.specs().iter().map(|spec| spec.name).collect() };
-    let all = ["url", "size", "title", "kind", "colours", "nick", "key", "note", "until", "loud"];
-    assert_eq!(names(section), all);
-    assert_eq!(names(section_in_scope(&toys, Scope::Group)), all[..9]);
+    let field_names =
+        ["url", "size", "title", "kind", "colours", "nick", "key", "note", "until", "loud"];
+    assert_eq!(names(section), field_names);
+    assert_eq!(names(section_in_scope(&toys, Scope::Group)), field_names[..9]);
     let field = |name| section.field(name);
-    assert_eq!((field("url").secrecy(), field("url").compare), (Secrecy::Address, Compare::Url));
+    assert_eq!((field("url").secrecy(), field("url").compare), (Secrecy::Address, Equality::Url));
     assert_eq!(field("kind").sent_name(), "toy_kind");
     assert_eq!(field("kind").live_name(), Some("toy_kind_name"));
     assert_eq!((field("key").secrecy(), field("key").live_name()), (Secrecy::Reference, None));
     assert_eq!(field("key").relations.reset_by, Some("url"));
     assert_eq!(
         (field("nick").secrecy(), field("nick").compare),
-        (Secrecy::Sensitive, Compare::AnyCase)
+        (Secrecy::Sensitive, Equality::AnyCase)
     );
     assert!(field("title").nullable && field("colours").with_every_edit);
     assert_eq!((field("note").secrecy(), field("note").live_name()), (Secrecy::Open, None));
@@ -146,7 +147,7 @@ fn everything_that_is_described_is_in_the_kind() {
 }
 
 #[test]
-fn the_effect_of_a_request_follows_from_its_operation() {
+fn only_get_operations_are_reads() {
     let toys = build_kind(EVERYTHING);
     for op in &toys.operations {
         let is_read = matches!(op, AnyOp::Read(_));
@@ -162,10 +163,10 @@ fn the_effect_of_a_request_follows_from_its_operation() {
     );
     assert_eq!(edit.row().path, "/projects/:id/play/toys/:toy_code");
     assert_eq!((create.row().tier, create.row().since), (Tier::Premium, Some(Release::new(16, 2))));
-    assert_eq!(scoped_kind.rows.keys, ["code"]);
-    assert_eq!(scoped_kind.rows.other_keys, ["url", "size", "owner"]);
+    assert_eq!(scoped_kind.entry_keys.identity_keys, ["code"]);
+    assert_eq!(scoped_kind.entry_keys.other_keys, ["url", "size", "owner"]);
     assert_eq!(scoped_kind.list_query, [("deep", "false"), ("most", "3")]);
-    assert_eq!((scoped_kind.seen_from(), scoped_kind.address_keys[0].field), (30, "code"));
+    assert_eq!((scoped_kind.min_read_level(), scoped_kind.address_keys[0].field), (30, "code"));
     assert!(!scoped_kind.is_inherited(&object(json!({"owner": "project"}))));
     assert!(
         scoped_kind.is_inherited(&object(json!({"owner": "group"})))
@@ -192,14 +193,14 @@ homes:
 fn a_collection_has_five_operations_and_reads_only_with_get() {
     let badges = build_kind(BADGES);
     let rows: Vec<_> = badges.operations.iter().map(|op| (op.effect(), op.row())).collect();
-    let shown: Vec<_> = rows
+    let summaries: Vec<_> = rows
         .iter()
         .map(|(effect, row)| {
             format!("{effect} {} {} {}: {}", row.id, row.method, row.path, row.purpose)
         })
         .collect();
     assert_eq!(
-        shown,
+        summaries,
         [
             "read group-odd-badge-list GET /groups/:id/odd_badges: list a group's odd badges",
             "read group-odd-badge-get GET /groups/:id/odd_badges/:badge_id: get a group's odd badge",
@@ -215,26 +216,34 @@ fn a_collection_has_five_operations_and_reads_only_with_get() {
             && !operations.delete.unwrap().row().shows_object
     );
     assert!(rows.iter().all(|(_, row)| row.tier == Tier::Premium && row.since.is_some()));
-    let without_edit = BADGES.replace("traits: [", "edit: replace\ntraits: [refuses_duplicates, ");
-    let made = build_kind(&without_edit.replace("/groups/", "/projects/"));
-    let create =
-        section_in_scope(&made, Scope::Project).scoped_kind.operations.create.unwrap().row();
-    assert_eq!((made.operations.len(), create.retry_safety), (4, RetrySafety::RefusesDuplicates));
+    let text_without_edit =
+        BADGES.replace("traits: [", "edit: replace\ntraits: [refuses_duplicates, ");
+    let other_badges = build_kind(&text_without_edit.replace("/groups/", "/projects/"));
+    let create = section_in_scope(&other_badges, Scope::Project)
+        .scoped_kind
+        .operations
+        .create
+        .unwrap()
+        .row();
+    assert_eq!(
+        (other_badges.operations.len(), create.retry_safety),
+        (4, RetrySafety::RefusesDuplicates)
+    );
     assert_eq!(create.id, "odd-badge-create");
 }
 
 /// The method of an operation determines its effect: planning only gets operations that read, in
 /// any order.
 #[test]
-fn operations_are_sorted_by_what_they_do() {
+fn operations_are_assigned_by_method() {
     let kind_with = |operations: &str| {
         parse_kind(
             &BADGES.replace("    avail", &format!("    operations: [{operations}]\n    avail")),
         )
     };
-    let made =
+    let parsed_kind =
         kind_with("hook-delete, hook-add, hook-get, hook-header-delete, hook-edit, hook-list");
-    let of = &made.unwrap().homes[0].operations;
+    let of = &parsed_kind.unwrap().homes[0].operations;
     let ids = [of.list, of.get].map(|op| op.unwrap().row().id);
     assert_eq!(ids, ["hook-list", "hook-get"]);
     let ids = [of.create, of.edit, of.delete].map(|op| op.unwrap().row().id);
@@ -249,16 +258,16 @@ fn an_entry_is_shown_by_name_else_by_identity_without_credentials() {
     let toys = build_kind(EVERYTHING);
     let section = section_in_scope(&toys, Scope::Project);
     let identity = |fields| section.identify(&object(fields));
-    let plain = identity(json!({"url": "HTTPS://u:p@H", "size": 3, "title": ""}));
-    assert_eq!((&*plain.name, plain.service_name), ("HTTPS://***@H@3", None));
-    assert_eq!(plain.keys, ["https://u:p@h/@3"]);
-    let called = identity(json!({"url": "https://h/", "size": 3, "title": "red"}));
-    assert_eq!((&*called.name, called.service_name.as_deref()), ("red", Some("red")));
-    assert_eq!(called.keys, ["https://h/@3"]);
+    let unnamed_toy = identity(json!({"url": "HTTPS://u:p@H", "size": 3, "title": ""}));
+    assert_eq!((&*unnamed_toy.name, unnamed_toy.service_name), ("HTTPS://***@H@3", None));
+    assert_eq!(unnamed_toy.keys, ["https://u:p@h/@3"]);
+    let named_toy = identity(json!({"url": "https://h/", "size": 3, "title": "red"}));
+    assert_eq!((&*named_toy.name, named_toy.service_name.as_deref()), ("red", Some("red")));
+    assert_eq!(named_toy.keys, ["https://h/@3"]);
 }
 
 #[test]
-fn what_gives_access_counts_from_the_start() {
+fn a_new_entry_with_grants_is_a_risk() {
     let toys = build_kind(&EVERYTHING.replace("keys: [code]", "keys: [code]\ngrants: [kind]"));
     let section = section_in_scope(&toys, Scope::Project);
     let effects =
@@ -286,7 +295,7 @@ fn a_key_is_identified_by_its_material_and_shown_by_its_fingerprint() {
 }
 
 #[test]
-fn a_credential_that_the_service_hides_is_no_difference() {
+fn hidden_credentials_are_ignored() {
     let text =
         EVERYTHING.replace("compare: url", "compare: location").replace("name_field: title\n", "");
     let mirrors = build_kind(&text);
@@ -325,9 +334,9 @@ homes: [{path: '/projects/:id/gates/:gate_id'}]
         json!({"id": 5, "name": "east", "height": 2}),
         &["height"],
     );
-    let sent: Vec<_> = calls.iter().map(ToString::to_string).collect();
+    let targets: Vec<_> = calls.iter().map(ToString::to_string).collect();
     assert_eq!(
-        sent,
+        targets,
         ["DELETE /projects/7/gates/5", "POST /projects/7/gates", "POST /projects/7/gates"]
     );
     assert_eq!(section.identify(&object(json!({"name": "east"}))).name, "east");
@@ -348,7 +357,7 @@ homes: [{path: '/projects/:id/town_gates/:name', available: {tier: premium}}]
 ";
 
 #[test]
-fn grants_change_row_by_row_and_are_guarded() {
+fn grants_are_edited_by_row_and_guarded() {
     let gates = build_kind(GATES);
     let section = section_in_scope(&gates, Scope::Project);
     let row = |id: u64, level: u64, user: Option<u64>| json!({"id": id, "access_level": level, "user_id": user, "group_id": null});
@@ -361,11 +370,11 @@ fn grants_change_row_by_row_and_are_guarded() {
     let live = testing::live_entry(section, raw);
     let change =
         crate::kind::calls::CallPurpose::Change(&declared, &live, &["deploy_access_levels"]);
-    let sent = testing::requests_for(section, &names, change);
+    let requests = testing::requests_for(section, &names, change);
     let body = json!({"deploy_access_levels": [{"id": 1, "_destroy": true}, {"access_level": 30}]});
-    assert_eq!(sent.len(), 1);
-    assert_eq!(sent[0].to_string(), "PUT /projects/7/town_gates/prod");
-    assert_eq!(sent[0].body_fields(), Some(&testing::fields(body)));
+    assert_eq!(requests.len(), 1);
+    assert_eq!(requests[0].to_string(), "PUT /projects/7/town_gates/prod");
+    assert_eq!(requests[0].body_fields(), Some(&testing::fields(body)));
 
     let after = json!({"name": "prod", "deploy_access_levels": [{"access_level": "developer"}, {"user_id": 5}, {"group_id": 6}]});
     let effects = section.rules().effects(None, live.fields.raw(), &object(after));
@@ -377,29 +386,29 @@ fn grants_change_row_by_row_and_are_guarded() {
     assert_eq!(
         access_effects,
         [(NamedObject::User, 5), (NamedObject::Group, 6)]
-            .map(|(of, id)| Effect::needs_access(of, crate::kind::Id::Known(id)))
+            .map(|(object_type, id)| Effect::needs_access(object_type, crate::kind::Id::Known(id)))
     );
     let weaknesses =
         crate::kind::find_weaker_protections(&[(**before).clone()], &[(**after).clone()]);
-    let descriptions: Vec<_> = weaknesses.iter().map(|weaker| &*weaker.description).collect();
+    let descriptions: Vec<_> = weaknesses.iter().map(|weakness| &*weakness.description).collect();
     assert_eq!(descriptions, ["let more people deploy"]);
     assert!(section.scoped_kind.requires_members);
-    assert_eq!(section.scoped_kind.rows.other_keys, ["name", "deploy_access_levels"]);
+    assert_eq!(section.scoped_kind.entry_keys.other_keys, ["name", "deploy_access_levels"]);
 }
 
 #[test]
 fn a_grants_field_needs_a_verb_and_a_guard() {
-    let faults = |from: &str, to: &str| -> Vec<_> {
-        assert!(GATES.contains(from), "{from}");
-        let made = describe(&GATES.replacen(from, to, 1), &Registry::built_in(), &[]);
+    let faults = |old_text: &str, new_text: &str| -> Vec<_> {
+        assert!(GATES.contains(old_text), "{old_text}");
+        let made = describe(&GATES.replacen(old_text, new_text, 1), &Registry::built_in(), &[]);
         let faults = made.err().unwrap_or_default().into_iter();
         faults.map(|fault| format!("{}: {}", fault.pointer, fault.message)).collect()
     };
-    let wide = "guards must see every new grant";
-    for (from, to, want) in [
-        (", grants: {lets: deploy}", "", format!("fields/1/type: {wide}")),
-        ("{lets: deploy}", "{lets: deploy}, read: never", format!("fields/1/type: {wide}")),
-        ("when_wider", "never", format!("fields/1/type: {wide}")),
+    let message = "guards must see every new grant";
+    for (from, to, expected) in [
+        (", grants: {lets: deploy}", "", format!("fields/1/type: {message}")),
+        ("{lets: deploy}", "{lets: deploy}, read: never", format!("fields/1/type: {message}")),
+        ("when_wider", "never", format!("fields/1/type: {message}")),
         (
             "removal: weakens",
             "removal: nothing",
@@ -426,41 +435,41 @@ fn a_grants_field_needs_a_verb_and_a_guard() {
             "homes/0/path: this is a protection, but no field has the type `grants`".to_owned(),
         ),
     ] {
-        let found = faults(from, to);
-        assert!(found.contains(&want), "{to}: {found:?}");
+        let messages = faults(from, to);
+        assert!(messages.contains(&expected), "{to}: {messages:?}");
     }
     assert_eq!(faults("name", "name"), [""; 0]);
 }
 
 /// A single level is sent in a parameter that the free tier has too.
 #[test]
-fn a_protected_tag_that_differs_is_replaced_and_put_back_if_that_fails() {
+fn a_changed_protected_tag_is_replaced() {
     let section = testing::section("protected_tags");
     let row = json!({"id": 1, "access_level": 40, "access_level_description": "x"});
     let declared = json!({"name": "v*", "allowed_to_create": [{"access_level": "no_access"}]});
-    let sent = testing::update(
+    let sent_requests = testing::update(
         section,
         &testing::fields(declared),
         json!({"name": "v*", "create_access_levels": [row]}),
         &["allowed_to_create"],
     );
-    let requests: Vec<_> = sent.iter().map(ToString::to_string).collect();
+    let requests: Vec<_> = sent_requests.iter().map(ToString::to_string).collect();
     let tags = "/projects/7/protected_tags";
     assert_eq!(
         requests,
         [format!("DELETE {tags}/v%2A"), format!("POST {tags}"), format!("POST {tags}")]
     );
-    for (request, level) in sent[1..].iter().zip([0, 40]) {
+    for (request, level) in sent_requests[1..].iter().zip([0, 40]) {
         let body = json!({"name": "v*", "create_access_level": level});
         assert_eq!(request.body_fields(), Some(&testing::fields(body)));
     }
 }
 
 /// Faults of [`EVERYTHING`] with `new_text` for `old_text`.
-fn faults(from: &str, to: &str) -> Vec<(String, String)> {
-    assert!(EVERYTHING.contains(from), "{from}");
+fn faults(old_text: &str, new_text: &str) -> Vec<(String, String)> {
+    assert!(EVERYTHING.contains(old_text), "{old_text}");
     let reserved = ["path".to_owned()];
-    let text = EVERYTHING.replacen(from, to, 1);
+    let text = EVERYTHING.replacen(old_text, new_text, 1);
     let made = describe(&text, &Registry::built_in(), &reserved);
     let faults = made.err().unwrap_or_default();
     assert!(faults.iter().all(|fault| !fault.help.is_empty()), "{faults:?}");
@@ -468,9 +477,9 @@ fn faults(from: &str, to: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn faults_of_a_description_have_their_places() {
+fn each_fault_has_its_pointer() {
     let path = "/groups/:id/toys/:toy_code";
-    for (from, to, at, message) in [
+    for (from, to, pointer, message) in [
         (
             "noun: toy",
             "noun: toy\naliases: [games, hooks]",
@@ -706,15 +715,15 @@ fn faults_of_a_description_have_their_places() {
             "a field that responses leave out would be lost when its entry is replaced",
         ),
     ] {
-        let found = faults(from, to);
-        assert!(found.contains(&(at.to_owned(), message.to_owned())), "{to}: {found:?}");
+        let messages = faults(from, to);
+        assert!(messages.contains(&(pointer.to_owned(), message.to_owned())), "{to}: {messages:?}");
     }
     assert_eq!(faults("noun: toy", "noun: toy"), []);
 }
 
 /// The code refers to fault texts by their keys.
 #[test]
-fn each_text_of_a_fault_is_used() {
+fn each_fault_text_is_used() {
     let code = include_str!("check.rs");
     let is_named = |name: &&&str| code.contains(&format!("\"{name}\""));
     let unused = fault::FAULT_TABLE.faults.keys().find(|name| !is_named(name));
@@ -733,11 +742,11 @@ fn a_collection_that_gives_access_without_a_level_is_refused() {
         for scope in ["projects", "groups"] {
             let found =
                 faults("/groups/:id/toys/:toy_code", &format!("/{scope}/:id/{collection}/:one"));
-            let refused =
+            let is_access_fault =
                 |(_, message): &(String, String)| message.starts_with("this gives access");
             // [`EVERYTHING`] already has a path below projects.
-            let refused = found.iter().any(refused) || scope == "projects";
-            assert!(refused && !found.is_empty(), "{scope} {collection}: {found:?}");
+            let has_fault = found.iter().any(is_access_fault) || scope == "projects";
+            assert!(has_fault && !found.is_empty(), "{scope} {collection}: {found:?}");
         }
     }
 }
@@ -753,32 +762,32 @@ fn a_description_without_guards_is_refused() {
     let before = object(json!({"size": 3, "loud": true, "kind": "ball", "nick": "a"}));
     let after = object(json!({"size": 2, "loud": false, "kind": "kite", "nick": "b"}));
     let effects = risk::change_risks(section, &["size", "loud", "kind", "nick"], &before, &after);
-    let weakens = |how: &str| Effect::Risk(Risk::Weakens, how.to_owned());
-    let want = ["lower `size` from 3 to 2", "switch off `loud`", "change `kind`"].map(weakens);
-    assert_eq!(effects, want);
+    let weakens = |description: &str| Effect::Risk(Risk::Weakens, description.to_owned());
+    let expected = ["lower `size` from 3 to 2", "switch off `loud`", "change `kind`"].map(weakens);
+    assert_eq!(effects, expected);
     assert_eq!(risk::removal_risks(section, &before), [weakens("remove the toy")]);
 }
 
 #[test]
-fn no_path_of_the_table_can_be_described() {
+fn known_paths_cannot_be_described() {
     let registry = Registry::built_in();
     let rows = crate::operation::OPERATIONS.iter().map(|op| op.row());
     for row in rows.chain(registry.described_operations().iter().map(|op| op.row())) {
         let path_start = row.path.split('/').take(4).collect::<Vec<_>>().join("/");
-        let plain: &'static str = path_start.leak();
-        if EntryPath::parse(plain).is_ok() {
+        let path_prefix: &'static str = path_start.leak();
+        if EntryPath::parse(path_prefix).is_ok() {
             let path = "/groups/:id/toys/:toy_code";
-            let found = faults(path, plain);
-            assert!(!found.is_empty(), "{plain}");
+            let found = faults(path, path_prefix);
+            assert!(!found.is_empty(), "{path_prefix}");
         }
     }
 }
 
 #[test]
 fn kinds_in_use_cannot_be_extended() {
-    let before = super::super::registry().kinds().len();
+    let kind_count = super::super::registry().kinds().len();
     assert_eq!(super::super::set_registry(Registry::built_in()), Err(super::super::RegistryInUse));
-    assert_eq!(super::super::registry().kinds().len(), before);
+    assert_eq!(super::super::registry().kinds().len(), kind_count);
 }
 
 const LINKS: &str = r"
@@ -796,15 +805,17 @@ homes: [{path: '/groups/:id/saml_town_links/:name'}]
 
 #[test]
 fn a_level_gives_access_to_unknown_people() {
-    let section = build_kind(LINKS).kind.in_scope(Scope::Group).unwrap();
+    let section = build_kind(LINKS).kind.find_section(Scope::Group).unwrap();
     let link = |level: &str| object(json!({"name": "guild", "may": level}));
     let share =
-        |before, after| [Effect::Share { group: None, before, after, gets_end_date: false }];
-    let (none, low, high) = (Object::default(), link("reporter"), link("maintainer"));
-    for (before, after, want) in
-        [(&none, &low, share(0, 20)), (&low, &high, share(20, 40)), (&high, &none, share(40, 0))]
-    {
-        assert_eq!(section.rules().effects(None, before, after), want);
+        |before, after| [Effect::Share { group_id: None, before, after, gets_end_date: false }];
+    let (no_link, low_link, high_link) = (Object::default(), link("reporter"), link("maintainer"));
+    for (before, after, expected) in [
+        (&no_link, &low_link, share(0, 20)),
+        (&low_link, &high_link, share(20, 40)),
+        (&high_link, &no_link, share(40, 0)),
+    ] {
+        assert_eq!(section.rules().effects(None, before, after), expected);
     }
     let declared = testing::fields(json!({"name": "guild", "may": "maintainer"}));
     let sent = testing::update(section, &declared, json!({"name": "guild", "may": 20}), &["may"]);
@@ -818,7 +829,7 @@ fn a_level_gives_access_to_unknown_people() {
 
 #[test]
 fn an_access_level_field_must_be_guarded() {
-    for (from, to, want) in [
+    for (from, to, expected) in [
         ("removal: access", "removal: nothing", "guards must see who loses access"),
         (
             "level, weakens: never",
@@ -833,9 +844,9 @@ fn an_access_level_field_must_be_guarded() {
         ),
     ] {
         assert!(LINKS.contains(from), "{from}");
-        let made = describe(&LINKS.replacen(from, to, 1), &Registry::built_in(), &[]);
-        let found = made.err().unwrap_or_default();
-        assert!(found.iter().any(|fault| fault.message == want), "{to}: {found:?}");
+        let result = describe(&LINKS.replacen(from, to, 1), &Registry::built_in(), &[]);
+        let found = result.err().unwrap_or_default();
+        assert!(found.iter().any(|fault| fault.message == expected), "{to}: {found:?}");
     }
 }
 
@@ -870,30 +881,33 @@ homes:
 
 #[test]
 fn a_nested_collection_has_the_paths_and_the_field_of_its_parent() {
-    let known = Registry::built_in().with_kind(build_kind(WIDGETS));
-    for (text, list, all) in [
+    let registry = Registry::built_in().with_kind(build_kind(WIDGETS));
+    for (text, list_path, operation_count) in [
         (PARTS.to_owned(), "/projects/:id/widgets/:widget_id/parts", 5),
         (format!("{PARTS}    in: parts\n"), "/projects/:id/widgets/:widget_id", 3),
     ] {
-        let parts = describe(&text, &known, &[]).unwrap();
+        let parts = describe(&text, &registry, &[]).unwrap();
         let section = section_in_scope(&parts, Scope::Project);
         let parent = section.scoped_kind.parent.unwrap();
         assert_eq!((parent.section, parent.field), ("widgets", "widget"));
-        assert_eq!(section.scoped_kind.within, text.contains("in: parts").then_some("parts"));
+        assert_eq!(section.scoped_kind.nested_field, text.contains("in: parts").then_some("parts"));
         let ReadSource::List(read) = section.scoped_kind.read_source else { panic!("it is read") };
-        assert_eq!((read.row().path, parts.operations.len()), (list, all));
-        let handles: Vec<_> =
+        assert_eq!((read.row().path, parts.operations.len()), (list_path, operation_count));
+        let key_fields: Vec<_> =
             section.scoped_kind.address_keys.iter().map(|key| key.field).collect();
-        assert_eq!(handles, ["id", "widget_id"]);
+        assert_eq!(key_fields, ["id", "widget_id"]);
         assert_eq!(
-            (section.scoped_kind.rows.keys, section.scoped_kind.rows.other_keys),
+            (
+                section.scoped_kind.entry_keys.identity_keys,
+                section.scoped_kind.entry_keys.other_keys
+            ),
             (&["id"][..], &["name"][..])
         );
         let writes = parts.operations.iter().filter(|op| matches!(op, AnyOp::Write(_)));
         let paths: Vec<_> = writes.map(|op| op.row().path).collect();
         let entry_path = "/projects/:id/widgets/:widget_id/parts/:widget_part_id";
         assert_eq!(paths, ["/projects/:id/widgets/:widget_id/parts", entry_path, entry_path]);
-        assert_eq!(section.field("widget").accepted, Accepted::Never);
+        assert_eq!(section.field("widget").accepted, Acceptance::Never);
         for value in [json!("x"), json!({"env": "X"}), Json::Null] {
             let entry = json!({"widget": "w", "name": "n", "secret": value});
             assert!(jsonschema::is_valid(&section.table().schema, &entry), "{entry}");
@@ -903,15 +917,15 @@ fn a_nested_collection_has_the_paths_and_the_field_of_its_parent() {
 
 #[test]
 fn a_nested_collection_must_name_its_parent_and_field() {
-    let known = Registry::built_in().with_kind(build_kind(WIDGETS));
+    let registry = Registry::built_in().with_kind(build_kind(WIDGETS));
     let path = "/projects/:id/widgets/:widget_id/parts/:widget_part_id";
-    let other = "/projects/:id/others/:widget_id/parts/:widget_part_id";
-    let named = "/projects/:id/widgets/:widget/parts/:widget_part_id";
-    let deep = "/projects/:id/widgets/:widget_id/a/:b/c/:d";
-    for (from, to, at, why) in [
-        (path, other, "homes/0/path", "must start with"),
-        (path, named, "homes/0/path", "under the same name"),
-        (path, deep, "homes/0/path", "at most one argument"),
+    let other_path = "/projects/:id/others/:widget_id/parts/:widget_part_id";
+    let renamed_path = "/projects/:id/widgets/:widget/parts/:widget_part_id";
+    let deep_path = "/projects/:id/widgets/:widget_id/a/:b/c/:d";
+    for (from, to, pointer, reason) in [
+        (path, other_path, "homes/0/path", "must start with"),
+        (path, renamed_path, "homes/0/path", "under the same name"),
+        (path, deep_path, "homes/0/path", "at most one argument"),
         ("[widget, name]", "[other, name]", "identity/0", "unknown field `other`"),
         ("[widget, name]", "[secret, name]", "identity/0", "cannot name the parent"),
         ("[widget, name]", "[widget]", "homes/0/path", "must name the parent"),
@@ -925,16 +939,17 @@ fn a_nested_collection_must_name_its_parent_and_field() {
     ] {
         let text = PARTS.replace(from, to);
         assert_ne!(text, PARTS, "{from}");
-        let faults = describe(&text, &known, &[]).map(|_| ()).unwrap_err();
+        let faults = describe(&text, &registry, &[]).map(|_| ()).unwrap_err();
         let is_expected =
-            |fault: &DescriptionFault| fault.pointer == at && fault.message.contains(why);
+            |fault: &DescriptionFault| fault.pointer == pointer && fault.message.contains(reason);
         assert!(faults.iter().any(is_expected), "{to}: {faults:?}");
     }
     // Another kind below the same entries.
-    let parts = describe(PARTS, &known, &[]).unwrap();
-    let known = known.with_kind(parts);
-    let again = PARTS.replace("widget_parts", "other_parts").replace("widget part", "other part");
-    let faults = describe(&again, &known, &[]).map(|_| ()).unwrap_err();
+    let parts = describe(PARTS, &registry, &[]).unwrap();
+    let known = registry.with_kind(parts);
+    let other_text =
+        PARTS.replace("widget_parts", "other_parts").replace("widget part", "other part");
+    let faults = describe(&other_text, &known, &[]).map(|_| ()).unwrap_err();
     assert!(faults[0].message.contains("already knows"), "{faults:?}");
     let text = PARTS.replace(path, "/projects/:id/protected_tags/:name/parts/:widget_part_id");
     let faults = describe(&text, &known, &[]).map(|_| ()).unwrap_err();

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{plain_text, rows};
 use crate::{
-    field::Compare,
+    field::Equality,
     kind::{FORMER_FIELD, FieldLookup, Identity, Section},
     level::AccessLevel,
     secret::judge,
@@ -26,9 +26,9 @@ use crate::{
 /// comparison of their field. Values that may contain a credential are shown without it. If the
 /// service stores a name ([`Kind::name_field`](crate::kind::Kind::name_field)), the entry is called
 /// by that name.
-pub fn identify(section: Section, field: FieldLookup<'_>) -> Identity {
+pub fn identify(section: Section, find_value: FieldLookup<'_>) -> Identity {
     let identity_values = section.identity.iter().filter_map(|name| {
-        let value = field(name).filter(|value| !value.is_null())?;
+        let value = find_value(name).filter(|value| !value.is_null())?;
         let (field, text) = (section.field(name), plain_text(&value));
         let key = match field.names {
             Some(_) => text.to_lowercase(),
@@ -36,21 +36,22 @@ pub fn identify(section: Section, field: FieldLookup<'_>) -> Identity {
         };
         let display_text = match field.compare {
             _ if field.names.is_some() => key.clone(),
-            Compare::Location => key.clone(),
-            Compare::PublicKey => fingerprint(&key),
+            Equality::Location => key.clone(),
+            Equality::PublicKey => fingerprint(&key),
             _ => text,
         };
         Some((judge::mask_text(&display_text, field.secrecy()).into_owned(), key))
     });
     let (readable_parts, keys): (Vec<_>, Vec<_>) = identity_values.unzip();
-    let stored_name = section.name_field.and_then(|name| Some(field(name)?.as_str()?.to_owned()));
+    let stored_name =
+        section.name_field.and_then(|name| Some(find_value(name)?.as_str()?.to_owned()));
     let service_name = stored_name.filter(|name| !name.is_empty());
     let name = service_name.as_deref().map_or_else(|| readable_parts.join("@"), judge::mask_name);
-    let former_names = field(FORMER_FIELD);
+    let former_names = find_value(FORMER_FIELD);
     let former_names =
         former_names.as_ref().and_then(|names| names.as_array()).into_iter().flatten();
     let former_keys = former_names.map(|name| {
-        let leading_keys = keys.split_last().map_or(&[][..], |(_, leading)| leading);
+        let leading_keys = keys.split_last().map_or(&[][..], |(_, leading_part)| leading_part);
         let compare = section.field(section.identity[section.identity.len() - 1]).compare;
         let last_key = normal_form(compare, &plain_text(name)).into_owned();
         leading_keys.iter().cloned().chain([last_key]).collect::<Vec<_>>().join("@")
@@ -60,37 +61,37 @@ pub fn identify(section: Section, field: FieldLookup<'_>) -> Identity {
 }
 
 /// The normal form of a text: equal for all texts that `compare` treats as equal.
-fn normal_form(compare: Compare, text: &str) -> Cow<'_, str> {
+fn normal_form(compare: Equality, text: &str) -> Cow<'_, str> {
     match compare {
-        Compare::Url => text::normal_url(text).into(),
-        Compare::Location => text::url_without_user(text).into(),
-        Compare::AnyCase => text.to_lowercase().into(),
-        Compare::Ref => text.strip_prefix("refs/heads/").unwrap_or(text).into(),
-        Compare::PublicKey => key_without_comment(text).into(),
-        Compare::Instant => normal_instant(text).into(),
-        Compare::Trimmed => text.trim().into(),
-        Compare::Exact | Compare::Set | Compare::Topics | Compare::Rows => text.into(),
+        Equality::Url => text::normal_url(text).into(),
+        Equality::Location => text::url_without_user(text).into(),
+        Equality::AnyCase => text.to_lowercase().into(),
+        Equality::Ref => text.strip_prefix("refs/heads/").unwrap_or(text).into(),
+        Equality::PublicKey => key_without_comment(text).into(),
+        Equality::Instant => normal_instant(text).into(),
+        Equality::Trimmed => text.trim().into(),
+        Equality::Exact | Equality::Set | Equality::Topics | Equality::Rows => text.into(),
     }
 }
 
 /// True if a declared and a live value, both comparable, are equal. Mappings are compared by the
 /// declared keys. `null` means "not set": it equals empty text, and a live `null` equals `false`.
-pub fn are_equal(compare: Compare, declared: &Json, live: &Json) -> bool {
+pub fn are_equal(compare: Equality, declared: &Json, live: &Json) -> bool {
     match (declared, live) {
         (Json::Null, Json::String(text)) | (Json::String(text), Json::Null) => text.is_empty(),
         (Json::Bool(declared), Json::Null) => !declared,
         (Json::Object(declared), Json::Object(live)) => declared
             .iter()
             .all(|(name, value)| are_equal(compare, value, live.get(name).unwrap_or(&Json::Null))),
-        (Json::Array(declared), Json::Array(live)) if compare == Compare::Set => {
+        (Json::Array(declared), Json::Array(live)) if compare == Equality::Set => {
             let [declared, live] =
                 [declared, live].map(|items| items.iter().collect::<HashSet<_>>());
             declared == live
         }
-        (Json::Array(declared), Json::Array(live)) if compare == Compare::Topics => {
+        (Json::Array(declared), Json::Array(live)) if compare == Equality::Topics => {
             normalised_topics(declared) == normalised_topics(live)
         }
-        (Json::Array(declared), Json::Array(live)) if compare == Compare::Rows => {
+        (Json::Array(declared), Json::Array(live)) if compare == Equality::Rows => {
             let is_effective = |rows: &[Json], row: &Json| rows.len() == 1 || !is_nobody_row(row);
             declared.iter().all(|row| !is_effective(declared, row) || has_row(live, row))
                 && live.iter().all(|row| !is_effective(live, row) || has_row(declared, row))
@@ -170,54 +171,64 @@ mod tests {
     #[test]
     fn each_comparison_has_its_own_rules() {
         for (compare, declared, live, is_same) in [
-            (Compare::Exact, json!("a"), json!("A"), false),
-            (Compare::AnyCase, json!("a"), json!("A"), true),
-            (Compare::Instant, json!("2099-01-31"), json!("2099-01-31T00:00:00.000Z"), true),
+            (Equality::Exact, json!("a"), json!("A"), false),
+            (Equality::AnyCase, json!("a"), json!("A"), true),
+            (Equality::Instant, json!("2099-01-31"), json!("2099-01-31T00:00:00.000Z"), true),
             (
-                Compare::Instant,
+                Equality::Instant,
                 json!("2099-01-31T02:00:00+02:00"),
                 json!("2099-01-31T00:00:00.000Z"),
                 true,
             ),
-            (Compare::Instant, json!("2099-01-31"), json!("2099-01-31T00:00:01.000Z"), false),
-            (Compare::Instant, json!(null), json!("2099-01-31T00:00:00.000Z"), false),
+            (Equality::Instant, json!("2099-01-31"), json!("2099-01-31T00:00:01.000Z"), false),
+            (Equality::Instant, json!(null), json!("2099-01-31T00:00:00.000Z"), false),
             (
-                Compare::Rows,
+                Equality::Rows,
                 json!([{"access_level": "no_access"}, {"user_id": 3}]),
                 json!([{"id": 1, "user_id": 3}]),
                 true,
             ),
             (
-                Compare::Rows,
+                Equality::Rows,
                 json!([{"user_id": 3}]),
                 json!([{"access_level": "no_access"}, {"user_id": 3}]),
                 true,
             ),
-            (Compare::Rows, json!([{"access_level": "no_access"}]), json!([{"user_id": 3}]), false),
-            (Compare::Rows, json!([{"user_id": 3}]), json!([{"access_level": "no_access"}]), false),
             (
-                Compare::Rows,
+                Equality::Rows,
+                json!([{"access_level": "no_access"}]),
+                json!([{"user_id": 3}]),
+                false,
+            ),
+            (
+                Equality::Rows,
+                json!([{"user_id": 3}]),
+                json!([{"access_level": "no_access"}]),
+                false,
+            ),
+            (
+                Equality::Rows,
                 json!([{"access_level": "no_access"}]),
                 json!([{"access_level": "no_access"}, {"user_id": 3}]),
                 false,
             ),
-            (Compare::Set, json!(["a", "b"]), json!(["b", "a"]), true),
-            (Compare::Exact, json!(["a", "b"]), json!(["b", "a"]), false),
-            (Compare::Set, json!(["a"]), json!(["a", "b"]), false),
-            (Compare::Set, json!(["a", "a"]), json!(["a", "b"]), false),
-            (Compare::Set, json!(["a", "a"]), json!(["a"]), true),
-            (Compare::Url, json!("https://H:443"), json!("https://h/"), true),
-            (Compare::Exact, json!("https://H"), json!("https://h/"), false),
-            (Compare::Exact, json!(null), json!(""), true),
-            (Compare::Exact, json!(""), json!(null), true),
-            (Compare::Exact, json!(false), json!(null), true),
-            (Compare::Exact, json!(null), json!(false), false),
-            (Compare::Exact, json!(1), json!(1.0), true),
-            (Compare::Exact, json!({"a": 1}), json!({"a": 1, "b": 2}), true),
-            (Compare::Exact, json!({"a": 1, "b": 2}), json!({"a": 1}), false),
-            (Compare::Exact, json!({"a": null}), json!({}), true),
-            (Compare::Rows, json!([]), json!([]), true),
-            (Compare::Rows, json!([]), json!([{"id": 1, "user_id": 3}]), false),
+            (Equality::Set, json!(["a", "b"]), json!(["b", "a"]), true),
+            (Equality::Exact, json!(["a", "b"]), json!(["b", "a"]), false),
+            (Equality::Set, json!(["a"]), json!(["a", "b"]), false),
+            (Equality::Set, json!(["a", "a"]), json!(["a", "b"]), false),
+            (Equality::Set, json!(["a", "a"]), json!(["a"]), true),
+            (Equality::Url, json!("https://H:443"), json!("https://h/"), true),
+            (Equality::Exact, json!("https://H"), json!("https://h/"), false),
+            (Equality::Exact, json!(null), json!(""), true),
+            (Equality::Exact, json!(""), json!(null), true),
+            (Equality::Exact, json!(false), json!(null), true),
+            (Equality::Exact, json!(null), json!(false), false),
+            (Equality::Exact, json!(1), json!(1.0), true),
+            (Equality::Exact, json!({"a": 1}), json!({"a": 1, "b": 2}), true),
+            (Equality::Exact, json!({"a": 1, "b": 2}), json!({"a": 1}), false),
+            (Equality::Exact, json!({"a": null}), json!({}), true),
+            (Equality::Rows, json!([]), json!([]), true),
+            (Equality::Rows, json!([]), json!([{"id": 1, "user_id": 3}]), false),
         ] {
             assert_eq!(
                 are_equal(compare, &declared, &live),

@@ -124,7 +124,7 @@ pub fn normalise(spec: &Spec, declared: &mut Value) {
 pub fn replace_deprecated_keys(spec: &Spec, declared: &mut Value) {
     let Value::Plain(Json::Object(object)) = declared else { return };
     for field in spec.key_fields {
-        if let Some(replacement) = field.replaced_by()
+        if let Some(replacement) = field.replacement_name()
             && let Some(value) = object.remove(field.name)
         {
             object.entry(replacement).or_insert(value);
@@ -193,7 +193,7 @@ pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
 /// The path of the group whose page is at `url`: some responses contain only the URL. Any other
 /// text is returned unchanged.
 fn group_path(url: &str) -> &str {
-    let host_and_path = url.split_once("://").and_then(|(_, rest)| rest.split_once("/groups/"));
+    let host_and_path = url.split_once("://").and_then(|(_, tail)| tail.split_once("/groups/"));
     host_and_path.map_or(url, |(_, path)| path)
 }
 
@@ -290,7 +290,7 @@ mod tests {
         names
     }
 
-    fn pushers() -> &'static Spec {
+    fn push_list_spec() -> &'static Spec {
         section("protected_branches").spec("allowed_to_push").unwrap()
     }
 
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn named_things_are_found_by_field() {
+    fn named_objects_are_found_by_field() {
         let list_names = |section_name: &str, declared: Json| -> Vec<_> {
             let named_objects =
                 referenced_names(section(section_name), &fields(declared)).into_iter();
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn rows_are_compared_by_id_and_shown_by_name() {
-        let spec = Some(pushers());
+        let spec = Some(push_list_spec());
         let declared =
             json!([{"user": "alice"}, {"access_level": "no_access"}, {"group": "acme/kids"}]);
         let comparable = to_comparable(spec, &declared, &names());
@@ -352,7 +352,7 @@ mod tests {
         let live =
             live_entry(section("protected_branches"), branch()).fields.raw()["allowed_to_push"]
                 .clone();
-        let is_same = |value: &Json| are_equal(pushers().field.compare, value, &live);
+        let is_same = |value: &Json| are_equal(push_list_spec().field.compare, value, &live);
         assert!(is_same(&comparable), "{live}");
         for other in [
             json!([{"user": "alice"}, {"access_level": "no_access"}]),
@@ -362,11 +362,11 @@ mod tests {
             assert!(!is_same(&to_comparable(spec, &other, &names())), "{other}");
         }
         assert_eq!(to_readable(spec, &live, &names()), declared);
-        let strangers = json!([{"id": 8, "user_id": 77}]);
-        let by_id = json!([{"user_id": 77}]);
+        let unknown_rows = json!([{"id": 8, "user_id": 77}]);
+        let id_rows = json!([{"user_id": 77}]);
         assert_eq!(
-            to_readable(spec, &strangers, &names()),
-            by_id,
+            to_readable(spec, &unknown_rows, &names()),
+            id_rows,
             "nobody knows what it is called"
         );
     }

@@ -3,7 +3,7 @@
 
 use crate::{
     cause::Cause,
-    field::{Compare, Field, Secrecy, WriteRequest},
+    field::{Equality, Field, Secrecy, WriteRequest},
     kind::{LiveEntry, Names, NoCalls, Section, Spec, limits::is_on},
     level::AccessLevel,
     planted::Bug,
@@ -39,11 +39,11 @@ impl Encoder<'_> {
         self,
         fields: Vec<(&'d String, &'d Value)>,
     ) -> Vec<(&'d String, &'d Value)> {
-        let mut retained = fields.clone();
-        retained.retain(|(name, value)| {
+        let mut kept_fields = fields.clone();
+        kept_fields.retain(|(name, value)| {
             is_on(value) || !fields.iter().any(|(other, _)| self.are_exclusive(name, other))
         });
-        retained
+        kept_fields
     }
 
     /// True if the service refuses a request with both fields.
@@ -172,7 +172,7 @@ impl Encoder<'_> {
                 encode_item(field, json_value, names, field.name)?
             }
             _ if field.is_level() => AccessLevel::convert_to_number(json_value),
-            _ => null_as_empty(json_value),
+            _ => replace_null(json_value),
         };
         Ok((sent_name, Value::Plain(encoded_value)))
     }
@@ -188,10 +188,10 @@ pub(super) fn encode_item(
 ) -> Result<Json, NoCalls> {
     Ok(match (field.names, field.relations.names_entries, item) {
         (Some(object_type), _, Json::String(text)) => {
-            names.require(object_type, text, reported_field)?.to_json()
+            names.require_id(object_type, text, reported_field)?.to_json()
         }
         (None, Some(section), Json::String(text)) => {
-            names.require_entry(section, text, reported_field)?.to_json()
+            names.require_entry_id(section, text, reported_field)?.to_json()
         }
         _ => item.clone(),
     })
@@ -281,11 +281,11 @@ pub fn prefer_single_levels(section: Section, body: &mut Fields) {
 
 /// Replaces `null` by an empty text, also within mappings. Both clear a text, but other clients send
 /// `null` for "not set".
-fn null_as_empty(value: &Json) -> Json {
+fn replace_null(value: &Json) -> Json {
     match value {
         Json::Null => "".into(),
         Json::Object(object) => {
-            object.iter().map(|(name, value)| (name.clone(), null_as_empty(value))).collect()
+            object.iter().map(|(name, value)| (name.clone(), replace_null(value))).collect()
         }
         _ => value.clone(),
     }
@@ -294,8 +294,8 @@ fn null_as_empty(value: &Json) -> Json {
 /// The names of body fields whose values must not be quoted in messages.
 pub fn sensitive_fields(section: Section) -> impl Iterator<Item = &'static str> {
     let specs = section.specs().iter();
-    let sensitive = specs.filter(|spec| spec.field.secrecy() != Secrecy::Open);
-    sensitive.map(|spec| spec.field.sent_name())
+    let sensitive_specs = specs.filter(|spec| spec.field.secrecy() != Secrecy::Open);
+    sensitive_specs.map(|spec| spec.field.sent_name())
 }
 
 /// The names of body fields that contain ids of referenced objects.
@@ -304,7 +304,7 @@ pub fn id_fields(section: Section) -> Vec<String> {
     let id_specs = specs.filter(|Spec { field, .. }| {
         field.names.is_some()
             || field.relations.names_entries.is_some()
-            || field.compare == Compare::Rows
+            || field.compare == Equality::Rows
     });
     id_specs.map(|spec| spec.field.sent_name().to_owned()).collect()
 }
@@ -320,7 +320,7 @@ mod tests {
             calls::CallPurpose,
             forms::tests::names,
             testing::{
-                fields, live_entry, object, section, sent_parts, target, update, with_flags,
+                fields, live_entry, object, request_parts, section, target, update, with_flags,
             },
         },
         operation::PROJECT_UPDATE,
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn an_unknown_name_gives_a_reason_instead_of_a_call() {
         let push_fields = |row: Json| json!({"name": "x", "allowed_to_push": [row]});
-        for (section_name, declared, at, code) in [
+        for (section_name, declared, fault_field, code) in [
             ("members", json!({"user": "nobody", "access_level": "guest"}), "user", "unknown-user"),
             ("shares", json!({"group": "acme/never-asked"}), "group", "unknown-group"),
             (
@@ -360,8 +360,8 @@ mod tests {
             ),
         ] {
             match calls(section(section_name), CallPurpose::Create(&fields(declared.clone()))) {
-                Err(NoCalls::Impossible(EntryFault { code: found, field, .. })) => {
-                    assert_eq!((found, field), (code, at), "{declared}");
+                Err(NoCalls::Impossible(EntryFault { code: actual_code, field, .. })) => {
+                    assert_eq!((actual_code, field), (code, fault_field), "{declared}");
                 }
                 other => panic!("{declared}: {other:?}"),
             }
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_a_request_with_ids_are_those_that_name_something() {
+    fn id_fields_are_the_fields_that_name_objects() {
         for (name, expected) in [
             ("members", &["user_id", "member_role_id"][..]),
             ("shares", &["group_id"]),
@@ -389,16 +389,16 @@ mod tests {
         let put_request = |body| PROJECT_UPDATE.request().arg("id", 7).fields(body);
         let file = Fields::from([("avatar".to_owned(), Value::File("shop.png".into()))]);
         let expected = [put_request(fields(json!({"description": "new"}))), put_request(file)];
-        assert_eq!(sent_parts(&edits), sent_parts(&expected));
+        assert_eq!(request_parts(&edits), request_parts(&expected));
     }
 
     #[test]
     fn an_entry_that_is_never_removed_needs_no_call() {
-        let gone = calls(
+        let result = calls(
             section("settings"),
             CallPurpose::Remove(&live_entry(section("settings"), json!({}))),
         );
-        assert_eq!(gone, Err(NoCalls::NotNeeded));
+        assert_eq!(result, Err(NoCalls::NotNeeded));
     }
 
     /// The reason why a live entry without `missing_field` cannot be changed; `None` if it can.
@@ -426,8 +426,8 @@ mod tests {
             json!({"id": 3, "url": "https://h/x", "push_events_branch_filter": "main"});
         let pushes = json!({"push_events": false});
         assert_eq!(block_reason("hooks", &pushes, &existing_hook, "created_at"), None);
-        let why = "the service's answer lacks `job_events`, which this edit would reset";
-        assert_eq!(block_reason("hooks", &pushes, &existing_hook, "job_events").unwrap(), why);
+        let message = "the service's answer lacks `job_events`, which this edit would reset";
+        assert_eq!(block_reason("hooks", &pushes, &existing_hook, "job_events").unwrap(), message);
         assert_eq!(
             block_reason("hooks", &json!({"job_events": true}), &existing_hook, "job_events"),
             None

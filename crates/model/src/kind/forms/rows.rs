@@ -3,7 +3,7 @@
 //! a default: [`FieldDefaults::service`](crate::field::FieldDefaults::service).
 
 use crate::{
-    field::{Compare, Field, NamedObject, Secrecy, Tier},
+    field::{Equality, Field, NamedObject, Secrecy, Tier},
     kind::{Id, Names, NoCalls, Spec, is_readable},
     level::AccessLevel,
     value::{Json, Object},
@@ -12,7 +12,7 @@ use crate::{
 impl Spec {
     /// True if it is a list of rows.
     pub fn has_rows(&self) -> bool {
-        self.field.compare == Compare::Rows
+        self.field.compare == Equality::Rows
     }
 
     /// True if the service identifies the rows by name. Such rows have no ids, and refer to no object.
@@ -75,7 +75,10 @@ impl Spec {
             let id = match field.names {
                 Some(object_type) => Some(super::id_or_name(object_type, value, names)),
                 None => field.relations.names_entries.and_then(|section: &str| {
-                    names.require_entry(section, value.as_str()?, field.name).ok().map(Id::to_json)
+                    names
+                        .require_entry_id(section, value.as_str()?, field.name)
+                        .ok()
+                        .map(Id::to_json)
                 }),
             };
             Some((field.sent_name().to_owned(), id.unwrap_or_else(|| value.clone())))
@@ -250,7 +253,7 @@ mod tests {
     #[test]
     fn an_edit_of_rows_adds_and_removes() {
         let section = section("protected_branches");
-        let existing = live_entry(section, {
+        let existing_branch = live_entry(section, {
             let mut branch = branch();
             branch["code_owner_approval_required"] = true.into();
             branch
@@ -271,7 +274,7 @@ mod tests {
             let edit = requests_for(
                 section,
                 &names(),
-                CallPurpose::Change(&declared, &existing, &["allowed_to_push"]),
+                CallPurpose::Change(&declared, &existing_branch, &["allowed_to_push"]),
             );
             assert_eq!(edit[0].body_fields().unwrap()["allowed_to_push"].plain_json(), Some(&rows));
         }

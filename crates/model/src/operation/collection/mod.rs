@@ -41,7 +41,10 @@ impl EntryPath {
         let subpath = subpath.strip_prefix('/').filter(|rest| !rest.is_empty());
         let subpath = subpath.ok_or("must name a collection after `:id`")?;
         let mut segments: Vec<_> = subpath.split('/').collect();
-        if !segments.iter().all(|part| is_plain_name(part.strip_prefix(':').unwrap_or(part))) {
+        if !segments
+            .iter()
+            .all(|segment| is_plain_name(segment.strip_prefix(':').unwrap_or(segment)))
+        {
             return Err("must have only names of lower-case letters, digits and `_` after `:id`");
         }
         let last_argument = segments.pop_if(|last| last.starts_with(':'));
@@ -84,19 +87,19 @@ impl EntryPath {
 
     /// The names in the path; there is at least one.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.segments.iter().copied().filter(|part| !part.starts_with(':'))
+        self.segments.iter().copied().filter(|segment| !segment.starts_with(':'))
     }
 
     /// The parents' argument, and its index in the segments; `None` without parents.
-    fn parent(&self) -> Option<(usize, &'static str)> {
-        let mut parts = self.segments.iter().enumerate();
-        parts.find_map(|(at, part)| Some((at, part.strip_prefix(':')?)))
+    fn find_parent(&self) -> Option<(usize, &'static str)> {
+        let mut segments = self.segments.iter().enumerate();
+        segments.find_map(|(index, segment)| Some((index, segment.strip_prefix(':')?)))
     }
 
     /// The path of the parents' collection, and the argument for one parent; `None` without parents.
     pub fn parent_path(&self) -> Option<(String, &'static str)> {
-        let (at, argument) = self.parent()?;
-        let names = self.segments[..at].join("/");
+        let (index, argument) = self.find_parent()?;
+        let names = self.segments[..index].join("/");
         Some((format!("{}/{names}", container_path(self.scope)), argument))
     }
 
@@ -110,10 +113,11 @@ impl EntryPath {
         let Some(subpath) = operation.path.strip_prefix(&container_path(self.scope)) else {
             return false;
         };
-        let count = self.parent().map_or(1, |(at, _)| at + 2);
-        let others: Vec<_> = subpath.split('/').skip(1).take(count).collect();
-        let mut pairs = self.segments.iter().zip(&others);
-        others.len() == count && pairs.all(|(part, other)| part == other || part.starts_with(':'))
+        let segment_count = self.find_parent().map_or(1, |(index, _)| index + 2);
+        let other_segments: Vec<_> = subpath.split('/').skip(1).take(segment_count).collect();
+        let mut pairs = self.segments.iter().zip(&other_segments);
+        other_segments.len() == segment_count
+            && pairs.all(|(segment, other)| segment == other || segment.starts_with(':'))
     }
 
     /// True if the path of a request for the collection, or for one of its entries, also matches the
@@ -142,7 +146,7 @@ fn container_path(scope: Scope) -> String {
 }
 
 /// The operation in `row` as a GET that is safe to retry.
-pub fn read_operation(row: Operation) -> Op<Read> {
+pub fn make_read_op(row: Operation) -> Op<Read> {
     Op::new(Box::leak(Box::new(Operation {
         method: Method::Get,
         retry_safety: RetrySafety::Reads,
@@ -151,7 +155,7 @@ pub fn read_operation(row: Operation) -> Op<Read> {
 }
 
 /// The write operation in `row`.
-pub fn write_operation(row: Operation) -> Op<Write> {
+pub fn make_write_op(row: Operation) -> Op<Write> {
     Op::new(Box::leak(Box::new(row)))
 }
 
@@ -164,8 +168,8 @@ pub fn operation_ids(scope: Scope, noun: &str) -> impl Iterator<Item = String> {
 
 /// The id of the operation `verb` on a collection of `noun`s, such as `group-push-mirror-edit`.
 pub fn operation_id(scope: Scope, noun: &str, verb: &str) -> String {
-    let group = if scope == Scope::Group { "group-" } else { "" };
-    format!("{group}{}-{verb}", noun.replace(' ', "-"))
+    let prefix = if scope == Scope::Group { "group-" } else { "" };
+    format!("{prefix}{}-{verb}", noun.replace(' ', "-"))
 }
 
 #[cfg(test)]

@@ -130,10 +130,10 @@ fn the_first_page_decides_what_may_follow() {
     let count = every_first_page(|entries, first_page| {
         let mut pager = hooks();
         let accepted = pager.accept(&headers(&first_page.pairs()), ids(1..=entries)).map(drop);
-        let foreseen = first_page.expected_result(entries);
-        let label = format!("{entries} entries, {first_page:?}: {accepted:?}, {foreseen:?}");
-        assert_eq!(accepted.is_err(), foreseen == ExpectedResult::Contradiction, "{label}");
-        match foreseen {
+        let expected = first_page.expected_result(entries);
+        let label = format!("{entries} entries, {first_page:?}: {accepted:?}, {expected:?}");
+        assert_eq!(accepted.is_err(), expected == ExpectedResult::Contradiction, "{label}");
+        match expected {
             ExpectedResult::Contradiction => {
                 assert_eq!(pager.finish(), Err(PageError::Unfinished), "{label}");
             }
@@ -142,11 +142,11 @@ fn the_first_page_decides_what_may_follow() {
             }
             ExpectedResult::Next(entries_expected) => {
                 assert!(pager.next_request().unwrap().target().ends_with("page=2"), "{label}");
-                let mut empty = hooks();
-                empty.accept(&headers(&first_page.pairs()), ids(1..=entries)).unwrap();
-                let accepts_end = empty.accept(&HeaderMap::new(), ids([])).is_ok();
+                let mut empty_pager = hooks();
+                empty_pager.accept(&headers(&first_page.pairs()), ids(1..=entries)).unwrap();
+                let accepts_end = empty_pager.accept(&HeaderMap::new(), ids([])).is_ok();
                 assert_eq!(accepts_end, entries_expected != ExpectedEntries::Announced, "{label}");
-                assert_eq!(empty.finish().is_ok(), accepts_end, "{label}");
+                assert_eq!(empty_pager.finish().is_ok(), accepts_end, "{label}");
                 let accepts_entries = pager.accept(&HeaderMap::new(), ids([9])).is_ok();
                 assert_eq!(
                     accepts_entries,
@@ -159,7 +159,7 @@ fn the_first_page_decides_what_may_follow() {
     assert_eq!(count, 4 * 2 * 3 * 4 * 4 * 5);
 }
 
-fn every_first_page(mut each: impl FnMut(u64, &FirstPageHeaders)) -> usize {
+fn every_first_page(mut check: impl FnMut(u64, &FirstPageHeaders)) -> usize {
     let mut count = 0;
     for entries in 0..=3 {
         for size in [None, Some(2)] {
@@ -167,7 +167,7 @@ fn every_first_page(mut each: impl FnMut(u64, &FirstPageHeaders)) -> usize {
                 for next in [None, Some(None), Some(Some(2)), Some(Some(3))] {
                     for link in [None, Some(None), Some(Some(2)), Some(Some(3))] {
                         for total in [None, Some(0), Some(1), Some(2), Some(3)] {
-                            each(entries, &FirstPageHeaders { size, page, next, link, total });
+                            check(entries, &FirstPageHeaders { size, page, next, link, total });
                             count += 1;
                         }
                     }
@@ -290,7 +290,7 @@ fn a_list_by_keyset_ascends_and_ends_with_an_empty_page() {
 }
 
 #[test]
-fn a_passed_list_is_not_kept_and_proves_nothing() {
+fn a_search_keeps_no_entries_and_proves_nothing() {
     let mut pager = Pager::for_search(HOOK_LIST.request().arg("id", 1));
     let pairs =
         |next| headers(&[("x-next-page", next), ("x-per-page", "2"), ("x-total-pages", "2")]);
@@ -359,53 +359,59 @@ fn a_search_requests_no_more_pages_than_exist() {
 }
 
 #[test]
-fn an_entry_of_a_kept_list_needs_its_identity() {
+fn an_entry_needs_its_identifying_keys() {
     let variable = |scope: &Json, value: &str| {
         object(&json!({"key": "K", "environment_scope": scope, "value": value}))
     };
     let variables = |keys| {
-        Pager::new(VARIABLE_LIST.request().arg("id", 1), EntryKeys { keys, other_keys: &[] })
-            .unwrap()
+        Pager::new(
+            VARIABLE_LIST.request().arg("id", 1),
+            EntryKeys { identity_keys: keys, other_keys: &[] },
+        )
+        .unwrap()
     };
     let total = headers(&[("x-total", "2")]);
     for keys in [&["key", "environment_scope"][..], &[]] {
-        let two = vec![variable(&json!("*"), "a"), variable(&json!("prod"), "b")];
-        assert_eq!(variables(keys).accept(&total, two).unwrap().len(), 2);
-        let twice = vec![variable(&json!("*"), "a"), variable(&json!("*"), "b")];
+        let distinct_rows = vec![variable(&json!("*"), "a"), variable(&json!("prod"), "b")];
+        assert_eq!(variables(keys).accept(&total, distinct_rows).unwrap().len(), 2);
+        let repeated_rows = vec![variable(&json!("*"), "a"), variable(&json!("*"), "b")];
         assert_eq!(
-            variables(keys).accept(&total, twice).map(drop),
+            variables(keys).accept(&total, repeated_rows).map(drop),
             Err(contradiction("page 1 of the list repeats an entry"))
         );
     }
-    let unknown = vec![variable(&json!("*"), "a"), variable(&Json::Null, "hunter2")];
+    let null_rows = vec![variable(&json!("*"), "a"), variable(&Json::Null, "hunter2")];
     let error =
-        variables(&["key", "environment_scope"]).accept(&total, unknown).map(drop).unwrap_err();
+        variables(&["key", "environment_scope"]).accept(&total, null_rows).map(drop).unwrap_err();
     assert_eq!(error.to_string(), "an entry on page 1 of the list has no `environment_scope`");
     assert_eq!(error, PageError::Unidentified { page: 1, key: "environment_scope" });
     // A value that is only shown may have any type.
-    let star = |user: u64| object(&json!({"id": null, "user": {"id": user}}));
-    let mut shown = variables(&[]);
-    assert_eq!(shown.accept(&total, vec![star(1), star(2)]).unwrap().len(), 2);
-    assert_eq!(shown.finish().unwrap().len(), 2);
-    assert!(variables(&[]).accept(&total, vec![star(1), star(1)]).is_err());
+    let star_row = |user: u64| object(&json!({"id": null, "user": {"id": user}}));
+    let mut pager = variables(&[]);
+    assert_eq!(pager.accept(&total, vec![star_row(1), star_row(2)]).unwrap().len(), 2);
+    assert_eq!(pager.finish().unwrap().len(), 2);
+    assert!(variables(&[]).accept(&total, vec![star_row(1), star_row(1)]).is_err());
 }
 
 #[test]
-fn a_list_without_end_is_given_up() {
+fn an_endless_list_is_refused() {
     let page = |n: u64, bytes: usize| {
         let mut page = ids((n - 1) * 100 + 1..=n * 100);
         page[0].insert("url".to_owned(), "x".repeat(bytes).into());
         page
     };
     let next = |n: u64| headers(&[("x-next-page", &(n + 1).to_string())]);
-    let kept_until = |bytes: usize| {
+    let read_until_error = |bytes: usize| {
         let mut pager = hooks();
         let error = (1..).find_map(|n| pager.accept(&next(n), page(n, bytes)).err());
         (error.unwrap().to_string(), pager.objects.len())
     };
-    assert_eq!(kept_until(1), ("the list has more than 100,000 entries".to_owned(), 100_000));
-    assert_eq!(kept_until(10 << 20), ("the list has more than 64 MiB of JSON".to_owned(), 600));
-    assert_eq!(kept_until(65 << 20), ("the list has more than 64 MiB of JSON".to_owned(), 0));
+    assert_eq!(read_until_error(1), ("the list has more than 100,000 entries".to_owned(), 100_000));
+    assert_eq!(
+        read_until_error(10 << 20),
+        ("the list has more than 64 MiB of JSON".to_owned(), 600)
+    );
+    assert_eq!(read_until_error(65 << 20), ("the list has more than 64 MiB of JSON".to_owned(), 0));
     let mut pager = Pager::for_search(HOOK_LIST.request().arg("id", 1));
     for n in 1..200 {
         pager.accept(&next(n), page(n, 1 << 20)).unwrap();
@@ -446,21 +452,21 @@ fn read_filtered(pages: &[(&str, Vec<Object>)]) -> Result<Vec<Object>, PageError
 
 #[test]
 fn a_filtered_list_is_read_as_far_as_the_responses_announce() {
-    let none = || ids([]);
+    let empty_page = || ids([]);
     for (pages, expected) in [
         (vec![("x-next-page:\nx-total: 100", ids([1]))], Ok(ids([1]))),
         (
             vec![
-                ("x-next-page: 2", none()),
+                ("x-next-page: 2", empty_page()),
                 ("x-next-page: 3", ids([7])),
-                ("x-next-page:", none()),
+                ("x-next-page:", empty_page()),
             ],
             Ok(ids([7])),
         ),
         // By the total alone, which includes filtered entries.
-        (vec![("x-total: 101", ids([1])), ("x-total: 101", none())], Ok(ids([1]))),
+        (vec![("x-total: 101", ids([1])), ("x-total: 101", empty_page())], Ok(ids([1]))),
         // Without any header, the first empty page is the end.
-        (vec![("", ids([1])), ("", ids([2])), ("", none())], Ok(ids([1, 2]))),
+        (vec![("", ids([1])), ("", ids([2])), ("", empty_page())], Ok(ids([1, 2]))),
         (vec![("x-next-page: 2", ids([1]))], Err(PageError::Unfinished)),
         (
             vec![("x-next-page: 3", ids([1]))],
@@ -485,7 +491,7 @@ fn a_filtered_list_is_read_as_far_as_the_responses_announce() {
         assert_eq!(read_filtered(&pages), expected, "{pages:?}");
     }
     let endless: Vec<_> = (2..1_003).map(|next| format!("x-next-page: {next}")).collect();
-    let endless: Vec<_> = endless.iter().map(|text| (text.as_str(), none())).collect();
+    let endless: Vec<_> = endless.iter().map(|text| (text.as_str(), empty_page())).collect();
     assert_eq!(read_filtered(&endless), Err(PageError::TooLong("1,000 pages")));
     let mut pager = Pager::for_filtered(NOTE_LIST.request(), EntryKeys::with_id(&[]));
     pager.accept(&parse_headers("x-next-page:"), ids([1])).unwrap();
@@ -493,8 +499,8 @@ fn a_filtered_list_is_read_as_far_as_the_responses_announce() {
 }
 
 #[test]
-fn a_service_that_repeats_pages_is_given_up() {
-    let full = || ids(1..=100);
+fn repeated_pages_are_refused() {
+    let full_page = || ids(1..=100);
     let table = [
         (
             vec![("x-next-page", "1")],
@@ -509,15 +515,15 @@ fn a_service_that_repeats_pages_is_given_up() {
     ];
     for (pairs, error) in table {
         let mut pager = hooks();
-        let result = (0..9).try_for_each(|_| pager.accept(&headers(&pairs), full()).map(drop));
+        let result = (0..9).try_for_each(|_| pager.accept(&headers(&pairs), full_page()).map(drop));
         assert_eq!(result, Err(error), "{pairs:?}");
         assert_eq!(pager.accept(&HeaderMap::new(), vec![]).map(drop), Err(PageError::Unfinished));
         assert_eq!(pager.finish(), Err(PageError::Unfinished));
     }
-    let mut cursors = Pager::new(PROJECT_LIST.request(), EntryKeys::default()).unwrap();
+    let mut cursor_pager = Pager::new(PROJECT_LIST.request(), EntryKeys::default()).unwrap();
     let pairs = headers(&[("link", "<x?cursor=a>; rel=next")]);
-    cursors.accept(&pairs, full()).unwrap();
-    assert!(cursors.accept(&pairs, full()).is_err());
+    cursor_pager.accept(&pairs, full_page()).unwrap();
+    assert!(cursor_pager.accept(&pairs, full_page()).is_err());
 }
 
 #[test]
@@ -570,20 +576,20 @@ fn a_list_that_becomes_shorter_may_have_lost_other_entries_too() {
     // The first of five entries is removed after the first page; the third entry then moves to that
     // page.
     let pages = [("x-per-page: 2\nx-total: 5", ids(1..=2)), ("x-total: 4", ids(4..=5))];
-    let fewer = "page 2 of the list announces 4 entries in all, earlier pages 5";
-    assert_eq!(read_list(&pages), Err(contradiction(fewer)));
+    let message = "page 2 of the list announces 4 entries in all, earlier pages 5";
+    assert_eq!(read_list(&pages), Err(contradiction(message)));
 }
 
 #[test]
 fn a_collection_derived_from_a_complete_one_is_complete() {
     let mut pager = hooks();
     pager.accept(&headers(&[("x-total", "2")]), ids(1..=2)).unwrap();
-    let found = pager
+    let filtered = pager
         .finish()
         .unwrap()
         .map(|o| o["id"].as_u64().unwrap())
         .filter_map(|id| (id > 1).then_some(id));
-    assert_eq!(found.into_vec(), [2]);
+    assert_eq!(filtered.into_vec(), [2]);
 }
 
 proptest! {
@@ -612,7 +618,7 @@ fn a_row_without_a_text_as_path_is_refused() {
 fn an_unpaged_list_is_complete_after_one_response() {
     let (path, answer) = ("/projects/:id/odd", ResponseBody::List);
     let row = Operation { path, answer, unpaged: true, ..Operation::with_defaults(Method::Get) };
-    let op = collection::read_operation(row);
+    let op = collection::make_read_op(row);
     for (text, sent, is_complete) in [
         ("", 0, true),
         ("", 3, true),

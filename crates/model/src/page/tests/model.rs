@@ -91,11 +91,11 @@ impl Model {
 
     /// The number of calls that are needed to read a complete list.
     fn min_calls(&self) -> u64 {
-        let has = |name| self.sent_headers.contains(name);
+        let sends = |name| self.sent_headers.contains(name);
         let is_last_page_full = self.count.is_multiple_of(self.page_size);
         let is_proven = !self.uses_keyset
-            && has("x-total")
-            && (has("link") || has("x-next-page") || !is_last_page_full);
+            && sends("x-total")
+            && (sends("link") || sends("x-next-page") || !is_last_page_full);
         if self.count == 0 { 1 } else { self.page_count() + u64::from(!is_proven) }
     }
 
@@ -114,24 +114,24 @@ impl Model {
         change: impl Fn(&str, ModelResponse) -> ModelResponse,
     ) -> (Result<Vec<u64>, PageError>, u64) {
         let mut pager = self.pager();
-        let mut calls = 0;
+        let mut call_count = 0;
         while let Some(request) = pager.next_request() {
             let target = request.target();
             assert!(!target.contains("token") && !target.contains("simple"), "{target}");
-            let answer = change(&target, self.respond(&target));
-            calls += 1;
+            let response = change(&target, self.respond(&target));
+            call_count += 1;
             let pairs: Vec<_> =
-                answer.pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            if let Err(error) = pager.accept(&headers(&pairs), ids(answer.ids)) {
-                return (Err(error), calls);
+                response.pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            if let Err(error) = pager.accept(&headers(&pairs), ids(response.ids)) {
+                return (Err(error), call_count);
             }
         }
-        let read = pager.finish().map(|all| {
+        let result = pager.finish().map(|all| {
             let mut ids: Vec<_> = all.iter().map(|object| object["id"].as_u64().unwrap()).collect();
             ids.sort_unstable();
             ids
         });
-        (read, calls)
+        (result, call_count)
     }
 
     fn all_ids(&self) -> Vec<u64> {
@@ -141,115 +141,116 @@ impl Model {
 
 /// Lists with about the size of one or two pages. Pages of at most 3 entries announce their size;
 /// pages of 100 entries may omit it.
-fn every_model(keyset: bool) -> Vec<Model> {
-    let small = (1..=3).flat_map(|cap| (0..=7).map(move |count| (count, cap)));
-    let large = [0, 1, 99, 100, 101, 200, 201].map(|count| (count, 100));
+fn every_model(uses_keyset: bool) -> Vec<Model> {
+    let small_lists = (1..=3).flat_map(|cap| (0..=7).map(move |count| (count, cap)));
+    let large_lists = [0, 1, 99, 100, 101, 200, 201].map(|count| (count, 100));
     let sets = (0..1 << HEADER_NAMES.len()).map(|bits: u32| {
-        let chosen = HEADER_NAMES.into_iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1);
-        chosen.map(|(_, name)| name).collect::<BTreeSet<_>>()
+        let chosen_names = HEADER_NAMES.into_iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1);
+        chosen_names.map(|(_, name)| name).collect::<BTreeSet<_>>()
     });
-    let sets: Vec<_> = sets.collect();
-    let models = small.chain(large).flat_map(|(count, cap)| {
-        let sets =
-            sets.iter().filter(move |says| keyset || cap == 100 || says.contains("x-per-page"));
-        sets.map(move |says| Model {
+    let header_sets: Vec<_> = sets.collect();
+    let models = small_lists.chain(large_lists).flat_map(|(count, cap)| {
+        let sets = header_sets
+            .iter()
+            .filter(move |says| uses_keyset || cap == 100 || says.contains("x-per-page"));
+        sets.map(move |names| Model {
             count,
             page_size: cap,
-            uses_keyset: keyset,
-            sent_headers: says.clone(),
+            uses_keyset,
+            sent_headers: names.clone(),
         })
     });
     models.collect()
 }
 
 #[test]
-fn an_honest_list_is_read_whole_with_as_few_calls_as_prove_it() {
+fn an_undamaged_list_needs_the_fewest_calls() {
     for model in [every_model(false), every_model(true)].concat() {
-        let (read, calls) = model.read(|_, answer| answer);
-        assert_eq!((read, calls), (Ok(model.all_ids()), model.min_calls()), "{model:?}");
+        let (result, call_count) = model.read(|_, answer| answer);
+        assert_eq!((result, call_count), (Ok(model.all_ids()), model.min_calls()), "{model:?}");
     }
 }
 
 /// A change that damages the response to one page only.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
-    FirstDropped,
-    LastDropped,
-    Emptied,
-    EntryRepeated,
-    PageRepeated,
-    NextPageInstead,
-    SwappedWithNext,
+    DropFirst,
+    DropLast,
+    EmptyPage,
+    RepeatEntry,
+    RepeatPage,
+    SendNextPage,
+    SwapWithNext,
     NextPage(&'static str),
     PageNumber(u64),
     LinkToNext(u64),
-    LinkGone,
-    TotalLess,
-    TotalMore,
+    RemoveLink,
+    LowerTotal,
+    RaiseTotal,
     OtherSize,
 }
 
 const DAMAGES: [Damage; 16] = [
-    Damage::FirstDropped,
-    Damage::LastDropped,
-    Damage::Emptied,
-    Damage::EntryRepeated,
-    Damage::PageRepeated,
-    Damage::NextPageInstead,
-    Damage::SwappedWithNext,
+    Damage::DropFirst,
+    Damage::DropLast,
+    Damage::EmptyPage,
+    Damage::RepeatEntry,
+    Damage::RepeatPage,
+    Damage::SendNextPage,
+    Damage::SwapWithNext,
     Damage::NextPage(""),
     Damage::NextPage("1"),
     Damage::NextPage("99"),
     Damage::PageNumber(7),
     Damage::LinkToNext(2),
-    Damage::LinkGone,
-    Damage::TotalLess,
-    Damage::TotalMore,
+    Damage::RemoveLink,
+    Damage::LowerTotal,
+    Damage::RaiseTotal,
     Damage::OtherSize,
 ];
 
 impl Damage {
     /// The response to `page` when the response to page `damaged_page` is damaged.
     fn damaged_response(self, model: &Model, damaged_page: u64, page: u64) -> ModelResponse {
-        let answer = model.page(page);
-        if let Self::SwappedWithNext = self {
+        let response = model.page(page);
+        if let Self::SwapWithNext = self {
             return swapped_response(model, damaged_page, page);
         }
         if page != damaged_page {
-            return answer;
+            return response;
         }
         match self {
-            Self::FirstDropped => {
-                ModelResponse { ids: answer.ids.into_iter().skip(1).collect(), ..answer }
+            Self::DropFirst => {
+                ModelResponse { ids: response.ids.into_iter().skip(1).collect(), ..response }
             }
-            Self::LastDropped => ModelResponse {
-                ids: answer.ids[..answer.ids.len().saturating_sub(1)].to_vec(),
-                ..answer
+            Self::DropLast => ModelResponse {
+                ids: response.ids[..response.ids.len().saturating_sub(1)].to_vec(),
+                ..response
             },
-            Self::Emptied => ModelResponse { ids: vec![], ..answer },
-            Self::EntryRepeated => {
-                let last = answer.ids.len().saturating_sub(1);
-                let ids = answer.ids[..last]
+            Self::EmptyPage => ModelResponse { ids: vec![], ..response },
+            Self::RepeatEntry => {
+                let last = response.ids.len().saturating_sub(1);
+                let ids = response.ids[..last]
                     .iter()
                     .copied()
-                    .chain((!answer.ids.is_empty()).then(|| answer.ids[0].max(2) - 1));
-                ModelResponse { ids: ids.collect(), ..answer }
+                    .chain((!response.ids.is_empty()).then(|| response.ids[0].max(2) - 1));
+                ModelResponse { ids: ids.collect(), ..response }
             }
-            Self::PageRepeated => ModelResponse { ids: model.page(page.max(2) - 1).ids, ..answer },
-            Self::NextPageInstead => model.page(page + 1),
-            Self::SwappedWithNext => answer,
-            Self::NextPage(next) => answer.set("x-next-page", next),
-            Self::PageNumber(number) => answer.set("x-page", number),
-            Self::LinkToNext(ahead) => {
-                answer.set("link", format!("<x?page={}>; rel=next", page + ahead))
+            Self::RepeatPage => ModelResponse { ids: model.page(page.max(2) - 1).ids, ..response },
+            Self::SendNextPage => model.page(page + 1),
+            Self::SwapWithNext => response,
+            Self::NextPage(next) => response.set("x-next-page", next),
+            Self::PageNumber(number) => response.set("x-page", number),
+            Self::LinkToNext(distance) => {
+                response.set("link", format!("<x?page={}>; rel=next", page + distance))
             }
-            Self::LinkGone => ModelResponse {
-                pairs: answer.pairs.into_iter().filter(|(name, _)| *name != "link").collect(),
-                ..answer
+            Self::RemoveLink => ModelResponse {
+                pairs: response.pairs.into_iter().filter(|(name, _)| *name != "link").collect(),
+                ..response
             },
-            Self::TotalLess => answer.set("x-total", model.count.saturating_sub(1)),
-            Self::TotalMore => answer.set("x-total", model.count + 1),
-            Self::OtherSize => answer.set("x-per-page", model.page_size + 1),
+            Self::LowerTotal => response.set("x-total", model.count.saturating_sub(1)),
+            Self::RaiseTotal => response.set("x-total", model.count + 1),
+            Self::OtherSize => response.set("x-per-page", model.page_size + 1),
         }
     }
 }
@@ -269,8 +270,8 @@ fn swapped_response(model: &Model, damaged_page: u64, page: u64) -> ModelRespons
 }
 
 #[test]
-fn no_single_damage_makes_a_list_with_a_total_whole_that_is_not() {
-    let mut refused = BTreeSet::new();
+fn with_a_total_every_damage_is_detected() {
+    let mut detected_damages = BTreeSet::new();
     for model in
         every_model(false).into_iter().filter(|model| model.sent_headers.contains("x-total"))
     {
@@ -289,30 +290,30 @@ fn no_single_damage_makes_a_list_with_a_total_whole_that_is_not() {
                 Ok(ids) => assert_eq!(ids, model.all_ids(), "{damage:?} of page {at} of {model:?}"),
                 Err(error) => {
                     assert!(matches!(error, PageError::Contradiction(_)), "{error}");
-                    refused.insert(format!("{damage:?}"));
+                    detected_damages.insert(format!("{damage:?}"));
                 }
             }
         }
     }
     // Swapped entries are all in the list, and a missing link is harmless if another header
     // replaces it.
-    let harmless = [Damage::SwappedWithNext, Damage::LinkGone].map(|damage| format!("{damage:?}"));
+    let harmless = [Damage::SwapWithNext, Damage::RemoveLink].map(|damage| format!("{damage:?}"));
     let expected: BTreeSet<_> = DAMAGES
         .iter()
         .map(|damage| format!("{damage:?}"))
         .filter(|damage| !harmless.contains(damage))
         .collect();
-    assert_eq!(refused, expected);
+    assert_eq!(detected_damages, expected);
 }
 
 /// Without a total, a loss is only visible if it contradicts the page size, the pages before the
 /// last, or the announced end.
 #[test]
-fn without_a_total_what_was_announced_is_still_held_against_what_came() {
+fn without_a_total_some_losses_are_detected() {
     let losses = [
-        Damage::Emptied,
-        Damage::EntryRepeated,
-        Damage::NextPageInstead,
+        Damage::EmptyPage,
+        Damage::RepeatEntry,
+        Damage::SendNextPage,
         Damage::NextPage(""),
         Damage::NextPage("99"),
     ];
@@ -328,7 +329,7 @@ fn without_a_total_what_was_announced_is_still_held_against_what_came() {
             });
             // In a list of one page, no other page proves that entries are missing.
             let is_undetectable = model.page_count() == 1
-                && matches!(damage, Damage::Emptied | Damage::NextPageInstead);
+                && matches!(damage, Damage::EmptyPage | Damage::SendNextPage);
             if !is_undetectable && read.as_ref().is_ok_and(|ids| *ids != model.all_ids()) {
                 panic!("{damage:?} of page {at} of {model:?}: {read:?}");
             }
@@ -337,7 +338,7 @@ fn without_a_total_what_was_announced_is_still_held_against_what_came() {
 }
 
 #[test]
-fn no_link_leads_past_an_entry_of_a_list_by_keyset() {
+fn a_wrong_link_skips_no_entry_of_a_keyset_list() {
     for model in every_model(true)
         .into_iter()
         .filter(|model| model.page_size <= 3 && model.sent_headers.contains("link"))
@@ -346,9 +347,9 @@ fn no_link_leads_past_an_entry_of_a_list_by_keyset() {
             (0..=model.count).flat_map(|at| (0..=model.count + 2).map(move |led| (at, led)))
         {
             let (read, _) = model.read(|target, answer| {
-                let damaged = Model::query_number(target, "id_after").unwrap_or(0) == last_id
+                let is_damaged = Model::query_number(target, "id_after").unwrap_or(0) == last_id
                     && !answer.ids.is_empty();
-                if damaged {
+                if is_damaged {
                     answer.set("link", format!("<x?id_after={linked_id}>; rel=next"))
                 } else {
                     answer

@@ -5,7 +5,7 @@ use serde_json::Value;
 /// Keys that depend on what the recorded installation lacked: contents of repositories, uploads,
 /// storages, a registry, incoming mail, rendered Markdown. The last one holds bare ids of users of
 /// that installation.
-const ENVIRONMENT: [&str; 14] = [
+const IGNORED_KEYS: [&str; 14] = [
     "avatar_url",
     "ssh_url_to_repo",
     "readme_url",
@@ -23,7 +23,7 @@ const ENVIRONMENT: [&str; 14] = [
 ];
 
 /// The keys that identify entries of a list; the first existing one counts.
-const IDENTITY: [&str; 9] = [
+const IDENTITY_KEYS: [&str; 9] = [
     "username",
     "path_with_namespace",
     "full_path",
@@ -36,29 +36,34 @@ const IDENTITY: [&str; 9] = [
 ];
 
 /// Adds the differences between `recorded` and `here` at `place` to `found`.
-pub(crate) fn differences(recorded: &Value, here: &Value, place: &str, found: &mut Vec<String>) {
+pub(crate) fn find_differences(
+    recorded: &Value,
+    here: &Value,
+    place: &str,
+    found: &mut Vec<String>,
+) {
     match (recorded, here) {
         (Value::Object(recorded), Value::Object(here)) => {
             for (key, value) in recorded {
                 match here.get(key) {
-                    _ if ENVIRONMENT.contains(&key.as_str()) => {}
+                    _ if IGNORED_KEYS.contains(&key.as_str()) => {}
                     None => found.push(format!("{place}.{key} is missing")),
-                    Some(other) => differences(value, other, &format!("{place}.{key}"), found),
+                    Some(other) => find_differences(value, other, &format!("{place}.{key}"), found),
                 }
             }
             let extra = here.keys().filter(|key| !recorded.contains_key(*key));
-            let extra = extra.filter(|key| !ENVIRONMENT.contains(&key.as_str()));
+            let extra = extra.filter(|key| !IGNORED_KEYS.contains(&key.as_str()));
             found.extend(extra.map(|key| format!("{place}.{key} is extra")));
         }
         (Value::Array(recorded), Value::Array(here)) => {
             let entries = |list: &[Value]| list.iter().map(identity).collect::<Vec<_>>();
-            let (theirs, ours) = (entries(recorded), entries(here));
-            if theirs == ours {
+            let (recorded_ids, here_ids) = (entries(recorded), entries(here));
+            if recorded_ids == here_ids {
                 for (recorded, here) in recorded.iter().zip(here) {
-                    differences(recorded, here, &format!("{place}[]"), found);
+                    find_differences(recorded, here, &format!("{place}[]"), found);
                 }
             } else {
-                found.push(format!("{place}: entries {theirs:?}, here {ours:?}"));
+                found.push(format!("{place}: entries {recorded_ids:?}, here {here_ids:?}"));
             }
         }
         _ if recorded == here => {}
@@ -69,7 +74,7 @@ pub(crate) fn differences(recorded: &Value, here: &Value, place: &str, found: &m
 }
 
 fn identity(entry: &Value) -> String {
-    match IDENTITY.iter().find_map(|name| entry.get(name)) {
+    match IDENTITY_KEYS.iter().find_map(|name| entry.get(name)) {
         Some(identity) => format!("{identity}@{}", entry["environment_scope"]),
         // Keys in order, so that the same object has the same text.
         None => {

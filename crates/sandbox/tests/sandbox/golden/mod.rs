@@ -31,10 +31,10 @@ use world::{Answer, World};
 const HEADERS: [&str; 4] = ["x-total", "x-next-page", "x-page", "x-per-page"];
 
 /// The maximum of accepted differences: pairs of route, caller and status, in percent of all.
-const MOST_DIFFERENT_PAIRS: f64 = 2.0;
+const MAX_DIFFERENT_PAIRS: f64 = 2.0;
 
 /// An exchange that was repeated here.
-struct Played<'a> {
+struct Replayed<'a> {
     exchange: &'a Exchange,
     /// One line for each difference.
     found: Vec<String>,
@@ -49,7 +49,7 @@ fn the_sandbox_answers_as_the_services_own_code_did() {
     }
     let mut wrong_writes = Vec::new();
     let mut pairs = BTreeMap::new();
-    for Played { exchange, found } in &played {
+    for Replayed { exchange, found } in &played {
         let excepted = EXCEPTIONS.iter().any(|(name, _)| *name == exchange.name);
         if exchange.is_write() && excepted == found.is_empty() {
             let what = if excepted { "is an exception, but nothing differs" } else { &found[0] };
@@ -62,7 +62,7 @@ fn the_sandbox_answers_as_the_services_own_code_did() {
     let share = percent(different.len(), pairs.len());
     println!("{} exchanges; {} of {} pairs differ", played.len(), different.len(), pairs.len());
     assert!(
-        wrong_writes.is_empty() && share <= MOST_DIFFERENT_PAIRS,
+        wrong_writes.is_empty() && share <= MAX_DIFFERENT_PAIRS,
         "{} writes:\n{}\n{share:.1} % of the pairs of route, caller and status differ: {different:?}",
         wrong_writes.len(),
         wrong_writes.join("\n"),
@@ -70,7 +70,7 @@ fn the_sandbox_answers_as_the_services_own_code_did() {
 }
 
 /// Plays each module in its own world, in parallel.
-fn play_all(exchanges: &[Exchange]) -> Vec<Played<'_>> {
+fn play_all(exchanges: &[Exchange]) -> Vec<Replayed<'_>> {
     let mut modules: BTreeMap<&str, Vec<&Exchange>> = BTreeMap::new();
     for exchange in exchanges {
         modules.entry(exchange.module()).or_default().push(exchange);
@@ -85,29 +85,29 @@ fn play_all(exchanges: &[Exchange]) -> Vec<Played<'_>> {
     })
 }
 
-fn play<'a>(prefix: &str, module: &[&'a Exchange]) -> Vec<Played<'a>> {
+fn play<'a>(prefix: &str, module: &[&'a Exchange]) -> Vec<Replayed<'a>> {
     let mut world = World::new(prefix);
     let mut played = Vec::new();
     for &exchange in module {
         let answer = world.play(exchange);
         if exchange.is_compared() {
             let found = match answer {
-                Some(answer) => compared(&world, exchange, &answer),
+                Some(answer) => compare_answers(&world, exchange, &answer),
                 None => vec!["not sent: it names what no earlier answer gave".to_owned()],
             };
-            played.push(Played { exchange, found });
+            played.push(Replayed { exchange, found });
         }
     }
     played
 }
 
-fn compared(world: &World, exchange: &Exchange, answer: &Answer) -> Vec<String> {
+fn compare_answers(world: &World, exchange: &Exchange, answer: &Answer) -> Vec<String> {
     let mut found = Vec::new();
     if answer.status != exchange.status {
         found.push(format!("status {}, here {}: {}", exchange.status, answer.status, answer.body));
     }
-    let body = normal::normal(world, &answer.body, None, None);
-    compare::differences(&exchange.answer, &body, "$", &mut found);
+    let body = normal::normalise(world, &answer.body, None, None);
+    compare::find_differences(&exchange.answer, &body, "$", &mut found);
     for name in HEADERS {
         let recorded = exchange.headers.get(name).and_then(Value::as_str);
         let here = answer.headers.get(name).and_then(|value| value.to_str().ok());
@@ -123,7 +123,7 @@ fn percent(part: usize, whole: usize) -> f64 {
     100.0 * part as f64 / whole.max(1) as f64
 }
 
-fn print(played: &[Played<'_>], wanted: &str) {
+fn print(played: &[Replayed<'_>], wanted: &str) {
     let mut text = String::new();
     for (kind, is_write) in [("writes", true), ("reads", false)] {
         let of_kind = || played.iter().filter(|played| played.exchange.is_write() == is_write);
@@ -131,7 +131,7 @@ fn print(played: &[Played<'_>], wanted: &str) {
         let equal = of_kind().filter(|played| played.found.is_empty()).count();
         let _ = writeln!(text, "{kind}: {equal} of {all} equal ({:.1} %)", percent(equal, all));
     }
-    for Played { exchange, found } in played {
+    for Replayed { exchange, found } in played {
         if !found.is_empty() && exchange.name.starts_with(wanted) {
             let Exchange { name, method, path, role, .. } = exchange;
             let _ =

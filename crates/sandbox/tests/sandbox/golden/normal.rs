@@ -40,7 +40,7 @@ const SECRET: [&str; 8] = [
 ];
 
 /// Brings `value`, at `key` in `parent`, into that form.
-pub(crate) fn normal(
+pub(crate) fn normalise(
     world: &World,
     value: &Value,
     key: Option<&str>,
@@ -49,11 +49,11 @@ pub(crate) fn normal(
     match value {
         Value::Object(members) => members
             .iter()
-            .map(|(key, value)| (key.clone(), normal(world, value, Some(key), Some(members))))
+            .map(|(key, value)| (key.clone(), normalise(world, value, Some(key), Some(members))))
             .collect::<Map<_, _>>()
             .into(),
         Value::Array(items) => {
-            items.iter().map(|item| normal(world, item, key, parent)).collect::<Vec<_>>().into()
+            items.iter().map(|item| normalise(world, item, key, parent)).collect::<Vec<_>>().into()
         }
         Value::Number(number) if number.is_i64() => {
             match key.and_then(|key| prefixes(key, parent)) {
@@ -61,7 +61,7 @@ pub(crate) fn normal(
                 Some(prefixes) => name_of(world, value, prefixes).into(),
             }
         }
-        Value::String(text) => normal_text(world, text, key.unwrap_or_default()).into(),
+        Value::String(text) => normalise_text(world, text, key.unwrap_or_default()).into(),
         other => other.clone(),
     }
 }
@@ -93,7 +93,7 @@ fn name_of(world: &World, id: &Value, prefixes: &[&str]) -> String {
     known.map_or_else(|| "<id>".to_owned(), |(name, _)| format!("<{name}>"))
 }
 
-fn normal_text(world: &World, text: &str, key: &str) -> String {
+fn normalise_text(world: &World, text: &str, key: &str) -> String {
     if SECRET.contains(&key) && !text.is_empty() {
         return "<secret>".to_owned();
     }

@@ -44,7 +44,7 @@ impl World {
     pub(crate) fn new(prefix: &str) -> Self {
         let start: jiff::Timestamp = format!("{TODAY}T08:00:00Z").parse().expect("a time");
         let asked = AtomicI64::new(start.as_millisecond());
-        let conditions = ServiceOptions {
+        let options = ServiceOptions {
             // Every request is later than the one before.
             clock: Clock::new(move || {
                 let now = asked.fetch_add(1, Ordering::Relaxed);
@@ -60,7 +60,7 @@ impl World {
         };
         let seed = json!({"tier": "ultimate", "release": "18.9"});
         let seed = Seed::from_json(seed).expect("a seed");
-        let model = Model::new(&seed, ROOT, conditions).expect("a model");
+        let model = Model::new(&seed, ROOT, options).expect("a model");
         let mut world = Self {
             model,
             tokens: BTreeMap::from([("admin", Some(ROOT.to_owned())), ("anon", None)]),
@@ -113,10 +113,10 @@ impl World {
             "readonly" => Some(self.names.get("ro")?.as_str()?.to_owned()),
             role => self.tokens.get(role)?.clone(),
         };
-        let Value::String(mut path) = self.fill(&exchange.path.as_str().into())? else {
+        let Value::String(mut path) = self.fill_names(&exchange.path.as_str().into())? else {
             return None;
         };
-        let query = match self.fill(&exchange.query)? {
+        let query = match self.fill_names(&exchange.query)? {
             Value::Object(pairs) => encode(&pairs),
             _ => String::new(),
         };
@@ -124,12 +124,12 @@ impl World {
             path = format!("{path}?{query}");
         }
         let (content_type, body) = if let Some(body) = &exchange.body {
-            ("application/json", self.fill(body)?.to_string())
+            ("application/json", self.fill_names(body)?.to_string())
         } else if let Some(raw) = &exchange.raw {
-            let Value::String(raw) = self.fill(&raw.as_str().into())? else { return None };
+            let Value::String(raw) = self.fill_names(&raw.as_str().into())? else { return None };
             (exchange.content_type.as_deref().unwrap_or_default(), raw)
         } else if let Some(form) = &exchange.form {
-            let Value::Object(form) = self.fill(&form.clone().into())? else { return None };
+            let Value::Object(form) = self.fill_names(&form.clone().into())? else { return None };
             ("application/x-www-form-urlencoded", encode(&form))
         } else {
             ("", String::new())
@@ -137,7 +137,7 @@ impl World {
         let answer =
             self.send(&exchange.method, &path, token.as_deref(), content_type, body.into());
         if answer.status < 300 {
-            self.learn(exchange, &answer.body);
+            self.save_values(exchange, &answer.body);
         }
         Some(answer)
     }
@@ -172,7 +172,7 @@ impl World {
     }
 
     /// Keeps the values that later requests use.
-    fn learn(&mut self, exchange: &Exchange, body: &Value) {
+    fn save_values(&mut self, exchange: &Exchange, body: &Value) {
         for (name, place) in &exchange.save {
             let place = place.as_str().unwrap_or_default().replace('.', "/");
             if let Some(value) = body.pointer(&format!("/{place}")) {
@@ -187,7 +187,7 @@ impl World {
     }
 
     /// `value` with its names replaced; `None` if one is unknown.
-    fn fill(&self, value: &Value) -> Option<Value> {
+    fn fill_names(&self, value: &Value) -> Option<Value> {
         Some(match value {
             Value::String(text) => {
                 let whole =
@@ -209,13 +209,15 @@ impl World {
                     .into()
             }
             Value::Array(items) => {
-                items.iter().map(|item| self.fill(item)).collect::<Option<Vec<_>>>()?.into()
+                items.iter().map(|item| self.fill_names(item)).collect::<Option<Vec<_>>>()?.into()
             }
             Value::Object(members) => {
                 let mut filled = Map::new();
                 for (key, value) in members {
-                    let Value::String(key) = self.fill(&key.as_str().into())? else { return None };
-                    filled.insert(key, self.fill(value)?);
+                    let Value::String(key) = self.fill_names(&key.as_str().into())? else {
+                        return None;
+                    };
+                    filled.insert(key, self.fill_names(value)?);
                 }
                 filled.into()
             }

@@ -71,7 +71,7 @@ type WaitingTask = (Duration, StepTask, WaitReason);
 /// The steps of a container that have not ended.
 struct Schedule<'r> {
     /// The steps that have not started.
-    unstarted: Vec<Step>,
+    open_steps: Vec<Step>,
     /// The steps in flight, and the reading in progress.
     in_flight: FuturesUnordered<LocalBoxFuture<'r, FinishedWork>>,
     waiting: Vec<WaitingTask>,
@@ -85,7 +85,7 @@ impl<'r> Schedule<'r> {
     }
 
     fn is_empty(&self) -> bool {
-        self.unstarted.is_empty() && self.in_flight.is_empty() && self.waiting.is_empty()
+        self.open_steps.is_empty() && self.in_flight.is_empty() && self.waiting.is_empty()
     }
 
     /// When the next reading is due; `None` during a reading.
@@ -103,15 +103,15 @@ impl<'a> ContainerRun<'a> {
         state: &mut RunState<'a>,
     ) {
         let (in_flight, waiting) = (FuturesUnordered::new(), Vec::new());
-        let mut schedule = Schedule { unstarted: steps, in_flight, waiting, is_reading: false };
+        let mut schedule = Schedule { open_steps: steps, in_flight, waiting, is_reading: false };
         loop {
-            let unstarted_before = schedule.unstarted.len();
+            let count_before = schedule.open_steps.len();
             self.start_ready(&mut schedule, times, state);
             if schedule.is_empty() {
                 return;
             }
-            if schedule.unstarted.len() == unstarted_before && self.is_deadlocked(&schedule) {
-                for step in schedule.unstarted {
+            if schedule.open_steps.len() == count_before && self.is_deadlocked(&schedule) {
+                for step in schedule.open_steps {
                     self.end_step(state, &step, StepOutcome::Skipped("it waits for itself".into()));
                 }
                 return;
@@ -135,8 +135,8 @@ impl<'a> ContainerRun<'a> {
             }
             // The remaining steps wait for another container, or for a step that ended just now: in
             // both cases, check again.
-            if schedule.unstarted.iter().any(|step| self.waits_for_another(step)) {
-                self.wait_for_another(&mut schedule.unstarted, state).await;
+            if schedule.open_steps.iter().any(|step| self.waits_for_another(step)) {
+                self.wait_for_another(&mut schedule.open_steps, state).await;
             }
             return None;
         };
@@ -183,7 +183,7 @@ impl<'a> ContainerRun<'a> {
                 // became due. At the same instant, the order is uncertain.
                 if let Ok(Reading { times, .. }) = &reading {
                     let served_tasks = schedule.waiting.extract_if(.., |(due_time, task, _)| {
-                        times.read_time(task.step.address.section).began > *due_time
+                        times.read_time(task.step.address.section).start > *due_time
                     });
                     tasks.extend(served_tasks.map(|(_, task, reason)| (task, reason)));
                 }
@@ -210,12 +210,12 @@ impl<'a> ContainerRun<'a> {
         times: &ReadTimes,
         state: &mut RunState<'_>,
     ) {
-        for step in std::mem::take(&mut schedule.unstarted) {
+        for step in std::mem::take(&mut schedule.open_steps) {
             match self.readiness(&step, state) {
                 Readiness::Blocked(reason) => {
                     self.end_step(state, &step, StepOutcome::Skipped(reason.into()));
                 }
-                Readiness::Waits => schedule.unstarted.push(step),
+                Readiness::Waits => schedule.open_steps.push(step),
                 Readiness::Ready if self.has_run_ended() || state.error.is_some() => {
                     self.end_step(state, &step, StepOutcome::NotStarted);
                 }
@@ -238,9 +238,9 @@ impl<'a> ContainerRun<'a> {
         let mut read_time = times.read_time(step.address.section);
         // A container that this run created was empty at its creation, which replaces a reading.
         if let Some(created_at) = self.cache.borrow().created_at
-            && created_at > read_time.ended
+            && created_at > read_time.end
         {
-            read_time = ReadTime { began: created_at, ended: created_at };
+            read_time = ReadTime { start: created_at, end: created_at };
         }
         // Deletes and creates do not repeat live values; before closing, the container was just read.
         let may_have_changed = step.action == Action::Update
@@ -255,7 +255,7 @@ impl<'a> ContainerRun<'a> {
     fn is_deadlocked(&self, schedule: &Schedule<'_>) -> bool {
         schedule.in_flight.is_empty()
             && schedule.waiting.is_empty()
-            && !schedule.unstarted.iter().any(|step| self.waits_for_another(step))
+            && !schedule.open_steps.iter().any(|step| self.waits_for_another(step))
     }
 
     /// True if `step` waits for a step of another container.
@@ -304,7 +304,7 @@ impl<'a> ContainerRun<'a> {
                     return finish_failed(Cause::new(format!("the id of `{path}` is not known")));
                 }
             };
-            let ReadTime { began: read_at, ended } = task.read_time;
+            let ReadTime { start: read_at, end: ended } = task.read_time;
             let ends_at = ended.saturating_add(FRESH_DURATION);
             let freshness = Freshness { ends_at, attempt: task.attempt, read_at };
             let answer = match self.apply.writer.send_fresh(&request, freshness).await {

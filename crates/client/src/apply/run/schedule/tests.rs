@@ -56,14 +56,14 @@ fn cases() -> Vec<Case> {
         |push: bool| json!({"id": 3, "url": "https://h", "push_events": push, "token": null});
     let description = |text: &str| json!({"settings": {"id": 1, "description": text}});
     let new_case =
-        |declared: Json, before: Json, applied: Json, other: Json, again: RetrySafety, stale| {
+        |declared: Json, before: Json, applied: Json, other: Json, safety: RetrySafety, stale| {
             Case {
                 container: shop(&declared, Unlisted::Report),
                 resend: &[],
                 live_before: before,
                 live_applied: applied,
                 live_other: other,
-                retry_safety: again,
+                retry_safety: safety,
                 becomes_stale: stale,
             }
         };
@@ -238,7 +238,7 @@ fn the_live_state_decides_after_a_lost_answer() {
                             // A request that goes stale is built from the last reading.
                             let read_at = if case.becomes_stale { READ_AT } else { Duration::ZERO };
                             assert_eq!(
-                                (task.next_call, task.read_time.ended),
+                                (task.next_call, task.read_time.end),
                                 (0, read_at),
                                 "{context}"
                             );
@@ -281,7 +281,7 @@ impl Case {
     }
 
     /// The next action of `task`, which waited for `wait`, after a reading with this result.
-    fn after_reading(
+    fn next_action(
         &self,
         task: StepTask,
         wait: WaitReason,
@@ -315,14 +315,14 @@ fn a_write_only_field_is_resent_only_on_request() {
     let case = resend_case();
     let lost =
         |rereads| WaitReason::Lost { error: error(502), since: Duration::from_secs(100), rereads };
-    let (task, next) = case.after_reading(case.first_task(), lost(1), RereadResult::Applied);
+    let (task, next) = case.next_action(case.first_task(), lost(1), RereadResult::Applied);
     assert!(next.is_none() && task.attempt == 2, "it is in the new plan");
     // The section could not be read: the next reading may succeed.
-    let (_, next) = case.after_reading(case.first_task(), lost(1), RereadResult::SectionUnread);
+    let (_, next) = case.next_action(case.first_task(), lost(1), RereadResult::SectionUnread);
     assert_eq!(describe_end(&next.unwrap()).0, "waits");
     // The new plan does not resend it, so the outcome is unknown.
     let case = Case { resend: &[], ..case };
-    let (_, next) = case.after_reading(
+    let (_, next) = case.next_action(
         resend_case().first_task(),
         lost(REREAD_DELAYS.len()),
         RereadResult::Applied,
@@ -343,7 +343,7 @@ fn the_live_state_decides_after_a_null_answer() {
             (Failed, "failed", "could not be read again", false),
             (RunEnded, "failed", "could not be read again", true),
         ] {
-            let (_, next) = case.after_reading(case.first_task(), WaitReason::NullAnswer, reread);
+            let (_, next) = case.next_action(case.first_task(), WaitReason::NullAnswer, reread);
             let (actual, why, ended_with_error) = describe_end(&next.unwrap());
             assert_eq!((actual, ended_with_error), (expected, has_error), "{reread:?} {why}");
             assert!(why.contains(expected_text), "{reread:?} {why}");
@@ -365,10 +365,10 @@ fn a_refused_create_may_exist_already() {
                 (RunEnded, "failed", true),
             ] {
                 let task = StepTask { is_resent: resent, ..case.first_task() };
-                let (_, next) = case.after_reading(task, WaitReason::Refused(error(409)), reread);
-                let (is, why, ended) = describe_end(&next.unwrap());
-                assert_eq!((is, ended), (expected, has_error), "{reread:?} {resent} {why}");
-                assert!(is != "failed" || why.contains("409"), "{why}");
+                let (_, next) = case.next_action(task, WaitReason::Refused(error(409)), reread);
+                let (end, why, is_error) = describe_end(&next.unwrap());
+                assert_eq!((end, is_error), (expected, has_error), "{reread:?} {resent} {why}");
+                assert!(end != "failed" || why.contains("409"), "{why}");
             }
         }
     }
@@ -379,12 +379,12 @@ fn a_refused_create_may_exist_already() {
 fn entries_made_by_the_service_in_a_new_container_are_updated() {
     let case = &cases()[1];
     let first = case.first_task();
-    for (is_new, found, is_updated) in [
+    for (is_new, reread, is_updated) in [
         (true, RereadResult::Other, true),
         (true, RereadResult::NotApplied, false),
         (false, RereadResult::Other, false),
     ] {
-        let reading = case.reading(found);
+        let reading = case.reading(reread);
         let (task, next) =
             with_run(&case.container, vec![first.step.clone()], &case.live(), |run| {
                 if is_new {
@@ -406,8 +406,8 @@ fn entries_made_by_the_service_in_a_new_container_are_updated() {
                     &reading,
                 )
             });
-        assert_eq!(next.is_none(), is_updated, "{is_new} {found:?}");
-        assert_eq!(task.step.action == Action::Update, is_updated, "{is_new} {found:?}");
+        assert_eq!(next.is_none(), is_updated, "{is_new} {reread:?}");
+        assert_eq!(task.step.action == Action::Update, is_updated, "{is_new} {reread:?}");
     }
 }
 
@@ -459,9 +459,9 @@ fn a_step_planned_again_is_sent_only_as_shown() {
             (Failed, "failed", false),
             (RunEnded, "failed", true),
         ] {
-            let (task, next) = case.after_reading(case.first_task(), WaitReason::Rebuild, reread);
+            let (task, next) = case.next_action(case.first_task(), WaitReason::Rebuild, reread);
             let Some(next) = next else {
-                assert_eq!((reread, task.read_time.ended), (NotApplied, READ_AT));
+                assert_eq!((reread, task.read_time.end), (NotApplied, READ_AT));
                 continue;
             };
             let (actual, why, ended_with_error) = describe_end(&next);
@@ -524,8 +524,8 @@ fn waiting_steps_end_with_the_run() {
             run.end_waiting(vec![(NOW, StepTask { next_call, ..first }, wait)], &mut ended);
             ended.results.remove(&address).unwrap().outcome
         });
-        let (is, why, _) = describe_end(&NextAction::Finished(outcome, None));
-        assert!(is == expected && why.contains(expected_text), "{is} {why}");
+        let (end, why, _) = describe_end(&NextAction::Finished(outcome, None));
+        assert!(end == expected && why.contains(expected_text), "{end} {why}");
     }
 }
 
@@ -593,15 +593,15 @@ fn a_refused_call_of_a_replacement_follows_the_live_state() {
         (2, Applied, "already", ""),
         (2, NotApplied, "done", ""),
     ] {
-        let (task, next) = case.after_reading(
+        let (task, next) = case.next_action(
             StepTask { next_call, ..case.first_task() },
             WaitReason::Refused(error(400)),
             reread,
         );
-        let (is, why, _) = describe_end(&next.unwrap());
+        let (end, why, _) = describe_end(&next.unwrap());
         assert!(
-            is == expected && why.contains(expected_text),
-            "{next_call} {reread:?}: {is} {why}"
+            end == expected && why.contains(expected_text),
+            "{next_call} {reread:?}: {end} {why}"
         );
         assert_eq!(task.next_call == 3, reread == NotApplied, "{next_call} {reread:?}");
     }
@@ -609,17 +609,17 @@ fn a_refused_call_of_a_replacement_follows_the_live_state() {
 
 /// A failed step restores a removed object, or undoes a switch, once.
 #[test]
-fn a_failed_step_takes_back_its_changes_once() {
+fn a_failed_step_restores_or_undoes_once() {
     let refused = || StepOutcome::Failed(Cause::new("refused"));
     let unknown = || StepOutcome::Unknown(Cause::new("lost"));
     let failed = || Some(Cause::new("refused"));
     let declared = json!({"hooks": [{"url": "https://h", "push_events": true, "push_events_branch_filter": "main"}]});
-    let limited = Case {
+    let limited_case = Case {
         container: shop(&declared, Unlisted::Report),
         live_before: json!({"hooks": [{"id": 3, "url": "https://h", "push_events": false, "alert_status": "executable"}]}),
         ..resend_case()
     };
-    let (tag, hook) = (replacement_case(), Case { resend: &[], ..limited });
+    let (tag, hook) = (replacement_case(), Case { resend: &[], ..limited_case });
     for (case, next_call, earlier_failure, outcome, expected, expected_text) in [
         (&tag, 1, None, refused(), "goes on", ""),
         (&tag, 0, None, refused(), "failed", "refused"),
@@ -648,17 +648,17 @@ fn a_failed_step_takes_back_its_changes_once() {
                         &RunState { error, ..RunState::default() },
                     )
                 });
-            let about =
+            let label =
                 format!("{next_call} {earlier_failure:?} {outcome:?} {is_over} {has_error}");
             match final_outcome {
                 None => {
-                    assert!(expected == "goes on" && !is_over && !has_error, "{about}");
-                    assert_eq!((task.next_call, task.failure), (2, failed()), "{about}");
+                    assert!(expected == "goes on" && !is_over && !has_error, "{label}");
+                    assert_eq!((task.next_call, task.failure), (2, failed()), "{label}");
                 }
                 Some(outcome) => {
-                    let (is, why, _) = describe_end(&NextAction::Finished(outcome, None));
+                    let (end, why, _) = describe_end(&NextAction::Finished(outcome, None));
                     let expected = if expected == "goes on" { "failed" } else { expected };
-                    assert!(is == expected && why.contains(expected_text), "{about}: {is} {why}");
+                    assert!(end == expected && why.contains(expected_text), "{label}: {end} {why}");
                 }
             }
         }
@@ -668,9 +668,9 @@ fn a_failed_step_takes_back_its_changes_once() {
 #[test]
 fn the_error_decides_after_a_failed_call() {
     let seconds = Duration::from_secs;
-    let call_of = |op: Op<Write>| (op.request().arg("id", 1), op.row());
-    let (edit, create) = (call_of(PROJECT_UPDATE), call_of(VARIABLE_CREATE));
-    let (removal, unshare) = (call_of(HOOK_DELETE), call_of(SHARE_DELETE));
+    let make_call = |op: Op<Write>| (op.request().arg("id", 1), op.row());
+    let (edit, create) = (make_call(PROJECT_UPDATE), make_call(VARIABLE_CREATE));
+    let (removal, unshare) = (make_call(HOOK_DELETE), make_call(SHARE_DELETE));
     let answered_error = |of: &(Request<Write>, _), status| ApiError::answered(of.1, status);
     let unsent_error = |of: &(Request<Write>, _), is_stale| ApiError::not_sent(of.1, is_stale);
     // A call, its error, the index of the call, true if it was resent, and the next action with the
@@ -724,28 +724,28 @@ fn the_error_decides_after_a_failed_call() {
     ] {
         let case = &cases()[0];
         let mut task = StepTask { next_call, is_resent: resent, ..case.first_task() };
-        let about = format!("{error} {next_call} {resent}");
+        let label = format!("{error} {next_call} {resent}");
         let is_fatal_error = is_fatal(&error);
         let next = with_run(&case.container, vec![task.step.clone()], &case.live(), |run| {
             run.action_after_error(&mut task, &call.0, error.clone())
         });
-        assert_eq!(task.attempt, 1 + u32::from(expected == "rebuild" && due == 110), "{about}");
+        assert_eq!(task.attempt, 1 + u32::from(expected == "rebuild" && due == 110), "{label}");
         match next {
-            NextAction::WaitUntil(at, wait) => {
+            NextAction::WaitUntil(instant, wait) => {
                 let actual = match wait {
                     WaitReason::Lost { since, rereads: 1, .. } => {
-                        assert_eq!(since, seconds(102), "{about}");
+                        assert_eq!(since, seconds(102), "{label}");
                         "lost"
                     }
                     WaitReason::Rebuild => "rebuild",
                     WaitReason::Refused(_) => "refused",
                     _ => "something else",
                 };
-                assert_eq!((actual, at), (expected, seconds(due)), "{about}");
+                assert_eq!((actual, instant), (expected, seconds(due)), "{label}");
             }
             next => {
-                let (is, _, has_error) = describe_end(&next);
-                assert_eq!((is, has_error), (expected, is_fatal_error), "{about}");
+                let (end, _, has_error) = describe_end(&next);
+                assert_eq!((end, has_error), (expected, is_fatal_error), "{label}");
             }
         }
     }
@@ -765,7 +765,7 @@ fn imported_contents_are_awaited_while_they_can_be_read() {
         (None, 1, Some(503), "waits"),
         (running(), 1, Some(401), "unknown"),
     ] {
-        let about = format!("{arrival:?} {next_call} {status:?}");
+        let label = format!("{arrival:?} {next_call} {status:?}");
         let mut live = case.live();
         if let Presence::Existing(_, facts) = &mut live.presence {
             facts.import_state = arrival;
@@ -778,7 +778,7 @@ fn imported_contents_are_awaited_while_they_can_be_read() {
             run.action_after_reading(task, wait, &reading)
         });
         match next {
-            None => assert_eq!("next", expected, "{about}"),
+            None => assert_eq!("next", expected, "{label}"),
             Some(NextAction::WaitUntil(due, WaitReason::Arrival { since })) => {
                 // After three seconds, the next reading is due in two more.
                 assert_eq!(
@@ -787,8 +787,8 @@ fn imported_contents_are_awaited_while_they_can_be_read() {
                 );
             }
             Some(next) => {
-                let (is, _, has_error) = describe_end(&next);
-                assert_eq!((is, has_error), (expected, status == Some(401)), "{about}");
+                let (end, _, has_error) = describe_end(&next);
+                assert_eq!((end, has_error), (expected, status == Some(401)), "{label}");
             }
         }
     }

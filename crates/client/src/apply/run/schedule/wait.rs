@@ -11,9 +11,9 @@ use crate::{
     apply::{
         StepOutcome,
         arrival::{self, ArrivalVerdict},
+        find_step,
         lost::{self, CallState, LostCallAction, LostCallHistory, REREAD_DELAYS},
         run::{REREAD_FAILURE_PREFIX, RunState, unreadable_outcome},
-        step_at,
     },
     cause::Cause,
     diff::{Action, Step},
@@ -100,7 +100,7 @@ impl ContainerRun<'_> {
             return NextAction::WaitUntil(instant, WaitReason::Rebuild);
         }
         if error.is_stale() {
-            let stale_at = task.read_time.ended.saturating_add(FRESH_DURATION);
+            let stale_at = task.read_time.end.saturating_add(FRESH_DURATION);
             return NextAction::WaitUntil(stale_at.min(self.now()), WaitReason::Rebuild);
         }
         let calls =
@@ -182,7 +182,7 @@ impl ContainerRun<'_> {
         let Some(reading) = reading else { return Some(finish_failed(Cause::from(error))) };
         let is_restore = task.call_at(0).is_some_and(|call| call.is_restore);
         let matches_manifest =
-            step_at(reading.plan_without_resends(), &task.step.address).is_none();
+            find_step(reading.plan_without_resends(), &task.step.address).is_none();
         match self.call_state(task, reading) {
             // The old object was removed, and somebody else added the declared one.
             CallState::Applied if is_restore && matches_manifest => finish(StepOutcome::Already),
@@ -211,7 +211,7 @@ impl ContainerRun<'_> {
     /// container.
     fn find_update_of_new_entry(&self, task: &StepTask, reading: &Reading) -> Option<Step> {
         self.cache.borrow().created_at?;
-        let new_step = step_at(&reading.plan, &task.step.address)?;
+        let new_step = find_step(&reading.plan, &task.step.address)?;
         let is_edit = new_step.action == Action::Update && task.step.action == Action::Create;
         (is_edit && new_step.has_changes_within(&task.step)).then(|| new_step.clone())
     }
@@ -255,7 +255,7 @@ impl ContainerRun<'_> {
         if stale_outcome.is_some() {
             return stale_outcome.and_then(finish);
         }
-        let Some(new_step) = step_at(&reading.plan, &task.step.address) else {
+        let Some(new_step) = find_step(&reading.plan, &task.step.address) else {
             return finish(StepOutcome::Already);
         };
         // The new plan may omit calls that succeeded already.
@@ -378,7 +378,7 @@ fn finish(outcome: StepOutcome) -> Option<NextAction> {
     Some(NextAction::Finished(outcome, None))
 }
 
-fn finish_unknown(lost_error: &ApiError, why: &dyn Display) -> Option<NextAction> {
-    let message = format!("{lost_error}; its effect could not be read back: {why}");
+fn finish_unknown(lost_error: &ApiError, reason: &dyn Display) -> Option<NextAction> {
+    let message = format!("{lost_error}; its effect could not be read back: {reason}");
     finish(StepOutcome::Unknown(Cause::new(message).mark_transient()))
 }

@@ -26,7 +26,7 @@ impl ContainerRun<'_> {
             return;
         }
         if has_sent && (self.has_run_ended() || state.error.is_some()) {
-            state.mismatches = self.unsaved_by_answers(state);
+            state.mismatches = self.find_unsaved_fields(state);
             return;
         }
         let container = self.container.address();
@@ -50,7 +50,7 @@ impl ContainerRun<'_> {
 
     /// The differences that remain according to the answers to writes. Used if no further read is
     /// possible.
-    fn unsaved_by_answers(&self, state: &RunState<'_>) -> Vec<Mismatch> {
+    fn find_unsaved_fields(&self, state: &RunState<'_>) -> Vec<Mismatch> {
         let cache = self.cache.borrow();
         let plan = self.replan_without_resends(&cache.live);
         let fresh_steps = plan.steps.iter().filter(|step| cache.is_up_to_date(&step.address));
@@ -177,12 +177,13 @@ impl ContainerRun<'_> {
         }
         let key = remaining_step.address.entry.as_deref().unwrap_or_default();
         let field = section.entry(key).and_then(|entry| entry.fields.get(name));
-        let row_tiers =
-            field.map(|declared_field| spec.row_tiers(&declared_field.value)).unwrap_or_default();
+        let row_tiers = field
+            .map(|declared_field| spec.used_key_tiers(&declared_field.value))
+            .unwrap_or_default();
         if let Some((row_field, tier)) = row_tiers.into_iter().find(|(_, tier)| *tier > live_tier) {
             return Some(format!("`{row_field}` in `{name}` needs the {tier} tier"));
         }
-        let mut constraints = constraints::constraints_over(section.kind.section, Some(name));
+        let mut constraints = constraints::find_constraints(section.kind.section, Some(name));
         if let Some(row) = constraints.find(|_| self.container.path.contains('/')) {
             let (setting, section_name) = (&row.group_setting.field, &row.group_setting.section);
             return Some(format!(

@@ -62,9 +62,9 @@ fn a_remaining_difference_is_reported_unless_its_step_failed() {
         ..first.clone()
     };
     let creation = Step { address: container.address(), action: Action::Create, ..first.clone() };
-    let mut undeclared_step = other.clone();
-    undeclared_step.address = container.address().section("variables").entry("B@*");
-    for (name, planned, outcomes, left, expected) in [
+    let mut new_variable_step = other.clone();
+    new_variable_step.address = container.address().section("variables").entry("B@*");
+    for (name, planned, outcomes, remaining, expected) in [
         ("not saved", vec![first.clone()], vec![StepOutcome::Done], first, Some(NotSaved)),
         ("was so already", vec![first.clone()], vec![StepOutcome::Already], first, Some(NotSaved)),
         ("failed", vec![first.clone()], vec![failed_outcome()], first, None),
@@ -74,7 +74,7 @@ fn a_remaining_difference_is_reported_unless_its_step_failed() {
             "seen only now",
             vec![possible(other)],
             vec![StepOutcome::Done],
-            &undeclared_step,
+            &new_variable_step,
             Some(NotPlanned),
         ),
         (
@@ -97,7 +97,7 @@ fn a_remaining_difference_is_reported_unless_its_step_failed() {
         let mismatches = with_run(&container, planned, &live, |run| {
             let ended = ended_state(run, &outcomes);
             let mut plan = ContainerPlan::default();
-            plan.findings.steps.push(left.clone());
+            plan.findings.steps.push(remaining.clone());
             run.find_mismatches(&plan, &ended)
         });
         let found: Vec<_> = mismatches.into_iter().map(|mismatch| mismatch.reason).collect();
@@ -138,14 +138,15 @@ fn an_unreadable_result_is_reported_once() {
     if let Presence::Existing(_, facts) = &mut archived.presence {
         facts.is_archived = true;
     }
-    let archived = || reading(&container, &archived, &[]).plan;
+    let plan_when_archived = || reading(&container, &archived, &[]).plan;
     let archive = Step {
         address: container.address().section("archived"),
         effects: vec![Effect::revokes(Capability::Writable)],
         ..steps[0].clone()
     };
-    let closing = || steps.iter().cloned().chain([archive.clone()]).collect::<Vec<_>>();
-    for (name, planned, outcomes, left, expected) in [
+    let steps_with_archiving =
+        || steps.iter().cloned().chain([archive.clone()]).collect::<Vec<_>>();
+    for (name, planned, outcomes, new_plan, expected) in [
         ("all read", steps.clone(), both_done(), plan_without(&[]), vec![]),
         ("a list", steps.clone(), both_done(), plan_without(&["variables"]), vec![variables]),
         (
@@ -167,27 +168,27 @@ fn an_unreadable_result_is_reported_once() {
             "closed by somebody else",
             steps.clone(),
             both_done(),
-            archived(),
+            plan_when_archived(),
             vec![settings, "acme/shop#variables/A@*"],
         ),
         (
             "closed by this run",
-            closing(),
+            steps_with_archiving(),
             vec![StepOutcome::Done, StepOutcome::Done, StepOutcome::Done],
-            archived(),
+            plan_when_archived(),
             vec!["acme/shop#archived"],
         ),
         (
             "not closed by this run",
-            closing(),
+            steps_with_archiving(),
             vec![StepOutcome::Done, StepOutcome::Done, StepOutcome::NotStarted],
-            archived(),
+            plan_when_archived(),
             vec![settings, "acme/shop#variables/A@*"],
         ),
     ] {
         let found = with_run(&container, planned, &live, |run| {
             let ended = ended_state(run, &outcomes);
-            run.find_mismatches(&left, &ended)
+            run.find_mismatches(&new_plan, &ended)
         });
         let unreadable = found.iter().filter(|m| matches!(m.reason, MismatchReason::Unreadable(_)));
         let found: Vec<_> = unreadable.map(|mismatch| mismatch.address.to_string()).collect();
@@ -240,15 +241,15 @@ fn an_unsaved_field_names_the_missing_release_tier_or_group() {
             with_run(container, steps.clone(), &live, |run| run.explain_unsaved(&steps[0], &names));
         assert_eq!(found.as_deref(), expected, "{names:?}");
     }
-    // A release and a tier that the service has are no reasons.
-    let mut newer = live;
-    newer.release = DetectedRelease::Known("18.9".parse().unwrap());
-    if let Presence::Existing(_, facts) = &mut newer.presence {
+    // If the service has the needed release and tier, they are not named as a reason.
+    let mut latest = live;
+    latest.release = DetectedRelease::Known("18.9".parse().unwrap());
+    if let Presence::Existing(_, facts) = &mut latest.presence {
         facts.tier = Tier::Ultimate;
     }
     let names = [jira, "approvals_before_merge"].map(str::to_owned);
     let found =
-        with_run(&container, steps.clone(), &newer, |run| run.explain_unsaved(&steps[0], &names));
+        with_run(&container, steps.clone(), &latest, |run| run.explain_unsaved(&steps[0], &names));
     assert_eq!(found, None);
 }
 
@@ -286,12 +287,12 @@ fn answers_show_unsaved_fields_without_a_read() {
             for index in stale_indexes {
                 run.cache.borrow_mut().mark_stale(&steps[*index], &container);
             }
-            run.unsaved_by_answers(&ended_state(run, &[StepOutcome::Done, StepOutcome::Done]))
+            run.find_unsaved_fields(&ended_state(run, &[StepOutcome::Done, StepOutcome::Done]))
         });
         assert_eq!(found.len(), expected, "{stale_indexes:?}");
         assert!(found.iter().all(|mismatch| mismatch.reason == MismatchReason::NotSaved));
         let found = with_run(&container, steps.clone(), &live, |run| {
-            run.unsaved_by_answers(&ended_state(run, &[]))
+            run.find_unsaved_fields(&ended_state(run, &[]))
         });
         assert_eq!(found, [], "what was not sent is no part of it");
     }

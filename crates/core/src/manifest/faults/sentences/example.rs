@@ -11,7 +11,7 @@ use crate::{
     yaml::{Node, NodeValue, write::scalar as quoted},
 };
 
-use super::{SchemaPosition, guess::has_property, sections_named, suggest::option_texts};
+use super::{SchemaPosition, find_sections, guess::has_property, suggest::option_texts};
 
 /// Texts of this length in bytes or more are not quoted in an example.
 const MAX_QUOTED_LENGTH: usize = 40;
@@ -89,8 +89,8 @@ impl<'d> SchemaPosition<'d> {
             let nested_text = first_value.and_then(|inner| quotable_scalar(inner.get(name)?.1));
             let key = key.as_ref().filter(|_| *name == names[0]).cloned();
             // A text is used for only one field, except for a level of access.
-            let is_for_text = has_key || *name == names[0] || name.contains("access");
-            let pieces = [nested_text, key, text.clone().filter(|_| is_for_text)];
+            let takes_text = has_key || *name == names[0] || name.contains("access");
+            let pieces = [nested_text, key, text.clone().filter(|_| takes_text)];
             let value = pieces.iter().find_map(|source_text| format_field(name, source_text));
             format!("{name}: {}", value.unwrap_or_else(|| value_example(&properties[name])))
         });
@@ -104,9 +104,9 @@ impl<'d> SchemaPosition<'d> {
         if self.depth != 1 + usize::from(self.is_list_item) {
             return None;
         }
-        sections_named(&self.section).find(|section| {
-            let mut needed = section.identity.iter().chain(section.required_fields);
-            needed.all(|name| properties.contains_key(*name))
+        find_sections(&self.section).find(|section| {
+            let mut needed_fields = section.identity.iter().chain(section.required_fields);
+            needed_fields.all(|name| properties.contains_key(*name))
         })
     }
 
@@ -147,23 +147,23 @@ impl<'d> SchemaPosition<'d> {
         let first_node = self.node.items().first().unwrap_or(self.node);
         let first_text =
             first_node.scalar_text().filter(|text| can_be_quoted(text)).unwrap_or_default();
-        let format_for =
+        let format_text =
             |name: &str| self.format_if_valid(name, properties.get(name)?, &first_text);
         // Fields whose names the enclosing mapping has too, such as sections of a document, come first.
         let mut names: Vec<_> = properties.keys().map(String::as_str).collect();
         names.sort_by_key(|name| self.parent.is_none_or(|(parent, _)| parent.get(name).is_none()));
         let mut names = names.into_iter();
         let has_options = |name: &&str| properties[*name].get("enum").is_some();
-        let switch = Some("enabled").filter(|name| format_for(name).is_some());
+        let switch = Some("enabled").filter(|name| format_text(name).is_some());
         let name = (switch.or_else(|| self.schema["required"][0].as_str()))
-            .or_else(|| names.clone().find(|name| has_options(name) && format_for(name).is_some()))
+            .or_else(|| names.clone().find(|name| has_options(name) && format_text(name).is_some()))
             .or_else(|| names.clone().next().filter(|_| properties.len() <= MAX_GUESSABLE_FIELDS))
             .or_else(|| names.find(has_options))
             .or_else(|| {
                 let mut names = properties.keys().map(String::as_str);
-                names.find(|name| is_switch(&properties[*name]) && format_for(name).is_some())
+                names.find(|name| is_switch(&properties[*name]) && format_text(name).is_some())
             })?;
-        let value = format_for(name).unwrap_or_else(|| value_example(&properties[name]));
+        let value = format_text(name).unwrap_or_else(|| value_example(&properties[name]));
         Some(format!("{{{name}: {value}}}"))
     }
 
@@ -178,8 +178,8 @@ impl<'d> SchemaPosition<'d> {
         let may_quote_items = self.marks_secrets() && !may_be_secret(items);
         let texts: Vec<&str> = match &self.node.data {
             NodeValue::Text(text) => {
-                let inner = text.trim_matches(['(', ')', '<', '>', '[', ']']);
-                inner.split([',', ';']).map(str::trim).collect()
+                let item_list = text.trim_matches(['(', ')', '<', '>', '[', ']']);
+                item_list.split([',', ';']).map(str::trim).collect()
             }
             NodeValue::Map(entries)
                 if entries.iter().all(|(_, value)| value.items().is_empty()) =>
@@ -226,9 +226,9 @@ fn quotable_scalar(node: &Node) -> Option<String> {
 
 /// True if a text may be quoted in a message: short, without special characters, and no credential.
 pub(super) fn can_be_quoted(text: &str) -> bool {
-    let has_special = text.contains(['\n', '[', ']', '{', '}', '`', '(', ',']) || text == "...";
+    let has_syntax = text.contains(['\n', '[', ']', '{', '}', '`', '(', ',']) || text == "...";
     (1..MAX_QUOTED_LENGTH).contains(&text.len())
-        && !has_special
+        && !has_syntax
         && judge::find_credential(text).is_none()
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::{
     SchemaPosition,
     example::{is_switch, parse_level},
-    sections_named,
+    find_sections,
     suggest::{MAX_LISTED_NAMES, option_texts},
 };
 use crate::{
@@ -52,11 +52,11 @@ impl<'d> SchemaPosition<'d> {
             }
             // The written field that has the unknown key as an alias.
             "twin" => {
-                let twin = self.node.keys().find(|name| {
+                let written_field = self.node.keys().find(|name| {
                     words::aliases(&self.schema["properties"][name])
                         .any(|word| word == self.subject)
                 });
-                twin.map(str::to_owned)
+                written_field.map(str::to_owned)
             }
             "dotted" => {
                 let (section, field) = self.subject.split_once('.')?;
@@ -81,9 +81,9 @@ impl<'d> SchemaPosition<'d> {
                 (1..=MAX_LIKELY_NAMES).contains(&likely.len()).then(|| alternatives(&likely))
             }
             "shape" => {
-                let [only] = self.likely_names()[..] else { return None };
+                let [likely_name] = self.likely_names()[..] else { return None };
                 let (key, node) = self.node.get(self.subject)?;
-                let position = self.child_named(key, node, only);
+                let position = self.child_position(key, node, likely_name);
                 let is_open = Field::from_schema(position.schema).secrecy() == Secrecy::Open;
                 position
                     .suggest_correction()
@@ -106,14 +106,14 @@ impl<'d> SchemaPosition<'d> {
 
     /// The text of the placeholder `name` that depends on the section.
     fn section_placeholder(&self, name: &str) -> Option<String> {
-        let section = sections_named(&self.section).next()?;
+        let section = find_sections(&self.section).next()?;
         let mut keys = self.node.keys();
         match name {
             "removable" => section.is_removable().then(|| self.section.clone()),
             "identity" => {
                 let identity = *section.identity.first()?;
-                let mut inner = self.inner_entries().iter().map(|(key, _)| &*key.name);
-                let is_written = keys.chain(&mut inner).any(|key| key == identity);
+                let mut inner_keys = self.inner_entries().iter().map(|(key, _)| &*key.name);
+                let is_written = keys.chain(&mut inner_keys).any(|key| key == identity);
                 (!is_written).then(|| identity.to_owned())
             }
             "by_place" => {
@@ -180,14 +180,14 @@ impl<'d> SchemaPosition<'d> {
         // is indented too much.
         let section = &self.root["properties"][self.subject];
         let is_whole_section = is_list(section) || section["properties"].is_object();
-        let is_written_whole = matches!(
+        let is_collection = matches!(
             self.value.map(|value| &value.data),
             Some(NodeValue::List(_) | NodeValue::Map(_))
         );
-        if self.is_list_item && !(is_whole_section && is_written_whole) {
+        if self.is_list_item && !(is_whole_section && is_collection) {
             return Vec::new();
         }
-        let is_in_object = sections_named(&self.section).any(Section::is_in_object);
+        let is_in_object = find_sections(&self.section).any(Section::is_in_object);
         find_key_places(self.subject, self.root, self.depth > 0 && !is_in_object)
     }
 
@@ -264,7 +264,7 @@ impl SchemaPosition<'_> {
                 // `word-x` and `word/x` are other names, not misspellings of `word`.
                 let has_suffix = text
                     .strip_prefix(similar_option)
-                    .is_some_and(|rest| rest.starts_with(['/', '-']));
+                    .is_some_and(|suffix| suffix.starts_with(['/', '-']));
                 (!has_suffix).then(|| similar_option.to_owned())
             }
             "address" => self.address_after_guard().map(str::to_owned),
@@ -297,26 +297,25 @@ impl SchemaPosition<'_> {
         let mut units = UNITS.iter();
         let (base_unit, units) =
             units.find(|(base, _)| description.contains(base.trim_start_matches("in ")))?;
-        let (mut remaining, mut sum) = (text.trim(), 0.0);
-        while !remaining.is_empty() {
+        let (mut rest_text, mut sum) = (text.trim(), 0.0);
+        while !rest_text.is_empty() {
             let (count, unit) =
-                remaining.split_at(remaining.find(|c: char| !c.is_ascii_digit() && c != '.')?);
+                rest_text.split_at(rest_text.find(|c: char| !c.is_ascii_digit() && c != '.')?);
             let unit_end = unit.find(|c: char| c.is_ascii_digit()).unwrap_or(unit.len());
             let unit_name = unit[..unit_end].trim().to_lowercase();
             let is_word = !unit_name.contains(' ') && !unit_name.starts_with("mo");
             let mut matching_units =
                 units.iter().filter(|(name, _)| is_word && unit_name.starts_with(name));
             sum += count.parse::<f64>().ok()? * matching_units.next()?.1;
-            remaining = &unit[unit_end..];
+            rest_text = &unit[unit_end..];
         }
         Some(format!("`{sum}`: it is {base_unit}"))
     }
 
     /// The option of the field that the written word most likely means, unless it is an option itself.
     pub(super) fn suggest_option(&self) -> Option<String> {
-        let alternatives = self.schema["anyOf"].as_array().into_iter().flatten();
-        let options =
-            alternatives.chain([self.schema]).flat_map(|schema| option_texts(&schema["enum"]));
+        let choices = self.schema["anyOf"].as_array().into_iter().flatten();
+        let options = choices.chain([self.schema]).flat_map(|schema| option_texts(&schema["enum"]));
         let mut options: Vec<_> = options.collect();
         if is_switch(self.schema) {
             options = ["true", "false"].map(str::to_owned).to_vec();
@@ -352,9 +351,9 @@ impl SchemaPosition<'_> {
 }
 
 /// True if one of two switches forbids and the other one permits.
-fn is_opposite(written: &str, field: &str) -> bool {
-    has_any_word(written, NEGATION_WORDS) != has_any_word(field, NEGATION_WORDS)
-        && (has_any_word(written, NEGATION_WORDS) || has_any_word(written, PERMISSION_WORDS))
+fn is_opposite(key: &str, field: &str) -> bool {
+    has_any_word(key, NEGATION_WORDS) != has_any_word(field, NEGATION_WORDS)
+        && (has_any_word(key, NEGATION_WORDS) || has_any_word(key, PERMISSION_WORDS))
 }
 
 /// True if a name has one of these words.

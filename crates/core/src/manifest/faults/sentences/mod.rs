@@ -42,11 +42,11 @@ const RULE_HINT: &str = "; for all projects below, write `kind: Defaults` with `
 /// The corrected parts of `document`: an alias is replaced by the name of its field, and a mapping from
 /// names to entries becomes a list.
 pub(super) fn repair_document(document: &Node, root: &Json) -> Node {
-    let top = SchemaPosition::new(document, root, root);
+    let root_position = SchemaPosition::new(document, root, root);
     let mut repaired_names = BTreeSet::new();
     let entries = document.entries().iter().filter_map(|(key, value)| {
         let is_property = root["properties"].get(&key.name).is_some();
-        let name = match top.find_alias(&key.name) {
+        let name = match root_position.find_alias(&key.name) {
             Some(Meaning::Field(name)) if !is_property => name,
             _ => &key.name,
         };
@@ -62,7 +62,7 @@ pub(super) fn repair_document(document: &Node, root: &Json) -> Node {
 
 /// Converts `value`, a mapping from names to entries, to the list of the section `name`.
 fn list_from_mapping(name: &str, value: &Node, schema: &Json) -> Option<Node> {
-    let identity = *sections_named(name).next()?.identity.first()?;
+    let identity = *find_sections(name).next()?.identity.first()?;
     let properties = &schema["items"]["properties"];
     let items = value.entries().iter().map(|(key, inner)| {
         let NodeValue::Map(fields) = &inner.data else { return None };
@@ -88,7 +88,7 @@ fn list_from_mapping(name: &str, value: &Node, schema: &Json) -> Option<Node> {
 }
 
 /// The kinds of sections with this `name`, at most one for each scope.
-fn sections_named(name: &str) -> impl Iterator<Item = Section> {
+fn find_sections(name: &str) -> impl Iterator<Item = Section> {
     catalogue::all_sections().filter(move |kind| kind.section == name)
 }
 
@@ -138,10 +138,10 @@ impl SchemaPosition<'_> {
             }
             Kind::Required { property } => {
                 let property = property.as_str().unwrap_or_default();
-                if !self.has_another_name_for(property) {
-                    let missing =
+                if !self.is_misnamed(property) {
+                    let fault =
                         faults.push(missing_field_fault(property, self.schema, self.span()));
-                    missing.label = self.is_list_item.then(|| "in this entry".to_owned());
+                    fault.label = self.is_list_item.then(|| "in this entry".to_owned());
                 }
             }
             // Unknown keys are reported instead.
@@ -156,16 +156,16 @@ impl SchemaPosition<'_> {
 
     /// The section of an entry that only has fields of another section.
     fn guess_other_section(&self) -> Option<&str> {
-        let lacks_own_fields = self.is_list_item
+        let has_no_known_key = self.is_list_item
             && self.depth == 2
             && !self
                 .node
                 .keys()
                 .any(|name| has_property(self.schema, name) || self.find_alias(name).is_some());
         let section =
-            self.guess_section(std::slice::from_ref(self.node)).filter(|_| lacks_own_fields)?;
-        let known_section = sections_named(section).next()?;
-        known_section.identity.iter().all(|name| self.node.get(name).is_some()).then_some(section)
+            self.guess_section(std::slice::from_ref(self.node)).filter(|_| has_no_known_key)?;
+        let kind = find_sections(section).next()?;
+        kind.identity.iter().all(|name| self.node.get(name).is_some()).then_some(section)
     }
 
     /// Reports unknown keys.
@@ -182,10 +182,10 @@ impl SchemaPosition<'_> {
             unknown_names.retain(|name| self.explain_other_scope(name).is_none());
         }
         for (key, _) in self.node.entries() {
-            let misplaced = misplaced_keys(self.node, self.schema, key);
-            if !misplaced.is_empty() {
-                unknown_names.retain(|name| !misplaced.contains(name));
-                let (key_span, keys) = (key.span.clone(), list_names(&misplaced));
+            let misplaced_names = misplaced_keys(self.node, self.schema, key);
+            if !misplaced_names.is_empty() {
+                unknown_names.retain(|name| !misplaced_names.contains(name));
+                let (key_span, keys) = (key.span.clone(), list_names(&misplaced_names));
                 findings.report(texts::NOT_INDENTED, key_span, words![key = key.name, keys]);
             }
         }
@@ -194,7 +194,7 @@ impl SchemaPosition<'_> {
         for name in unknown_names.into_iter().take(shown_count) {
             findings.push(self.unknown_key_fault(name));
         }
-        findings.hidden.add(hidden_count, Severity::Error);
+        findings.hidden_faults.add(hidden_count, Severity::Error);
     }
 
     fn secret_fault(&self) -> LocatedFault {
@@ -241,7 +241,7 @@ impl SchemaPosition<'_> {
             return help.replace("acme/**", path);
         }
         if let Meaning::Field(field) = alias {
-            let position = self.child_named(key, node, field);
+            let position = self.child_position(key, node, field);
             if Field::from_schema(position.schema).secrecy() != Secrecy::Open {
                 return help;
             }
@@ -291,12 +291,12 @@ impl SchemaPosition<'_> {
     }
 
     /// True if an unknown key probably means the missing `property`: only the unknown key is reported.
-    fn has_another_name_for(&self, property: &str) -> bool {
+    fn is_misnamed(&self, property: &str) -> bool {
         let fields = self.property_names();
         let mut entries = self.node.entries().iter();
         if property == "at"
             && entries.any(|(key, value)| {
-                self.child_named(key, value, &key.name).address_after_guard().is_some()
+                self.child_position(key, value, &key.name).address_after_guard().is_some()
             })
         {
             return true;
@@ -343,7 +343,7 @@ impl SchemaPosition<'_> {
         })?;
         let scope = other_kind.scoped_kind.scope;
         let is_rule = self.root["properties"].get("for").is_some();
-        let rule = match scope {
+        let rule_hint = match scope {
             Scope::Group if is_rule => "; write `for: Group` for a rule about groups",
             Scope::Project if is_rule && self.depth == 0 => {
                 "; write a rule without `for: Group` for projects"
@@ -355,17 +355,17 @@ impl SchemaPosition<'_> {
             _ => "",
         };
         let key_noun = if self.depth == 0 { "section" } else { "field" };
-        Some(format!("only a {} has this {key_noun}{rule}", scope.noun()))
+        Some(format!("only a {} has this {key_noun}{rule_hint}", scope.noun()))
     }
 
     /// True if the identity of the entry is a word that is only allowed for groups, or only for projects.
     fn has_foreign_identity(&self) -> bool {
-        let mut sections = sections_named(&self.section).filter(|_| self.is_list_item);
+        let mut sections = find_sections(&self.section).filter(|_| self.is_list_item);
         let name = sections.next().and_then(|kind| kind.identity.first());
         let identity_entry =
             name.and_then(|name| self.node.get(name).map(|(key, node)| (name, key, node)));
         identity_entry.is_some_and(|(name, key, value)| {
-            self.child_named(key, value, name).other_scope().is_some()
+            self.child_position(key, value, name).other_scope().is_some()
         })
     }
 

@@ -11,8 +11,8 @@ use super::{
     super::slips::Pattern,
     LocatedFault, RULE_HINT, SchemaPosition,
     example::{NAME_KEYS, USERNAME_PHRASE, can_be_quoted, has_only_fields, value_example},
+    find_sections,
     guess::has_property,
-    sections_named,
 };
 use crate::{
     catalogue::words::{self, Meaning},
@@ -129,13 +129,13 @@ impl<'d> SchemaPosition<'d> {
         let mut parts = template.split('<');
         let mut text = parts.next()?.to_owned();
         for part in parts {
-            let (name, rest) = part.split_once('>')?;
+            let (name, literal) = part.split_once('>')?;
             text += &match name {
                 "found" if judge::may_be_secret(matched_text, Secrecy::Sensitive) => return None,
                 "found" => matched_text.to_owned(),
                 name => self.placeholder_value(name)?,
             };
-            text += rest;
+            text += literal;
         }
         Some(text)
     }
@@ -186,7 +186,7 @@ impl<'d> SchemaPosition<'d> {
             }
             "entries_by_name" => {
                 // Check only the first field of the identity: the others have defaults.
-                let section = sections_named(self.key_name()).next();
+                let section = find_sections(self.key_name()).next();
                 let identity = section.and_then(|kind| kind.identity.first());
                 identity.is_some_and(|identity| {
                     entries.iter().all(|(_, entry)| {
@@ -280,7 +280,7 @@ impl<'d> SchemaPosition<'d> {
         let mut rows =
             SUGGESTIONS["corrected"].iter().filter(|row| row.key.is_match(self.key_name()));
         let is_date = self.schema["format"] == "date";
-        let corrected = rows.find_map(|row| {
+        let correction = rows.find_map(|row| {
             let mut corrections =
                 spellings.iter().filter_map(|spelling| row.text.replace(spelling, row.help));
             corrections.find(|corrected| {
@@ -289,7 +289,7 @@ impl<'d> SchemaPosition<'d> {
                     && (!is_date || corrected.parse::<jiff::civil::Date>().is_ok())
             })
         });
-        corrected.map(|text| if is_date { text } else { quoted(&text, false) })
+        correction.map(|text| if is_date { text } else { quoted(&text, false) })
     }
 
     /// Help for a key or value that is an alias.
@@ -302,9 +302,9 @@ impl<'d> SchemaPosition<'d> {
                 let places = [self.key_name(), "change", words::ANY_SECTION];
                 let alias = words::find_alias_in(self.schema, &places, &key.name)?;
                 let is_name_key = NAME_KEYS.contains(&&*key.name);
-                let is_whole =
+                let needs_rewrite =
                     !is_name_key && matches!(alias, Meaning::Write(_) | Meaning::Leave(_));
-                (is_whole || matches!(value.data, NodeValue::List(_))).then_some(alias)
+                (needs_rewrite || matches!(value.data, NodeValue::List(_))).then_some(alias)
             }),
             NodeValue::List(items) if !items.is_empty() => self.find_value_alias("[...]"),
             NodeValue::List(_) | NodeValue::Null => self.find_value_alias("[]"),
@@ -364,8 +364,8 @@ mod tests {
     #[test]
     fn every_pattern_of_the_tables_can_be_compiled() {
         let rows = SUGGESTIONS.values().flatten();
-        let helps = rows.flat_map(|row| [&row.value, &row.key, &row.name, &row.text]);
-        for pattern in helps {
+        let patterns = rows.flat_map(|row| [&row.value, &row.key, &row.name, &row.text]);
+        for pattern in patterns {
             assert!(pattern.is_valid(), "{pattern:?}");
         }
     }

@@ -10,7 +10,7 @@ use jsonschema::{
 use super::{
     LocatedFault, SchemaPosition,
     example::{USERNAME_PHRASE, has_only_fields},
-    sections_named,
+    find_sections,
     suggest::option_texts,
 };
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
 
 /// The maximum number of different characters in a text to find the refused ones. For each one, a
 /// schema is compiled.
-const MAX_SIGNS: usize = 100;
+const MAX_CHARACTERS: usize = 100;
 
 impl SchemaPosition<'_> {
     /// The fault of a value that its field does not accept.
@@ -37,11 +37,11 @@ impl SchemaPosition<'_> {
             }
             Kind::Pattern { pattern } => {
                 let example = self.schema["examples"][0].as_str();
-                let requirement = match (self.find_refused_signs(example), example) {
+                let requirement = match (self.find_refused_chars(example), example) {
                     _ if self.node.scalar_text().is_some_and(|text| text.is_empty()) => {
                         "must not be empty".to_owned()
                     }
-                    (Some(signs), _) => format!("must not contain {signs}"),
+                    (Some(chars), _) => format!("must not contain {chars}"),
                     (None, Some(example)) => format!("must be as in `{example}`"),
                     (None, None) => "has a form that is not allowed".to_owned(),
                 };
@@ -61,20 +61,20 @@ impl SchemaPosition<'_> {
 
     /// The characters that the field refuses: it refuses `example` with one of them, and accepts the text
     /// without them.
-    fn find_refused_signs(&self, example: Option<&str>) -> Option<String> {
+    fn find_refused_chars(&self, example: Option<&str>) -> Option<String> {
         let (text, example) = (self.node.scalar_text()?, example?);
         let middle = example.char_indices().nth(example.chars().count() / 2)?.0;
-        let is_refused = |sign: &char| {
-            let with_sign = format!("{}{sign}{}", &example[..middle], &example[middle..]);
-            !sign.is_alphanumeric() && !is_unsafe(*sign) && !self.accepts(&with_sign)
+        let is_refused = |c: &char| {
+            let candidate = format!("{}{c}{}", &example[..middle], &example[middle..]);
+            !c.is_alphanumeric() && !is_unsafe(*c) && !self.accepts(&candidate)
         };
-        let mut signs: BTreeSet<_> = text.chars().collect();
-        if signs.len() > MAX_SIGNS {
+        let mut chars: BTreeSet<_> = text.chars().collect();
+        if chars.len() > MAX_CHARACTERS {
             return None;
         }
-        signs.retain(is_refused);
-        let accepted_text: String = text.chars().filter(|sign| !signs.contains(sign)).collect();
-        let names: Vec<_> = signs
+        chars.retain(is_refused);
+        let accepted_text: String = text.chars().filter(|sign| !chars.contains(sign)).collect();
+        let names: Vec<_> = chars
             .iter()
             .map(|sign| if *sign == ' ' { "blanks".to_owned() } else { format!("`{sign}`") })
             .collect();
@@ -113,11 +113,11 @@ impl SchemaPosition<'_> {
 
     /// Describes the name that the value must be, if it must name an object.
     pub(super) fn describe_named_object(&self) -> Option<&'static str> {
-        let list = self
+        let item_object = self
             .parent
             .filter(|_| self.is_list_item)
             .map(|(_, list)| Field::from_schema(list).names);
-        Field::from_schema(self.schema).names.or(list.flatten()).map(|named| match named {
+        Field::from_schema(self.schema).names.or(item_object.flatten()).map(|object| match object {
             NamedObject::User => USERNAME_PHRASE,
             NamedObject::Runner => "the description or the id",
             NamedObject::Role => "the name of a custom role",
@@ -127,15 +127,15 @@ impl SchemaPosition<'_> {
 
     /// True if the field `name` identifies entries of its section.
     pub(super) fn is_identity(&self, name: &str) -> bool {
-        sections_named(&self.section).any(|kind| kind.identity.contains(&name))
+        find_sections(&self.section).any(|kind| kind.identity.contains(&name))
     }
 
     /// The section whose entries have the fields of `items`, if the schema here does not have them.
     pub(super) fn guess_section(&self, items: &[Node]) -> Option<&str> {
         let first_item = items.first().filter(|first| !has_only_fields(first, self.schema))?;
         let mut sections = self.root["properties"].as_object()?.iter();
-        let matching = sections.find(|(_, section)| has_only_fields(first_item, &section["items"]));
-        matching.map(|(name, _)| &**name)
+        let property = sections.find(|(_, section)| has_only_fields(first_item, &section["items"]));
+        property.map(|(name, _)| &**name)
     }
 
     fn choice_fault(&self, options: &[String]) -> LocatedFault {
@@ -158,7 +158,7 @@ impl SchemaPosition<'_> {
         if has_option(self.schema) || self.schema.get("enum").is_none() {
             return None;
         }
-        let other_kind = sections_named(&self.section)
+        let other_kind = find_sections(&self.section)
             .find(|kind| kind.spec(&key.name).is_some_and(|spec| has_option(&spec.schema)));
         other_kind.map(|kind| kind.scoped_kind.scope)
     }

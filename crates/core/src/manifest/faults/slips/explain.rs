@@ -19,7 +19,7 @@ const MAX_LINES_ABOVE: usize = 40;
 const MAX_REREAD_BYTES: usize = 1 << 16;
 
 /// A fault, and the lines around it.
-pub(super) struct SurroundingLines<'t> {
+pub(super) struct FaultContext<'t> {
     text: &'t str,
     /// The first byte of the fault.
     fault_start: usize,
@@ -30,7 +30,7 @@ pub(super) struct SurroundingLines<'t> {
     previous_number: Option<usize>,
 }
 
-impl<'t> SurroundingLines<'t> {
+impl<'t> FaultContext<'t> {
     pub(super) fn new(text: &'t str, range: &Range<usize>) -> Option<Self> {
         text.get(..range.start)?;
         let line_number = line_number_at(text, range.start);
@@ -47,25 +47,25 @@ impl<'t> SurroundingLines<'t> {
     }
 
     /// The byte at which a part of the text starts.
-    fn start_of(&self, part: &str) -> usize {
+    fn find_start(&self, part: &str) -> usize {
         part.as_ptr().addr() - self.text.as_ptr().addr()
     }
 
     /// The range of a part of the text.
-    fn range_of(&self, part: &str) -> Range<usize> {
-        self.start_of(part)..self.start_of(part) + part.len()
+    fn find_range(&self, part: &str) -> Range<usize> {
+        self.find_start(part)..self.find_start(part) + part.len()
     }
 
     /// The lines from `first` to `last`.
-    fn lines_between(&self, first: usize, last: usize) -> &'t str {
+    fn join_lines(&self, first: usize, last: usize) -> &'t str {
         let last = self.line(last);
-        let range = self.start_of(self.line(first))..self.range_of(last).end;
+        let range = self.find_start(self.line(first))..self.find_range(last).end;
         self.text.get(range).unwrap_or(last)
     }
 
     /// The end of the line of the fault.
     fn line_end(&self) -> usize {
-        self.range_of(self.line(self.line_number)).end
+        self.find_range(self.line(self.line_number)).end
     }
 
     /// The range of the document with the fault.
@@ -85,7 +85,7 @@ impl<'t> SurroundingLines<'t> {
                 numbers.map(|number| (number, self.line(number))).collect()
             }
             (SlipSearch::Two, Some(previous)) => {
-                vec![(self.line_number, self.lines_between(previous, self.line_number))]
+                vec![(self.line_number, self.join_lines(previous, self.line_number))]
             }
             (SlipSearch::Document, _) => {
                 vec![(0, &self.text[self.document_range().start..self.line_end()])]
@@ -95,7 +95,7 @@ impl<'t> SurroundingLines<'t> {
                 let numbers =
                     (self.line_number.saturating_sub(MAX_LINES_ABOVE)..=self.line_number).rev();
                 let parts = numbers.flat_map(|number| {
-                    [(number, self.line(number)), (number, self.lines_between(number, last_number))]
+                    [(number, self.line(number)), (number, self.join_lines(number, last_number))]
                 });
                 parts.filter(|(_, part)| part.len() < MAX_PART_BYTES).collect()
             }
@@ -104,11 +104,11 @@ impl<'t> SurroundingLines<'t> {
 
     /// Explains a fault with the first match of `list_name`. Returns true if the slip causes all
     /// faults on its line; `None` if no slip matches.
-    fn explain_by_list(&self, list: &str, finding: &mut LocatedFault) -> Option<bool> {
+    fn explain_by_list(&self, list_name: &str, finding: &mut LocatedFault) -> Option<bool> {
         let position = &finding.position;
         let marked_text = self.text.get(position.clone()).unwrap_or_default();
         let help = finding.help.as_deref().unwrap_or_default();
-        let mut candidates = SLIPS[list].iter().filter(|slip| {
+        let mut candidates = SLIPS[list_name].iter().filter(|slip| {
             (slip.codes.is_empty() || slip.codes.contains(&finding.code))
                 && self.text[position.start..].starts_with(slip.at)
                 && self.text[..position.start].ends_with(slip.after)
@@ -130,7 +130,7 @@ impl<'t> SurroundingLines<'t> {
             finding.message = fill(slip.message, args);
         }
         if !slip.message.is_empty() && slip.line.text.is_some() {
-            finding.position = self.range_of(matched_text);
+            finding.position = self.find_range(matched_text);
         }
         Some(slip.alone)
     }
@@ -139,16 +139,15 @@ impl<'t> SurroundingLines<'t> {
     fn correction_helps(&self, slip: &Slip, part: &str) -> bool {
         let mut corrections =
             slip.mends.iter().filter_map(|correction| slip.line.replace(part, correction));
-        slip.mends.is_empty()
-            || corrections.any(|corrected| self.parses_further_with(part, &corrected))
+        slip.mends.is_empty() || corrections.any(|corrected| self.parses_further(part, &corrected))
     }
 
     /// Replaces `part` by `corrected` and parses the document again. Returns true if no fault is left up to
     /// the end of the fault's line.
-    fn parses_further_with(&self, part: &str, corrected: &str) -> bool {
+    fn parses_further(&self, part: &str, corrected: &str) -> bool {
         let (line, end) = (self.line(self.line_number), self.line_end());
         let Range { start: document_start, end: document_end } = self.document_range();
-        let Range { start: part_start, end: part_end } = self.range_of(part);
+        let Range { start: part_start, end: part_end } = self.find_range(part);
         if document_end - document_start > MAX_REREAD_BYTES
             || !(document_start..=document_end).contains(&part_start)
             || part_end > document_end
@@ -156,7 +155,7 @@ impl<'t> SurroundingLines<'t> {
             return false;
         }
         // If the corrected part is above the line, the rest of the line may have other faults.
-        let fault_end = if part_end <= self.start_of(line) { self.fault_start } else { end };
+        let fault_end = if part_end <= self.find_start(line) { self.fault_start } else { end };
         let corrected_text =
             [&self.text[document_start..part_start], corrected, &self.text[part_end..document_end]]
                 .concat();
@@ -192,7 +191,7 @@ impl<'t> SurroundingLines<'t> {
             .find(|line| !line.trim().is_empty())?;
         let key = self.line(head_number).trim_start_matches([' ', '-']);
         let is_unindented = indentation_width(first_line)
-            <= self.start_of(key) - self.start_of(self.line(head_number));
+            <= self.find_start(key) - self.find_start(self.line(head_number));
         let name = key.split(':').next().filter(|name| is_unindented && looks_like_name(name))?;
         let is_key =
             first_line.trim_start().split_once(':').is_some_and(|(key, _)| looks_like_name(key));
@@ -202,7 +201,7 @@ impl<'t> SurroundingLines<'t> {
             return None;
         }
         finding.message = "the text after `|` or `>` is not indented".to_owned();
-        finding.position = self.range_of(name);
+        finding.position = self.find_range(name);
         let number = head_number + 2;
         finding.help(format!("indent its lines, from line {number} on, deeper than the key"));
         Some(false)
@@ -226,12 +225,12 @@ impl<'t> SurroundingLines<'t> {
         let blanks = &line[..current_width];
         let near_columns = columns.into_iter().rev().filter(|column| {
             (1..=2).contains(&column.abs_diff(current_width))
-                && self.parses_further_with(blanks, &" ".repeat(*column))
+                && self.parses_further(blanks, &" ".repeat(*column))
         });
         let nearest_column = near_columns.min_by_key(|column| column.abs_diff(current_width))?;
         let (number, space_count) = (self.line_number + 1, count(nearest_column, "space"));
         finding.message = "the indentation does not fit the lines above".to_owned();
-        finding.position = self.range_of(key.split(':').next().unwrap_or(key));
+        finding.position = self.find_range(key.split(':').next().unwrap_or(key));
         finding.help(match nearest_column {
             0 => format!("remove the spaces before line {number}"),
             _ => format!("indent line {number} by {space_count}, like the lines next to it"),

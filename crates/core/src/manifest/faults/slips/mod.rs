@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use super::{Findings, LocatedFault, texts, words};
 use crate::yaml;
-use explain::SurroundingLines;
+use explain::FaultContext;
 
 /// The lines that are searched for a slip.
 #[derive(Clone, Copy, Default, Deserialize, PartialEq, Eq)]
@@ -61,14 +61,14 @@ struct Slip {
 pub(in crate::manifest) struct Pattern {
     text: Option<&'static str>,
     #[serde(skip)]
-    compiled: OnceLock<Option<Regex>>,
+    regex_cell: OnceLock<Option<Regex>>,
 }
 
 impl Pattern {
     /// The compiled expression. A test compiles all of them.
     fn regex(&self) -> Option<&Regex> {
         let text = self.text?;
-        self.compiled.get_or_init(|| Regex::new(text).ok()).as_ref()
+        self.regex_cell.get_or_init(|| Regex::new(text).ok()).as_ref()
     }
 
     /// The match in `text`: the group `at` if there is one, otherwise the first group, otherwise the whole
@@ -135,28 +135,28 @@ impl Findings {
             if finding.code == "yaml-tag" {
                 finding.position =
                     find_tag(text, finding.position.start).unwrap_or(finding.position.clone());
-                sole_causes.push(fault_place(text, finding));
+                sole_causes.push(fault_key(text, finding));
             }
-            let surroundings = SurroundingLines::new(text, &finding.position);
-            if surroundings.and_then(|context| context.explain(finding)) == Some(true) {
-                sole_causes.push(fault_place(text, finding));
+            let context = FaultContext::new(text, &finding.position);
+            if context.and_then(|context| context.explain(finding)) == Some(true) {
+                sole_causes.push(fault_key(text, finding));
             }
         }
         self.items.retain(|finding| {
-            let place = fault_place(text, finding);
-            let (line, _, code) = place;
+            let key = fault_key(text, finding);
+            let (line, _, code) = key;
             let is_consequence = CONSEQUENCE_CODES.contains(&code);
-            sole_causes.contains(&place)
+            sole_causes.contains(&key)
                 || !sole_causes.iter().any(|(cause_line, _, cause_code)| {
                     *cause_line == line && (*cause_code == code || is_consequence)
                 })
         });
         // In braces, each part of a text with commas looks like a key: keep only the first fault.
         self.items.dedup_by(|next, finding| {
-            let between = text.get(finding.position.start..next.position.start).unwrap_or("\n");
+            let gap = text.get(finding.position.start..next.position.start).unwrap_or("\n");
             [&*next, &*finding].iter().all(|fault| fault.code == "yaml-key")
                 && next.message == finding.message
-                && !between.contains('\n')
+                && !gap.contains('\n')
         });
         self.items.dedup_by(|next, finding| {
             next.position == finding.position && next.message == finding.message
@@ -166,7 +166,7 @@ impl Findings {
     /// If the text has Git conflict markers or is not YAML, replaces all faults by one and returns true.
     fn report_file_fault(&mut self, text: &str) -> bool {
         let conflict_mark = "<<<<<<< ";
-        let marker_start = text.find(&format!("\n{conflict_mark}")).map(|at| at + 1);
+        let marker_start = text.find(&format!("\n{conflict_mark}")).map(|offset| offset + 1);
         let conflict_start = marker_start.or_else(|| text.starts_with(conflict_mark).then_some(0));
         let (texts, range, what) = if let Some(start) =
             conflict_start.filter(|_| text.contains("\n>>>>>>> "))
@@ -178,10 +178,10 @@ impl Findings {
                 .filter(|line| !line.trim().is_empty() && !line.trim().starts_with(['#', '/']));
             let first_line = lines.next().unwrap_or_default();
             let second_line = lines.next().unwrap_or_default();
-            let mut files = SLIPS["files"].iter();
-            let file = files
-                .find(|file| file.find(first_line).is_some() && second_line.contains(file.next));
-            let Some(file) = file else { return false };
+            let mut slips = SLIPS["files"].iter();
+            let matching_slip = slips
+                .find(|slip| slip.find(first_line).is_some() && second_line.contains(slip.next));
+            let Some(file) = matching_slip else { return false };
             let line_range = text.find(first_line).map_or(0..0, |at| at..at + first_line.len());
             (texts::NO_YAML, line_range, file.help)
         } else {
@@ -196,15 +196,15 @@ impl Findings {
     fn drop_consequences(&mut self, text: &str) {
         let mut explained_ends = Vec::new();
         for finding in self.items.iter().filter(|finding| finding.code == "document") {
-            let context = SurroundingLines::new(text, &finding.position);
+            let context = FaultContext::new(text, &finding.position);
             if context.and_then(|context| context.explain(&mut finding.clone())).is_some() {
                 explained_ends.push(finding.position.end);
             }
         }
         self.items.retain(|finding| {
             let last_end = explained_ends.iter().rfind(|end| **end <= finding.position.start);
-            let between = last_end.and_then(|end| text.get(*end..finding.position.start));
-            finding.code != "syntax" || between.is_none_or(|between| between.contains("\n---"))
+            let gap = last_end.and_then(|end| text.get(*end..finding.position.start));
+            finding.code != "syntax" || gap.is_none_or(|between| between.contains("\n---"))
         });
     }
 
@@ -223,7 +223,7 @@ impl Findings {
         let second_fault = &mut self.items[index];
         let start = second_fault.position.start;
         let between = second_fault.related.as_ref().and_then(|range| text.get(range.end..start));
-        if between.is_some_and(|before| before.matches('\n').count() < 2) {
+        if between.is_some_and(|gap| gap.matches('\n').count() < 2) {
             second_fault.help("keep one of the two: a document has one kind");
             return;
         }
@@ -238,7 +238,7 @@ impl Findings {
 }
 
 /// The line, the first byte and the code of a fault.
-fn fault_place(text: &str, fault: &LocatedFault) -> (usize, usize, &'static str) {
+fn fault_key(text: &str, fault: &LocatedFault) -> (usize, usize, &'static str) {
     let start = fault.position.start;
     (line_number_at(text, start), start, fault.code)
 }
@@ -253,8 +253,8 @@ fn find_tag(text: &str, start: usize) -> Option<Range<usize>> {
     let text_before = text.get(..start)?;
     let tag_start = text_before.rfind('!')?;
     let tag = text_before[tag_start..].split(char::is_whitespace).next()?;
-    let between = &text_before[tag_start + tag.len()..];
-    let is_before_value = between.chars().all(|c| c.is_whitespace() || "|>+-".contains(c));
+    let gap = &text_before[tag_start + tag.len()..];
+    let is_before_value = gap.chars().all(|c| c.is_whitespace() || "|>+-".contains(c));
     is_before_value.then(|| tag_start..tag_start + tag.len())
 }
 
