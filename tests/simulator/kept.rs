@@ -13,7 +13,7 @@
 //! | a list lacks entries that its total counts | counted as complete | read again, then incomplete | `short-list` |
 //! | a page is empty, repeated or skipped | the end of the list | read again, then incomplete | `lost-page-*` |
 //! | entries are removed between two pages | (found by the simulator) | a total that falls is a contradiction | `removed-while-paging` |
-//! | a list has no end | memory ran out | 100,000 entries, 64 MiB | `no_more_of_a_list_is_kept_than_allowed` |
+//! | a list has no end | memory ran out | 100,000 entries, 64 MiB | `a_list_above_the_size_limit_is_refused` |
 //! | a change is lost in an outage, and the project is archived | the change was lost | archived only after everything else matches | `outage-then-archive` |
 //! | somebody archives the project between plan and apply | "already done" | skipped and reported | `archived-before-apply` |
 //! | a second read returns `{}` | "already done" | a failed read: required keys are missing | `unread-before-apply` |
@@ -33,7 +33,7 @@
 //! | a user cannot be looked up | ended the plan | incomplete, the others are applied | `user-not-found-out` |
 //! | undrift's own token under another name, or its file | a variable's value | refused | `the_own_token_is_never_a_value_under_any_name` |
 //! | a hook's URL is a secret that is not set here | the live URL was shown | masked | `no_report_shows_a_live_secret` |
-//! | a secret that is wrapped at the width of the terminal | shown in two pieces | redacted before wrapping | `a_secret_is_struck_from_the_line_whatever_its_pieces_and_their_colours` |
+//! | a secret that is wrapped at the width of the terminal | shown in two pieces | redacted before wrapping | `a_secret_in_several_colours_is_removed` |
 //! | a secret of several lines, or a common word, in a JSON report | broken, or keys renamed | redacted in values | `a_report_does_not_depend_on_the_secrets` |
 //! | `extra:` contains a parameter that addresses the object | another object was changed | refused | the corpus of manifests |
 //! | a list that lacks fields, for 200 projects | read one at a time | read concurrently | `a_maintainer_can_plan_without_administrator_rights` |

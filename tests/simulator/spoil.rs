@@ -116,7 +116,7 @@ fn odd_text(_: &Json, numbers: &mut Numbers) -> Json {
     }
 }
 
-/// Changes one of the fields that satisfy `is_meant`, at any depth.
+/// Changes one of the fields that satisfy `is_selected`, at any depth.
 fn change_field(
     body: &mut Json,
     numbers: &mut Numbers,
