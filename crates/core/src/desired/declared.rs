@@ -154,7 +154,6 @@ impl<'d> PackedField<'d> {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::origin::Layer;
 

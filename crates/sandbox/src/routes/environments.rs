@@ -259,7 +259,6 @@ const APPROVAL_COUNT: &str = "required_approval_count";
 fn complete_protection(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let is_group = matches!(call.scope, GroupOrProject::Group(_));
     let count = call.params.integer(APPROVAL_COUNT)?;
-
     let deprecation_text = "Parameter 'required_approval_count' is deprecated and shouldn't be used. See https://gitlab.com/groups/gitlab-org/-/epics/9662";
     let is_deprecated = call.is_observed() && count.is_some_and(|count| count > 0);
     refuse_if(is_deprecated, || ErrorResponse::invalid_record(deprecation_text))?;

@@ -215,7 +215,7 @@ fn find(call: &CollectionCall<'_>) -> Result<Record> {
 fn require_any_field(call: &CollectionCall<'_>) -> Result<()> {
     let mut fields = vec!["new_name", "color", "description"];
     fields.extend(call.scope.project_id().map(|_| "priority"));
-    fields.extend((call.is_observed()).then_some("archived"));
+    fields.extend(call.is_observed().then_some("archived"));
     call.params.require_any(&fields)
 }
 

@@ -478,8 +478,7 @@ impl<'a> CollectionCall<'a> {
         for name in self.collection.unique_fields {
             equal_rows.retain(|other| other.settings.get(*name) == row.settings.get(*name));
         }
-        let text = TAKEN_TEXT;
-        refuse_if(!equal_rows.is_empty(), || ErrorResponse::field(first_field, text))
+        refuse_if(!equal_rows.is_empty(), || ErrorResponse::field(first_field, TAKEN_TEXT))
     }
 }
 
