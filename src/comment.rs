@@ -1,16 +1,18 @@
 //! Writes a report as a comment of a merge request, or updates that comment.
 //!
 //! A report begins with a [`Marker`]. If the caller already wrote a comment that begins with the
-//! same marker, it is edited; otherwise a new one is written. Comments of others are never changed,
-//! whatever they contain. If somebody else edited the caller's comment, it is overwritten.
+//! same marker, that comment is edited. Otherwise a new comment is written. Comments of others are
+//! never changed, whatever they contain. If somebody else edited the caller's comment, that edit is
+//! overwritten.
 //!
-//! The service hides notes that the caller may not see, so a list cannot prove that a note does not
-//! exist. But callers see their own notes, so a note that is missing in a complete list is not
-//! theirs. In the worst case a second comment is written, and the next run reports it.
+//! The service leaves out notes that the caller may not see, so a list cannot prove that a note
+//! does not exist. But callers see their own notes, so a note that a whole list lacks is not
+//! theirs. At worst, a second comment is written, and the next run reports it.
 //!
-//! The service accepts duplicate notes. If the answer to a new note is lost, the run looks for the note
-//! like [`apply`](crate::apply), and never sends it again. If the note does not appear, the outcome is
-//! unknown; the next run looks for the note before it writes one.
+//! The service accepts duplicate notes. If the response to the creation of a note is lost, the run
+//! never sends the request again. Instead, the run reads the notes several times, after the same
+//! delays as [`apply`](crate::apply). If the note does not appear, the outcome is unknown. The next
+//! run searches for the note before it writes one.
 
 use std::fmt;
 
@@ -29,7 +31,7 @@ pub const MAX_BODY_CHARS: usize = 1_000_000;
 /// A merge request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeRequestRef {
-    /// The id or the full path of its project.
+    /// The id or the full path of the project.
     pub project: String,
     /// The number of the merge request in the project.
     pub merge_request: u64,
@@ -44,20 +46,20 @@ impl fmt::Display for MergeRequestRef {
 /// The properties of a merge request that restrict comments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeRequest {
-    /// `opened`, `closed`, `merged` or `locked`; empty if the answer lacks it.
+    /// `opened`, `closed`, `merged` or `locked`; empty if the response lacks the state.
     pub state: String,
     /// True if only members may comment.
     pub discussion_locked: bool,
 }
 
-/// What was done with the comment.
+/// The change that was made to the comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommentOutcome {
-    /// It did not exist and was created.
+    /// The comment did not exist and was created.
     Written,
-    /// It existed with another text, and was edited.
+    /// The comment existed with another text, and was edited.
     Edited,
-    /// It existed with the same text; nothing was sent.
+    /// The comment existed with the same text. Nothing was sent.
     Unchanged,
 }
 
@@ -66,11 +68,11 @@ pub enum CommentOutcome {
 pub struct Comment {
     /// The id of the note.
     pub note_id: u64,
-    /// What was done with the note.
+    /// The change that was made to the note.
     pub outcome: CommentOutcome,
     /// The ids of further comments of the caller with the same marker, which stay unchanged.
     pub duplicate_ids: Vec<u64>,
-    /// Its merge request.
+    /// The merge request of the comment.
     pub merge_request: MergeRequest,
 }
 
@@ -80,7 +82,7 @@ pub enum CommentError {
     /// The merge request could not be read.
     #[error("cannot read the merge request")]
     MergeRequest(#[source] ApiError),
-    /// Its notes could not be read.
+    /// The notes of the merge request could not be read.
     #[error("cannot read the comments")]
     Notes(#[source] ApiError),
     /// The service refused the comment, or the outcome is unknown
@@ -90,7 +92,7 @@ pub enum CommentError {
         /// The error of the request.
         #[source]
         error: ApiError,
-        /// True if only members may comment there.
+        /// True if only members may comment on the merge request.
         discussion_locked: bool,
     },
 }
@@ -108,7 +110,8 @@ impl CommentError {
 /// `marker`. `author_id` is the id of the token's user.
 ///
 /// # Errors
-/// [`CommentError`].
+/// [`CommentError`] if the merge request or its notes cannot be read, or the comment cannot be
+/// written.
 pub async fn put_comment(
     client: &WriteClient,
     author_id: u64,
@@ -157,8 +160,8 @@ fn request_for<E: Copy>(op: Op<E>, target: &MergeRequestRef) -> Request<E> {
     op.request().arg("id", &target.project).arg("merge_request_iid", target.merge_request)
 }
 
-/// Lists the notes of the user with this id that begin with `marker`, oldest first: notes written
-/// during the reading come at the end.
+/// Lists the notes of the user `author_id` that begin with `marker`, the oldest first. In this
+/// order, a note that is written during the reading is at the end of the list.
 async fn list_marked_notes(
     client: &ReadClient,
     author_id: u64,
@@ -196,11 +199,12 @@ async fn send_body(
     Ok(client.send(request.fields(fields.into())).await?.body)
 }
 
-/// Looks for the comment after its request failed with `error`, if the service may have carried the
-/// request out. A comment with another text belongs to a concurrent run.
+/// Searches for a new comment after its request failed with `error`, if the service may have
+/// carried out the request. Returns the id of the note with the text `body`: a comment with another
+/// text belongs to a concurrent run.
 ///
 /// # Errors
-/// `error`, if there is no such comment.
+/// `error`, if no comment has the text `body`, or the service did not carry out the request.
 async fn find_note_in_doubt(
     client: &ReadClient,
     error: ApiError,

@@ -1,7 +1,7 @@
-//! The command line: parse, run, exit code.
+//! The program `undrift`. It calls the command line of the library.
 
-/// The system allocator took a quarter of the CPU time. The allocator of musl, in static binaries, is even
-/// slower.
+/// The allocator of the program. With the system allocator, allocation took a quarter of the CPU
+/// time. The allocator of musl, which static binaries use, is even slower.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

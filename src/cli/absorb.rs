@@ -1,7 +1,7 @@
 //! `undrift absorb`: edits the manifests so that they declare the live state.
 //!
-//! It reads and plans like `plan`. [`crate::absorb`] decides what to edit and how. Either all changed
-//! files are replaced, or none.
+//! The command reads and plans like `plan`. [`crate::absorb`] decides what to edit and how. Either
+//! all changed files are replaced, or none.
 
 use std::{
     cell::RefCell,
@@ -39,7 +39,8 @@ use crate::{
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = include_str!("help/absorb.txt"))]
 pub(super) struct Args {
-    /// What to absorb: a glob over PATH, PATH#SECTION, PATH#SECTION/ENTRY or the fields after it
+    /// What to absorb: a glob over PATH, PATH#SECTION, PATH#SECTION/ENTRY or
+    /// PATH#SECTION/ENTRY/FIELD
     #[arg(value_name = "ADDRESS", required = true, value_parser = Selector::parse)]
     addresses: Vec<Selector>,
     /// Exclude matching objects; may be repeated
@@ -51,15 +52,15 @@ pub(super) struct Args {
     /// Write the edited files instead of only showing the edit
     #[arg(long)]
     write: bool,
-    /// Edit the document that declares the difference, such as `Defaults`, instead of the one of
-    /// the group or project itself
+    /// Edit the document that declares the difference, such as `Defaults`, instead of the document
+    /// of the group or project itself
     #[arg(long)]
     at_source: bool,
     #[command(flatten)]
     access: AccessArgs,
 }
 
-/// The selected differences, and those that cannot be absorbed.
+/// The selected differences: those to absorb, and those that cannot be absorbed.
 #[derive(Default)]
 struct SelectedDrift {
     goals: Vec<Goal>,
@@ -203,7 +204,8 @@ async fn find_drift(args: &Args, session: &Session, cx: &RunContext) -> Result<S
                 drift.unlisted_entries.push(AbsorbRefusal::new(&note.address, reason));
             }
         }
-        // Only containers with edits: a text that is public here may be a secret in another container.
+        // Collect texts only from containers with edits, because a text that is public in one
+        // container may be a secret in another one.
         let excerpt = comparison.excerpt.filter(|_| !goals.is_empty());
         drift.public_texts.extend(excerpt.into_iter().flat_map(Excerpt::texts));
         drift.selectable_addresses.extend(absorb::selectable_addresses(comparison));
@@ -231,8 +233,9 @@ async fn find_drift(args: &Args, session: &Session, cx: &RunContext) -> Result<S
     Ok(drift)
 }
 
-/// Reads and compares `containers`, and passes each comparison to `process`. First, `extend_declarations`
-/// adds to each declaration the fields to read, according to the export `settings`.
+/// Reads and compares `containers`, and passes each comparison to `process`. Before reading,
+/// `extend_declarations` adds to each declaration the fields that the export `settings` include, so
+/// that they are read too.
 pub(super) async fn compare_containers(
     session: &Session,
     containers: &[&Container],
@@ -317,8 +320,8 @@ impl<'a> ManifestEditor<'a> {
         Ok((editor, into_manifests(loaded, cx)?))
     }
 
-    /// Opens a session for `manifests`, without the containers that only rules include: they have no
-    /// document to edit.
+    /// Opens a session for `manifests`. Leaves out the containers that only rules include, because
+    /// they have no document to edit.
     pub(super) async fn open_session(
         &self,
         manifests: Manifests,
@@ -380,8 +383,8 @@ impl<'a> ManifestEditor<'a> {
     }
 }
 
-/// Renders the edits without secrets: texts that may be secret are hidden unless they are in
-/// `public_texts`. A terminal gets about `max_lines` lines.
+/// Renders the edits without secrets. Texts that may be secret are hidden unless they are in
+/// `public_texts`. On a terminal, the result has about `max_lines` lines.
 pub(super) fn render_edits(
     files: &BTreeMap<FileName, (String, String)>,
     public_texts: &BTreeSet<String>,
@@ -394,8 +397,8 @@ pub(super) fn render_edits(
     terminal::render_edits_text(&files.collect::<Vec<_>>(), max_lines, style)
 }
 
-/// A summary of the edits. With `affects_included`, it warns that groups and projects included by a
-/// rule may change too; only the service knows which ones.
+/// A summary of the edits. With `affects_included`, the summary warns that groups and projects that
+/// a rule includes may change too. Only the service knows which groups and projects these are.
 fn summary(args: &Args, goals: &[Goal], absorbed: &EditedFiles, affects_included: bool) -> String {
     let difference_count =
         count(goals.iter().map(Goal::count_differences).sum::<usize>(), "difference");
@@ -410,7 +413,7 @@ fn summary(args: &Args, goals: &[Goal], absorbed: &EditedFiles, affects_included
         let others: Vec<_> = absorbed.other_containers.iter().map(String::as_str).collect();
         let other_count = count(others.len(), "other group or project");
         let others = list_first(&others);
-        lines.push(format!("it also changes the declarations of {other_count}: {others}"));
+        lines.push(format!("the edits also change the declarations of {other_count}: {others}"));
     }
     if affects_included {
         lines.push("groups and projects that a rule includes may change too".to_owned());

@@ -1,5 +1,5 @@
-//! `undrift apply`: shows the plan, asks for confirmation, and applies it. For a saved plan, applies
-//! the steps that are still needed.
+//! `undrift apply`: shows the plan, asks for confirmation, and applies the plan. Of a saved plan,
+//! only the steps that are still needed are applied.
 
 use std::{
     path::{Path, PathBuf},
@@ -28,8 +28,9 @@ use crate::{
     value::Value,
 };
 
-/// The maximum number of groups and projects that are changed at the same time. Each has several
-/// requests in flight, and with more of them, live values would become stale before their use.
+/// The maximum number of groups and projects that are changed at the same time. Each of them has
+/// several requests in flight. With a higher maximum, live values would become stale before they
+/// are used.
 const MAX_CONCURRENT: usize = 16;
 /// The message if a run ends before its first write.
 const UNCHANGED_TEXT: &str = "nothing was changed\n";
@@ -92,8 +93,8 @@ impl Args {
         self.manifests_dir.as_deref().unwrap_or(&self.session.dir)
     }
 
-    /// Reads the saved plan, if one is named. The folder of manifests is then the one of `-d`, or else
-    /// the one in the plan.
+    /// Reads the saved plan, if one is named. The folder of manifests is then the folder of `-d`,
+    /// or else the folder that the plan names.
     ///
     /// # Errors
     /// If the folder is named twice, or the folder in the plan is not below the working directory.
@@ -243,7 +244,7 @@ impl Proposal<'_> {
         }
     }
 
-    /// Reports the plan after a run that changed nothing; `text` writes its text.
+    /// Reports the plan after a run that changed nothing. `text` writes the text of the report.
     fn finish(&self, exit: Exit, text: impl FnOnce(Sink<'_>)) -> ReportedExit {
         let planned = Planned::new(&self.session.run, self.plan);
         let planned = Planned { saved_plan: self.comparison, ..planned };
@@ -257,7 +258,8 @@ impl Proposal<'_> {
         reported_exit
     }
 
-    /// Shows the plan, asks unless `is_confirmed`, applies it and reports the result.
+    /// Shows the plan, asks for confirmation unless `is_confirmed`, applies the plan and reports
+    /// the result.
     async fn apply(
         self,
         approved: &Approved<'_>,
@@ -316,8 +318,9 @@ fn short_result(applied: &ApplyResult) -> &'static str {
     }
 }
 
-/// Errors for missing secrets that `steps` send, and for declared secrets that must never be sent. All
-/// secrets must be set before the first write; otherwise a missing one could stop the run halfway.
+/// Errors for missing secrets that `steps` send, and for declared secrets that must never be sent.
+/// All secrets must be set before the first write. Otherwise a missing secret could stop the run
+/// halfway.
 fn find_secret_faults<'s>(steps: impl Iterator<Item = &'s Step>, session: &Session) -> Diagnostics {
     let diagnose = |reference: &Reference, is_refused: bool, origin: &Origin, address: &Address| {
         let reason = session.settings.secrets.unresolved_reason(reference);

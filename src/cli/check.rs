@@ -12,8 +12,8 @@ use crate::{
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) dir: ManifestFolder,
-    /// Let manifests use only matching environment variables; one that starts with CI_ or GITLAB_
-    /// needs a GLOB that does too; may be repeated [env: UNDRIFT_ALLOW_ENV]
+    /// Let manifests use only matching environment variables; a name that starts with CI_ or
+    /// GITLAB_ needs a GLOB that starts the same way; may be repeated [env: UNDRIFT_ALLOW_ENV]
     #[arg(long, value_name = "GLOB")]
     allow_env: Vec<String>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `undrift drift`: checks whether the service matches the manifests; for schedules.
+//! `undrift drift`: checks whether the service matches the manifests. Scheduled pipelines use it.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 

@@ -32,11 +32,12 @@ const STATE_FOLDER: &str = ".undrift";
 /// The value of `--sandbox` that keeps the data in memory.
 const MEMORY_NAME: &str = ":memory:";
 
-/// Starts the sandbox for the manifests in `root`. `file` holds its state; empty means the default
-/// file.
+/// Starts the sandbox for the manifests in `root`, unless it already runs. `file` keeps the data of
+/// the sandbox; if `file` is empty, the default file does.
 ///
 /// # Errors
-/// If the seed, the environment or the file is not valid, or another run uses the file.
+/// If the seed, the environment file or the data file is not valid, or another run uses the data
+/// file.
 pub(super) async fn start_once(file: &str, root: &Path, cx: &RunContext) -> Result<Endpoint> {
     let running_sandbox =
         cx.sandbox.get_or_try_init(|| launch_with_file(file, root, &cx.output)).await?;
@@ -49,7 +50,7 @@ pub(super) async fn start_once(file: &str, root: &Path, cx: &RunContext) -> Resu
 /// The address and the token of the running sandbox.
 ///
 /// # Errors
-/// If the address of the sandbox is not a valid URL. This cannot happen while it runs.
+/// If the address of the sandbox is not a valid URL. This cannot happen while the sandbox runs.
 pub(super) fn sandbox_endpoint(
     running_sandbox: &RunningSandbox,
     environment: Environment,
@@ -79,7 +80,7 @@ async fn launch_with_file(file: &str, root: &Path, output: &Output) -> Result<Ru
 /// Starts the sandbox with the collections that users describe, and prints its notes.
 ///
 /// # Errors
-/// If it does not start.
+/// If the sandbox does not start.
 pub(super) async fn launch(
     config: sandbox::SandboxConfig,
     output: &Output,
@@ -96,8 +97,8 @@ pub(super) async fn launch(
     Ok(running_sandbox)
 }
 
-/// Returns `.undrift/sandbox.db` in `root`. Creates the folder if needed, readable only by the user
-/// and ignored by Git.
+/// Returns `.undrift/sandbox.db` in `root`. Creates the folder `.undrift` if it is missing. Only
+/// the user can read the new folder, and Git ignores it.
 fn prepare_default_file(root: &Path) -> Result<PathBuf> {
     let folder = root.join(STATE_FOLDER);
     create_state_folder(&folder).map_err(|error| {
@@ -110,7 +111,7 @@ fn prepare_default_file(root: &Path) -> Result<PathBuf> {
     Ok(default_path(root))
 }
 
-/// The default file of the sandbox of `root`.
+/// The default data file of the sandbox for the manifests in `root`.
 pub(super) fn default_path(root: &Path) -> PathBuf {
     root.strip_prefix(".").unwrap_or(root).join(STATE_FOLDER).join("sandbox.db")
 }
@@ -129,7 +130,7 @@ fn create_state_folder(folder: &Path) -> std::io::Result<()> {
 /// Reads a seed.
 ///
 /// # Errors
-/// If it cannot be read or is not valid.
+/// If the file cannot be read, or the seed is not valid.
 pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed> {
     let text = read_text(path, MAX_SEED_BYTES)?;
     let name = path.display().to_string();
@@ -146,7 +147,7 @@ pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed> {
     })
 }
 
-/// The faults of the seed in the folder `root`, if there is one that can be read.
+/// The faults of the seed in the folder `root`. Without a seed that can be read, there are none.
 pub(super) fn check_seed_in_folder(root: &Path) -> Diagnostics {
     let path = root.strip_prefix(".").unwrap_or(root).join(SEED_FILE);
     let text = path.is_file().then(|| read_text(&path, MAX_SEED_BYTES).ok()).flatten();
@@ -173,14 +174,14 @@ fn find_refusal(document: &Node) -> Option<(String, Range<usize>)> {
         span = entry.entries().first().map_or(entry.span.clone(), |(key, _)| key.span.clone());
         node = entry;
     }
-    // The name of the field follows, as in `...: push_access_level is invalid`.
+    // After the path comes the name of the field, as in `...: push_access_level is invalid`.
     let field = error.split_once(": ").and_then(|(_, reason)| reason.split(' ').next());
     let refused_field = node.entries().iter().find(|(key, _)| Some(&*key.name) == field);
     Some((error.clone(), refused_field.map_or(span, |(_, value)| value.span.clone())))
 }
 
-/// Finds the entry that a message calls `entry_label`. Returns its list in `node`, and its name or number: for
-/// `hook 1`, the list `hooks` and `1`.
+/// Finds the entry that a message calls `entry_label`. Returns the list in `node` that contains the
+/// entry, and the name or number of the entry. For `hook 1`, these are the list `hooks` and `1`.
 fn find_labelled_entry(node: &Node, entry_label: &str) -> Option<(Node, String)> {
     node.entries().iter().find_map(|(key, list)| {
         let nouns = ["s", "es"].into_iter().filter_map(|suffix| key.name.strip_suffix(suffix));
@@ -199,7 +200,7 @@ pub(super) fn seed_schema() -> Json {
     crate::schema::inline_schema::<Seed>().to_value()
 }
 
-/// Reads the variables in a file; none if the file does not exist.
+/// Reads the variables in a file. Returns no variables if the file does not exist.
 fn read_environment(path: &Path) -> Result<Vec<(String, String)>> {
     if !is_file(path)? {
         return Ok(Vec::new());

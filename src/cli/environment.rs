@@ -31,11 +31,11 @@ impl Environment {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// The variable `name` as a key for digests. It must be long: with a short key, somebody who has a digest
-    /// could try all keys, and then find the digested value.
+    /// The value of the variable `name`, as a key for digests. The key must be long. With a short
+    /// key, somebody who has a digest could try all keys, and so find the digested value.
     ///
     /// # Errors
-    /// If it is too short.
+    /// If the value is shorter than [`MIN_KEY_BYTES`].
     pub(super) fn digest_key(&self, name: &str) -> Result<Option<DigestKey>> {
         let Some(key) = self.get(name) else { return Ok(None) };
         if key.len() < MIN_KEY_BYTES {
@@ -69,7 +69,7 @@ impl Environment {
     }
 }
 
-/// Shows names only: values may be secrets.
+/// Shows only the names of the variables, because values may be secrets.
 impl std::fmt::Debug for Environment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()

@@ -34,7 +34,7 @@ pub(super) enum Exit {
 }
 
 impl Exit {
-    /// All exit codes, in order.
+    /// The exit code of each variant, in the order of the variants.
     const EXIT_CODES: [(Self, u8); 12] = [
         (Self::Interrupted, 130),
         (Self::Terminated, 143),
@@ -77,7 +77,7 @@ impl Exit {
         exits.into_iter().min().unwrap_or(Self::Success)
     }
 
-    /// `self` if `condition` is true, else success; for [`Self::first_of`].
+    /// `self` if `condition` is true, else success. Callers pass the result to [`Self::first_of`].
     pub(super) const fn only_if(self, condition: bool) -> Self {
         if condition { self } else { Self::Success }
     }

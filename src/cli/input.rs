@@ -1,5 +1,5 @@
-//! The folder of manifests, and files that an argument or a variable names. They are read completely,
-//! up to a maximum size, so that no path can use all memory.
+//! The folder of manifests, and files that an argument or a variable names. Such a file is read as
+//! a whole, up to a maximum size, so that no file can use all memory.
 
 use std::{
     fs::File,
@@ -13,7 +13,8 @@ use super::{CommandError, Result};
 /// The folder of manifests: `-d` in every command, or the positional argument.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct ManifestFolder {
-    /// Folder of manifests, or one file; `-d DIR` names it in every command that reads one [default: .]
+    /// Folder of manifests, or one file; all commands that read manifests also accept it as `-d
+    /// DIR` [default: .]
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
     /// Folder of manifests, or one file
@@ -30,7 +31,7 @@ impl ManifestFolder {
     /// Refuses a folder that is named twice.
     ///
     /// # Errors
-    /// If it is named twice.
+    /// If both the argument and `-d` name a folder.
     pub(super) fn check_named_once(&self) -> Result<()> {
         if self.is_named_twice() { Err(Self::named_twice_error()) } else { Ok(()) }
     }
@@ -58,7 +59,7 @@ impl Deref for ManifestFolder {
 /// The bytes of the file at `path`, at most `max_bytes`.
 ///
 /// # Errors
-/// If it cannot be read or is larger. The errors do not quote its content.
+/// If the file cannot be read, or is larger. The errors do not quote the content of the file.
 pub(super) fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>> {
     let bytes = read_bytes(path, max_bytes).map_err(|error| cannot_read(path, &error))?;
     if bytes.len() as u64 > max_bytes {
@@ -71,7 +72,7 @@ pub(super) fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The first bytes of the file at `path`: all of them, or `max_bytes` + 1 if it is larger.
+/// The first bytes of the file at `path`: all bytes, or `max_bytes` + 1 of a larger file.
 pub(super) fn read_bytes(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;

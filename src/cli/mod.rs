@@ -103,7 +103,7 @@ struct Cli {
     /// Log to stderr; -vv logs every request [env: UNDRIFT_LOG]
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Output")]
     verbose: u8,
-    /// Do not fold or truncate
+    /// Show the whole output, without folding or truncating
     #[arg(long, global = true, help_heading = "Output")]
     full: bool,
 }
@@ -172,7 +172,8 @@ struct RunContext {
 }
 
 impl RunContext {
-    /// Reports the faults of a subject such as `the manifests`; returns the failure of the run.
+    /// Reports the faults of a subject such as `the manifests`. Returns the failure that ends the
+    /// run.
     fn report_unusable(&self, subject: &str, diagnostics: Diagnostics) -> CommandError {
         self.output.eprint_diagnostics(&diagnostics);
         let summary = diagnostics.summary().unwrap_or_default();
@@ -183,7 +184,7 @@ impl RunContext {
 
 /// Runs undrift with the arguments and the environment of this process.
 pub fn main() -> ExitCode {
-    // The panic was already reported; here it only becomes an exit code.
+    // The panic hook already reported the panic. Here the panic only becomes an exit code.
     std::panic::catch_unwind(|| run(std::env::args_os().collect(), Environment::from_process()))
         .unwrap_or(Exit::Internal)
         .into()
@@ -224,8 +225,8 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
 }
 
 impl Cli {
-    /// Begins the reports and the log. `folder_result` is checked only after the run record has been started, so that
-    /// the record contains the error.
+    /// Begins the reports and the log. Checks `folder_result` only after the run record has been
+    /// started, so that the record contains the error.
     ///
     /// # Errors
     /// If the arguments are wrong, or a file cannot be written.
@@ -273,7 +274,7 @@ fn add_described_kinds(files: &[PathBuf], manifests: Option<&Path>, cx: &RunCont
     })
 }
 
-/// Reasons of parsers that say nothing to a user.
+/// Reasons in messages of parsers that do not help a user.
 const PARSER_REASONS: [&str; 4] = [
     "invalid digit found in string",
     "cannot parse integer from empty string",
@@ -287,7 +288,8 @@ fn exit_without_command(error: clap::Error, arguments: &[OsString], env: &Enviro
     let file_name = find_misplaced_file(arguments).filter(|file| concerns_argument(&error, file));
     let help = file_name.map(equals_sign_hint).or_else(|| other_tools::suggest(&error, arguments));
     if let Some(help) = help {
-        // With this help, what clap suggests would mislead.
+        // Print only the first paragraph of clap's message. The suggestion that follows would
+        // contradict this help.
         let text = error.to_string();
         let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
         let lines: Vec<_> = lines.collect();
@@ -447,7 +449,7 @@ mod tests {
                     );
                     continue;
                 };
-                // In this case the argument is a saved plan, not a folder.
+                // For `apply` with `-d`, the argument is a saved plan, not a folder.
                 let result = args.resolve_folder();
                 assert_eq!(result.is_err(), argument == ".", "{line}");
                 assert!(result.is_err() || args.manifests_path() == Path::new("b"), "{line}");

@@ -1,5 +1,5 @@
-//! `undrift new`: writes the document of a new project, checked together with the existing
-//! manifests; for portals and scripts.
+//! `undrift new`: writes the document of a new project, after checking it together with the
+//! existing manifests. Portals and scripts use it.
 
 use std::{
     collections::BTreeMap,
@@ -38,7 +38,7 @@ pub(super) struct Args {
     /// Allow undrift to create the project (`create: true`)
     #[arg(long)]
     create: bool,
-    /// Folder of manifests that it is checked with
+    /// Folder of manifests to check the document with
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
     /// Write the document to this file, which must not exist, instead of printing it
@@ -128,7 +128,7 @@ fn check_file(file: &Path, loaded: &LoadedManifests) -> Result<()> {
     let name = file.display();
     if file.symlink_metadata().is_ok() {
         return Err(
-            CommandError::usage(format!("`{name}` is there already")).help("choose another file")
+            CommandError::usage(format!("`{name}` already exists")).help("choose another file")
         );
     }
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());

@@ -7,8 +7,8 @@ use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 /// Each line has commands or options of other tools, and the help for them.
 const TABLE: &str = include_str!("other_tools.txt");
 
-/// The help for a command or an option that undrift does not have and other tools do, or for an argument
-/// or a value in a wrong form.
+/// The help for a command or an option that only other tools have. Also the help for an argument or
+/// a value in a wrong form.
 pub(super) fn suggest(error: &Error, arguments: &[OsString]) -> Option<String> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
@@ -46,7 +46,8 @@ pub(super) fn suggest(error: &Error, arguments: &[OsString]) -> Option<String> {
     }
 }
 
-/// Milliseconds in a unit of time, by its name in a value or in the help of an option.
+/// The units of time: the name of a unit, in a value or in the help of an option, and its length in
+/// milliseconds.
 const UNITS: [(&str, u64); 8] = [
     ("<MILLISECONDS>", 1),
     ("<SECONDS>", 1000),
@@ -58,7 +59,8 @@ const UNITS: [(&str, u64); 8] = [
     ("d", 86_400_000),
 ];
 
-/// The help for a number or an address in another form; `argument` is as in `--deadline <SECONDS>`.
+/// The help for a number or an address in a wrong form. `argument` is the option with the name of
+/// its value, such as `--deadline <SECONDS>`.
 fn suggest_value(argument: &str, value: &str) -> Option<String> {
     let (option, value_name) = argument.split_once(' ')?;
     let (form, example) = if value_name == "<HOST:PORT>" {

@@ -19,7 +19,7 @@ use crate::{
 /// The maximum length of an answer to a prompt, in bytes.
 const MAX_ANSWER_BYTES: u64 = 1 << 10;
 
-/// Removes secrets from text: all that were looked up so far. Clones share the secrets.
+/// Removes all secrets that were looked up so far from texts. Clones share the secrets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Redactor(Arc<RwLock<Arc<Secrets>>>);
 
@@ -48,9 +48,9 @@ pub(super) struct Output {
     pub(super) style: TextStyle,
     /// The style of text on stderr.
     pub(super) stderr_style: TextStyle,
-    /// True if bars may be drawn on stderr.
+    /// True if progress bars may be drawn on stderr.
     pub(super) shows_progress: bool,
-    /// True if a prompt is possible.
+    /// True if the user can answer a prompt.
     pub(super) is_interactive: bool,
 }
 
@@ -90,7 +90,7 @@ impl Output {
     /// Like [`Self::print`], for a text that `write` produces in parts.
     ///
     /// # Errors
-    /// Those of [`Self::print`].
+    /// The errors of [`Self::print`].
     pub(super) fn print_parts(&self, write: impl FnOnce(Sink<'_>)) -> Result<()> {
         let mut result = Ok(());
         write(&mut |part| {
@@ -101,11 +101,11 @@ impl Output {
         result
     }
 
-    /// Writes a machine-readable result. Secrets were removed from its values when it was made;
-    /// removing them now could break the JSON.
+    /// Writes a machine-readable result. Secrets were removed from the values of `text` when it was
+    /// made. Removing secrets now could break the JSON.
     ///
     /// # Errors
-    /// Those of [`Self::print`].
+    /// The errors of [`Self::print`].
     pub(super) fn print_data(&self, text: &str) -> Result<()> {
         let mut stdout = io::stdout().lock();
         match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -116,7 +116,8 @@ impl Output {
         }
     }
 
-    /// Writes a warning, an error or a prompt. Errors of stderr are ignored: they cannot be reported.
+    /// Writes a warning, an error or a prompt. Errors of stderr are ignored, because they cannot be
+    /// reported.
     pub(super) fn eprint(&self, text: &str) {
         let mut stderr = io::stderr().lock();
         let _ =
@@ -145,7 +146,7 @@ impl Output {
     /// Writes diagnostics.
     ///
     /// # Errors
-    /// If there are errors among them.
+    /// If one of the diagnostics is an error.
     pub(super) fn refuse_errors(&self, diagnostics: &Diagnostics) -> Result<()> {
         self.eprint_diagnostics(diagnostics);
         if diagnostics.has_errors() {

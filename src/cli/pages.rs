@@ -21,11 +21,12 @@ pub(super) struct CompletionsArgs {
 /// Prints the completions for a shell.
 pub(super) fn print_completions(args: &CompletionsArgs, cx: &RunContext) -> CommandResult {
     let mut text = Vec::new();
-    // The operations are added only here: otherwise all of them would appear in every help and error.
+    // The names of operations are added only here. Otherwise, all names would appear in every help
+    // and error.
     let operations =
         PossibleValuesParser::new(operations::all_operations().map(|operation| operation.row().id));
     let mut command = Cli::command().mut_subcommand("call", |call| {
-        // A changed argument loses its position.
+        // A changed argument loses its position, so the position is set again.
         let call =
             call.mut_arg("operation", |operation| operation.value_parser(operations).index(1));
         call.mut_arg("arguments", |arguments| arguments.index(2))

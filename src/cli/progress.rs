@@ -31,9 +31,10 @@ const LINE_INTERVAL: Duration = Duration::from_secs(10);
 /// A bar, or lines of text.
 #[derive(Debug)]
 pub(super) enum Progress {
-    /// On a terminal.
+    /// A bar, on a terminal.
     Bar(ProgressBar, Output, RemainingWork),
-    /// Elsewhere: the number of finished steps, and a sender that ends the lines when dropped.
+    /// Lines of text, elsewhere. Holds the number of finished steps, and a sender. Dropping the
+    /// sender ends the lines.
     Lines(Arc<AtomicUsize>, #[expect(dead_code, reason = "dropped, not used")] Sender<()>),
 }
 
@@ -41,7 +42,7 @@ pub(super) enum Progress {
 #[derive(Debug)]
 pub(super) struct RemainingWork {
     client: ReadClient,
-    /// The requests that were sent before this work.
+    /// The counts of the requests that were sent before this work.
     start_counts: CallCounts,
     total: usize,
 }
@@ -72,7 +73,7 @@ impl Progress {
     /// requests.
     pub(super) fn for_requests(total: usize, client: &ReadClient, output: &Output) -> Self {
         announce_duration(total as u64, client, output);
-        Self::new("read", "answers", total, client, output)
+        Self::new("read", "responses", total, client, output)
     }
 
     /// The progress of applying `total` changes.

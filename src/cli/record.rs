@@ -3,7 +3,7 @@
 //!
 //! The file is opened first, so that no run changes something and then cannot record it. The line
 //! is appended with one write when the run ends. A run that is killed, or ends with an internal
-//! error, leaves none.
+//! error, leaves no line.
 
 use std::{
     fs::{File, OpenOptions},
@@ -23,11 +23,11 @@ use crate::report::run_record::{CiJob, RecordLine};
 /// The source of the time.
 pub(super) type TimeSource = fn() -> Timestamp;
 
-/// The record of this run, if one is kept. Clones share it.
+/// The record of this run, if the run keeps one. Clones share the record.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunRecord {
     file: Option<Arc<RecordFile>>,
-    /// True if changes are being made, so that a signal waits for them.
+    /// True if changes are being made. A signal then does not end the process immediately.
     is_changing: Arc<AtomicBool>,
 }
 
@@ -36,7 +36,7 @@ struct RecordFile {
     path: PathBuf,
     time_source: TimeSource,
     output: Output,
-    /// The record so far; `None` after the line was written.
+    /// The open file, and the record so far; `None` after the line was written.
     open_record: Mutex<Option<(File, RecordLine)>>,
 }
 
@@ -44,7 +44,7 @@ impl RunRecord {
     /// Opens the file at `path` for the record of a run that begins now.
     ///
     /// # Errors
-    /// If it cannot be opened for appending.
+    /// If the file cannot be opened for appending.
     pub(super) fn begin(
         path: &Path,
         job: CiJob,
@@ -107,7 +107,7 @@ impl RunRecord {
     /// Completes the record with `exit` and `error`, and writes it. Later calls do nothing.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the record cannot be written.
     pub(super) fn end(&self, exit: Exit, error: Option<String>) -> Result<()> {
         let Some(record_file) = &self.file else { return Ok(()) };
         let Some((mut file, mut record)) = record_file.lock_open_record().take() else {

@@ -1,7 +1,7 @@
-//! Adds the collections that a user describes to the sandbox, if it does not have them.
+//! Adds the collections that a user describes to the sandbox, if the sandbox does not have them.
 //!
-//! The sandbox knows nothing about them except the description. So a rehearsal shows the requests,
-//! but cannot prove that the description is correct. Every report contains a note about this.
+//! The sandbox knows only the description of such a collection. So a rehearsal shows the requests,
+//! but cannot prove that the description is correct. Every report contains a note about this limit.
 
 use crate::catalogue;
 
@@ -36,7 +36,7 @@ mod described {
 
     fn list_path(scoped_kind: &ScopedKind) -> Option<&'static str> {
         match scoped_kind.read_source {
-            // The parent contains its entries, so there is no list to read.
+            // The response for the parent contains the entries, so there is no list to read.
             _ if scoped_kind.parent.is_some() && scoped_kind.nested_field.is_some() => {
                 scoped_kind.operations.create.map(|operation| operation.row().path)
             }
@@ -49,7 +49,7 @@ mod described {
         list_path(scoped_kind).is_some_and(|path| !serves(path))
     }
 
-    /// The described collections, for the sandbox. Like the kinds, they live as long as the program.
+    /// The described collections, for the sandbox. Like the kinds, the collections are never freed.
     pub(in crate::cli) fn described_collections() -> Vec<Collection> {
         let kinds = catalogue::registry().user_kinds().iter();
         let sections = kinds

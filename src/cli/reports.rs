@@ -1,9 +1,9 @@
-//! Reports in files. They are written even if the run fails.
+//! Writes the reports of a run, even if the run fails.
 //!
-//! [`Reports::begin`] replaces an old report by an unfinished one, so that nobody takes the old one for
-//! a report of this run. A command must end with [`Reports::finish`], whose result proves that it
-//! reported. [`Reports::end`] reports a failure instead. A file is replaced as a whole, so a reader
-//! never sees half a report. Every [`Format`] has the same content, from one model.
+//! [`Reports::begin`] replaces an old report by an unfinished one, so that nobody takes the old one
+//! for a report of this run. A command must end with [`Reports::finish`], whose result proves that
+//! the command reported. [`Reports::end`] reports a failure instead. A file is replaced as a whole,
+//! so a reader never gets half a report. Every [`Format`] has the same content, from one model.
 
 use std::{
     cell::RefCell,
@@ -48,8 +48,8 @@ impl std::str::FromStr for ReportTarget {
 /// The targets of a command's reports.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct ReportArgs {
-    /// Write a report too, also when the run fails: json, markdown, gitlab-terraform, codequality,
-    /// html or concise; without FILE it replaces the text on stdout; may be repeated
+    /// Also write a report, even if the run fails: json, markdown, gitlab-terraform, codequality,
+    /// html or concise; without FILE, the report replaces the text on stdout; may be repeated
     #[arg(long, value_name = "FORMAT[=FILE]", help_heading = "Output")]
     pub(super) out: Vec<ReportTarget>,
     /// Name in the hidden marker of a Markdown report, to distinguish the comments of several jobs
@@ -103,11 +103,11 @@ impl Reports {
         Self { output: output.clone(), kind, marker, manifests, targets, diagnostics, record }
     }
 
-    /// Refuses to replace a manifest by a report, or by `other_file`, another output of the command. Such a
-    /// report is not written at all.
+    /// Refuses to replace a manifest by a report, or by `other_file`, another output of the
+    /// command. A report that would replace a manifest is not written at all.
     ///
     /// # Errors
-    /// If a later run would read a file as a manifest. Nothing is written in this case.
+    /// If a later run would read one of the files as a manifest. Nothing is written in this case.
     pub(super) fn refuse_manifest_outputs(&mut self, other_file: Option<&Path>) -> Result<()> {
         let manifests = resolve_path(Path::new(&self.manifests));
         let check_path = |path: &Path| {
@@ -128,7 +128,7 @@ impl Reports {
         .and(other_result)
     }
 
-    /// Writes an unfinished report into each file. A device or a pipe only gets the final one.
+    /// Writes an unfinished report into each file. A device or a pipe only gets the final report.
     ///
     /// # Errors
     /// If two reports have the same target, a format cannot express this report, or a file cannot
@@ -142,8 +142,8 @@ impl Reports {
             let text = self.render(target.format, self.kind, State::UNFINISHED)?;
             write_text(path, &text).map_err(|error| {
                 if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
-                    // An old report that cannot be replaced may still be removable; if not, the
-                    // error is reported anyway.
+                    // An old report that cannot be replaced may still be removable. The error is
+                    // reported in both cases.
                     let _ = fs::remove_file(path);
                 }
                 cannot_write(path, &error)
@@ -153,7 +153,8 @@ impl Reports {
         begin_result.and(possible_result)
     }
 
-    /// Removes impossible targets, so that the others can report why the run fails.
+    /// Removes the targets that this run cannot use, so that the remaining targets can report why
+    /// the run fails.
     fn retain_possible(&mut self) -> Result<()> {
         let (mut files, mut has_stdout, kind) = (Vec::new(), false, self.kind);
         retain_targets(&mut self.targets, |ReportTarget { format, file }| {
@@ -232,7 +233,7 @@ impl Reports {
         )
     }
 
-    /// Ends a run: reports its failure, if any.
+    /// Ends a run, and reports its failure if it failed. Returns the final exit code.
     pub(super) fn end(self, result: CommandResult) -> Exit {
         let failure = match result {
             Ok(exit) => return self.end_record(exit, None),
@@ -273,8 +274,8 @@ impl Reports {
             final_exit = self.check_written(write_result, final_exit, help);
         }
         if final_exit != exit {
-            // Files written before another one failed must contain the final code. They are writable,
-            // so errors are ignored.
+            // Files that were written before another one failed contain the wrong exit code, so
+            // write them again. They were writable, so errors are ignored.
             for (format, path) in written_targets.into_iter().filter(|(_, path)| !is_stream(path)) {
                 let text = self.render(format, kind, state(final_exit.code()));
                 text.into_iter().for_each(|text| drop(write_text(path, &text)));
@@ -289,8 +290,8 @@ impl Reports {
         self.check_written(print_result, final_exit, help)
     }
 
-    /// Reports the failure to write something, if any, and returns the exit code for a run that would
-    /// end with `exit`.
+    /// If `result` is a failure to write something, reports it. Returns the exit code for a run
+    /// that would otherwise end with `exit`.
     fn check_written(&self, result: Result<()>, exit: Exit, help: Option<&str>) -> Exit {
         let Err(failure) = result else { return exit };
         self.output.eprint_failure(&CommandError { help: help.map(str::to_owned), ..failure });
@@ -324,7 +325,7 @@ fn is_stream(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Keeps the `targets` that pass the check; returns the last failure of the others.
+/// Keeps the `targets` for which `check` succeeds. Returns the last failure of `check`.
 fn retain_targets(
     targets: &mut Vec<ReportTarget>,
     mut check: impl FnMut(&ReportTarget) -> Result<()>,
@@ -343,7 +344,8 @@ pub(super) fn write_text(path: &Path, text: &str) -> io::Result<()> {
 /// and pipes are written in place.
 ///
 /// # Errors
-/// If it cannot be written. A regular file is then unchanged, unless it could only be written in place.
+/// If the file cannot be written. A regular file is then unchanged, unless it could only be written
+/// in place.
 pub(super) fn write_with(
     path: &Path,
     write: impl Fn(&mut fs::File) -> io::Result<()>,

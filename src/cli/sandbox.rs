@@ -35,10 +35,10 @@ pub(super) struct Args {
     /// Licence tier: free, premium or ultimate [default: from the seed, else premium]
     #[arg(long, value_name = "TIER", value_parser = tier)]
     tier: Option<AttributeTier>,
-    /// Release that it serves, such as 18.2 [default: from the seed, else 15.8]
+    /// Release of the service, such as 18.2 [default: from the seed, else 15.8]
     #[arg(long, value_name = "RELEASE", value_parser = release)]
     release: Option<Release>,
-    /// Delay every answer by this many milliseconds
+    /// Delay every response by this many milliseconds
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     latency: u64,
     /// Append one JSON line per request to this file
@@ -50,7 +50,7 @@ pub(super) struct Args {
     /// Requests per minute, user and operation [default: unlimited]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     operation_rate_limit: Option<u32>,
-    /// Limit single projects to 400 requests and removals of members to 60 per minute and user, as
+    /// Allow each user 400 requests for single projects and 60 removals of members per minute, as
     /// large hosted services do
     #[arg(long)]
     route_rate_limits: bool,
@@ -69,7 +69,7 @@ pub(super) struct Args {
     /// Flush every write to disk
     #[arg(long, requires = "data")]
     durable: bool,
-    /// Print the rules that it follows, with their sources, and exit
+    /// Print the rules that the sandbox follows, with their sources, and exit
     #[arg(long, exclusive = true)]
     facts: bool,
 }

@@ -42,7 +42,7 @@ pub(super) fn is_yaml(path: &Path) -> bool {
 /// Reads the saved plan at `path`.
 ///
 /// # Errors
-/// If it cannot be read, or is not a saved plan.
+/// If the file cannot be read, or is not a saved plan.
 pub(super) fn read_saved_plan(path: &Path) -> Result<SealedPlan> {
     let bytes =
         input::read_bytes(path, MAX_BYTES).map_err(|error| input::cannot_read(path, &error))?;
@@ -53,7 +53,8 @@ pub(super) fn read_saved_plan(path: &Path) -> Result<SealedPlan> {
     })
 }
 
-/// The folder of manifests that a saved plan names. Its manifests are loaded and planned again.
+/// The folder of manifests that a saved plan names. The manifests in that folder are loaded and
+/// planned again.
 ///
 /// # Errors
 /// If the folder is not below the working directory.
@@ -107,7 +108,7 @@ impl SavedPlanTarget {
         Ok(Self { path: path.to_owned(), key })
     }
 
-    /// Writes `plan`. Prints a note if it hides values and has no key.
+    /// Writes `plan`. Prints a note if the plan hides values and the user set no key.
     ///
     /// # Errors
     /// If the plan is too large, or the file cannot be written.

@@ -1,5 +1,5 @@
-//! Handles SIGINT and SIGTERM: after the first signal, a run finishes its requests and exits; the second
-//! one ends it immediately.
+//! Handles SIGINT and SIGTERM. After the first signal, a run finishes its requests and exits. The
+//! second signal ends the run immediately.
 
 use std::{
     io,
@@ -11,8 +11,8 @@ use tokio::{runtime::Builder, sync::oneshot};
 
 use super::{CommandError, Exit, Output, Result};
 
-/// Starts to handle signals. The first one calls `interrupt`, and its exit code is stored in the returned
-/// cell. The second one calls `on_second`, then ends the process.
+/// Starts to handle signals. The first signal calls `interrupt`, and its exit code is stored in the
+/// returned cell. The second signal calls `on_second`, then ends the process.
 ///
 /// # Errors
 /// If the system does not allow handling signals.
@@ -32,7 +32,8 @@ pub(super) fn watch_signals(
     Ok(first_signal)
 }
 
-/// Runs `task`, which only reads, until a signal arrives; a second signal ends the process.
+/// Runs `task`, which only reads, until a signal arrives. A second signal ends the process
+/// immediately.
 ///
 /// # Errors
 /// The error of `task`, or the exit code of the signal.
@@ -53,8 +54,8 @@ pub(super) async fn run_until_signal<T>(
     }
 }
 
-/// Starts to handle signals: calls `on_first` for the first one, and `on_second` for the second,
-/// which then ends the process.
+/// Starts to handle signals. Calls `on_first` for the first signal. For the second signal, calls
+/// `on_second`, then ends the process.
 fn handle_two_signals(
     on_first: impl FnOnce(Exit) + Send + 'static,
     on_second: impl FnOnce(Exit) + Send + 'static,
@@ -84,7 +85,7 @@ pub(super) fn spawn_handler<F: Future<Output = ()>>(
     thread.spawn(move || runtime.block_on(handler(signals))).map(drop)
 }
 
-/// Receives SIGINT and SIGTERM from the time it is created.
+/// Receives the SIGINT and SIGTERM signals that arrive after its creation.
 #[cfg(unix)]
 pub(super) struct Signals {
     interrupt: tokio::signal::unix::Signal,
@@ -105,7 +106,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one; returns its exit code.
+    /// Waits for the next signal, and returns its exit code.
     pub(super) async fn next(&mut self) -> Exit {
         tokio::select! {
             _ = self.interrupt.recv() => Exit::Interrupted,
@@ -128,7 +129,7 @@ impl Signals {
         Ok(Self)
     }
 
-    /// Waits for the next one; returns its exit code.
+    /// Waits for the next signal, and returns its exit code.
     pub(super) async fn next(&mut self) -> Exit {
         // If Ctrl-C cannot be handled, there is nothing to wait for.
         if tokio::signal::ctrl_c().await.is_err() {

@@ -17,7 +17,7 @@ pub(super) struct Args {
     /// File to write
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(super) output: PathBuf,
-    /// Read all sections of each group and project, for branches that declare more of them
+    /// Read all sections of each group and project, for branches that declare more sections
     #[arg(long)]
     all_sections: bool,
     #[command(flatten)]
@@ -28,14 +28,15 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     let result = take_snapshot(&args, cx).await;
     if result.is_err() && fs::symlink_metadata(&args.output).is_ok_and(|old| old.is_file()) {
-        // Remove an old snapshot, so that it is not mistaken for the snapshot of this run. If that
-        // fails, readers can still see its time.
+        // Remove an old snapshot, so that it is not mistaken for the snapshot of this run. If the
+        // old file cannot be removed, the time in it still shows that it is old.
         let _ = fs::remove_file(&args.output);
     }
     result
 }
 
-/// Reads and saves the live state that the plan needs, and more for plans of other branches.
+/// Reads and saves the live state that the plan needs, and further data for plans of other
+/// branches.
 async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
     let session_args = SessionArgs::with_selection(&args.dir, &args.access, Vec::new());
     let session = SessionBuilder {
@@ -49,7 +50,7 @@ async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
     };
     recorder.fetch_extra(&session.desired).await?;
     session.plan(cx).await?;
-    // The needed parts that could not be read, with reasons.
+    // The parts that the plan needs but that could not be read, with reasons.
     let failed_reads = recorder.failed_reads();
     if args.all_sections {
         for only_nested in [false, true] {

@@ -15,7 +15,7 @@ use crate::manifest;
 #[derive(Debug)]
 pub(super) struct FileEdit {
     pub(super) path: PathBuf,
-    /// Its current content; `None` if the file must not exist.
+    /// The current content of the file; `None` if the file must not exist.
     pub(super) old_text: Option<String>,
     pub(super) new_text: String,
 }
@@ -87,7 +87,7 @@ pub(super) fn write_all(files: &[FileEdit]) -> Result<()> {
 
 fn write_failure(path: &Path, error: &io::Error) -> CommandError {
     CommandError::usage(format!("cannot write `{}`: {error}", path.display()))
-        .help("nothing was written; make it writable and run again")
+        .help("nothing was written; make the file writable and run again")
 }
 
 /// Creates `folder` and its missing parent folders, and adds the created ones to `new_folders`.
@@ -101,7 +101,8 @@ fn create_folders(folder: &Path, new_folders: &mut Vec<PathBuf>) -> io::Result<(
     Ok(())
 }
 
-/// Reads a manifest that will be edited; it must be a regular file.
+/// Reads a manifest that will be edited. The file must be a regular file. The error is a message
+/// for the user.
 pub(super) fn read_manifest(path: &Path) -> Result<String, String> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => {}

@@ -2,8 +2,8 @@
 //!
 //! A [`Line`] escapes every text on it, so no text from a manifest or the service can control a
 //! terminal. The only control sequences in the output are the colours that [`Canvas`] adds. The
-//! canvas removes secrets from a line before wrapping: it would not recognise a secret in two pieces.
-//! Widths are counted in columns of a terminal.
+//! canvas removes secrets from a line before it wraps the line, because it would not recognise a
+//! secret in two pieces. Widths are counted in columns of a terminal.
 
 use std::{
     borrow::Cow,
@@ -57,7 +57,7 @@ impl Paint {
     }
 }
 
-/// One logical line; on a narrow terminal it may take several.
+/// A line of text. On a narrow terminal, the canvas wraps it to several lines.
 #[must_use]
 #[derive(Clone, Debug, Default)]
 pub struct Line {
@@ -66,7 +66,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// An empty line that starts after `indent` columns, and continues there when wrapped.
+    /// A line of `indent` spaces. When wrapped, the line continues at the column `indent`.
     pub fn indented(indent: usize) -> Self {
         Self { hang_column: indent, cells: vec![(' ', Paint::Plain); indent] }
     }
@@ -76,7 +76,7 @@ impl Line {
         Self::default().put(paint, text)
     }
 
-    /// A line that begins with `note:`.
+    /// A line that begins with `note: `, followed by `text`, escaped.
     pub fn note(text: impl AsRef<str>) -> Self {
         Self::default().put(Paint::Note, "note: ").text(text)
     }
@@ -116,7 +116,7 @@ impl Line {
         self.cells.iter().map(|(c, _)| c.width().unwrap_or(0)).sum()
     }
 
-    /// True if it is empty.
+    /// True if the line is empty.
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()
     }
@@ -151,17 +151,18 @@ impl Display for Line {
     }
 }
 
-/// The maximum column at which an origin ends. Origins are at the right edge, but on a wide terminal
-/// they would be too far from their lines.
+/// The maximum column at which an origin ends. Origins are at the right edge. On a wide terminal,
+/// they would be too far from the text of their lines.
 const MAX_ORIGIN_COLUMN: usize = 100;
 
-/// The minimum width of wrapped text; narrower text is not indented.
+/// The minimum width of wrapped text, in columns. If the indent leaves fewer columns, a quarter of
+/// the width is the indent instead.
 const MIN_TEXT_WIDTH: usize = 20;
 
 /// The minimum length of a part of the text that is passed to the sink, in bytes.
 const MIN_PART_BYTES: usize = 1 << 16;
 
-/// Takes a text in parts.
+/// A function that gets a text in parts.
 pub type Sink<'s> = &'s mut dyn FnMut(&str);
 
 /// A text that is being written.
@@ -187,8 +188,8 @@ impl<'s> Canvas<'s> {
         }
     }
 
-    /// An empty canvas that passes its text to `sink` in parts, because plans of large organisations
-    /// have many megabytes. Each part ends with a paragraph.
+    /// An empty canvas that passes its text to `sink` in parts, because plans of large
+    /// organisations have many megabytes. Each part ends at the end of a paragraph.
     pub fn with_sink(sink: Sink<'s>, style: TextStyle, secrets: &'s Secrets) -> Self {
         Self { sink: Some(sink), ..Self::new(style, secrets) }
     }
@@ -203,12 +204,12 @@ impl<'s> Canvas<'s> {
         self.style
     }
 
-    /// The number of lines so far.
+    /// The number of lines that were written.
     pub const fn line_count(&self) -> usize {
         self.line_count
     }
 
-    /// The number of lines up to the maximum.
+    /// The number of lines that may still be written.
     pub const fn remaining_lines(&self) -> usize {
         self.max_lines.saturating_sub(self.line_count)
     }
@@ -256,7 +257,7 @@ impl<'s> Canvas<'s> {
         self.line_count += text.lines().count();
     }
 
-    /// Adds lines after a gap, if there are any.
+    /// Adds an empty line and then `lines`. Adds nothing if there are no lines.
     pub fn add_paragraph(&mut self, lines: impl IntoIterator<Item = Line>) {
         for (index, line) in lines.into_iter().enumerate() {
             if index == 0 {
@@ -309,7 +310,7 @@ impl<'s> Canvas<'s> {
                 Some(Line::indented(indent).put(Paint::Dim, &origin_text))
             }
             width => {
-                // Without a width there is no edge to align to.
+                // Without a width, there is no right edge for the origin.
                 let column = width
                     .map_or(0, |width| width.min(MAX_ORIGIN_COLUMN) + 2)
                     .saturating_sub(needed_width - line.len());

@@ -1,10 +1,10 @@
 //! Faults and differences at their lines, in the subset of the Code Climate format that the widget
 //! of merge requests reads.
 //!
-//! The widget compares two lists by fingerprint: it shows an entry that is missing from the new list as
-//! fixed. So an unfinished run is an entry too, located at the folder of the manifests. A fingerprint
-//! depends neither on lines nor on numbers in messages. The service drops entries with equal
-//! fingerprints, so repeated entries get a number.
+//! The widget compares two lists by fingerprint. It shows an entry that is missing in the new list
+//! as fixed. So the list of an unfinished run has an entry, located at the folder of the manifests.
+//! A fingerprint depends neither on lines nor on numbers in messages. The service drops entries
+//! with equal fingerprints, so repeated entries get a number.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ struct Issue {
     location: Json,
 }
 
-/// The list, without `secrets`.
+/// Renders the list, without `secrets`.
 ///
 /// # Errors
 /// If a value cannot be written as JSON. Values of reports always can.
@@ -82,8 +82,8 @@ fn others_text(copies: usize) -> String {
     if copies == 0 { String::new() } else { format!(", and in {}", count(copies, "other")) }
 }
 
-/// The identity of a finding's object. A finding for many objects has no path, so that it stays the
-/// same if another object becomes the first.
+/// The identity of a finding's object. The identity of a finding for several objects contains no
+/// path, so it stays the same if another object becomes the first.
 fn finding_identity(address: &Address, copies: usize) -> String {
     if copies == 0 { address.to_string() } else { local_name(address) }
 }
@@ -98,7 +98,7 @@ struct IssueList<'a> {
 }
 
 impl IssueList<'_> {
-    /// Adds an item; `copies` is the number of other objects with the same item.
+    /// Adds an item. `copies` is the number of other objects with the same item.
     fn add_item(&mut self, item: &ReportItem<'_>, copies: usize) {
         let severity = match item.group {
             ItemGroup::Run => "blocker",
@@ -122,8 +122,8 @@ impl IssueList<'_> {
         self.add(format!("{about}{}", item.message), &item.code, severity, location, &key);
     }
 
-    /// Adds a step, or one change of it; `copies` is the number of other objects with the same one,
-    /// declared at the same line.
+    /// Adds a step, or one of its changes. `copies` is the number of other objects with the same
+    /// step or change from the same line.
     fn add_step(
         &mut self,
         (step, change): (&Step, Option<&FieldChange>),
@@ -176,7 +176,7 @@ impl IssueList<'_> {
             "" => ".",
             path => path,
         };
-        // Remove secrets first: a digest of a secret could be guessed.
+        // Remove secrets first, because a secret could be guessed from its digest.
         let key = self.secrets.redact(&digest::canonical_text(&json!([check, path, key])));
         let repeat_count = self.key_counts.entry(key.clone()).or_default();
         let fingerprint = digest::json_digest(&json!([key, repeat_count]));

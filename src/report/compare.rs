@@ -1,20 +1,21 @@
 //! Compares two texts line by line. The result is data for the renderers.
 //!
 //! Secrets are removed before the texts are split into lines, because short lines of a multi-line
-//! secret would not be recognised. The result does not depend on the load of the machine: texts
-//! that would take long are not compared at all.
+//! secret would not be recognised. The result does not depend on the load of the machine, because
+//! texts that are too large are not compared at all.
 
 use similar::{ChangeTag, TextDiff};
 
 /// Larger texts, in bytes, are not compared.
 const MAX_TEXT_BYTES: usize = 1 << 20;
-/// Texts with more lines are not compared: the time grows with the square of their number.
+/// Texts with more lines are not compared, because the time grows with the square of the number of
+/// lines.
 const MAX_TEXT_LINES: usize = 8_000;
 /// The number of unchanged lines that are shown around a change.
 const CONTEXT_LINES: usize = 3;
 
-/// A line of a comparison, without its line feed, and the tag of its change. A line without a tag is the
-/// position of the lines that follow.
+/// A line of a comparison, without its line feed, and the tag of its change. A line without a tag
+/// names the position of the lines that follow it.
 pub(super) type ComparedLine = (Option<ChangeTag>, String);
 
 /// The sign at the start of a line with this tag.
@@ -29,7 +30,7 @@ pub(super) fn line_sign(tag: Option<ChangeTag>) -> char {
 /// The result of comparing two texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TextComparison {
-    /// A remark instead of a comparison.
+    /// The texts were not compared; this remark is shown instead.
     Remark(String),
     /// The lines of the comparison.
     Lines(Vec<ComparedLine>),

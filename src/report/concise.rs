@@ -7,8 +7,8 @@ use super::model::{
 };
 use crate::{diff::Action, origin::Origin, secret::Secrets, text::escape};
 
-/// The findings of `report` and the differences that it plans, without `secrets`; empty if there are
-/// none.
+/// Renders the findings of `report` and the differences that it plans, without `secrets`. The text
+/// is empty if there are none.
 pub fn render(report: &Report<'_>, secrets: &Secrets) -> String {
     let items = report.items();
     let items = items.iter().map(|item| item_line(item, report.manifests, secrets));
@@ -26,7 +26,7 @@ pub fn render(report: &Report<'_>, secrets: &Secrets) -> String {
     items.chain(differences).collect()
 }
 
-/// A step with the names of its fields.
+/// The line for a step, with the names of its changed fields.
 fn step_line(StepItem { step, part, .. }: &StepItem<'_>) -> String {
     let changes = step.changes.iter().filter(|_| step.action == Action::Update);
     let fields: Vec<_> = changes.map(|change| &*change.field).collect();

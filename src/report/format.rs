@@ -19,7 +19,7 @@ pub enum Format {
     GitlabTerraform,
     /// Faults and differences at their lines, for the widget of merge requests.
     CodeQuality,
-    /// A page to read.
+    /// An HTML page for people.
     Html,
     /// A line for each finding, for editors and `grep`.
     Concise,
@@ -36,18 +36,18 @@ impl Format {
         (Self::Concise, "concise"),
     ];
 
-    /// Its name on the command line.
+    /// The name of the format on the command line.
     pub const fn name(self) -> &'static str {
         Self::ALL[self as usize].1
     }
 
-    /// True if it can express a report of this kind.
+    /// True if the format can express a report of this kind.
     pub const fn can_express(self, kind: ReportKind) -> bool {
         !matches!((self, kind), (Self::GitlabTerraform, ReportKind::Check))
     }
 
-    /// `report` in this format, without `secrets`, with a line feed at its end. `marker` is
-    /// included if the format has a place for it.
+    /// Renders `report` in this format, without `secrets`. The text ends with a line feed. `marker`
+    /// is included if the format has a place for it.
     ///
     /// # Errors
     /// If a value cannot be written as JSON. Values of reports always can.

@@ -2,7 +2,7 @@
 //! 1, "update": 2, "delete": 0}`.
 //!
 //! If a key is missing, the widget shows that the report could not be generated. So a run with
-//! unknown changes writes `{}`. Without a file, or with zeros, the widget would show that nothing
+//! unknown changes writes `{}`. With zeros, or without a file, the widget would show that nothing
 //! changes.
 
 use serde_json::json;
@@ -10,8 +10,9 @@ use serde_json::json;
 use super::model::{Report, ReportContent};
 use crate::diff::Action;
 
-/// The counts of `report`: of the steps in a plan or drift, or of the steps that were applied.
-/// Without keys if there are no steps and something could not be read or must be repaired first.
+/// Renders the counts of `report`: the steps in a plan or drift, or the steps that were applied.
+/// The object has no keys if there are no steps and something could not be read or must be repaired
+/// first. The object also has no keys if the run made no plan.
 pub fn render(report: &Report<'_>) -> String {
     let actions: Option<Vec<Action>> = match report.content() {
         Some(ReportContent::Planned(planned)) => {

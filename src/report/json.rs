@@ -62,7 +62,7 @@ pub struct JsonReport<'a, T> {
     pub undrift: ReportKind,
     /// The version of the format. Later releases of undrift only add fields to it.
     pub format_version: u32,
-    /// The version of undrift that wrote it.
+    /// The version of undrift that wrote the report.
     #[serde(serialize_with = "crate::text::word")]
     pub tool_version: &'static str,
     /// The state of the run, with its content.
@@ -74,11 +74,11 @@ pub struct JsonReport<'a, T> {
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ReportState<'a, T> {
-    /// It finished.
+    /// The run finished.
     Finished(Finished<T>),
-    /// It failed before there was anything to report.
+    /// The run failed before there was anything to report.
     Failed(FailedRun<'a>),
-    /// It is running, or was killed.
+    /// The run is still running, or was killed.
     Unfinished(Unfinished),
 }
 
@@ -186,8 +186,8 @@ impl<'a, T: Serialize> JsonReport<'a, T> {
     }
 }
 
-/// Replaces characters in `json` that could mislead a terminal by `\u` escapes. Except for line feeds,
-/// such characters only occur in JSON strings, where both forms mean the same.
+/// Replaces characters in `json` that could mislead a terminal by `\u` escapes. Except for line
+/// feeds, such characters only occur in JSON strings, where the escape has the same meaning.
 pub fn escape_unsafe(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
@@ -320,7 +320,7 @@ impl OutcomeCounts {
 pub struct Checked<'a> {
     /// The numbers of errors and warnings.
     pub counts: CheckCounts,
-    /// All of them, ordered by place.
+    /// All errors and warnings, ordered by place.
     #[schemars(with = "Vec<DiagnosticForm>")]
     pub diagnostics: &'a Diagnostics,
 }

@@ -23,7 +23,7 @@ impl Marker {
     }
 }
 
-/// The marker if the command got no name.
+/// The default marker, for a command without `--marker`.
 impl From<ReportKind> for Marker {
     fn from(kind: ReportKind) -> Self {
         Self(kind.word().to_owned())
@@ -48,7 +48,7 @@ impl FromStr for Marker {
     }
 }
 
-/// The line, without a line feed.
+/// The marker as the first line of a report, without a line feed.
 impl fmt::Display for Marker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{START}{}{END}", self.0)

@@ -1,11 +1,11 @@
 //! Renders plans and reports, for people and for machines.
 //!
-//! A renderer reads finished values and makes no decisions. [`terminal`] writes text for people. Files
-//! have one [`model`] and several [`Format`]s: [`json`] for programs, [`markdown`] for comments in merge
-//! requests, [`gitlab_terraform`] and [`code_quality`] for widgets of merge requests, [`html`] for a
-//! page. Names and messages come from manifests and from the service and may be hostile; text for
-//! people is escaped in one place, the [`canvas`]. Every renderer gets the secrets and removes them
-//! before any layout: from text in the canvas, from JSON in [`redact`].
+//! A renderer reads finished values and makes no decisions. [`terminal`] writes text for people.
+//! Files have one [`model`] and several [`Format`]s: [`json`] for programs, [`markdown`] for
+//! comments in merge requests, [`gitlab_terraform`] and [`code_quality`] for widgets of merge
+//! requests, [`html`] for a page. Names and messages come from manifests and from the service and
+//! may be hostile. Text for people is escaped in one place, the [`canvas`]. Every renderer gets the
+//! secrets and removes them before any layout: from text in the canvas, from JSON in [`redact`].
 
 pub mod canvas;
 pub mod code_quality;
@@ -71,7 +71,7 @@ pub fn rehearsal_sentence(section: &str) -> String {
 /// The snapshot that a plan used instead of the service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SnapshotSource {
-    /// When it was taken, as in RFC 3339.
+    /// The time when the snapshot was taken, as in RFC 3339.
     #[schemars(extend("format" = "date-time"))]
     pub taken_at: String,
     /// The time and the age, as text for people.
@@ -82,11 +82,12 @@ pub struct SnapshotSource {
 /// The style of text for people.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextStyle {
-    /// Use colours.
+    /// True if colours are used.
     pub colour: bool,
-    /// The width in columns at which lines are wrapped; `None` outside a terminal: no wrapping.
+    /// The width in columns at which lines are wrapped. `None` outside a terminal, where lines are
+    /// not wrapped.
     pub width: Option<usize>,
-    /// Show everything, without folding or truncating.
+    /// True if everything is shown, without folding or truncating.
     pub full: bool,
 }
 

@@ -1,9 +1,10 @@
-//! JSON without secrets: they are removed from texts while a value is serialized.
+//! Removes secrets from texts while a value is serialized as JSON.
 //!
-//! Removing a secret from the finished text could rename keys, if it is a common word, or break the
-//! JSON, if it has several lines. So this serializer wraps the one that writes, and changes only
-//! texts. Names of fields and variants are words of the format and are not changed. A text that
-//! is a word of the format serializes as a variant ([`crate::text::word`]).
+//! Removing secrets from the finished JSON would not be safe. A secret that is a common word could
+//! rename keys, and a secret with several lines could break the JSON. So this serializer wraps the
+//! serializer that writes, and changes only texts. Names of fields and variants are words of the
+//! format and are not changed. A text that is a word of the format serializes as a variant
+//! ([`crate::text::word`]).
 
 use serde::{
     Serialize, Serializer,
@@ -15,7 +16,7 @@ use serde::{
 
 use crate::{catalogue, secret::Secrets};
 
-/// Decides which keys of mappings are data. Field names of structs never are.
+/// Decides which keys of mappings are data. Field names of structs are never data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyMeaning {
     /// All keys are words of the format.
@@ -50,6 +51,7 @@ struct RedactionRule<'s> {
     depth: Depth,
 }
 
+/// The position of a part in the redacted value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Depth {
     Outermost,
@@ -166,7 +168,8 @@ impl<'s, S: Serializer> Serializer for RedactingSerializer<'s, S> {
     }
 }
 
-/// The parts of lists, and of structs, whose names are words of the format.
+/// Serializes the elements of lists and the fields of structs. Names of fields are words of the
+/// format.
 macro_rules! parts {
     ($($trait:ident::$method:ident($($name:ident)?);)*) => {
         $(impl<S: $trait> $trait for RedactingSerializer<'_, S> {
@@ -194,7 +197,7 @@ parts! {
 impl<S: SerializeMap> SerializeMap for RedactingSerializer<'_, S> {
     type Ok = S::Ok;
     type Error = S::Error;
-    // A flattened struct serializes as a mapping; that is the outermost one, a report.
+    // A report is a struct with flattened fields, so it serializes as a mapping: the outermost one.
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), S::Error> {
         match self.rule {
             RedactionRule { keys: KeyMeaning::Data, depth: Depth::Inner, .. } => {
@@ -276,7 +279,8 @@ mod tests {
         }
     }
 
-    /// Every text that loses a secret in a report, with its path, without numbers.
+    /// Adds to `changed` the path of every text that lost a secret in `redacted`. The paths contain
+    /// no indices of lists.
     fn collect_changes(path: &str, whole: &Json, redacted: &Json, changed: &mut BTreeSet<String>) {
         match (whole, redacted) {
             (Json::Array(whole), Json::Array(struck)) => {

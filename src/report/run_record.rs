@@ -1,8 +1,8 @@
 //! The record of apply runs: one line of JSON per run, to find out later who changed what from
 //! where.
 //!
-//! It separates the facts that undrift itself finds from the variables of the job, which the author of
-//! the pipeline can set.
+//! The record separates the facts that undrift itself finds from the variables of the job, which
+//! the author of the pipeline can set.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,12 +23,12 @@ pub struct RecordLine {
     pub undrift: RecordKind,
     /// The version of the format; 0 is unstable.
     pub format_version: u32,
-    /// The version of undrift that wrote it.
+    /// The version of undrift that wrote the line.
     #[serde(serialize_with = "crate::text::word")]
     pub tool_version: &'static str,
-    /// When the run began (RFC 3339, UTC).
+    /// The time when the run began (RFC 3339, UTC).
     pub started_at: String,
-    /// When it ended (RFC 3339, UTC).
+    /// The time when the run ended (RFC 3339, UTC).
     pub ended_at: String,
     /// The service and the user; null if the run ended before they were known.
     pub run: Option<ReportedRun>,
@@ -42,7 +42,7 @@ pub struct RecordLine {
     pub acknowledgements: Vec<String>,
     /// The exit code of the run.
     pub exit_code: u8,
-    /// The error that ended it; null if it finished.
+    /// The error that ended the run; null if the run finished.
     pub error: Option<String>,
 }
 

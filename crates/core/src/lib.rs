@@ -1,5 +1,5 @@
-//! From manifests to a plan, and back: declared state, differences from the live state, ordered
-//! steps, and live state as manifests. Nothing here sends requests.
+//! This crate makes plans from manifests, and manifests from live state. It computes the declared
+//! state, its differences from the live state, and ordered steps. It sends no requests.
 //!
 //! | layer | modules | contents |
 //! |---|---|---|

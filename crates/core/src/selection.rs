@@ -1,8 +1,8 @@
 //! The part of the declared state that a run works on.
 //!
-//! A [`Selection`] is applied once, before anything is read. Later code only sees the selected
-//! part. If only a part of a section is selected, its unlisted live entries are ignored, so
-//! excluded entries are never reported as unlisted.
+//! A [`Selection`] is applied once, before anything is read. Later code gets only the selected
+//! part. If only a part of a section is selected, the run ignores the unlisted live entries of that
+//! section. Otherwise, the run would report excluded entries as unlisted.
 
 use crate::{
     address::{Address, Selector},
@@ -12,9 +12,9 @@ use crate::{
 /// The objects that a run works on.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Include only these; all if empty.
+    /// The objects to include. If the list is empty, all objects are included.
     pub only: Vec<Selector>,
-    /// Exclude these.
+    /// The objects to exclude.
     pub exclude: Vec<Selector>,
 }
 
@@ -78,18 +78,19 @@ impl Selection {
         self.includes(address, moves, Selector::matches_section)
     }
 
-    /// True if `address` is selected.
+    /// True if the object at `address` is selected. Former paths are not considered.
     pub fn selects(&self, address: &Address) -> bool {
         self.selects_by_any_path(address, &Moves::default())
     }
 
-    /// True if the container at `path` (a declared path) is selected.
+    /// True if the container that is now at `path` is selected by its declared path or a former
+    /// path.
     pub fn selects_path(&self, path: &str, moves: &Moves) -> bool {
         self.selects_by_any_path(&Address::container(moves.declared_path(path)), moves)
     }
 
-    /// True if `address` is selected by its declared path or a former one: a rename changes neither
-    /// the selection nor the exclusion of a container.
+    /// True if the object at `address` is selected by its declared path or by a former path. A
+    /// rename therefore changes neither the selection nor the exclusion of an object.
     pub fn selects_by_any_path(&self, address: &Address, moves: &Moves) -> bool {
         self.includes(address, moves, Selector::matches)
     }
@@ -135,8 +136,8 @@ mod tests {
         field::Scope,
     };
 
-    /// A project that may be created, with two variables and a hook that refers to a secret, and a
-    /// group.
+    /// The declarations of a group, and of a project that may be created. The project has settings,
+    /// two variables and a hook.
     fn desired() -> Desired {
         let sections = json!({
             "settings": {"merge_method": "ff"},
@@ -202,7 +203,7 @@ mod tests {
         assert_eq!(describe(&select(&["acme/**"], &["**"])), [""; 0]);
     }
 
-    /// The same for a project that was at `acme/old`.
+    /// The selected part as lines. The project has the former path `acme/old`.
     fn select_moved(only: &[&str], exclude: &[&str]) -> Vec<String> {
         let mut desired = desired();
         desired.containers[1].lifecycle.former_paths = vec![testing::former_path("acme/old")];
@@ -243,7 +244,7 @@ mod tests {
         ] {
             let [only, exclude] = [only, exclude].map(|glob| vec![Selector::parse(glob).unwrap()]);
             let selection = Selection { only, exclude };
-            // Before and after the run moves it.
+            // The path of the project before and after the move of its group.
             for path in ["old/shop", "acme/shop"] {
                 assert_eq!(selection.selects_path(path, &moves), expected, "{selection:?} {path}");
             }
@@ -290,7 +291,7 @@ mod tests {
         assert_eq!(describe(&select(&["**#variables/A@*"], &[])), first_entry);
         let remaining = ["acme/shop +", "hooks Delete ci", SETTINGS, "variables Ignore B@prod/*"];
         assert_eq!(describe(&select(&["acme/shop"], &["**#variables/A@*"])), remaining);
-        // Live entries may match even if no declared entry does.
+        // The excluded entry may exist only in the live state.
         let both_entries = ["acme/shop -", "variables Ignore A@* B@prod/*"];
         assert_eq!(describe(&select(&["**#variables"], &["**#variables/OTHER@*"])), both_entries);
         assert_eq!(describe(&select(&["**#variables/OTHER@*"], &[])), [""; 0]);

@@ -1,8 +1,8 @@
 //! The reason why something could not be read or done, in its parts.
 //!
-//! A cause keeps the operation, the status and the request id apart from undrift's message. They
-//! are in every report, so readers can filter by them and find the request in the log of the
-//! service.
+//! A cause keeps the operation, the status and the request id separate from undrift's message.
+//! These parts are in every report. Readers can filter by these parts, and can find the request in
+//! the log of the service.
 
 use std::{
     borrow::Cow,
@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::text;
 
-/// Why something could not be read or done.
-// Boxed, because results are many and causes are few. Both types have the same comment, because
-// schemas contain it.
+/// The reason why something could not be read or done.
+// The parts are boxed to keep results small: most results have no cause. Both types have the same
+// doc comment, because schemas contain this comment.
 #[must_use]
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -25,7 +25,7 @@ use crate::text;
 #[serde(transparent, bound(deserialize = "'de: 'static"))]
 pub struct Cause(Box<CauseParts>);
 
-/// Why something could not be read or done.
+/// The reason why something could not be read or done.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -41,10 +41,10 @@ pub struct CauseParts {
     /// The request id in the log of the service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// What to do about it.
+    /// The advice for solving the problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<Cow<'static, str>>,
-    /// Whether another run may succeed without any correction.
+    /// True if another run may succeed without any correction.
     pub transient: bool,
     /// The reason why the service does not show a section, if it shows the rest of the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,11 +61,11 @@ pub struct CauseParts {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Withheld {
-    /// It needs a higher tier than the service seems to have.
+    /// The section needs a higher tier than the service seems to have.
     Tier,
-    /// Settings of the project switch it off.
+    /// Settings of the project switch the section off.
     SwitchedOff,
-    /// The service refuses it to the caller, or does not have it.
+    /// The service refuses the section to the caller, or does not have the section.
     Refused,
 }
 
@@ -90,7 +90,8 @@ impl From<CauseParts> for Cause {
 }
 
 impl Cause {
-    /// A cause that undrift itself found. It is not transient: somebody must correct it.
+    /// A cause that undrift itself found. The cause is not transient: somebody must make a
+    /// correction.
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
         CauseParts { message: message.into(), ..CauseParts::default() }.into()
     }
@@ -119,14 +120,14 @@ impl Cause {
         self
     }
 
-    /// Adds a context in front: `context: message`.
+    /// Adds a context in front of the message: `context: message`.
     pub fn context(mut self, context: impl fmt::Display) -> Self {
         self.message = format!("{context}: {}", self.message).into();
         self
     }
 }
 
-/// The message. Help is shown separately.
+/// Writes the message. Reports show the help separately.
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

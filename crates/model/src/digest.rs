@@ -1,9 +1,9 @@
-//! Digests of values. With the digest of an old value, a new value can be compared with it although the old
-//! one is not stored.
+//! Digests of values. With a digest, a new value can be compared with an old value that is not
+//! stored.
 //!
 //! The digest of JSON is the digest of its canonical form, with sorted keys and no white space, so
-//! equal values have equal digests. Sensitive values are digested with a key: otherwise a short
-//! secret could be found from its digest by trying a list of words.
+//! equal values have equal digests. Digests of sensitive values use a key. Without a key, somebody
+//! could find a short secret by comparing its digest with the digests of many words.
 
 use hmac::{Hmac, Mac as _};
 use sha2::{Digest as _, Sha256};
@@ -21,7 +21,7 @@ impl std::fmt::Debug for DigestKey {
 }
 
 impl DigestKey {
-    /// The key made from `secret`, of any length.
+    /// The key made from `secret`. The secret may have any length.
     pub fn new(secret: &Secret) -> Self {
         match Hmac::new_from_slice(secret.expose().as_bytes()) {
             Ok(key) => Self(key),
@@ -77,7 +77,8 @@ mod tests {
 
     #[test]
     fn digests_follow_the_standards() {
-        // Computed with another implementation; the first key is longer than a block.
+        // The digests were computed with another implementation. The first key is longer than a
+        // block.
         assert_eq!(
             json_digest(&json!("")),
             "12ae32cb1ec02d01eda3581b127c1fee3b0dc53572ed6baf239721a03d82e126"

@@ -13,23 +13,23 @@ pub struct AccessLevel {
     pub number: u8,
     /// The word in manifests and plans.
     pub word: &'static str,
-    /// The release that added it, if it was added later.
+    /// The release that added the level; `None` for a level of the reference.
     pub since: Option<Release>,
     description: &'static str,
 }
 
-/// The level of members without any permission.
+/// The number of the level of members without any permission.
 pub const MINIMAL: u8 = 5;
-/// The lowest level that may push.
+/// The number of the lowest level that may push.
 pub const DEVELOPER: u8 = 30;
-/// The lowest level that may administer a project.
+/// The number of the lowest level that may administer a project.
 pub const MAINTAINER: u8 = 40;
-/// The level that may do everything.
+/// The number of the level that may do everything.
 pub const OWNER: u8 = 50;
 
 /// The levels of members. No access (0) is not a level of members.
 pub const LEVELS: [AccessLevel; 8] = [
-    level(MINIMAL, "minimal_access", "Is a member, and sees nothing by that alone."),
+    level(MINIMAL, "minimal_access", "Is a member without any permission."),
     level(10, "guest", "Sees and writes issues."),
     AccessLevel {
         since: Some(Release::new(17, 7)),
@@ -62,7 +62,8 @@ const fn level(number: u8, word: &'static str, description: &'static str) -> Acc
 }
 
 impl AccessLevel {
-    /// The level with the number or the word in `value`. Case is ignored.
+    /// The level with the number or the word in `value`; `None` for an unknown level. The case of a
+    /// word is ignored.
     pub fn parse(value: &Json) -> Option<Self> {
         LEVELS.into_iter().chain(RULE_ONLY_LEVELS).find(|level: &Self| match value {
             Json::String(word) => word.eq_ignore_ascii_case(level.word),
@@ -99,8 +100,9 @@ pub fn rule_level_schema() -> Schema {
     level_schema(&levels, &["maintainer".into(), 40.into()])
 }
 
-/// The schema of one of `levels`. Words come first because editors offer them. JSON schema patterns
-/// cannot ignore case, so each letter lists both cases.
+/// The schema of a value that is one of `levels`. Words come first, because editors suggest the
+/// first values. JSON schema patterns cannot ignore case, so the pattern lists both cases of each
+/// letter.
 fn level_schema(levels: &[AccessLevel], examples: &[Json]) -> Schema {
     let patterns: Vec<String> =
         levels.iter().map(|level| level.word.chars().map(either_case_pattern).collect()).collect();

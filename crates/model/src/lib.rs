@@ -1,10 +1,11 @@
 //! The model of undrift: values, secrets, addresses, diagnostics with their locations, the kinds of
-//! objects with their fields, and the operations of the service. Nothing here does IO.
+//! objects with their fields, and the operations of the service. This crate does no IO, except that
+//! [`secret`] reads the files of secrets.
 //!
 //! | layer | modules | contents |
 //! |---|---|---|
 //! | vocabulary | [`text`], [`value`], [`secret`], [`field`], [`level`], [`operation`], [`page`], [`release`], [`cause`], [`origin`], [`address`], [`digest`], [`yaml`], [`diagnostic`], [`planted`], [`steps`] | types that every layer uses |
-//! | kinds | [`schema`], [`kind`], [`catalogue`] | what a kind is, and the description of each |
+//! | kinds | [`schema`], [`kind`], [`catalogue`] | how a kind is described, and all descriptions |
 
 pub mod address;
 pub mod catalogue;

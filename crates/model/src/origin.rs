@@ -31,8 +31,8 @@ impl Layer {
     pub const ALL: [Self; 4] = [Self::Defaults, Self::Profile, Self::Group, Self::Project];
 }
 
-/// A location in a manifest. Origins of one file and layer share the file and layer, because a run
-/// has millions of origins.
+/// A location in a manifest. Origins with the same file and layer share one [`FileLayer`], because
+/// a run has millions of origins.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "WrittenOrigin", into = "WrittenOrigin")]
 pub struct Origin {
@@ -94,7 +94,7 @@ impl Deref for Origin {
     }
 }
 
-/// By file, line, column and layer.
+/// Origins are ordered by file, line, column and layer.
 impl Ord for Origin {
     fn cmp(&self, other: &Self) -> Ordering {
         let [key, other_key] =

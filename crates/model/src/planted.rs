@@ -1,7 +1,7 @@
-//! Intentional bugs, for a test which proves that the simulator finds them.
+//! Intentional bugs. A test proves that the simulator finds each of them.
 //!
-//! Each bug is a plausible mistake, in the code where it could be made. The bugs exist only with the
-//! feature `planted`, which only that test switches on.
+//! Each bug is a plausible mistake, in the code where somebody could make this mistake. The bugs
+//! exist only with the feature `planted`. Only the test of the simulator switches this feature on.
 
 /// A bug to plant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub enum Bug {
     QuoteUnredacted,
     /// Every 404 of a project is treated as a missing project.
     TreatAnyNotFoundAsMissing,
-    /// A project with another path is treated as the requested one.
+    /// A project with another path is treated as the requested project.
     IgnoreRename,
     /// Unlisted entries are removed.
     RemoveUnlisted,
@@ -67,7 +67,7 @@ impl Bug {
         PLANTED.get() == Some(self)
     }
 
-    /// Always `false` without the feature.
+    /// Returns `false`, because the feature `planted` is off.
     #[cfg(not(feature = "planted"))]
     #[must_use]
     pub const fn is_planted(self) -> bool {

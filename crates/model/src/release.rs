@@ -6,12 +6,12 @@ pub use undrift_release::{REFERENCE, Release, time_zone};
 /// The release of the service, if it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DetectedRelease {
-    /// Not requested yet.
+    /// The release was not requested yet.
     #[default]
     NotRequested,
-    /// The service does not show it.
+    /// The service does not show its release.
     Hidden,
-    /// It is known.
+    /// The release is known.
     Known(Release),
 }
 

@@ -15,7 +15,7 @@ pub enum TextOrSecret {
     Secret(Reference),
 }
 
-/// The schema of `T`, with all types inlined and without traces of Rust.
+/// The schema of `T`, with all types inlined, and without details that only matter in Rust.
 pub fn inline_schema<T: JsonSchema>() -> Schema {
     SchemaSettings::draft2020_12()
         .with(|s| s.inline_subschemas = true)
@@ -24,8 +24,8 @@ pub fn inline_schema<T: JsonSchema>() -> Schema {
         .into_root_schema_for::<T>()
 }
 
-/// Adds an id to `schema`, for references by other schemas and programs. The id is not a URL to
-/// fetch.
+/// Adds an id to `schema`, so that other schemas and programs can refer to the schema. The id is
+/// not a URL that can be fetched.
 pub fn with_id(name: &str, version: u32, schema: Value) -> Value {
     let id = ("$id".to_owned(), json!(format!("urn:undrift:schema:{name}:{version}")));
     match schema {
@@ -40,8 +40,8 @@ pub fn with_id(name: &str, version: u32, schema: Value) -> Value {
 /// Simplifies a schema. `Option<T>` means that a field may be omitted, not that it may be `null`.
 /// An enum whose variants have descriptions becomes a plain `enum` with `markdownEnumDescriptions`.
 fn simplify(schema: &mut Schema) {
-    // Removes the line breaks of doc comments, and the width of integers: the range is in the
-    // schema.
+    // Remove the line breaks of doc comments, and the bit width of integers. The schema contains
+    // the range of integers.
     if let Some(text) = schema.get("description").and_then(Value::as_str) {
         let text = text.replace("\n\n", "\0").replace('\n', " ").replace('\0', "\n\n");
         schema.insert("description".into(), text.into());

@@ -1,7 +1,7 @@
 //! Formats texts for people (escaping, counting, comparing, masking), for URLs (percent-encoding)
 //! and for machines (words).
 //!
-//! Names, values and messages come from manifests and the service; both may be hostile. All output
+//! Names, values and messages come from manifests and the service, and may be hostile. All output
 //! passes [`escape`] or [`escape_lines`]. Output that may contain secrets also passes
 //! [`judge`](crate::secret::judge).
 
@@ -18,8 +18,8 @@ use unicode_width::UnicodeWidthStr as _;
 /// The replacement for text that must not be shown.
 pub const MASK: &str = "***";
 
-/// Returns `text` on one line: characters that could move the cursor, change colours, reorder or
-/// hide text become visible escapes.
+/// Returns `text` on one line. Characters that could move the cursor, change colours, reorder text
+/// or hide text become visible escapes.
 pub fn escape(text: &str) -> Cow<'_, str> {
     escape_unless(text, |_| false)
 }
@@ -60,8 +60,8 @@ pub fn looks_like_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
-/// The question "did you mean" with the candidate that is most similar to `name`, if any is
-/// similar.
+/// The question "did you mean" with the candidate that is most similar to `name`; `None` if no
+/// candidate is similar.
 pub fn did_you_mean<'c>(
     name: &str,
     candidates: impl IntoIterator<Item = &'c str>,
@@ -69,9 +69,9 @@ pub fn did_you_mean<'c>(
     nearest(name, candidates).map(|candidate| format!("did you mean `{candidate}`?"))
 }
 
-/// The candidate that `name` most likely means: the one with the fewest typing errors. At most one
-/// error per three letters is accepted, and every word must be similar (`allowed_to_delete` does not
-/// mean `allowed_to_merge`).
+/// The candidate that `name` most likely means: the candidate with the fewest typing errors. At
+/// most one error per three letters is accepted. Every word must be similar: `allowed_to_delete`
+/// does not mean `allowed_to_merge`.
 pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     const MAX_LENGTH: usize = 80;
     if name.len() > MAX_LENGTH {
@@ -111,8 +111,11 @@ pub fn snake_case(name: &str) -> String {
     split_words(name).join("_")
 }
 
-/// The candidates that `name` may mean: the nearest candidate; or else all that contain each word of the
-/// name (`enable_ssl_verification` for `ssl_verification`); or else the longest that the name contains.
+/// The candidates that `name` may mean. The first of these results that is not empty is returned:
+/// - the nearest candidate;
+/// - all candidates that contain each word of `name`, as `enable_ssl_verification` for
+///   `ssl_verification`;
+/// - of the candidates whose words are all in `name`, the ones with the most words.
 pub fn likely_candidates<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str> {
     if let Some(nearest_candidate) = nearest(name, candidates.iter().copied()) {
         return vec![nearest_candidate];
@@ -131,12 +134,13 @@ pub fn likely_candidates<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str>
     matches.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// The only candidate that `name` may mean; `None` if there are several.
+/// The only candidate that `name` may mean; `None` for several candidates or no candidate.
 pub fn likely_candidate<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c str> {
     if let [candidate] = likely_candidates(name, candidates)[..] { Some(candidate) } else { None }
 }
 
-/// True if each of `words` is in `other_words`, and at least one of them is longer than an abbreviation.
+/// True if each of `words` is in `other_words`, and at least one of `words` has more than two
+/// characters.
 fn are_words_within(words: &[String], other_words: &[String]) -> bool {
     words.iter().any(|word| word.len() > 2)
         && words.iter().all(|word| other_words.iter().any(|other| is_same_word(word, other)))
@@ -154,7 +158,7 @@ fn split_words(name: &str) -> Vec<String> {
     spaced_name.split_whitespace().map(str::to_owned).collect()
 }
 
-/// True if the words are equal, or the shorter one is an abbreviation of the other.
+/// True if the words are equal, or the shorter word is an abbreviation of the longer word.
 fn is_same_word(word: &str, other_word: &str) -> bool {
     let (short_word, long_word) =
         if word.len() < other_word.len() { (word, other_word) } else { (other_word, word) };
@@ -222,7 +226,7 @@ pub fn list_names(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{}`", escape(name))).collect::<Vec<_>>().join(", ")
 }
 
-/// Like [`list_names`], but lists only ten names and the number of the others.
+/// Like [`list_names`], but lists only ten names, and the number of the other names.
 pub fn list_first(names: &[&str]) -> String {
     const MAX_LISTED: usize = 10;
     match names.get(MAX_LISTED..) {
@@ -236,7 +240,7 @@ pub fn list_first(names: &[&str]) -> String {
 /// `url` in normal form without user and password.
 pub fn url_without_user(url: &str) -> String {
     let Some(mut parsed_url) = parse_url(url) else { return url.to_owned() };
-    // Fails only for URLs that cannot have a user.
+    // These calls fail only for URLs that cannot have a user.
     let _ = parsed_url.set_username("");
     let _ = parsed_url.set_password(None);
     normal_url(parsed_url.as_str())
@@ -278,7 +282,8 @@ fn parse_url(url: &str) -> Option<url::Url> {
     (!is_pattern).then_some(parsed_url)
 }
 
-/// Sorts `ranges` and merges those that overlap or, if `merges_touching`, touch each other.
+/// Sorts `ranges`, and merges ranges that overlap. If `merges_touching` is true, also merges ranges
+/// that touch each other.
 pub fn merge_ranges(mut ranges: Vec<Range<usize>>, merges_touching: bool) -> Vec<Range<usize>> {
     ranges.sort_by_key(|range| range.start);
     ranges.dedup_by(|next_range, range| {
@@ -311,8 +316,8 @@ pub fn mask_ranges<'t>(text: &'t str, ranges: &[Range<usize>]) -> Cow<'t, str> {
     replace_ranges(text, ranges, MASK)
 }
 
-/// The characters that are encoded in a path segment or query part: all except the unreserved ones
-/// (RFC 3986).
+/// The characters that are encoded in a path segment or query part: all except the unreserved
+/// characters of RFC 3986.
 const ENCODED_CHARS: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
@@ -322,11 +327,11 @@ pub fn encode(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, ENCODED_CHARS)
 }
 
-/// Serializes a word of a machine format, such as a code, as the variant of an enum. Variants are
-/// never treated as data.
+/// Serializes a word of a machine format, such as a code, as the variant of an enum. Reports redact
+/// texts, but not variants.
 ///
 /// # Errors
-/// Those of `serializer`.
+/// The errors of `serializer`.
 pub fn word<S: Serializer>(word: &&'static str, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_unit_variant("Word", 0, word)
 }
@@ -334,7 +339,7 @@ pub fn word<S: Serializer>(word: &&'static str, serializer: S) -> Result<S::Ok, 
 /// Like [`word`], for an optional word.
 ///
 /// # Errors
-/// Those of `serializer`.
+/// The errors of `serializer`.
 pub fn word_if_any<S: Serializer>(
     optional_word: &Option<&'static str>,
     serializer: S,
@@ -345,7 +350,8 @@ pub fn word_if_any<S: Serializer>(
     }
 }
 
-/// Breaks `text` at spaces into lines of at most `max_width` columns. Longer words stay whole.
+/// Breaks `text` at spaces into lines of at most `max_width` columns. Words that are longer stay
+/// whole.
 pub fn wrap_lines(text: &str, max_width: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {
@@ -494,7 +500,7 @@ mod tests {
             ("ssh://git@h/x.git", "ssh://h/x.git"),
             ("https://h/%7ex", "https://h/~x"),
             ("git@h:x.git", "git@h:x.git"),
-            // Patterns.
+            // A pattern is not a URL.
             ("https://*", "https://*"),
             ("https://h.*/x", "https://h.*/x"),
             ("https://H/*", "https://h/*"),
@@ -516,7 +522,7 @@ mod tests {
             // No dot segments.
             ("https://h/a/./b/../c", "https://h/a/c"),
             ("https://h/../x", "https://h/x"),
-            // No unnecessary percent-encoding; the rest in upper case.
+            // No unnecessary percent-encoding. Necessary codes are in upper case.
             ("https://h/%7Ea%2d%61", "https://h/~a-a"),
             ("https://h/a%2fb%3a", "https://h/a%2Fb%3A"),
             ("https://h/a b", "https://h/a%20b"),

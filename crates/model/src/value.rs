@@ -13,7 +13,7 @@ use crate::secret::{Reference, ValueWithSecrets};
 /// Plain JSON.
 pub type Json = serde_json::Value;
 
-/// A JSON object of the service.
+/// A JSON object of the service, as in requests and responses.
 pub type Object = serde_json::Map<String, Json>;
 
 /// True if the field `name` of `object` is `true`.
@@ -26,7 +26,7 @@ pub fn text<'o>(object: &'o Object, name: &str) -> Option<&'o str> {
     object.get(name)?.as_str()
 }
 
-/// The items of the list `name` of `object`; empty if it is not a list.
+/// The items of the list in the field `name` of `object`; empty if the value is not a list.
 pub fn items<'o>(
     object: &'o Object,
     name: &str,
@@ -82,13 +82,13 @@ pub fn texts(value: &Json) -> impl Iterator<Item = &str> {
     name_text_pairs.flatten().flatten()
 }
 
-/// Values by name, ordered by name. A sorted list instead of a tree: the values are few, plans keep
-/// and copy many of them, and a tree takes a kilobyte for one value.
+/// Values by name, ordered by name. The collection is a sorted list instead of a tree, because a
+/// tree takes a kilobyte for one value. Plans keep and copy many small collections.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Fields(Vec<(String, Value)>);
 
 impl Fields {
-    /// No values.
+    /// An empty collection.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
@@ -102,27 +102,27 @@ impl Fields {
         self.search(name).ok().map(|index| &self.0[index].1)
     }
 
-    /// The plain data of `name`.
+    /// The value of `name`, if it is plain data.
     pub fn plain_json(&self, name: &str) -> Option<&Json> {
         self.get(name)?.plain_json()
     }
 
-    /// The plain text of `name`.
+    /// The value of `name`, if it is plain text.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.get(name)?.text()
     }
 
-    /// The plain boolean of `name`.
+    /// The value of `name`, if it is a plain boolean.
     pub fn flag(&self, name: &str) -> Option<bool> {
         self.get(name)?.flag()
     }
 
-    /// The plain list of `name`.
+    /// The value of `name`, if it is a plain list.
     pub fn list(&self, name: &str) -> Option<&Vec<Json>> {
         self.get(name)?.list()
     }
 
-    /// True if `name` is `true`.
+    /// True if the value of `name` is `true`.
     pub fn is_on(&self, name: &str) -> bool {
         self.flag(name) == Some(true)
     }
@@ -252,7 +252,7 @@ impl Serialize for Fields {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
-    /// Plain data, shown unchanged.
+    /// Plain data. Reports show plain data unchanged.
     Plain(Json),
     /// A secret, as a reference to its source.
     Secret(Reference),
@@ -261,7 +261,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The plain data, if it is plain.
+    /// The plain data; `None` for a secret or a file.
     pub const fn plain_json(&self) -> Option<&Json> {
         match self {
             Self::Plain(json) => Some(json),
@@ -269,7 +269,7 @@ impl Value {
         }
     }
 
-    /// The text, if it is plain text.
+    /// The text, if the value is plain text.
     pub fn text(&self) -> Option<&str> {
         self.plain_json().and_then(Json::as_str)
     }
@@ -279,12 +279,12 @@ impl Value {
         self.plain_json().and_then(Json::as_bool)
     }
 
-    /// The list, if it is a plain list.
+    /// The list, if the value is a plain list.
     pub fn list(&self) -> Option<&Vec<Json>> {
         self.plain_json().and_then(Json::as_array)
     }
 
-    /// The environment variables and files that it needs.
+    /// The environment variables and files that the value needs.
     pub fn sources(&self) -> Vec<Reference> {
         match self {
             Self::Plain(_) => Vec::new(),
@@ -293,7 +293,7 @@ impl Value {
         }
     }
 
-    /// True if it is `null`.
+    /// True if the value is `null`.
     pub fn is_null(&self) -> bool {
         self.plain_json().is_some_and(Json::is_null)
     }

@@ -1,8 +1,8 @@
-//! Releases of the service, such as 18.2, and names of time zones: the facts that undrift and its
-//! sandbox share.
+//! Releases of the service, such as 18.2, and names of time zones. undrift and its sandbox share
+//! these facts.
 //!
-//! A feature without an explicit release belongs to [`REFERENCE`], the release that the reference
-//! describes.
+//! A feature without an explicit release belongs to [`REFERENCE`]. The reference is the API
+//! documentation of the service for this release.
 
 pub mod time_zone;
 
@@ -48,8 +48,8 @@ impl fmt::Display for Release {
 impl FromStr for Release {
     type Err = &'static str;
 
-    /// Parses `18.2`, also in the service's own notation: `18.2.1-ee`, `18.2.0-pre`. A pre-release
-    /// has the features of its release.
+    /// Parses a release such as `18.2`, or a version of the service such as `18.2.1-ee` or
+    /// `18.2.0-pre`. A pre-release has the features of its release.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut parts = text.split(['.', '-', '+']);
         let [major, minor] = [(); 2].map(|()| {

@@ -1,10 +1,10 @@
-//! Time zones by name, as the service accepts them.
+//! The names of time zones that the service accepts.
 
-/// The names in the time zone database, one per line; then an empty line, and short names for some
-/// of them.
+/// The names in the time zone database, one per line. After an empty line, the file contains short
+/// names for some of the time zones.
 const NAMES: &str = include_str!("time-zones.txt");
 
-/// All names.
+/// The full and the short names of all time zones.
 pub fn names() -> impl Iterator<Item = &'static str> {
     NAMES.lines().filter(|name| !name.is_empty())
 }
@@ -18,7 +18,7 @@ pub fn is_valid(text: &str) -> bool {
         || names().any(|name| name == text)
 }
 
-/// True if a text is a number of two digits that is not above `max`.
+/// True if `digits` is a number with two digits that is not above `max`.
 fn is_up_to(digits: &str, max: u8) -> bool {
     digits.len() == 2
         && digits.bytes().all(|byte| byte.is_ascii_digit())

@@ -1,7 +1,8 @@
 //! Callers and their rights: tokens, roles, visibility.
 //!
-//! An object that a caller may not see is answered with 404, never 403. Roles come from direct
-//! membership, from membership of a group above, and from invited groups, capped by the invitation.
+//! A request for an object that the caller may not see is answered with 404, never 403. A role
+//! comes from direct membership, from membership of a group above, or from an invited group. The
+//! invitation limits the role.
 
 use subtle::ConstantTimeEq as _;
 
@@ -9,13 +10,13 @@ use super::dispatch::is_read;
 use super::routes::Route;
 use crate::prelude::*;
 
-/// The roles (reference 1, 2.1).
+/// The access levels of the roles (reference 1, 2.1).
 pub(crate) const MINIMAL: i64 = 5;
 pub(crate) const GUEST: i64 = 10;
-/// From release 17.7 on.
+/// This role exists from release 17.7 on.
 pub(crate) const PLANNER: i64 = 15;
 pub(crate) const REPORTER: i64 = 20;
-/// From release 18.7 on, if the installation switches it on.
+/// This role exists from release 18.7 on, if the installation enables it.
 pub(crate) const SECURITY_MANAGER: i64 = 25;
 pub(crate) const DEVELOPER: i64 = 30;
 pub(crate) const MAINTAINER: i64 = 40;
@@ -33,17 +34,17 @@ pub(crate) const ROLE_LEVELS: [(i64, &str); 8] = [
     (OWNER, "Owner"),
 ];
 
-/// The access levels that only protection rules can have, not members.
+/// The access levels that protection rules can have, but members cannot.
 pub(crate) const RULE_LEVELS: [(i64, &str); 2] = [(0, "No access"), (60, "Admin")];
 
-/// The level with this name, of a role or of [`RULE_LEVELS`]. Case is ignored.
+/// The access level with this name in [`ROLE_LEVELS`] or [`RULE_LEVELS`]. Case is ignored.
 pub(crate) fn level_by_name(word: &str) -> Option<i64> {
     let spaced_name = word.replace('_', " ");
     let mut levels = ROLE_LEVELS.iter().chain(&RULE_LEVELS);
     levels.find(|(_, name)| name.eq_ignore_ascii_case(&spaced_name)).map(|(level, _)| *level)
 }
 
-/// The role's name.
+/// The name of the role with this access level.
 pub(crate) fn level_name(level: i64) -> &'static str {
     ROLE_LEVELS.iter().find(|(value, _)| *value == level).map_or("No access", |(_, name)| name)
 }
@@ -63,7 +64,7 @@ pub(crate) struct AccessToken {
     pub(crate) expires_at: Option<String>,
     pub(crate) created_at: String,
     pub(crate) revoked: bool,
-    /// The first bytes of the digest, by which it is found.
+    /// The first 8 bytes of the digest. The database finds the token by them.
     pub(crate) prefix: Vec<u8>,
     pub(crate) digest: Vec<u8>,
 }
@@ -72,14 +73,15 @@ stored!(AccessToken: tokens t,
     id, user_id, name, scopes, expires_at, created_at, revoked, prefix, digest);
 
 impl AccessToken {
-    /// A token with this text, which is not stored yet.
+    /// A token with this text. The token is not stored yet.
     pub(crate) fn new(token_text: &str) -> Self {
         let digest = token_digest(token_text).to_vec();
         Self { prefix: digest[..8].to_vec(), digest, ..Self::default() }
     }
 }
 
-/// The caller of a request; `None` without a token. Answers 401 to a bad token, and 403 to a blocked user.
+/// The caller of a request; `None` if the request has no token. Fails with 401 for a bad token, and
+/// with 403 for a blocked user or an insufficient scope.
 pub(crate) fn authenticate(
     db: &Connection,
     headers: &HeaderMap,
@@ -132,7 +134,8 @@ pub(crate) fn authenticate(
     Ok(Some((user, token)))
 }
 
-/// The token in the headers; an empty one is treated as missing. Several different ones are refused.
+/// The token in the headers. An empty token counts as missing. Several different tokens are
+/// refused.
 fn token_in_headers(headers: &HeaderMap) -> Result<Option<String>> {
     let mut tokens = Vec::new();
     for value in headers.get_all("private-token") {
@@ -157,8 +160,8 @@ fn find_token(db: &Connection, token_text: &str) -> rusqlite::Result<Option<Acce
     Ok(tokens.into_iter().find(|token| token.digest.ct_eq(&wanted_digest).into()))
 }
 
-/// The groups in which a user has a level, directly or because another group is invited. The level also
-/// holds in everything below the group.
+/// The levels of a user in groups, by direct membership or through an invited group. A level also
+/// holds in all groups and projects below the group.
 #[derive(Debug, Default)]
 pub(crate) struct Memberships {
     level_by_group: HashMap<i64, i64>,
@@ -193,7 +196,8 @@ impl Memberships {
         Ok(())
     }
 
-    /// The level in the namespace with this `traversal` (the ids of its groups, root first); 0 for none.
+    /// The user's level in a namespace; 0 without a level. `traversal` has the ids of its groups,
+    /// with the root first.
     pub(crate) fn level_in_namespace(&self, traversal: &str) -> i64 {
         traversal_ids(traversal)
             .filter_map(|id| self.level_by_group.get(&id))
@@ -202,7 +206,8 @@ impl Memberships {
             .unwrap_or(0)
     }
 
-    /// The ids of all namespaces in which the level is at least `min_level`, as a JSON array for `json_each`.
+    /// The ids of all namespaces in which the user's level is at least `min_level`. The result is a
+    /// JSON array for the SQL function `json_each`.
     pub(crate) fn namespace_ids_json(
         &self,
         db: &Connection,
@@ -218,7 +223,7 @@ impl Memberships {
     }
 }
 
-/// The ids in a traversal, root first.
+/// The ids in a traversal, with the root first.
 pub(crate) fn traversal_ids(traversal: &str) -> impl DoubleEndedIterator<Item = i64> {
     traversal.split('/').filter_map(|id| id.parse().ok())
 }

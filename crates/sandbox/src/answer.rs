@@ -1,8 +1,8 @@
-//! Answers of calls: a body with its status, or a failure in one of the service's error shapes.
+//! Responses to calls: a body with its status, or a failure in one of the service's error shapes.
 //!
-//! The reference does not define the shape of errors (chapter 1, section 7), so these are the
-//! shapes of the real service: `{"message": …}` from the application, `{"error": …}` from the
-//! parameter checks and the router, and `{"message": {field: [texts]}}` from a model.
+//! The reference does not define the shape of errors (chapter 1, section 7). The shapes here are
+//! those of the real service. The application sends `{"message": …}`. The parameter checks and the
+//! router send `{"error": …}`. A model sends `{"message": {field: [texts]}}`.
 
 use crate::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
@@ -13,14 +13,14 @@ pub(crate) type Object = Map<String, Value>;
 /// The result of handlers, and of most functions that they call.
 pub(crate) type Result<T, E = ErrorResponse> = std::result::Result<T, E>;
 
-/// A successful answer.
+/// A successful response.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// The status line.
+    /// The status code.
     pub(crate) status: StatusCode,
-    /// JSON text; `None` for 204 and 304.
+    /// The body, which is mostly JSON text; `None` if the status has no body (204, 304).
     pub(crate) body: Option<Vec<u8>>,
-    /// Headers that only this answer has, such as those of paging.
+    /// Additional headers of this response, such as the paging headers.
     pub(crate) headers: Vec<(&'static str, String)>,
 }
 
@@ -46,12 +46,13 @@ impl Answer {
         Self { status, body: Some(text), headers: Vec::new() }
     }
 
-    /// A status that has no body.
+    /// A response with `status` and no body.
     pub(crate) fn empty(status: StatusCode) -> Self {
         Self { status, body: None, headers: Vec::new() }
     }
 
-    /// A 200 with its `ETag`, or 304 if the client sent the same `ETag`.
+    /// Adds an `ETag` to a response with 200. If the client sent the same `ETag`, the response
+    /// becomes 304 without a body.
     pub(crate) fn with_etag(mut self, if_none_match: Option<&HeaderValue>) -> Self {
         let Some(body) = self.body.as_ref().filter(|_| self.status == StatusCode::OK) else {
             return self;
@@ -64,35 +65,35 @@ impl Answer {
         self
     }
 
-    /// 204.
+    /// A response with 204 and no body.
     pub(crate) fn no_content() -> Self {
         Self::empty(StatusCode::NO_CONTENT)
     }
 }
 
-/// The answer to a refused call. The changes of the call are rolled back.
+/// The response to a refused call. The changes of the call are rolled back.
 #[derive(Debug)]
 pub(crate) struct ErrorResponse {
-    /// The status line.
+    /// The status code.
     pub(crate) status: StatusCode,
-    /// The whole body; a text is sent as plain text.
+    /// The whole body. A JSON string is sent as plain text.
     pub(crate) body: Value,
-    /// A further header of the answer.
+    /// An additional header of the response.
     pub(crate) header: Option<(&'static str, String)>,
 }
 
 impl ErrorResponse {
-    /// `{"message": text}`: from the application.
+    /// The application's errors: `{"message": text}`.
     pub(crate) fn message(status: StatusCode, text: impl Into<Value>) -> Self {
         Self::with_body(status, json!({ "message": text.into() }))
     }
 
-    /// `{"error": text}`: from the parameter checks and the router.
+    /// The errors of the parameter checks and the router: `{"error": text}`.
     pub(crate) fn error(status: StatusCode, text: impl Into<String>) -> Self {
         Self::with_body(status, json!({ "error": text.into() }))
     }
 
-    /// 400 for a parameter: its name, and the problem.
+    /// 400 for a parameter. The text is the name of the parameter, followed by the problem.
     pub(crate) fn parameter(subject: &str, problem: &str) -> Self {
         Self::error(StatusCode::BAD_REQUEST, format!("{subject} {problem}"))
     }
@@ -147,12 +148,12 @@ impl ErrorResponse {
         Self::bad_request_message(format!("400 Bad request - {text}"))
     }
 
-    /// 401.
+    /// 401 with the message `401 Unauthorized`.
     pub(crate) fn unauthorized() -> Self {
         Self::message(StatusCode::UNAUTHORIZED, "401 Unauthorized")
     }
 
-    /// Turns 403 into 401, for operations that do so in the service.
+    /// Turns 403 into 401, because the service answers with 401 for some operations.
     pub(crate) fn forbidden_as_unauthorized(self) -> Self {
         if self.status == StatusCode::FORBIDDEN { Self::unauthorized() } else { self }
     }
@@ -172,8 +173,8 @@ impl ErrorResponse {
         Self::message(StatusCode::FORBIDDEN, format!("403 Forbidden - {reason}"))
     }
 
-    /// 404 for a type of object: `404 Project Not Found`. Also for objects that the caller may not
-    /// see.
+    /// 404 for a missing object of a type, such as `404 Project Not Found`. An object that the
+    /// caller may not see gets the same response.
     pub(crate) fn not_found(type_name: &str) -> Self {
         Self::message(StatusCode::NOT_FOUND, format!("404 {type_name} Not Found"))
     }
@@ -188,7 +189,7 @@ impl ErrorResponse {
         Self::message(StatusCode::NOT_FOUND, "404 Not Found")
     }
 
-    /// 404 of the router.
+    /// 404 of the router, for a path without a route.
     pub(crate) fn no_route() -> Self {
         Self::error(StatusCode::NOT_FOUND, "404 Not Found")
     }
@@ -212,7 +213,7 @@ impl ErrorResponse {
         Self::error(StatusCode::UNPROCESSABLE_ENTITY, text)
     }
 
-    /// 422 with `{"message": text}`: from the application.
+    /// 422 with `{"message": text}`, an error of the application.
     pub(crate) fn invalid_record(text: impl Into<Value>) -> Self {
         Self::message(StatusCode::UNPROCESSABLE_ENTITY, text)
     }
@@ -222,12 +223,12 @@ impl ErrorResponse {
         Self::message(StatusCode::CONFLICT, text)
     }
 
-    /// 500 for null in a column that does not allow it, if no parameter check comes first.
+    /// 500 for null in a column that does not allow null, if no parameter check refuses null first.
     pub(crate) fn null_column(name: &str) -> Self {
         Self::internal(&format!("`{name}` cannot be null"))
     }
 
-    /// 500. The cause goes to the log of the process, never to the client.
+    /// 500. The cause is written to the log of the process and never sent to the client.
     pub(crate) fn internal(cause: &dyn std::fmt::Display) -> Self {
         tracing::error!(%cause, "the sandbox could not answer");
         Self::message(StatusCode::INTERNAL_SERVER_ERROR, "500 Internal Server Error")
@@ -260,17 +261,17 @@ impl FieldErrors {
         }
     }
 
-    /// 400 with all errors, if there are any.
+    /// Fails with 400 and all errors if there is an error.
     pub(crate) fn into_result(self) -> Result<()> {
         refuse_if(!self.0.is_empty(), || self.into())
     }
 }
 
-/// A refusal in place of a missing object.
+/// Turns a missing object into a refusal.
 pub(crate) trait OrRefusal<T> {
-    /// [`ErrorResponse::not_found`] for the type of the object.
+    /// Fails with [`ErrorResponse::not_found`] if the object is missing.
     fn or_not_found(self, type_name: &str) -> Result<T>;
-    /// [`ErrorResponse::no_record`].
+    /// Fails with [`ErrorResponse::no_record`] if the object is missing.
     fn or_no_record(self) -> Result<T>;
 }
 
@@ -289,7 +290,7 @@ pub(crate) fn refuse_if(is_refused: bool, failure: impl FnOnce() -> ErrorRespons
     if is_refused { Err(failure()) } else { Ok(()) }
 }
 
-/// 400 if a field has an error.
+/// Fails with 400 for a field if there is an `error`.
 pub(crate) fn refuse_field(field: &str, error: Option<String>) -> Result<()> {
     error.map_or(Ok(()), |error| Err(ErrorResponse::field(field, error)))
 }
@@ -338,13 +339,13 @@ pub(crate) fn remove_fields(mut body: Value, names: &[&str]) -> Value {
     body
 }
 
-/// The error text for a text with more than `max` characters.
+/// The error text for a text with more than `max` characters; `None` for a shorter text.
 pub(crate) fn length_error(text: &str, max: usize) -> Option<String> {
     let is_long = text.chars().count() > max;
     is_long.then(|| format!("is too long (maximum is {max} characters)"))
 }
 
-/// The error text for a number that must be from 0 to `max`.
+/// The error text for a number that must be from 0 to `max`; `None` for a valid number.
 pub(crate) fn number_error(number: Option<i64>, max: i64) -> Option<String> {
     match number {
         None => Some("is not a number".to_owned()),
@@ -360,14 +361,14 @@ impl From<FieldErrors> for ErrorResponse {
     }
 }
 
-/// 400 with only this text.
+/// 400 with this text as the message.
 impl From<&str> for ErrorResponse {
     fn from(text: &str) -> Self {
         Self::bad_request_message(text)
     }
 }
 
-/// 400 with only this text.
+/// 400 with this text as the message.
 impl From<String> for ErrorResponse {
     fn from(text: String) -> Self {
         Self::bad_request_message(text)

@@ -3,7 +3,8 @@
 use super::attributes::Bounds;
 use crate::prelude::*;
 
-/// True if a value is treated as null. For flags, numbers and some word attributes, this includes blank texts.
+/// True if a value counts as null. A blank text counts as null for flags, numbers and some
+/// attributes with a list of words.
 pub(super) fn is_null(attribute: &Attribute, value: &Value) -> bool {
     let is_blank = value.as_str().is_some_and(|text| text.trim().is_empty());
     match attribute.kind {
@@ -87,7 +88,7 @@ fn check_bounds(attribute: &Attribute, number: i64, bounds: Bounds) -> Result<Va
         None if number < least => format!("must be greater than or equal to {least}"),
         None => format!("must be less than or equal to {most}"),
     };
-    // A duration cannot be negative, so the service adds a second message.
+    // The service adds a second message for a negative duration.
     if attribute.name == "build_timeout" && number < 0 {
         let base_message = "Maximum job timeout has a value which could not be accepted";
         let body = json!({ "base": [base_message], attribute.name_in_errors(): [message] });
@@ -109,7 +110,8 @@ fn check_text(attribute: &Attribute, text: String, max_length: usize) -> Result<
     refuse_field(attribute.name_in_errors(), error).map(|()| text.into())
 }
 
-/// Checks the components of the subject claim (`sub`) of tokens. The first one must be `project_path`.
+/// Checks the components of the subject claim (`sub`) of tokens. The first component must be
+/// `project_path`.
 pub(super) fn check_claims(
     attribute: &Attribute,
     claims: Vec<String>,

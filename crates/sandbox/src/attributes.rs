@@ -1,9 +1,9 @@
-//! Every attribute of projects, groups and users, and every flag of hooks, one row each, in
-//! `attributes.jsonc`: the sandbox's own reading of the reference (2, 4.3; 1, 2.8).
+//! The attributes of projects, groups and users, and the flags of hooks. The file
+//! `attributes.jsonc` has one row for each, written from the reference (2, 4.3; 1, 2.8).
 //!
-//! A row has the routes of an attribute, its values, its value in a new project, and its
-//! key in answers. [`super::settings`] works on these rows; no handler knows their attributes.
-//! Defaults that are not in the reference are those of the real service.
+//! A row has the routes of an attribute, its values, its value in a new project, and its key in
+//! responses. [`super::settings`] works on these rows; no handler knows their attributes. Defaults
+//! that are not in the reference are those of the real service.
 
 use serde::Deserializer;
 
@@ -55,7 +55,7 @@ pub(crate) struct Edition {
 }
 
 impl Edition {
-    /// The attributes that a service has, of those in one list of the table.
+    /// The attributes in a list of the table that exist in this edition.
     pub(crate) fn filter_existing(
         self,
         attributes: &'static [Attribute],
@@ -79,7 +79,7 @@ pub(crate) enum WriteRoute {
     Edit,
 }
 
-/// The values of an attribute.
+/// The type of the values of an attribute.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ValueKind {
@@ -94,7 +94,7 @@ pub(crate) enum ValueKind {
     Count(Bounds),
     /// A regular expression in RE2 syntax, of at most this many characters.
     Pattern(usize),
-    /// The path of a file: neither the root nor a path above it.
+    /// The path of a file, relative and without `..`, of at most this many characters.
     File(usize),
     OneOf(#[serde(deserialize_with = "leaked")] &'static Vec<&'static str>),
     /// One of these integers.
@@ -103,7 +103,8 @@ pub(crate) enum ValueKind {
     Topics,
     /// The object with the cleanup policy of the container registry.
     CleanupPolicy,
-    /// The components of a token's subject claim: an array of these words, `project_path` first.
+    /// The components of a token's subject claim: an array of these words that begins with
+    /// `project_path`.
     Claims(#[serde(deserialize_with = "leaked")] &'static Vec<&'static str>),
     /// The deprecated boolean for this access level: false means `disabled`.
     TwinOf(&'static str),
@@ -115,8 +116,8 @@ pub(crate) enum ValueKind {
     Elsewhere,
 }
 
-/// The bounds of an integer, and the service's error text for other values; by default the text names
-/// the bound.
+/// The bounds of an integer, and the service's error text for other values. Without `complaint`,
+/// the error text names the violated bound.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Bounds {
@@ -132,21 +133,21 @@ impl Default for Bounds {
     }
 }
 
-/// The key of an attribute in answers, and the answers that have it.
+/// The key of an attribute in responses, and the responses that have the key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AnswerKey {
     #[default]
     Same,
     As(&'static str),
-    /// Like [`AnswerKey::Same`]. The reference does not list the attribute, because its list is incomplete
-    /// (1, 2.8: "the complete set of fields a given role sees: not shown"); the real service shows it.
+    /// Like [`AnswerKey::Same`]. The real service shows the attribute. The list in the reference is
+    /// incomplete and lacks it (1, 2.8: "the complete set of fields a given role sees: not shown").
     Unlisted,
     /// Like [`AnswerKey::Same`], in the simple form as well.
     Simple,
-    /// Like [`AnswerKey::Same`], but only in the answer for a single object, not in lists.
+    /// Like [`AnswerKey::Same`], but only in the response for a single object, not in lists.
     Detail,
-    /// No answer has it, or a handler adds it.
+    /// No response has the attribute, or a handler adds it.
     Never,
 }
 
@@ -172,25 +173,27 @@ pub(crate) enum Audience {
     ByAdministrators,
 }
 
-/// The meaning of null in an edit of a project. An empty text is null for attributes that are not
-/// texts.
+/// The meaning of null in an edit of a project. An empty text counts as null for attributes that
+/// are not texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OnNull {
-    /// The database does not allow it: the service saves nothing of the request, but reports no error.
+    /// The database does not allow null. The service saves nothing of the request, but reports no
+    /// error.
     #[default]
     Unsaved,
-    /// Like [`Self::Unsaved`], also for an empty text: the list of values is not checked first.
+    /// Like [`Self::Unsaved`]. An empty text also counts as null, before the list of values is
+    /// checked.
     BlankUnsaved,
-    /// It is stored, and answers show null.
+    /// Null is stored, and responses show null.
     Stored,
-    /// Nothing changes.
+    /// The stored value stays.
     Kept,
-    /// It is set to the value of new projects.
+    /// The value of new projects is stored.
     Preset,
-    /// False.
+    /// False is stored.
     False,
-    /// The last value in the attribute's list of values.
+    /// The last value in the attribute's list of values is stored.
     Last,
     /// Null is stored. An empty text is replaced with this value, as if the groups above had set it.
     Above(bool),
@@ -207,8 +210,9 @@ pub(crate) struct Attribute {
     pub(crate) name: &'static str,
     #[serde(default = "free_tier")]
     pub(crate) tier: AttributeTier,
-    /// `C`, `U` and `E` for the three routes that accept it; `c` if a create accepts it although
-    /// the reference does not list it.
+    /// A letter for each route that accepts the attribute: `C`, `U` and `E` for the three
+    /// [`WriteRoute`]s. `c` means that a create accepts the attribute although the reference does
+    /// not list it.
     #[serde(default = "all_routes")]
     pub(crate) routes: &'static str,
     pub(crate) kind: ValueKind,
@@ -216,12 +220,13 @@ pub(crate) struct Attribute {
     pub(crate) answer_key: AnswerKey,
     #[serde(default)]
     pub(crate) audience: Audience,
-    /// The release from which reading is restricted; in earlier releases every caller can read it.
+    /// The first release that restricts reading to `audience`. In earlier releases every caller can
+    /// read the attribute.
     #[serde(default)]
     pub(crate) guarded_since: Release,
     #[serde(default)]
     pub(crate) on_null: OnNull,
-    /// From [`OBSERVED_RELEASE`] on, a create ignores it.
+    /// From [`OBSERVED_RELEASE`] on, a create ignores the attribute.
     #[serde(default)]
     pub(crate) not_on_create: bool,
     #[serde(borrow, default)]
@@ -229,20 +234,20 @@ pub(crate) struct Attribute {
     /// The value in a new project.
     #[serde(default = "null_preset", deserialize_with = "leaked")]
     pub(crate) preset: &'static Value,
-    /// Ignored unless an administrator sends it.
+    /// True if the attribute is ignored unless an administrator sends it.
     #[serde(default)]
     pub(crate) administrators_only: bool,
-    /// Only top-level groups show and accept it.
+    /// True if only top-level groups show and accept the attribute.
     #[serde(default)]
     pub(crate) top_level_only: bool,
-    /// Ignored unless an owner sends it.
+    /// True if the attribute is ignored unless an owner sends it.
     #[serde(default)]
     pub(crate) owners_only: bool,
-    /// The first release that has it, and the first that no longer has it.
+    /// The first release that has the attribute, and the first later release that lacks it.
     #[serde(default)]
     since: Release,
     until: Option<Release>,
-    /// The first release that shows it, if that is later than `since`.
+    /// The first release that shows the attribute, if later than `since`.
     #[serde(default)]
     shown_since: Release,
 }
@@ -287,7 +292,7 @@ impl Attribute {
         self.answer_key != AnswerKey::Never && self.shown_since <= release
     }
 
-    /// True if lists show it too.
+    /// True if lists show the attribute too.
     pub(crate) fn is_in_lists(&self) -> bool {
         self.answer_key != AnswerKey::Detail
     }
@@ -317,12 +322,12 @@ pub(super) struct AttributeTable {
     pub(super) permissions: Vec<Attribute>,
     /// The events that an integration may react to.
     pub(super) integration_events: Vec<Attribute>,
-    /// The parameters of which an edit of a project needs at least one.
+    /// An edit of a project must have at least one of these parameters.
     #[serde(borrow)]
     pub(super) enough: Vec<&'static str>,
 }
 
-/// Reads a table of this crate: JSON with lines of comments.
+/// Reads a table of this crate: JSON with comment lines.
 pub(super) fn read_table<T: Deserialize<'static>>(text: &str) -> T {
     let json: String = text.lines().filter(|line| !line.starts_with("//")).collect();
     serde_json::from_str(json.leak()).expect("each table is read by tests")

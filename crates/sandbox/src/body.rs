@@ -28,7 +28,7 @@ pub(crate) fn add_body_params(headers: &HeaderMap, body: Bytes, params: &mut Par
         MULTIPART => read_multipart(headers, body, params),
         _ if body.is_empty() => Ok(()),
         "application/json" => params.add_json(&body),
-        // A body without a type is a form.
+        // A body without a content type is a form.
         "application/x-www-form-urlencoded" | "" => {
             params.add_form(&String::from_utf8_lossy(&body))
         }
@@ -67,7 +67,7 @@ fn read_multipart(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Resu
         }
         Ok(())
     };
-    // The whole body was received, so there is nothing to wait for.
+    // The whole body is in memory, and the parser never has to wait.
     read_parts.now_or_never().unwrap_or_else(|| Err(malformed_body()))
 }
 

@@ -20,7 +20,7 @@ fn not_listed_error(key: &str) -> ErrorResponse {
     policy_error(key, &["is not included in the list"])
 }
 
-/// Changes the keys of `policy` that `value` contains. The reference calls `name_regex`
+/// Changes the keys of `policy` that `value` contains. In the reference, `name_regex` has the name
 /// `name_regex_delete`.
 pub(super) fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
     let Value::Object(policy_params) = value else {
@@ -61,7 +61,7 @@ pub(super) fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Resul
 }
 
 /// Adds the time of the next run to the policy, even if the policy is disabled: `time` plus the
-/// cadence. A month has 30 days here.
+/// cadence. A month counts as 30 days.
 pub(super) fn with_next_run(mut policy: Value, time: Timestamp) -> Value {
     let days = match policy["cadence"].as_str() {
         Some("7d") => 7,

@@ -1,4 +1,4 @@
-//! The format of times in answers.
+//! The format of times in responses.
 
 use jiff::Timestamp;
 use jiff::civil::Date;

@@ -1,10 +1,11 @@
-//! The routes that an archived project refuses with 403, for every caller. It accepts all others.
+//! The routes that an archived project refuses with 403, for every caller. An archived project
+//! accepts all other routes.
 
 use undrift_release::REFERENCE;
 
 use crate::prelude::*;
 
-/// The start of each path whose writes are refused, and the first release that does so.
+/// The start of each path whose writes are refused, and the first release that refuses them.
 const REFUSED_WRITES: [(&str, Release); 7] = [
     ("/projects/{id}/repository", REFERENCE),
     ("/projects/{id}/uploads", REFERENCE),
@@ -15,13 +16,13 @@ const REFUSED_WRITES: [(&str, Release); 7] = [
     ("/projects/{id}/protected_branches", OBSERVED_RELEASE),
 ];
 
-/// The start of the path whose reads are refused too, before the observed release.
+/// The start of the path whose reads and writes are refused before [`OBSERVED_RELEASE`].
 const CLOSED_PATH: &str = "/projects/{id}/variables";
 
-/// The refusal of a route.
+/// Makes the refusal of a route.
 pub(crate) type ArchiveRefusal = fn() -> ErrorResponse;
 
-/// The refusal of a route, if archived projects refuse it.
+/// The refusal of a route by archived projects; `None` if they accept the route.
 pub(crate) fn find_refusal(
     method: &Method,
     path: &str,

@@ -1,8 +1,8 @@
 //! Limits the number of connections, so that slow clients cannot keep all slots.
 //!
-//! A connection keeps its slot only while a completely received request is answered. Otherwise it
-//! waits, for its client or for memory for a body. If all slots are taken, a new connection gets
-//! the slot of the one that has waited longest.
+//! A connection certainly keeps its slot only while the service answers a completely received
+//! request. At all other times the connection waits for its client, or for memory for a body. If
+//! all slots are taken, a new connection gets the slot of the connection that has waited longest.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,14 +14,14 @@ use tokio::sync::Notify;
 pub(crate) struct ConnectionSlots {
     max_connections: usize,
     table: Mutex<SlotTable>,
-    /// A connection ended, or began to wait.
+    /// Notified when a connection ends or begins to wait.
     change_signal: Notify,
 }
 
 #[derive(Debug, Default)]
 struct SlotTable {
     connections: BTreeMap<u64, Connection>,
-    /// The number of events so far. It is a logical clock for `Connection::waiting_since`.
+    /// The number of events so far, as a logical clock for `Connection::waiting_since`.
     event_count: u64,
 }
 
@@ -37,7 +37,7 @@ impl SlotTable {
         self.event_count
     }
 
-    /// Drops the connection that has waited longest; false if none waits.
+    /// Drops the connection that has waited longest. Returns false if no connection waits.
     fn evict_longest_waiting(&mut self) -> bool {
         let waiting = self
             .connections
@@ -60,8 +60,8 @@ impl ConnectionSlots {
         })
     }
 
-    /// Takes a slot, as soon as one is free or can be taken from a waiting connection. At first, the new
-    /// connection waits for its client.
+    /// Takes a slot as soon as a slot is free or a waiting connection can be evicted. At first, the
+    /// new connection counts as waiting for its client.
     pub(crate) async fn acquire(self: &Arc<Self>) -> ConnectionSlot {
         loop {
             if let Some(slot) = self.try_acquire() {
@@ -108,8 +108,8 @@ impl ConnectionSlot {
         self.slots.change_signal.notify_one();
     }
 
-    /// Marks the connection as answering: until the next [`ConnectionSlot::mark_waiting`] it
-    /// keeps its slot. False if it was evicted already.
+    /// Marks the connection as busy: it keeps its slot until the next
+    /// [`ConnectionSlot::mark_waiting`]. Returns false if the connection was evicted already.
     pub(crate) fn mark_busy(&self) -> bool {
         let mut table = self.slots.lock();
         let connection = table.connections.get_mut(&self.number);

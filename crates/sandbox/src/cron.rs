@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 /// The minimum and maximum of a field, and names for the numbers from the minimum on.
 type FieldRange = (u32, u32, &'static [&'static str]);
 
-/// The seconds, which may come first and are ignored.
+/// The range of the optional first field, the seconds. Their values are ignored.
 const SECONDS_RANGE: FieldRange = (0, 59, &[]);
 /// The bit for "the last day of the month", outside the bits of the days 1 to 31.
 const LAST_DAY_BIT: u64 = 1;
@@ -38,10 +38,11 @@ const MAX_DAYS: i32 = 366 * 8;
 /// A parsed cron expression.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Cron {
-    /// For each field, a bit for each number.
+    /// For each field, a bit for each matching number.
     bits: [u64; 5],
-    /// True if the field starts with `*`: for the day of the month, and for the day of the week. If both are
-    /// restricted, a day needs to match only one of them.
+    /// True if the field starts with `*`. The first item is for the day of the month, the second
+    /// for the day of the week. If both fields are restricted, a day needs to match only one of
+    /// them.
     is_unrestricted: [bool; 2],
 }
 
@@ -93,7 +94,7 @@ impl Cron {
         matches_days && self.matches_number(3, date.month())
     }
 
-    /// The first time after `start_time`; the expression is in UTC. `None` if no day matches.
+    /// The first matching time after `start_time`, in UTC. `None` if no day matches.
     pub(crate) fn next_time(&self, start_time: Timestamp) -> Option<Timestamp> {
         let start_datetime = start_time.to_zoned(TimeZone::UTC).datetime();
         let all_minutes = (0..24_i8).flat_map(|hour| (0..60_i8).map(move |minute| (hour, minute)));
@@ -180,7 +181,7 @@ mod tests {
             ("31 12 * * *", Some("2030-01-01T12:31:00Z")),
             ("0 0 29 2 *", Some("2032-02-29T00:00:00Z")),
             ("0 0 * * sun", Some("2030-01-06T00:00:00Z")),
-            // A day of the month, or one of the week.
+            // The day of the month or the day of the week must match.
             ("0 0 3 * sun", Some("2030-01-03T00:00:00Z")),
             ("0 0 30 2 *", None),
             ("0 0 L 2 *", Some("2030-02-28T00:00:00Z")),

@@ -1,8 +1,8 @@
-//! Applies the parts of a [`Profile`] that change every call: texts in requests, and answers.
+//! Applies the parts of a [`Profile`] that change every call: texts in requests, and responses.
 
 use crate::prelude::*;
 
-/// Changes the texts of a request for [`Profile::normalises`].
+/// Changes the texts of a request as [`Profile::normalises`] describes.
 pub(crate) fn normalise_texts(params: &mut Params) {
     for name in ["name", "description"] {
         params.map_text(name, |text| text.trim().to_owned());
@@ -10,19 +10,19 @@ pub(crate) fn normalise_texts(params: &mut Params) {
     params.map_text("url", normalise_url);
 }
 
-/// A URL with its host in lower case and a path.
+/// The URL with its host in lower case, and with `/` as its path if it has none.
 fn normalise_url(url: &str) -> String {
     let Some((scheme, after_scheme)) = url.split_once("://") else { return url.to_owned() };
     let (authority, path) =
         after_scheme.split_at(after_scheme.find(['/', '?', '#']).unwrap_or(after_scheme.len()));
-    // Before the host are credentials, which are case-sensitive.
+    // The credentials before the host are case-sensitive.
     let (credentials, host) =
         authority.split_at(authority.rfind('@').map_or(0, |position| position + 1));
     let slash = if path.starts_with('/') { "" } else { "/" };
     format!("{scheme}://{credentials}{}{slash}{path}", host.to_ascii_lowercase())
 }
 
-/// Changes an answer as the profile requires. `request_body` is the body of the call.
+/// Changes a response as the profile requires. `request_body` is the body of the call.
 pub(crate) fn apply_profile(profile: &Profile, answer: &mut Answer, request_body: &[u8]) {
     let echoes_request =
         profile.echoes_input && answer.status.is_client_error() && !request_body.is_empty();

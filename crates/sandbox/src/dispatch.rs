@@ -1,5 +1,5 @@
-//! Answers a request: finds the route, parses the parameters, finds the caller, runs the handler in a
-//! transaction, adds the headers. It neither waits nor uses a network.
+//! Answers a request: finds the route, parses the parameters, finds the caller, runs the handler in
+//! a transaction, adds the headers. This module neither waits nor uses a network.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,10 +9,10 @@ use super::routes::{self, NumberedRoute};
 use super::{body, dialect};
 use crate::prelude::*;
 
-/// Longer addresses are refused with 414.
+/// A request with a longer path and query is refused with 414.
 const MAX_TARGET_BYTES: usize = 16 * 1024;
 
-/// Answers a request from any source. A panic is 500, and changes nothing.
+/// Answers a request from any source. A panic of the handler becomes a 500 and changes no data.
 pub(crate) fn answer(service: &ServiceState, request: Request<Bytes>) -> Response<Bytes> {
     let method = request.method().clone();
     let if_none_match = request.headers().get(header::IF_NONE_MATCH).cloned();
@@ -101,7 +101,7 @@ fn effective_method(parts: &http::request::Parts) -> Method {
     override_method.unwrap_or_else(|| parts.method.clone())
 }
 
-/// Removes doubled and trailing slashes from the path, which the service ignores.
+/// Removes doubled and trailing slashes from the path. The service ignores such slashes.
 fn normalise_target(uri: &Uri) -> Cow<'_, str> {
     let path = uri.path();
     if !path.contains("//") && !path.ends_with('/') {
@@ -150,7 +150,8 @@ fn run_handler(
     answer
 }
 
-/// The caller, or the user in `sudo` if the caller is an administrator.
+/// The user whose rights the call has: the user in `sudo`, or else the caller. Only an
+/// administrator may send `sudo`.
 fn resolve_sudo(db: &Connection, parsed_request: &ParsedRequest, user: User) -> Result<User> {
     let header = parsed_request.headers.get("sudo").and_then(|value| value.to_str().ok());
     let reference = match header {
@@ -163,7 +164,7 @@ fn resolve_sudo(db: &Connection, parsed_request: &ParsedRequest, user: User) -> 
         .ok_or_else(|| ErrorResponse::not_found(&format!("User with ID or username '{reference}'")))
 }
 
-/// The answer as a response, with the headers of all answers.
+/// Makes the HTTP response, with the headers that every response has.
 pub(crate) fn into_response(answer: impl Into<Answer>) -> Response<Bytes> {
     let answer = answer.into();
     let mut response = Response::new(Bytes::new());
@@ -189,15 +190,15 @@ pub(crate) fn into_response(answer: impl Into<Answer>) -> Response<Bytes> {
     response
 }
 
-/// The text as the value of a header; empty if it cannot be one.
+/// The text as the value of a header. The value is empty if a header cannot contain the text.
 pub(crate) fn header_value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// Adds the headers that differ for each answer: the id of its request, and the time it took.
+/// Adds headers with the id of the request, its duration, and the mark of the sandbox.
 pub(crate) fn add_request_headers(headers: &mut HeaderMap, id: &str, elapsed: Duration) {
     headers.insert("x-request-id", header_value(id));
-    // With this header, clients recognise the sandbox, so that reports of a rehearsal are marked.
+    // Clients recognise the sandbox by this header, and mark the reports of a rehearsal.
     headers.insert("x-undrift-sandbox", HeaderValue::from_static("1"));
     headers.insert("x-runtime", header_value(&format!("{:.6}", elapsed.as_secs_f64())));
 }

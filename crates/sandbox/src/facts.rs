@@ -1,9 +1,9 @@
 //! The rules that the sandbox follows, and their sources.
 //!
 //! `facts.md` has one line per rule: a name, the source, a statement. The contract tests refer to
-//! rules by name, and a test checks that each rule is tested. If a rule is inferred, or the
-//! reference and the real service disagree, the row names the dialect switch for the
-//! opposite behaviour: a field of [`Profile`](super::Profile).
+//! rules by name, and a test checks that each rule is tested. A rule may be inferred, or the
+//! reference and the real service may disagree. Then the line names the dialect switch for the
+//! opposite behaviour, which is a field of [`Profile`](super::Profile).
 
 use std::fmt::{self, Write as _};
 use std::sync::LazyLock;
@@ -11,11 +11,12 @@ use std::sync::LazyLock;
 /// One rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Fact {
-    /// Its name in tests.
+    /// The name of the rule in tests.
     pub name: &'static str,
-    /// The source of the rule: `reference` with chapter and section; `service` for observations of the real
-    /// service; `code of 18.9` for the code of that release; `inferred` if there is no source. If the code
-    /// contradicts the reference, the statement names the first release to which the rule applies.
+    /// The source of the rule: `reference` with chapter and section, or `service` for observations
+    /// of the real service. `code of 18.9` is the code of that release, and `inferred` means that
+    /// no source exists. If the code contradicts the reference, the statement names the first
+    /// release to which the rule applies.
     pub source: &'static str,
     /// The rule, in one line.
     pub statement: &'static str,

@@ -31,7 +31,7 @@ impl<T> fmt::Debug for Generator<T> {
 }
 
 impl Clock {
-    /// The time now.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         (self.0)()
     }
@@ -45,7 +45,8 @@ impl Default for Clock {
 }
 
 impl RandomSource {
-    /// The same sequence of numbers for the same seed. Clones share one sequence.
+    /// A generator that returns the same sequence of numbers for the same seed. Clones share one
+    /// sequence.
     pub fn seeded(seed: u64) -> Self {
         let count = AtomicU64::new(0);
         Self::new(move || {

@@ -1,9 +1,10 @@
-//! The allowed values of the `Host` header. A web page can point its own host name at this machine (DNS
-//! rebinding) and make the browser send requests here. So other host names are refused.
+//! The allowed values of the `Host` header. A web page can point its own host name at this machine
+//! (DNS rebinding). The browser then sends requests of the page to this service. The sandbox
+//! therefore refuses other host names.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The hosts of this service.
+/// The host names and addresses of this service.
 #[derive(Debug)]
 pub(crate) struct AllowedHosts {
     listen_ip: IpAddr,
@@ -16,8 +17,8 @@ impl AllowedHosts {
         Self { listen_ip: listen.ip().to_canonical(), names }
     }
 
-    /// True if a `Host` header names this service. The port is ignored, because the port that clients
-    /// use outside a container differs from the one inside.
+    /// True if a `Host` header names this service. The port is ignored, because the port that
+    /// clients use outside a container differs from the port inside.
     pub(crate) fn allows(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -28,8 +29,9 @@ impl AllowedHosts {
             || parse_address(name).is_some_and(|ip| self.is_own_address(ip))
     }
 
-    /// True if an IP address leads to this service. If it listens on all addresses, all are accepted.
-    /// That is safe, because a web page can point only a name at this machine, not an address.
+    /// True if an IP address leads to this service. If the service listens on all addresses, every
+    /// address is accepted. Accepting an address is safe: a web page can point a name at this
+    /// machine, but not an address.
     fn is_own_address(&self, ip: IpAddr) -> bool {
         self.listen_ip.is_unspecified() || ip.is_loopback() || ip == self.listen_ip
     }
@@ -50,8 +52,8 @@ mod tests {
 
     #[test]
     fn only_names_of_this_machine_are_accepted() {
-        // The host; whether a service that listens on one address accepts it; whether one that listens on all
-        // addresses accepts it.
+        // The host. The first flag is true if a service on one address accepts the host, the second
+        // if a service on all addresses does.
         let table = [
             ("localhost", true, true),
             ("LOCALHOST:8080", true, true),

@@ -1,20 +1,22 @@
-//! The sandbox: the service itself, embedded, over SQLite.
+//! The sandbox: an implementation of the service that stores its data in SQLite.
 //!
-//! It answers as the reference describes, or as the real service does if the reference does not describe
-//! the behaviour. It shares no code with the client side: its table of attributes, its parameter checks
-//! and its handlers are written from the reference a second time. So a mistake in the client is not
-//! repeated here, and tests find it. In comments, `reference 1, 8` means chapter 8 of the first of its two documents.
+//! The sandbox answers as the reference describes. If the reference does not describe the
+//! behaviour, the sandbox answers as the real service does. The sandbox shares no code with the
+//! client. Its table of attributes, its parameter checks and its handlers are written from the
+//! reference a second time. A mistake in the client is therefore not repeated in the sandbox, and
+//! tests find it. In comments, `reference 1, 8` means chapter 8 of the first of the reference's two
+//! documents.
 //!
 //! ```text
 //! connection -> server    time limits, slots, Host check, latency, faults, request log
-//!      Model -> dispatch  route, parameters, caller, one transaction, answer
-//!            -> routes    one function an operation
+//!      Model -> dispatch  route, parameters, caller, one transaction, response
+//!            -> routes    one function for each operation
 //!            -> store     rows; settings and attributes: what a project has
 //! ```
 //!
-//! [`start`] opens the database, applies a [`seed`], and listens; it returns a [`RunningSandbox`].
+//! [`start`] opens the database, applies a [`seed`], and listens. It returns a [`RunningSandbox`].
 //! [`Model`] is the same service in memory without a network: `dispatch` answers requests
-//! synchronously, from any source. A call is answered only after its transaction was committed; a
+//! synchronously, from any source. A call is answered only after its transaction was committed. A
 //! handler that fails or panics changes nothing.
 
 mod access;
@@ -84,38 +86,38 @@ use store::Store;
 /// The maximum delay of a deletion, in days.
 const MAX_DELETION_DELAY_DAYS: i64 = 3_650;
 
-/// The options of the sandbox. By default it is in memory and contains only the administrator
+/// The options of the sandbox. By default the data is in memory and contains only the administrator
 /// `root`.
 #[derive(Default)]
 pub struct SandboxConfig {
-    /// Address to listen on; port 0 picks a free one, and without an address it is on the loopback
-    /// interface.
+    /// The address to listen on. Port 0 selects a free port. Without an address, the sandbox
+    /// listens on a free port of the loopback interface.
     pub listen: Option<SocketAddr>,
     /// Further names for this machine in `Host` headers, without a port. `localhost` and the
-    /// address that it listens on are always allowed.
+    /// address that the sandbox listens on are always allowed.
     pub allowed_hosts: Vec<String>,
     /// The location of the data.
     pub data: DataLocation,
     /// The initial data, applied once.
     pub seed: Option<Seed>,
-    /// The licence; overrides the seed's. If neither is set, the licence of the previous start with this
-    /// data is used, or [`AttributeTier::Premium`] for new data.
+    /// The licence, which overrides the seed's licence. If neither is set, the licence of the
+    /// previous start with this data is used, or [`AttributeTier::Premium`] for new data.
     pub tier: Option<AttributeTier>,
-    /// The release; overrides the seed's. If neither is set, the later one of two is used: the profile's
-    /// release, and the release of the previous start with this data.
+    /// The release, which overrides the seed's release. If neither is set, the profile's release or
+    /// the release of the previous start with this data is used, whichever is later.
     pub release: Option<Release>,
-    /// A delay of every answer.
+    /// The delay of every response.
     pub latency: Duration,
-    /// Append one JSON line per request to this file.
+    /// The file to which the sandbox appends one JSON line per request.
     pub request_log: Option<PathBuf>,
-    /// The token of `root`; without it one is generated.
+    /// The token of `root`. If it is `None`, the sandbox generates a token.
     pub token: Option<String>,
     /// The rate limits.
     pub rate_limits: RateLimits,
-    /// True if each write is flushed to the disk before it is answered, so that it survives a crash of the
-    /// machine. Otherwise it survives only a crash of this process.
+    /// True if each write is flushed to the disk before it is answered. Such a write survives a
+    /// crash of the machine; other writes survive only a crash of this process.
     pub is_durable: bool,
-    /// Dialects and faults.
+    /// The dialects and faults.
     pub profile: Profile,
     /// The source of time.
     pub clock: Clock,
@@ -131,7 +133,7 @@ pub struct SandboxConfig {
 pub struct ServiceOptions {
     /// The rate limits.
     pub rate_limits: RateLimits,
-    /// Dialects.
+    /// The dialects.
     pub profile: Profile,
     /// The source of time.
     pub clock: Clock,
@@ -171,7 +173,7 @@ pub enum StartError {
     OtherVersion {
         /// The database file.
         path: PathBuf,
-        /// Its format version.
+        /// The format version of the data.
         version: i64,
     },
     /// SQLite failed, and the database is not a file.
@@ -258,7 +260,7 @@ impl ServiceState {
         self.profile.deletion_delay.or(default_delay).filter(|_| is_licensed)
     }
 
-    /// Deletes the marked projects and groups whose delay is over. Runs once a day.
+    /// Deletes the marked projects and groups whose delay is over. The deletion runs once a day.
     fn purge_deleted(&self, now: Timestamp) -> Result<()> {
         let Some(delay_days) = self.deletion_delay() else { return Ok(()) };
         let today = clock::utc_day(now);
@@ -278,7 +280,8 @@ impl ServiceState {
     }
 }
 
-/// A running sandbox. Dropping it stops it without waiting; [`RunningSandbox::stop`] waits.
+/// A running sandbox. Dropping this value stops the sandbox without waiting;
+/// [`RunningSandbox::stop`] waits.
 pub struct RunningSandbox {
     address: SocketAddr,
     token: String,
@@ -294,8 +297,8 @@ pub struct RunningSandbox {
 ///
 /// # Errors
 ///
-/// If another process uses the data or the data is not valid, if the seed contradicts itself or the
-/// rules of the service, or if the address or the request log cannot be used.
+/// If another process uses the data, or the data is not valid. If the seed contradicts itself or
+/// the rules of the service. If the address or the request log cannot be used.
 pub async fn start(config: SandboxConfig) -> Result<RunningSandbox, StartError> {
     let store = Store::open(&config.data, config.is_durable)?;
     let seed = config.seed.as_ref();
@@ -362,7 +365,7 @@ impl std::fmt::Debug for RunningSandbox {
 }
 
 impl RunningSandbox {
-    /// The address that it listens on.
+    /// The address that the sandbox listens on.
     pub fn addr(&self) -> SocketAddr {
         self.address
     }
@@ -377,7 +380,7 @@ impl RunningSandbox {
         &self.token
     }
 
-    /// True if the token was generated, so it must be shown to the user.
+    /// True if the sandbox generated the token. The user then needs to see it.
     pub fn is_token_generated(&self) -> bool {
         self.is_token_generated
     }
@@ -397,7 +400,7 @@ impl RunningSandbox {
         self.service.store.is_durable().unwrap_or(false)
     }
 
-    /// Looks at the stored data, as it is now: for tests of what no operation returns.
+    /// Calls `work` with the stored data. Tests use this for data that no operation returns.
     pub fn inspect<T>(&self, work: impl FnOnce(&Connection) -> T) -> T {
         self.service.store.inspect(work)
     }
@@ -407,7 +410,7 @@ impl RunningSandbox {
         self.faults.add(fault);
     }
 
-    /// Finishes the requests in flight, writes everything into the file, and closes it.
+    /// Finishes the open requests, writes all data into the database file, and closes the file.
     pub async fn stop(self) {
         self.stop_sender.send_replace(true);
         if let Err(error) = self.task.await {

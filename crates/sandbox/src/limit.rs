@@ -1,8 +1,8 @@
 //! Rate limits, with the two kinds of 429 that the real service sends.
 //!
-//! Requests are counted in windows of one minute, by user, and by user and operation. Above a
-//! user's limit the answer is 429 in plain text, with headers for the end of the window. Above an
-//! operation's limit it is 429 in JSON, with only the header `Retry-After`.
+//! Requests are counted in windows of one minute: for each user, and for each user and operation. A
+//! request above a user's limit gets a 429 in plain text, with headers for the end of the window. A
+//! request above an operation's limit gets a 429 in JSON, with only the header `Retry-After`.
 
 use super::routes::NumberedRoute;
 use crate::prelude::*;
@@ -29,10 +29,10 @@ pub struct RateLimits {
     pub has_route_limits: bool,
 }
 
-/// The caller: a user by id, or unknown.
+/// The id of the calling user; `None` for a caller without a valid token.
 type CallerId = Option<i64>;
 
-/// The counts of one window.
+/// The counts of one window. `minute` is the number of whole minutes since 1970.
 #[derive(Debug, Default)]
 struct Window {
     minute: i64,
@@ -40,7 +40,7 @@ struct Window {
     operation_counts: HashMap<(CallerId, usize), u32>,
 }
 
-/// The limits and counts.
+/// The limits, and the counts of the current window.
 #[derive(Debug)]
 pub(crate) struct Limiter {
     limits: RateLimits,
@@ -51,9 +51,9 @@ pub(crate) struct Limiter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestCount {
     user_id: CallerId,
-    /// Requests of the user, this one included.
+    /// The number of requests of the user in this window, including the counted request.
     user_count: u32,
-    /// Requests of the user to the operation, this one included.
+    /// The number of requests of the user to the operation, including the counted request.
     operation_count: u32,
     limits: RateLimits,
     /// The end of the window in seconds since 1970, and the seconds until then.
@@ -62,7 +62,7 @@ pub(crate) struct RequestCount {
 }
 
 impl Limiter {
-    /// `None` if there are no limits.
+    /// A limiter; `None` if `limits` has no limits.
     pub(crate) fn new(limits: RateLimits) -> Option<Self> {
         (limits != RateLimits::default()).then(|| Self { limits, window: Mutex::default() })
     }
@@ -108,7 +108,7 @@ fn increment(count: &mut u32) -> u32 {
 }
 
 impl RequestCount {
-    /// The 429 if the request is above a limit.
+    /// The 429 if the request is above a limit; `None` otherwise.
     pub(crate) fn refusal(&self) -> Option<Answer> {
         if self.limits.max_per_user.is_some_and(|limit| self.user_count > limit) {
             let mut answer = Answer::json(StatusCode::TOO_MANY_REQUESTS, b"Retry later\n".to_vec());
@@ -129,7 +129,7 @@ impl RequestCount {
         })
     }
 
-    /// Adds the headers with the state of the user's limit to an answer.
+    /// Adds the headers with the state of the user's limit to a response.
     pub(crate) fn add_headers(&self, answer: &mut Answer) {
         let Some(limit) = self.limits.max_per_user else { return };
         let caller_type = if self.user_id.is_some() { "authenticated" } else { "unauthenticated" };

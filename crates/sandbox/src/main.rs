@@ -1,12 +1,13 @@
-//! The sandbox as a separate program: for tests that need a process, and to try it without undrift.
-//! Users run `undrift sandbox` instead.
+//! The sandbox as a separate program: for tests that need a process, and for trials without
+//! undrift. Users run `undrift sandbox` instead.
 //!
 //! ```text
 //! undrift-sandbox [--data FILE] [--seed FILE.json] [--release 18.9] [--tier ultimate]
 //! ```
 //!
-//! Prints its address, and serves until it is stopped. The token of `root` is
-//! `UNDRIFT_SANDBOX_TOKEN`, or else a generated one, which is printed.
+//! The program prints the address of the sandbox, and serves until it is stopped. The environment
+//! variable `UNDRIFT_SANDBOX_TOKEN` sets the token of `root`. Without the variable, the program
+//! generates and prints a token.
 
 use std::{env, fs, process::ExitCode};
 

@@ -4,7 +4,7 @@ use crate::prelude::*;
 
 const DEFAULT_PAGE_SIZE: i64 = 20;
 const MAX_PAGE_SIZE: i64 = 100;
-/// Longer lists are not counted: their answers have no total and no last page.
+/// Longer lists are not counted: their responses have no total and no last page.
 pub(crate) const MAX_COUNTED_ITEMS: i64 = 10_000;
 /// The maximum offset in lists that also have keyset pages (reference 1, 8).
 const MAX_OFFSET: i64 = 50_000;
@@ -48,8 +48,8 @@ impl Page {
         .map(|()| self)
     }
 
-    /// Adds the paging headers to the answer with the items of this page. `has_more` is true if other items
-    /// follow. A `total` above [`MAX_COUNTED_ITEMS`] means "not counted".
+    /// Adds the paging headers to the response with the items of this page. `has_more` is true if
+    /// other items follow. A `total` above [`MAX_COUNTED_ITEMS`] means "not counted".
     pub(crate) fn add_page_headers(
         self,
         call: &Call<'_>,
@@ -93,12 +93,13 @@ impl Page {
     }
 }
 
-/// Answers one page of a list that is completely in memory.
+/// Answers with one page of a list that is completely in memory.
 pub(crate) fn list(call: &Call<'_>, items: impl IntoIterator<Item = Value>) -> Result<Answer> {
     list_objects(call, items.into_iter().collect::<Vec<_>>(), Ok)
 }
 
-/// Like [`list()`], for objects that `to_json` converts. Only those on the page are converted.
+/// Like [`list()`], for objects that `to_json` converts. Only the objects on the page are
+/// converted.
 pub(crate) fn list_objects<T>(
     call: &Call<'_>,
     objects: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
@@ -119,7 +120,7 @@ pub(crate) fn is_keyset(call: &Call<'_>) -> Result<bool> {
     Ok(call.params.text("pagination")?.as_deref() == Some("keyset"))
 }
 
-/// Answers a keyset page of `objects`: those after the object whose id is the cursor.
+/// Answers with a keyset page: the `objects` after the object whose id is the cursor.
 pub(crate) fn list_keyset<T>(
     call: &Call<'_>,
     objects: &[T],

@@ -1,9 +1,9 @@
 //! The parameters of a call from all its sources: query, form, JSON or multipart (reference 1, 1).
 //!
-//! Names in brackets are nested (`filter[environment_scope]=prod`, `topics[]=rust`), also as
-//! literal keys of a JSON object, because real clients send all of these. Parameters that no
-//! handler reads are ignored. Values of forms are strings, so every reader converts: `true`,
-//! `"true"` and `"1"` are the same boolean.
+//! Names with brackets are nested (`filter[environment_scope]=prod`, `topics[]=rust`). Real clients
+//! also send such names as literal keys of a JSON object. Parameters that no handler reads are
+//! ignored. Values of forms are strings, and every reader converts them: `true`, `"true"` and `"1"`
+//! are the same boolean.
 
 use crate::prelude::*;
 use url::form_urlencoded;
@@ -29,14 +29,14 @@ pub(crate) struct Upload {
 /// A requirement on a parameter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Need<'a> {
-    /// It must be sent; null counts.
+    /// The parameter must be sent; null is enough.
     Present(&'a str),
-    /// It must be sent, and be neither null nor empty.
+    /// The parameter must be sent, and be neither null nor empty.
     NotBlank(&'a str),
-    /// It must be sent with an allowed value. The list is checked later, when the value is read; a missing
-    /// value gets the same error as one that is not in the list.
+    /// The parameter must be sent with an allowed value. The list of values is checked later, when
+    /// the value is read. A missing value also gets the error of a value that is not in the list.
     AllowedValue(&'a str),
-    /// One of these must be sent; null counts.
+    /// At least one of these parameters must be sent; null is enough.
     AnyOf(&'a [&'a str]),
 }
 
@@ -62,7 +62,7 @@ impl Need<'_> {
     }
 }
 
-/// True if a value is null or a text of spaces.
+/// True if a value is null, or a text that is empty or has only spaces.
 fn is_blank(value: &Value) -> bool {
     value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
 }
@@ -70,7 +70,7 @@ fn is_blank(value: &Value) -> bool {
 /// The message if none of several parameters was sent.
 pub(crate) const NONE_SENT_TEXT: &str = "are missing, at least one parameter must be provided";
 
-/// All parameters of a call. Those in the body override those in the query.
+/// All parameters of a call. Parameters in the body override parameters in the query.
 #[derive(Debug, Default)]
 pub(crate) struct Params {
     values: Object,
@@ -105,7 +105,7 @@ impl Params {
         self.files.push(file);
     }
 
-    /// Adds one parameter; brackets in its name nest it.
+    /// Adds one parameter. Brackets in its name make it nested.
     pub(crate) fn add(&mut self, name: &str, value: Value) -> Result<()> {
         self.param_count += 1;
         let name = &reference_name(name);
@@ -123,24 +123,24 @@ impl Params {
         Ok(())
     }
 
-    /// Replaces a text if it was sent.
+    /// Changes a text parameter if it was sent.
     pub(crate) fn map_text(&mut self, name: &str, change: impl FnOnce(&str) -> String) {
         if let Some(Value::String(text)) = self.values.get_mut(name) {
             *text = change(text);
         }
     }
 
-    /// The value as sent, which may be null.
+    /// The value of a parameter as it was sent, which may be null.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         self.values.get(name)
     }
 
-    /// True if it was sent, as a value or as a file.
+    /// True if the parameter was sent, as a value or as a file.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.values.contains_key(name) || self.file(name).is_some()
     }
 
-    /// The file of that field.
+    /// The uploaded file of a form field.
     pub(crate) fn file(&self, field: &str) -> Option<&Upload> {
         self.files.iter().find(|file| file.field == field)
     }
@@ -174,7 +174,8 @@ impl Params {
         self.get(name).map_or(Ok(None), |value| read_text(name, value))
     }
 
-    /// The text in the call, or `stored_text` if the call has none; null counts as empty.
+    /// The text of a parameter, or `stored_text` if the parameter was not sent. Null counts as an
+    /// empty text.
     pub(crate) fn text_or_unchanged(&self, name: &str, stored_text: &str) -> Result<String> {
         if !self.has(name) {
             return Ok(stored_text.to_owned());
@@ -203,7 +204,7 @@ impl Params {
         time.map_err(|_| ErrorResponse::invalid(name))
     }
 
-    /// A time, or the beginning of a day.
+    /// A time. A day without a time means the beginning of the day.
     pub(crate) fn time_or_day(&self, name: &str) -> Result<Option<jiff::Timestamp>> {
         match self.time(name) {
             Err(_) => {
@@ -246,7 +247,7 @@ impl Params {
         Ok(Some(items.filter(|item| !item.is_empty()).collect()))
     }
 
-    /// A list of texts that must all be in `allowed`.
+    /// A list of texts that must all be in `allowed_words`.
     pub(crate) fn allowed_texts(
         &self,
         name: &str,
@@ -280,8 +281,8 @@ impl Params {
         self.get(name).map_or(Ok(None), |value| read_allowed_integer(name, value, is_allowed))
     }
 
-    /// A calendar date. The outer option is `None` if it was not sent, the inner one if it was
-    /// empty or null.
+    /// A calendar date. The outer option is `None` if the date was not sent. The inner option is
+    /// `None` if the date was empty or null.
     pub(crate) fn date(&self, name: &str) -> Result<Option<Option<Date>>> {
         match self.get(name) {
             None => Ok(None),
@@ -294,7 +295,7 @@ impl Params {
         }
     }
 
-    /// A calendar date as it is stored. `None` if absent, empty or null.
+    /// A calendar date in its stored form. `None` if absent, empty or null.
     pub(crate) fn date_text(&self, name: &str) -> Result<Option<String>> {
         Ok(self.date(name)?.flatten().map(|day| day.to_string()))
     }
@@ -304,13 +305,13 @@ fn malformed_json() -> ErrorResponse {
     ErrorResponse::error(http::StatusCode::BAD_REQUEST, "Invalid JSON format")
 }
 
-/// Parses a date: year, month and day, or in reverse order, with any separators. A time of day may
-/// follow.
+/// Parses a date: year, month and day, or the reverse order. The separators are `-`, `.`, `/` or
+/// none. A time of day may follow; it is ignored.
 fn parse_date(text: &str) -> Option<Date> {
     let text = text.split(['T', ' ']).next()?;
     let numbers: Vec<&str> = text.split(['-', '.', '/']).collect();
     let [first_number, month, last_number] = numbers.as_slice() else {
-        // Without separators.
+        // The date has no separators.
         return text.parse().ok();
     };
     let (year, day) = if first_number.len() == 4 {
@@ -321,7 +322,8 @@ fn parse_date(text: &str) -> Option<Date> {
     Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok()
 }
 
-/// The name that the reference (1, 1) gives to a parameter that real clients name after an external host.
+/// The name of a parameter in the reference (1, 1). Real clients name some parameters after an
+/// external host.
 fn reference_name(name: &str) -> Cow<'_, str> {
     for (host_prefix, reference_prefix) in
         [("github_", "extgit_"), ("bitbucket_server_", "extserver_")]
@@ -393,7 +395,7 @@ pub(crate) fn read_allowed_integer(
     }
 }
 
-/// True if a value nests deeper than `levels`.
+/// True if a value has more than `levels` levels of arrays and objects.
 fn is_deeper_than(value: &Value, levels: usize) -> bool {
     match value {
         Value::Array(_) | Value::Object(_) if levels == 0 => true,

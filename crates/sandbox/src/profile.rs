@@ -1,107 +1,113 @@
 //! The possible differences from the real service: dialects and faults, for tests.
 //!
-//! If neither the reference nor the real service settles a question, there are two possible answers. The
-//! second answer is a dialect, and a client must work with both. Faults are single failures, each for
-//! certain calls. Neither can be set over the network.
+//! Sometimes neither the reference nor the real service shows how the service behaves. Then the
+//! sandbox has two behaviours. The second behaviour is a dialect, and a client must work with both
+//! behaviours. Faults are single failures, each for certain calls. Dialects and faults cannot be
+//! set over the network.
 
 use crate::prelude::*;
 
-/// The release whose code was tested. Facts that contradict the reference and are known only from this code
-/// hold from this release on. The release in which they really changed is not known.
+/// The release whose code was tested. Facts that contradict the reference and are known only from
+/// this code hold from this release on. The release in which the behaviour really changed is not
+/// known.
 pub const OBSERVED_RELEASE: Release = Release::new(18, 9);
 
-/// The differences from a faithful service. The default has none.
+/// The differences from a faithful service. By default there are none.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     /// The release. Setting it does not change the dialects; [`Profile::with_release`] sets both.
     pub release: Release,
     /// The maximum length of a page, even if `per_page` is larger.
     pub page_cap: Option<usize>,
-    /// Every object has a key that no reference names.
+    /// Every object in a response has an additional key that the reference does not name.
     pub unknown_extra_keys: bool,
     /// Keys with the value null are missing from objects.
     pub drop_null_keys: bool,
-    /// PUT of a hook or variable resets flags that it does not contain to their defaults.
+    /// PUT of a hook or variable resets the flags that the request does not contain to their
+    /// defaults.
     pub put_resets_omitted_flags: bool,
-    /// The answer to deleting a hook or push rule that does not exist.
+    /// The response to deleting a hook or push rule that does not exist.
     pub absent_delete: AbsentDelete,
     /// Topics come in reverse order instead of sorted.
     pub shuffle_topics: bool,
     /// Every new project gets a bot among its members.
     pub bots_among_members: bool,
-    /// This project attribute is accepted with 200 and ignored. Not possible for name, path,
-    /// visibility and avatar.
+    /// The name of a project attribute that is accepted with 200 and ignored. The attribute cannot
+    /// be the name, the path, the visibility or the avatar.
     pub drop_attribute: Option<String>,
     /// The full form of a project has only the attributes in the reference (1, 2.8).
     pub unlisted_attributes_hidden: bool,
     /// PUT of a variable needs no `value`, as in newer releases.
     pub optional_variable_value: bool,
-    /// PUT of a group's variable respects the filter by environment scope, as from 16.9 on.
+    /// PUT of a group's variable respects the filter by environment scope, as in 16.9 and later
+    /// releases.
     pub group_variable_filter: bool,
-    /// DELETE of a project or group only marks it; it can be restored for this many days. Premium
-    /// before 18.0. From 16.0 on deletion is always delayed, at least by the default of the
+    /// DELETE of a project or group only marks the object. The object can be restored for this many
+    /// days. Before 18.0 this needs Premium. From 16.0 on, `None` means the default delay of the
     /// release.
     pub deletion_delay: Option<u32>,
     /// The duration of forks and imports, by the sandbox's clock.
     pub import_delay: Duration,
     /// The error with which forks, imports and pulls by mirrors fail; `None` if they succeed.
     pub import_failure: Option<String>,
-    /// The time from the first branch until the service protects it.
+    /// The time from the creation of the first branch until the service protects the branch.
     pub protection_delay: Duration,
     /// The time until housekeeping can be started again.
     pub housekeeping_lease: Duration,
     /// True if gists can be imported; in the reference this is off by default (1, 9).
     pub gists: bool,
-    /// Groups show `shared_runners_setting`, as from 16.2 on.
+    /// Groups show `shared_runners_setting`, as in 16.2 and later releases.
     pub runners_setting_shown: bool,
-    /// Starring and unstarring answer 200 instead of 201.
+    /// Starring and unstarring answer with 200 instead of 201.
     pub star_answers_ok: bool,
-    /// Importing members answers 201, as the real service does, instead of the reference's 200 (2,
+    /// Importing members answers with 201, as the real service does. The reference has 200 (2,
     /// 4.4).
     pub import_members_created: bool,
-    /// Archiving an archived project is 400, as in 18.9. The reference calls it idempotent.
+    /// Archiving a project that is archived already fails with 400, as in 18.9. The reference calls
+    /// archiving idempotent.
     pub archive_twice_refused: bool,
     /// POST /projects accepts only the attributes in the reference's table, and ignores eight more
     /// that the real service accepts.
     pub create_as_the_reference: bool,
     /// An empty project has no default branch, as in a recording of 2020.
     pub empty_has_no_branch: bool,
-    /// Settings, hooks, members and push rules of an archived project are refused with 403, like
-    /// its variables.
+    /// Calls for settings, hooks, members and push rules of an archived project fail with 403, like
+    /// calls for its variables.
     pub archived_read_only: bool,
     /// Maintainers of a project may add owners to it.
     pub maintainer_grants_owner: bool,
     /// Maintainers may set and remove the relation of a fork.
     pub maintainer_relates_forks: bool,
-    /// PUT of a member without `expires_at` clears it.
+    /// PUT of a member without `expires_at` clears the expiry date.
     pub put_clears_expiry: bool,
-    /// Removing the last owner is 400 instead of 403.
+    /// Removing the last owner fails with 400 instead of 403.
     pub last_owner_bad_request: bool,
     /// `owner` of a project has only the three fields of the reference (1, 2.8).
     pub owner_in_brief: bool,
     /// Errors of forks, push rules and deploy keys have the bodies of releases after 16.
     pub later_errors: bool,
-    /// A masked value is limited to the plain alphabet even if it is raw.
+    /// The value of a masked variable must use the plain alphabet even if the variable is raw.
     pub raw_masks_plainly: bool,
-    /// A feature that needs a higher licence is 403 instead of 404.
+    /// A call for a feature that needs a higher licence fails with 403 instead of 404.
     pub unlicensed_forbidden: bool,
     /// Developers may read protected branches also before 16.0.
     pub developers_read_protections: bool,
-    /// Protected tags only accept a level: `allowed_to_create` is ignored. Unknown before 16.1.
+    /// Protected tags accept only a level and ignore `allowed_to_create`. The behaviour before 16.1
+    /// is not known.
     pub tag_lists_ignored: bool,
     /// PATCH of a protected branch without `code_owner_approval_required` keeps its value, as in 18.9.
     /// The first release with this behaviour is not known.
     pub code_owner_approval_kept: bool,
-    /// The level of a member can be overridden only if the member comes from a directory; otherwise 403. No
-    /// member here comes from a directory.
+    /// The level of a member can be overridden only if the member comes from a directory. Other
+    /// calls fail with 403. No member of the sandbox comes from a directory.
     pub override_needs_directory: bool,
     /// `requirements_access_level` cannot be public: the reference contradicts itself (2, 4.3).
     pub requirements_never_public: bool,
-    /// A project that was moved still answers at its former path, as before 16.4. Otherwise reads
-    /// redirect to its id, and writes are refused.
+    /// Calls with the former path of a moved project still work, as before 16.4. Otherwise reads
+    /// redirect to the project's id, and writes are refused.
     pub former_paths_answer: bool,
-    /// Some values are stored in another spelling: URLs of hooks with their host in lower case and
-    /// a `/` for an empty path, names and descriptions without spaces at their ends.
+    /// Some values are stored in another spelling. URLs of hooks get their host in lower case, and
+    /// a `/` for an empty path. Names and descriptions lose the spaces at their ends.
     pub normalises: bool,
     /// Every refusal in JSON quotes the whole body of its request.
     pub echoes_input: bool,
@@ -117,7 +123,7 @@ impl Profile {
         let is_observed = release >= OBSERVED_RELEASE;
         Self {
             release,
-            // Known from 16.1 on.
+            // The behaviour is known from 16.1 on.
             tag_lists_ignored: self.tag_lists_ignored && !is_at_least(16, 1),
             import_members_created: self.import_members_created || is_observed,
             last_owner_bad_request: self.last_owner_bad_request && !is_observed,
@@ -146,30 +152,30 @@ impl Profile {
         }
     }
 
-    /// True if the profile changes the answers of handlers.
+    /// True if the profile changes the responses of handlers.
     pub(crate) fn changes_answers(&self) -> bool {
         self.unknown_extra_keys || self.drop_null_keys || self.shuffle_topics
     }
 }
 
-/// The answer to deleting something that does not exist.
+/// The response to deleting an object that does not exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AbsentDelete {
     /// 204: the reference calls these deletes idempotent (reference 2, 4.5 and 4.6).
     #[default]
     NoContent,
-    /// 404, as the real service answers.
+    /// 404, as the real service does.
     NotFound,
 }
 
 /// One failure, and the calls that it affects.
 #[derive(Clone, Debug)]
 pub struct InjectedFault {
-    /// Only calls with this method; `None` for any.
+    /// The method of the affected calls; `None` for any method.
     pub method: Option<Method>,
-    /// Only calls whose path and query, as sent, contain this.
+    /// A text that the path and query of the affected calls contain, as sent.
     pub path_contains: String,
-    /// The number of the matching call, from 1; 0 for all.
+    /// The number of the affected call among the matching calls, from 1; 0 for all matching calls.
     pub nth: u32,
     /// The effect on these calls.
     pub effect: FaultEffect,
@@ -178,29 +184,30 @@ pub struct InjectedFault {
 /// The effect of a fault on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultEffect {
-    /// The connection is closed; nothing was done.
+    /// The connection is closed, and the call is not executed.
     DropBefore,
-    /// The call is executed, then the connection is closed without an answer.
+    /// The call is executed, then the connection is closed without a response.
     CommitThenDrop,
-    /// This status with an error body; nothing was done.
+    /// The response has this status and an error body. The call is not executed.
     StatusBefore(u16),
-    /// 400 as if another call had just created the same topic; nothing was done.
+    /// The response is 400, as if another call had just created the same topic. The call is not
+    /// executed.
     SameTopic,
     /// The call is executed, then answered with this status and an error body.
     StatusAfter(u16),
-    /// 429 with this `Retry-After`, if set; nothing was done.
+    /// The response is 429 with this `Retry-After`, if set. The call is not executed.
     TooManyRequests(Option<String>),
-    /// A page of HTML with 200, as from a proxy; nothing was done.
+    /// The response is 200 with a page of HTML, as from a proxy. The call is not executed.
     Html200,
-    /// The call is executed, and the connection is closed in the middle of its answer.
+    /// The call is executed, and the connection is closed in the middle of the response.
     Truncate,
-    /// The call is executed, and its answer keeps the status but loses the body.
+    /// The call is executed, and the response keeps the status but loses the body.
     EmptyBody,
-    /// 302 to this address; nothing was done.
+    /// The response is 302 to this address. The call is not executed.
     Redirect(String),
 }
 
-/// The faults of a running service, with the number of matches of each.
+/// The faults of a running service, each with the number of calls that matched.
 #[derive(Debug, Default)]
 pub(crate) struct InjectedFaults(Mutex<Vec<(InjectedFault, u32)>>);
 
@@ -213,7 +220,7 @@ impl InjectedFaults {
         self.lock_faults().push((fault, 0));
     }
 
-    /// Counts the call, and returns the effect of a fault on it.
+    /// Counts the call, and returns the effect of the first fault that affects it.
     pub(crate) fn match_call(&self, method: &Method, target: &str) -> Option<FaultEffect> {
         let mut effect = None;
         for (fault, match_count) in self.lock_faults().iter_mut() {

@@ -1,7 +1,7 @@
 //! The attributes of a project that a caller can read.
 //!
-//! The rows of [`attributes`] name the conditions, and this module evaluates them. It also has
-//! values that depend on several attributes, or have no row.
+//! The rows of [`attributes`] name the conditions, and this module evaluates them. This module also
+//! computes values that depend on several attributes or have no row.
 
 use super::attributes::{AnswerKey, RESTRICT_VARIABLES, VARIABLES_OVERRIDE_ROLE};
 use super::routes::view::Extras;
@@ -17,11 +17,11 @@ pub(crate) struct ProjectView<'a> {
     pub(crate) attributes: &'a Object,
     /// The caller's level; 0 for none.
     pub(crate) level: i64,
-    /// The optional fields of the answer.
+    /// The optional fields of the response.
     pub(crate) extras: Extras,
 }
 
-/// A key of an answer with its value.
+/// A key of a response with its value.
 type AnswerField<'a> = (&'static str, Cow<'a, Value>);
 
 impl<'a> ProjectView<'a> {
@@ -37,8 +37,8 @@ impl<'a> ProjectView<'a> {
         self.visible_attributes(false).chain(self.derived_attributes())
     }
 
-    /// The existing attributes that this caller can see: those of the simple form if `is_simple`, else the
-    /// others.
+    /// The existing attributes that this caller can see: those of the simple form if `is_simple`,
+    /// else all others.
     fn visible_attributes(&self, is_simple: bool) -> impl Iterator<Item = AnswerField<'a>> {
         let view = *self;
         let release = self.call.release();
@@ -55,7 +55,7 @@ impl<'a> ProjectView<'a> {
             .filter(move |attribute| {
                 !(hides_unlisted && attribute.answer_key == AnswerKey::Unlisted)
             })
-            // From 16.3 on, the value depends on the groups above.
+            // From 16.3 on, the value depends on the groups above, and another function adds it.
             .filter(move |attribute| {
                 attribute.name != "emails_disabled" || release < Release::new(16, 3)
             })
@@ -91,7 +91,7 @@ impl<'a> ProjectView<'a> {
         Cow::Owned(Value::Bool(is_on))
     }
 
-    /// Fields of the answer that are not attributes.
+    /// Fields of the response that are not attributes.
     fn derived_attributes(&self) -> impl Iterator<Item = AnswerField<'a>> {
         let view = *self;
         let requirements = self.may_use_feature("requirements_access_level");
@@ -139,7 +139,7 @@ impl<'a> ProjectView<'a> {
         }
     }
 
-    /// True if the caller may read the repository: in a private project not as a guest.
+    /// True if the caller may read the repository. Guests may not read it in a private project.
     pub(crate) fn may_read_code(&self) -> bool {
         self.may_use_feature("repository_access_level")
             && (self.project.visibility != "private" || self.level >= REPORTER)

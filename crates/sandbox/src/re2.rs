@@ -1,20 +1,21 @@
-//! Checks whether a text is a regular expression in RE2 syntax, and returns the service's refusal
-//! if not.
+//! Checks that a text is a regular expression in RE2 syntax. For other texts, it returns the
+//! service's error text.
 //!
-//! The grammar is a list of patterns for the next element, in the order in which RE2 tries them,
-//! because the error text names the first error. Expressions are only parsed, not applied to texts.
+//! The grammar is a list of patterns for the next element. The patterns have the order in which RE2
+//! tries them, because the error text names the first error. Expressions are only parsed, not
+//! applied to texts.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// The service's error text for an invalid expression.
+/// The service's error text for an invalid expression; `None` for a valid one.
 pub(crate) fn syntax_error(text: &str) -> Option<String> {
     let error = Parser { text, position: 0 }.parse().err()?;
     Some(format!("not valid RE2 syntax: {error}"))
 }
 
-/// The maximum number of repetitions, with nested ones multiplied.
+/// The maximum number of repetitions. The numbers of nested repetitions are multiplied.
 const MAX_REPETITIONS: u64 = 1_000;
 
 type ParseResult<T = ()> = Result<T, String>;
@@ -30,7 +31,7 @@ enum Element {
     Class,
     /// A character.
     Character,
-    /// Several characters.
+    /// An escape or class that matches several characters.
     Set,
     /// Flags without a group.
     Flags,
@@ -83,8 +84,8 @@ const POSIX: &[(&str, Element)] = &[
     (r"\[:.*?:\]", Element::Error("invalid character class range")),
 ];
 
-/// Escapes that match several characters. A short Unicode name is a category, or the only script with a
-/// short name. Longer names are scripts and are not checked.
+/// Escapes that match several characters. A Unicode name of one or two letters is a category, or
+/// `Yi`, the only script with such a name. Longer names are scripts and are not checked.
 const SETS: &[(&str, Element)] = &[
     (r"\\[dDsSwW]", Element::Set),
     (
@@ -96,9 +97,9 @@ const SETS: &[(&str, Element)] = &[
 ];
 
 const CHARACTERS: &[(&str, Element)] = &[
-    // A single digit would refer to a group.
+    // A single digit would be a reference to a group.
     (r"\\(0[0-7]{0,2}|[1-7][0-7]{1,2})", Element::Character),
-    // Above the last character of Unicode.
+    // The number is above the last character of Unicode.
     (
         r"\\x\{0*((1[1-9a-fA-F]|[2-9a-fA-F][[:xdigit:]])[[:xdigit:]]{4}|10[[:xdigit:]]{5})",
         INVALID_ESCAPE,
@@ -113,7 +114,7 @@ const CHARACTERS: &[(&str, Element)] = &[
 
 const INVALID_ESCAPE: Element = Element::Error("invalid escape sequence");
 
-/// The number of a character, which may be escaped.
+/// The code point of a character, which may be written as an escape.
 fn code_point(text: &str) -> u32 {
     let escape = text.strip_prefix('\\').unwrap_or_default();
     let number = match escape.strip_prefix('x') {
@@ -141,7 +142,7 @@ impl<'a> Parser<'a> {
         &self.text[self.position..]
     }
 
-    /// Fails with a message that quotes the text from `start` on.
+    /// Fails with a message that quotes the text from `start` to the current position.
     fn error<T>(&self, message: &str, start: usize) -> ParseResult<T> {
         Err(format!("{message}: {}", &self.text[start..self.position]))
     }
@@ -163,7 +164,8 @@ impl<'a> Parser<'a> {
 
     /// Reads the whole text.
     fn parse(&mut self) -> ParseResult {
-        // The maximum number of repetitions before each open group, and in the current group.
+        // The highest number of repetitions so far: in each enclosing group, and in the current
+        // group.
         let (mut outer_max_repetitions, mut max_repetitions) = (Vec::<u64>::new(), 1);
         // The repetitions of the operand of the next operator; `None` at the start of a group or
         // branch.
@@ -208,7 +210,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The number of repetitions of an operand after an operator, multiplied by the repetitions inside it.
+    /// The number of repetitions by an operator, multiplied by the repetitions inside its operand.
     fn total_repetitions(
         &self,
         text: &str,
@@ -220,7 +222,7 @@ impl<'a> Parser<'a> {
                 None => (0, 1),
                 Some(bounds) => {
                     let (min_text, upper_text) = bounds.split_once(',').unwrap_or((bounds, ""));
-                    // Without an upper bound, the lower one is the number of repetitions.
+                    // Without an upper bound, the lower bound is the number of repetitions.
                     let max_text = if upper_text.is_empty() { min_text } else { upper_text };
                     (min_text.parse().unwrap_or(u64::MAX), max_text.parse().unwrap_or(u64::MAX))
                 }

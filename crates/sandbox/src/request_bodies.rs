@@ -10,12 +10,12 @@ use crate::prelude::*;
 
 /// The time limit for sending a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bodies up to this length in bytes are read without waiting for memory, so that large bodies do not
-/// delay them. On all 256 connections together they take 16 MiB.
+/// Bodies up to this length in bytes are read without waiting for memory, so that large bodies do
+/// not delay them. On all 256 connections together, such bodies take at most 16 MiB.
 const SMALL_BODY_BYTES: usize = 64 * 1024;
-/// The limit in bytes for all longer bodies together. Memory for a body is reserved before it is read, until
-/// its request is answered; further bodies wait. So the memory of the service is bounded, and a client
-/// with many uploads needs no retries.
+/// The limit in bytes for all longer bodies together. The memory for a body is reserved before the
+/// body is read, and freed after its request is answered. Other bodies wait for free memory. This
+/// limit bounds the memory of the service, and a client with many uploads needs no retries.
 const MAX_BUFFERED_BYTES: usize = 112 * 1024 * 1024;
 
 /// Reads bodies into bounded memory.
@@ -38,8 +38,8 @@ impl Default for BodyReader {
 }
 
 impl BodyReader {
-    /// Reads a body to its end: 413 if it is too long, 408 if the client sends it too slowly. The time limit
-    /// starts after the wait for memory.
+    /// Reads a body to its end. Fails with 413 if the body is too long, and with 408 if the client
+    /// sends it too slowly. The time limit starts after the wait for memory.
     pub(crate) async fn read<B: Body<Data = Bytes>>(
         &self,
         headers: &HeaderMap,
@@ -75,7 +75,7 @@ impl BodyReader {
         Ok(BufferedBody { bytes, _permit: permit })
     }
 
-    /// Waits for room for a body of this length. Waiting requests are served in order.
+    /// Waits for memory for a body of this length in bytes. Waiting requests are served in order.
     async fn reserve_memory(&self, length: usize) -> Option<SemaphorePermit<'_>> {
         let length = u32::try_from(length).ok().filter(|_| length > SMALL_BODY_BYTES)?;
         // The semaphore is never closed. If it were, bodies would be read without this limit.
@@ -138,7 +138,7 @@ mod tests {
             reader.read(&headers(), whole_body(MAX_LEN)).now_or_never().is_none(),
             "there is no room"
         );
-        // Its length is not announced.
+        // The length of this body is not announced.
         let body = StreamBody::new(stream::pending::<Result<Frame<Bytes>, std::io::Error>>());
         assert!(reader.read(&headers(), body).now_or_never().is_none());
         assert!(reader.read(&headers(), whole_body(SMALL_BODY_BYTES)).await.is_ok());

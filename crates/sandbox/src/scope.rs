@@ -22,8 +22,9 @@ impl From<Namespace> for GroupOrProject {
 }
 
 impl GroupOrProject {
-    /// The project or group of the call, for callers with a level in it; the first level is for projects,
-    /// the second for groups. Level 0 is for reads by every user who sees the project.
+    /// The project or group of the call. The caller must have at least the first level in a
+    /// project, or the second level in a group. Level 0 allows reads by every user who sees the
+    /// project.
     pub(crate) fn from_call(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
         if call.is_group_operation() || levels[0] == 0 {
             return Self::from_call_archived(call, levels);
@@ -45,7 +46,8 @@ impl GroupOrProject {
         Ok(call.project_as(levels[0])?.into())
     }
 
-    /// The project or group of the call, if the caller sees it; also for callers without a token.
+    /// The project or group of the call. Fails with 404 if the caller does not see it. Callers
+    /// without a token are allowed.
     pub(crate) fn from_call_if_visible(call: &Call<'_>) -> Result<Self> {
         Ok(if call.is_group_operation() { call.group()?.into() } else { call.project()?.into() })
     }
@@ -70,12 +72,12 @@ impl GroupOrProject {
         }
     }
 
-    /// The database table that contains it.
+    /// The database table that contains the project or group.
     pub(crate) fn table(&self) -> &'static str {
         self.choose("projects", "namespaces")
     }
 
-    /// Its name and its path.
+    /// The name and the path of the project or group.
     pub(crate) fn name_and_path(&self) -> [&str; 2] {
         match self {
             Self::Group(group) => [&group.name, &group.path],
@@ -90,12 +92,12 @@ impl GroupOrProject {
         }
     }
 
-    /// The column that refers to it in other tables.
+    /// The column that refers to the project or group in other tables.
     pub(crate) fn id_column(&self) -> &'static str {
         self.holder().column_and_id().0
     }
 
-    /// The word for its type in messages.
+    /// The name of the type in messages.
     pub(crate) fn type_name(&self) -> &'static str {
         self.choose("project", "group")
     }
@@ -104,7 +106,8 @@ impl GroupOrProject {
         self.holder().column_and_id().1
     }
 
-    /// The ids of the groups whose members are also members here: the group itself, and all groups above.
+    /// The ids of the groups whose members are also members of this project or group: the group
+    /// itself, and all groups above. The top-level group comes first.
     pub(crate) fn group_ids(&self) -> Vec<i64> {
         match self {
             Self::Group(group) => traversal_ids(&group.traversal).collect(),
@@ -115,7 +118,7 @@ impl GroupOrProject {
         }
     }
 
-    /// The ids of the groups above.
+    /// The ids of the groups above, with the top-level group first.
     pub(crate) fn parent_group_ids(&self) -> Vec<i64> {
         let own_group_id = self.choose(None, Some(self.id()));
         self.group_ids().into_iter().filter(|id| Some(*id) != own_group_id).collect()

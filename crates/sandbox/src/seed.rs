@@ -1,6 +1,6 @@
 //! The initial data of a sandbox: the types of `sandbox.yaml`.
 //!
-//! Secrets are plain texts here: a seed is for demonstrations.
+//! Secrets in a seed are plain text, because seeds are for demonstrations.
 
 use schemars::JsonSchema;
 
@@ -91,7 +91,7 @@ pub enum SeedVisibility {
     Public,
 }
 
-/// The word that stands for a value in `sandbox.yaml`.
+/// The word for a value in `sandbox.yaml`.
 pub(super) fn serialized_word(value: impl Serialize) -> String {
     serde_json::to_value(value)
         .ok()
@@ -183,7 +183,7 @@ fn role_words() -> Vec<String> {
     levels.map(|(_, name)| name.to_lowercase().replace(' ', "_")).collect()
 }
 
-/// Allows only known attributes, because the service silently ignores others.
+/// Allows only known attributes, because the service silently ignores other attributes.
 fn attributes_of_projects(schema: &mut schemars::Schema) {
     let mut editable_attributes: Vec<&Attribute> = ATTRIBUTE_TABLE.projects.iter().collect();
     editable_attributes.retain(|attribute| {
@@ -202,7 +202,7 @@ const EXAMPLES: [(&str, &str); 3] = [
     ("resource_groups", r#"[["production"]]"#),
 ];
 
-/// Allows only the collections of projects as keys, by the last segment of their paths.
+/// Allows only the names of project collections as keys. A name is the last segment of the path.
 fn collections_of_projects(schema: &mut schemars::Schema) {
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else {
         return;
@@ -314,7 +314,7 @@ pub enum SeedError {
     /// The seed has an unknown or invalid field.
     #[error("the seed is not valid")]
     Invalid(#[source] serde_json::Error),
-    /// The service refuses a part of it.
+    /// The service refuses a part of the seed.
     #[error("{place}: {reason}")]
     Refused {
         /// The refused part: `project acme/shop, hook 1`.
@@ -345,7 +345,7 @@ impl Seed {
         Ok(seed)
     }
 
-    /// Identifies the content of a seed.
+    /// The SHA-256 digest of the seed, as hexadecimal digits.
     pub(super) fn digest(&self) -> String {
         let text = serde_json::to_string(self).unwrap_or_default();
         format!("{:x}", Sha256::digest(text.as_bytes()))
@@ -371,7 +371,7 @@ mod tests {
                 field_count += 1;
             }
         }
-        // Do not count collections, so that a new one does not break this test.
+        // Do not count collections, so that a new collection does not break this test.
         assert_eq!(field_count - registry::seedable_collections().count(), 40);
     }
 

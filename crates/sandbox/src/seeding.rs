@@ -1,8 +1,9 @@
-//! Fills a database: `root` and its token, then the seed.
+//! Fills a database with `root` and its token, and then with the seed.
 //!
-//! A seed is applied only to a database to which no seed was applied: missing objects are inserted,
-//! existing ones stay unchanged. The SHA-256 of the seed is stored, so that a later start can report
-//! a changed seed, instead of applying a part of the change or ignoring it silently.
+//! A seed is applied only if no seed was applied to the database before. Missing objects are
+//! inserted, and existing objects stay unchanged. The SHA-256 digest of the seed is stored. A later
+//! start can then report a changed seed. The start neither applies a part of the change nor ignores
+//! it silently.
 
 use super::DataLocation;
 use super::routes::runners::Runner;
@@ -92,7 +93,7 @@ fn store_token(db: &Connection, user_id: i64, token: &str, now: &str) -> rusqlit
     Ok(())
 }
 
-/// Inserts missing objects, as calls of `root` would.
+/// Inserts missing objects, like calls of `root`.
 fn apply_seed(
     service: &ServiceState,
     db: &Connection,
@@ -188,7 +189,7 @@ fn add_project(call: &Call<'_>, seed: &SeedProject) -> Result<(), SeedError> {
     for branch in &seed.branches {
         repository.add_seed_branch(branch).with_entry(&format!("{place}, branch {branch}"))?;
     }
-    // The default branch must exist.
+    // The edit comes after the branches, because the default branch must exist.
     if is_new {
         projects::edit_project(call, &project, &settings).with_entry(&place)?;
     }
@@ -334,7 +335,7 @@ fn seed_params(fields: &Object) -> Result<Params> {
     Ok(params)
 }
 
-/// The value of `name`, in which access levels that are words are replaced with their numbers.
+/// The value of `name` with access levels as numbers. Levels that are words are replaced.
 fn with_level_numbers(name: &str, value: &Value) -> Value {
     match value {
         Value::String(word) if name.ends_with("access_level") => {

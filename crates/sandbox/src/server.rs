@@ -1,8 +1,9 @@
 //! The network side: connections with time limits, the Host check, the request log, faults.
 //!
-//! It reads a request to its end, within limits of time and size, and passes it to `dispatch` in the
-//! order of arrival. Faults are applied here, because some of them close the connection. Slow clients
-//! cannot keep all connection slots, and large bodies cannot use all the memory (`request_bodies`).
+//! The server reads each request to its end, within limits of time and size. It passes requests to
+//! `dispatch` in the order of arrival. The server also applies faults, because some faults close
+//! the connection. Slow clients cannot keep all connection slots, and large bodies cannot use all
+//! the memory (`request_bodies`).
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -31,7 +32,8 @@ use crate::prelude::*;
 
 /// The time limit for the head of a request, and for an idle connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// The time limit for a client that stops reading its answer: it must not keep its slot forever.
+/// The time limit for a client that stops reading its response. Such a client must not keep its
+/// slot forever.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum number of headers, and of bytes, in the head of a request. A larger head is refused
 /// with 431.
@@ -39,21 +41,22 @@ const MAX_HEADERS: usize = 100;
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// The maximum number of connections.
 const MAX_CONNECTIONS: usize = 256;
-/// The time limit for requests in flight when the service stops.
+/// The time limit for open requests when the service stops.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause after a failure to accept a connection, for example for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The error if two calls create the same topic at the same time (code of 18.9).
+/// The error for the second of two calls that create the same topic at the same time (code of
+/// 18.9).
 const DUPLICATE_TOPIC: &str = "PG::UniqueViolation: ERROR:  duplicate key value violates unique constraint \"index_topics_on_organization_id_and_name\"";
 
 /// The state shared by all connections.
 #[derive(Debug)]
 pub(crate) struct Frontend {
     pub(crate) service: Arc<ServiceState>,
-    /// Limits the concurrent calls: one read per processor, and one write. Further calls wait here, in
-    /// order and without a thread. More threads would only take processor time from the one that uses
-    /// the database.
+    /// Limits the concurrent calls: one read per processor, and one write. Other calls wait in
+    /// order, and without a thread. More threads would only take processor time from the threads
+    /// that use the database.
     pub(crate) read_permits: Semaphore,
     pub(crate) write_permit: Semaphore,
     pub(crate) faults: Arc<InjectedFaults>,
@@ -63,16 +66,16 @@ pub(crate) struct Frontend {
     pub(crate) body_reader: BodyReader,
 }
 
-/// The body of a response: complete, or one that ends with an error in the middle.
+/// The body of a response: complete, or with an error in the middle.
 type ResponseBody =
     Either<Full<Bytes>, StreamBody<Iter<std::array::IntoIter<io::Result<Frame<Bytes>>, 2>>>>;
 
-/// The error that closes a connection without an answer.
+/// The error that closes a connection without a response.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is closed on purpose")]
 struct ConnectionDropped;
 
-/// Serves until `stop_flag` changes, then finishes open requests.
+/// Serves until `stop` changes, and then finishes open requests.
 pub(crate) async fn serve(
     listener: TcpListener,
     frontend: Arc<Frontend>,
@@ -146,7 +149,7 @@ async fn serve_connection(
     let _ = connection.await;
 }
 
-/// A stream that fails if the other side accepts nothing for [`WRITE_TIMEOUT`].
+/// A stream that fails if the client accepts nothing for [`WRITE_TIMEOUT`].
 fn with_write_timeout<S: AsyncRead + AsyncWrite>(stream: S) -> Pin<Box<TimeoutStream<S>>> {
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(WRITE_TIMEOUT));
@@ -232,7 +235,7 @@ impl Frontend {
             Err(failure) => return into_response(failure),
         };
         if !slot.mark_busy() {
-            // Nobody receives this: the connection is closed.
+            // Nobody receives this response, because the connection is closed.
             return error_response(StatusCode::SERVICE_UNAVAILABLE, "too many connections");
         }
         let request = Request::from_parts(parts, body.bytes.clone());
@@ -245,7 +248,7 @@ impl Frontend {
         response.unwrap_or_else(|error| into_response(ErrorResponse::internal(&error)))
     }
 
-    /// Writes one line of the request log: no bodies, no secrets.
+    /// Writes one line of the request log. The line has no bodies and no secrets.
     fn log_request(&self, method: &Method, target: &str, status: u16, elapsed: Duration, id: &str) {
         let Some(log) = &self.request_log else { return };
         let line = json!({
@@ -292,7 +295,7 @@ fn html_page() -> Response<Bytes> {
     response
 }
 
-/// Announces the full length but closes the connection after half of the body.
+/// A response that announces the full length, but closes the connection after half of the body.
 fn truncate_body(response: Response<Bytes>) -> Response<ResponseBody> {
     response.map(|body| {
         let half_frame = Frame::data(body.slice(..body.len() / 2));
@@ -301,8 +304,9 @@ fn truncate_body(response: Response<Bytes>) -> Response<ResponseBody> {
     })
 }
 
-/// Removes query parameters that can contain secrets: those named like tokens, and in writes all
-/// except filters and paging, because a query can contain the fields of an object.
+/// Removes query parameters that can contain secrets. All requests lose parameters with names like
+/// `token`. Writes lose all parameters except filters and paging, because their query can contain
+/// the fields of an object.
 fn redact_target(method: &Method, target: &str) -> String {
     let Some((path, query)) = target.split_once('?') else {
         return target.to_owned();

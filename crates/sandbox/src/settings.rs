@@ -1,6 +1,7 @@
 //! Checks the attributes in a call and stores them.
 //!
-//! Rules for a single attribute are rows of [`attributes`]. Rules that connect two attributes are here.
+//! Rules for a single attribute are rows of [`attributes`]. Rules that connect two attributes are
+//! in this module.
 
 use super::attribute_value::{
     check_claims, is_null, normalise_topics, parse_value, value_for_null,
@@ -28,7 +29,7 @@ pub(crate) fn new_project_attributes(time: Timestamp) -> Object {
     default_values
 }
 
-/// True if the attribute is stored. Aliases of other attributes are not.
+/// True if the attribute is stored. Aliases of other attributes are not stored.
 const fn has_stored_value(attribute: &Attribute) -> bool {
     !matches!(
         attribute.kind,
@@ -45,7 +46,7 @@ pub(crate) struct ProjectEdit<'a> {
     pub(crate) call: &'a Call<'a>,
     pub(crate) route: WriteRoute,
     pub(crate) params: &'a Params,
-    /// The caller's level in the project, or in the namespace of a new one.
+    /// The caller's level in the project, or in the namespace of a new project.
     pub(crate) level: i64,
     pub(crate) is_fork: bool,
     /// The project's visibility after the call.
@@ -53,14 +54,14 @@ pub(crate) struct ProjectEdit<'a> {
 }
 
 impl ProjectEdit<'_> {
-    /// Stores the attributes in `stored_values`. As in the real service, attributes above the tier, or only
-    /// for administrators, are ignored without an error.
+    /// Stores the attributes in `stored_values`. As in the real service, attributes above the tier
+    /// and attributes only for administrators are ignored without an error.
     pub(crate) fn apply(&self, stored_values: &mut Object) -> Result<()> {
         let (params, former_values) = (self.params, stored_values.clone());
         let mut accepted_attributes: Vec<_> = self.call.edition().project_attributes().collect();
         accepted_attributes.retain(|attribute| self.accepts(attribute));
-        // Deprecated booleans come first, so that an access level in the same call overrides them. New names
-        // come before old ones.
+        // Deprecated booleans come first, so that an access level in the same call overrides them.
+        // New names come before old names.
         accepted_attributes.sort_by_key(|attribute| match attribute.kind {
             ValueKind::TwinOf(_) => 0,
             ValueKind::AliasOf(_) | ValueKind::OppositeOf(_) => 2,
@@ -96,8 +97,8 @@ impl ProjectEdit<'_> {
             && profile.drop_attribute.as_deref() != Some(attribute.name)
     }
 
-    /// The name of the attribute to store and its new value, for a name and value in the call; `None` if
-    /// nothing changes.
+    /// The name of the attribute to store, and its new value. `name` and `value` come from the
+    /// call. `None` if nothing changes.
     fn compute_new_value(
         &self,
         attribute: &'static Attribute,
@@ -150,7 +151,7 @@ impl ProjectEdit<'_> {
         Ok(self.params.texts(name)?.unwrap_or_default())
     }
 
-    /// The rules for single attributes that do not follow from their type.
+    /// Checks the rules for single attributes that do not follow from their type.
     fn check_attribute(&self, attribute: &Attribute, value: &Value) -> Result<()> {
         let is_edit = self.route == WriteRoute::Edit;
         match attribute.name {
@@ -220,7 +221,8 @@ impl ProjectEdit<'_> {
                 stored_values.insert(VARIABLES_OVERRIDE_ROLE.to_owned(), role.into());
             }
         }
-        // A change of the old flag also changes the level, but not the reverse.
+        // A change of the old flag also changes the level. A change of the level does not change
+        // the flag.
         let is_packages_change = route == WriteRoute::Edit
             && former_values.get(PACKAGES_ENABLED) != stored_values.get(PACKAGES_ENABLED);
         if is_packages_change
@@ -236,8 +238,8 @@ impl ProjectEdit<'_> {
     }
 }
 
-/// Checks the parameters of an edit without reading the project: each value must be valid, and there must
-/// be at least one attribute.
+/// Checks the parameters of an edit without reading the project. Each value must be valid, and the
+/// call must have at least one attribute.
 pub(crate) fn check_edit_params(params: &Params, edition: Edition) -> Result<()> {
     let mut errors = Vec::new();
     let mut accepted_names = HashSet::new();
@@ -272,7 +274,7 @@ fn check_feature_levels(stored_values: &Object) -> Result<()> {
     errors.into_result()
 }
 
-/// The rank of the access level of a feature: the higher, the more people have access.
+/// The rank of the access level of a feature. With a higher rank, more people have access.
 fn access_rank(stored_values: &Object, feature: &str) -> Option<usize> {
     let level = stored_values.get(feature).and_then(Value::as_str).unwrap_or("enabled");
     PUBLIC_LEVELS.iter().position(|name| level == *name)
@@ -290,7 +292,7 @@ fn default_packages_level(visibility: &str) -> &'static str {
     }
 }
 
-/// The error for a null that only the database refuses. It names the table.
+/// The error for a null that only the database refuses. The error names the table.
 fn not_null_violation(relation: &str, column: &str) -> ErrorResponse {
     let message = format!(
         "PG::NotNullViolation: ERROR:  null value in column \"{column}\" of relation \"{relation}\" \
@@ -399,8 +401,8 @@ mod tests {
         });
         for (row, rights) in rows {
             let value = changed_value(row);
-            // In a later release this attribute shows the effective value, together with the groups
-            // above.
+            // In later releases, this attribute shows the effective value, which depends on the
+            // groups above.
             let is_elsewhere = row.name == "emails_disabled" && rights.edition.release > REFERENCE;
             let is_conditional = row.audience == Audience::WhileMirroring
                 || row.name.starts_with("merge_trains_")

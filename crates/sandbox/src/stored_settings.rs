@@ -1,5 +1,6 @@
-//! Settings of groups and users, one row each. The reference has none of them; clients that manage
-//! groups and users send them, read them back, and compare. They are stored as a JSON object.
+//! Settings of groups and users, with one row of `attributes.jsonc` for each. The reference has
+//! none of these settings. Clients that manage groups and users send settings, read them again, and
+//! compare. The settings of a group or user are stored as one JSON object.
 
 use super::attribute_value::parse_value;
 use crate::prelude::*;
@@ -24,8 +25,8 @@ impl StoredSettings {
         call.edition().filter_existing((self.attributes)())
     }
 
-    /// All settings of `id` that the service has and shows; unset ones have their default. Lists pass
-    /// `is_included` to omit some.
+    /// All settings that the service has and shows, for the object with this `id`. Unset settings
+    /// have their default. Settings for which `is_included` is false are omitted.
     pub(crate) fn visible_values(
         &self,
         call: &Call<'_>,
@@ -50,14 +51,14 @@ impl StoredSettings {
         Ok(settings.collect())
     }
 
-    /// The settings of `id` that were set explicitly.
+    /// The settings that were set explicitly, for the object with this `id`.
     pub(crate) fn stored_values(&self, db: &Connection, id: i64) -> Result<Object> {
         let sql = format!("SELECT settings FROM {} WHERE id = ?1", self.table);
         let text: String = db.prepare_cached(&sql)?.query_row([id], |row| row.get(0))?;
         serde_json::from_str(&text).map_err(|error| ErrorResponse::internal(&error))
     }
 
-    /// True if a flag of `id` is on, set or by default.
+    /// True if a flag of the object with this `id` is on, explicitly or by default.
     pub(crate) fn is_on(&self, db: &Connection, id: i64, name: &str) -> Result<bool> {
         let values = self.stored_values(db, id)?;
         let mut all_attributes = (self.attributes)().iter();
@@ -86,8 +87,8 @@ impl StoredSettings {
             .any(|attribute| attribute.name == name && attribute.is_accepted_on(route))
     }
 
-    /// Refuses values that have a wrong type or are not in the list of allowed values. The service reports
-    /// these errors, whose body has the key `error`, before all others.
+    /// Refuses values that have a wrong type or are not in the list of allowed values. The service
+    /// reports these errors, whose body has the key `error`, before all other errors.
     pub(crate) fn check_params(&self, call: &Call<'_>, route: WriteRoute) -> Result<()> {
         for attribute in
             self.existing_attributes(call).filter(|attribute| attribute.is_accepted_on(route))
@@ -101,8 +102,9 @@ impl StoredSettings {
         Ok(())
     }
 
-    /// Stores the settings in the call, except `ignored_names` and those that `route` does not accept.
-    /// Null unsets a flag, or a setting whose default is empty; other settings keep their value.
+    /// Stores the settings in the call, except `ignored_names` and settings that `route` does not
+    /// accept. Null unsets a flag, or a setting whose default is empty; other settings keep their
+    /// value.
     pub(crate) fn store_params(
         &self,
         call: &Call<'_>,

@@ -2,11 +2,13 @@
 
 use std::net::IpAddr;
 
-/// The service's error text for a URL that it refuses. Only the scheme and the host are checked: spaces
-/// in a path and hosts that are not ASCII are accepted, and names are not resolved.
+/// The service's error text for a URL that it refuses; `None` for an accepted URL. Only the scheme
+/// and the host are checked. Spaces in a path and hosts that are not ASCII are accepted. Names are
+/// not resolved.
 ///
-/// With `own_url` the service sends requests to the URL, so hosts of its machine and network are refused, except
-/// the service itself. Without it only browsers open the URL, and any host is accepted.
+/// `own_url` is set if the service sends requests to the URL. Hosts of its machine and network are
+/// then refused, except the service itself. Without `own_url`, only browsers open the URL, and any
+/// host is accepted.
 pub(crate) fn url_error(url: &str, schemes: &[&str], own_url: Option<&str>) -> Option<String> {
     if url.is_empty() {
         return Some("must be a valid URL".to_owned());
@@ -34,7 +36,7 @@ fn has_bad_character(host: &str) -> bool {
     host.contains(|c: char| c.is_whitespace() || "<>{}\\\"".contains(c))
 }
 
-/// Scheme, host and port of a URL.
+/// The scheme, host and port of a URL; `None` if the text is not a URL with a host.
 fn origin(url: &str) -> Option<(&str, &str, Option<u16>)> {
     let (scheme, after_scheme) = url.split_once("://")?;
     let (host, port) = host_and_port(after_scheme)?;
@@ -58,7 +60,7 @@ fn host_and_port(after_scheme: &str) -> Option<(&str, Option<u16>)> {
     }
 }
 
-/// The name of the forbidden network that contains the host, if any.
+/// The name of the forbidden network that contains the host; `None` for an allowed host.
 fn forbidden_network(host: &str) -> Option<&'static str> {
     const LOCALHOST: &str = "localhost";
     let address =

@@ -1,4 +1,5 @@
-//! Converts tables from YAML to JSON in build scripts. The program reads JSON ten times faster.
+//! Converts tables from YAML to JSON in build scripts. The program reads JSON ten times faster than
+//! YAML.
 #![expect(clippy::print_stdout, reason = "a build script tells cargo what it read by printing it")]
 
 use std::{
@@ -6,8 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Converts each table `src/NAME.yaml` of the package being built to `tables/NAME.json` in its
-/// `OUT_DIR`.
+/// Converts each table `src/NAME.yaml` of the package that is being built to `tables/NAME.json` in
+/// the folder `OUT_DIR`.
 ///
 /// # Errors
 /// If a file cannot be read or written, or is not YAML.
@@ -25,10 +26,10 @@ fn convert_table(name: &str) -> io::Result<PathBuf> {
 /// Converts the table in one file, and returns the path of its JSON.
 ///
 /// # Errors
-/// Those of [`convert_all`].
+/// The errors of [`convert_all`].
 ///
 /// # Panics
-/// If it is not called by a build script, for a file below `src`.
+/// If the caller is not a build script, or if `file` is not below `src`.
 pub fn convert_file(file: &Path) -> io::Result<PathBuf> {
     let add_file_name =
         |error: serde_yaml::Error| io::Error::other(format!("{}: {error}", file.display()));
@@ -45,14 +46,16 @@ pub fn convert_file(file: &Path) -> io::Result<PathBuf> {
 }
 
 /// Converts the table `src/NAME.yaml` of texts, and writes a constant for each row to
-/// `tables/NAME.rs`. With a `length`, short rows are filled with empty texts. The text at
-/// `code_index` is the code of the message, which must have a page in the folder `pages`.
+/// `tables/NAME.rs`. With a `length`, each row gets this number of texts: missing texts are empty.
+/// In each row, the text at `code_index` is the code of the message. The folder `pages` must
+/// contain a page for each code.
 ///
 /// # Errors
-/// Those of [`convert_all`]; also if a code has no page.
+/// The errors of [`convert_all`], and an error if a code has no page, or a row has more than
+/// `length` texts.
 ///
 /// # Panics
-/// If it is not called by a build script.
+/// If the caller is not a build script.
 pub fn convert_texts(
     name: &str,
     length: Option<usize>,
@@ -79,10 +82,10 @@ pub fn convert_texts(
     fs::write(table.with_extension("rs"), constants)
 }
 
-/// The folder of the package being built.
+/// The folder of the package that is being built.
 ///
 /// # Panics
-/// If it is not called by a build script.
+/// If the caller is not a build script.
 pub fn package_root() -> PathBuf {
     env::var_os("CARGO_MANIFEST_DIR").unwrap().into()
 }

@@ -1,9 +1,9 @@
 //! Reads the manifests of a commit through the `git` program.
 //!
-//! It changes no working tree, index or reference, fetches nothing, and uses no shell. Programs that
-//! the configuration of a repository can start are disabled. Git gets only the environment variables
-//! that it needs: no token, and none that names another repository. The module `repository` finds the
-//! repository; git must not search for another one.
+//! This module changes no working tree, index or reference, fetches nothing, and uses no shell.
+//! Programs that the configuration of a repository can start are disabled. Git gets only the
+//! environment variables that it needs. None of them holds a token or names another repository. The
+//! module `repository` finds the repository; git must not search for another one.
 
 use std::{
     ffi::OsStr,
@@ -39,9 +39,9 @@ fn cannot_read(error: &std::io::Error) -> CommandError {
 const PASSED_VARIABLES: [&str; 6] =
     ["PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "SYSTEMROOT", "USERPROFILE"];
 
-/// Settings that keep a repository's configuration from running a program or using the network, and
-/// keep files that only look like a repository from being used. They also enable the warning about
-/// ambiguous names, which [`GitRepository::resolve_commit`] detects.
+/// Settings for each call of git. With them, the configuration of a repository cannot run a program
+/// or use the network. Files that only look like a repository are ignored. The settings also enable
+/// the warning about ambiguous names, which [`GitRepository::resolve_commit`] detects.
 const GIT_SETTINGS: [&str; 6] = [
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -56,9 +56,9 @@ const WITHOUT_BASE: &str = "pass `--base none` to go without a base";
 
 /// The repository of a folder.
 pub(super) struct GitRepository {
-    /// The folder with its `.git`.
+    /// The folder that contains `.git`.
     root: PathBuf,
-    /// The path of the folder in the repository: `` or `infra`.
+    /// The path of the folder, relative to `root`, such as `infra`. Empty for `root` itself.
     pub(super) prefix: String,
 }
 
@@ -180,8 +180,8 @@ impl GitRepository {
         Ok(blobs.into_iter().map(|blob| blob.path.to_string_lossy().into_owned()).collect())
     }
 
-    /// Writes the manifests of `commit` at `path`, a folder or a file, below `folder`, at the same
-    /// relative paths. Returns how many there are.
+    /// Writes the manifests of `commit` at `path`, which is a folder or a file. Each one is written
+    /// below `folder` at its path in the repository. Returns the number of manifests.
     pub(super) fn export_manifests(
         &self,
         commit: &str,
@@ -204,8 +204,9 @@ impl GitRepository {
         Ok(blobs.len())
     }
 
-    /// Checks that `commit` and the working tree have all manifests at `path` in this repository:
-    /// none in a submodule or another clone, and none ignored by git.
+    /// Checks that all manifests at `path` belong to this repository, in `commit` and in the
+    /// working tree. Fails if a manifest is ignored by git, or if `path` contains a submodule or
+    /// another clone.
     pub(super) fn check_all_manifests(&self, commit: &str, path: &str) -> Result<()> {
         let path_arguments: &[&str] = if path.is_empty() { &[] } else { &["--", path] };
         let commit_list = ["ls-tree", "-r", "-z", "--full-tree", commit];
@@ -284,7 +285,7 @@ impl GitRepository {
         };
         let ids: String = blobs.iter().map(|blob| format!("{}\n", blob.id)).collect();
         // Write and read in parallel, so that neither side waits for the other. If git ends early,
-        // the answers show it.
+        // reading its output fails.
         let request_thread = thread::spawn(move || drop(requests.write_all(ids.as_bytes())));
         let mut answers = BufReader::new(answers);
         let result = blobs.iter().try_for_each(|blob| {

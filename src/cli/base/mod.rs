@@ -1,9 +1,9 @@
-//! The base of a branch: its commit, and the declarations of the manifests there.
+//! The base of a branch: a commit, and the declarations of the manifests at that commit.
 //!
-//! The option `--base` names it. `plan` also accepts the base from variables of the CI job, because it
-//! only changes how the plan is shown. `apply` excludes drift if there is a base, so it accepts only
-//! the option. Variables may be wrong: if their base cannot be used, `plan` only warns. A base from
-//! the option must exist.
+//! The option `--base` names the base. `plan` also accepts the base from variables of the CI job,
+//! because a base only changes how `plan` shows its result. `apply` excludes drift if there is a
+//! base, so it accepts only the option. Variables may be wrong: if their base cannot be used,
+//! `plan` only warns. A base from the option must exist.
 
 mod git;
 mod repository;
@@ -38,14 +38,15 @@ const NO_BASE: &str = "none";
 /// The variable with the base of the diff, in pipelines of a merge request.
 const DIFF_BASE_VARIABLE: &str = "CI_MERGE_REQUEST_DIFF_BASE_SHA";
 /// The variable with the commit of the branch before the push that started the pipeline; zeros if
-/// there is none. It is used only on the default branch: elsewhere it is merely the previous push.
+/// there is none. This variable is used only on the default branch. On another branch, it names the
+/// commit of the previous push, which is not the base.
 const PUSH_BASE_VARIABLE: &str = "CI_COMMIT_BEFORE_SHA";
 
 /// A requested base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) struct BaseRequest {
     revision: String,
-    /// The variable that names it, if it is not from the command line.
+    /// The variable that names the base; `None` if the command line names it.
     variable: Option<&'static str>,
 }
 
@@ -75,34 +76,36 @@ impl BaseArgs {
 pub(in crate::cli) struct ResolvedBase {
     /// The revision, as the user or the job named it.
     pub(in crate::cli) revision: String,
-    /// The manifests there; `None` if they cannot be used. The reason was already reported.
+    /// The manifests at the base; `None` if they cannot be used. In that case, the reason was
+    /// already reported.
     pub(in crate::cli) content: Option<BaseContent>,
 }
 
 /// The manifests at a base.
 #[derive(Default)]
 pub(in crate::cli) struct BaseContent {
-    /// Their declarations.
+    /// The declarations of the manifests.
     pub(in crate::cli) desired: Desired,
-    /// Their rules with `undeclared: include`.
+    /// The rules of the manifests with `undeclared: include`.
     pub(in crate::cli) includes: Option<IncludeRules>,
-    /// Their `undrift.yaml`.
+    /// The `undrift.yaml` of the manifests.
     pub(in crate::cli) config: Config,
-    /// The warnings about them.
+    /// The warnings about the manifests.
     pub(in crate::cli) diagnostics: Diagnostics,
-    /// The paths of their files.
+    /// The paths of the manifest files.
     pub(in crate::cli) paths: FilePaths,
-    /// The folder of their files, which is removed when dropped.
+    /// The temporary folder of the manifest files, which is removed when this value is dropped.
     _files: Option<TempDir>,
 }
 
 impl BaseRequest {
-    /// Reads the folder or file `manifests` at this base. Only warns if a variable names a base that
-    /// cannot be used, or if the manifests there have faults; with `must_be_usable`, faults are errors.
+    /// Reads the folder or file `manifests` at this base. Only warns if a variable names a base
+    /// that cannot be used, or if the manifests at the base have faults. With `must_be_usable`,
+    /// faults of these manifests are errors.
     ///
     /// # Errors
-    /// If the command line names a base that cannot be used; with `must_be_usable`, also if its
-    /// manifests have faults.
+    /// If the command line names a base that cannot be used. With `must_be_usable`, also if the
+    /// manifests at the base have faults.
     pub(in crate::cli) fn resolve(
         self,
         manifests: &Path,
@@ -211,14 +214,16 @@ fn join_path(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
-/// A temporary folder that only this user can read. It is removed when dropped.
+/// A temporary folder that only this user can read. The folder is removed when the value is
+/// dropped.
 fn create_private_folder() -> std::io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("undrift-base-");
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
     let folder = builder.tempdir()?;
-    // Ends the search for `undrift.yaml` here, so that files in parent folders are not used.
+    // The search for `undrift.yaml` ends at a folder with `.git`, so files in parent folders are
+    // not used.
     std::fs::create_dir(folder.path().join(".git"))?;
     Ok(folder)
 }

@@ -1,9 +1,9 @@
 //! Finds the repository of a folder. Files of a branch cannot influence the result.
 //!
-//! A branch can contain files that look like a repository, a link to another folder, or a submodule.
-//! So git itself never searches for the repository. It is the nearest parent folder with a `.git`, a
-//! name that git does not allow in a branch. It is refused if an outer repository tracks it, or tracks
-//! a symbolic link in its path.
+//! A branch can contain files that look like a repository, a link to another folder, or a
+//! submodule. So git itself never searches for the repository. The repository is the nearest parent
+//! folder with a `.git`, because git does not allow this name in a branch. The repository is
+//! refused if an outer repository tracks it, or tracks a symbolic link in its path.
 
 use std::{
     collections::VecDeque,
@@ -18,7 +18,8 @@ const MAX_LINKS: usize = 40;
 pub(super) struct ResolvedFolder {
     /// The path of the folder, without symbolic links.
     pub(super) folder: PathBuf,
-    /// The resolved symbolic links, each by its own path without other links.
+    /// The paths of the symbolic links that were resolved. No parent folder in such a path is a
+    /// link.
     pub(super) links: Vec<PathBuf>,
 }
 
@@ -69,8 +70,8 @@ fn components(path: &Path) -> VecDeque<PathBuf> {
     path.components().map(|part| PathBuf::from(part.as_os_str())).collect()
 }
 
-/// The working directory as the shell names it (`PWD`), if that is correct: unlike the path from the
-/// system, it contains symbolic links.
+/// The working directory: the path in the shell's variable `PWD`, if it is correct, or else the
+/// path from the system. Unlike the path from the system, `PWD` keeps symbolic links.
 fn working_directory() -> io::Result<PathBuf> {
     let folder = std::env::current_dir()?;
     let shell_folder = std::env::var_os("PWD").map(PathBuf::from).filter(|path| {

@@ -1,5 +1,5 @@
-//! Converts `name=value` arguments to a request, checked against the table of operations. Nothing
-//! is sent or looked up here.
+//! Converts `name=value` arguments to a request, and checks them against the table of operations.
+//! This module sends nothing, and resolves no references to secrets.
 //!
 //! | argument | meaning |
 //! |---|---|
@@ -126,8 +126,8 @@ fn see_help(row: &Operation) -> String {
     format!("`undrift call {} --help` explains what it takes", row.id)
 }
 
-/// The help for an argument without an equals sign: it may be the name of a parameter, or the value of the
-/// first one that is required and not given.
+/// The help for an argument without an equals sign. The argument may be the name of a parameter, or
+/// the value of the first required parameter that is missing.
 fn suggest_equals_sign(
     parameters: &[&'static Parameter],
     argument: &str,
@@ -196,7 +196,8 @@ fn find_key(
     })
 }
 
-/// Parses the value `text` of a parameter; `argument_name` is its name in the argument, with the key.
+/// Parses the value `text` of a parameter. `argument_name` is the part of the argument before the
+/// equals sign: the name, and the key if there is one.
 fn parse_value(parameter: &Parameter, argument_name: &str, text: &str) -> Result<Value> {
     let reference = match text.strip_prefix('@') {
         None => None,
@@ -270,7 +271,7 @@ fn parse_literal(parameter: &Parameter, argument_name: &str, text: &str) -> Resu
 /// Converts a text to a value of a type.
 ///
 /// # Errors
-/// The rest of a message that begins with the name of the argument.
+/// A message without its beginning. The caller puts the name of the argument before it.
 fn parse_plain(value_type: Type, text: &str) -> Result<Json> {
     let item_type = match value_type {
         Type::Words(words) => Type::Word(words),
@@ -311,7 +312,7 @@ fn parse_plain(value_type: Type, text: &str) -> Result<Json> {
     }
 }
 
-/// Parses objects as JSON; the service checks the values of their keys.
+/// Parses a list of objects as JSON. Checks only the keys; the service checks the values.
 fn parse_objects(keys: &[Parameter], text: &str) -> Result<Json> {
     let objects: Vec<Object> = serde_json::from_str(text).map_err(|_| {
         CommandError::usage("must be a list of objects in JSON").help("write `[{\"KEY\": VALUE}]`")
@@ -333,7 +334,7 @@ fn parse_word(allowed_words: &[&str], text: &str) -> Result<Json> {
     Err(CommandError { help: did_you_mean(text, allowed_words.iter().copied()), ..fault })
 }
 
-/// The number of a level, which may be written as a word (reference 1, 2.1).
+/// Parses a level, which is written as a number or a word, to its number (reference 1, 2.1).
 fn parse_level(text: &str) -> Result<Json> {
     const NO_ACCESS: &str = "no_access";
     if text == "0" || text.eq_ignore_ascii_case(NO_ACCESS) {

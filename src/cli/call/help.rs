@@ -6,7 +6,8 @@ use crate::{
     text::wrap_lines,
 };
 
-/// The section of the reference that describes operations, and the subject of these operations.
+/// Each row has a section of the reference that describes operations, and the subject of these
+/// operations.
 const SUBJECTS: [(&str, &str); 10] = [
     ("1, 4.1", "Variables"),
     ("1, 4.2", "Imports"),

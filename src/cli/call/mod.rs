@@ -1,8 +1,9 @@
 //! `undrift call`: calls any operation of the service, after checking it against the table.
 //!
-//! [`arguments`] turns arguments into a request, without IO; [`help`] prints the table. A list is
-//! read to its end. If the service refuses, the exit code is 7 (not allowed), 6 (a write that
-//! failed or may have failed) or 10 (something that could not be read).
+//! [`arguments`] turns arguments into a request, without IO; [`help`] prints the table. All pages
+//! of a list are read, unless one page is requested. If the service refuses a request, the exit
+//! code is 7 if a permission is missing. Otherwise it is 10 for a read and 6 for a write. The exit
+//! code is also 6 if the outcome of a write is unknown.
 
 mod arguments;
 mod help;
@@ -42,13 +43,13 @@ pub(super) struct Args {
     /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
-    /// Read this page of a list, instead of all of them
+    /// Read this page of a list, instead of all pages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     page: Option<u32>,
     /// Number of objects on the page, at most 100
     #[arg(long, value_name = "N", requires = "page", value_parser = clap::value_parser!(u32).range(1..=100))]
     per_page: Option<u32>,
-    /// Format of the answer
+    /// Format of the response
     #[arg(
         long,
         alias = "output",
@@ -67,7 +68,7 @@ pub(super) struct Args {
     connect: ConnectArgs,
 }
 
-/// The format of an answer.
+/// The format of the response on stdout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum AnswerFormat {
     /// One JSON document
@@ -141,8 +142,9 @@ fn id_words(id: &str) -> BTreeSet<String> {
     words
 }
 
-/// The operation id that `requested_id` most likely means: the one with the same words apart from one, or
-/// else the most similar one. Ids of operations on projects leave out `project`, so that word counts less.
+/// The operation id that `requested_id` most likely means. It is the id with the same words, apart
+/// from at most one, or else the id with the most similar text. Ids of operations on projects leave
+/// out `project`, so that word counts less.
 fn nearest_id(requested_id: &str) -> Option<&'static str> {
     const MAX_DIFFERENCE: usize = 2;
     let ids = || operations::all_operations().map(|operation| operation.row().id);
@@ -265,7 +267,7 @@ fn call_failure(error: ApiError, refusal_exit: Exit) -> CommandError {
     }
 }
 
-/// Writes an answer to stdout.
+/// Writes the body of a response to stdout.
 fn print_answer(row: &Operation, mut answer: Json, args: &Args, cx: &RunContext) -> Result<()> {
     if !args.show_secrets {
         mask_answer(row, &mut answer);
@@ -291,8 +293,8 @@ fn print_answer(row: &Operation, mut answer: Json, args: &Args, cx: &RunContext)
     cx.output.print_data(&escape_unsafe(&text))
 }
 
-/// Hides the secrets in an answer: values of variables, tokens of runners, and credentials in URLs
-/// that the service calls or mirrors.
+/// Hides the secrets in the body of a response: values of variables, tokens of runners, and
+/// credentials in URLs that the service calls or mirrors.
 fn mask_answer(row: &Operation, answer: &mut Json) {
     match answer {
         Json::Array(items) => items.iter_mut().for_each(|item| mask_answer(row, item)),
@@ -303,7 +305,7 @@ fn mask_answer(row: &Operation, answer: &mut Json) {
 
 fn mask_fields(row: &Operation, object: &mut Object) {
     let segments: Vec<_> = row.path.split('/').collect();
-    // A pipeline schedule contains its variables.
+    // The response for a pipeline schedule contains the variables of the schedule.
     let is_variable = segments.contains(&"variables") || object.contains_key("variable_type");
     for (name, value) in object.iter_mut() {
         let masked_text = match (name.as_str(), &*value) {

@@ -42,8 +42,8 @@ fn owned_arguments(arguments: &[&str]) -> Vec<String> {
     arguments.iter().map(|&argument| argument.to_owned()).collect()
 }
 
-/// The target and the body of a request, or all faults of the arguments; the body has the form
-/// stored in plans.
+/// The target and the body of a request, or all faults of the arguments. The body has the form that
+/// saved plans use.
 fn build_request<E: Copy>(op: Op<E>, arguments: &[&str]) -> Result<(String, Json), Vec<String>> {
     let request = request_for(op, &owned_arguments(arguments)).map_err(|faults| {
         faults
@@ -493,7 +493,7 @@ fn an_operation_is_found_by_its_id_or_suggested() {
     }
 }
 
-/// A service that gives every request the same answer.
+/// A service that gives every request the same response.
 #[derive(Debug)]
 struct OneAnswer(Result<u16, (RequestPhase, Why)>);
 

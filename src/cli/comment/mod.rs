@@ -21,7 +21,8 @@ use crate::{
 };
 
 /// The variables with the project of the merge request, in order of precedence; `--project` takes
-/// precedence over them. A fork may run the job of the merge request in its own project.
+/// precedence over them. The job of a merge request may run in the project of a fork, which
+/// `CI_PROJECT_ID` then names.
 const PROJECT_VARIABLES: [&str; 2] = ["CI_MERGE_REQUEST_PROJECT_ID", "CI_PROJECT_ID"];
 /// The variable with the number of the merge request; `--merge-request` takes precedence over it.
 const NUMBER_VARIABLE: &str = "CI_MERGE_REQUEST_IID";
@@ -96,7 +97,8 @@ impl Args {
     }
 }
 
-/// The id or number in the first of these variables of the job, which anybody may have set.
+/// The number in the first of the variables `names` that is set. Anybody may have set these
+/// variables, so the value is checked.
 fn read_job_number(env: &Environment, names: &[&str]) -> Result<Option<u64>> {
     let Some((name, value)) = env.first_set(names) else { return Ok(None) };
     let is_number = value.chars().all(|c| c.is_ascii_digit());
@@ -172,7 +174,8 @@ fn is_quick_action(line: &str) -> bool {
     line.strip_prefix('/').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
-/// Refuses a report that contains the token. Also refuses the token of a job: it cannot write comments.
+/// Refuses a report that contains the token. Also refuses the token of a job, because that token
+/// cannot write comments.
 fn refuse_token_misuse(
     paths: &[PathBuf],
     texts: &[String],
@@ -183,7 +186,9 @@ fn refuse_token_misuse(
     let mut reports = paths.iter().zip(texts);
     if let Some((path, _)) = reports.find(|(_, text)| secrets.redact_values(text) != **text) {
         let path = path.display();
-        return Err(CommandError::usage(format!("`{path}` holds the token; it is not sent")));
+        return Err(CommandError::usage(format!(
+            "`{path}` contains the token, so the report is not sent"
+        )));
     }
     if env.get(JOB_TOKEN_VARIABLE) == Some(endpoint.token.expose()) {
         let error = anyhow::anyhow!("the job's own token (CI_JOB_TOKEN) may not write comments");
@@ -208,7 +213,7 @@ fn comment_failure(error: CommentError, target: &MergeRequestRef) -> CommandErro
             Some("check the project and the number; the service answers 404 if the token may not see the merge request".to_owned())
         }
         CommentError::Write { discussion_locked: true, .. } if api_error.is_forbidden() => {
-            Some("its discussion is locked: only members of the project may comment".to_owned())
+            Some("the discussion of the merge request is locked: only members of the project may comment".to_owned())
         }
         _ if api_error.is_unauthorized() || api_error.is_forbidden() => {
             Some(format!("{TOKEN_HELP}; in an archived project nobody may comment"))

@@ -1,4 +1,5 @@
-//! The target folder of an export. It must be empty: an export never overwrites anything.
+//! The target folder of an export. The folder must be empty, because an export never overwrites
+//! anything.
 
 use std::{
     fs,
@@ -12,13 +13,13 @@ use crate::{
     manifest::RESERVED_FILES,
 };
 
-/// The path of the schema for editors, from a folder of the repository.
+/// The path of the schema for editors, relative to the folder of the repository that contains it.
 const SCHEMA_PATH: &str = "schemas/manifest.schema.json";
 
 /// Refuses the folder `root` if it is not empty. Ignores hidden files, such as `.git`.
 ///
 /// # Errors
-/// If it is not empty, or cannot be read.
+/// If the folder is not empty, or cannot be read.
 pub(super) fn check_empty(root: &Path) -> Result<()> {
     let names = match fs::read_dir(root) {
         Ok(entries) => entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>(),
@@ -35,10 +36,11 @@ pub(super) fn check_empty(root: &Path) -> Result<()> {
     Err(failure.help("choose another folder, or pass `--update` to add to its manifests"))
 }
 
-/// Writes all files into the folder `root`; returns the number of manifests.
+/// Writes all files into the folder `root`, and the values of secrets into the file `secrets`.
+/// Returns the number of manifests.
 ///
 /// # Errors
-/// If something cannot be written; then nothing has changed.
+/// If a file cannot be written. No file is changed in this case.
 pub(super) fn write_export(root: &Path, export: &Export, secrets: Option<&Path>) -> Result<usize> {
     let files = export.files.iter().map(|file| {
         let path = root.join(&file.path);
@@ -81,17 +83,17 @@ pub(super) fn modeline(path: &Path) -> String {
     }
 }
 
-/// A file with the variables to set before applying, without values.
+/// The text of a file that names the variables to set before `apply`. The text contains no values.
 fn secrets_example_text(export: &Export) -> String {
     let names = export.secrets.keys().map(|name| format!("{name}=''\n"));
     let names = names.collect::<String>();
     format!("# Values of the references in the manifests.\n{names}")
 }
 
-/// Refuses a file for secrets that is in the folder of manifests or exists.
+/// Refuses a file for secrets if it is in the folder of manifests, or already exists.
 ///
 /// # Errors
-/// If it cannot be used.
+/// If the file is refused.
 pub(super) fn check_secrets_file(file: &Path, folder: &Path) -> Result<()> {
     let [parent, folder] = [parent_folder(file), folder].map(|path| {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -114,7 +116,7 @@ fn write_secrets(file: &Path, export: &Export) -> io::Result<()> {
     let mut text = String::new();
     for (name, value) in &export.secrets {
         text += &if export.unshown_secrets.contains(name) {
-            format!("# The service does not show it.\n{name}=''\n")
+            format!("# The service does not show this value.\n{name}=''\n")
         } else {
             format!("{name}='{}'\n", value.expose().replace('\'', r"'\''"))
         };

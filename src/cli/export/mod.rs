@@ -1,8 +1,8 @@
 //! `undrift export`: writes the live state as manifests for which a plan has no steps.
 //!
-//! It finds the groups and projects below the given paths and reads them as a plan does. It writes
-//! only after it has read everything and checked the manifests with a plan. [`crate::export`] decides
-//! the content of the files; `folder` writes all of them, or none.
+//! The command finds the groups and projects below the given paths, and reads them as a plan does.
+//! It writes files only after it has read everything and checked the manifests with a plan.
+//! [`crate::export`] decides the content of the files; `folder` writes all of them, or none.
 
 mod folder;
 mod update;
@@ -59,14 +59,15 @@ pub(super) struct Args {
     /// Also write defaults of the service, and empty sections
     #[arg(long)]
     all: bool,
-    /// Write each project in full, without `Defaults`, profiles and `paths` for what several have
-    /// in common
+    /// Write each project in full, without `Defaults`, profiles and `paths` for what several
+    /// projects have in common
     #[arg(long)]
     no_defaults: bool,
     /// Let `apply` create the groups and projects, to build them elsewhere (`create: true`)
     #[arg(long)]
     create: bool,
-    /// Mark new documents as compared and reported, never written (`watch: true`); implies `--all`
+    /// Write `watch: true` into new documents: undrift then compares and reports their objects, but
+    /// never changes them; implies `--all`
     #[arg(long)]
     watch: bool,
     /// Secret values: leave them out (plain), leave out all values of variables (none), or write
@@ -233,7 +234,7 @@ async fn read_export(
 }
 
 /// Prints the sections that were not read or are left out. Returns true if the export is complete;
-/// with `--partial`, omitted sections do not count.
+/// with `--partial`, sections that are left out do not make it incomplete.
 ///
 /// # Errors
 /// If something could not be read and `--partial` is not given.

@@ -1,8 +1,8 @@
 //! `export --update`: adds existing objects that the manifests lack.
 //!
 //! New groups and projects get documents; missing sections and entries are added to existing
-//! documents. Existing text is never changed: differences are shown as edits of `absorb`, and only
-//! `absorb` writes them. All files are written, or none.
+//! documents. Existing text is never changed. Differences are shown as the edits that `absorb`
+//! would make, and only `absorb` writes them. All files are written, or none.
 
 use std::{
     cell::RefCell,
@@ -33,8 +33,8 @@ use crate::{
     yaml::write::{self, MapItem},
 };
 
-/// The differences between manifests and live state: additions, changes, and those that cannot be
-/// declared.
+/// The differences between manifests and live state: additions, changes, and differences that
+/// cannot be declared.
 #[derive(Default)]
 struct Differences {
     additions: Vec<Goal>,
@@ -186,8 +186,8 @@ async fn update(
     Ok(Exit::Incomplete.only_if(!is_complete || !refusals.is_empty()))
 }
 
-/// Finds `containers` that were renamed on the service. Returns refusals for them by lower-case new path, and
-/// refusals for those whose new path is unknown.
+/// Finds `containers` that were renamed on the service. Returns a refusal for each of them, by its
+/// new path in lower case, and refusals for the containers whose new path is unknown.
 async fn find_renamed(
     containers: impl Iterator<Item = &Container>,
     session: &Session,

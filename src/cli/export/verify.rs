@@ -1,6 +1,6 @@
-//! Checks the manifests before they are written: they must be valid, and a plan for them, with the live
-//! state just read, must have no steps. Without this check, a bug in the export would change live values in
-//! the next apply.
+//! Checks the manifests of an export before they are written. The manifests must be valid. A plan
+//! from them and the live state that was just read must have no steps. Without this check, a bug in
+//! the export would change live values in the next apply.
 
 use std::sync::Arc;
 

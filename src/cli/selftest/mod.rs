@@ -1,10 +1,10 @@
 //! `undrift selftest`: creates, changes and removes every kind of object on a real service with the
 //! user's token, and compares the results with the sandbox.
 //!
-//! Everything happens in a new group with a random name. Its parent group must be empty, so that a
-//! mistyped `--group` is refused. The manifests of `sample` are planned and applied to the service, and
-//! then to a sandbox of the same release and tier; `outcome` compares the results. At the end, the new
-//! group is always removed by its id, but only if it still has the random name.
+//! Everything happens in a new group with a random name. The parent group must be empty, so that a
+//! mistyped `--group` is refused. The manifests of `sample` are planned and applied to the service,
+//! and then to a sandbox of the same release and tier; `outcome` compares the results. At the end,
+//! the new group is always removed by its id, but only if it still has the random name.
 
 mod outcome;
 mod sample;
@@ -43,8 +43,8 @@ use sample::{SamplePhase, TestSetup};
 const NAME_PREFIX: &str = "undrift-selftest-";
 /// The maximum number of containers that are changed at the same time.
 const MAX_CONCURRENT: usize = 4;
-/// How many times to check whether the group is deleted. Each pause is [`PAUSE_STEP`] longer than the
-/// previous one: 30 seconds in total.
+/// The maximum number of checks whether the group is deleted. Each pause between checks is
+/// [`PAUSE_STEP`] longer than the previous one, 30 seconds in total.
 const MAX_CHECKS: u32 = 15;
 const PAUSE_STEP: Duration = Duration::from_millis(250);
 
@@ -272,7 +272,8 @@ impl Tester {
             if self.first_signal.get().is_some() {
                 break;
             }
-            // Plan again in a new session: the first one would use the lists that it has already read.
+            // Plan again in a new session, because the first session would use the lists that it
+            // has already read.
             let session = self.open_session(phase, setup, cx).await?;
             deviations.add_next_plan(phase, &session.plan(cx).await?);
         }
@@ -308,7 +309,8 @@ impl Tester {
         Ok(session)
     }
 
-    /// Removes the new group. Returns true if nothing remains, or the service deletes it later.
+    /// Removes the new group. Returns true if nothing remains, or the service deletes the group
+    /// later.
     async fn clean_up(&self, setup: &TestSetup, cx: &RunContext) -> bool {
         let root = escape(&setup.root);
         let result = match self.connect(cx).await {
@@ -353,8 +355,8 @@ async fn apply_phase(
     }
 }
 
-/// Removes the group at `path`, and waits until it is deleted. Returns `None` if it is deleted, and
-/// `Some(true)` if it is marked for later deletion.
+/// Removes the group at `path`, and waits until it is deleted. Returns `None` if the group is
+/// deleted, `Some(true)` if it is marked for later deletion, and `Some(false)` if it still exists.
 async fn remove_group(observer: &Observer, path: &str) -> Result<Option<bool>, ApiError> {
     let client = observer.client();
     let writer = WriteClient::new(client.clone());
@@ -366,7 +368,8 @@ async fn remove_group(observer: &Observer, path: &str) -> Result<Option<bool>, A
     for check_number in 1..=MAX_CHECKS {
         let Some(group) = find_group(client, &id, path).await? else { return Ok(None) };
         if group.is_marked {
-            // Delete it immediately instead of after some days, if the service supports that.
+            // Delete the group immediately instead of after some days, if the service supports
+            // that.
             let request = delete_request.clone().query("permanently_remove", true);
             if writer.send(request.query("full_path", group.path)).await.is_err() {
                 return Ok(Some(true));
@@ -382,12 +385,12 @@ struct TestGroup {
     id: u64,
     /// The current path.
     path: String,
-    /// True if it is marked for deletion.
+    /// True if the group is marked for deletion.
     is_marked: bool,
 }
 
-/// The group with the id or path `reference`. Its path must be `path`, or must have been `path` before
-/// the group was marked for deletion; otherwise `None`.
+/// The group with the id or path `reference`. Its path must be `path`, or must have been `path`
+/// before the group was marked for deletion; otherwise the result is `None`.
 async fn find_group(
     client: &ReadClient,
     reference: &str,

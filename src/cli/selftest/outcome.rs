@@ -1,5 +1,5 @@
-//! The findings of a selftest. They contain no names, values, hosts and paths, so users can send them
-//! to anybody. The terminal shows one screen of them; a file contains all.
+//! The findings of a selftest. Findings contain no names, values, hosts or paths, so users can send
+//! them to anybody. The terminal shows one screen of findings. A file contains all findings.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,7 +31,7 @@ pub(super) struct Deviation {
     kind: DeviationKind,
     /// The operation that failed, and the HTTP status of its response.
     response: (Option<&'static str>, Option<u16>),
-    /// The affected fields; unknown ones are left out.
+    /// The affected fields. Fields that undrift does not know are left out.
     fields: Vec<&'static str>,
 }
 
@@ -120,7 +120,9 @@ impl Deviations {
                     trial_scope(&incomplete.address.path).zip(incomplete.address.section)
             {
                 self.refused_sections.insert((scope, section));
-                // The group did not exist when its steps were planned, so their failures are expected.
+                // The group or project did not exist when the steps of this section were planned.
+                // undrift could not yet read that the section is refused, so failures of these
+                // steps are expected.
                 self.findings.retain(|finding| {
                     finding.object != (Some(scope), Some(section))
                         || !matches!(
@@ -194,8 +196,8 @@ impl Deviations {
     }
 }
 
-/// The tried and the skipped kinds and fields, and the findings. `expected` are the findings of a run
-/// against the sandbox, if this build has one.
+/// The tried and the skipped kinds and fields, and the findings. `expected` are the findings of a
+/// run against the sandbox, if this build contains a sandbox.
 pub(super) struct SelftestReport<'a> {
     setup: &'a TestSetup,
     deviations: &'a Deviations,
@@ -337,7 +339,7 @@ mod tests {
     use super::*;
     use crate::{apply::Mismatch, diff::Incomplete};
 
-    /// Only what the service accepted and dropped is "not saved".
+    /// Only a change that the service accepted but did not keep is "not saved".
     #[test]
     fn a_mismatch_is_reported_with_its_reason() {
         let address = Address::container("acme/group".into()).section("variables");

@@ -1,9 +1,9 @@
 //! The manifests of a selftest: every kind in every scope, created, changed and removed.
 //!
-//! They are generated from the tables of the kinds, so a new kind is tested without code here. Fields
-//! of the identity and required fields get the example of their schema; then one more field is
-//! changed. With [`TestSetup::tests_all_fields`], every other field is changed too, each in a separate
-//! group or project, so that a deviation can be attributed to one field.
+//! The manifests are generated from the tables of the kinds, so a new kind is tested without code
+//! here. Fields of the identity and required fields get the example values of their schema. Then
+//! one more field is changed. With [`TestSetup::tests_all_fields`], every other field is changed
+//! too, each in a separate group or project, so that a deviation can be attributed to one field.
 
 use std::fmt;
 
@@ -57,7 +57,7 @@ pub(super) struct TestSetup {
     pub(super) tests_all_fields: bool,
 }
 
-/// One thing to test: a kind, or a single field in a separate group or project.
+/// A single test: of a kind, or of one field in a separate group or project.
 #[derive(Clone, Copy)]
 pub(super) struct Trial {
     section: Section,
@@ -96,7 +96,7 @@ impl TestSetup {
             let Trial { section, field } = trial;
             let Ok(value) = self.entry_value(section, field, phase) else { continue };
             let scope = section.scoped_kind.scope;
-            // A schedule needs a branch.
+            // A schedule needs a branch, which the readme creates.
             let create = match scope {
                 Scope::Group => true.into(),
                 Scope::Project => serde_json::json!({"initialize_with_readme": true}),
@@ -120,7 +120,7 @@ impl TestSetup {
         self.path_in_root(&format!("{ATTRIBUTE_GROUP}/{}", trial.to_string().replace(' ', "-")))
     }
 
-    /// The reason why a field is not tested on its own; `None` if it is.
+    /// The reason why a field is not tested on its own; `None` if the field is tested.
     fn skip_reason(&self, section: Section, spec: &Spec) -> Option<String> {
         if section.identity.contains(&spec.name) {
             return Some("identifies the entry".to_owned());
@@ -134,7 +134,8 @@ impl TestSetup {
         })
     }
 
-    /// The reason why a change of this field cannot be made or observed; `None` if it can.
+    /// The reason why a change of this field cannot be made or observed; `None` if both are
+    /// possible.
     fn untestable_reason(&self, spec: &Spec) -> Option<String> {
         let field = &spec.field;
         let reason = match () {
@@ -161,7 +162,7 @@ impl TestSetup {
 
     /// The documents for every kind.
     fn kind_documents(&self, phase: SamplePhase) -> Vec<Object> {
-        // Schedules and rules refer to a branch, so the project needs one.
+        // Schedules and rules refer to a branch, so the project needs a branch.
         let create_with_branch = serde_json::json!({"initialize_with_readme": true});
         let mut documents = vec![
             new_document(Scope::Group, &self.root, true.into()),
@@ -220,7 +221,7 @@ impl TestSetup {
             section.table().specs().iter().filter(|spec| self.is_changeable(spec));
         let changeable_fields =
             changeable_specs.filter(|spec| !section.identity.contains(&spec.name));
-        // Booleans first, because every service knows both values.
+        // Prefer booleans, because every service accepts both values.
         let field_to_change =
             changeable_fields.min_by_key(|spec| (!is_boolean(spec), !spec.field.is_level()));
         let value = self.entry_value(section, field_to_change, phase)?;
@@ -306,8 +307,8 @@ impl TestSetup {
         Ok(())
     }
 
-    /// Adds the value of `spec` for `phase`, the fields that limit it, and the switches that it needs to
-    /// have an effect.
+    /// Adds the value of `spec` for `phase`. Also adds the fields whose level must not be wider
+    /// than that value. Turns on the switches without which the field has no effect.
     fn add_changed_field(
         &self,
         section: Section,
@@ -370,7 +371,8 @@ impl TestSetup {
         match spec.field.compare {
             // The service looks up a short name among the existing branches.
             Equality::Ref => return Ok("refs/heads/main".into()),
-            // A key that is unique to this run: the service refuses a key that another user has.
+            // The key must be unique to this run, because the service refuses a key that another
+            // user has.
             Equality::PublicKey => {
                 let random = STANDARD.encode(&Sha256::digest(&self.root)[..30]);
                 return Ok(format!("{KEY_START}{random}").into());
@@ -443,13 +445,14 @@ fn find_two_values(spec: &Spec) -> Option<[Json; 2]> {
 
 /// The type of a public key, and the first two of its 32 bytes.
 const KEY_START: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAB";
-/// The group with which others are shared. It also contains the groups and projects that test switches.
+/// The group with which other groups and projects are shared. This group also contains the groups
+/// and projects that test switches.
 const PEER_GROUP: &str = "peer";
 /// The group below which each field is tested in its own group or project.
 const ATTRIBUTE_GROUP: &str = "attributes";
 
-/// Every kind in every scope, except the containers themselves and the sections that only top-level
-/// groups have: the test group is a subgroup.
+/// Every kind in every scope, except the containers themselves. Sections that only top-level groups
+/// have are left out too, because the test group is a subgroup.
 fn tested_sections() -> impl Iterator<Item = Section> {
     catalogue::all_sections()
         .filter(|section| section.shape != Shape::Container && !section.is_only_top_level())
@@ -585,7 +588,8 @@ mod tests {
         }
     }
 
-    /// Each section is declared in each phase, and its declarations differ from phase to phase.
+    /// Each section has a value in each phase. More than half of the sections, and all that are no
+    /// lists, have another value in the change phase.
     #[test]
     fn the_change_phase_changes_most_kinds() {
         let setup = setup(Some("alice"), Tier::Ultimate);

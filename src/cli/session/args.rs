@@ -47,8 +47,8 @@ pub(in crate::cli) struct SessionArgs {
 /// The service, and the environment variables that manifests may use.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(in crate::cli) struct AccessArgs {
-    /// Let manifests use only matching environment variables; one that starts with CI_ or GITLAB_
-    /// needs a GLOB that does too; may be repeated [env: UNDRIFT_ALLOW_ENV]
+    /// Let manifests use only matching environment variables; a name that starts with CI_ or
+    /// GITLAB_ needs a GLOB that starts the same way; may be repeated [env: UNDRIFT_ALLOW_ENV]
     #[arg(long, value_name = "GLOB")]
     pub(in crate::cli) allow_env: Vec<String>,
     #[command(flatten)]
@@ -62,7 +62,8 @@ impl From<ConnectArgs> for AccessArgs {
 }
 
 impl SessionArgs {
-    /// The options of a command without `--only` and `--exclude`: it selects `only`, or everything.
+    /// The options of a command without `--only` and `--exclude`. The command selects `only`, or
+    /// everything if `only` is empty.
     pub(in crate::cli) fn with_selection(
         dir: &Path,
         access: &AccessArgs,
@@ -72,7 +73,7 @@ impl SessionArgs {
         Self { dir: dir.to_owned().into(), select, access: access.clone() }
     }
 
-    /// The options of a run that applies `saved`: it selects the same part.
+    /// The options of a run that applies the plan `saved`. The run has the selectors of that plan.
     ///
     /// # Errors
     /// If other options select something, or a selector in `saved` is not valid.
@@ -135,15 +136,16 @@ pub(super) struct SelectArgs {
     /// Exclude matching objects; may be repeated
     #[arg(long, value_name = "GLOB", value_parser = Selector::parse)]
     exclude: Vec<Selector>,
-    /// The saved plan to apply, if any: nothing else is selected.
+    /// The saved plan to apply, if there is one. Only the groups and projects in that plan are
+    /// selected.
     #[arg(skip)]
     pub(super) saved: Option<Arc<SavedPlan>>,
 }
 
 impl SelectArgs {
     /// True if the selection may contain a group or project that no document in `desired` declares.
-    /// `desired` does not yet contain the groups and projects that rules include. Rules may also affect the
-    /// undeclared projects of a selected group.
+    /// `desired` does not yet contain the groups and projects that rules include. The selection may
+    /// also contain one if a selected group has a policy for unlisted projects.
     pub(super) fn may_include_undeclared(&self, desired: &Desired) -> bool {
         if let Some(saved) = &self.saved {
             let declared_paths: BTreeSet<_> =
@@ -206,10 +208,11 @@ impl SelectArgs {
         Selection { only: self.only.clone(), exclude: self.exclude.clone() }
     }
 
-    /// The selected part of `desired`. Each selector must match something, also those of `resend`.
+    /// The selected part of `desired`. Each selector must match something. This also applies to the
+    /// selectors in `resend`.
     pub(super) fn select(&self, desired: Desired, resend: &[Selector]) -> Result<Desired> {
         if self.saved.is_some() {
-            // A saved selector without a match makes the plan stale; a later check reports it.
+            // If a saved selector matches nothing, the plan is stale. A later check reports that.
             return Ok(self.selection().select(desired));
         }
         for selector in self.only.iter().chain(&self.exclude).chain(resend) {
@@ -254,7 +257,7 @@ impl ChangeArgs {
     /// The options of a run that applies `saved`.
     ///
     /// # Errors
-    /// Those of [`SessionArgs::for_saved_plan`].
+    /// If `--resend` or `--limit` is given, or a selector in `saved` is not valid.
     pub(in crate::cli) fn for_saved_plan(&self, saved: &SavedPlan) -> Result<Self> {
         if !self.resend.is_empty() || self.limit.is_some() {
             return Err(saved_plan_conflict("`--limit` and `--resend`"));
@@ -285,7 +288,7 @@ fn parse_selectors(patterns: &[String]) -> Result<Vec<Selector>> {
     })
 }
 
-/// The holds in UNDRIFT_HOLD on `today`, with warnings for expired ones.
+/// The holds in UNDRIFT_HOLD that apply on `today`, with warnings about expired holds.
 pub(super) fn parse_holds(env: &Environment, today: Date) -> Result<(Holds, Diagnostics)> {
     let value = env.get(HOLD_VARIABLE).unwrap_or_default();
     let example_day = today.saturating_add(Span::new().days(3));
@@ -302,7 +305,8 @@ fn split_words(list: &str) -> impl Iterator<Item = &str> {
     list.split([',', ' ', '\t', '\n', '\r']).filter(|word| !word.is_empty())
 }
 
-/// Refuses a selector without a match: it is probably a typing error, and "no changes" would hide it.
+/// Refuses a selector that matches nothing. Such a selector is probably a typing error, which the
+/// result "no changes" would hide.
 pub(in crate::cli) fn require_match(selector: &Selector, desired: &Desired) -> Result<()> {
     let declared_addresses = || desired.containers.iter().flat_map(Container::addresses);
     let matches = |address: &Address| selector.matches(address);

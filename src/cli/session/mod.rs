@@ -95,7 +95,8 @@ impl Session {
 
     async fn plan_containers(&self, mut plan: Plan, cx: &RunContext) -> Result<Plan> {
         let containers = &self.desired.containers;
-        // The recorder has its own client. Only the client that sends requests knows the limits.
+        // The recorder has its own client, which sends the requests. Only that client knows the
+        // limits.
         let recorder_client = self.recorder.as_ref().map(|recorder| recorder.client());
         let client = recorder_client.unwrap_or_else(|| self.observer.client());
         let progress = Progress::for_reading(containers, client, &cx.output);
@@ -180,20 +181,20 @@ impl Session {
 
 /// Manifests without errors.
 pub(super) struct Manifests {
-    /// Their declarations.
+    /// The declarations of the manifests.
     pub(super) desired: Desired,
-    /// Their rules with `undeclared: include`, if there are any.
+    /// The rules of the manifests with `undeclared: include`, if there are any.
     pub(super) includes: Option<IncludeRules>,
-    /// Their folder.
+    /// The folder of the manifests.
     pub(super) root: PathBuf,
-    /// Their `undrift.yaml`.
+    /// The `undrift.yaml` of the manifests.
     pub(super) config: Config,
 }
 
 /// The manifests in `loaded`, after reporting its diagnostics.
 ///
 /// # Errors
-/// If it has errors.
+/// If `loaded` has errors.
 pub(super) fn into_manifests(loaded: LoadedManifests, cx: &RunContext) -> Result<Manifests> {
     let LoadedManifests { includes, root, config, .. } = loaded;
     let Some(desired) = loaded.desired else {
@@ -204,7 +205,8 @@ pub(super) fn into_manifests(loaded: LoadedManifests, cx: &RunContext) -> Result
     Ok(Manifests { desired, includes, root, config })
 }
 
-/// Adds the secrets and files that `manifests` refer to, including those in rules.
+/// Adds to `secrets` the secrets and files that `manifests` refer to. References in rules are
+/// included.
 fn add_manifest_secrets(manifests: &Manifests, mut secrets: Secrets) -> Secrets {
     let declared_values =
         manifests.desired.containers.iter().flat_map(Container::secrets_and_files);

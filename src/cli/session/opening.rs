@@ -1,4 +1,4 @@
-//! Opens a session: first the steps that need no service, then those that do.
+//! Opens a session. The steps that need no service come first, then the steps that need one.
 
 use std::sync::Arc;
 
@@ -33,7 +33,8 @@ pub(in crate::cli) struct SessionBuilder<'a> {
 }
 
 impl<'a> SessionBuilder<'a> {
-    /// A session without a base for the service in the arguments. It is for a run that changes nothing.
+    /// The properties of a session with the service in the arguments and without a base, for a run
+    /// that changes nothing.
     pub(in crate::cli) fn new(args: &'a SessionArgs) -> Self {
         Self { args, changes: ChangeArgs::default(), source: SessionSource::Service, base: None }
     }
@@ -88,7 +89,7 @@ impl<'a> SessionBuilder<'a> {
         let select = &self.args.select;
         manifests.includes.take_if(|_| !select.may_include_undeclared(&manifests.desired));
         if manifests.includes.is_none() {
-            // A selector without a match is refused before anything is read.
+            // A selector that matches nothing is refused before anything is read from the service.
             manifests.desired = self.select(manifests.desired)?;
         }
         let mut acknowledgements = self.changes.acknowledgements(&cx.env)?;
@@ -143,8 +144,8 @@ impl<'a> SessionBuilder<'a> {
         self.args.select.select(desired.without_idle_acknowledgements(), &self.changes.resend)
     }
 
-    /// Adds the containers that rules include; only the service has their list. The roster contains the
-    /// containers that rules match but that are not planned.
+    /// Adds the containers that rules include. Only the service knows which of them exist. The
+    /// roster contains the containers that rules match but that are not planned.
     async fn include_by_rules(
         &self,
         includes: IncludeRules,
@@ -164,7 +165,7 @@ impl<'a> SessionBuilder<'a> {
         Ok((desired, roster))
     }
 
-    /// `settings`, completed with the values for `desired` from the configuration and the options.
+    /// Completes `settings` with values from `desired`, the configuration and the options.
     fn complete_settings(
         &self,
         settings: plan::PlanSettings,

@@ -1,7 +1,8 @@
 //! Checks the token before planning, so that missing rights cause one message instead of one refusal
 //! for each request.
 //!
-//! It needs one read request. If the service does not show the token's properties, nothing is reported.
+//! This check needs one read request. If the service does not show the token's properties, nothing
+//! is reported.
 
 use jiff::civil::Date;
 
@@ -16,7 +17,7 @@ use crate::{
 /// Reads the token's properties, and reports problems.
 ///
 /// # Errors
-/// If it certainly cannot read, or all further requests would fail too.
+/// If the token certainly cannot read, or all further requests would fail too.
 pub(super) async fn check_token(
     observer: &Observer,
     today: Date,

@@ -61,7 +61,7 @@ pub(in crate::cli) enum SessionSource<'w> {
 pub(super) struct OpenedSource {
     /// The address of the service.
     pub(super) target: String,
-    /// The description of the snapshot for reports, if one is used.
+    /// The description of the snapshot for reports; `None` if the source is a service.
     pub(super) snapshot_source: Option<SnapshotSource>,
     /// True if the user provided a token; false for a snapshot and the sandbox.
     pub(super) has_token: bool,
@@ -195,7 +195,8 @@ fn load_snapshot(path: &Path) -> Result<Snapshot> {
         .map_err(|error| CommandError::usage(format!("cannot use `{path}`: {error}")))
 }
 
-/// Refuses a key that differs from the snapshot's key: all secrets would appear to have changed.
+/// Refuses a key that differs from the snapshot's key, because all secrets would appear to have
+/// changed.
 fn check_key(header: &SnapshotHeader, key: Option<&DigestKey>) -> Result<()> {
     match (&header.key_id, key) {
         (Some(snapshot_key_id), Some(key)) if *snapshot_key_id != key.id() => {

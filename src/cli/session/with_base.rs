@@ -1,4 +1,5 @@
-//! Adds a base to a session: it labels differences, and applies the limits of both configurations.
+//! Adds a base to a session. Differences then get labels, and the limits of both configurations
+//! apply.
 
 use std::{
     borrow::Cow,
@@ -41,7 +42,7 @@ pub(super) struct SessionBase {
     drift_policy: DriftPolicy,
     /// The comparison so far.
     comparison: RefCell<BaseComparison>,
-    /// The declarations without excluded parts, by path.
+    /// The remaining declarations of the containers from which a part was excluded, by path.
     branch_parts: RefCell<BTreeMap<Arc<str>, BranchPart>>,
 }
 
@@ -77,8 +78,8 @@ impl Session {
                 base.changed_containers(std::mem::take(&mut self.desired.containers));
             comparison.unchanged = container_count - self.desired.containers.len();
             self.settings.created = self.desired.creatable_containers(|_| false);
-            // An acknowledgement in a document applies only to selected containers, one on the
-            // command line to the whole run.
+            // An acknowledgement in a document applies only to selected containers. An
+            // acknowledgement on the command line applies to the whole run.
             let containers = &self.desired.containers;
             self.acknowledgements.retain(|acknowledgement| {
                 acknowledgement.origin.is_none()

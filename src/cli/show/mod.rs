@@ -23,8 +23,8 @@ use crate::{
     mut_arg("marker", |marker| marker.requires("report"))
 )]
 pub(super) struct Args {
-    /// Show the group or project at PATH, all layers merged, and where each line comes from; PATH may
-    /// be a glob, and the option repeated
+    /// Show the merged manifest of the group or project at PATH, with the origin of each line; PATH
+    /// may be a glob; may be repeated
     #[arg(long, value_name = "PATH", value_parser = Glob::for_paths)]
     effective: Vec<Glob>,
     /// Show the plans of several jobs as one, from their JSON reports; may be repeated

@@ -83,8 +83,8 @@ pub(super) fn show(files: &[PathBuf], cx: &RunContext) -> Result<ReportedExit> {
     Ok(cx.reports.finish_plan(&run, &plan, kind, exit))
 }
 
-/// The reason why the reports cannot be joined: two are for different services or bases, or change the
-/// same object.
+/// The reason why the reports cannot be joined: two of them are for different services or bases, or
+/// change the same object.
 fn find_overlap(files: &[PathBuf], reports: &[JobReport]) -> Option<String> {
     let mut service: Option<(&Path, &str)> = None;
     let mut base: Option<(&Path, &str)> = None;

@@ -1,11 +1,11 @@
-//! A page, and how it escapes text from manifests and the service for HTML.
+//! A page that escapes text from manifests and the service for HTML.
 
 use std::{collections::BTreeMap, ops::AddAssign};
 
 use crate::{secret::Secrets, text::escape};
 
-/// A page that is being written. Its methods escape text from manifests and the service, for
-/// content and quoted attributes.
+/// A page that is being written. The escaped texts are safe as the content of an element and in
+/// quoted attributes.
 pub(super) struct HtmlPage<'s> {
     /// The page so far.
     pub(super) html: String,

@@ -2,8 +2,8 @@
 //!
 //! The page is complete without its script: everything is text, folded with `details`. The script
 //! adds filters, which the URL's fragment can set (`#action=remove&q=hook`), and buttons to fold
-//! and copy. Nothing is loaded from elsewhere. A content security policy with the digests of the
-//! page's own style and script allows nothing else, whatever a name contains.
+//! and copy. Nothing is loaded from elsewhere. A content security policy allows only the page's own
+//! style and script, by their digests. So text from a name is never executed.
 
 mod escape;
 mod steps;
@@ -26,7 +26,7 @@ use escape::HtmlPage;
 
 /// The style of the page.
 const STYLE: &str = include_str!("page.css");
-/// The filters. They need the script, so they are hidden until the script shows them.
+/// The filters. Filters need the script, so they are hidden until the script shows them.
 const FILTERS: &str = include_str!("filters.html");
 /// The script of the page.
 const SCRIPT: &str = include_str!("page.js");
@@ -34,7 +34,7 @@ const SCRIPT: &str = include_str!("page.js");
 /// If a report has more steps than this, all steps are folded when the page opens.
 const MAX_UNFOLDED: usize = 300;
 
-/// `report` as a page, without `secrets`.
+/// Renders `report` as a page, without `secrets`.
 pub fn render(report: &Report<'_>, secrets: &Secrets) -> String {
     let steps = report.steps();
     let parts = ReportPart::ALL.map(|part| {
@@ -73,7 +73,7 @@ pub fn render(report: &Report<'_>, secrets: &Secrets) -> String {
     page.html
 }
 
-/// The policy: only the page's own style and script.
+/// The content security policy, which allows only the page's own style and script.
 fn content_security_policy() -> String {
     let [style, script] = [STYLE, SCRIPT].map(|text| BASE64_STANDARD.encode(Sha256::digest(text)));
     format!(
@@ -117,7 +117,7 @@ fn write_header(page: &mut HtmlPage<'_>, report: &Report<'_>, steps: &[StepItem<
     *page += "</header>\n";
 }
 
-/// Writes how many objects are to be created, changed and removed; after apply, how many were.
+/// Writes how many objects will be created, changed and removed. After apply, writes how many were.
 fn write_counts(page: &mut HtmlPage<'_>, report: &Report<'_>, steps: &[StepItem<'_>]) {
     let is_applied = matches!(report.content(), Some(ReportContent::Outcomes(_)));
     *page += "<ul class=\"tally\">\n";

@@ -45,7 +45,7 @@ pub(super) fn write_part(
         items.len()
     );
     if part != ReportPart::Watched {
-        *page += "<p class=\"order\">In each group or project, steps run in this order; several groups and projects run at once, unless a step names the steps before it.</p>\n";
+        *page += "<p class=\"order\">In each group or project, steps run in this order. Different groups and projects run at the same time, unless a step names the steps that must come before it.</p>\n";
     }
     for folded in folded_lists {
         let FoldedSteps { steps, others, .. } = &folded;

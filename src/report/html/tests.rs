@@ -1,4 +1,4 @@
-//! Tests of pages without a browser; `tests/cli/browser.rs` uses one.
+//! Tests of pages without a browser. The tests in `tests/cli/browser.rs` use a browser.
 
 use super::*;
 use crate::{
@@ -13,7 +13,8 @@ fn render_report(report: &Report<'_>) -> String {
 #[test]
 fn a_page_loads_nothing_and_closes_its_elements() {
     assert!(!SCRIPT.contains("</script") && !SCRIPT.contains("<!--") && !STYLE.contains("</style"));
-    // The digests are of the text as browsers see it: they convert other line ends.
+    // Browsers convert other line ends before they compute the digests, so the text must not
+    // contain them.
     assert!(!SCRIPT.contains('\r') && !STYLE.contains('\r'));
     for reference in ["http:", "https:", "@import", "url("] {
         assert!(!SCRIPT.contains(reference) && !STYLE.contains(reference), "{reference}");

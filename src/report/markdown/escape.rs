@@ -1,9 +1,10 @@
 //! Escapes text from manifests and the service for Markdown.
 //!
 //! The service adds features to the Markdown of comments: it links names (`@all`, `#1`, `~bug`),
-//! executes lines that begin with a slash as commands, and shows images. None of these work in code.
-//! So every such text is written as code, and no line begins with it. A code span has a longer fence
-//! than any run of backticks in the text. In a fenced block, each line begins with a sign of undrift.
+//! executes lines that begin with a slash as commands, and shows images. None of these features
+//! work in code. So text from manifests and the service is always written as code, and no line
+//! begins with such text. A code span has a longer fence than any run of backticks in the text. In
+//! a fenced block, each line begins with `+`, `-` or a space from undrift.
 
 use crate::{
     report::{
@@ -32,13 +33,13 @@ impl MarkdownEscaper<'_> {
 
     /// `text` as code in a cell of a table.
     pub(super) fn cell(self, text: &str) -> String {
-        // A bar ends a cell, also in code, unless a backslash precedes it. Parsers disagree about two
-        // backslashes before a bar, so a backslash before a bar is escaped.
+        // A vertical bar ends a cell, even in code, unless a backslash precedes the bar. Parsers
+        // disagree about two backslashes before a bar, so a backslash before a bar is escaped.
         let text = shorten(&escape(&self.secrets.redact(text)));
         code_span(&text.replace("\\|", "\\u{5c}|").replace('|', "\\|"))
     }
 
-    /// One side of a change in a cell of a table.
+    /// The live or the declared value of a change, as code in a cell of a table.
     pub(super) fn side_cell(self, side: &ValueText) -> String {
         match side {
             ValueText::Remark(words) | ValueText::Value(words) => self.cell(words),
@@ -58,12 +59,12 @@ impl MarkdownEscaper<'_> {
     }
 }
 
-/// `line` escaped, except for tabs, which are harmless in a block.
+/// Escapes `line`, except for tabs, which are harmless in a block.
 fn escape_line(line: &str) -> String {
     line.split('\t').map(escape).collect::<Vec<_>>().join("\t")
 }
 
-/// The shown beginning of `text`.
+/// The first [`MAX_CHARS`] characters of `text`.
 fn shorten(text: &str) -> String {
     match text.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),

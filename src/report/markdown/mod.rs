@@ -1,9 +1,9 @@
 //! A report as the comment of a merge request, in the service's Markdown.
 //!
-//! The first line is a hidden [`Marker`], which identifies the comment later. The same run writes
-//! the same bytes. A page has a size limit: important items come first, then tables of changes,
-//! then folded details, and elements that do not fit are counted. An element is shown as a whole or
-//! not at all.
+//! The first line is a hidden [`Marker`], which identifies the comment later. Equal reports have
+//! the same bytes. A page has a size limit. Important items come first, then tables of changes,
+//! then folded details. Elements that do not fit are counted. An element is shown as a whole or not
+//! at all.
 
 mod escape;
 mod page;
@@ -37,7 +37,7 @@ const MAX_NAMED: usize = 20;
 /// The maximum number of listed items with the same code. Refusals are all listed.
 const MAX_ITEMS_PER_CODE: usize = 10;
 
-/// `report` as a comment with `marker`, without `secrets`.
+/// Renders `report` as a comment with `marker`, without `secrets`.
 pub fn render(report: &Report<'_>, marker: &Marker, secrets: &Secrets) -> String {
     render_on(MarkdownPage::new(PAGE_BUDGET, MarkdownEscaper { secrets }), report, marker)
 }
@@ -109,7 +109,7 @@ fn write_items(
             *seen_count > MAX_ITEMS_PER_CODE && item.refusal.is_none()
         });
         let omitted_items: Vec<_> = omitted_groups.collect();
-        // Neighbours with the same help show it once.
+        // Adjacent items with the same help show the help once.
         let (escaper, mut last_help) = (page.escaper, None);
         let groups = groups.into_iter().map(|(item, others)| {
             let is_new = last_help.replace(&item.help) != Some(&item.help);
@@ -187,7 +187,7 @@ fn write_changes<'a>(
     let steps: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
     let blocked_paths = report.blocked_paths();
     let mut groups = fold_steps(&steps, FoldMode::Fields);
-    // The most important groups come first, because the last ones may not fit.
+    // The most important groups come first, because the last groups may not fit.
     groups.sort_by_cached_key(|folded| {
         let mut steps = folded.steps.iter();
         let has_container_step = steps.any(|excerpt| excerpt.item.step.address.section.is_none());
@@ -212,7 +212,7 @@ fn write_changes<'a>(
     multi_line_rows
 }
 
-/// Names the other objects with the same content.
+/// The text that names the other objects with the same content.
 fn others_text(alike: &str, others: &[impl AsRef<str>], escaper: MarkdownEscaper<'_>) -> String {
     if others.is_empty() {
         return String::new();
@@ -329,7 +329,7 @@ fn write_comparisons(page: &mut MarkdownPage<'_>, text_rows: &[StepRow<'_>]) {
     write_details(page, "Texts, line by line", blocks.len(), blocks, "text");
 }
 
-/// Writes which steps come after others and the reasons, folded.
+/// Writes a folded list of the steps that come after other steps, with the reasons.
 fn write_order(page: &mut MarkdownPage<'_>, steps: &[StepItem<'_>]) {
     let escaper = page.escaper;
     let mut lines = Vec::new();

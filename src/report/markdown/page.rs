@@ -1,4 +1,4 @@
-//! A page of limited size, made of whole elements; counts those that do not fit.
+//! A page of limited size, which is made of whole elements. Elements that do not fit are counted.
 
 use super::escape::MarkdownEscaper;
 
@@ -8,14 +8,14 @@ const RESERVED: Room = Room { bytes: 5_000, lines: 30 };
 /// A size of text: the limit of a page, or the room that is left.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
-    /// Bytes in UTF-8.
+    /// The number of bytes in UTF-8.
     pub(super) bytes: usize,
-    /// Line feeds.
+    /// The number of line feeds.
     pub(super) lines: usize,
 }
 
 impl Room {
-    /// The room that remains after `text`; `None` if it does not fit.
+    /// The room that remains after `text`; `None` if `text` does not fit.
     fn remaining_after(self, text: &str) -> Option<Self> {
         Some(Self {
             bytes: self.bytes.checked_sub(text.len())?,
@@ -35,7 +35,7 @@ pub(super) struct MarkdownPage<'s> {
     pub(super) is_cut: bool,
     /// The titles of collapsible blocks that were omitted because no element of them fitted.
     pub(super) omitted_titles: Vec<String>,
-    /// The number of its elements.
+    /// The number of elements on the page.
     element_count: usize,
 }
 
@@ -60,7 +60,7 @@ impl<'s> MarkdownPage<'s> {
         self.text
     }
 
-    /// Adds an element if it fits.
+    /// Adds an element if it fits. Returns true if it was added.
     pub(super) fn try_add(&mut self, element: &str) -> bool {
         let room = self.room.remaining_after(element);
         let is_added = room.is_some();
@@ -74,6 +74,7 @@ impl<'s> MarkdownPage<'s> {
     }
 
     /// Adds `head`, then calls `add_elements`. Removes `head` again if no element after it fits.
+    /// Returns true if `head` stays.
     pub(super) fn try_add_section(
         &mut self,
         head: &str,
@@ -97,8 +98,8 @@ impl<'s> MarkdownPage<'s> {
         self.text.push_str(text);
     }
 
-    /// Adds as many of `elements` as fit, between `head` and an empty line, or nothing if not even
-    /// one fits. Returns how many did not fit.
+    /// Adds `head`, as many of `elements` as fit, and an empty line. Adds nothing if no element
+    /// fits. Returns the number of elements that did not fit.
     pub(super) fn add_list(
         &mut self,
         head: &str,

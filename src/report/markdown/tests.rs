@@ -43,7 +43,7 @@ fn a_refusal_is_acknowledged_by_a_document() {
     assert!(fixture.render_named("plan", render_report).contains(&text), "{text}");
 }
 
-/// The items after them must still fit into the comment.
+/// The items after the counted ones must still fit into the comment.
 #[test]
 fn many_items_with_one_code_are_counted() {
     let mut fixture = ReportFixture::new();
@@ -110,7 +110,7 @@ fn a_fold_without_room_is_named_at_the_end() {
     }
 }
 
-/// They must fit even if there are many changed settings.
+/// New and blocked projects must fit even if there are many changed settings.
 #[test]
 fn new_and_blocked_projects_come_before_changed_settings() {
     let (mut plan, run, fixture) = (repeated_plan(60, |at| at + 51), run(), ReportFixture::new());
@@ -183,7 +183,7 @@ fn no_secret_is_in_a_comment() {
 /// The content of a comment, as a Markdown parser sees it.
 #[derive(Debug, Default)]
 struct ParsedComment {
-    /// Markup, word for word.
+    /// HTML elements and comments, word for word.
     html: Vec<String>,
     /// Code, in spans and in lines of blocks.
     code: Vec<String>,
@@ -237,7 +237,7 @@ fn doc(text: &str) -> ParsedComment {
     doc
 }
 
-/// True if markup is our own.
+/// True if undrift wrote the element or comment `html`.
 fn is_own_markup(html: &str) -> bool {
     let title =
         html.strip_prefix("<details><summary>").and_then(|rest| rest.strip_suffix("</summary>"));
@@ -250,14 +250,14 @@ fn assert_harmless(text: &str) {
     let doc = doc(text);
     assert!(doc.html.iter().all(|html| is_own_markup(html)), "{:?} in {text}", doc.html);
     assert_eq!(doc.unexpected, [""; 0], "{text}");
-    // Every text from others contains this word.
+    // In these tests, every text from manifests and the service contains the word `canary`.
     assert!(!doc.plain_text.contains("canary"), "{} in {text}", doc.plain_text);
     assert!(doc.rows.iter().all(|cells| (5..=7).contains(cells)), "{:?} in {text}", doc.rows);
     assert!(!text.contains(|c| is_unsafe(c) && c != '\n' && c != '\t'), "{text:?}");
     assert!(!text.lines().any(|line| line.starts_with('/')), "{text}");
 }
 
-/// Pieces with a meaning in Markdown, for the service, for a terminal or in HTML.
+/// Text made of pieces that have a meaning in Markdown, for the service, for a terminal or in HTML.
 fn hostile_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => proptest::sample::select(vec![
@@ -272,7 +272,8 @@ fn hostile_text() -> impl Strategy<Value = String> {
     ];
     proptest::collection::vec(piece, 0..8)
         .prop_map(|pieces| format!("canary{}canary", pieces.concat()))
-        // Pieces can make a URL with a password, which every text is shown without.
+        // The pieces may form a URL with a password. Reports hide passwords, so such a text would
+        // not stay unchanged.
         .prop_filter("a credential", |text| judge::mask_name(text) == *text)
 }
 

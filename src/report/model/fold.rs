@@ -1,5 +1,5 @@
 //! Finds the common parts of many groups and projects: equal changes, changes from one declaration,
-//! and equal faults. Each is shown once.
+//! and equal faults. Each common part is shown once.
 
 use std::{
     collections::BTreeMap,
@@ -36,21 +36,22 @@ pub enum FoldMode {
 pub struct StepExcerpt<'s> {
     /// The step, with its outcome if there is one.
     pub item: StepItem<'s>,
-    /// The fields shown here.
+    /// The changes of fields that this excerpt shows.
     pub changes: Vec<&'s FieldChange>,
 }
 
-/// Steps of one group or project, and the paths of the others that have equal steps.
+/// Steps of one group or project, and the paths of other groups and projects with equal steps.
 #[derive(Debug)]
 pub struct FoldedSteps<'s> {
     /// The steps of the first group or project.
     pub steps: Vec<StepExcerpt<'s>>,
-    /// The paths of the other objects with the same steps.
+    /// The paths of the other groups and projects with the same steps.
     pub others: Vec<&'s str>,
-    /// True if the values differ between the objects. They come from the same declaration.
+    /// True if the values differ between these groups and projects. The values then come from the
+    /// same declaration.
     pub has_other_values: bool,
-    /// The number of further changes of this group or project that are shown elsewhere, because others
-    /// have equal changes.
+    /// The number of further changes of this group or project that are shown elsewhere, because
+    /// other groups and projects have equal changes.
     pub shared_count: usize,
 }
 
@@ -60,7 +61,7 @@ impl FoldedSteps<'_> {
         self.steps[0].item.step
     }
 
-    /// The text that compares the others with the first one.
+    /// The text that compares the other groups and projects with the first one.
     pub const fn alike_text(&self) -> &'static str {
         if self.has_other_values { "the same, with other values," } else { "the same" }
     }
@@ -86,8 +87,9 @@ pub fn group_by_key<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T
     groups
 }
 
-/// Folds `items` with the same key: the first one is returned with the others. Items with few equal ones
-/// are returned separately; with `is_full`, all are. The order stays the same.
+/// Folds `items` with the same key: the first of them is returned with the others. If fewer than
+/// [`MIN_FOLDED`] items have the same key, each is returned separately. With `is_full`, all items
+/// are returned separately. The order stays the same.
 pub fn fold_equal<T, K: Ord>(
     items: &[T],
     is_full: bool,
@@ -105,14 +107,16 @@ pub fn fold_equal<T, K: Ord>(
     folded_items.into_iter().map(|(_, item, others)| (item, others)).collect()
 }
 
-/// Identifies equal excerpts.
+/// Equal excerpts have equal keys.
 type ExcerptKey = [u64; 2];
 
-/// Seeded anew in each run, so that nobody can choose different values with equal keys.
+/// The hashers that make keys. Each run has new seeds, so that nobody can choose different values
+/// with equal keys.
 static HASHERS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
 
-/// Groups `steps`, which have the order of a plan, by group or project. Steps that are equal in many groups
-/// and projects are returned once, with the first group or project and before its other steps.
+/// Groups `steps`, which have the order of a plan, by group or project. Steps that are equal in
+/// many groups and projects are returned once: with the first of these groups and projects, before
+/// its other steps.
 pub fn fold_steps<'s>(steps: &[StepItem<'s>], mode: FoldMode) -> Vec<FoldedSteps<'s>> {
     let containers = steps.chunk_by(|a, b| a.step.address.path == b.step.address.path);
     let mut containers: Vec<Vec<_>> = containers
@@ -175,7 +179,7 @@ fn split_step(
         if is_split { fields.map(|field| vec![field]).collect() } else { vec![fields.collect()] };
     change_lists.into_iter().map(move |changes| {
         let excerpt = StepExcerpt { item, changes };
-        // The key includes secrets: excerpts with different secrets must not be equal.
+        // The key includes secrets, because excerpts with different secrets must not be equal.
         let key = excerpt_key(&excerpt, |FieldChange { field, before, after, label, .. }| {
             (field, before, after, *label)
         });
@@ -183,7 +187,8 @@ fn split_step(
     })
 }
 
-/// The holders of each key: the indices of the groups and projects that have such an excerpt.
+/// The holders of each key: the indices of the groups and projects that have an excerpt with this
+/// key.
 fn index_holders(
     containers: &[Vec<(ExcerptKey, StepExcerpt<'_>)>],
 ) -> BTreeMap<ExcerptKey, Vec<usize>> {
@@ -194,7 +199,7 @@ fn index_holders(
     holders
 }
 
-/// Joins those of `pieces` that belong to the same step.
+/// Joins adjacent `pieces` that belong to the same step.
 fn join_excerpts<'a, 's: 'a>(
     pieces: impl Iterator<Item = &'a StepExcerpt<'s>>,
 ) -> Vec<StepExcerpt<'s>> {
@@ -208,8 +213,9 @@ fn join_excerpts<'a, 's: 'a>(
     excerpts
 }
 
-/// A key with the origins of the changes instead of their values. One declaration may have other values
-/// in each group or project, for example with `{name}`. `None` for removals, whose values must be shown.
+/// A key with the origins of the changes instead of their values. One declaration may give each
+/// group or project other values, for example with `{name}`. `None` for removals, whose values must
+/// be shown, and for steps without changes.
 fn declaration_key(excerpt: &StepExcerpt<'_>) -> Option<ExcerptKey> {
     let step = excerpt.item.step;
     let is_declared = step.action != Action::Delete && !excerpt.changes.is_empty();
@@ -226,7 +232,7 @@ fn declaration_key(excerpt: &StepExcerpt<'_>) -> Option<ExcerptKey> {
     })
 }
 
-/// A key of what all excerpts show, and of the `content` of each change.
+/// Makes a key from the facts that an excerpt shows, and from the `content` of each of its changes.
 fn excerpt_key<'s, C: Hash>(
     StepExcerpt { item, changes }: &StepExcerpt<'s>,
     content: impl Fn(&'s FieldChange) -> C,

@@ -48,7 +48,7 @@ pub enum ItemGroup {
 }
 
 impl ItemGroup {
-    /// The heading of these items.
+    /// The heading of the items in this group.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Run => "The run did not finish",
@@ -90,8 +90,8 @@ pub struct ReportItem<'a> {
     pub refusal: Option<&'a GuardRefusal>,
     /// The part of the message that other objects can share, if it differs from the message.
     pub common_message: Option<String>,
-    /// True if the identity of the item includes its message, with its code, object and file. False if the
-    /// message contains numbers that change from run to run.
+    /// True if the message is a part of the item's identity, with the code, object and file. False
+    /// if the message contains numbers that change from run to run.
     pub is_identified_by_message: bool,
 }
 
@@ -224,8 +224,8 @@ fn plan_items(plan: &Plan) -> Vec<ReportItem<'_>> {
     acknowledged.chain(refusals).chain(problems).chain(incomplete).chain(drift_items).collect()
 }
 
-/// The common key of refusals that one acknowledgement accepts: the guard and the section, and for a
-/// deletion also the address, because each deletion must be acknowledged by name.
+/// The common key of refusals that one acknowledgement accepts: the guard and the section. For a
+/// deletion, it also includes the address, because each deletion must be acknowledged by name.
 pub fn acknowledgement_key(
     refusal: &GuardRefusal,
 ) -> (Guard, Option<&'static str>, Option<Address>) {
@@ -233,7 +233,8 @@ pub fn acknowledgement_key(
     (*guard, address.section, (*guard == Guard::Deletion).then(|| address.clone()))
 }
 
-/// The acknowledgement, as for `--ack`, that covers `first` and `others` of the same guard and section.
+/// The acknowledgement, in the form of `--ack`, that accepts `first_refusal` and `others`. All are
+/// refusals of the same guard and section.
 pub fn joint_acknowledgement<'r>(
     first_refusal: &GuardRefusal,
     others: impl Iterator<Item = &'r GuardRefusal>,
@@ -242,7 +243,8 @@ pub fn joint_acknowledgement<'r>(
     if others.is_empty() {
         return first_refusal.acknowledgement.clone();
     }
-    // The narrowest glob that matches all of them and ends at a slash.
+    // The narrowest glob that matches all paths. If the paths differ, it is their longest common
+    // prefix that ends with a slash, and `**`.
     let path = &first_refusal.address.path;
     let mut prefixes = path.match_indices('/').map(|(index, _)| &path[..=index]);
     let common_prefix = prefixes.rfind(|prefix| others.iter().all(|path| path.starts_with(prefix)));
@@ -325,7 +327,8 @@ fn outcome_items<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
     ended_by.chain(failed_items).chain(mismatches).chain(skipped).collect()
 }
 
-/// The origin of a step, or the line that declares all its changes, such as the line of a rule.
+/// The origin that all changes of a step share, such as the line of a rule. If the changes have
+/// different origins, the origin of the step.
 pub fn declaration_origin(step: &Step) -> &Origin {
     let mut origins = step.changes.iter().filter_map(|change| change.origin.as_ref());
     let first_origin = origins.next().unwrap_or(&step.origin);

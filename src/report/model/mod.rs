@@ -1,8 +1,8 @@
 //! The model of a report. All renderers use it.
 //!
 //! A [`Report`] borrows the finished values of a run. Problems, acknowledgements and failures are
-//! [`ReportItem`]s; planned and applied steps are [`StepItem`]s. So the sentences of all reports are
-//! written here, and a renderer only lays them out. The renderer also removes secrets and escapes.
+//! [`ReportItem`]s; planned and applied steps are [`StepItem`]s. So the sentences of all reports
+//! are written here. A renderer only lays out the sentences, removes secrets and escapes the text.
 
 pub mod fold;
 pub mod item;
@@ -46,8 +46,8 @@ use crate::{
 pub struct Report<'a> {
     /// The kind of report.
     pub kind: ReportKind,
-    /// The folder or file of manifests, as the user named it. Items without a position of their own
-    /// show it as their position.
+    /// The folder or file of manifests, as the user named it. Items without a position are shown at
+    /// this path.
     pub manifests: &'a str,
     /// The diagnostics of the manifests.
     pub diagnostics: &'a Diagnostics,
@@ -75,7 +75,7 @@ pub enum ReportContent<'a> {
 pub enum ReportPart {
     /// Steps that are, or would be, carried out.
     Changes,
-    /// Steps that are drift. Used only if the branch also has changes.
+    /// Steps that are drift. This part is used only if the branch also has changes.
     Drift,
     /// Steps that are only watched.
     Watched,
@@ -98,13 +98,13 @@ impl ReportPart {
 /// A step with its outcome.
 #[derive(Clone, Copy, Debug)]
 pub struct StepItem<'a> {
-    /// Its number in the plan, from 1.
+    /// The number of the step in the plan, from 1.
     pub number: usize,
     /// The step.
     pub step: &'a Step,
-    /// The part in which it is shown.
+    /// The part in which the step is shown.
     pub part: ReportPart,
-    /// Its outcome, if the plan was applied.
+    /// The outcome of the step, if the plan was applied.
     pub outcome: Option<&'static str>,
     /// True if the step succeeded.
     pub is_done: bool,
@@ -174,7 +174,7 @@ impl<'a> Report<'a> {
         self.run_and_plan().map(|(run, _)| run)
     }
 
-    /// The summary: at least one sentence. It contains no text from manifests or the service.
+    /// The summary: at least one sentence, without text from manifests or the service.
     pub fn summary(&self) -> Vec<String> {
         let title = self.kind.word();
         let content = match self.state {
@@ -201,8 +201,8 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Sentences about the snapshot, the rehearsal and containers outside the plan. They contain no
-    /// names from manifests or the service.
+    /// Sentences about the snapshot, the rehearsal and containers outside the plan. The sentences
+    /// contain no names from manifests or the service.
     pub fn footnotes(&self) -> Vec<String> {
         let live_snapshot = self.run().and_then(|run| run.snapshot.as_ref());
         let snapshot_sentence = live_snapshot.map(|snapshot| {
@@ -226,7 +226,7 @@ impl<'a> Report<'a> {
     pub fn steps(&self) -> Vec<StepItem<'a>> {
         let Some(plan) = self.plan() else { return Vec::new() };
         let outcomes = self.outcomes();
-        // Without changes of the branch, drift is shown as changes.
+        // If the branch has no changes, drift is shown in the part `Changes`.
         let has_changes = plan.steps.iter().any(|step| step.label.is_some() && !step.is_drift());
         let steps = plan.steps.iter().map(|step| {
             let part = if has_changes && step.is_drift() {
@@ -270,7 +270,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Lines without colours. They contain no secret.
+/// The texts of `lines`, without colours. The lines must not contain secrets.
 fn line_texts(lines: impl IntoIterator<Item = Line>) -> Vec<String> {
     lines.into_iter().map(|line| line.to_string()).collect()
 }

@@ -65,14 +65,15 @@ pub(in crate::report) fn group_by_kind<'n>(
 /// The maximum number of groups and projects that are named separately.
 pub const MAX_NAMED_CONTAINERS: usize = 10;
 
-/// A group or project with the objects of a note, and the paths of others with the same objects.
+/// A group or project with the objects of its notes, and the paths of other groups and projects
+/// with the same objects.
 #[derive(Debug)]
 pub struct NoteGroup<'a> {
     /// The path of the first group or project.
     pub path: &'a str,
     /// The paths of the other groups and projects with the same objects.
     pub others: Vec<&'a str>,
-    /// The objects, without their ids if there are others.
+    /// The objects. Their ids are left out if several groups and projects have the same objects.
     pub objects: Vec<String>,
 }
 
@@ -86,8 +87,8 @@ impl NoteGroup<'_> {
     }
 }
 
-/// Groups `objects` by the path of their group or project. If there are many paths, those with the same
-/// objects share one [`NoteGroup`], unless `is_full`.
+/// Groups `objects` by the path of their group or project. If there are many paths, those with the
+/// same objects share one [`NoteGroup`]. With `is_full`, each path has its own group.
 pub fn fold_objects<'p>(
     objects: impl IntoIterator<Item = (&'p str, String)>,
     is_full: bool,

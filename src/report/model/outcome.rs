@@ -50,7 +50,7 @@ pub fn common_cause(cause: &Cause, address: &Address) -> String {
     cause.message.replace(&cause.request_line, "").replace(&*address.path, "")
 }
 
-/// The cause if the object could not be read after the run, so that it may or may not match.
+/// The cause, if the object could not be read after the run. Such an object may match its manifest.
 pub const fn unread_cause(mismatch: &Mismatch) -> Option<&Cause> {
     match &mismatch.reason {
         MismatchReason::Unreadable(cause) => Some(cause),

@@ -1,4 +1,4 @@
-//! The rows of a step, one for each field, and the steps that must come before it.
+//! The rows of a step, one for each field, and the steps that must come before the step.
 
 use super::value::{ValueText, comparable_text, multi_line_text, value_text};
 use crate::{
@@ -31,7 +31,8 @@ pub const fn action_sign(action: Action) -> (Paint, char) {
     }
 }
 
-/// The address of an object in a container of `scope`, without the container, decoded for reading.
+/// The name of an object for readers: its address without the container, decoded. The container
+/// itself is called by the noun of its `scope`.
 pub fn object_name(scope: Scope, address: &Address) -> String {
     if address.section.is_some() { local_name(address) } else { scope.noun().to_owned() }
 }
@@ -78,8 +79,9 @@ fn identity_fields(step: &Step) -> Vec<&str> {
     identity_changes.map(|change| &*change.field).collect()
 }
 
-/// The names of the steps that must come before `step`, by reason. Steps of the same section and of the
-/// container itself are omitted, because readers expect them. Names in the same container have no path.
+/// The names of the steps that must come before `step`, by reason. Steps of the same section and of
+/// the container itself are omitted, because readers expect them. The names of steps in the same
+/// container have no path.
 pub fn predecessors(step: &Step) -> Vec<(&'static str, Vec<String>)> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for edge in &step.after {
@@ -98,8 +100,8 @@ pub fn predecessors(step: &Step) -> Vec<(&'static str, Vec<String>)> {
     reasons
 }
 
-/// The rows for `changes` of a step: the fields except those in its address, and for a mapping, the keys
-/// that differ. With `is_full`, also fields whose removal loses nothing.
+/// The rows for `changes` of a step. Fields that the address shows have no row. A mapping has a row
+/// for each key that differs. Fields whose removal loses nothing have a row only with `is_full`.
 pub fn build_rows<'s>(
     step: &'s Step,
     changes: impl IntoIterator<Item = &'s FieldChange>,
@@ -121,20 +123,20 @@ pub struct StepRow<'s> {
     pub before: Shown,
     /// The declared value.
     pub after: Shown,
-    /// Its label, if it differs from the label of the step.
+    /// The label of the change, if it differs from the label of the step.
     pub label: Option<Label>,
-    /// Its origin, if it differs from the origin of the step.
+    /// The origin of the change, if it differs from the origin of the step.
     pub origin: Option<&'s Origin>,
 }
 
 impl StepRow<'_> {
-    /// True if its removal together with the object loses nothing.
+    /// True if the object is removed, and the removal of this value loses nothing.
     fn loses_nothing(&self) -> bool {
         self.step.action == Action::Delete
             && matches!(self.before, Shown::Value(Json::Null | Json::Bool(false)))
     }
 
-    /// The texts of both sides; only one for a creation or a removal.
+    /// The texts of the live and the declared value. A creation or a removal has only one of them.
     pub fn sides(&self) -> [Option<ValueText>; 2] {
         let (before, after) = (value_text(&self.before), value_text(&self.after));
         match (self.step.action, &self.before, &self.after) {
@@ -147,7 +149,8 @@ impl StepRow<'_> {
         }
     }
 
-    /// Both sides as texts for a comparison by lines, if one of them has several lines.
+    /// The live and the declared value as texts for a comparison by lines, if one of them has
+    /// several lines.
     pub fn multi_line_texts(&self) -> Option<(&str, &str)> {
         match self.step.action {
             Action::Create => Some(("", multi_line_text(&self.after)?)),
@@ -160,8 +163,8 @@ impl StepRow<'_> {
     }
 }
 
-/// The rows of a change. A mapping has a row for each key that differs; if a switch is turned on, also
-/// for the keys that limit it.
+/// The rows of a change. A mapping has a row for each key that differs. If a switch is turned on,
+/// the keys that limit the switch also have a row.
 fn step_rows<'s>(step: &'s Step, change: &'s FieldChange) -> Vec<StepRow<'s>> {
     let label = change.label.filter(|_| change.label != step.label);
     let origin = change

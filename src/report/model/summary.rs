@@ -91,7 +91,8 @@ fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
                 "nothing to apply: {unchanged_count} of {total} {verb} in objects that `apply` does not write"
             )
         }
-        // A plan with unlisted objects is not "in sync": `--strict` counts them as differences.
+        // A plan with unlisted objects is not "in sync", because `--strict` counts them as
+        // differences.
         (ReportKind::Drift, true)
             if plan.differs(Strictness::Unlisted) || count_closed(plan) > 0 =>
         {
@@ -114,8 +115,9 @@ fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
     Line::with_text(paint, text + &secret_text + &base_counts(plan) + &unmanaged_counts(plan))
 }
 
-/// The sentence about groups and projects that match their manifests. Archived projects are not compared,
-/// and projects with closed sections only in part, so both are counted separately.
+/// The sentence about groups and projects that match their manifests. Archived projects are not
+/// compared. Projects with a feature that is declared off are compared only in part. So both kinds
+/// of projects are counted separately.
 fn describe_matching(plan: &Plan) -> String {
     let archived_count = count_notes(plan, |reason| matches!(reason, Reason::Archived));
     let closed_count = count_closed(plan);
@@ -168,7 +170,8 @@ fn describe_uncompared(plan: &Plan) -> String {
     format!("{}{others} {verb} not fully compared", named.join(", "))
 }
 
-/// The number of objects with fields that could not be verified; the notes name them.
+/// The line with the number of objects with fields that could not be verified. The notes name these
+/// objects.
 fn unverified_line(plan: &Plan, kind: ReportKind) -> Option<Line> {
     let objects = plan.notes.iter().filter(|note| note.reason.has_unverified_fields());
     let objects: BTreeSet<_> = objects.map(|note| &note.address).collect();
@@ -191,7 +194,8 @@ fn describe_estimate(Estimate { seconds, a_minute, operation, .. }: Estimate) ->
 
 /// The summary of a plan with steps.
 fn summary_with_steps(plan: &Plan, kind: ReportKind) -> Line {
-    // A plan counts changes of the branch; an approval counts all steps.
+    // The summary of `plan` counts the changes of the branch. The summary before an approval counts
+    // all steps.
     let is_approval = kind == ReportKind::Apply;
     let counts = if is_approval { plan.counts() } else { Counts::from_steps(plan.branch_steps()) };
     let changes = match describe_counts(&counts) {

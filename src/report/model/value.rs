@@ -1,4 +1,5 @@
-//! The text for one side of a change: as short as possible without ambiguity.
+//! The texts for the live and the declared value of a change. They are as short as possible without
+//! ambiguity.
 
 use crate::{diff::Shown, text::count, value::Json};
 
@@ -26,7 +27,7 @@ pub fn value_text(value: &Shown) -> ValueText {
     })
 }
 
-/// The text, if it has several lines.
+/// The text of a value, if it has several lines.
 pub fn multi_line_text(value: &Shown) -> Option<&str> {
     match value {
         Shown::Value(Json::String(text)) if text.contains('\n') => Some(text),
@@ -34,7 +35,7 @@ pub fn multi_line_text(value: &Shown) -> Option<&str> {
     }
 }
 
-/// The text on this side, if it is suitable for a comparison by lines.
+/// The text of a value, if it can be compared by lines.
 pub fn comparable_text(value: &Shown) -> Option<&str> {
     match value {
         Shown::Value(Json::String(text)) => Some(text),

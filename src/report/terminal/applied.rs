@@ -18,7 +18,8 @@ use crate::{
     text::count,
 };
 
-/// The maximum number of succeeded steps that are listed without `--full`; others are always listed.
+/// The maximum number of succeeded steps that are listed without `--full`. Other steps are always
+/// listed.
 const MAX_LISTED: usize = 12;
 
 /// Renders the report of an apply on an empty `canvas`.

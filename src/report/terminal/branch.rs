@@ -13,7 +13,8 @@ use crate::{
     },
 };
 
-/// Draws the acknowledgements that the branch adds. They come first, because reviewers must see them.
+/// Draws the acknowledgements that the branch adds. These acknowledgements come first, because
+/// reviewers must see them.
 pub(super) fn draw_acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
     let mut new_acknowledgements =
         acknowledged.iter().filter(|acknowledgement| acknowledgement.is_new).peekable();
@@ -29,7 +30,7 @@ pub(super) fn draw_acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledge
     }
 }
 
-/// Draws the steps of `plan`: those of the branch with all fields, then drift.
+/// Draws the steps of `plan`: the steps of the branch with all fields, then drift.
 pub(super) fn draw_branch_steps(canvas: &mut Canvas, plan: &Plan, kind: ReportKind) {
     let (drift, changes): (Vec<_>, Vec<_>) = plan.steps.iter().partition(|step| step.is_drift());
     fold::draw_steps(canvas, changes);
@@ -41,7 +42,7 @@ pub(super) fn draw_branch_steps(canvas: &mut Canvas, plan: &Plan, kind: ReportKi
     }
 }
 
-/// Draws the other results of the comparison with the base: those that are not steps of the plan.
+/// Draws the results of the comparison with the base that are not steps of the plan.
 pub(super) fn draw_comparison(canvas: &mut Canvas, comparison: &BaseComparison) {
     let title = "excluded: drift that this branch did not ask for; `--heal` writes it too";
     draw_step_names(canvas, title, &comparison.excluded_steps.iter().collect::<Vec<_>>());
@@ -66,7 +67,8 @@ pub(super) fn draw_comparison(canvas: &mut Canvas, comparison: &BaseComparison) 
     );
 }
 
-/// Draws how many groups and projects were not read, because branch and base declare the same.
+/// Draws how many groups and projects were not read, because their declarations are the same at the
+/// base.
 pub(super) fn draw_unread_count(canvas: &mut Canvas, plan: &Plan) {
     let unchanged = plan.base.as_ref().map_or(0, |base| base.unchanged);
     if unchanged > 0 {
@@ -96,8 +98,9 @@ fn draw_full_steps(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
     }
 }
 
-/// Draws only the names of `steps` and of their fields; with `--full`, also the values. If the list is long,
-/// removals are drawn separately with all fields, so that none is truncated.
+/// Draws only the names of `steps` and of their fields. With `--full`, also draws the values. If
+/// the list is long, removals are drawn separately with all fields, so that no removal is
+/// truncated.
 fn draw_step_names(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
     if canvas.style().full {
         return draw_full_steps(canvas, title, steps);

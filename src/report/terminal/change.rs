@@ -17,8 +17,8 @@ use crate::{
     text::count,
 };
 
-/// The maximum width to which field names are aligned; also at most a third of the terminal. A longer
-/// name moves only its own value to the right.
+/// The maximum width to which field names are aligned, in columns. On a terminal, it is at most a
+/// third of the width. A longer name moves only its own value to the right.
 const MAX_NAME_WIDTH: usize = 36;
 
 /// Draws a step with `changes`, which are all or some of its changes.
@@ -75,7 +75,8 @@ fn draw_field(canvas: &mut Canvas, row: &StepRow<'_>, name_width: usize, shows_o
     let origin = row.origin.filter(|_| shows_origin);
     let draw_line = |canvas: &mut Canvas, line| {
         let overflow = canvas.add_line_with_fitting_origin(line, origin);
-        // An origin in the same file is omitted: a line nearby shows nearly the same.
+        // An origin that does not fit is omitted if it is in the file of the object. The line of
+        // the object already names that file.
         overflow.iter().filter(|_| is_in_other_file(row)).for_each(|line| canvas.add_line(line));
     };
     let name = Line::indented(6).text(&row.name).put(Paint::Dim, branch::label_mark(row.label));

@@ -1,4 +1,5 @@
-//! Edits of files: a patch for programs; for people, a shorter form that shows equal edits once.
+//! Renders edits of files: as a patch for programs, and for people in a shorter form that shows
+//! equal edits once.
 
 use std::collections::BTreeSet;
 
@@ -32,8 +33,8 @@ struct LineReplacement<'f> {
     index: usize,
 }
 
-/// Renders the edits of `files`, which must be without secrets. A terminal gets equal edits once, in
-/// about `max_lines` lines; other outputs get a patch that can be applied.
+/// Renders the edits of `files`, which must be without secrets. On a terminal, equal edits are
+/// shown once, in about `max_lines` lines. Other outputs get a patch that can be applied.
 pub fn render_edits_text(files: &[EditedFile], max_lines: usize, style: TextStyle) -> String {
     if style.full || style.width.is_none() {
         return escape_lines(&files.iter().map(file_patch).collect::<String>()).into_owned();
@@ -111,7 +112,7 @@ fn is_edit(line: &LineChange<'_>) -> bool {
     line.tag() != ChangeTag::Equal
 }
 
-/// The numbers of a line, from 0, in each file that has it.
+/// The numbers of a line, from 0: in the old text and in the new text, if they have this line.
 fn line_numbers(line: &LineChange<'_>) -> [Option<usize>; 2] {
     [line.old_index(), line.new_index()]
 }
@@ -121,7 +122,8 @@ impl<'f> LineReplacement<'f> {
         &self.runs[self.index]
     }
 
-    /// The file, and the line in the new text; in the old text, if lines are only removed.
+    /// The file, and the line in the new text. If lines are only removed, it is the line in the old
+    /// text.
     fn location(&self) -> String {
         let [old, new] = [0, 1]
             .map(|side| self.changed_lines().iter().find_map(|line| line_numbers(line)[side]));
@@ -144,7 +146,7 @@ impl<'f> LineReplacement<'f> {
     }
 }
 
-/// A hunk of a patch: near edits, with some of the lines around them.
+/// A hunk of a patch: edits that are near each other, with some of the lines around them.
 fn hunk_text<'f>(edits: impl Iterator<Item = &'f LineReplacement<'f>>) -> String {
     let mut lines: Vec<&LineChange<'_>> = Vec::new();
     let mut trailing_lines: &[LineChange<'_>] = &[];
@@ -178,7 +180,8 @@ mod tests {
         TextStyle { width: Some(80), ..TextStyle::default() }
     }
 
-    /// A file of `projects`, each with the lines of `edited` only in the new text.
+    /// A file with a document for each of `projects`. In the new text, each document also has the
+    /// lines that `edited` returns.
     fn file(name: &str, projects: usize, edited: impl Fn(usize) -> String) -> EditedFile {
         let render_documents = |edited: &dyn Fn(usize) -> String| {
             let document_text = |i| {

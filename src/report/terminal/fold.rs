@@ -1,4 +1,4 @@
-//! Groups and projects with their steps; equal changes are shown once.
+//! Draws groups and projects with their steps. Equal changes are shown once.
 
 use std::collections::BTreeSet;
 
@@ -57,8 +57,9 @@ pub(super) fn draw_steps<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item 
     draw_omitted(canvas, &omitted_steps);
 }
 
-/// Draws a summary of the steps that did not fit: their number, and the name of each removal. Each pair
-/// is a step and the paths of other objects with the same step. A step that was split is counted once.
+/// Draws a summary of the steps that did not fit: their number, and the name of each removal. Each
+/// pair in `omitted_steps` is a step and the paths of other groups and projects with the same step.
+/// A step that was split is counted once.
 fn draw_omitted(canvas: &mut Canvas, omitted_steps: &[(&Step, Vec<&str>)]) {
     let changes: BTreeSet<_> = omitted_steps
         .iter()

@@ -1,9 +1,9 @@
 //! Plans and apply reports as text for people.
 //!
-//! A plan is grouped by project: `+ ~ -` for each object, then its fields with the live and the
-//! declared value, and the location of the declaration. After the steps come notes, then the
-//! problems and refusals that block the plan, then a summary line. Folded or truncated text names
-//! the option that shows everything.
+//! A plan is grouped by project. Each object has a line with `+`, `~` or `-`. Then come its fields
+//! with the live and the declared value, and the location of the declaration. After the steps come
+//! notes, then the problems and refusals that block the plan, then a summary line. Folded or
+//! truncated text names the option that shows everything.
 
 mod applied;
 mod branch;
@@ -81,8 +81,8 @@ pub fn render_plan(
     canvas.finish()
 }
 
-/// The number of `total` items that are shown. One item is not omitted: a line about it would be as
-/// long.
+/// The number of `total` items that are shown. A single item is never omitted, because the line
+/// about the omission would be as long.
 const fn shown_count(total: usize, max_shown: usize, is_full: bool) -> usize {
     if is_full || total <= max_shown + 1 { total } else { max_shown }
 }

@@ -33,7 +33,7 @@ const MIN_COUNTED_PROJECTS: usize = 3;
 pub(super) fn draw_notes(canvas: &mut Canvas, notes: &[Note]) {
     for ((_, title), kind_notes) in group_by_kind(notes) {
         let projects: BTreeSet<_> = kind_notes.iter().map(|note| &*note.address.path).collect();
-        // Archived projects have no other notes.
+        // Archived projects have no other notes, so it is enough to count them.
         let is_archived = title == note_kind(&Reason::Archived).1;
         if is_archived && projects.len() >= MIN_COUNTED_PROJECTS && !canvas.style().full {
             let first_path = projects.first().copied().unwrap_or_default();
@@ -59,8 +59,8 @@ pub(super) fn draw_held(canvas: &mut Canvas, held: &[HeldObject]) {
     }
 }
 
-/// Draws a title, and a line for each project or for several with the same objects. Draws nothing if
-/// there are no objects.
+/// Draws a title, and a line for each project, or for several projects with the same objects. Draws
+/// nothing if there are no objects.
 pub(super) fn draw_paragraph<'p>(
     canvas: &mut Canvas,
     title: &str,
@@ -168,7 +168,7 @@ fn draw_diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagn
     }
 }
 
-/// Draws each of `items`, or the first few and the number of the rest.
+/// Draws each of `items`, or the first few and the number of the other items.
 fn draw_first_items<T>(
     canvas: &mut Canvas,
     noun: &str,

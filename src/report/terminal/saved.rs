@@ -43,8 +43,8 @@ pub fn render_saved_plan(sealed: &SealedPlan, style: TextStyle) -> String {
     canvas.finish()
 }
 
-/// Renders on an empty `canvas` the changes since a plan was saved, and the number of unneeded
-/// steps; empty if there are none.
+/// Renders on an empty `canvas` the changes since a plan was saved, and the number of steps that
+/// are not needed any more. The text is empty if there are neither.
 pub fn stale_text(mut canvas: Canvas<'_>, comparison: &PlanComparison) -> String {
     if comparison.stale.is_empty() && comparison.already.is_empty() {
         return String::new();

@@ -89,7 +89,7 @@ fn load_desired(manifests: &str) -> Desired {
         .unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(TextStyle::default().into())))
 }
 
-/// The live project; all its entries were read.
+/// The live state of `project`. All its entries were read.
 fn make_live(project: &Container, sections: &Json) -> LiveContainer {
     live_container_with(project, sections, FieldSelection::All)
 }
@@ -213,7 +213,7 @@ fn a_new_project_on_the_sandbox() {
     ));
 }
 
-/// The identity is left out only if the address shows it.
+/// The identity of an entry is left out only if the address shows it.
 #[test]
 fn an_entry_with_another_name_is_shown_in_full() {
     let manifest = "kind: Project
@@ -297,7 +297,7 @@ fn the_summary_of_a_plan_without_steps() {
     for (reason, sync, tail, line) in [
         (Reason::CannotVerify, "in sync: ", "", unverified),
         (Reason::NotReturned, "in sync: ", "", unverified),
-        // With `--strict` these are differences.
+        // With `--strict`, the following two are differences.
         (unset, "", "; secrets of 1 object not set", ""),
         (Reason::Unlisted, "", "; 1 object not in any manifest", ""),
     ] {
@@ -385,7 +385,8 @@ fn the_summary_counts_unwritten_and_unread_objects() {
     }
 }
 
-/// Many projects: all but one get the same change.
+/// A plan for `projects` projects. `depth` returns the declared `ci_default_git_depth` of the
+/// project with an index.
 pub(in crate::report) fn repeated_plan(projects: usize, depth: impl Fn(usize) -> usize) -> Plan {
     let manifests = (0..projects).map(|i| {
         let depth = depth(i);
@@ -412,7 +413,8 @@ fn the_same_change_in_many_projects_is_shown_once() {
     assert_eq!(render(3, TextStyle::default()).matches("50 → ").count(), 1);
 }
 
-/// Five projects with two changes in common; two have others too.
+/// A plan for five projects with two changes in common. Two of the projects also have other
+/// changes.
 pub(in crate::report) fn partly_shared_plan() -> Plan {
     let manifests = (0..5).map(|i| {
         let own = match i {
@@ -633,7 +635,7 @@ fn alike_failures_are_one_paragraph_in_every_format() {
     assert!(text.contains("the same for 199 more steps: acme/p1#settings, "), "{text}");
     let full = TextStyle { full: true, ..TextStyle::default() };
     assert!(applied(&world.applied, &run(), full).lines().count() > 800);
-    // One is what the plan could not read.
+    // One of the three is from a section that the plan could not read.
     let secrets = Secrets::default();
     let marker = Marker::from(ReportKind::Apply);
     let comment = world.render_named("apply", |report| markdown::render(report, &marker, &secrets));
@@ -642,7 +644,7 @@ fn alike_failures_are_one_paragraph_in_every_format() {
     assert_eq!(page.matches("answered 403").count(), 3, "{page}");
 }
 
-/// They have the same form as in the line of the first step.
+/// The addresses of the other steps have the same form as in the line of the first step.
 #[test]
 fn addresses_of_alike_steps_are_decoded() {
     let failed = |n: usize| StepResult {
@@ -660,7 +662,7 @@ fn addresses_of_alike_steps_are_decoded() {
     assert!(text.contains(": acme/p1#hooks/https://ci.example.org/x, acme/p2#"), "{text}");
 }
 
-/// One acknowledgement accepts them. Each deletion must be named.
+/// One acknowledgement accepts alike refusals. Only deletions must be acknowledged one by one.
 #[test]
 fn alike_refusals_are_one_in_every_format() {
     let secrets = Secrets::default();

@@ -1,16 +1,16 @@
-//! The request budgets of a service, as announced in its answers or known from the table of
-//! operations. Decides without IO, from the times that callers pass in.
+//! The request budgets of a service, as announced in its responses or known from the table of
+//! operations. This module decides without IO, from the times that callers pass in.
 //!
 //! | budget | source | how it is respected |
 //! |---|---|---|
-//! | of the user | `RateLimit-Limit`, `-Remaining` and `-Reset` of any answer | sends only the remaining number until the reset |
-//! | of an operation | the table of operations, if the service announces a user's budget; else a 429 while requests of the user remain | limits the requests of any minute, counted from answer to sending |
+//! | of the user | `RateLimit-Limit`, `-Remaining` and `-Reset` of any response | sends only the remaining number of requests until the reset |
+//! | of an operation | the table of operations, if the service announces a budget of the user; else a 429 while the user has requests left | limits the requests in any minute, counted from a response to the next request |
 //!
 //! A service counts requests in windows of one minute, and does not announce when the window of an
-//! operation begins. A request that is sent one minute after the answer to another is never in the
-//! same window. So no window contains too many requests, wherever it begins. Requests in flight are
-//! counted, because the service may have counted them already. If a service announces no
-//! budget, requests are not limited here.
+//! operation begins. If a request is sent one minute after the response to another request, the two
+//! are never in the same window. Therefore no window contains too many requests, wherever the
+//! window begins. Requests in flight are counted, because the service may have counted them
+//! already. If a service announces no budget, this module limits no requests.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -28,26 +28,26 @@ use crate::operation::Operation;
 /// The length of a window.
 pub(super) const MINUTE: Duration = Duration::from_secs(60);
 
-/// The factor that reduces the limit of an operation after another 429.
+/// The factor that reduces the limit of an operation after a further 429.
 const REDUCTION_FACTOR: f64 = 0.8;
 
 /// The time until which a request must wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendAt {
-    /// Until another answer arrives.
+    /// The request must wait until another response arrives.
     AfterAnswer,
-    /// At this time; requests of all operations wait.
+    /// Requests of all operations must wait until this time, on the client's clock.
     At(Duration),
-    /// At this time; only requests of this operation wait.
+    /// Only requests of this operation must wait until this time, on the client's clock.
     OperationAt(Duration),
 }
 
-/// The user's budget in the headers of one answer.
+/// The user's budget in the headers of one response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// The limit: requests per minute.
+    /// The maximum number of requests per minute.
     limit_per_minute: u64,
-    /// Requests that remain in this window.
+    /// The number of requests that remain in this window.
     remaining: u64,
     /// When the window ends, in seconds of the Unix epoch by the service's clock.
     reset_at: u64,
@@ -56,8 +56,9 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// Reads the headers of an answer. `local_time` is for answers without a `Date`. Returns `None` for
-    /// malformed headers, and for a reset that has passed or is too far away to wait for.
+    /// Reads the headers of a response. `local_time` is used if the response has no `Date`. Returns
+    /// `None` for malformed headers, and for a reset that has passed or is too far away to wait
+    /// for.
     pub fn read(headers: &HeaderMap, local_time: SystemTime) -> Option<Self> {
         let reset = header_number(headers, "ratelimit-reset")?;
         let now = header_date(headers, "date").unwrap_or(local_time);
@@ -82,11 +83,12 @@ impl Quota {
 /// The outcome of a request that was counted.
 #[derive(Clone, Copy, Debug)]
 pub struct Completion {
-    /// When the answer arrived, or when the client gave up.
+    /// When the response arrived, or when the client stopped waiting for it, on the client's clock.
     pub ended_at: Duration,
-    /// The user's budget in the headers of the answer.
+    /// The user's budget in the headers of the response.
     pub quota: Option<Quota>,
-    /// How long to send no request of this operation, after a 429 that concerns only the operation.
+    /// How long no request of this operation may be sent, after a 429 that concerns only this
+    /// operation.
     pub operation_closed_for: Option<Duration>,
 }
 
@@ -94,7 +96,7 @@ pub struct Completion {
 #[derive(Debug, Default)]
 struct OperationBudget {
     in_flight: usize,
-    /// When its answers of the last minute arrived, oldest first.
+    /// The times when responses of this operation arrived in the last minute, oldest first.
     answer_times: VecDeque<Duration>,
     /// The limit per minute learned from a 429.
     learned_limit: Option<usize>,
@@ -104,7 +106,7 @@ struct OperationBudget {
 /// The budgets of one client.
 #[derive(Debug, Default)]
 pub struct Budget {
-    /// The user's budget, merged from the latest answers, with the end of its window on the
+    /// The user's budget, merged from the latest responses, with the end of its window on the
     /// client's clock.
     user_quota: Option<(Quota, Duration)>,
     in_flight: u64,
@@ -117,8 +119,8 @@ impl Budget {
         self.user_quota.map(|(quota, _)| quota.limit_per_minute)
     }
 
-    /// Counts a request as in flight until [`finish_request`](Self::finish_request), if it may be
-    /// sent at `now`.
+    /// If a request may be sent at `now`, counts it as in flight until
+    /// [`finish_request`](Self::finish_request).
     ///
     /// # Errors
     /// [`SendAt`] if the request must wait.
@@ -143,7 +145,8 @@ impl Budget {
         Ok(())
     }
 
-    /// Records the outcome of a request that was counted, or `None` if it was not sent.
+    /// Records the end of a request that was counted. `completion` is `None` if the request was not
+    /// sent.
     pub fn finish_request(
         &mut self,
         operation: &'static Operation,
@@ -160,8 +163,8 @@ impl Budget {
             budget.close_for(operation.requests_per_minute, ended_at, closed_duration);
         }
         if let Some(quota) = quota {
-            // Answers may arrive in any order: within one window, the lowest remaining number is the
-            // latest.
+            // Responses may arrive in any order. Within one window, the response with the lowest
+            // remaining number is the latest.
             self.user_quota = Some(match self.user_quota {
                 Some((current, end)) if current.reset_at > quota.reset_at => (current, end),
                 Some((known, end)) if known.reset_at == quota.reset_at && end > ended_at => {
@@ -170,7 +173,7 @@ impl Budget {
                 _ => (quota, ended_at.saturating_add(quota.time_to_reset)),
             });
         }
-        // Count answers only for a service with limits.
+        // Count responses only for a service with limits.
         if self.user_quota.is_some() {
             budget.answer_times.push_back(ended_at);
         }
@@ -200,9 +203,9 @@ impl OperationBudget {
         }
     }
 
-    /// Closes the operation, and learns its limit: from the first 429, the number of answers in the
-    /// last minute; from a later one, 80 % of the learned limit. A 429 while the operation is closed
-    /// does not change the limit.
+    /// Closes the operation, and learns its limit. After the first 429, the limit is the number of
+    /// responses in the last minute. After a later 429, the limit is 80 % of the learned limit. A
+    /// 429 while the operation is closed does not change the limit.
     fn close_for(
         &mut self,
         documented_limit: Option<u32>,
@@ -300,19 +303,19 @@ mod tests {
             "both may be counted"
         );
         budget.finish_request(hooks, finish(seconds(2), quota(0, 120, 18)));
-        // An older answer that arrives late changes nothing.
+        // An older response that arrives late changes nothing.
         budget.finish_request(hooks, finish(seconds(2), quota(1, 120, 18)));
         assert_eq!(budget.try_send(hooks, seconds(19)), Err(SendAt::At(seconds(20))));
         assert_eq!(budget.try_send(hooks, seconds(20)), Ok(()), "the window is over");
         budget.finish_request(hooks, finish(seconds(21), quota(1_999, 180, 59)));
         assert_eq!(budget.try_send(hooks, seconds(22)), Ok(()));
-        // A request that was not sent is given back.
+        // A request that was not sent does not count.
         budget.finish_request(hooks, None);
         assert_eq!((budget.in_flight, budget.requests_per_minute()), (0, Some(2_000)));
     }
 
-    /// A service with a limit for an operation never counts more than that limit, however long
-    /// answers take and wherever its windows begin.
+    /// A service with a limit for an operation never counts more requests than that limit. This
+    /// holds however long responses take, and wherever the windows begin.
     #[test]
     fn no_window_exceeds_the_limit_of_an_operation() {
         let operation = PROJECT_GET.row();
@@ -324,7 +327,7 @@ mod tests {
             while arrivals.len() < 2_000 {
                 match budget.try_send(operation, now) {
                     Ok(()) => {
-                        // It arrives at any time between sending and answer.
+                        // The request arrives at any time between its sending and its response.
                         let sevenths = arrivals.len() as u32 % 7;
                         let duration = Duration::from_millis(latency);
                         arrivals.push(now + duration * sevenths / 7);
@@ -348,7 +351,7 @@ mod tests {
                     arrivals[index..].iter().take_while(|arrival| **arrival < *first + MINUTE);
                 assert!(window.count() <= limit, "{latency} ms: at {first:?}");
             }
-            // Five budgets take four minutes, and only a little more.
+            // The requests of five windows take little more than four minutes.
             let max_seconds = 4.0 * 60.0 / 0.95;
             assert!(last_arrival.as_secs_f64() < max_seconds, "{latency} ms: {last_arrival:?}");
         }
@@ -376,7 +379,7 @@ mod tests {
         assert_eq!(budget.operation_budgets[hooks.id].learned_limit, Some(8));
         assert_eq!(budget.try_send(hooks, seconds(12)), Err(SendAt::OperationAt(seconds(41))));
         assert_eq!(budget.try_send(PROJECT_GET.row(), seconds(12)), Ok(()));
-        // At most eight in any minute.
+        // At most eight requests are sent in any minute.
         let sent_count = (0..).take_while(|_| budget.try_send(hooks, seconds(70)).is_ok()).count();
         assert_eq!(sent_count, 8 - 1, "the complaints of the last minute count");
         budget.finish_request(hooks, throttled(seconds(72), 1));

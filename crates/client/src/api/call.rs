@@ -1,6 +1,7 @@
-//! Sends a request: waits until it may be sent, [classifies](super::judge) the answer, and retries
-//! as allowed. All clones of a client share one gate, one budget and one end of the run. This is one
-//! file because each attempt depends on the results of earlier ones.
+//! Sends a request: waits until the request may be sent, [classifies](super::judge) the response,
+//! and retries as allowed. All clones of a client share one gate, one budget and one end of the
+//! run. All this code is in one file because each attempt depends on the results of earlier
+//! attempts.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,11 +36,11 @@ use crate::{
     secret::Secrets,
 };
 
-/// After this number of different forbidden paths and no success, nothing more is sent: the caller
-/// has no access at all.
+/// The number of different forbidden paths after which nothing more is sent, if no request
+/// succeeded. The caller then has no access at all.
 const MAX_FORBIDDEN_PATHS: usize = 3;
 
-/// Margin for dates in answers: they are truncated to seconds and arrive late.
+/// The margin for dates in responses. Such dates are truncated to seconds, and arrive late.
 const CLOCK_MARGIN: Duration = Duration::from_secs(2);
 
 /// The state that all clones of a client share.
@@ -53,7 +54,8 @@ pub(super) struct ClientCore {
     /// Why the run ended; `None` while requests may be sent.
     pub(super) end_reason: watch::Sender<Option<ErrorKind>>,
     pub(super) tally: Mutex<RequestTally>,
-    /// A lower bound of the service's time when the client's clock was at zero, learned from answers.
+    /// A lower bound of the service's time when the client's clock was at zero, learned from
+    /// responses.
     pub(super) service_epoch: Mutex<Option<SystemTime>>,
 }
 
@@ -61,11 +63,11 @@ pub(super) struct ClientCore {
 #[derive(Default)]
 pub(super) struct SendInputs {
     pub(super) body: EncodedBody,
-    /// Redacts the body's sensitive values in messages of the answer.
+    /// Redacts the sensitive values of the body in messages of the response.
     pub(super) redactor: QuoteRedactor,
-    /// For a request that can go stale: until when it is fresh, and the number of this attempt.
+    /// The age of the live values; `None` for a request that cannot become stale.
     pub(super) freshness: Option<Freshness>,
-    /// When the live state that it was built from was read, on the client's clock.
+    /// When the live state that the request was built from was read, on the client's clock.
     pub(super) read_at: Option<Duration>,
 }
 
@@ -75,7 +77,7 @@ pub struct Freshness {
     /// When the values become too old, on the client's clock. A request that must wait for a limit
     /// of the service is stale at once.
     pub ends_at: Duration,
-    /// The number of this attempt to send the call, from 1.
+    /// The number of this attempt to send the request, counted from 1.
     pub attempt: u32,
     /// When the live values were read, on the client's clock.
     pub read_at: Duration,
@@ -85,7 +87,7 @@ pub struct Freshness {
 pub(super) struct RequestTally {
     request_count: u64,
     counts: BTreeMap<&'static str, CallCount>,
-    /// The forbidden paths, until any request succeeds.
+    /// The paths that the service answered with 403. Only collected until any request succeeds.
     forbidden_paths: BTreeSet<String>,
     has_succeeded: bool,
 }
@@ -128,7 +130,8 @@ impl ClientCore {
                 quota,
                 operation_closed_for: closed_for,
             });
-            // A limit of one operation does not mean that the service is busy: do not slow down the others.
+            // A limit of one operation does not mean that the service is busy: do not slow down
+            // other operations.
             if !is_operation_limit {
                 let response_time = answered_at.saturating_sub(sent_at);
                 if let Some(reply) = pace_reply(request.operation, outcome, response_time) {
@@ -136,7 +139,7 @@ impl ClientCore {
                 }
                 self.pause_gate(wait.filter(|_| outcome == SendOutcome::Throttled).or(retry_after));
             }
-            // Hold the permit until it is clear whether this answer ends the run.
+            // Hold the permit until it is clear whether this response ends the run.
             let result =
                 result.map_err(|kind| self.error(request, kind).with_times(in_doubt, None));
             let Some(wait) = wait else {
@@ -179,7 +182,7 @@ impl ClientCore {
         }
     }
 
-    /// Waits until the next request may be sent, and counts it.
+    /// Waits until the request may be sent, and counts the request.
     async fn wait_for_admission(
         &self,
         operation: &'static Operation,
@@ -225,9 +228,9 @@ impl ClientCore {
         Ok((permit, slot))
     }
 
-    /// Waits until the budgets allow another request. A request that can go stale fails instead. If
-    /// only its operation must wait, the error contains the time of the next attempt: the caller can
-    /// read again meanwhile.
+    /// Waits until the budgets allow another request. A request that can become stale fails
+    /// instead. If only the operation of the request must wait, the error contains the time of the
+    /// next attempt. The caller can read the live state again meanwhile.
     async fn wait_for_slot(
         &self,
         operation: &'static Operation,
@@ -235,7 +238,7 @@ impl ClientCore {
     ) -> Result<BudgetSlot<'_>, ErrorKind> {
         loop {
             let mut next_answer = std::pin::pin!(self.gate.next_answer());
-            // Register before checking, so that no answer is missed.
+            // Register before checking, so that no response is missed.
             next_answer.as_mut().enable();
             let now = self.now();
             let send_at = match self.gate.try_reserve_slot(operation, now) {
@@ -285,15 +288,15 @@ impl ClientCore {
     async fn wait_for_end_reason(&self) -> ErrorKind {
         let mut reasons = self.end_reason.subscribe();
         let reason = reasons.wait_for(Option::is_some).await.ok().and_then(|end| (*end).clone());
-        // The sender lives as long as `self`.
+        // `None` does not occur, because the sender lives as long as `self`.
         match reason {
             Some(reason) => reason,
             None => std::future::pending().await,
         }
     }
 
-    /// Waits until a request in flight must be given up, and returns why: at the deadline, and for
-    /// a read also when the run ends.
+    /// Waits until a request in flight must be aborted, and returns the reason. Every request is
+    /// aborted at the deadline. A read is also aborted when the run ends.
     pub(super) async fn wait_for_abort(&self, retry_safety: RetrySafety) -> ErrorKind {
         let deadline = async {
             match self.settings.deadline {
@@ -352,9 +355,10 @@ impl ClientCore {
         }
     }
 
-    /// Learns the service's time from an answer.
+    /// Learns the service's time from a response.
     fn learn_service_time(&self, headers: &HeaderMap) {
-        // The date is a lower bound: it is earlier than the arrival, and truncated to a second.
+        // The date is a lower bound, because it is truncated to a second, and earlier than the
+        // arrival of the response.
         let epoch = header_date(headers, "date").and_then(|date| date.checked_sub(self.now()));
         let mut latest = lock(&self.service_epoch);
         *latest = (*latest).max(epoch);
@@ -374,9 +378,9 @@ impl ClientCore {
         }
     }
 
-    /// Ends the run on a 401, and on the third forbidden path without any success. A request for the
-    /// token's user is no success, because it needs no rights. A request for the token itself never
-    /// ends the run, because the service may refuse it for a valid token.
+    /// Ends the run on a 401, and on the third forbidden path without any success. A request for
+    /// the token's user does not count as a success, because it needs no rights. A request for the
+    /// token itself never ends the run, because the service may refuse it for a valid token.
     fn end_if_refused<E>(&self, request: &Request<E>, error: Option<&ApiError>) {
         let status = error.map(ApiError::status);
         let is_token_request = request.operation == operation::OWN_TOKEN.row();
@@ -429,7 +433,8 @@ impl ClientCore {
     }
 }
 
-/// The outcome of a request for the pace; `None` if it does not show the service's load.
+/// The outcome of a request for the pace controller; `None` if the outcome does not show the load
+/// of the service.
 const fn pace_reply(
     operation: &'static Operation,
     outcome: SendOutcome,

@@ -37,9 +37,9 @@ pub struct ClientSettings {
     pub in_flight: InFlightRange,
     /// The maximum number of requests of the run, retries included.
     pub max_requests: Option<u64>,
-    /// When the run must end, on `clock`.
+    /// The time on `clock` when the run must end.
     pub deadline: Option<Duration>,
-    /// The clock.
+    /// The clock that the client reads all times from.
     pub clock: Arc<dyn Clock>,
     /// The source of randomness.
     pub random: Arc<dyn Random>,
@@ -57,12 +57,12 @@ impl Default for ClientSettings {
     }
 }
 
-/// A successful answer.
+/// A successful response.
 #[derive(Clone, Debug)]
 pub struct ApiResponse {
     /// The HTTP status. 404 is a success for a delete: the object is already gone.
     pub status: u16,
-    /// The headers.
+    /// The response headers.
     pub headers: HeaderMap,
     /// The body with the keys that the request [keeps](Request::with_key_filter); `null` for an
     /// empty body.
@@ -79,14 +79,14 @@ impl ApiResponse {
     }
 }
 
-/// The requests of one operation so far, and its announced limit.
+/// The requests of one operation so far, and the known limit of the operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallCount {
-    /// Requests, retries included.
+    /// The number of requests, retries included.
     pub calls: u64,
-    /// The number of retries among them.
+    /// The number of retries among `calls`.
     pub retries: u64,
-    /// The limit of requests per minute for this operation, if a response announced one.
+    /// The limit of requests per minute for this operation, if the table of operations contains it.
     pub requests_per_minute: Option<u32>,
 }
 
@@ -120,8 +120,8 @@ pub struct ReadClient {
 }
 
 impl ReadClient {
-    /// Creates a client for `service`. Removes `secrets`, which must include the token, from every
-    /// error.
+    /// Creates a client for `service`. The client removes `secrets` from every error. `secrets`
+    /// must include the token.
     pub fn new(
         service: ServiceAddress,
         transport: Arc<dyn Transport>,
@@ -143,7 +143,7 @@ impl ReadClient {
         Self { core: Arc::new(core) }
     }
 
-    /// The user's limit of requests per minute, if an answer announced it.
+    /// The user's limit of requests per minute, if a response announced it.
     pub fn requests_per_minute(&self) -> Option<u64> {
         self.core.gate.requests_per_minute()
     }
@@ -153,21 +153,22 @@ impl ReadClient {
         self.counts().values().map(|count| count.calls).sum()
     }
 
-    /// The minutes that `requests` take, if the service announced a limit.
+    /// The minutes that this number of requests takes; `None` if the service announced no limit.
     pub fn estimate_minutes(&self, requests: u64) -> Option<u64> {
         Some(count_minutes(requests, self.requests_per_minute()?))
     }
 
     /// Estimates the minutes for the remaining `total_count - done_count` items, if the service
-    /// announced a limit. Assumes the average number of requests for an item since `counts_before`.
-    /// The slowest limit decides: the user's limit, or the limit of an operation.
+    /// announced a limit. Assumes that each item takes the average number of requests since
+    /// `counts_before`. The slowest limit decides: the user's limit, or the limit of an operation.
     pub fn remaining_minutes(
         &self,
         counts_before: &CallCounts,
         done_count: usize,
         total_count: usize,
     ) -> Option<u64> {
-        // Return early: this is called after each step, and most services announce no limit.
+        // Return early: this function is called after each step, and most services announce no
+        // limit.
         let user_limit = self.requests_per_minute()?;
         let (done_items, remaining_count) =
             (done_count as u64, total_count.saturating_sub(done_count) as u64);
@@ -192,7 +193,7 @@ impl ReadClient {
     /// Reads one object that must exist.
     ///
     /// # Errors
-    /// [`ApiError`](super::ApiError), also if the answer is `null` or empty.
+    /// [`ApiError`](super::ApiError), also if the response is `null` or empty.
     pub async fn get(&self, request: Request<Read>) -> Result<ApiResponse> {
         let answer = self.call(&request).await?;
         if answer.body.is_null() {
@@ -221,8 +222,8 @@ impl ReadClient {
         self.require_keys(&request, answer, keys)
     }
 
-    /// Reads one object that may be absent; returns `None` if the service answers 200 with `null`
-    /// (a push rule, reference 2, 4.6). An object must have each of `keys`.
+    /// Reads one object that may be absent. Returns `None` if the service answers 200 with `null`,
+    /// as for a push rule (reference 2, 4.6). An object must have each of `keys`.
     ///
     /// # Errors
     /// [`ApiError`](super::ApiError), also if a key is missing or null, for a 404, and for any other
@@ -254,17 +255,18 @@ impl ReadClient {
         Err(self.core.malformed(request, &answer, "an object without its identifying fields"))
     }
 
-    /// Reads a complete list without checking the fields of its entries, for display. To conclude
-    /// that an entry is absent, use [`list_with_keys`](Self::list_with_keys).
+    /// Reads a complete list for display, and does not check the fields of its entries. A caller
+    /// that needs to know that an entry is absent must use
+    /// [`list_with_keys`](Self::list_with_keys).
     ///
     /// # Errors
-    /// Those of [`list_with_keys`](Self::list_with_keys).
+    /// The errors of [`list_with_keys`](Self::list_with_keys).
     pub async fn list_error(&self, request: Request<Read>) -> Result<CompleteList<Object>> {
         self.list_with_keys(request, EntryKeys::default()).await
     }
 
     /// Reads a complete list in which each entry must have the fields in `entry_keys`. If the
-    /// answers contradict each other, reads the whole list again from the start, at most twice.
+    /// responses contradict each other, reads the whole list again from the start, at most twice.
     ///
     /// # Errors
     /// [`ApiError`](super::ApiError) if any page failed, or if the list is not known to be complete
@@ -282,7 +284,7 @@ impl ReadClient {
     /// An entry that is not returned may still exist.
     ///
     /// # Errors
-    /// Those of [`list_with_keys`](Self::list_with_keys).
+    /// The errors of [`list_with_keys`](Self::list_with_keys).
     pub async fn list_visible(
         &self,
         request: Request<Read>,
@@ -360,14 +362,14 @@ impl ReadClient {
     }
 
     /// Ends the run: no further request starts, reads in flight are aborted, and writes in flight
-    /// still wait for their answers.
+    /// still wait for their responses.
     pub fn interrupt(&self) {
         if !Bug::ContinueAfterSignal.is_planted() {
             self.core.end_run(ErrorKind::Interrupted);
         }
     }
 
-    /// True if the run has ended for any reason, so no more requests are sent.
+    /// True if the run has ended for any reason. Then no more requests are sent.
     pub fn has_ended(&self) -> bool {
         self.core.end_reason.borrow().is_some()
     }
@@ -393,7 +395,7 @@ impl ReadClient {
     }
 }
 
-/// The objects of a list's body; `None` if it is not a list.
+/// The objects in the body of a list; `None` if the body is not a list of objects.
 fn into_objects(body: Json) -> Option<Vec<Object>> {
     let Json::Array(items) = body else { return None };
     let objects = items.into_iter().map(|item| match item {

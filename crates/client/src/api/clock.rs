@@ -10,10 +10,10 @@ use tokio::time::Instant;
 
 /// The client's source of time.
 pub trait Clock: fmt::Debug + Send + Sync {
-    /// The time since some fixed instant; it never goes back.
+    /// The time since some fixed instant. This time never goes back.
     fn now(&self) -> Duration;
 
-    /// The wall-clock time, for answers without a `Date`.
+    /// The wall-clock time, which is used for responses without a `Date` header.
     fn system_time(&self) -> SystemTime;
 
     /// Waits for `duration`.
@@ -34,7 +34,7 @@ pub struct SystemClock {
 }
 
 impl Default for SystemClock {
-    /// Starts at zero.
+    /// Creates a clock that starts at zero.
     fn default() -> Self {
         Self { start_instant: Instant::now(), start_time: SystemTime::now() }
     }

@@ -19,9 +19,9 @@ const WAIT_HINT: &str = "try again later, or with fewer requests at once";
 
 /// A request that failed. Cheap to clone.
 ///
-/// Its text contains the operation, the method, the path, the status, the service's message and the
-/// request's id. It never contains a body, a header or a secret. [`hint`](Self::hint) is help for
-/// the user.
+/// The text of the error contains the operation, the method, the path, the status, the service's
+/// message and the request's id. The text never contains a body, a header or a secret.
+/// [`hint`](Self::hint) contains help for the user.
 #[derive(Clone, Debug)]
 pub struct ApiError(Arc<Inner>);
 
@@ -30,9 +30,10 @@ struct Inner {
     operation: &'static Operation,
     path: String,
     kind: ErrorKind,
-    /// When the last attempt with unknown outcome began; only for writes.
+    /// When the last attempt with unknown outcome began, on the client's clock; only for writes.
     in_doubt_since: Option<Duration>,
-    /// When a request with outdated live values may be rebuilt and sent again.
+    /// When a request with outdated live values may be rebuilt and sent again, on the client's
+    /// clock.
     retry_at: Option<Duration>,
 }
 
@@ -42,10 +43,10 @@ pub(super) enum ErrorKind {
     /// The service answered with a failure.
     #[error("{0}")]
     Refused(Rejection),
-    /// There is no answer.
+    /// No response arrived.
     #[error("{}", if .0.kind == SendErrorKind::Offline { "was not sent" } else { "got no answer" })]
     Unanswered(#[source] SendError),
-    /// The answer has an unexpected form, for example because a proxy sent it.
+    /// The response has an unexpected form, for example because a proxy sent it.
     #[error("answered {status} with {why}")]
     Malformed { status: u16, why: &'static str, request_id: Option<String> },
     /// A collection could not be read to its end.
@@ -58,7 +59,7 @@ pub(super) enum ErrorKind {
     /// attempt, on the client's clock, if only this operation must wait.
     #[error("was not sent: the values that it repeats are too old")]
     Stale(Option<Duration>),
-    /// An earlier request showed that further ones are useless.
+    /// An earlier request showed that further requests are useless.
     #[error("was not sent: an earlier request was refused")]
     Stopped(#[source] ApiError),
     /// The caller interrupted the run.
@@ -67,27 +68,28 @@ pub(super) enum ErrorKind {
     /// The run has no requests or no time left.
     #[error("was not sent or not waited for: the run has used up its {0}")]
     Budget(&'static str),
-    /// The service asks for a wait that is too long.
+    /// The service requests a wait that is too long.
     #[error("was not sent: the service asks to wait for {} seconds", .0.as_secs())]
     Wait(Duration),
 }
 
-/// An answer in which the service refused the request.
+/// A response in which the service refused the request.
 #[derive(Clone, Debug)]
 pub(super) struct Rejection {
     pub(super) status: u16,
-    /// Without the status, bounded, and without secrets and control characters.
+    /// The message of the service, without the status, secrets and control characters. Its length
+    /// is limited.
     pub(super) message: String,
     pub(super) request_id: Option<String>,
     pub(super) cause: NotFoundCause,
-    /// The project that a redirect on this service leads to.
+    /// The id of the project that a redirect on this service leads to.
     pub(super) moved_to: Option<u64>,
-    /// The redirect leads to another origin.
+    /// True if the response is a redirect to another origin.
     pub(super) has_foreign_redirect: bool,
 }
 
 impl Rejection {
-    /// True if the answer gives no reason.
+    /// True if the response gives no reason.
     fn has_no_detail(&self) -> bool {
         self.message.is_empty() || self.message.eq_ignore_ascii_case("forbidden")
     }
@@ -132,7 +134,7 @@ impl ApiError {
         &self.0.path
     }
 
-    /// The status of the answer, if there was one.
+    /// The status of the response, if one arrived.
     pub fn status(&self) -> Option<u16> {
         match &self.0.kind {
             ErrorKind::Refused(refusal) => Some(refusal.status),
@@ -141,8 +143,8 @@ impl ApiError {
         }
     }
 
-    /// The service's message, if it refused: at most 2 KiB, without control characters and known
-    /// secrets.
+    /// The message of the service, if the service refused the request. It has at most 2 KiB, and
+    /// contains no control characters and no known secrets.
     pub fn message(&self) -> Option<&str> {
         self.rejection().map(|refusal| refusal.message.as_str())
     }
@@ -168,7 +170,7 @@ impl ApiError {
         self.0.retry_at
     }
 
-    /// Not sent: the live values in the request were read too long ago.
+    /// True if the request was not sent because its live values were read too long ago.
     pub fn is_stale(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Stale(_))
     }
@@ -178,8 +180,8 @@ impl ApiError {
         self.status() == Some(404)
     }
 
-    /// 404 because the requested object does not exist, or the caller may not see it: not because of the
-    /// route or a proxy.
+    /// True for a 404 because the requested object does not exist, or because the caller may not
+    /// see it. False if the cause of the 404 is the route or a proxy.
     pub fn is_absent(&self) -> bool {
         self.is_not_found() && !self.is_unknown_route()
     }
@@ -189,54 +191,56 @@ impl ApiError {
         self.rejection().filter(|refusal| refusal.status == 404).map(|refusal| refusal.cause)
     }
 
-    /// 404 because the group or project does not exist, or the caller may not see it. Only after
-    /// this 404, a run may create a group or project.
+    /// True for a 404 because the group or project does not exist, or because the caller may not
+    /// see it. A run may create a group or project only after such a 404.
     pub fn is_missing(&self, scope: Scope) -> bool {
         let cause = self.not_found_cause();
         cause == Some(NotFoundCause::Container(scope))
             || (cause.is_some() && Bug::TreatAnyNotFoundAsMissing.is_planted())
     }
 
-    /// 404 because the group or project that the request is for does not exist.
+    /// True for a 404 because the group or project that the request is for does not exist.
     pub fn is_container_missing(&self) -> bool {
         Scope::ALL.into_iter().any(|scope| self.is_missing(scope))
     }
 
-    /// 404 because the service has no such route or hides it, or because a proxy answered: the
-    /// address is wrong, or the proxy changes paths. It does not mean that the requested object is
-    /// absent.
+    /// True for a 404 because the service does not have the route or hides it, or because a proxy
+    /// answered. The address may be wrong, or the proxy changes paths. Such a 404 does not mean
+    /// that the requested object is absent.
     pub fn is_unknown_route(&self) -> bool {
         matches!(self.not_found_cause(), Some(NotFoundCause::Route | NotFoundCause::Hidden))
     }
 
-    /// 404 because the list has no entries ([`Operation::empty_as`]).
+    /// True for a 404 because the list has no entries ([`Operation::empty_as`]).
     pub fn is_empty_list(&self) -> bool {
         let empty_message = self.operation().empty_as.filter(|_| self.is_not_found());
         empty_message
             .is_some_and(|marker| self.message().is_some_and(|message| message.contains(marker)))
     }
 
-    /// 404 because a licence, a flag, a setting or the caller's role hides the object. For some
-    /// objects the service answers the same if they are absent.
+    /// True for a 404 because a licence, a flag, a setting or the caller's role hides the object.
+    /// For some objects, the service answers with the same 404 if the object is absent.
     pub fn is_hidden(&self) -> bool {
         self.not_found_cause() == Some(NotFoundCause::Hidden)
     }
 
-    /// 404 because the object below the group or project is absent, or hidden; not because of the
-    /// container or the route.
+    /// True for a 404 because the object below the group or project is absent or hidden. False if
+    /// the cause of the 404 is the container or the route.
     pub fn is_entry_missing(&self) -> bool {
         self.is_not_found()
             && !self.is_container_missing()
             && self.not_found_cause() != Some(NotFoundCause::Route)
     }
 
-    /// The service rejected the token in this request, or in the request that ended the run.
+    /// True if the service rejected the token in this request, or in the request that ended the
+    /// run.
     pub fn is_unauthorized(&self) -> bool {
         self.ending_error().status() == Some(401)
             && !self.ending_error().operation().denies_with_401
     }
 
-    /// The service answered 403 to this request, or to the request that ended the run.
+    /// True if the service answered 403 to this request, or to the request that ended the run. A
+    /// 401 counts as well for an operation that denies access with 401.
     pub fn is_forbidden(&self) -> bool {
         match self.ending_error().status() {
             Some(401) => self.ending_error().operation().denies_with_401,
@@ -244,7 +248,7 @@ impl ApiError {
         }
     }
 
-    /// The project has another path now.
+    /// True if the project has another path now.
     pub fn is_moved(&self) -> bool {
         self.rejection().is_some_and(|refusal| {
             let message = refusal.message.to_ascii_lowercase();
@@ -258,23 +262,23 @@ impl ApiError {
         self.rejection()?.moved_to
     }
 
-    /// Nothing of the request was sent: there is no connection.
+    /// True if nothing of the request was sent, because there was no connection.
     pub fn is_not_sent(&self) -> bool {
         matches!(&self.0.kind, ErrorKind::Unanswered(e) if e.phase == RequestPhase::NotSent)
     }
 
-    /// TLS failed: the other side is not trusted.
+    /// True if TLS failed, because the other side is not trusted.
     pub fn is_tls_failure(&self) -> bool {
         matches!(&self.0.kind, ErrorKind::Unanswered(e) if e.kind == SendErrorKind::Tls)
     }
 
-    /// Not sent: an earlier request showed that further ones are useless (401, or 403 for
-    /// everything), or the caller interrupted the run.
+    /// True if the run had ended. An earlier request showed that further requests are useless (401,
+    /// or 403 for everything), or the caller interrupted the run.
     pub fn is_run_ended(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Stopped(_) | ErrorKind::Interrupted)
     }
 
-    /// Not sent: the caller interrupted the run.
+    /// True if the caller interrupted the run before the response arrived.
     pub fn is_interrupted(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Interrupted)
     }
@@ -303,12 +307,12 @@ impl ApiError {
         matches!(&self.ending_error().0.kind, ErrorKind::Unanswered(e) if e.kind != SendErrorKind::Offline)
     }
 
-    /// Not sent: the run has no requests or no time left.
+    /// True if the run has no requests or no time left.
     pub fn is_over_budget(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Budget(_))
     }
 
-    /// Not sent: the run has ended, or its budget is used up.
+    /// True if the run has ended, or its budget is used up.
     pub fn is_run_over(&self) -> bool {
         self.is_run_ended() || self.is_over_budget()
     }
@@ -425,7 +429,7 @@ impl ApiError {
         format!("{} {}", self.0.operation.method, self.0.path)
     }
 
-    /// The error without the id of the request.
+    /// The text of the error, without the id of the request.
     fn describe_without_id(&self) -> String {
         let Inner { operation, kind, in_doubt_since: in_doubt, .. } = &*self.0;
         let doubt_note = if in_doubt.is_some() { "; it may have taken effect" } else { "" };
@@ -473,9 +477,9 @@ impl Error for ApiError {
 mod tests {
     use super::*;
 
-    /// Errors for tests of code that handles them.
+    /// Errors for tests of code that handles errors.
     impl ApiError {
-        /// An answer to `operation` with this status, and no more.
+        /// The error for a response to `operation` with this status, and nothing else.
         pub(crate) fn answered(operation: &'static Operation, status: u16) -> Self {
             let refusal = Rejection {
                 status,
@@ -488,7 +492,8 @@ mod tests {
             Self::new(operation, "/somewhere".to_owned(), ErrorKind::Refused(refusal))
         }
 
-        /// `operation` was not sent: its live values were old, or the run was interrupted.
+        /// The error of an `operation` that was not sent. If `is_stale`, its live values were too
+        /// old. Otherwise the run was interrupted.
         pub(crate) fn not_sent(operation: &'static Operation, is_stale: bool) -> Self {
             let kind = if is_stale { ErrorKind::Stale(None) } else { ErrorKind::Interrupted };
             Self::new(operation, "/somewhere".to_owned(), kind)

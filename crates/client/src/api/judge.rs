@@ -1,4 +1,4 @@
-//! Classifies one answer: success, refusal, or unreadable.
+//! Classifies one response as a success, a refusal, or unreadable.
 
 use std::time::Duration;
 
@@ -20,10 +20,10 @@ use crate::{
     value::Json,
 };
 
-/// One classified answer.
+/// One classified response.
 pub(super) struct SendVerdict {
     pub(super) outcome: SendOutcome,
-    /// The wait that the service asked for.
+    /// The wait that the service requested.
     pub(super) retry_after: Option<Duration>,
     /// The user's budget in the headers.
     pub(super) quota: Option<Quota>,
@@ -37,7 +37,7 @@ impl SendVerdict {
 }
 
 impl ClientCore {
-    /// Classifies one answer.
+    /// Classifies one response.
     pub(super) fn judge(
         &self,
         operation: &'static Operation,
@@ -59,7 +59,8 @@ impl ClientCore {
                     (outcome, Err(ErrorKind::Malformed { status, why: reason, request_id }))
                 }
             },
-            // Nothing had to be done: for example, the project already had the star, or was not a fork.
+            // The service had nothing to do: for example, the project already had the star, or was
+            // not a fork.
             304 if operation.answers_not_modified => {
                 let answer = ApiResponse { status, headers: response.headers, body: Json::Null };
                 (SendOutcome::Success, Ok(answer))
@@ -109,7 +110,7 @@ impl ClientCore {
     }
 }
 
-/// Parses the body of a successful answer, or returns the reason why the body is invalid.
+/// Parses the body of a successful response, or returns the reason why the body is invalid.
 fn parse_success(
     operation: &Operation,
     response: &WireResponse,
@@ -137,7 +138,7 @@ fn parse_success(
     }
     let body = super::parse::parse_wanted(body, key_filter)
         .ok_or((SendOutcome::Unreadable, "broken JSON"))?;
-    // A write succeeded even if its answer is not an object.
+    // A write succeeded even if its response is not an object.
     if is_read
         && operation.answer == operation::ResponseBody::One
         && !(body.is_object() || body.is_null())
@@ -155,7 +156,8 @@ fn has_content_type(headers: &HeaderMap, expected_type: &str) -> bool {
         .is_some_and(|media_type| media_type.trim().eq_ignore_ascii_case(expected_type))
 }
 
-/// The request's id in the service's log, if it looks like one.
+/// The id of the request in the service's log; `None` if the header is missing or does not look
+/// like an id.
 pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
     let id = header_text(headers, "x-request-id")?;
     let is_plausible = !id.is_empty()

@@ -1,7 +1,7 @@
 //! The gate that paces all workers.
 //!
-//! It waits while the service asks to pause, limits the requests in flight as the [`PaceController`]
-//! decides, and sends no more than the [`Budget`] allows.
+//! The gate waits while the service requests a pause. The [`PaceController`] limits the requests in
+//! flight, and the [`Budget`] limits the requests per minute.
 
 use std::{
     sync::{Mutex, MutexGuard},
@@ -22,7 +22,7 @@ use crate::{lock, operation::Operation, planted::Bug};
 pub struct Gate {
     permits: Semaphore,
     state: Mutex<GateState>,
-    /// Wakes the requests that wait until another request is answered.
+    /// Wakes the requests that wait for the response to another request.
     answer_arrived: Notify,
 }
 
@@ -117,7 +117,7 @@ impl Gate {
         self.state().opens_at.saturating_sub(now)
     }
 
-    /// Sends nothing before `instant`, or before the end of an earlier, longer pause.
+    /// Makes all requests wait until `instant`, or until the end of an earlier, longer pause.
     pub fn pause_until(&self, instant: Duration) {
         let mut state = self.state();
         state.opens_at = state.opens_at.max(instant);
@@ -140,7 +140,7 @@ impl Permit<'_> {
         let old_limit = state.pace.limit();
         state.pace.record(reply, self.ticket);
         let new_limit = state.pace.limit();
-        // Keep permits that were to be removed before adding new ones.
+        // Before adding permits, cancel removals of permits that are still due.
         let cancelled_count = state.surplus_permits.min(new_limit.saturating_sub(old_limit));
         state.surplus_permits += old_limit.saturating_sub(new_limit);
         state.surplus_permits -= cancelled_count;
@@ -162,12 +162,13 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// The wait that an answer asks for: `Retry-After` in seconds or as a date; else, for a 429,
-/// `RateLimit-Reset` in seconds of the Unix epoch. In other answers, the reset is only information.
+/// The wait that a response requests. Reads `Retry-After`, which holds seconds or a date. If this
+/// header is missing or malformed, reads the `RateLimit-Reset` of a 429, in seconds of the Unix
+/// epoch. In other responses, `RateLimit-Reset` is only information.
 ///
-/// Dates are compared with the answer's own `Date`, so a wrong local clock does no harm;
-/// `local_time` is for answers without one. A date in the past gives a wait of zero. A number that
-/// is too large becomes the maximum. A malformed value is ignored.
+/// Dates are compared with the `Date` of the same response, so a wrong local clock does no harm.
+/// `local_time` is used if the response has no `Date`. A date in the past gives a wait of zero. A
+/// number that is too large becomes the maximum. A malformed value is ignored.
 pub fn retry_after(status: u16, headers: &HeaderMap, local_time: SystemTime) -> Option<Duration> {
     if Bug::IgnoreRetryAfter.is_planted() {
         return None;
@@ -194,7 +195,7 @@ pub(super) fn header_date(headers: &HeaderMap, name: &str) -> Option<SystemTime>
     httpdate::parse_http_date(header_text(headers, name)?).ok()
 }
 
-/// The value of a header, as a whole number; a number that is too large becomes the maximum.
+/// The value of a header, as a whole number. A number that is too large becomes the maximum.
 pub(super) fn header_number(headers: &HeaderMap, name: &str) -> Option<u64> {
     let text = header_text(headers, name)?;
     let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -208,7 +209,7 @@ mod tests {
 
     use super::*;
 
-    /// Sun, 06 Nov 1994 08:49:37 GMT.
+    /// Sun, 06 Nov 1994 08:49:37 GMT, in seconds of the Unix epoch.
     const DATE: u64 = 784_111_777;
 
     const ANSWERED: Reply = Reply::Answered("variable-list", Duration::ZERO);
@@ -247,7 +248,7 @@ mod tests {
             (&[date, ("ratelimit-reset", "784111787"), ("retry-after", "nonsense")], Some(10)),
         ];
         for (pairs, wait) in table {
-            // The local clock is far off; only an answer without a date is compared with it.
+            // The local clock is far off. It is used only for a response without a date.
             assert_eq!(
                 retry_after(429, &headers(pairs), epoch_plus(5)).map(|w| w.as_secs()),
                 wait,

@@ -2,13 +2,13 @@
 
 use crate::{field::Scope, secret::judge::mask_url, text::is_unsafe, value::Json};
 
-/// The maximum length of the kept message of an answer, in bytes.
+/// The maximum length of the message kept from a response, in bytes.
 const MAX_MESSAGE_BYTES: usize = 2048;
 
-/// The message for an answer that is a web page.
+/// The message for a response that is a web page.
 pub(super) const HTML_PAGE: &str = "an HTML page";
 
-/// The message for a web page that asks for a client certificate.
+/// The message for a web page that requests a client certificate.
 pub(super) const CERTIFICATE_PAGE: &str = "an HTML page about the client's certificate";
 
 /// The reason for a 404, according to its body.
@@ -18,15 +18,16 @@ pub(super) enum NotFoundCause {
     Container(Scope),
     /// The route does not exist, or something other than the service answered, such as a proxy.
     Route,
-    /// The body does not name the object: a licence, a flag or a setting hides it.
+    /// The body does not name the object: a licence, a flag or a setting hides the object.
     Hidden,
     /// Another object does not exist, or the status is not 404.
     Other,
 }
 
-/// Extracts the message from the body of a failure, in any of its shapes (at least seven in 15.8).
+/// Extracts the message from the body of a failed request, and the cause of a 404. Release 15.8 has
+/// at least seven shapes of such bodies.
 ///
-/// `redact` removes secrets. It is called before and after the text is joined into one line.
+/// `redact` removes secrets. It is called twice: before and after the text is joined into one line.
 pub(super) fn parse_failure_body(
     status: u16,
     body: &[u8],
@@ -40,8 +41,8 @@ pub(super) fn parse_failure_body(
             let mut scopes = Scope::ALL.into_iter();
             match scopes.find(|scope| message.eq_ignore_ascii_case(&text_for(scope))) {
                 Some(scope) => NotFoundCause::Container(scope),
-                // The upper-case `F` distinguishes this from "404 Not found", which is for a member
-                // or hook.
+                // The upper-case `F` distinguishes this message from "404 Not found", which the
+                // service sends for a member or hook.
                 None if message == "404 Not Found" => NotFoundCause::Hidden,
                 None => NotFoundCause::Other,
             }
@@ -59,7 +60,7 @@ pub(super) fn parse_failure_body(
         None => {
             let raw_text = String::from_utf8_lossy(body);
             match raw_text.trim_start().chars().next() {
-                // The page with which nginx asks for a client certificate.
+                // nginx sends this page to request a client certificate.
                 Some('<') if raw_text.contains("No required SSL certificate was sent") => {
                     CERTIFICATE_PAGE.into()
                 }
@@ -95,7 +96,7 @@ fn is_text_list(json: &Json) -> bool {
     json.as_array().is_some_and(|items| items.iter().all(Json::is_string))
 }
 
-/// The message in the body of a success, on one line and without credentials.
+/// The message in the body of a successful response, on one line and without credentials.
 pub fn success_message(body: &Json) -> String {
     truncate_message(&mask_url(&to_safe_line(&join_texts(body)))).to_owned()
 }
@@ -115,7 +116,7 @@ fn join_texts(json: &Json) -> String {
             }
             (None, None) => {
                 let fields = object.iter().map(|(name, value)| match &**name {
-                    // A fault of the whole object, not of one field.
+                    // `base` holds the faults of the whole object, not of one field.
                     "base" => join_texts(value),
                     name => format!("{name}: {}", join_texts(value)),
                 });

@@ -6,18 +6,20 @@
 //! Request<Write> --> WriteClient --+
 //! ```
 //!
-//! [`ReadClient`] accepts only requests that read; planning has no other client. [`WriteClient`]
-//! wraps a [`ReadClient`] and also sends writes; only `apply`, `comment` and `call` create one. All
-//! clones of a client share one gate ([`limit`]), so a pause that the service asks for applies to
-//! all of them. They also share the limit of requests in flight ([`pace`]), the budget ([`budget`]),
-//! the count of calls, and the end of the run: after a 401 nothing more is sent.
+//! [`ReadClient`] accepts only requests that read. Planning has no other client. [`WriteClient`]
+//! wraps a [`ReadClient`] and also sends writes. Only `apply`, `comment`, `call` and `selftest`
+//! create a [`WriteClient`]. All clones of a client share one gate ([`limit`]), so a pause that the
+//! service requests applies to all clones. All clones also share the limit of requests in flight
+//! ([`pace`]), the budget ([`budget`]), the count of calls, and the end of the run. After a 401,
+//! nothing more is sent.
 //!
 //! For every request:
 //!
-//! - It goes to the origin in [`ServiceAddress`], and to no other. Redirects and links are not followed.
-//! - It is sent again only if the table in [`retry`] allows it. A create whose answer was lost is not
-//!   sent again: its error contains the time since when it is [in doubt](ApiError::in_doubt_since),
-//!   and the caller reads the live state.
+//! - The request goes to the origin in [`ServiceAddress`], and to no other. Redirects and links are
+//!   not followed.
+//! - The request is sent again only if the table in [`retry`] allows it. A create whose response
+//!   was lost is not sent again. Its error contains [the time](ApiError::in_doubt_since) when the
+//!   lost attempt began, and the caller reads the live state.
 //! - A read succeeds only with a success status and a complete JSON document. Anything else is an
 //!   error. Only a 404 that names the missing object means absence.
 //! - Secrets are added to a body when it is sent, and stored nowhere else. No error, log or `Debug`

@@ -1,38 +1,40 @@
-//! Adapts the limit of requests in flight to the service's answers, without IO and without a clock.
+//! Adapts the limit of requests in flight to the service's responses, without IO and without a
+//! clock.
 //!
-//! The limit starts with a number that any service can handle, and doubles while answers stay as
-//! fast as at the start. Answers are counted in rounds. A round is as many answers as may be in
-//! flight, and at least `MIN_SAMPLE` if speed decides:
+//! The limit starts with a number that any service can handle, and doubles while responses stay as
+//! fast as at the start. Responses are counted in rounds. A round has as many responses as the
+//! limit allows requests in flight. If speed decides, a round has at least `MIN_SAMPLE` responses:
 //!
 //! | a round | the new limit |
 //! |---|---|
 //! | has a 429 | half, at once |
-//! | has more than a tenth of failures (5xx, no answer) | half, at once |
+//! | has more than a tenth of failures (5xx, no response) | half, at once |
 //! | takes more than `MIN_SLOW_RATIO` times as long as usual | half, but not below the start |
-//! | takes at most `MAX_FAST_RATIO` times as long as usual | double; after the first "half", one more |
+//! | takes at most `MAX_FAST_RATIO` times as long as usual | double; after any halving, add one |
 //! | anything else | unchanged |
 //!
 //! The usual time is learned for each operation, while the limit is not above the start. Only
 //! requests sent since the last change of the limit count. After the start and after each doubling,
-//! the first requests (as many as may be in flight) do not count for the speed, because some of
-//! them open a new connection. The limit rises above the start only if it was reached. Below the
-//! start, each round without a complaint adds one.
+//! as many requests as may be in flight do not count for the speed. Some of these requests open a
+//! new connection. The limit rises above the start only if as many requests as allowed were in
+//! flight. Below the start, each round that does not halve the limit adds one to it.
 
 use std::{collections::BTreeMap, time::Duration};
 
-/// The minimum number of answers from which the speed of a service is judged.
+/// The minimum number of responses from which the speed of a service is judged.
 const MIN_SAMPLE: usize = 32;
 
-/// A round is fast if its mean answer time is at most this many times the usual time.
+/// A round is fast if its mean response time is at most this many times the usual time.
 const MAX_FAST_RATIO: f64 = 1.25;
 
-/// Above this ratio, the service is treated as overloaded.
+/// A round is slow if its mean response time is more than this many times the usual time. Then the
+/// service is treated as overloaded.
 const MIN_SLOW_RATIO: f64 = 1.5;
 
-/// The maximum ratio of a single answer, so that one slow answer does not decide alone.
+/// The maximum ratio of a single response, so that one slow response does not decide alone.
 const MAX_RATIO: f64 = 4.0;
 
-/// Time differences below this are ignored, in seconds.
+/// Time differences below this number of seconds are ignored.
 const TOLERANCE_SECONDS: f64 = 0.001;
 
 /// The initial and the maximum limit of requests in flight.
@@ -43,7 +45,7 @@ pub struct InFlightRange {
 }
 
 impl InFlightRange {
-    /// Starts with 16 and rises up to 64 while answers stay fast.
+    /// Starts with 16 and rises up to 64 while responses stay fast.
     pub const ADAPTING: Self = Self { start: 16, max: 64 };
 
     /// Starts with `number` (1 to 1,000), and never exceeds it.
@@ -61,11 +63,12 @@ impl InFlightRange {
 /// The outcome of one request.
 #[derive(Clone, Copy, Debug)]
 pub enum Reply {
-    /// An answer without a complaint: the operation and the response time.
+    /// The service answered without a complaint. Contains the id of the operation and the response
+    /// time.
     Answered(&'static str, Duration),
     /// The service reports too many requests.
     Throttled,
-    /// No answer, or a failure of the service.
+    /// The service did not answer, or failed.
     Failed,
 }
 
@@ -73,7 +76,7 @@ pub enum Reply {
 #[derive(Clone, Copy, Debug)]
 pub struct PaceTicket {
     epoch: u64,
-    /// True if its time counts for the speed.
+    /// True if the response time of the request counts for the speed.
     is_timed: bool,
 }
 
@@ -84,10 +87,10 @@ pub struct PaceController {
     limit: usize,
     /// The number of changes of the limit.
     epoch: u64,
-    /// True if the limit was halved before, so that it now rises by one.
+    /// True if the limit was halved before. Then the limit rises only by one.
     rises_slowly: bool,
     round: Round,
-    /// The usual time of answers, by operation.
+    /// The usual response times, by the id of the operation.
     usual_times: BTreeMap<&'static str, UsualTime>,
 }
 
@@ -98,13 +101,13 @@ struct Round {
     untimed_requests: usize,
     answers: usize,
     failures: usize,
-    /// The sum of the ratios of the answer times to the usual ones.
+    /// The sum of the ratios of the response times to the usual times.
     ratio_sum: f64,
     /// True if as many requests as allowed were in flight.
     was_full: bool,
 }
 
-/// The usual time of answers, in seconds.
+/// The usual response time of an operation, in seconds.
 #[derive(Debug, Default)]
 struct UsualTime {
     mean: f64,
@@ -112,7 +115,7 @@ struct UsualTime {
 }
 
 impl UsualTime {
-    /// Adds an answer to the moving mean of the latest answers.
+    /// Adds a response to the moving mean of the latest responses.
     fn add_answer(&mut self, seconds: f64) {
         self.answers = (self.answers + 1).min(MIN_SAMPLE);
         self.mean += (seconds - self.mean) / self.answers as f64;
@@ -120,7 +123,7 @@ impl UsualTime {
 }
 
 impl PaceController {
-    /// Starts with the limit at the start of `range`.
+    /// Creates a controller whose limit is the start of `range`.
     pub fn new(range: InFlightRange) -> Self {
         let round = Round { untimed_requests: range.start, ..Round::default() };
         Self {
@@ -138,7 +141,8 @@ impl PaceController {
         self.limit
     }
 
-    /// Records that a request is sent, with this many in flight.
+    /// Records that a request is sent. `in_flight` is the number of requests in flight, including
+    /// this request.
     pub const fn start_request(&mut self, in_flight: usize) -> PaceTicket {
         self.round.was_full |= in_flight >= self.limit;
         let is_timed = self.round.untimed_requests == 0;
@@ -149,7 +153,7 @@ impl PaceController {
     /// Records the outcome of a request.
     pub fn record(&mut self, reply: Reply, ticket: PaceTicket) {
         if ticket.epoch != self.epoch {
-            return; // It was sent before the last change of the limit.
+            return; // The request was sent before the last change of the limit.
         }
         match reply {
             Reply::Throttled => self.halve_limit(1),
@@ -169,7 +173,7 @@ impl PaceController {
         }
     }
 
-    /// The ratio of an answer's time to the usual one.
+    /// The ratio of a response time, in seconds, to the usual time of the operation.
     fn time_ratio(&mut self, operation: &'static str, seconds: f64) -> f64 {
         let usual_time = self.usual_times.entry(operation).or_default();
         if usual_time.answers == 0 || self.limit <= self.range.start {
@@ -178,12 +182,12 @@ impl PaceController {
         ((seconds + TOLERANCE_SECONDS) / (usual_time.mean + TOLERANCE_SECONDS)).min(MAX_RATIO)
     }
 
-    /// The number of answers in a round if speed decides.
+    /// The number of responses in a round if speed decides.
     fn sample_size(&self) -> usize {
         self.limit.max(MIN_SAMPLE)
     }
 
-    /// Counts an answer, and ends the round after its last answer.
+    /// Counts a response, and ends the round after its last response.
     fn count_answer(&mut self) {
         self.round.answers += 1;
         let is_below_range = self.limit < self.range.start;
@@ -236,9 +240,9 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// Simulates a service in which requests finish in the order of their answers, and a client
-    /// that sends as many as allowed. `answer` decides the outcome of a request from its number and
-    /// how many are in flight. Returns the limit after each answer.
+    /// Simulates a service, and a client that sends as many requests as allowed. `answer` decides
+    /// the duration and the outcome of a request from its number and the number of requests in
+    /// flight. Returns the limit after each response.
     fn simulate(
         pace: &mut PaceController,
         answers: usize,
@@ -273,7 +277,8 @@ mod tests {
         let mut distinct_limits = limits.clone();
         distinct_limits.dedup();
         assert_eq!(distinct_limits, [16, 32, 64]);
-        // 16 and 32 answers at the start, then 16 of old and 32 of each kind.
+        // At the start, 16 responses do not count, and 32 count. After the doubling, 16 old and 32
+        // new responses do not count, and 32 count.
         assert!(limits[16 + 32 + 16 + 32 + 32] == 64, "{limits:?}");
     }
 
@@ -294,7 +299,7 @@ mod tests {
     fn the_limit_stays_close_to_what_a_service_handles_in_parallel() {
         for capacity in [1, 4, 16, 20, 40] {
             let mut pace = PaceController::new(ADAPTING);
-            // Above its capacity, requests wait for their turn.
+            // If more requests are in flight than the service handles at once, requests wait.
             let limits = simulate(&mut pace, 20_000, |_, in_flight| {
                 (millis(20).mul_f64((in_flight as f64 / f64::from(capacity)).max(1.0)), None)
             });
@@ -315,7 +320,7 @@ mod tests {
         let mut state = 1_u32;
         let limits = simulate(&mut pace, 5_000, |_, _| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            // Many around 30 ms, one of 16 four times as long.
+            // Most responses take around 30 ms. One of 16 takes four times as long.
             let noise = state >> 16;
             (
                 millis(20 + u64::from(noise % 20) + if noise.is_multiple_of(16) { 100 } else { 0 }),
@@ -333,7 +338,7 @@ mod tests {
         assert_eq!(pace.limit(), 64);
         let limits = simulate(&mut pace, 400, |_, _| (millis(80), None));
         assert_eq!(limits.iter().min(), Some(&16), "{limits:?}");
-        // The usual time is learned again; the limit now rises one by one.
+        // The usual time is learned again. The limit now rises by one at a time.
         let limits = simulate(&mut pace, 4_000, |_, _| (millis(80), None));
         assert!(limits.windows(2).all(|two| two[1] <= two[0] + 1), "{limits:?}");
         assert_eq!(limits.last(), Some(&64));
@@ -365,7 +370,7 @@ mod tests {
     #[test]
     fn a_limit_on_the_rate_is_approached_from_below() {
         let mut pace = PaceController::new(ADAPTING);
-        // More than 24 at once are refused.
+        // The service refuses more than 24 requests at once.
         let limits = simulate(&mut pace, 10_000, |_, in_flight| {
             (millis(50), (in_flight > 24).then_some(Reply::Throttled))
         });
@@ -403,7 +408,7 @@ mod tests {
         assert_eq!(pace.limit(), 16);
     }
 
-    /// The kinds of rounds in the table above.
+    /// The kinds of rounds in the table at the start of this file.
     #[derive(Clone, Copy, Debug)]
     enum Speed {
         Fast,

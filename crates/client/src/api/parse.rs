@@ -1,4 +1,4 @@
-//! Parses the JSON of an answer and builds only the wanted parts.
+//! Parses the JSON of a response and builds only the wanted parts.
 
 use std::fmt;
 
@@ -9,10 +9,11 @@ use crate::{
     value::{Json, Object},
 };
 
-/// Parses `bytes`. Keeps only the keys in `key_filter` of an object, or of the objects in a list; any
-/// other value is kept whole. `None` if the JSON is broken anywhere, even in skipped parts.
+/// Parses `bytes`. Keeps only the keys in `key_filter` of an object, or of each object in a list.
+/// Any other value is kept whole. Returns `None` if the JSON is broken anywhere, even in skipped
+/// parts.
 pub(super) fn parse_wanted(bytes: &[u8], key_filter: &KeyFilter) -> Option<Json> {
-    // Check the UTF-8 of the whole answer here: the parser does not check skipped texts.
+    // Check the UTF-8 of the whole response here: the parser does not check skipped texts.
     let text = std::str::from_utf8(bytes).ok()?;
     let mut json = serde_json::Deserializer::from_str(text);
     let value = WantedJson { key_filter, is_entry: false }.deserialize(&mut json).ok()?;
@@ -20,7 +21,7 @@ pub(super) fn parse_wanted(bytes: &[u8], key_filter: &KeyFilter) -> Option<Json>
     Some(value)
 }
 
-/// Deserialises the whole answer, or an entry of its list, without unwanted keys.
+/// Deserialises the whole response, or an entry of its list, without unwanted keys.
 #[derive(Clone, Copy)]
 struct WantedJson<'w> {
     key_filter: &'w KeyFilter,
@@ -66,7 +67,7 @@ impl<'de> Visitor<'de> for WantedJson<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Json, A::Error> {
         let mut entries = Vec::new();
-        // A list within a list is part of a value.
+        // A list within a list is a value, which is kept whole.
         let entry_filter = if self.is_entry { &KeyFilter::All } else { self.key_filter };
         while let Some(entry) =
             list.next_element_seed(WantedJson { key_filter: entry_filter, is_entry: true })?
@@ -83,7 +84,7 @@ impl<'de> Visitor<'de> for WantedJson<'_> {
     visit_scalars! { visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str }
 }
 
-/// Deserialises a key; `None` for an unwanted one.
+/// Deserialises a key; `None` for an unwanted key.
 struct WantedKey<'w>(&'w KeyFilter);
 
 impl<'de> DeserializeSeed<'de> for WantedKey<'_> {

@@ -1,8 +1,8 @@
-//! Redacts the sensitive values of a request in quoted messages of its answer.
+//! Redacts the sensitive values of a request in quoted messages of its response.
 //!
-//! A service quotes the value that it refuses: "`hunter2…` is not a valid value". A body can contain
-//! sensitive values that are not known secrets, such as the live value of a variable that an edit
-//! repeats. Only this request knows them, so they are redacted here.
+//! A service quotes the value that it refuses: "`hunter2…` is not a valid value". A body can
+//! contain sensitive values that are not known secrets, such as the live value of a variable that
+//! an edit repeats. Only the request contains such values, so this module redacts them.
 
 use std::sync::OnceLock;
 
@@ -14,14 +14,15 @@ use crate::{
 /// The text shown instead of a message that must not be quoted.
 const WITHHELD_MESSAGE: &str = "(not quoted, because the request carried a short secret)";
 
-/// The minimum length, in characters, of a value that is redacted. Shorter ones match ordinary words.
+/// The minimum length, in characters, of a value that is redacted. Shorter values match ordinary
+/// words.
 pub(super) const MIN_REDACTED_CHARS: usize = 8;
 
 /// The sensitive values of one request's body.
 #[derive(Default)]
 pub(super) struct QuoteRedactor {
     values: Vec<Secret>,
-    /// Built on first use: most requests are not refused.
+    /// The redactions. They are built on first use, because most requests are not refused.
     secrets: OnceLock<Secrets>,
 }
 
@@ -33,8 +34,8 @@ impl QuoteRedactor {
         }
     }
 
-    /// Redacts the values in `text` in any encoding, long pieces of them (a service may quote only
-    /// the beginning), and credentials in URLs.
+    /// Redacts the values in `text` in any encoding, and credentials in URLs. Long pieces of a
+    /// value are redacted too, because a service may quote only its beginning.
     pub(super) fn redact(&self, text: &str) -> String {
         if Bug::QuoteUnredacted.is_planted() {
             return text.to_owned();
@@ -73,7 +74,7 @@ mod tests {
             ("'live-val...' is invalid", "'[secret]...' is invalid"),
             ("?v=live-value-77%2Fx", "?v=[secret]"),
             (r"'live\u002dva\u006cu...'", "'[secret]...'"),
-            ("bGl2ZS12YWx1ZQ==", "[secret]"), // of `live-value`
+            ("bGl2ZS12YWx1ZQ==", "[secret]"), // Base64 of `live-value`.
             ("key is taken", "key is taken"),
             ("", ""),
         ] {

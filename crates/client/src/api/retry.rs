@@ -1,17 +1,17 @@
 //! Decides, without IO, whether a request is sent again.
 //!
-//! The decision depends on the possible effect of sending it again ([`RetrySafety`], from the table
-//! of operations), and on the outcome of the first attempt.
+//! The decision depends on two facts: the possible effect of sending the request again
+//! ([`RetrySafety`], from the table of operations), and the outcome of the last attempt.
 //!
-//! | sent again | not sent | 429, 409 lock, 400 topic | 5xx, lost, unreadable answer | too large | refused, TLS |
+//! | effect of sending again | not sent | 429, 409 lock, 400 topic | 5xx, lost, unreadable response | too large | refused, TLS |
 //! |---|---|---|---|---|---|
 //! | reads | again | again | again | fail | fail |
-//! | the same | again | again | again, then read back | read back | fail |
+//! | the same result | again | again | again, then read back | read back | fail |
 //! | refused, or a second object | again | again | read back | read back | fail |
 //! | harmful | again | fail | read back | read back | fail |
 //!
-//! "Again" is at most [`MAX_RETRIES`] times, with exponential back-off and full jitter. The caller
-//! sleeps.
+//! "Again" means at most [`MAX_RETRIES`] retries, with exponential back-off and full jitter. The
+//! caller sleeps before each retry. "Read back" means that the caller reads the live state.
 
 use std::time::Duration;
 
@@ -20,11 +20,12 @@ use crate::{operation::RetrySafety, planted::Bug};
 /// The maximum number of retries of a request.
 pub const MAX_RETRIES: u32 = 5;
 
-/// The longest wait that the service may ask for: its longest rate-limit window. No wait is cut
-/// short: a request that would have to wait longer fails.
+/// The longest wait that the service may request: its longest rate-limit window. A request that
+/// would have to wait longer fails.
 pub const MAX_WAIT: Duration = Duration::from_secs(3600);
 
-/// The first back-off; it doubles with each retry, so that the last of [`MAX_RETRIES`] waits 8 s.
+/// The first back-off. It doubles with each retry, and is 8 s before the last of [`MAX_RETRIES`]
+/// retries.
 const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 
 /// The outcome of one attempt to send a request.
@@ -34,22 +35,22 @@ pub enum SendOutcome {
     Success,
     /// The request was not sent, or did not arrive.
     NotSent,
-    /// It may have arrived; there was no answer.
+    /// The request may have arrived, but no response arrived.
     Lost,
-    /// The other side is not trusted.
+    /// TLS failed: the other side is not trusted.
     Untrusted,
-    /// 429.
+    /// The service answered 429: too many requests.
     Throttled,
-    /// Refused because of another request at the same time: 409 for a locked object, 400 for a topic
-    /// that both create. Nothing was saved.
+    /// The service refused the request because of another request at the same time. The status is
+    /// 409 for a locked object, or 400 for a topic that both requests create. Nothing was saved.
     Locked,
-    /// A status for a failure of the service, or of a proxy.
+    /// The status means a failure of the service, or of a proxy.
     Faulty,
-    /// A success status with a body that cannot be read.
+    /// The status is a success, but the body cannot be read.
     Unreadable,
-    /// A body above the size limit.
+    /// The body exceeds the size limit.
     Oversized,
-    /// A final refusal by the service.
+    /// The service refused the request. Sending it again is useless.
     Refused,
 }
 
@@ -66,9 +67,9 @@ pub const fn is_failure_status(status: u16) -> bool {
     matches!(status, 408 | 500 | 502..=504 | 520..=530)
 }
 
-/// Returns the wait before the next attempt, after attempt number `attempt` (from 1); `None` if
-/// there must be no further attempt. `requested_wait` is the wait that the service asked for;
-/// `jitter` is in `0.0..1.0`.
+/// Returns the wait before the next attempt, after attempt number `attempt` (counted from 1).
+/// Returns `None` if there must be no further attempt. `requested_wait` is the wait that the
+/// service requested. `jitter` is in `0.0..1.0`.
 pub fn retry_delay(
     retry_safety: RetrySafety,
     outcome: SendOutcome,
@@ -98,7 +99,8 @@ pub fn retry_delay(
         return None;
     }
     let ceiling = FIRST_BACKOFF * (1 << attempt.saturating_sub(1));
-    // A 429 without a wait waits for twice the ceiling, without jitter: at least a second.
+    // After a 429 without a requested wait, wait for twice the ceiling, without jitter. This is at
+    // least one second.
     let backoff =
         if outcome == SendOutcome::Throttled { ceiling * 2 } else { ceiling.mul_f64(jitter) };
     // Wait at least the requested time, and up to a tenth longer, so that clients do not all
@@ -121,14 +123,15 @@ mod tests {
         RetrySafety::Never,
     ];
 
-    /// The content of a cell: resend while attempts are left, and the result after that.
+    /// A cell of the table: resend while attempts are left, or stop. Contains the action after the
+    /// last attempt.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Cell {
         Retry(NextAction),
         Stop(NextAction),
     }
 
-    /// The action of the caller when nothing is sent again.
+    /// The action of the caller when the request is not sent again.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum NextAction {
         Done,

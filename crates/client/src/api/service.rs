@@ -14,15 +14,15 @@ pub struct ServiceAddress {
 /// The reason why an address is invalid. Never contains the address, which may include a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServiceAddressError {
-    /// Not a URL.
+    /// The text is not a URL. Contains the reason.
     #[error(
         "the address of the service is not a URL ({0}); write it like https://gitlab.example.org"
     )]
     NotUrl(String),
-    /// Neither https nor http.
+    /// The scheme is neither https nor http.
     #[error("the address of the service must start with https://")]
     Scheme,
-    /// Plain http to another machine.
+    /// The address uses plain http to another machine.
     #[error("the address of the service is plain http, which exposes the token; use https")]
     Plaintext,
     /// The address contains a user name or password.
@@ -68,7 +68,7 @@ impl ServiceAddress {
         Ok(service)
     }
 
-    /// True if it uses TLS.
+    /// True if the address uses TLS.
     pub fn is_https(&self) -> bool {
         self.base_url.scheme() == "https"
     }
@@ -80,8 +80,8 @@ impl ServiceAddress {
         host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
     }
 
-    /// The URL for `target`, a path and query below `/api/v4`; `None` if URL parsing would change the
-    /// target, as it does with a segment `..`.
+    /// The URL for `target`, which is a path and query below `/api/v4`. `None` if URL parsing would
+    /// change the target, as for a segment `..`.
     pub(super) fn target_url(&self, target: &str) -> Option<Url> {
         let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query)),

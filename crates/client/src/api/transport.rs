@@ -1,4 +1,4 @@
-//! Sends one request and receives its answer.
+//! Sends one request and receives its response.
 //!
 //! A [`Transport`] sends each request once: it neither retries nor follows redirects.
 //! [`HttpTransport`] uses the network. Snapshots and the tests of other modules have their own
@@ -38,27 +38,28 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit for a read.
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long the answer to a read may stall. For a write, only its time limit applies.
+/// How long the response to a read may stall. For a write, only [`WRITE_TIMEOUT`] applies.
 pub(super) const READ_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The time limit for a write. It is longer than the time to connect plus the service's own limit for a
-/// request (60 s). So when it passes, the service has already ended the write.
+/// The time limit for a write. It is longer than the time to connect plus the service's own limit
+/// for a request (60 s). When the time limit passes, the service has therefore already ended the
+/// write.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// An encoded request. `Debug` hides its body, which may contain secrets.
 #[derive(Clone)]
 pub struct WireRequest {
-    /// The method.
+    /// The HTTP method.
     pub method: Method,
     /// The path and the query below `/api/v4`, percent-encoded.
     pub target: String,
-    /// The body.
+    /// The encoded body.
     pub body: EncodedBody,
     /// The service refuses the request if the object changed after this time, by the service's clock.
     pub if_unmodified_since: Option<SystemTime>,
-    /// The time limit.
+    /// The time limit for the request and its response.
     pub timeout: Duration,
-    /// The idle limit: how long its answer may stall.
+    /// The idle limit: how long the response may stall.
     pub idle_timeout: Duration,
 }
 
@@ -74,7 +75,7 @@ impl fmt::Debug for WireRequest {
 /// An encoded body, with its secrets.
 #[derive(Clone, Default)]
 pub enum EncodedBody {
-    /// None.
+    /// The request has no body.
     #[default]
     Empty,
     /// A JSON text.
@@ -86,20 +87,20 @@ pub enum EncodedBody {
 /// One part of a form.
 #[derive(Clone)]
 pub struct FormPart {
-    /// The field.
+    /// The name of the field.
     pub name: String,
     /// The file name, if the part is a file.
     pub file_name: Option<String>,
-    /// The value.
+    /// The content of the field or of the file.
     pub value: Bytes,
 }
 
-/// An answer whose status and headers arrived, and perhaps its body.
+/// A response whose status and headers arrived. The body may be incomplete.
 #[derive(Clone, Debug)]
 pub struct WireResponse {
-    /// The status.
+    /// The HTTP status.
     pub status: u16,
-    /// The headers.
+    /// The response headers.
     pub headers: HeaderMap,
     /// The body, decompressed.
     pub body: Result<Bytes, BodyError>,
@@ -110,20 +111,20 @@ pub struct WireResponse {
 pub enum BodyError {
     /// The connection broke, or the body stalled.
     Truncated,
-    /// It is larger than 32 MiB.
+    /// The body is larger than 32 MiB.
     TooLarge,
 }
 
-/// The phase in which a request without an answer failed.
+/// The phase in which a request without a response failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestPhase {
-    /// It did not reach the service.
+    /// The request did not reach the service.
     NotSent,
-    /// It may have reached the service.
+    /// The request may have reached the service.
     MaybeSent,
 }
 
-/// The reason why there is no answer.
+/// The reason why there is no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendErrorKind {
     /// The network failed.
@@ -134,19 +135,20 @@ pub enum SendErrorKind {
     Tls,
     /// The request is not valid in HTTP, for example its URL.
     InvalidRequest,
-    /// Offline, and the answer is not in the snapshot.
+    /// The run is offline, and the snapshot does not contain the response.
     Offline,
 }
 
-/// The error of a request without an answer.
+/// The error of a request without a response.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{reason}")]
 pub struct SendError {
     /// The phase in which the request failed.
     pub phase: RequestPhase,
-    /// The reason why there is no answer.
+    /// The reason why there is no response.
     pub kind: SendErrorKind,
-    /// Help that is more specific than the general help for the failure, if any.
+    /// Help that is more specific than the general help for the failure; `None` if there is only
+    /// general help.
     pub hint: Option<&'static str>,
     reason: String,
 }
@@ -158,9 +160,9 @@ impl SendError {
     }
 }
 
-/// Sends each request to one service, once.
+/// Sends each request once, and all requests to one service.
 pub trait Transport: fmt::Debug + Send + Sync {
-    /// Sends `request` and receives its answer, whatever its status.
+    /// Sends `request` and receives its response, whatever its status.
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>>;
 }
 
@@ -171,10 +173,11 @@ pub struct HttpOptions {
     pub ca_pem: Option<Vec<u8>>,
     /// The client certificate, and its private key (PEM).
     pub client_cert: Option<(Vec<u8>, Vec<u8>)>,
-    /// The proxy. It is never taken from common variables such as `HTTPS_PROXY`, because a proxy
-    /// receives the requests with the token.
+    /// The URL of the proxy. It is never taken from common variables such as `HTTPS_PROXY`, because
+    /// a proxy receives the requests with the token.
     pub proxy: Option<String>,
-    /// True if one of these variables is set. Then the help of connection errors says that it is not used.
+    /// True if one of these variables of the environment is set. Then the help of connection errors
+    /// states that undrift ignores them.
     pub ignores_proxy: bool,
     /// The maximum number of requests in flight.
     pub max_in_flight: usize,
@@ -198,7 +201,7 @@ pub enum TransportSetupError {
     /// The proxy is not valid.
     #[error("the proxy is not a URL like http://proxy.example.org:3128")]
     Proxy,
-    /// Anything else.
+    /// HTTP cannot be set up for another reason.
     #[error("cannot set up HTTP: {0}")]
     Http(String),
 }
@@ -356,7 +359,7 @@ fn parse_authorities(pem: &[u8]) -> Result<RootCertStore, TransportSetupError> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         let certificate = certificate.map_err(|_| TransportSetupError::CaFile)?;
-        // Skip a certificate of a bundle that rustls rejects: it is not trusted.
+        // Skip a certificate that rustls rejects. It is not trusted then.
         let _ = roots.add(certificate);
     }
     if roots.is_empty() { Err(TransportSetupError::CaFile) } else { Ok(roots) }
@@ -403,7 +406,7 @@ fn is_plain_http_answer(error: &rustls::Error) -> bool {
     matches!(error, rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType))
 }
 
-/// Help for a TLS failure; depends on whether a client certificate was sent.
+/// Help for a TLS failure. The help depends on whether a client certificate was sent.
 fn tls_hint(error: &rustls::Error, has_client_cert: bool) -> &'static str {
     use rustls::{AlertDescription as Alert, CertificateError as Wrong, Error};
     match error {
@@ -456,7 +459,7 @@ fn error_chain<'e>(
     })
 }
 
-/// The innermost cause of an error. It is more precise than the outer ones, and contains no URL.
+/// The innermost cause of an error. It is more precise than the outer causes, and contains no URL.
 fn root_cause(error: &reqwest::Error) -> String {
     error_chain(error)
         .skip(1)

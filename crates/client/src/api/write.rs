@@ -26,8 +26,8 @@ pub struct WriteClient {
 }
 
 impl WriteClient {
-    /// Adds writing to `read_client`. Both share the limits on requests, and end together. Only `apply`,
-    /// `comment`, `call` and `selftest` do this.
+    /// Adds writing to `read_client`. Both clients share the limits on requests, and end together.
+    /// Only `apply`, `comment`, `call` and `selftest` call this function.
     pub const fn new(read_client: ReadClient) -> Self {
         Self { read_client }
     }
@@ -47,11 +47,12 @@ impl WriteClient {
         self.deliver(&request, None, None).await
     }
 
-    /// Like [`send`](Self::send), for a request that was built from live values. `freshness` says when
-    /// those values were read. A request goes stale if it
+    /// Like [`send`](Self::send), for a request that was built from live values. `freshness`
+    /// contains the time when those values were read. A request can become stale if it
     /// [repeats](Request::repeated_values) live values, or if sending it twice would create two
-    /// objects. Such a request is sent at most once, and not after a wait. If a retry is possible,
-    /// the error contains [when](super::ApiError::retry_at) to read again and rebuild the request.
+    /// objects. A request that can become stale is sent at most once, and never after a wait. If a
+    /// retry is possible, the error contains [its time](super::ApiError::retry_at). Before the
+    /// retry, the caller must read the live values again and rebuild the request.
     ///
     /// # Errors
     /// [`ApiError`](super::ApiError), also if the request is [stale](super::ApiError::is_stale).
@@ -87,7 +88,7 @@ impl WriteClient {
     }
 }
 
-/// Encodes the body; returns it with a redactor of its sensitive values.
+/// Encodes the body of `request`. Returns the encoded body, and a redactor of its sensitive values.
 fn encode_body(
     request: &Request<Write>,
     secrets: &Secrets,

@@ -1,9 +1,9 @@
 //! Decides how long to wait for the contents of a fork or an import, which the service adds in the
 //! background.
 //!
-//! The pauses between readings grow with the elapsed time, so a small fork is noticed at once and a
-//! large import needs few requests. If contents have not arrived after [`MAX_ARRIVAL_WAIT`], the run
-//! stops waiting.
+//! The pauses between readings grow with the elapsed time, so a small fork is noticed soon, and a
+//! large import needs few requests. If contents have not arrived after [`MAX_ARRIVAL_WAIT`], the
+//! run stops waiting.
 
 use std::time::Duration;
 
@@ -14,31 +14,32 @@ use crate::{
     live::Presence,
 };
 
-/// The maximum wait for contents. Larger imports should be done before the run.
+/// The maximum wait for contents. Imports that take longer should be done before the run.
 pub(super) const MAX_ARRIVAL_WAIT: Duration = Duration::from_secs(600);
-/// The first pause.
+/// The first pause between two readings.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause.
+/// The longest pause between two readings.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// The next action.
+/// The next action of a step that waits for contents.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ArrivalVerdict {
     /// The contents have arrived: send the next call.
     Next,
-    /// Read again, this long after the create.
+    /// Read the container again, this long after the create.
     Reread(Duration),
     /// The contents will not arrive, or the run stops waiting.
     Ended(StepOutcome),
 }
 
-/// When to read again after `elapsed`; never later than [`MAX_ARRIVAL_WAIT`].
+/// The time of the next reading. Like `elapsed`, it is counted from the create. It is never later
+/// than [`MAX_ARRIVAL_WAIT`].
 pub(super) fn next_poll(elapsed: Duration) -> Duration {
     elapsed.saturating_add((elapsed / 2).clamp(FIRST_PAUSE, MAX_PAUSE)).min(MAX_ARRIVAL_WAIT)
 }
 
-/// Decides, without IO, from the state of the container `elapsed` after the create; `presence` is
-/// an error if it could not be read.
+/// Decides the next action, without IO. `presence` is the state of the container at `elapsed` after
+/// the create, or an error if the container could not be read.
 pub(super) fn decide_arrival(
     presence: Result<&Presence, Cause>,
     elapsed: Duration,

@@ -1,7 +1,7 @@
 //! Plans one container against the base of a branch.
 //!
-//! The parts that the branch did not change are removed from the declaration before planning. So
-//! every later plan, also after a lost answer, uses the same declaration.
+//! The parts that the branch did not change are removed from the declaration before planning.
+//! Therefore every later plan, also after a lost response, uses the same declaration.
 
 use super::plan_with_extra_facts;
 use crate::{
@@ -15,8 +15,8 @@ use crate::{
     },
 };
 
-/// The maximum number of plans of the remaining part. Each plan may show new drift, because parts
-/// were removed. If the last plan still shows drift, the whole container is excluded.
+/// The maximum number of plans of the part that the branch changed. Each plan may show new drift,
+/// because parts were removed. If the last plan still shows drift, the whole container is excluded.
 const MAX_ROUNDS: usize = 4;
 
 /// The plan of a container against a base.
@@ -84,8 +84,8 @@ pub async fn plan_against(
     Ok(BranchPlan { plan: full_plan, branch_part, comparison })
 }
 
-/// Plans only the changes of the branch. Returns the plan and the declaration for it; `None` if
-/// they cannot be separated from drift.
+/// Plans only the changes of the branch. Returns the plan, and the declaration from which it was
+/// made. Returns `None` if the changes cannot be separated from drift.
 async fn plan_branch_part(
     observer: &Observer,
     container: &Container,
@@ -98,7 +98,7 @@ async fn plan_branch_part(
     for _ in 0..MAX_ROUNDS {
         let BranchPart::Some(declared) = branch_part else { break };
         let mut plan = plan_with_extra_facts(observer, &declared, live, settings).await?;
-        // The base compares whole containers, so label before removing more parts.
+        // The base compares whole containers, so label the steps before removing more parts.
         base.label(&mut plan, &declared, live, settings);
         match BranchPart::from_labels(&declared, &plan) {
             BranchPart::Whole => return Ok(Some((plan, declared))),

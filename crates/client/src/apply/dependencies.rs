@@ -10,7 +10,8 @@ use tokio::sync::Notify;
 use super::StepResult;
 use crate::{address::Address, diff::Step, kind::CreatedContainers};
 
-/// The outcomes of steps that others wait for: `None` until the step ends, then `true` on success.
+/// The outcomes of steps that other steps wait for. An outcome is `None` until the step ends, and
+/// then `true` if the step succeeded.
 pub(super) struct StepDependencies {
     outcomes: RefCell<HashMap<Address, Option<bool>>>,
     created_ids: RefCell<CreatedContainers>,
@@ -18,7 +19,7 @@ pub(super) struct StepDependencies {
 }
 
 impl StepDependencies {
-    /// Tracks those of `steps` for which a step in another container waits.
+    /// Tracks each of `steps` that a step in another container waits for.
     pub(super) fn new<'s>(
         steps: impl Iterator<Item = &'s Step> + Clone,
         created: CreatedContainers,
@@ -59,8 +60,8 @@ impl StepDependencies {
         self.created_ids.borrow().clone()
     }
 
-    /// `Some(Some(true))` if the step at `address` succeeded, `Some(None)` if it has not ended yet,
-    /// `None` if it is not tracked.
+    /// `Some(Some(true))` if the step at `address` succeeded. `Some(None)` if the step has not
+    /// ended yet. `None` if the step is not tracked.
     pub(super) fn step_success(&self, address: &Address) -> Option<Option<bool>> {
         self.outcomes.borrow().get(address).copied()
     }

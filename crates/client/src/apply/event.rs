@@ -17,7 +17,7 @@ use crate::{
 pub enum Event {
     /// A step is about to send its first call.
     Started {
-        /// The object.
+        /// The object of the step.
         address: Address,
         /// The action of the step.
         action: Action,
@@ -26,7 +26,7 @@ pub enum Event {
     Ended(StepResult),
     /// A container was read after its writes.
     Verified {
-        /// The container.
+        /// The container that was read.
         container: Address,
         /// The differences that remain.
         mismatches: Vec<Mismatch>,
@@ -38,13 +38,13 @@ pub enum Event {
 pub struct StepResult {
     /// The scope of the container of the object.
     pub scope: Scope,
-    /// The object.
+    /// The object that the step changes.
     pub address: Address,
     /// The action of the step.
     pub action: Action,
-    /// The outcome.
+    /// The outcome of the step.
     pub outcome: StepOutcome,
-    /// Where it is declared, if it is.
+    /// The place of the declaration; `None` if the object is not declared.
     #[serde(skip)]
     pub origin: Option<Origin>,
 }
@@ -53,19 +53,20 @@ pub struct StepResult {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(tag = "is", content = "cause", rename_all = "snake_case")]
 pub enum StepOutcome {
-    /// It was applied.
+    /// The step was applied.
     Done,
-    /// Somebody else had done it already.
+    /// Somebody else had made the change already.
     Already,
-    /// The service refused, or a request failed.
+    /// The service refused a request of the step, or a request failed.
     Failed(Cause),
-    /// The object, or another object of its container, changed after the plan; nothing was sent.
+    /// The object, or another object of its container, changed after the plan was made. Nothing was
+    /// sent.
     ChangedMeanwhile(Cause),
-    /// It depends on a step that did not succeed, so it was not started.
+    /// The step depends on another step that did not succeed. It was not started.
     Skipped(Cause),
-    /// The run was interrupted, or ended, before it started.
+    /// The run was interrupted, or ended, before the step started.
     NotStarted,
-    /// It was sent, and its outcome could not be determined.
+    /// The step was sent, but its outcome could not be determined.
     Unknown(Cause),
 }
 
@@ -100,14 +101,14 @@ impl StepOutcome {
 /// A difference that remains, or is new, after apply.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Mismatch {
-    /// The object.
+    /// The object that differs.
     pub address: Address,
     /// The fields that differ.
     #[serde(serialize_with = "crate::catalogue::serialize_names")]
     pub fields: Vec<String>,
-    /// The reason: not saved, changed meanwhile, or not readable.
+    /// The reason for the difference.
     pub reason: MismatchReason,
-    /// A possible explanation, or help.
+    /// A possible explanation of the difference, or help.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
@@ -130,16 +131,16 @@ impl Mismatch {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(tag = "is", content = "cause", rename_all = "snake_case")]
 pub enum MismatchReason {
-    /// The service accepted the write and did not save it.
+    /// The service accepted the write, but did not save the value.
     NotSaved,
     /// Somebody else changed the object meanwhile: the difference was not part of the plan.
     ChangedMeanwhile,
-    /// The difference depends on a step of this run, or became visible only after a step: run
-    /// apply again.
+    /// The difference depends on a step of this run, or became visible only after a step. Run apply
+    /// again.
     NotPlanned,
-    /// A later step of this run, at this address, undid it.
+    /// A later step of this run, at this address, undid the change.
     Undone(Address),
-    /// It could not be read back.
+    /// The object could not be read back.
     Unreadable(Cause),
 }
 

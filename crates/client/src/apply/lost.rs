@@ -1,11 +1,13 @@
-//! Decides the outcome of a write whose answer was lost, from a new plan of the current live state.
+//! Decides the outcome of a write whose response was lost, from a new plan of the current live
+//! state.
 //!
-//! After a create without an answer, the run reads again 2, 5, 15, 35 and 75 seconds after the
-//! sending began ([`REREAD_DELAYS`]). The service ends every request before the last reading, so an
-//! object that the last reading does not find will never appear. Then the run sends the create once
-//! more. If the service enforces that the object is unique, the run does so after the first reading:
-//! only one of the two creates can succeed. A create that must never be sent twice is not sent again,
-//! and fails if the last reading does not find its object.
+//! After a create without a response, the run reads the live state again 2, 5, 15, 35 and 75
+//! seconds after the sending began ([`REREAD_DELAYS`]). The service ends every request before the
+//! last reading, so an object that the last reading does not find will never appear. Then the run
+//! sends the create once more. If the service enforces that the object is unique, the run sends the
+//! create again after the first reading. Only one of the two creates can succeed. A create that
+//! must never be sent twice is not sent again, and fails if the last reading does not find its
+//! object.
 
 use std::time::Duration;
 
@@ -23,8 +25,8 @@ use crate::{
     text,
 };
 
-/// When to read again after a write without an answer, counted from when it was sent. Usually the
-/// service is done after the first delay.
+/// The times of the readings after a write without a response, counted from the sending of the
+/// write. Usually the service has finished the write before the first reading.
 pub const REREAD_DELAYS: [Duration; 5] = [
     Duration::from_secs(2),
     Duration::from_secs(5),
@@ -40,7 +42,7 @@ pub(super) enum CallState {
     Applied,
     /// The service has not executed the call so far.
     NotApplied,
-    /// The live state is neither the old one nor the sent one.
+    /// The live state is neither the old state nor the sent state.
     Unexpected,
     /// The state cannot be determined.
     Unknown(Cause),
@@ -103,8 +105,8 @@ fn recreate_index(step: &Step) -> Option<usize> {
         .filter(|_| step.action == Action::Update)
 }
 
-/// The state of a call for an object that is created again before the old one is removed. While both
-/// exist, a plan treats one of them as a copy of the other.
+/// The state of a call for an object that is created again before the old object is removed. While
+/// both objects exist, a plan treats one object as a copy of the other object.
 fn recreate_state(step: &Step, is_removal: bool, plan: &ContainerPlan) -> CallState {
     let old_id = step.live_id();
     let mut remaining_steps = plan.steps.iter().filter(|remaining_step| {
@@ -122,7 +124,7 @@ fn recreate_state(step: &Step, is_removal: bool, plan: &ContainerPlan) -> CallSt
 }
 
 /// The state of a call of a replacement. If the new plan creates the object, the old object was
-/// removed. If the new plan has the same step, it was not removed.
+/// removed. If the new plan has the same step, the old object was not removed.
 fn replacement_state(step: &Step, index: usize, remaining_step: Option<&Step>) -> CallState {
     let is_removal = index == 0;
     let is_restore = step.planned_calls.get(index).is_some_and(|call| call.is_restore);
@@ -149,8 +151,8 @@ fn move_state(step: &Step, index: usize, remaining_step: Option<&Step>) -> CallS
     }
 }
 
-/// The state of an update without a remaining difference. If the service returns at least one of the
-/// changed fields, this proves that it executed the whole call.
+/// The state of an update without a remaining difference. If the service returns at least one of
+/// the changed fields, this proves that the service executed the whole call.
 fn update_state(step: &Step, plan: &ContainerPlan) -> CallState {
     let unverifiable = plan.unverifiable_fields(step);
     if unverifiable.len() < step.changes.len() {
@@ -163,7 +165,7 @@ fn update_state(step: &Step, plan: &ContainerPlan) -> CallState {
 }
 
 /// The state of a call that creates a container, if the container exists now. Remaining differences
-/// in the sections that are created with it are separate steps of the new plan.
+/// in the sections that are created with the container are separate steps of the new plan.
 fn creation_state(scope: Scope, step: &Step, index: usize, plan: &ContainerPlan) -> CallState {
     let request = step.requests().nth(index);
     if index > 0 && request.is_some_and(|request| request.body_fields().is_none()) {
@@ -198,18 +200,18 @@ fn sends_field(scope: Scope, step: &Step, index: usize, change: &FieldChange) ->
         .is_some_and(|fields| fields.contains_key(sent_name))
 }
 
-/// The next action after a lost answer.
+/// The next action after a lost response.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LostCallAction {
     /// The service executed the call: send the next call.
     SendNext,
     /// Send the call again.
     Resend,
-    /// Read again, this long after the sending.
+    /// Read the live state again, this long after the sending of the call.
     Reread(Duration),
-    /// The service did not execute the call, and it is not sent again.
+    /// The service did not execute the call, and the run does not send the call again.
     Failed,
-    /// The live state is neither the old one nor the sent one.
+    /// The live state is neither the old state nor the sent state.
     Unexpected,
     /// The outcome is unknown, and cannot be determined.
     Unknown(Cause),
@@ -220,7 +222,7 @@ pub(super) enum LostCallAction {
 pub(super) struct LostCallHistory {
     /// The number of readings since the call was last sent, at the times in [`REREAD_DELAYS`].
     pub(super) rereads: usize,
-    /// True if it was sent once more after a reading that did not find its object.
+    /// True if the call was sent once more after a reading that did not find its object.
     pub(super) is_resent: bool,
     /// True if the rules for retries allow sending the call again.
     pub(super) is_repeatable: bool,
@@ -238,7 +240,7 @@ pub(super) fn decide_lost_call(
     match (state, retry_safety) {
         (CallState::Applied, _) => LostCallAction::SendNext,
         (CallState::Unexpected, _) => LostCallAction::Unexpected,
-        // Sending the call again has the same effect.
+        // Sending the call twice has the same effect as sending it once.
         (CallState::NotApplied, RetrySafety::Idempotent) if history.is_repeatable => {
             LostCallAction::Resend
         }
@@ -375,7 +377,7 @@ mod tests {
         }
     }
 
-    /// A reading after a create shows no remaining step, the same step, or another one.
+    /// A plan after a create has no remaining step, the same step, or another step.
     #[test]
     fn the_remaining_step_shows_whether_a_create_succeeded() {
         use CallState::{Applied, NotApplied, Unexpected};
@@ -407,7 +409,7 @@ mod tests {
         }
     }
 
-    /// A container does not show whether a call without a body was carried out.
+    /// The live state does not show if a call without a body was carried out.
     #[test]
     fn the_outcome_of_a_bodiless_call_after_a_create_is_unknown() {
         let shop = shop(&json!({}), Unlisted::Report);
@@ -441,7 +443,8 @@ mod tests {
         assert!(matches!(second_state, CallState::Unknown(_)), "{second_state:?}");
     }
 
-    /// Otherwise the old object would be removed although no new one exists.
+    /// If the outcome counted as applied, the run would remove the old object although no new
+    /// object exists.
     #[test]
     fn the_outcome_of_an_addition_beside_an_equal_object_is_unknown() {
         let shop = shop(&json!({}), Unlisted::Report);
@@ -461,7 +464,8 @@ mod tests {
         }
     }
 
-    /// The copy that a new plan finds shows which calls of a renewal succeeded.
+    /// A renewal creates an object again, and then removes the old object. The copy that a new plan
+    /// finds shows which of these calls succeeded.
     #[test]
     fn the_copy_shows_which_calls_of_a_renewal_succeeded() {
         let reference = Reference::Env("A".into());
@@ -493,7 +497,7 @@ mod tests {
             };
             assert_eq!(call_states(&resend_all), expected, "{ids:?}");
         }
-        // The run no longer resends it when it reads again.
+        // The plan after a later reading no longer resends the URL.
         let new_plan = plan_mirrors(&[3, 4], &settings);
         assert_eq!(
             [0, 1].map(|index| call_state(shop.scope, step, index, &new_plan)),

@@ -1,16 +1,18 @@
-//! Applies a plan: exactly its writes, or fewer.
+//! Applies a plan: sends exactly its writes, or fewer.
 //!
-//! In: the [approved](crate::plan::Approved) part of a plan, and the only client that writes. Out:
-//! a stream of [`Event`]s, and the result of each step. This module compares no fields. One pure
-//! function, [`plan::plan_container`], determines the remaining steps: before the writes, after
-//! them, and when an answer was lost. A planned step runs if the new plan contains it unchanged.
-//! If the new plan lacks it, somebody else has done it. Any other difference means that the
-//! container changed meanwhile, and the step is skipped. A step is done only if the new plan has no
+//! The input is the [approved](crate::plan::Approved) part of a plan, and the only client that
+//! writes. The output is a stream of [`Event`]s, and the result of each step. This module compares
+//! no fields. One pure function, [`plan::plan_container`], determines the remaining steps: before
+//! the writes, after the writes, and after a lost response. A planned step runs if the new plan
+//! contains the same step. If the new plan lacks the step, somebody else has made the change. Any
+//! other difference means that the container changed meanwhile, and the step is skipped. A step is
+//! done only if the new plan has no
 //! [`unconfirmed_cause`](crate::plan::ContainerPlan::unconfirmed_cause) for it.
 //!
-//! Containers run in parallel. A step waits for the steps that it depends on, in its own container (`run`) and in
-//! other containers (`dependencies`). `lost` decides the outcome of steps whose answers were lost, and `arrival` how
-//! long to wait for contents that the service imports in the background.
+//! Containers run in parallel. A step waits for the steps that it depends on, in its own container
+//! (`run`) and in other containers (`dependencies`). `lost` decides the outcome of steps whose
+//! responses were lost. `arrival` decides how long the run waits for contents that the service
+//! imports in the background.
 
 mod arrival;
 mod branch;
@@ -46,18 +48,18 @@ pub const TRUST_DURATION: Duration = Duration::from_secs(60);
 
 /// The inputs of apply.
 pub struct Apply<'a> {
-    /// The declarations.
+    /// The declarations from the manifests.
     pub desired: &'a Desired,
-    /// Reads live state.
+    /// The observer that reads the live state.
     pub observer: &'a Observer,
-    /// Sends writes. After its client is [interrupted](crate::api::ReadClient::interrupt), no step
-    /// starts.
+    /// The client that sends writes. After its read client is
+    /// [interrupted](crate::api::ReadClient::interrupt), no step starts.
     pub writer: &'a WriteClient,
     /// The settings of the plan.
     pub settings: &'a PlanSettings,
     /// The maximum age of the plan's live state. Older state is read again before the first write.
     pub trust_duration: Duration,
-    /// The maximum number of containers in progress, without those that only wait.
+    /// The maximum number of containers in progress. Containers that only wait do not count.
     pub max_containers: usize,
 }
 
@@ -115,7 +117,7 @@ impl Apply<'_> {
         result
     }
 
-    /// The live state from which `plan` was made, if it is still recent enough.
+    /// The live state from which `plan` was made; `None` if this state is not recent enough.
     fn recent_live<'p>(&self, plan: &'p Approved<'_>, path: &str) -> Option<&'p LiveContainer> {
         let live = plan.live(path)?;
         let now = self.writer.read_client().clock().now();
@@ -139,7 +141,7 @@ pub async fn plan_with_extra_facts(
         if plan.questions.is_empty() {
             return Ok(plan);
         }
-        // The loop ends: a plan does not ask again for facts that it has.
+        // The loop ends, because a plan does not request facts that `live` already contains.
         observer.read_extra_facts(container, live, &plan.questions).await?;
     }
 }

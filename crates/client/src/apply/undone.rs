@@ -1,7 +1,8 @@
-//! Finds effects that a later step of the same run undid elsewhere: the removal of a member empties
-//! the rules that name the member, and a setting of a group overrides settings below it.
+//! Finds effects that a later step of the same run undid elsewhere. For example, the removal of a
+//! member empties the rules that name the member, and a setting of a group overrides settings below
+//! the group.
 //!
-//! Only sections that a constraint connects to such a step are read again.
+//! Only sections that a constraint connects to a step of the run are read again.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -21,7 +22,8 @@ use crate::{
 };
 
 impl Apply<'_> {
-    /// Finds objects that no longer match, although their own step succeeded or they needed none.
+    /// Finds objects that no longer match, although their own step succeeded or they needed no
+    /// step.
     pub(super) async fn find_undone(
         &self,
         plan: &Approved<'_>,
@@ -51,7 +53,8 @@ impl Apply<'_> {
         mismatches.filter(|mismatch| !reported_addresses.contains(&mismatch.address)).collect()
     }
 
-    /// Reads the sections in `undoing_steps` again; each has the step that may have undone it.
+    /// Reads the sections in `undoing_steps` again. The value of each section is the step that may
+    /// have undone an effect in it.
     async fn reread_affected(
         &self,
         container: &Container,
@@ -96,7 +99,7 @@ impl Apply<'_> {
     }
 }
 
-/// An effect that a step may undo, in its container or below.
+/// An effect that a step may undo, in the container of the step or below.
 #[derive(PartialEq, Eq, Hash)]
 enum UndoneKey<'s> {
     /// Entries that the service adds to a new container.
@@ -105,7 +108,8 @@ enum UndoneKey<'s> {
     InheritedFields,
     /// Rules that name someone whose access ends.
     GrantsTo(Grantee),
-    /// Fields below a group that this field (section, name) overrides.
+    /// Fields below a group that a field of the group overrides. Contains the section and the name
+    /// of the group's field.
     OverriddenField(&'s str, &'s str),
 }
 
@@ -137,8 +141,8 @@ fn collect_undoing_steps<'s>(steps: impl Iterator<Item = &'s Step>) -> UndoingSt
     undoing_steps
 }
 
-/// The sections of `container` that a step of the container or of a group above may have undone,
-/// each with the first such step.
+/// The sections of `container` that a step of the container or of a group above may have undone.
+/// The value of each section is the first step that may have undone it.
 fn affected_sections<'s>(
     container: &Container,
     undo_steps: &UndoingSteps<'s>,

@@ -22,7 +22,7 @@ use crate::{
     value::Object,
 };
 
-/// The cached answers.
+/// The cached results of look-ups.
 #[derive(Default)]
 pub(super) struct ObserverCache {
     /// The ids of users, groups and projects, by name.
@@ -31,11 +31,12 @@ pub(super) struct ObserverCache {
     pub(super) namespaces: LookUpCache<Option<LiveNamespace>>,
     /// The access levels of users in groups, by path.
     pub(super) group_levels: LookUpCache<InheritedLevels>,
-    /// The names of the entries of groups, by section and path; those of groups below, by path.
+    /// The names of the entries of groups, by section and path. Also the paths of the groups below
+    /// a group, by the path of that group.
     pub(super) entry_names: LookUpCache<Arc<[String]>>,
-    /// The objects of groups.
+    /// The objects of groups, by path.
     pub(super) groups: LookUpCache<Arc<Object>>,
-    /// The live paths of groups that have declared former paths.
+    /// The live paths of groups and projects that have declared former paths, by declared path.
     pub(super) live_paths: LookUpCache<String>,
     /// The runners of projects that the token sees.
     pub(super) runners: LookUpCache<Runners>,
@@ -45,20 +46,21 @@ pub(super) struct ObserverCache {
     pub(super) release: LookUpCache<DetectedRelease>,
     /// The names of users and groups, by id.
     pub(super) names: LookUpCache<Option<String>>,
-    /// Declared fields that no response contains: neither list rows nor reads of a single object. For these,
-    /// undrift does not read the single object again.
+    /// Declared fields that no response contains, neither a list row nor the response to a single
+    /// read. For these fields, undrift does not read the single object again.
     pub(super) never_returned: Mutex<BTreeSet<String>>,
     /// Rows of the [`roster`], which are removed when they are used.
     pub(super) roster_rows: Mutex<roster::RosterRows>,
 }
 
-/// The key of the levels in the group that is declared at `path` and moves there. No path contains a blank.
+/// The key of the access levels in the group that moves to the declared `path`. The key differs
+/// from every path, because no path contains a blank.
 pub(super) fn levels_after_move_key(path: &str) -> String {
     format!("{} after its move", path.to_lowercase())
 }
 
 impl ObserverCache {
-    /// Removes the cached answers for `path`.
+    /// Removes the cached results for `path`.
     pub(super) fn forget(&self, path: &str) {
         self.live_paths.clear();
         let path = path.to_lowercase();
@@ -90,15 +92,15 @@ pub(super) fn id_key(scope: Scope, path: &str) -> String {
     format!("{} {path}", scope.noun())
 }
 
-/// Answers by name. The first caller reads; the others wait and share its answer, also a failure,
-/// so that a failing request is sent once.
+/// The results of look-ups, by name. The first caller reads. All other callers wait, and share the
+/// result. A failure is shared too, so that a failing request is sent only once.
 pub(super) struct LookUpCache<T>(Mutex<BTreeMap<String, LookUp<T>>>);
 
 /// One look-up, in progress or finished.
 type LookUp<T> = Arc<OnceCell<Result<T>>>;
 
 impl<T: Clone> LookUpCache<T> {
-    /// The answer for `name`: cached, or else from `read`.
+    /// The result for `name`: cached, or else from `read`.
     pub(super) async fn read(
         &self,
         name: &str,
@@ -108,23 +110,23 @@ impl<T: Clone> LookUpCache<T> {
         cell.get_or_init(|| async { read().await }).await.clone()
     }
 
-    /// True if the answer for `name` was read before, or is being read.
+    /// True if the result for `name` was read before, or is being read.
     pub(super) fn contains(&self, name: &str) -> bool {
         lock(&self.0).contains_key(name)
     }
 
-    /// Sets the answer for `name` without a request.
+    /// Sets the result for `name` without a request.
     fn insert(&self, name: &str, answer: T) {
         let cell = Arc::new(OnceCell::new_with(Some(Ok(answer))));
         lock(&self.0).insert(name.to_owned(), cell);
     }
 
-    /// Removes all answers.
+    /// Removes all results.
     pub(super) fn clear(&self) {
         lock(&self.0).clear();
     }
 
-    /// Removes the answer for `name`.
+    /// Removes the result for `name`.
     pub(super) fn forget(&self, name: &str) {
         lock(&self.0).remove(name);
     }

@@ -23,8 +23,9 @@ pub struct ExistingContainers {
     pub containers: BTreeMap<String, (Scope, Arc<str>)>,
     /// The paths of matching containers that are marked for deletion.
     pub pending_deletion: BTreeSet<String>,
-    /// The number of matching projects in personal namespaces, if a glob can match everywhere. Otherwise 0:
-    /// then a namespace that a glob names is read, and its projects are in `containers`.
+    /// The number of matching projects in personal namespaces, if a glob can match everywhere.
+    /// Otherwise the number is 0. Then each personal namespace that a glob names is read, and its
+    /// projects are in `containers`.
     pub personal_project_count: usize,
     /// The globs that matched nothing, as written.
     pub unmatched_globs: Vec<String>,
@@ -65,8 +66,8 @@ impl ExistenceScan<'_> {
         }
     }
 
-    /// Reads the group or user at `root` with all containers below it; an empty `root` means all
-    /// top-level groups.
+    /// Reads the group, project or user at `root` with all containers below it. An empty `root`
+    /// means all top-level groups.
     async fn scan_root(&mut self, root: &str) -> Result<()> {
         let observer = self.observer;
         if root.is_empty() {
@@ -92,7 +93,7 @@ impl ExistenceScan<'_> {
             }
             return Ok(());
         }
-        // A personal namespace is in no list of groups: read it by the user's name.
+        // No list of groups contains a personal namespace, so read it by the user's name.
         if observer.find_declared_namespace(root).await?.is_some() {
             let request = operation::USER_PROJECTS.request().arg("user_id", root);
             self.add_matching_rows(Scope::Project, request).await?;
@@ -185,7 +186,8 @@ impl Observer {
             .into_vec())
     }
 
-    /// The paths of the groups below `parent`, in lower case, read once; none if they cannot be read.
+    /// The paths of the groups below `parent`, in lower case, read once. The list is empty if the
+    /// groups cannot be read.
     pub(super) async fn list_group_paths_below(&self, parent: &str) -> Result<Arc<[String]>> {
         let read_paths = async || {
             let list = descendants_request(Scope::Group).arg("id", parent);
@@ -198,8 +200,8 @@ impl Observer {
         Ok(split_fatal(paths)?.unwrap_or_default())
     }
 
-    /// Reads the group or project at `path`, with only the keys in `key_filter`; `None` if it does not
-    /// exist.
+    /// Reads the group or project at `path`, with only the keys in `key_filter`; `None` if the
+    /// container does not exist.
     pub(super) async fn find_container(
         &self,
         scope: Scope,
@@ -212,7 +214,7 @@ impl Observer {
         }
     }
 
-    /// Reads the group or project at `path_or_id`, with these `keys`.
+    /// Reads the group or project at `path_or_id`, with only the keys in `key_filter`.
     pub(super) async fn get_container_object(
         &self,
         scope: Scope,
@@ -242,8 +244,9 @@ impl Observer {
                     (None, NamedObject::User) => {
                         (operation::USER_GET.request().arg("user_id", id), "username")
                     }
-                    // These need no names: entries contain the name of a role, not its id. They contain
-                    // the id of a runner only if its description is ambiguous.
+                    // Roles and runners need no look-up. Entries contain the name of a role, not
+                    // its id. Entries contain the id of a runner only if its description is
+                    // ambiguous.
                     _ => return Ok(None),
                 };
                 let request = request.with_key_filter(KeyFilter::keys([field]));
@@ -279,7 +282,8 @@ pub(super) fn identity_keys(scope: Scope) -> KeyFilter {
     KeyFilter::keys(container_kind.looked_at.iter().copied())
 }
 
-/// The paths below which `globs` can match, none inside another; an empty path means everywhere.
+/// The paths below which `globs` can match. No path is inside another path. An empty path means
+/// everywhere.
 pub(super) fn glob_roots<'g>(globs: impl IntoIterator<Item = &'g Glob>) -> BTreeSet<String> {
     outermost_paths(&globs.into_iter().map(|glob| literal_prefix(glob.pattern())).collect())
 }
@@ -296,7 +300,8 @@ pub(crate) fn outermost_paths(paths: &BTreeSet<String>) -> BTreeSet<String> {
 /// True if `glob` may match a path in the top-level group at `path`, in lower case.
 pub(super) fn may_match_in_group(glob: &Glob, path: &str) -> bool {
     let first_segment = glob.pattern().split('/').next().unwrap_or_default();
-    // If the first segment is no valid glob, it may match: that of `{acme,other/web}/*` is `{acme,other`.
+    // A first segment that is no valid glob counts as a match. For example, the first segment of
+    // `{acme,other/web}/*` is `{acme,other`.
     first_segment.contains("**")
         || Glob::for_paths(first_segment).map_or(true, |segment_glob| segment_glob.matches(path))
 }

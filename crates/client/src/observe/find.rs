@@ -43,19 +43,19 @@ pub(super) enum LocateResult {
 /// The parts of a container's object that undrift uses. Other parts are dropped, so that thousands
 /// of objects fit into memory.
 pub(super) struct LiveObject {
-    /// Its full path as the service spells it.
+    /// The full path of the container, as the service spells it.
     pub(super) path: String,
     pub(super) target: Target,
     pub(super) facts: ContainerFacts,
-    /// The declared sections that are fields of the object, or lists in it.
+    /// The declared sections that are fields of the object, or lists in the object.
     pub(super) sections: BTreeMap<&'static str, LiveEntries>,
-    /// Declared fields that this row lacks but a single read may return.
+    /// Declared fields that a list row lacks, but that a single read may return.
     pub(super) missing_fields: Vec<String>,
-    /// When it was read, on the client's clock.
+    /// When the object was read, on the client's clock.
     pub(super) read_at: Duration,
 }
 
-/// Sends each container with its list row. A container without a row must be read by itself. The
+/// Sends each container with its list row. A container without a row needs a single read. The
 /// channel is bounded, so that lists are not read long before their rows are used.
 pub(super) type RowSender<'c> = mpsc::Sender<(&'c Container, Option<LiveObject>)>;
 
@@ -64,7 +64,7 @@ type PendingProjects<'c> = BTreeMap<String, &'c Container>;
 
 /// The end of a search in a list.
 enum ListEnd {
-    /// There is no such list.
+    /// The list does not exist.
     NoList,
     /// The list ended or failed, or further pages would cost more requests than they save.
     Stopped,
@@ -75,7 +75,7 @@ enum ListEnd {
 /// A search for projects in lists.
 struct ProjectSearch<'o, 'c> {
     observer: &'o Observer,
-    /// The fields to keep of the rows.
+    /// The fields that are kept from the rows.
     key_filter: KeyFilter,
     sender: &'o RowSender<'c>,
 }
@@ -131,7 +131,8 @@ impl<'c> ProjectSearch<'_, 'c> {
                 let path = lookup.read_path(raw).to_lowercase();
                 let Some(project) = pending.remove(&path) else { continue };
                 found_count += 1;
-                // A project that is marked for deletion gets no row: it is read by itself.
+                // A project that is marked for deletion is sent without a row, because it needs a
+                // single read.
                 let row = Some(self.observer.parse_object(project, raw));
                 let row = row.filter(|row| row.facts.deletion_mark.is_none());
                 // An error means that the receiver is closed: the run is over.
@@ -148,7 +149,8 @@ impl<'c> ProjectSearch<'_, 'c> {
 }
 
 impl Observer {
-    /// Finds containers in lists, sends them to `sender`, and returns the others.
+    /// Finds `containers` in lists, and sends the found containers to `sender`. Returns the
+    /// containers that were not found.
     pub(super) async fn find_in_lists<'c>(
         &self,
         containers: &'c [Container],
@@ -185,13 +187,14 @@ impl Observer {
         Ok(single_reads.into_iter().chain(remaining_projects.into_values()).collect())
     }
 
-    /// Returns the project's `row`, or reads the project by itself if the row lacks a declared field.
+    /// Returns the `row` of the project. If the row lacks a declared field, reads the single
+    /// project instead.
     pub(super) async fn complete_row(
         &self,
         project: &Container,
         row: LiveObject,
     ) -> Result<LocateResult> {
-        // Do not hold the lock during a read: it would serialise all readers.
+        // Do not hold the lock during a read, because the lock would serialise all readers.
         if row.missing_fields.iter().all(|name| lock(&self.cache.never_returned).contains(name)) {
             return Ok(Present(row));
         }
@@ -202,7 +205,7 @@ impl Observer {
         Ok(location)
     }
 
-    /// Parses the used parts of a container's object.
+    /// Parses the parts of a container's object that undrift uses.
     pub(super) fn parse_object(&self, container: &Container, raw: &Object) -> LiveObject {
         let lookup = catalogue::container_lookup(container.scope);
         let facts = container.read_facts(raw);
@@ -230,8 +233,8 @@ impl Observer {
             }
             sections.extend(entries.map(|shown_entries| (section.kind.section, shown_entries)));
         }
-        // Some list rows lack the caller's permissions. Without them, undrift cannot tell whether
-        // a list in the container is complete.
+        // Some list rows lack the caller's permissions. Without these permissions, undrift cannot
+        // know if a list in the container is complete.
         let needs_level = container.sections.iter().any(|declared_section| {
             matches!(declared_section.kind.scoped_kind.read_source, ReadSource::List(_))
                 || declared_section.kind.scoped_kind.absent_as == Absence::NotFound
@@ -242,7 +245,7 @@ impl Observer {
         LiveObject { path, target, facts, sections, missing_fields, read_at }
     }
 
-    /// Reads a container by its `id` if that is known, else by its path.
+    /// Reads a container by its `id` if the id is known, or else by its path.
     pub(super) async fn read_by_id_or_path(
         &self,
         container: &Container,
@@ -256,7 +259,7 @@ impl Observer {
 
     pub(super) async fn read_by_path(&self, container: &Container) -> Result<LocateResult> {
         match self.locate_by_path(container).await? {
-            // `state: absent` succeeds on a 404, so confirm it with a second read.
+            // A 404 means that `state: absent` is fulfilled, so confirm the 404 with a second read.
             Absent(Presence::Missing(_)) if container.lifecycle.absent_origin().is_some() => {
                 self.locate_by_path(container).await
             }
@@ -282,8 +285,8 @@ impl Observer {
         }
     }
 
-    /// Reads the container that was found or created with `id`. Another container may have its path
-    /// by now.
+    /// Reads the container that was found or created with `id`. Another container may have the path
+    /// of this container by now.
     async fn read_by_id(&self, container: &Container, id: u64) -> Result<LocateResult> {
         let locate = async || self.locate_by_id(container, id).await;
         match self.retry_during_move(container, locate).await {
@@ -301,9 +304,9 @@ impl Observer {
         }
     }
 
-    /// Calls `locate`, and up to twice more while a group above may be moving. A move is a rename
-    /// and then a transfer. Both may happen between two requests, and cached group paths may be even
-    /// older.
+    /// Calls `locate` once, and up to twice again while a group above may be moving. A move is a
+    /// rename and then a transfer. Both may happen between two requests, and cached group paths may
+    /// be even older.
     async fn retry_during_move(
         &self,
         container: &Container,
@@ -332,7 +335,7 @@ impl Observer {
             .await
     }
 
-    /// Reads the object at `path_or_id` as `container`.
+    /// Reads the object at `path_or_id`, and parses it as the object of `container`.
     pub(super) async fn read_at_path(
         &self,
         container: &Container,
@@ -352,7 +355,7 @@ impl Observer {
             raw => raw?,
         };
         // Some releases rename a container that is marked for deletion, and rename it back when it
-        // is restored (since 15.8: 9).
+        // is restored (reference "since 15.8", section 9).
         let is_marked = (lookup.read_facts)(&raw).deletion_mark.is_some();
         let is_renamed =
             !paths_are_equal(lookup.read_path(&raw), path_or_id) && !Bug::IgnoreRename.is_planted();
@@ -363,8 +366,8 @@ impl Observer {
         self.parse_with_level(container, &raw).await.map(Present)
     }
 
-    /// Parses a container's object. Reads the caller's access level if the object lacks it and a
-    /// list depends on it.
+    /// Parses a container's object. Reads the caller's access level if the object lacks this level
+    /// and a list depends on the level.
     pub(super) async fn parse_with_level(
         &self,
         container: &Container,
@@ -378,10 +381,11 @@ impl Observer {
         Ok(object)
     }
 
-    /// The caller's access level to the container with `id`; `None` if no answer contains it.
+    /// The caller's access level to the container with `id`; `None` if no response contains the
+    /// level.
     ///
     /// # Errors
-    /// [`ApiError`] if it could not be read.
+    /// [`ApiError`] if the level could not be read.
     pub async fn read_caller_level(&self, scope: Scope, id: u64) -> Result<Option<u8>> {
         let lookup = catalogue::container_lookup(scope);
         let Some(request) = lookup.level_request else { return Ok(None) };
@@ -395,8 +399,8 @@ impl Observer {
         self.explain_absence_at(container, &live_path).await
     }
 
-    /// Explains why a container is not at `path`: it is missing only if the caller can see its
-    /// namespace.
+    /// Explains why a container is not at `path`. The container counts as missing only if the
+    /// caller can see its namespace.
     async fn explain_absence_at(&self, container: &Container, path: &str) -> Result<Presence> {
         let target = Target::new(container.scope, container.path.clone());
         let Some(parent) = parent_group_path(path) else {
@@ -410,7 +414,8 @@ impl Observer {
     }
 }
 
-/// The entries of `section` in the object `raw` of its container; `None` if it does not contain them.
+/// The entries of `section` in the object `raw` of its container; `None` if the object does not
+/// contain these entries.
 pub(crate) fn entries_in_object(section: &DeclaredSection, raw: &Object) -> Option<LiveEntries> {
     let names: BTreeSet<&str> = section.field_names().collect();
     let selection = FieldSelection::Only(&names);
@@ -460,11 +465,11 @@ mod tests {
         desired::{Moves, Unlisted, testing},
     };
 
-    /// The paths of a group before its rename, between its rename and its move, and after both.
+    /// The paths of a group before its rename, between its rename and its move, and after its move.
     const GROUP_PATHS: [&str; 3] = ["inner/renamed", "inner/again", "deep/again"];
 
-    /// A service that moves the group one step after each successful answer to a path with this
-    /// prefix.
+    /// A service that moves the group by one step after each successful response to a path that
+    /// starts with `prefix`.
     #[derive(Debug)]
     struct MovingGroup {
         prefix: &'static str,

@@ -1,9 +1,9 @@
 //! Finds groups and projects with former paths, and lists the projects below a group.
 //!
-//! Translates declared paths into live ones. Below a group that this run moves, a live path starts
-//! with the group's former path. A project that left a path is found because the service redirects
-//! its former path; former paths of groups do not redirect. The list of projects below a group
-//! contains undeclared projects too.
+//! This module translates declared paths into live paths. Below a group that this run moves, a live
+//! path starts with the group's former path. A project that left a path is found because the
+//! service redirects its former path. The service does not redirect former paths of groups. The
+//! list of projects below a group contains undeclared projects too.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,8 +36,8 @@ use crate::{
 };
 
 impl Observer {
-    /// Translates the declared `path` of a container into a live one, if the container itself does not
-    /// move. A group above it may move.
+    /// Translates the declared `path` of a container into its live path. The container itself must
+    /// not move, but a group above it may move.
     pub(super) async fn live_path(&self, path: &str) -> Result<String> {
         let Some(group) = self.moves.nearest_group_above(path) else { return Ok(path.to_owned()) };
         // The group may be below another group that moves.
@@ -46,14 +46,14 @@ impl Observer {
         Ok(format!("{live}{}", &path[group.path.len()..]))
     }
 
-    /// The live path of the group that is declared at `path`, with or without former paths.
+    /// The live path of the group that is declared at `path`. The group may have former paths.
     pub(super) async fn live_group_path(&self, path: &str) -> Result<String> {
         // Translate the path of any child, and remove its last segment.
         let child_path = self.live_path(&format!("{path}/-")).await?;
         Ok(child_path.strip_suffix("/-").unwrap_or(path).to_owned())
     }
 
-    /// The live path of the project that is declared at `path`, with or without former paths.
+    /// The live path of the project that is declared at `path`. The project may have former paths.
     /// Another project that is about to move may still have this path.
     pub(super) async fn live_project_path(&self, path: &str) -> Result<String> {
         let Some(declared_move) = self.moves.declared_at(path) else {
@@ -63,7 +63,7 @@ impl Observer {
         self.cache.live_paths.read(&path.to_lowercase(), locate).await
     }
 
-    /// The live path of the group or project that is declared at `path`, with or without former paths.
+    /// The live path of the group or project that is declared at `path`. It may have former paths.
     pub(super) async fn live_container_path(&self, scope: Scope, path: &str) -> Result<String> {
         match scope {
             Scope::Group => self.live_group_path(path).await,
@@ -102,7 +102,8 @@ impl Observer {
         Ok(live_path)
     }
 
-    /// The current path of the project that left the former path, by the service's redirects.
+    /// Follows the redirects of the service to the project that left `former_path`, and returns its
+    /// current path.
     async fn follow_redirects(&self, former_path: &str) -> Result<Option<String>> {
         let live_path = self.live_path(former_path).await?;
         let older_paths = self.older_paths(Scope::Project, former_path, &live_path);
@@ -122,15 +123,15 @@ impl Observer {
         Ok(None)
     }
 
-    /// The path of the group or project with this path or id, according to its object.
+    /// Reads the group or project at `path_or_id`, and returns the path in its object.
     async fn fetch_path(&self, scope: Scope, path_or_id: &str) -> Result<String> {
         let object = self.get_container_object(scope, path_or_id, &KeyFilter::All).await?;
         Ok(catalogue::container_lookup(scope).read_path(&object).to_owned())
     }
 
-    /// Returns the declared path of the container that must leave `path` before another one can move
-    /// there. `None` if no container must leave it, or if that container and all that it waits for have
-    /// already moved.
+    /// Returns the declared path of the container that must leave `path` before another container
+    /// can move to `path`. Returns `None` if no container must leave `path`. Also returns `None` if
+    /// that container, and all containers that it waits for, have already moved.
     async fn find_blocking_path(&self, path: &str) -> Result<Option<Arc<str>>> {
         let first_blocker = self.moves.former_occupant(path);
         let mut occupant = first_blocker;
@@ -166,8 +167,8 @@ impl Observer {
         }
     }
 
-    /// The scope of a container of the other scope at the declared path of `target`; `None` if none
-    /// exists or if containers must move first.
+    /// The other scope, if a container of that scope exists at the declared path of `target`.
+    /// `None` if no such container exists, or if other containers must move first.
     pub(super) async fn find_occupant(&self, target: &Target) -> Result<Option<Scope>> {
         let other_scope = target.scope.choose(Scope::Project, Scope::Group);
         let live_path = self.live_path(&target.path).await?;
@@ -201,7 +202,7 @@ impl Observer {
         })
     }
 
-    /// Finds a container at its declared path, at a former one, or at an intermediate one.
+    /// Finds a container at its declared path, at a former path, or at an intermediate path.
     pub(super) async fn search_paths(&self, container: &Container) -> Result<LocateResult> {
         let live_path = self.live_path(&container.path).await?;
         let blocker = self.find_blocking_path(&container.path).await?;
@@ -245,8 +246,8 @@ impl Observer {
         }))
     }
 
-    /// Reads the container with this `id`, at its declared path, at a former or intermediate one, or
-    /// elsewhere.
+    /// Reads the container with this `id`. The container may be at its declared path, a former
+    /// path, an intermediate path, or any other path.
     pub(super) async fn locate_by_id(
         &self,
         container: &Container,
@@ -270,9 +271,9 @@ impl Observer {
         Ok(Absent(Presence::Redirected { new_path: Some(object.path) }))
     }
 
-    /// Reads a container at a former path, or at an intermediate one: a move changes the name and the
-    /// namespace in two steps, and may have ended after the first. Returns the path with the declared
-    /// paths of the groups above, because these groups may move too.
+    /// Reads a container at a former path, or at an intermediate path. A move changes the name and
+    /// the namespace in two steps, and may have ended after the first step. The returned path
+    /// contains the declared paths of the groups above, because these groups may move too.
     async fn read_former_path(
         &self,
         container: &Container,
@@ -296,7 +297,8 @@ impl Observer {
                 {
                     return Ok((path, self.read_at_path(container, &live_intermediate).await?));
                 }
-                // Former paths of groups do not redirect, so this may be another group.
+                // Former paths of groups do not redirect, so the group at the intermediate path may
+                // be another group.
                 Absent(Presence::Missing(_))
                     if container.scope == Scope::Group
                         && self.moves.former_occupant(&path).is_none()
@@ -319,8 +321,8 @@ impl Observer {
         Ok((former_path.to_owned(), location))
     }
 
-    /// Older paths of a project that left the former path before a group above it moved; without the
-    /// live path.
+    /// Older paths of a project that left `former_path` before a group above it moved. The result
+    /// does not contain `live_path`.
     fn older_paths(&self, scope: Scope, former_path: &str, live_path: &str) -> Vec<String> {
         let mut paths = match scope {
             Scope::Project => self.moves.former_paths(former_path).unwrap_or_default(),
@@ -341,8 +343,8 @@ impl Observer {
         Ok(false)
     }
 
-    /// Returns `object`, or [`Presence::Ambiguous`] if another container, which is not declared
-    /// there, exists at one of the former paths.
+    /// Returns `object`, or [`Presence::Ambiguous`] if another container exists at one of
+    /// `former_paths`. A container that is declared at such a path does not count.
     async fn reject_duplicate(
         &self,
         object: LiveObject,
@@ -384,7 +386,8 @@ impl Observer {
                 let path = marked_id.map_or(path, |id| unmarked_path(path, id));
                 ListedProject { path: path.into(), facts }
             });
-            // Drop projects that are only shared with the group: their paths are not below it.
+            // Drop projects that are only shared with the group: their paths are not below the
+            // group.
             projects.filter(|project| project.path.to_lowercase().starts_with(&prefix)).collect()
         }))
     }
@@ -412,9 +415,10 @@ impl Observer {
         Ok(object)
     }
 
-    /// Replaces live names of groups, projects or runners in `collection` with declared ones: the
-    /// service returns live paths, and no names of runners. A runner without a declared name keeps
-    /// its description if that is unique among `runners`, and otherwise gets its id.
+    /// Replaces live names of groups, projects or runners in `live_entries` with declared names.
+    /// The service returns live paths, and no names of runners. A runner without a declared name
+    /// keeps its description if the description is unique among `runners`. Otherwise its id becomes
+    /// its name.
     pub(super) fn with_declared_names(
         &self,
         section: &DeclaredSection,

@@ -1,4 +1,4 @@
-//! Decides which fields of an answer about a group or project are kept.
+//! Decides which fields undrift keeps from the object of a group or project.
 
 use std::{
     borrow::Cow,
@@ -13,12 +13,12 @@ use crate::{
     operation::KeyFilter,
 };
 
-/// The fields to keep of the objects of `containers`.
+/// The fields that are kept from the objects of `containers`.
 pub(super) fn object_keys<'c>(containers: impl IntoIterator<Item = &'c Container>) -> KeyFilter {
     key_filter(collect_keys(containers))
 }
 
-/// The fields to keep of the rows of a roster.
+/// The fields that are kept from the rows of a roster.
 pub(super) fn roster_keys(query: &RosterQuery<'_>) -> KeyFilter {
     let mut keys = collect_keys(query.declared);
     for scope in query.globs.iter().map(|(scope, _)| *scope) {
@@ -76,7 +76,8 @@ pub(crate) fn add_section_keys<'c>(
                 needed_names.chain(unconditional_names).map(|name| -> &'c str { name });
             for name in declared_names.iter().copied().chain(further_names) {
                 keys.extend(table.live_name(name));
-                // Also keep the replacement of a deprecated field, for answers that lack the field.
+                // Also keep the replacement of a deprecated field, for responses that lack the
+                // deprecated field.
                 keys.extend(table.field(name).replacement_name());
             }
         }
@@ -91,7 +92,8 @@ mod tests {
     use super::*;
     use crate::{field::Scope, kind::FieldSelection, value::Object};
 
-    /// For any declaration, a kind reads the same from the kept fields as from the whole object.
+    /// For any declaration, a kind reads the same values from the kept fields as from the whole
+    /// object.
     #[test]
     fn the_kept_keys_suffice_to_read_any_field() {
         let is_in_object =

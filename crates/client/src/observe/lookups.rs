@@ -21,10 +21,10 @@ use crate::{
 /// Runners: their ids, and their descriptions in lower case.
 pub(super) type Runners = Arc<[(u64, String)]>;
 
-/// Custom roles.
+/// The custom roles of the installation or of a top-level group.
 pub(super) type Roles = Arc<[CustomRole]>;
 
-/// A custom role.
+/// A custom role for members.
 pub(super) struct CustomRole {
     id: u64,
     name: String,
@@ -33,8 +33,8 @@ pub(super) struct CustomRole {
 }
 
 impl Observer {
-    /// Looks up the ids of the objects that are named in the declared entries of `section`. A name by which a
-    /// live entry was already identified is not looked up.
+    /// Looks up the ids of the objects that the declared entries of `section` name. A name is not
+    /// looked up if a live entry was already identified by this name.
     pub(super) async fn resolve_names(
         &self,
         path: &str,
@@ -81,10 +81,10 @@ impl Observer {
         Ok(names)
     }
 
-    /// Looks up the id of an object by `name`, once.
+    /// Looks up the id of an object by `name`. Each name is looked up only once.
     ///
     /// # Errors
-    /// [`ApiError`](crate::api::ApiError) if it could not be looked up.
+    /// [`ApiError`](crate::api::ApiError) if the id could not be looked up.
     pub async fn find_id(&self, object_type: NamedObject, name: &str) -> Result<Option<u64>> {
         match object_type {
             NamedObject::User => self.find_user(name).await,
@@ -101,8 +101,9 @@ impl Observer {
         }
     }
 
-    /// The custom roles for members of the container at `path`, read once: for administrators the
-    /// roles of the installation, for others the roles of the top-level group.
+    /// The custom roles for members of the container at `path`, read once. For an administrator,
+    /// these are the roles of the installation. For any other caller, these are the roles of the
+    /// top-level group.
     async fn read_roles(&self, path: &str) -> Result<Roles> {
         let top_level_group = path.split('/').next().unwrap_or(path);
         let cache_key = if self.caller.is_administrator { "" } else { top_level_group };
@@ -113,7 +114,7 @@ impl Observer {
             };
             let role_rows = match self.client.list_with_keys(request, EntryKeys::with_id(&[])).await
             {
-                // The token has no right to see custom roles, or the service does not have any.
+                // The token has no right to see custom roles, or the service has no custom roles.
                 Err(error) if matches!(error.status(), Some(400 | 403 | 404)) => {
                     return Ok(Roles::default());
                 }
@@ -132,8 +133,8 @@ impl Observer {
         self.cache.roles.read(cache_key, read).await
     }
 
-    /// The runners of projects that the token sees; none if the entries of the section do not refer to runners by
-    /// name.
+    /// The runners of projects that the token sees; an empty list if the entries of the section do
+    /// not refer to runners by name.
     pub(super) async fn read_runners_if_named(&self, section: Section) -> Result<Runners> {
         match named_object(section) {
             Some((_, NamedObject::Runner)) => self.read_runners().await,
@@ -202,7 +203,7 @@ impl Observer {
         let read = async || {
             let namespace = match self.get_namespace(path).await? {
                 Some(namespace) => namespace,
-                // Search for it: the service reads a path of digits as an id.
+                // Search for the namespace, because the service reads a path of digits as an id.
                 None => self.search_namespace(path).await?,
             };
             let Some(id) = namespace["id"].as_u64().map(Id::Known) else { return Ok(None) };
@@ -218,8 +219,8 @@ impl Observer {
         self.cache.namespaces.read(&path.to_lowercase(), read).await
     }
 
-    /// Reads the namespace at `path`: `null` if it does not exist, `None` if the service returned
-    /// another namespace.
+    /// Reads the namespace at `path`. Returns `null` if the namespace does not exist, and `None` if
+    /// the service returned another namespace.
     async fn get_namespace(&self, path: &str) -> Result<Option<Json>> {
         let request = operation::NAMESPACE_GET.request().arg("id", path);
         match self.client.get_object(request, &["id", "full_path"]).await {
@@ -231,7 +232,8 @@ impl Observer {
         }
     }
 
-    /// The namespace at `path` from a search; `null` if it is not found.
+    /// Searches for the namespace at `path`. Returns `null` if the search does not find the
+    /// namespace.
     async fn search_namespace(&self, path: &str) -> Result<Json> {
         let request = operation::NAMESPACE_FIND.request().query("search", path);
         let namespaces =
@@ -247,7 +249,7 @@ pub(super) fn runner_ids_by_description(runners: &[(u64, String)], description: 
     runners.iter().filter(|(_, other)| *other == description).map(|(id, _)| *id).collect()
 }
 
-/// True if a namespace is the one at `path`, ignoring case.
+/// True if `namespace` has this `path`, ignoring case.
 fn is_namespace_at(namespace: &Json, path: &str) -> bool {
     namespace["full_path"].as_str().is_some_and(|full_path| paths_are_equal(full_path, path))
 }

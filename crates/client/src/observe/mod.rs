@@ -1,11 +1,11 @@
 //! Reads the live state of declared containers.
 //!
-//! In: the declarations, and a client that cannot write. Out: a [`LiveContainer`] for each container. This
-//! module contains no planning; it only [reads the extra facts](Observer::read_extra_facts) that a plan asks
-//! for. Each object is read once: projects from list pages if that costs fewer requests than single
-//! reads, collections only for declared sections. A failed read makes its container or section
-//! `Unreadable`, never absent. Only failures that affect every further read (the token, the address,
-//! a budget) end a run.
+//! The input is the declarations, and a client that cannot write. The output is a [`LiveContainer`]
+//! for each container. This module does not plan. It only [reads the extra
+//! facts](Observer::read_extra_facts) that a plan requests. Each object is read once. Projects are
+//! read from list pages if that costs fewer requests than single reads. Collections are read only
+//! for declared sections. A failed read makes its container or section `Unreadable`, never absent.
+//! Only failures that affect every further read (the token, the address, a budget) end a run.
 
 mod cache;
 mod exist;
@@ -42,7 +42,7 @@ use crate::{
     operation, text,
 };
 
-/// The header with which the sandbox identifies itself in every answer.
+/// The header with which the sandbox identifies itself in every response.
 pub(crate) const SANDBOX_HEADER: &str = "x-undrift-sandbox";
 
 /// The maximum number of listed projects that wait to be read: enough to keep all readers busy
@@ -83,7 +83,7 @@ impl Observer {
         })
     }
 
-    /// Sets the declared former paths to follow.
+    /// Sets the declared former paths that the observer follows.
     #[must_use]
     pub fn with_moves(self, moves: Arc<Moves>) -> Self {
         Self { moves, ..self }
@@ -117,16 +117,16 @@ impl Observer {
         &self.client
     }
 
-    /// Estimates the number of requests to read `containers`: one for each declared section that is
-    /// not part of the container's own object, and one for each hundred containers.
+    /// Estimates the number of requests to read `containers`. Counts one request for each declared
+    /// section that is not part of the container's own object, and one for each hundred containers.
     pub fn estimate_requests(containers: &[Container]) -> u64 {
         let pages = containers.len() / 100;
         let sections = containers.iter().flat_map(|container| &container.sections);
         (pages + sections.filter(|section| !section.kind.is_in_object()).count()) as u64
     }
 
-    /// Reads `containers`, at most `max_concurrent` at a time, and calls `handle_live` for each one
-    /// as soon as it is complete, in any order.
+    /// Reads `containers`, at most `max_concurrent` at a time, and calls `handle_live` for each
+    /// container as soon as its live state is complete, in any order.
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too. `handle_live` may have been called
@@ -164,7 +164,8 @@ impl Observer {
         future::try_join(list_future, read_future).await.map(|_| ())
     }
 
-    /// Reads one container and its declared sections, by `id` if it was found or created before.
+    /// Reads one container and its declared sections. Reads by `id` if the container was found or
+    /// created before.
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
@@ -177,11 +178,12 @@ impl Observer {
         self.read_declared_sections(container, object).await
     }
 
-    /// Reads the `stale_sections` of `live` again, and keeps the others. Always reads the object of a
-    /// group too: requests use its id, so they succeed even if the group was renamed.
+    /// Reads the `stale_sections` of `live` again, and keeps all other sections. Always reads the
+    /// object of a group too, because requests use the id of the group and succeed even if the
+    /// group was renamed.
     ///
     /// # Errors
-    /// Those of [`Self::read_container`].
+    /// The errors of [`Self::read_container`].
     pub async fn reread_sections(
         &self,
         container: &Container,
@@ -215,9 +217,10 @@ impl Observer {
         Ok(live)
     }
 
-    /// Reads `sections` of a container, up to `max_concurrent` at a time, and then the sections whose
-    /// entries have parents. Also looks up the ids of objects that entries name. If `reads_lists` is
-    /// false, sends no requests for sections, and only uses those that `live` already contains.
+    /// Reads `sections` of a container, up to `max_concurrent` at a time, and then the sections
+    /// whose entries have parents. Also looks up the ids of objects that entries name. If
+    /// `reads_lists` is false, sends no requests for sections, and only uses the sections that
+    /// `live` already contains.
     async fn read_sections<'c>(
         &self,
         container: &Container,
@@ -256,7 +259,7 @@ impl Observer {
         self.add_row_entry_ids(container, live).await
     }
 
-    /// Adds the entries of a section, with the ids of the objects that they name.
+    /// Adds the entries of a section to `live`, with the ids of the objects that the entries name.
     async fn insert_section(
         &self,
         container: &Container,
@@ -268,7 +271,7 @@ impl Observer {
             match split_fatal(self.resolve_names(&container.path, section, &entries).await)? {
                 Ok(names) => {
                     live.names.extend(names);
-                    // Cached: `resolve_names` has read them.
+                    // The runners are cached, because `resolve_names` has read them.
                     let runners = self.read_runners_if_named(section.kind).await?;
                     self.with_declared_names(section, entries, &live.names, &runners)
                 }
@@ -278,7 +281,8 @@ impl Observer {
         Ok(())
     }
 
-    /// Reads the declared sections of a container after its own object.
+    /// Reads the declared sections of a container. `object` is the result of reading its own
+    /// object.
     async fn read_declared_sections(
         &self,
         container: &Container,
@@ -297,7 +301,7 @@ impl Observer {
         {
             return Ok(live);
         }
-        // A rule included the container, so it is not an error if it was removed meanwhile.
+        // A rule included the container, so a removal in the meantime is no error.
         Ok(match split_fatal(self.read_by_path(container).await)? {
             Ok(Absent(presence)) => LiveContainer::with_presence(presence, self.now()),
             Ok(Present(_)) | Err(_) => live,
@@ -305,7 +309,7 @@ impl Observer {
     }
 
     /// The live state of a container that does not exist. The names in its sections are looked up
-    /// if it is about to be created.
+    /// if the container is about to be created.
     async fn read_if_absent(
         &self,
         container: &Container,
@@ -415,7 +419,8 @@ fn split_fatal<T>(read: Result<T>) -> Result<Result<T, Cause>> {
     }
 }
 
-/// Like [`split_fatal`], for a container. If it cannot be read, the cause is its presence.
+/// Like [`split_fatal`], for a container. If the container cannot be read, returns an unreadable
+/// presence with the cause.
 fn split_located(location: Result<LocateResult>) -> Result<LocateResult> {
     let location = split_fatal(location)?;
     Ok(location.unwrap_or_else(|cause| Absent(Presence::Unreadable(cause))))

@@ -1,10 +1,10 @@
-//! The roster: all existing groups and projects that the globs of a query may match. They are read
-//! from complete lists.
+//! The roster: all existing groups and projects that the globs of a query may match, read from
+//! complete lists.
 //!
-//! Reads the groups and projects below each group that a glob starts with, or below each top-level
-//! group if the glob starts with a wildcard. If a list cannot be read completely, none of its
-//! containers is included. The rows contain the fields of settings, so their containers are
-//! [not read again](Observer::find_in_roster).
+//! This module reads the groups and projects below each group that a glob starts with, or below
+//! each top-level group if the glob starts with a wildcard. If a list cannot be read completely,
+//! none of its containers is included. The rows of the lists contain the fields of settings, so the
+//! containers of these rows are [not read again](Observer::find_in_roster).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,7 +35,7 @@ const MAX_CONCURRENT: usize = 4;
 /// The rows of lists, kept until the sections of their containers are read.
 #[derive(Default)]
 pub(super) struct RosterRows {
-    /// By scope and path in lower case.
+    /// The rows, by scope and path in lower case.
     by_path: BTreeMap<(Scope, String), Object>,
     /// When the first list was requested, on the client's clock.
     read_at: Duration,
@@ -45,11 +45,11 @@ pub(super) struct RosterRows {
 struct RosterScan<'a> {
     observer: &'a Observer,
     query: &'a RosterQuery<'a>,
-    /// The fields to keep of the rows.
+    /// The fields that are kept from the rows.
     key_filter: KeyFilter,
 }
 
-/// The rows of a list, and true if they are projects of a user.
+/// The rows of a list, and true if the rows are projects in a personal namespace.
 type RosterList = (Vec<Object>, bool);
 
 impl Observer {
@@ -97,7 +97,8 @@ impl Observer {
         Ok(roster)
     }
 
-    /// Sends each of the `containers` that has a row in the roster, with its row. Returns the others.
+    /// Sends each container that has a row in the roster, together with the row. Returns the
+    /// containers without a row.
     pub(super) async fn find_in_roster<'c>(
         &self,
         containers: &'c [Container],
@@ -110,7 +111,7 @@ impl Observer {
         }
         let mut remaining_containers = Vec::new();
         for container in containers {
-            // A container that moves is looked for at all its paths.
+            // Ignore the row of a container that moves: all its paths must be searched.
             let declared_move = self
                 .moves
                 .declared_at(&container.path)
@@ -129,8 +130,8 @@ impl Observer {
 }
 
 impl RosterScan<'_> {
-    /// The live paths of the groups whose lists are needed, none inside another; an empty path means
-    /// all top-level groups.
+    /// The live paths of the groups whose lists are needed. No path is inside another path. An
+    /// empty path means all top-level groups.
     async fn find_roots(&self, scope: Scope) -> Result<BTreeSet<String>> {
         let globs = self
             .query
@@ -141,7 +142,8 @@ impl RosterScan<'_> {
         let (mut roots, observer) = (BTreeSet::new(), self.observer);
         for root in exist::glob_roots(globs) {
             roots.insert(observer.live_group_path(&root).await?);
-            // Before a group moves to this path, its contents are still below its old path.
+            // Before a group moves to a path below `root`, its contents are still below its old
+            // path.
             for moving_group in observer.moves.groups_below(&root) {
                 roots.insert(observer.live_group_path(moving_group).await?.to_lowercase());
             }
@@ -149,7 +151,7 @@ impl RosterScan<'_> {
         Ok(exist::outermost_paths(&roots))
     }
 
-    /// The paths of the top-level groups that may match, or contain matches of, a glob.
+    /// The paths of the top-level groups that a glob may match, or that may contain a match.
     async fn list_top_level_groups(&self, scope: Scope) -> Result<Vec<String>> {
         let groups = self.observer.list_top_level(&self.key_filter).await?;
         let paths =
@@ -162,8 +164,8 @@ impl RosterScan<'_> {
         Ok(matching_paths.map(str::to_owned).collect())
     }
 
-    /// Reads all containers of `scope` at and below `root`, which is a group, a user or a project;
-    /// `None` if `root` does not exist.
+    /// Reads all containers of `scope` at and below `root`, which is a group, a user or a project.
+    /// Returns `None` if `root` does not exist.
     async fn read_root(&self, scope: Scope, root: &str) -> Result<Option<RosterList>> {
         let (observer, key_filter) = (self.observer, &self.key_filter);
         let group_list = observer
@@ -227,7 +229,8 @@ impl RosterScan<'_> {
         while let Some((index, level)) = levels.next().await {
             match split_fatal(level)? {
                 Ok(level) => roster.containers[index].exclusion = ExclusionReason::from_role(level),
-                // Drop all rows of the list: without the level, it is unknown which are excluded.
+                // Drop all containers of the list, because the exclusion of this container is
+                // unknown without its level.
                 Err(cause) => {
                     roster.containers.truncate(old_count);
                     return Ok(Some(cause));
@@ -237,7 +240,7 @@ impl RosterScan<'_> {
         Ok(None)
     }
 
-    /// The caller's access level to the container at `path`, whose list row lacks it.
+    /// The caller's access level to the container at `path`, whose list row lacks the level.
     async fn read_level(&self, scope: Scope, path: &str, id: Option<u64>) -> Result<Option<u8>> {
         let lookup = catalogue::container_lookup(scope);
         if let (Some(_), Some(id)) = (lookup.level_request, id) {

@@ -28,8 +28,8 @@ type ParentId = (String, u64);
 impl Observer {
     /// Reads a section whose entries have parents in another section. Reads the parents first,
     /// unless `live` contains them. Then reads the entries of each parent that a declared entry
-    /// names, or of all parents if none is named, as in an export. Adds the ids of the parents to
-    /// `live`.
+    /// names. If no declared entry names a parent, as in an export, reads the entries of all
+    /// parents. Adds the ids of the parents to `live`.
     pub(super) async fn read_nested_section(
         &self,
         container: &Container,
@@ -41,7 +41,9 @@ impl Observer {
             return Ok(LiveEntries::NoContainer);
         };
         let Some(parent_section) = catalogue::section(container.scope, parent.section) else {
-            return Ok(LiveEntries::Partial(Cause::new("the section of its parents is unknown")));
+            return Ok(LiveEntries::Partial(Cause::new(
+                "the section of its parent entries is unknown",
+            )));
         };
         let parent_entries =
             self.cached_or_read_entries(parent_section, container, (&target, &facts), live).await?;
@@ -137,7 +139,7 @@ struct SectionReader<'a> {
     declared_fields: BTreeSet<&'a str>,
     target: &'a Target,
     facts: &'a ContainerFacts,
-    /// The parents of the entries, if they have any.
+    /// The parents of the entries; empty if the entries have no parents.
     parents: &'a [ParentId],
     /// True if the caller's role is high enough to see all entries of the section.
     sees_all: bool,
@@ -214,7 +216,7 @@ impl SectionReader<'_> {
     }
 
     /// Reads the complete list that `request` returns, directly or within an object; `None` if the
-    /// object does not contain it.
+    /// object does not contain the list.
     async fn read_rows(
         &self,
         kind: Section,
@@ -278,9 +280,10 @@ impl SectionReader<'_> {
         self.add_side_list_field(kept_entries).await.map(LiveEntries::Complete)
     }
 
-    /// Reads the child entries of the listed rows that share a declared name: rows with different
-    /// children are not copies of each other. Returns the children by position in the list. Children
-    /// that cannot be read are replaced by the row's id, so that the row never equals another row.
+    /// Reads the child entries of listed rows that share a declared name, because rows with
+    /// different children are not copies of each other. Returns the children by position in the
+    /// list. Children that cannot be read are replaced by the row's id, so that the row never
+    /// equals another row.
     async fn read_child_rows(&self, listed_rows: &[Object]) -> Result<BTreeMap<usize, Object>> {
         let mut child_rows: BTreeMap<usize, Object> = BTreeMap::new();
         let child_sections: Vec<_> = copies::child_sections(self.kind).collect();
@@ -312,10 +315,10 @@ impl SectionReader<'_> {
         Ok(child_rows)
     }
 
-    /// Reads the details of listed entries, and returns them by position in the list. If
+    /// Reads the details of listed entries, and returns the details by position in the list. If
     /// [`Detail::fields`] has names, reads all entries if one of these fields is declared, and
-    /// otherwise none. If it is empty, reads the entries that are declared, and the entries that
-    /// would be removed and have a protective field.
+    /// otherwise no entry. If [`Detail::fields`] is empty, reads the entries that are declared, and
+    /// the entries that would be removed and have a protective field.
     async fn read_details(
         &self,
         detail: Detail,
@@ -352,7 +355,7 @@ impl SectionReader<'_> {
         Ok(future::try_join_all(reads).await?.into_iter().collect())
     }
 
-    /// Reads a single object.
+    /// Reads a section that is a single object.
     async fn read_optional(&self, op: Op<Read>) -> Result<LiveEntries> {
         let (kind, client) = (self.kind, &self.observer.client);
         let (request, keys) = (self.request(op), kind.scoped_kind.entry_keys.identity_keys);
@@ -379,7 +382,8 @@ impl SectionReader<'_> {
         }))
     }
 
-    /// Adds the field whose values are in another list, if it is declared and that list can be read.
+    /// Adds the field whose values are in another list, if the field is declared and the other list
+    /// can be read.
     async fn add_side_list_field(
         &self,
         entries: CompleteList<LiveEntry>,
@@ -442,7 +446,7 @@ fn entry_name(section: Section, raw: &Object) -> String {
     section.entry_name(section.read(raw, FieldSelection::Only(&[].into())).fields.raw())
 }
 
-/// Help for an answer that cannot come from the service itself.
+/// Help for a response that cannot come from the service itself.
 const PROXY_HELP: &str = "check for a proxy that changes answers";
 
 /// The cause if a section cannot be read because `disabled_settings` switch its feature off.

@@ -1,4 +1,4 @@
-//! The contents of a snapshot, and the answers that they give to requests.
+//! The contents of a snapshot, and how a snapshot answers requests.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ use crate::{
     value::{Json, Object},
 };
 
-/// JSON as canonical text, which needs a tenth of the memory.
+/// JSON as canonical text, which needs a tenth of the memory of parsed JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PackedJson(Box<str>);
 
@@ -26,7 +26,7 @@ impl PackedJson {
         Self(digest::canonical_text(json).into())
     }
 
-    /// The JSON.
+    /// Parses the text.
     pub(super) fn json(&self) -> Json {
         // The text is always valid JSON: it was serialised from JSON.
         serde_json::from_str(&self.0).unwrap_or_default()
@@ -51,13 +51,13 @@ impl<'de> Deserialize<'de> for PackedJson {
 pub struct ReadFailure {
     /// True if the route does not exist, or a proxy answered.
     pub is_route: bool,
-    /// The reason, as a fragment of a sentence; for a refusal, the service's message.
+    /// The reason, as a fragment of a sentence. For a refusal, it is the service's message.
     pub message: String,
     /// The id of the project that a redirect leads to.
     pub moved_to: Option<u64>,
     /// The request's id in the service's log.
     pub request_id: Option<String>,
-    /// The status, if the service refused.
+    /// The HTTP status, if the service refused the request.
     pub status: Option<u16>,
 }
 
@@ -76,16 +76,16 @@ impl fmt::Display for ReadFailure {
     }
 }
 
-/// A recorded answer of the service.
+/// A recorded response of the service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum RecordedAnswer {
     /// A complete list.
     #[schemars(with = "Vec<BTreeMap<String, serde_json::Value>>")]
     Entries(Vec<PackedJson>),
-    /// A failure.
+    /// A failed read.
     Failed(ReadFailure),
-    /// One object, or `null` if there is none.
+    /// One object, or `null` if the object does not exist.
     #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     One(Option<PackedJson>),
 }
@@ -100,14 +100,14 @@ impl RecordedAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ObjectRow {
-    /// True if the object was read by itself, false if it is a row of a list.
+    /// True if the object was read with a single read, false if it is a row of a list.
     pub by_itself: bool,
-    /// Its id.
+    /// The id of the group or project.
     pub id: u64,
     /// The fields that plans use.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub object: PackedJson,
-    /// Its full path.
+    /// The full path of the group or project.
     pub path: String,
     /// The scope: group or project.
     pub scope: Scope,
@@ -128,31 +128,32 @@ impl ObjectRow {
 pub struct SnapshotContents {
     /// The objects, by scope and id.
     pub(super) objects: BTreeMap<(Scope, u64), ObjectRow>,
-    /// The ids by scope and path in lower case: current paths, and former paths that redirect.
+    /// The ids of containers, by scope and path in lower case. Contains current paths, and former
+    /// paths that redirect.
     pub(super) paths: BTreeMap<(Scope, String), u64>,
     /// Failed reads of single objects, by scope and requested path or id.
     pub(super) failed_objects: BTreeMap<(Scope, String), ReadFailure>,
-    /// The ids of all containers of a scope below a group, by the group's path in lower case; an
-    /// empty path means the top level.
+    /// The ids of all containers of a scope below a group, by scope and path of the group in lower
+    /// case. An empty path means the top level.
     pub(super) rosters: BTreeMap<(Scope, String), Result<BTreeSet<u64>, ReadFailure>>,
-    /// By scope: true if list rows have all fields of the object. A scope is absent if it was not
-    /// compared.
+    /// True for a scope if its list rows have all fields of the object. A scope is missing if rows
+    /// and objects were not compared.
     pub(super) rows_are_whole: BTreeMap<Scope, bool>,
-    /// All other answers.
+    /// All other responses, by request.
     pub(super) answers: BTreeMap<RequestKey, RecordedAnswer>,
-    /// The users by name in lower case: the id, and the name as the service writes it; `None` if there is no such
-    /// user.
+    /// The users, by name in lower case. Contains the id, and the name as the service writes it;
+    /// `None` if no user has this name.
     pub(super) users: BTreeMap<String, Option<(u64, String)>>,
     /// True if `users` contains all users of the service.
     pub(super) has_all_users: bool,
 }
 
-/// The recorded answer to a request, or why it could not be read; `None` if the snapshot has
-/// neither.
+/// The recorded response to a request, or the reason why the response could not be read. `None` if
+/// the snapshot has neither a response nor a reason.
 pub(super) type LookupResult = Option<Result<Json, ReadFailure>>;
 
 impl SnapshotContents {
-    /// Answers a request.
+    /// Looks up the response to a request.
     pub(super) fn answer(&self, query: &Query) -> LookupResult {
         match query.subject() {
             QuerySubject::Object(scope) => self.answer_object(scope, query.container_key()),
@@ -160,7 +161,8 @@ impl SnapshotContents {
             QuerySubject::User(name) => {
                 self.answer_user(name).or_else(|| self.recorded_answer(query))
             }
-            // A plan only searches these lists. It reads a project that is missing there with a request of its own.
+            // A plan only searches for projects in these lists. If a list lacks a project, the plan
+            // reads the single project.
             QuerySubject::Other if query.is_operation(operation::PROJECT_LIST) => {
                 Some(Ok(Json::Array(Vec::new())))
             }
@@ -171,14 +173,16 @@ impl SnapshotContents {
         }
     }
 
-    /// Adds the object of a group or project that was requested at `path_or_id`, or is a row of a list.
+    /// Adds the object of a group or project that was requested at `path_or_id`. `path_or_id` is
+    /// `None` for a row of a list.
     pub(super) fn add(&mut self, row: ObjectRow, path_or_id: Option<&str>) {
         let (scope, id) = (row.scope, row.id);
         self.paths.insert((scope, row.path.to_lowercase()), id);
         if let Some(path_or_id) = path_or_id.filter(|path_or_id| parse_id(path_or_id).is_none()) {
             self.paths.insert((scope, path_or_id.to_lowercase()), id);
         }
-        // A row never replaces an object that was read by itself: it has fewer fields.
+        // A list row never replaces an object from a single read, because the row may have fewer
+        // fields.
         let existing_object = self.objects.get(&(scope, id));
         if row.by_itself || existing_object.is_none_or(|present| !present.by_itself) {
             self.objects.insert((scope, id), row);
@@ -191,13 +195,15 @@ impl SnapshotContents {
         id.or_else(|| self.paths.get(&(scope, path_or_id.to_lowercase())).copied())
     }
 
-    /// The path of the container at `path_or_id`, in lower case, if known.
+    /// The path of the container at `path_or_id`, in lower case; `None` if the container is
+    /// unknown.
     pub(super) fn find_path(&self, scope: Scope, path_or_id: &str) -> Option<String> {
         let id = self.find_id(scope, path_or_id)?;
         Some(self.objects.get(&(scope, id))?.path.to_lowercase())
     }
 
-    /// The path of the container in a request; its path or id as requested if it is unknown.
+    /// The path of the container of a request. If the container is unknown, returns the requested
+    /// path or id.
     pub(super) fn container_path(&self, query: &Query) -> String {
         let path = query.scope.and_then(|scope| self.find_path(scope, query.container_key()));
         path.unwrap_or_else(|| query.container_key().to_owned())
@@ -216,8 +222,9 @@ impl SnapshotContents {
             .map(Err)
     }
 
-    /// True if no container of `scope` exists at `path`: it is below a group with a complete list,
-    /// or at the top level and the caller sees everything.
+    /// True if a complete list shows that no container of `scope` exists at `path`. The complete
+    /// list is the roster of a group above. At the top level, it is the list of all top-level
+    /// groups, and counts only for an administrator.
     fn is_known_absent(&self, scope: Scope, path: &str) -> bool {
         let path = path.to_lowercase();
         if parse_id(&path).is_some() || self.paths.contains_key(&(scope, path.clone())) {
@@ -239,12 +246,13 @@ impl SnapshotContents {
         matches!(caller, Some((_, RecordedAnswer::One(Some(user)))) if user.json()["is_admin"] == true)
     }
 
-    /// The key of a roster below the group at `root`.
+    /// The key of the roster of the group at `root`: its current path in lower case.
     pub(super) fn roster_key(&self, root: &str) -> String {
         self.find_path(Scope::Group, root).unwrap_or_else(|| root.to_lowercase())
     }
 
-    /// All containers of `scope` below `root`, from the list of that group or of a group above.
+    /// All containers of `scope` below the group at `root`, from the list of that group or of a
+    /// group above.
     fn answer_roster(&self, scope: Scope, root: &str) -> LookupResult {
         let root = self.roster_key(root);
         if let Some(roster) = self.rosters.get(&(scope, root.clone())) {
@@ -294,7 +302,8 @@ impl SnapshotContents {
         Some(Ok(user.collect()))
     }
 
-    /// The key under which an answer is stored: with the container's id, if known.
+    /// The key under which the response to `query` is stored. It contains the id of the container,
+    /// if the id is known.
     pub(super) fn storage_key(&self, query: &Query) -> RequestKey {
         let id = query.scope.and_then(|scope| self.find_id(scope, query.container_key()));
         let container_id = id.map(|id| id.to_string()).or_else(|| query.key.of.clone());
@@ -302,7 +311,7 @@ impl SnapshotContents {
     }
 
     fn recorded_answer(&self, query: &Query) -> LookupResult {
-        // The answer may have been stored under the path, before the id was known.
+        // The response may have been stored under the path, before the id was known.
         let answer = self.answers.get(&self.storage_key(query));
         if let Some(answer) = answer.or_else(|| self.answers.get(&query.key)) {
             return Some(match answer {
@@ -330,7 +339,7 @@ impl SnapshotContents {
         Some(Err(missing_container(scope)))
     }
 
-    /// The member of a group with this id, from the list of its members.
+    /// Answers a request for one member of a group from the list of the group's members.
     fn answer_group_member(&self, query: &Query) -> LookupResult {
         let list = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", query.container_key());
         let list = self.answers.get(&self.storage_key(&Query::parse(&list.target())?))?;
@@ -350,7 +359,8 @@ impl SnapshotContents {
         counts
     }
 
-    /// The failed reads, except those of absent or moved objects.
+    /// The failed reads, except reads of absent or moved objects: a description of each request,
+    /// and the failure.
     pub fn failed_reads(&self) -> impl Iterator<Item = (String, &ReadFailure)> {
         let lists = self.rosters.iter().filter_map(|((scope, root), roster)| {
             Some((format!("the {}s below `{root}`", scope.noun()), roster.as_ref().err()?))
@@ -369,8 +379,8 @@ impl SnapshotContents {
             .filter(|(_, failure)| failure.status != Some(404) && failure.moved_to.is_none())
     }
 
-    /// Describes a request for a message: the operation and the path of its container, or else the
-    /// value that it looks up.
+    /// Describes a request for a message. Contains the operation, and the path of its container or
+    /// else the value that the request looks up.
     fn describe_request(&self, key: &RequestKey) -> String {
         let scope = Query::operation_scope(&key.operation);
         let container = key.of.as_deref();
@@ -383,12 +393,12 @@ impl SnapshotContents {
     }
 }
 
-/// The service's answer for an absent container.
+/// The service's response for an absent container.
 fn missing_container(scope: Scope) -> ReadFailure {
     not_found_failure(if scope == Scope::Group { "Group Not Found" } else { "Project Not Found" })
 }
 
-/// A 404 answer.
+/// A failure with the status 404.
 fn not_found_failure(message: &str) -> ReadFailure {
     ReadFailure { status: Some(404), message: message.to_owned(), ..ReadFailure::default() }
 }

@@ -17,27 +17,27 @@ use super::{
 };
 use crate::field::Scope;
 
-/// The version of the format. 0: still unstable.
+/// The version of the format. Version 0 is unstable.
 pub const FORMAT_VERSION: u32 = 0;
 
-/// The maximum size of a file, in bytes: about 50,000 projects.
+/// The maximum size of a file, in bytes. This is enough for about 50,000 projects.
 pub const MAX_BYTES: u64 = 256 << 20;
 
 /// The reason why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// It is truncated or not JSON.
-    #[error("it is not whole, or not JSON ({0}); take it again with `undrift snapshot`")]
+    /// The file is truncated, or is not JSON. Contains the place.
+    #[error("it is truncated, or not JSON ({0}); take it again with `undrift snapshot`")]
     InvalidJson(String),
-    /// It is another kind of file.
+    /// The file is not a snapshot.
     #[error("it is not a snapshot; take one with `undrift snapshot`")]
     NotSnapshot,
-    /// Another version of undrift wrote it.
+    /// Another version of undrift wrote the file. Contains the version of its format.
     #[error(
         "it has format {0}, but this undrift reads format {FORMAT_VERSION}; take the snapshot again with this undrift"
     )]
     OtherVersion(u64),
-    /// Its contents are not valid.
+    /// The contents of the file are not valid. Contains the reason.
     #[error("{0}; take it again with `undrift snapshot`")]
     InvalidContents(String),
 }
@@ -48,13 +48,14 @@ pub enum LoadError {
 pub struct SnapshotFile<'a> {
     /// True if `users` contains all users of the service.
     all_users: bool,
-    /// The answers to all other requests.
+    /// The responses to all other requests.
     answers: Vec<AnswerRow<'a>>,
     /// The version of the format; 0 is unstable.
     format_version: u32,
-    /// The requests that failed, or whose answer was not kept; without absent objects.
+    /// The requests that failed, or whose response was not kept. Requests for absent objects are
+    /// not listed.
     incomplete: Vec<Cow<'a, str>>,
-    /// Identifies the key of the digests of sensitive values, if there are any.
+    /// The id of the key for digests of sensitive values; `null` if the file has no such digests.
     key: Option<Cow<'a, str>>,
     /// Groups and projects that could not be read, for example because they do not exist.
     missing: Vec<MissingRow<'a>>,
@@ -71,13 +72,13 @@ pub struct SnapshotFile<'a> {
     taken_at: Cow<'a, str>,
     /// The address of the service.
     target: Cow<'a, str>,
-    /// The version of undrift that wrote it.
+    /// The version of undrift that wrote the file.
     tool_version: Cow<'a, str>,
     /// The kind of file.
     undrift: SnapshotFileKind,
     /// Users by name.
     users: Vec<UserRow<'a>>,
-    /// By scope: true if list rows have all fields of the object.
+    /// True for a scope if its list rows have all fields of the object.
     whole_rows: BTreeMap<Scope, bool>,
 }
 
@@ -93,11 +94,11 @@ enum SnapshotFileKind {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PathRow<'a> {
-    /// The id of its target.
+    /// The id of the group or project that the path redirects to.
     id: u64,
     /// The path, in lower case.
     path: Cow<'a, str>,
-    /// The scope of its target.
+    /// The scope of the group or project that the path redirects to.
     scope: Scope,
 }
 
@@ -107,7 +108,7 @@ struct PathRow<'a> {
 struct MissingRow<'a> {
     /// The requested path or id.
     at: Cow<'a, str>,
-    /// The failure.
+    /// The reason why the read failed.
     failed: Cow<'a, ReadFailure>,
     /// The requested scope.
     scope: Scope,
@@ -119,7 +120,7 @@ struct MissingRow<'a> {
 struct RosterRow<'a> {
     /// The failure, if the list could not be read.
     failed: Option<Cow<'a, ReadFailure>>,
-    /// The ids of all groups or projects below it, at any depth.
+    /// The ids of all groups or projects below the group, at any depth.
     ids: Cow<'a, BTreeSet<u64>>,
     /// The path of the group, in lower case; empty for the top level.
     root: Cow<'a, str>,
@@ -127,11 +128,11 @@ struct RosterRow<'a> {
     scope: Scope,
 }
 
-/// A request, and the service's answer.
+/// A request, and the service's response.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AnswerRow<'a> {
-    /// The answer.
+    /// The response.
     answer: Cow<'a, RecordedAnswer>,
     /// The request.
     question: Cow<'a, RequestKey>,
@@ -141,13 +142,13 @@ struct AnswerRow<'a> {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UserRow<'a> {
-    /// The id; `None` if no user has this name.
+    /// The id; `null` if no user has this name.
     id: Option<u64>,
-    /// The name.
+    /// The user name.
     username: Cow<'a, str>,
 }
 
-/// The fields that identify the format; they are checked first.
+/// The fields that identify the format. These fields are checked before all other fields.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Preamble {
@@ -156,7 +157,7 @@ struct Preamble {
 }
 
 impl Snapshot {
-    /// Writes the file.
+    /// Writes the snapshot as a file to `writer`.
     ///
     /// # Errors
     /// If the file cannot be written, or would be larger than [`MAX_BYTES`].
@@ -214,9 +215,9 @@ impl Snapshot {
     /// Parses the text of a file.
     ///
     /// # Errors
-    /// [`LoadError`].
+    /// [`LoadError`] if the text is not a snapshot of this format.
     pub fn read(text: &[u8]) -> Result<Self, LoadError> {
-        // Check the format first: a file of another format may have unknown fields.
+        // Check the format first, because a file of another format may have unknown fields.
         let preamble: Preamble =
             serde_json::from_slice(text).map_err(|error| describe_parse_error(&error))?;
         if preamble.undrift != "snapshot" {
@@ -244,7 +245,7 @@ impl Snapshot {
 }
 
 impl SnapshotFile<'_> {
-    /// Converts the file to contents, and checks them.
+    /// Converts the file to contents, and checks the contents.
     fn into_contents(self) -> Result<SnapshotContents, LoadError> {
         let mut contents = SnapshotContents {
             has_all_users: self.all_users,
@@ -272,7 +273,7 @@ impl SnapshotFile<'_> {
             let key = (row.scope, row.at.into_owned());
             let failure = require_failure_status(row.failed.into_owned())?;
             insert_unique(&mut contents.failed_objects, key, failure, |(_, at)| {
-                format!("what is missing at `{at}`")
+                format!("the missing object at `{at}`")
             })?;
         }
         for row in self.rosters {
@@ -282,7 +283,7 @@ impl SnapshotFile<'_> {
             };
             let key = (row.scope, row.root.into_owned());
             insert_unique(&mut contents.rosters, key, roster, |(_, root)| {
-                format!("what exists below `{root}`")
+                format!("the roster below `{root}`")
             })?;
         }
         for row in self.answers {

@@ -1,17 +1,17 @@
-//! Snapshots: everything that plans read from a service, in one file, so that a job that plans a
-//! merge request needs no token.
+//! Snapshots. A snapshot is one file with everything that plans read from a service. With a
+//! snapshot, a job that plans a merge request needs no token.
 //!
-//! A snapshot keeps answers of the service, reduced to the fields that plans use (`reduce`). They
-//! are stored by what they contain, not by request: groups and projects, lists of groups and projects
-//! (rosters), collections, users (`contents`). So a
-//! snapshot can also answer the requests of other manifests. [`SnapshotRecorder`] is a transport
-//! between client and service that fills a snapshot: it records everything that a plan reads.
-//! [`OfflineTransport`] is a transport that answers from a snapshot and has no connection.
-//! Observing, diffing and planning depend on neither of them.
+//! A snapshot keeps responses of the service, reduced to the fields that plans use (`reduce`). The
+//! responses are stored by their content, not by request: groups and projects, lists of groups and
+//! projects (rosters), collections, and users (`contents`). Therefore a snapshot can also answer
+//! the requests that other manifests need. [`SnapshotRecorder`] is a transport between client and
+//! service that fills a snapshot with everything that a plan reads. [`OfflineTransport`] is a
+//! transport that answers from a snapshot and has no connection. The code that observes, diffs and
+//! plans depends on neither transport.
 //!
-//! A request that the snapshot cannot answer is a failed read, never absence. The exception is a
-//! path below a group of which the snapshot has the complete list of groups or projects: if the path is not
-//! in that list, it does not exist.
+//! A request that the snapshot cannot answer is a failed read, never absence. There is one
+//! exception: the snapshot may have the complete list of the groups or projects below a group. Then
+//! a path below this group that is not in the list does not exist.
 
 mod contents;
 pub mod file;
@@ -38,17 +38,18 @@ pub struct SnapshotHeader {
     pub is_sandbox: bool,
     /// When the snapshot was started.
     pub started_at: Timestamp,
-    /// The key of the digests of secret values ([`DigestKey::id`](crate::digest::DigestKey::id)), if there are
-    /// any.
+    /// The id of the key for digests of secret values
+    /// ([`DigestKey::id`](crate::digest::DigestKey::id)); `None` if the snapshot has no such
+    /// digests.
     pub key_id: Option<String>,
 }
 
 /// Everything that plans read from a service.
 #[derive(Debug, Default)]
 pub struct Snapshot {
-    /// The header.
+    /// The header: the service, the time and the key.
     pub header: SnapshotHeader,
-    /// The contents.
+    /// The recorded responses.
     pub contents: SnapshotContents,
 }
 

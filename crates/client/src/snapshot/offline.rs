@@ -29,7 +29,7 @@ pub struct OfflineTransport {
 }
 
 impl OfflineTransport {
-    /// Answers from `snapshot`, which was taken with `key`.
+    /// Creates a transport that answers from `snapshot`, which was taken with `key`.
     pub fn new(snapshot: Snapshot, key: Option<DigestKey>) -> Self {
         Self { snapshot, unsealer: Unsealer::new(key) }
     }
@@ -80,14 +80,14 @@ impl Transport for OfflineTransport {
     }
 }
 
-/// Explains why there is no answer. `failure` is the reason if the read failed when the snapshot
-/// was taken.
+/// Explains why the snapshot has no response. `failure` is the reason if the read failed when the
+/// snapshot was taken.
 fn explain_no_answer(header: &SnapshotHeader, failure: Option<&str>) -> String {
     let taken_at = format_to_minute(header.started_at);
     match failure {
         Some(reason) => format!("it could not be read for the snapshot of {taken_at}: {reason}"),
         None => format!(
-            "the snapshot of {taken_at} does not contain it; take another one, which contains what is declared by then, or everything with `--all-sections`"
+            "the snapshot of {taken_at} does not contain it; take a new snapshot, which contains all sections that are declared then, or every section with `--all-sections`"
         ),
     }
 }
@@ -97,7 +97,8 @@ pub(super) fn offline_error(reason: &str) -> SendError {
     SendError::new(RequestPhase::MaybeSent, SendErrorKind::Offline, reason)
 }
 
-/// Builds the response to a request. `explain` returns the reason if there is no answer.
+/// Builds the response to a request. `explain` returns the message if the snapshot has no response.
+/// Its argument is the reason of a failed read.
 pub(super) fn build_response(
     query: &Query,
     answer: LookupResult,
@@ -114,12 +115,13 @@ pub(super) fn build_response(
     }
 }
 
-/// A successful answer. A list is one page.
+/// A successful response. A list is a single page.
 fn success_response(query: &Query, json: &Json, header: &SnapshotHeader) -> WireResponse {
     let mut headers = base_headers(header);
     if let (ResponseBody::List, Json::Array(entries)) = (query.op.row().answer, json) {
         let entry_count = entries.len();
-        // The page size exceeds the list: a page that is not full is the last page.
+        // The page size exceeds the length of the list, because a page that is not full is the last
+        // page.
         for (name, number) in
             [("x-page", 1), ("x-per-page", entry_count + 1), ("x-total", entry_count)]
         {
@@ -129,14 +131,14 @@ fn success_response(query: &Query, json: &Json, header: &SnapshotHeader) -> Wire
     WireResponse { status: 200, headers, body: Ok(json.to_string().into()) }
 }
 
-/// The answer to a failed request.
+/// The response to a failed request.
 pub(super) fn failure_response(
     status: u16,
     failure: &ReadFailure,
     header: &SnapshotHeader,
 ) -> WireResponse {
     let mut headers = base_headers(header);
-    // The embedded sandbox has no URL, so no base path.
+    // The embedded sandbox has no URL, and therefore no base path.
     let url_path = url::Url::parse(&header.service_address)
         .map(|url| url.path().trim_end_matches('/').to_owned());
     let base_path = url_path.unwrap_or_default();

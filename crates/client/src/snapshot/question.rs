@@ -21,9 +21,9 @@ const PAGING_PARAMETERS: [&str; 7] =
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RequestKey {
-    /// The other arguments of the path, by name.
+    /// The arguments of the path, by name, without the group or project.
     pub arguments: BTreeMap<String, String>,
-    /// The group or project that it concerns: its id, or its path in lower case.
+    /// The group or project of the request: its id, or its path in lower case.
     pub of: Option<String>,
     /// The operation, by its id.
     pub operation: String,
@@ -35,7 +35,8 @@ pub(super) struct RequestKey {
 pub(super) enum QuerySubject<'q> {
     /// A single group or project.
     Object(Scope),
-    /// All containers of a scope below a root (path or id); an empty root means the top level.
+    /// All containers of a scope below a root, which is a path or an id. An empty root means the
+    /// top level.
     Roster(Scope, &'q str),
     /// The user with this name.
     User(&'q str),
@@ -46,7 +47,7 @@ pub(super) enum QuerySubject<'q> {
 #[derive(Clone, Debug)]
 pub(super) struct Query {
     pub(super) op: Op<Read>,
-    /// The scope of the container in its path; `None` if the path has no container.
+    /// The scope of the container in the path of the request; `None` if the path has no container.
     pub(super) scope: Option<Scope>,
     pub(super) key: RequestKey,
 }
@@ -74,7 +75,8 @@ impl Query {
         Some(Self { op, scope, key: RequestKey { operation, of: container_key, arguments, query } })
     }
 
-    /// The group or project that it concerns: its id, or its path in lower case.
+    /// The group or project of the request: its id, or its path in lower case. Empty if the request
+    /// has no group or project.
     pub(super) fn container_key(&self) -> &str {
         self.key.of.as_deref().unwrap_or_default()
     }
@@ -84,7 +86,7 @@ impl Query {
         self.op.row() == op.row()
     }
 
-    /// The argument `name` of its path; empty if there is none.
+    /// The argument `name` of the path; empty if the path has no such argument.
     pub(super) fn argument(&self, name: &str) -> &str {
         self.key.arguments.get(name).map(String::as_str).unwrap_or_default()
     }

@@ -1,12 +1,11 @@
-//! Reduces answers to the part that a snapshot keeps: the fields that plans use, without secrets.
+//! Reduces responses to the part that a snapshot keeps: the fields that plans use, without secrets.
 //!
 //! Only known fields are kept: the fields in the tables of kinds, and further fields that the kinds
-//! list. A sensitive value, or a text that [may contain](judge) a secret, is kept only if the manifests
-//! declare the same value in plain text: then everybody who gets the snapshot can read it in the manifests
-//! anyway.
-//! Otherwise the value is marked as withheld, as if the service did not return it, or kept as a
-//! digest ([`seal`](super::seal)). If the value identifies an entry, the whole collection is marked
-//! as not read.
+//! list. A sensitive value, or a text that [may contain](judge) a secret, is kept only if the
+//! manifests declare the same value in plain text. Everybody who gets the snapshot can then read
+//! the value in the manifests anyway. Any other such value is marked as withheld, as if the service
+//! did not return it, or is kept as a digest ([`seal`](super::seal)). If a withheld value
+//! identifies an entry, the whole collection is marked as not read.
 
 use std::{
     borrow::Cow,
@@ -46,18 +45,19 @@ const FIELDS_WITHOUT_KIND: &[(Op<Read>, &[&str])] = &[
     (operation::MEMBER_LIST_ALL, &["id", "username", "access_level", "state"]),
     (operation::GROUP_MEMBER_GET_ALL, &["id", "username", "access_level", "state"]),
 ];
-/// Further fields that are kept if a section allows copies of an entry: they decide which copy stays.
+/// Further fields that are kept if a section allows copies of an entry. These fields decide which
+/// copy stays.
 const COPY_FIELDS: [&str; 4] = ["id", "created_at", "updated_at", "next_run_at"];
 
-/// Sensitive values that manifests declare in plain text, by container and section, with entry and
-/// field.
+/// Sensitive values that manifests declare in plain text, by scope, path and section. Each value
+/// has the key of its entry and the name of its field.
 type PlainValues = BTreeMap<(Scope, String, &'static str), Vec<(String, String, Json)>>;
 
 /// The parts of manifests that decide which values a snapshot keeps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DeclaredLiterals {
     plain_values: PlainValues,
-    /// Declared fields that are not in any table.
+    /// The names of declared fields that are not in any table, by scope and section.
     extra_fields: BTreeMap<(Scope, &'static str), BTreeSet<String>>,
 }
 
@@ -99,18 +99,18 @@ impl DeclaredLiterals {
     }
 }
 
-/// Reduces answers to the part that a snapshot keeps. An error is the reason why an answer cannot be
-/// kept, as a fragment of a sentence.
+/// Reduces responses to the part that a snapshot keeps. An error is the reason why a response
+/// cannot be kept, as a fragment of a sentence.
 #[derive(Debug)]
 pub(super) struct Reducer {
     pub(super) literals: DeclaredLiterals,
     pub(super) secrets: Arc<Secrets>,
-    /// The key for digests of secret values, if there is one.
+    /// The key for digests of secret values; `None` if no digests are kept.
     pub(super) key: Option<DigestKey>,
 }
 
 impl Reducer {
-    /// The fields to keep of objects of `scope`.
+    /// The fields that are kept from objects of `scope`.
     pub(super) fn wanted_keys(&self, scope: Scope) -> KeyFilter {
         let (container, _) = catalogue::container(scope);
         let mut keys: BTreeSet<&str> = container.looked_at.iter().copied().collect();
@@ -127,7 +127,7 @@ impl Reducer {
     /// Reduces the object `raw` of a group or project.
     ///
     /// # Errors
-    /// The reason why it cannot be kept.
+    /// The reason why the object cannot be kept.
     pub(super) fn reduce_object(&self, scope: Scope, raw: &Object) -> Result<Object, String> {
         let (container, lookup) = catalogue::container(scope);
         let path = lookup.read_path(raw).to_lowercase();
@@ -183,7 +183,7 @@ impl Reducer {
     /// Reduces the rows of a list that `op` read for the container at `path`.
     ///
     /// # Errors
-    /// The reason why it cannot be kept.
+    /// The reason why the rows cannot be kept.
     pub(super) fn reduce_list(
         &self,
         op: Op<Read>,
@@ -217,7 +217,7 @@ impl Reducer {
     /// Reduces one object or entry that `op` read for the container at `path`.
     ///
     /// # Errors
-    /// The reason why it cannot be kept.
+    /// The reason why the object or entry cannot be kept.
     pub(super) fn reduce_one(
         &self,
         op: Op<Read>,
@@ -335,7 +335,8 @@ impl Reducer {
         value::texts(value).any(|text| matches!(self.secrets.redact_values(text), Cow::Owned(_)))
     }
 
-    /// True if the live `value` of a field is secret, or may be.
+    /// True if the live `value` of a field is or may be secret. A value that the manifests declare
+    /// in plain text counts as secret only if it contains a secret of this run.
     fn is_sensitive(&self, field: &SealedField<'_>, value: &Json) -> bool {
         let SealedField { section, path, spec, raw } = *field;
         let (secrecy, compare) = (spec.field.secrecy(), spec.field.compare);
@@ -353,7 +354,8 @@ impl Reducer {
         let is_identity = field.is_identity();
         let name = section.entry_name(section.read(raw, FieldSelection::All).fields.raw());
         let mut declared_values = self.literals.plain_values.get(&key).into_iter().flatten();
-        // Responses do not contain the parent.
+        // The key of a declared entry may begin with its parent, but responses do not contain the
+        // parent.
         let is_nested = section.scoped_kind.parent.is_some();
         !declared_values.any(|(entry_key, field_name, declared_value)| {
             let is_same_entry = entry_key
@@ -376,8 +378,8 @@ impl Reducer {
     }
 }
 
-/// The part to keep of the value of a field that is not sensitive. If its rows refer to other objects, only
-/// the identifying and readable fields of each row are kept.
+/// The part that is kept from the `value` of a field that is not sensitive. If rows in the value
+/// refer to other objects, only the identifying and readable fields of each row are kept.
 fn readable_value(spec: &Spec, value: &Json) -> Json {
     let Json::Array(rows) = value else { return value.clone() };
     let has_names = spec.field.names.is_some() || spec.field.compare == Equality::Rows;
@@ -444,7 +446,8 @@ pub(super) fn add_parent_id(query: &Query, mut raw: Object) -> Object {
     raw
 }
 
-/// Removes all texts, except single words in lower case (such as the name of a type), and nulls in objects.
+/// Removes all nulls in objects, and almost all texts. Keeps only texts that are a single word in
+/// lower case, such as the name of a type.
 fn strip_values(value: &Json) -> Json {
     match value {
         Json::Array(items) => items.iter().map(strip_values).collect(),

@@ -1,10 +1,9 @@
-//! Keeps secret values as keyed digests, and URLs that identify entries with their possible
-//! credentials masked.
+//! Keeps secret values as keyed digests. In URLs that identify entries, masks possible credentials.
 //!
-//! With the key, a plan from the snapshot can only check whether such a value equals the declared
-//! one. CI jobs of other branches must not be able to read the key, because they could guess values
-//! with it. Without the key, such values are treated as not returned by the service, and a masked
-//! URL only shows that its entry differs from declared entries with another host or path.
+//! With the key, a plan from the snapshot can only check if a secret value equals the declared
+//! value. CI jobs of other branches must not be able to read the key, because they could guess
+//! values with it. Without the key, secret values count as not returned by the service. A masked
+//! URL then only shows that its entry differs from declared entries with another host or path.
 
 use std::{
     collections::BTreeMap,
@@ -32,7 +31,7 @@ use crate::{
 const DIGEST_FIELD: &str = "undrift_digest";
 const MASKED_URL_FIELD: &str = "undrift_masked";
 
-/// A section of a container at a path.
+/// A section of a container: the scope and the path of the container, and the name of the section.
 type SectionKey = (Scope, String, &'static str);
 
 /// Declared sensitive values.
@@ -40,31 +39,31 @@ type SectionKey = (Scope, String, &'static str);
 struct DeclaredValues {
     /// Field names and values, by section and by current or former path of the container.
     values: BTreeMap<SectionKey, Vec<(String, Json)>>,
-    /// True if a container has too many former paths.
+    /// True if a container has too many former paths, so that not all of them are known.
     has_unknown_paths: bool,
 }
 
 impl DeclaredValues {
-    /// The values of `section` in the container that is now at `path`.
+    /// The declared values of `section` in the container that is now at `path`.
     fn values_in(&self, section: Section, path: &str) -> &[(String, Json)] {
         let key = (section.scoped_kind.scope, path.to_owned(), section.section);
         self.values.get(&key).map_or(&[], Vec::as_slice)
     }
 }
 
-/// A field of an entry below the container at `path`.
+/// A field of an entry in the container at `path`.
 pub(super) struct SealedField<'a> {
     pub(super) section: Section,
     pub(super) path: &'a str,
     pub(super) spec: &'a Spec,
-    /// The entry.
+    /// The entry, as the service returned it.
     pub(super) raw: &'a Object,
 }
 
 impl SealedField<'_> {
     /// Returns the object that replaces the sensitive `value` of the field; `None` if nothing is
-    /// kept. Equal values of two objects have different digests. If `shows_url` is false, the URL
-    /// contains a known secret, so not even its masked form is kept.
+    /// kept. Equal values of two objects have different digests. If `shows_url` is false, not even
+    /// the masked form of a URL is kept, because the URL contains a known secret.
     pub(super) fn seal(
         &self,
         key: Option<&DigestKey>,
@@ -109,7 +108,8 @@ fn url_secret_ranges(url: &str) -> Vec<Range<usize>> {
     judge::find_secrets(url, Secrecy::Address)
 }
 
-/// Masks `url` as in addresses of entries; `None` if the masked form may still contain a secret.
+/// Masks `url` in the same way as in addresses of entries; `None` if the masked form may still
+/// contain a secret.
 fn mask_if_safe(url: &str) -> Option<String> {
     let is_web_url = url::Url::parse(url).is_ok_and(|parsed_url| parsed_url.has_host())
         && url.matches("://").count() == 1;
@@ -132,7 +132,7 @@ fn fill_mask(masked: &str, nonce: &str) -> Option<String> {
     (url != masked && mask_url(&url) == masked).then(|| url.into_owned())
 }
 
-/// Replaces digests with the declared values that they match.
+/// Replaces each digest with the declared value that has this digest.
 #[derive(Debug)]
 pub(super) struct Unsealer {
     key: Option<DigestKey>,
@@ -142,7 +142,7 @@ pub(super) struct Unsealer {
 }
 
 impl Unsealer {
-    /// Creates an unsealer; without `key`, it recognises no digest.
+    /// Creates an unsealer. Without `key`, the unsealer recognises no digest.
     pub(super) fn new(key: Option<DigestKey>) -> Self {
         let nonce = format!("sealed{:032x}", rand::random::<u128>());
         Self { key, nonce, current_values: Mutex::default() }
@@ -182,10 +182,11 @@ impl Unsealer {
         *lock(&self.current_values) = Arc::new(declared_values);
     }
 
-    /// Unseals the entries of `section` in the container at `path`, or its single object.
+    /// Unseals the entries of `section` in the container at `path`, or the single object of the
+    /// section.
     ///
     /// # Errors
-    /// If an identifying value is unknown and may equal a declared one.
+    /// If an identifying value is unknown and may equal a declared value.
     pub(super) fn unseal(
         &self,
         section: Section,
@@ -228,8 +229,8 @@ impl Unsealer {
         }
     }
 
-    /// Returns the value of a field, or a value that differs from all declared ones; `None` if
-    /// unknown.
+    /// Returns the value of a field, or a placeholder that differs from all declared values; `None`
+    /// if the value is unknown.
     fn unseal_value(
         &self,
         field: &SealedField<'_>,
@@ -245,7 +246,7 @@ impl Unsealer {
         Some(value.unwrap_or_else(|| self.unequal_placeholder(field, masked)))
     }
 
-    /// The current declarations.
+    /// The values of the current declarations.
     fn declared_values(&self) -> Arc<DeclaredValues> {
         Arc::clone(&lock(&self.current_values))
     }
@@ -270,8 +271,8 @@ impl Unsealer {
         values.next().cloned()
     }
 
-    /// A value that equals no other value. For an identifying field, it contains the entry's id, so
-    /// that two entries never get the same name.
+    /// A value that equals no other value. For an identifying field, the value contains the entry's
+    /// id, so that two entries never get the same name.
     fn unequal_placeholder(&self, field: &SealedField<'_>, masked: Option<&str>) -> Json {
         if !field.is_identity() {
             return format!("sealed:{:032x}", rand::random::<u128>()).into();
@@ -369,7 +370,7 @@ mod tests {
             assert!(filled.contains("nonce-7") && text::normal_url(&filled).contains("nonce-7"));
             assert_eq!(filled.contains("/***/"), url.contains("/***/"));
         }
-        // The text of a changed file must not cause a panic.
+        // The text of a manipulated file must not cause a panic.
         for text in ["", "***", "https://h.example/x", "https://h.example/?a=***'b"] {
             let _ = fill_mask(text, "nonce-7");
         }

@@ -1,6 +1,6 @@
-//! No output contains a live credential: tests every text field of every kind, with a credential in
-//! each form, in plans, exported and absorbed manifests, saved plans and snapshots. The fields come
-//! from the tables of the kinds, so a new one is included.
+//! Tests that no output contains a live credential. Each text field of each kind gets a credential
+//! in each form. The outputs are plans, exported and absorbed manifests, saved plans and snapshots.
+//! The fields come from the tables of the kinds, so a new field is included automatically.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -33,7 +33,7 @@ use crate::{
 /// The text that no output may contain.
 const CANARY: &str = "LiveCanary0123456789";
 
-/// A credential in each form, alone, in a sentence and in a template.
+/// Texts with a credential in each form: alone, in a sentence, and in a template.
 fn credential_forms() -> Vec<String> {
     let forms = [
         "https://bot:C@h.example.org/x",
@@ -61,7 +61,8 @@ fn credential_forms() -> Vec<String> {
     all.map(|form| form.replace('C', CANARY).replace(&format!("{CANARY}ANARY"), "CANARY")).collect()
 }
 
-/// `text` as a value of the field `spec`; `None` if it takes no text, or refers to an object.
+/// `text` as a value of the field `spec`; `None` if the field takes no text, or refers to an
+/// object.
 fn text_value(spec: &Spec, text: &str) -> Option<Json> {
     fn value_of_schema(schema: &Json, text: &str) -> Option<Json> {
         let has_type = |name: &str| match &schema["type"] {
@@ -110,7 +111,8 @@ fn make_response(section: Section, name: &str, text: &str) -> Object {
     raw
 }
 
-/// A declaration in which the field differs, or that has no such entry.
+/// A declaration whose value of the field `name` differs from the live value. If the field
+/// identifies entries, the declaration lacks the live entry.
 fn make_declaration(section: Section, name: &str) -> Container {
     let path = if section.scoped_kind.scope == Scope::Project { "acme/shop" } else { "acme" };
     let mut sections = Object::new();
@@ -139,7 +141,8 @@ fn make_outputs(section: Section, name: &str, raw: &Object) -> Vec<(&'static str
     let answer = if is_single { answer } else { json!([answer]) };
     let sections = Json::Object(Object::from_iter([(section.section.to_owned(), answer)]));
     let live = live_container_with(&container, &sections, FieldSelection::All);
-    // Names are masked where they are recorded, other fields before.
+    // The names of entries are masked when the plan is recorded. All other fields are masked before
+    // that.
     let secrets = Secrets::default();
     let is_name = section.identity.contains(&name);
     let secrets = if is_name { secrets } else { secrets.with_visible_credentials() };
@@ -185,7 +188,7 @@ fn plan_outputs(
     let settings =
         PlanSettings::for_run(caller(), Arc::new(Secrets::default()), &Desired::default());
     let plan = plan::plan_container(declared, live, &settings);
-    // Reports redact their text; names of entries must be safe before.
+    // Reports redact their text, but the names of entries must be safe before that.
     let names = plan.steps.iter().map(|step| &step.address);
     let names: String =
         names.chain(plan.notes.iter().map(|note| &note.address)).map(ToString::to_string).collect();

@@ -40,9 +40,9 @@ pub struct ContainerComparison<'a> {
     pub excerpt: Option<&'a Excerpt>,
 }
 
-/// The goals that remove the selected differences, and refusals for the others. Unlisted entries are
-/// included if their section reports them as differences, or if a selector selects entries and not
-/// only their container.
+/// The goals that remove the selected differences, and refusals for selected differences that
+/// cannot be absorbed. Unlisted entries are included if their section reports them as differences,
+/// or if a selector selects entries and not only their container.
 pub fn find_drift(
     comparison: &ContainerComparison<'_>,
     selection: &Selection,
@@ -84,8 +84,8 @@ pub fn find_drift(
     (drift.goals, drift.refusals)
 }
 
-/// The goals that declare undeclared live sections; with `includes_fields`, also the fields that a
-/// declared section omits.
+/// The goals that declare undeclared live sections. With `includes_fields`, the goals also declare
+/// the fields that a declared section omits.
 pub fn find_missing(comparison: &ContainerComparison<'_>, includes_fields: bool) -> Vec<Goal> {
     let container = comparison.container.address();
     let mut goals = Vec::new();
@@ -151,7 +151,8 @@ impl DriftCollector<'_> {
         self.goals.push(Goal::new(address.clone(), section, key, change));
     }
 
-    /// The section of `address`, and its declared entry.
+    /// The section of `address`, and the declared entry at `address`; `None` if no manifest
+    /// declares the entry.
     fn find_declared(&self, address: &Address) -> Option<(Section, Option<&DeclaredEntry>)> {
         let section = catalogue::section(self.comparison.container.scope, address.section?)?;
         let key = address.entry.as_deref().unwrap_or_default();
@@ -185,7 +186,7 @@ impl DriftCollector<'_> {
             }
             _ if let Some(condition) = step.possible => match &step.certain {
                 Some(certain) => self.absorb_step(certain),
-                // It was compared and matches, so there is nothing to absorb.
+                // The object was compared and matches, so there is nothing to absorb.
                 None if self.comparison.plan.has_compared(step) => {}
                 None => {
                     let reason = format!("it cannot be read yet; it would change {condition}");
@@ -218,7 +219,7 @@ impl DriftCollector<'_> {
     ) {
         let mut fields = Vec::new();
         let is_renamed = is_pending_rename(section, entry, live);
-        // Skip write-only fields: they are only sent together with others.
+        // Skip write-only fields: requests contain them only together with other fields.
         let is_fully_selected = self.selects(&step.address);
         let readable_changes =
             step.changes.iter().filter(|change| is_readable(section.field(&change.field)));
@@ -254,7 +255,7 @@ impl DriftCollector<'_> {
         self.refusals.push(AbsorbRefusal { kind: RefusalKind::PendingRename, ..refusal });
     }
 
-    /// The values to declare for the field `name`, or the reason why there are none.
+    /// The values to declare for the field `name`, or the reason why the field cannot be absorbed.
     fn live_value(
         &self,
         section: Section,
@@ -326,7 +327,7 @@ impl DriftCollector<'_> {
             names
         });
         let listed_name = address.entry.as_deref().unwrap_or_default();
-        // If several have the same name, the address ends with `@` and the id.
+        // If several entries have the same name, the address ends with `@` and the id.
         let name_match = names.get_key_value(listed_name).or_else(|| {
             listed_name.match_indices('@').find_map(|(at_sign, _)| {
                 let candidate = names.get_key_value(&listed_name[..at_sign])?;
@@ -347,7 +348,7 @@ impl DriftCollector<'_> {
         self.absorb_entry(address, section, &key, live);
     }
 
-    /// Absorbs an entry as a whole: declares its live state.
+    /// Absorbs a whole entry: declares its live state.
     fn absorb_entry(&mut self, address: &Address, section: Section, key: &str, live: &LiveEntry) {
         let name = section.entry_name(live.fields.raw());
         match self
@@ -381,14 +382,14 @@ impl DriftCollector<'_> {
 
     fn absorb_problem(&mut self, problem: &Problem) {
         let address = &problem.address;
-        // If the container does not exist or has moved, nothing in it was compared.
+        // If the container does not exist or has moved, none of its sections was compared.
         let is_container = address.section.is_none();
         let is_within = is_container
             && self.selection.only.iter().any(|selector| selector.matches_path(&address.path));
         if !self.selects(address) && !is_within {
             return;
         }
-        // An entry with this problem does not exist: it cannot be created without the field.
+        // An entry with this problem does not exist, and cannot be created without the field.
         if problem.code == "missing-field"
             && let Some((section, Some(entry))) = self.find_declared(address)
         {
@@ -410,13 +411,15 @@ fn is_pending_rename(section: Section, entry: &DeclaredEntry, live: &LiveEntry) 
     live_key != declared.current_key() && declared.former_keys.iter().any(|key| key == live_key)
 }
 
-/// The address of a field for selectors: its name after the address of its object.
+/// The address of a field for selectors: the address of the object, and the name of the field after
+/// it.
 fn field_address(address: &Address, field: &str) -> Address {
     let entry_prefix = address.entry.as_ref().map(|entry| format!("{entry}/"));
     address.entry(entry_prefix.unwrap_or_default() + field)
 }
 
-/// All addresses that can be selected: of declarations and their fields, and of steps and notes.
+/// All addresses that can be selected: the addresses of declarations, their fields, steps and
+/// notes.
 pub fn selectable_addresses(comparison: &ContainerComparison<'_>) -> Vec<Address> {
     let container = comparison.container.address();
     let mut addresses: Vec<_> = comparison.container.addresses().collect();
@@ -431,9 +434,11 @@ pub fn selectable_addresses(comparison: &ContainerComparison<'_>) -> Vec<Address
     addresses
 }
 
+/// The reason for a refusal if the live value is not in the excerpt.
 const NOT_EXPRESSIBLE: &str = "no manifest can express the live value, or it may be a secret";
 
-/// A live list in the order of the declared one, if its order has no meaning; new items come last.
+/// The live value to declare. A list whose order has no meaning keeps the order of the declared
+/// list, and new items come last.
 fn keep_declared_order(spec: &Spec, declared: &Json, live: Json) -> Json {
     match (declared, live) {
         (Json::Array(declared), Json::Array(live)) if spec.field.ignores_order() => {

@@ -1,14 +1,14 @@
-//! The goals of absorbing: how declarations change.
+//! The goals of absorbing. Each goal is a change of a declaration.
 
 use crate::{address::Address, desired::Container, export::DocEntry, kind::Section, value::Json};
 
 /// The change of a declaration that removes a difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
-    /// The object.
+    /// The address of the object whose declaration changes.
     pub address: Address,
     pub(super) section: &'static str,
-    /// The identity of the entry; empty if there is only one.
+    /// The identity of the entry; empty if the section is not a list, or for a whole list.
     pub(super) key: String,
     pub(super) change: GoalChange,
 }
@@ -18,17 +18,18 @@ pub struct Goal {
 pub(super) enum GoalChange {
     /// These fields are set to these values.
     Fields(FieldValues),
-    /// The entry is declared with these fields; the comment names omitted ones.
+    /// The entry is declared with these fields. The comment names omitted fields.
     Entry(FieldValues, Option<String>),
     /// The entry is no longer declared, or is declared absent. Without a key, the list is declared
     /// without entries.
     Removed,
 }
 
-/// Values of fields, each with the path of keys to it.
+/// Values of fields. The list of keys is the path to the value in an entry. The first key is the
+/// field, and further keys are inside the field.
 pub(super) type FieldValues = Vec<(Vec<String>, Json)>;
 
-/// The values of `fields`, whose names may have dots.
+/// The values of `fields`. The dots in a name separate keys.
 pub(super) fn split_names(fields: Vec<(String, Json)>) -> FieldValues {
     fields.into_iter().map(|(name, value)| (split_keys(&name), value)).collect()
 }
@@ -39,7 +40,7 @@ pub(super) fn split_keys(name: &str) -> Vec<String> {
 }
 
 impl GoalChange {
-    /// The entry as an export writes it.
+    /// The change that declares an entry as an export writes the entry.
     pub(super) fn from_excerpt(excerpt: DocEntry) -> Self {
         Self::Entry(split_names(excerpt.fields), excerpt.comment)
     }
@@ -51,7 +52,7 @@ impl Goal {
         Self { address, section: section.section, key: key.to_owned(), change }
     }
 
-    /// The number of differences that it removes.
+    /// The number of differences that the goal removes.
     pub fn count_differences(&self) -> usize {
         match &self.change {
             GoalChange::Fields(fields) => fields.len(),
@@ -59,12 +60,12 @@ impl Goal {
         }
     }
 
-    /// True if it declares an entry that `container` does not declare yet.
+    /// True if the goal declares an entry that `container` does not declare yet.
     pub fn is_addition(&self, container: &Container) -> bool {
         let is_entry = matches!(self.change, GoalChange::Entry(..));
         is_entry && container.entry(self.section, &self.key).is_none()
     }
 }
 
-/// The key for fields that undrift does not know.
+/// The key of the mapping with the fields that undrift does not know.
 pub(super) const EXTRA_KEY: &str = "extra";

@@ -1,8 +1,9 @@
-//! Finds the document and the node where the declaration of a [`Goal`] is written, and the edits that
-//! change it.
+//! Finds the document and the node with the declaration of a [`Goal`], and makes the edits that
+//! change the declaration.
 //!
-//! An edit must not replace an expression by a plain value: a template, a reference, a change of a lower
-//! layer's list, a condition. Only a change of a list (`add`, `remove`) can be adapted.
+//! An edit must not replace an expression by a plain value. Expressions are templates, references,
+//! conditions, and changes of a lower layer's list. Only a change of a list (`add`, `remove`) can
+//! be edited.
 
 use std::rc::Rc;
 
@@ -26,17 +27,17 @@ use crate::{
 /// The keys that come after the sections in a document.
 const LAST_KEYS: [&str; 2] = ["unlisted", "undeclared_projects"];
 
-/// The reason for a refusal if there is no declaration at the line and column of its origin.
+/// The reason for a refusal if the file has no declaration at the line and column of the origin.
 const NOT_FOUND_REASON: &str = "its declaration was not found in the file";
 
-/// A result, or the reason why the goal cannot be edited.
+/// A result, or the refusal of a goal that cannot be edited.
 type LocateResult<T> = Result<T, AbsorbRefusal>;
 
 /// Edits, each with its file.
 pub(super) type Edits = Vec<(FileName, TextEdit)>;
 
-/// The edits that make `container` declare the goal. If `is_covered` is true, a lower layer also declares
-/// the entry, so its removal is written as `state: absent`.
+/// The edits that make `container` declare the goal. If `is_covered` is true, a lower layer also
+/// declares the entry. Then the removal of the entry is written as `state: absent`.
 ///
 /// # Errors
 /// If the goal cannot be edited.
@@ -83,7 +84,7 @@ struct Locator<'a> {
 }
 
 impl Locator<'_> {
-    /// The refusal to edit the goal, with `origin` or that of the declaration.
+    /// The refusal to edit the goal, at `origin`, or else at the origin of the declaration.
     fn new_refusal(&self, reason: impl Into<String>, origin: Option<Origin>) -> AbsorbRefusal {
         let origin = Some(origin.unwrap_or_else(|| self.origin.clone()));
         AbsorbRefusal { origin, ..AbsorbRefusal::new(&self.goal.address, reason) }
@@ -93,7 +94,8 @@ impl Locator<'_> {
         files.open(&origin.file).map_err(|reason| self.new_refusal(reason, Some(origin.clone())))
     }
 
-    /// The section in the document of the container itself.
+    /// The location of the section in the document of the container itself. For a list entry in
+    /// this document, the location also contains the index of the entry.
     fn locate_in_document(&self, file: &SourceFile) -> LocateResult<Location> {
         let document = file.path_location(&self.container.origin);
         let Some(Location { mapping, .. }) = document else {
@@ -147,7 +149,7 @@ impl Locator<'_> {
         Ok(removal.into_iter().chain([addition]).collect())
     }
 
-    /// The edits of a section that is not a list, or those that declare an empty list.
+    /// The edits of a section that is not a list, or the edit that declares an empty list.
     fn section_edits(&self, file: &SourceFile, location: &Location) -> LocateResult<Vec<TextEdit>> {
         let Location { mapping: target, key, .. } = location.clone();
         let pointer = target.child(PathStep::Key(key.clone()));
@@ -194,8 +196,8 @@ impl Locator<'_> {
         Ok(edits)
     }
 
-    /// The new `add` and `remove` lists in `node`, so that the merged list is `value`. Refuses other
-    /// expressions; `kind` describes them.
+    /// The new `add` and `remove` lists in `node`, so that the merged list is `value`. Refuses any
+    /// other expression. `kind` describes the expression in the message.
     fn list_change_values(
         &self,
         node: &Node,
@@ -234,7 +236,7 @@ impl Locator<'_> {
         Ok(edits)
     }
 
-    /// The sections of a document in order, then the keys after them.
+    /// The sections of a document in the documented order, then the keys after the sections.
     fn section_order(&self) -> Vec<&'static str> {
         let sections = catalogue::sections(self.container.scope).map(|section| section.section);
         sections.chain(LAST_KEYS).collect()
@@ -271,7 +273,8 @@ fn nested_items(mut items: Vec<MapItem>, fields: &FieldValues) -> Vec<MapItem> {
     items
 }
 
-/// The edit that sets the value of the key at `origin`, or of `inner_keys` below it.
+/// The edit that sets the value of the key at `origin`, or the value at `inner_keys` below this
+/// key.
 fn key_edit<'n>(
     file: &SourceFile,
     origin: &Origin,

@@ -1,9 +1,13 @@
-//! Writes drift that should be kept into the manifests: the part of `undrift absorb` without IO.
+//! Writes drift that should be kept into the manifests. This module is the part of `undrift absorb`
+//! without IO.
 //!
-//! [`find_drift`] finds the changes of declarations ([`Goal`]) that remove differences; [`absorb`] edits
-//! the texts. `locate` finds the place of a declaration, `edit` changes the text there and preserves
-//! everything else. Then the edited manifests are loaded: they must declare every goal, and everything
-//! else as before. If one goal cannot be edited, it is refused and nothing is changed.
+//! [`find_drift`] finds the changes of declarations ([`Goal`]) that remove differences. [`absorb`]
+//! edits the texts. `locate` finds the place of a declaration. `edit` changes the text at this
+//! place and preserves everything else.
+//!
+//! Then the edited manifests are loaded. The loaded manifests must declare every goal, and all
+//! other declarations must be unchanged. If one goal cannot be edited, the goal is refused and
+//! nothing is changed.
 
 mod drift;
 mod edit;
@@ -46,11 +50,11 @@ pub enum AbsorbMode {
 /// The refusal to absorb a difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AbsorbRefusal {
-    /// The object.
+    /// The address of the object with the difference.
     pub address: Address,
     /// The reason, as the end of a sentence.
     pub reason: String,
-    /// The place in a manifest that causes the refusal, if any.
+    /// The place in a manifest that causes the refusal; `None` if no manifest causes the refusal.
     pub origin: Option<Origin>,
     /// The effect on the other differences.
     pub kind: RefusalKind,
@@ -62,11 +66,12 @@ pub const BY_REFERENCE: &str = "it is declared by a reference, and the live valu
 /// The effect of a refusal on other differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalKind {
-    /// No other difference is absorbed.
+    /// The difference cannot be absorbed. Then no other difference is absorbed.
     Difference,
-    /// Like [`Difference`](Self::Difference), because the object could not be read.
+    /// The object could not be read. Then no other difference is absorbed.
     Unread,
-    /// The object has a declared rename or move that was not applied. All others are absorbed without it.
+    /// The object has a declared rename or move that was not applied. All other differences are
+    /// absorbed.
     PendingRename,
 }
 
@@ -87,23 +92,23 @@ impl AbsorbRefusal {
 pub struct EditedFiles {
     /// The files that change, with their old and new texts.
     pub files: BTreeMap<FileName, (String, String)>,
-    /// Other groups and projects whose declarations change.
+    /// The paths of other groups and projects whose declarations change.
     pub other_containers: BTreeSet<String>,
     /// True if `Defaults` or a `Profile` change, which may also apply to containers that only rules include.
     pub edits_rules: bool,
 }
 
-/// An error: nothing is edited.
+/// The reason why nothing is edited.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AbsorbError {
     /// Some differences cannot be absorbed.
     Refused(Vec<AbsorbRefusal>),
-    /// The edited manifests would not be valid, for this reason.
+    /// The edited manifests would not be valid. Contains the reason.
     InvalidResult(String),
 }
 
-/// Edits the manifests so that they declare the goals. `read` returns the text of a file; `reload`
-/// returns the declarations of all manifests with some texts replaced.
+/// Edits the manifests so that they declare the goals. `read` returns the text of a file. `reload`
+/// replaces some texts, loads all manifests, and returns their declarations.
 ///
 /// # Errors
 /// If a goal cannot be absorbed, or the edited manifests would not be valid. Then nothing is edited.
@@ -122,7 +127,7 @@ pub fn absorb(
     if texts.is_empty() {
         return edit_texts(before, goals, mode, read, reload);
     }
-    // First move the declarations into separate documents, then edit those.
+    // First move the declarations into separate documents, then edit these documents.
     let separated = reload(&texts).map_err(AbsorbError::InvalidResult)?;
     verify::check_goals(before, &separated, &[], mode).map_err(AbsorbError::Refused)?;
     let read_separated = |name: &_| texts.get(name).cloned().map_or_else(|| read(name), Ok);
@@ -137,7 +142,8 @@ pub fn absorb(
     Ok(absorbed)
 }
 
-/// Replaces origins in the separated `texts`, which no file contains, by the origins in `before`.
+/// Replaces origins that refer to the separated `texts` by the origins in `before`, because no file
+/// contains the separated texts.
 fn restore_origins(error: AbsorbError, before: &Desired, texts: &FileTexts) -> AbsorbError {
     let AbsorbError::Refused(mut refusals) = error else { return error };
     for AbsorbRefusal { address, origin, .. } in &mut refusals {
@@ -166,7 +172,7 @@ fn edit_texts(
         let edited_texts = apply_edits(goals, edits, &files)?;
         let after = reload(&edited_texts).map_err(AbsorbError::InvalidResult)?;
         if mode == AbsorbMode::OwnDocument && covered_addresses.is_empty() {
-            // An entry removed from a document may still be declared by a lower layer.
+            // A lower layer may still declare an entry that was removed from a document.
             let removed_goals = goals.iter().filter(|goal| goal.change == GoalChange::Removed);
             covered_addresses = removed_goals
                 .filter(|goal| verify::declares_goal_entry(&after, goal))
@@ -200,7 +206,7 @@ fn rule_documents(text: &str) -> Vec<Json> {
     documents.iter().map(Node::to_json).collect()
 }
 
-/// The edits for each goal, with its number.
+/// The edits for each goal, each with the index of the goal in `goals`.
 fn locate_all(
     before: &Desired,
     goals: &[Goal],
@@ -227,7 +233,7 @@ fn apply_edits(
     files: &SourceFiles<'_>,
 ) -> Result<FileTexts, AbsorbError> {
     let mut edits_by_file: BTreeMap<FileName, Vec<(usize, TextEdit)>> = BTreeMap::new();
-    // Goals of several groups or projects may need the same edit: apply it once.
+    // Goals of several groups or projects may need the same edit: apply the edit once.
     let mut distinct_edits = HashSet::new();
     for (number, edits) in edits {
         for (file, edit) in edits {

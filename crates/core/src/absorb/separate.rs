@@ -1,5 +1,5 @@
-//! Moves groups and projects that share a document (`paths`) into separate documents, if a change would
-//! otherwise affect the others.
+//! Moves groups and projects that share a document (`paths`) into separate documents, if a change
+//! would otherwise affect the other paths of the document.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,8 @@ pub(super) fn separate_documents(
     Ok(texts)
 }
 
-/// The paths with goals in documents with several paths, by file and document number.
+/// The paths that have goals and share their document with other paths. The result is grouped by
+/// file and by the number of the document in the file.
 fn find_changed_paths(
     before: &Desired,
     goals: &[Goal],
@@ -70,7 +71,7 @@ fn find_changed_paths(
     }
     let mut paths_by_document: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (path, goals) in goals_by_path {
-        // Skip files that cannot be read: they are reported with each goal.
+        // Skip files that cannot be read. Each goal in such a file is refused later.
         let Some(container) = before.container(path) else { continue };
         let Ok(file) = files.open(&container.origin.file) else { continue };
         if let Some(path_location) =
@@ -84,8 +85,9 @@ fn find_changed_paths(
     paths_by_document
 }
 
-/// The paths that need a separate document. `changed_paths` are those with goals, of `path_count` paths. If
-/// all change, those with the same changes as the first one can share its document.
+/// The paths that need a separate document. `changed_paths` are the paths with goals in one
+/// document, which has `path_count` paths. If all paths change, the first path and all paths with
+/// the same changes keep the document.
 fn paths_to_separate(
     mut changed_paths: Vec<ChangedPath>,
     path_count: usize,

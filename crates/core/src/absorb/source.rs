@@ -1,4 +1,5 @@
-//! The texts of manifests before the edits, read on demand, and the positions of origins in them.
+//! The texts of manifests before the edits. Each file is read when it is first needed, and is
+//! indexed by line and column to find the declaration at an origin.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -12,7 +13,7 @@ use crate::{
     yaml::{self, Node},
 };
 
-/// Reads manifests, each only once.
+/// Reads each manifest only once.
 pub(super) struct SourceFiles<'a> {
     read: &'a dyn Fn(&FileName) -> Result<String, String>,
     files: BTreeMap<FileName, Rc<SourceFile>>,
@@ -23,19 +24,19 @@ pub(super) struct SourceFile {
     pub(super) name: FileName,
     pub(super) text: String,
     documents: Vec<Node>,
-    /// The keys, by line and column.
+    /// The keys of all mappings, by line and column.
     keys: HashMap<(u32, u32), Location>,
     /// The items of the lists in documents, by line and column.
     items: HashMap<(u32, u32), Location>,
 }
 
-/// A key in a manifest, or an item of the list with that key.
+/// The location of a key in a manifest, or of an item in the list with this key.
 #[derive(Clone)]
 pub(super) struct Location {
-    /// The mapping with the key.
+    /// The mapping that contains the key.
     pub(super) mapping: Pointer,
     pub(super) key: String,
-    /// The position of the item in the list.
+    /// The index of the item in the list; `None` for the key itself.
     pub(super) item: Option<usize>,
 }
 
@@ -45,7 +46,7 @@ impl<'a> SourceFiles<'a> {
         Self { read, files: BTreeMap::new() }
     }
 
-    /// The file `name`; reads it the first time.
+    /// The file `name`. The first call with a name reads the file.
     pub(super) fn open(&mut self, name: &FileName) -> Result<Rc<SourceFile>, String> {
         if let Some(file) = self.files.get(name) {
             return Ok(Rc::clone(file));
@@ -55,7 +56,7 @@ impl<'a> SourceFiles<'a> {
         Ok(file)
     }
 
-    /// The text of the file `name`, if it is read.
+    /// The text of the file `name`, if [`Self::open`] has read the file.
     pub(super) fn text(&self, name: &FileName) -> Option<&str> {
         self.files.get(name).map(|file| &*file.text)
     }
@@ -131,7 +132,7 @@ fn add_keys(
     }
 }
 
-/// The line and the column of a byte.
+/// The line and the column of the byte at offset `byte`, both from 1.
 fn line_and_column(source: &SourceText<'_>, byte: usize) -> (u32, u32) {
     let Origin { line, column, .. } = source.origin(byte, Layer::Project);
     (line, column)

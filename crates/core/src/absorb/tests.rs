@@ -34,21 +34,22 @@ impl World {
         self.absorb_only(mode, &["**", "**#*/**"])
     }
 
-    /// Absorbs these differences, and returns the new text.
+    /// Absorbs the differences that the selectors `only` select, and returns the new text.
     fn absorb_only(&self, mode: AbsorbMode, only: &[&str]) -> String {
         let (text, refused) = self.absorb_part(mode, only);
         assert_eq!(refused, []);
         text
     }
 
-    /// Absorbs these differences, and returns the new text and the refusals.
+    /// Absorbs the selected differences, and returns the new text and the refusals of `find_drift`.
     fn absorb_part(&self, mode: AbsorbMode, only: &[&str]) -> (String, Vec<AbsorbRefusal>) {
         let (absorbed, refused) = self.try_absorb(mode, only);
         let text = absorbed.unwrap().files.into_values().next();
         (text.map_or(self.text.clone(), |(_, new)| new), refused)
     }
 
-    /// Absorbs these differences, and returns the result and earlier refusals.
+    /// Absorbs the selected differences, and returns the result of `absorb` and the refusals of
+    /// `find_drift`.
     fn try_absorb(
         &self,
         mode: AbsorbMode,
@@ -210,7 +211,7 @@ fn a_change_of_one_path_gets_a_document_of_its_own() {
     }
 }
 
-/// The line is that of the file before separation.
+/// The refusal contains the line in the original file, not the line in the separated text.
 #[test]
 fn a_value_that_cannot_be_edited_is_refused_with_its_line() {
     let text = "kind: Project\npaths:\n  - acme/a\n  - acme/b\nsettings:\n  description: {text: 'of {name}'}\n";

@@ -23,7 +23,8 @@ pub(super) fn declares_goal_entry(desired: &Desired, goal: &Goal) -> bool {
     entry.is_some_and(|entry| entry.state == EntryPresence::Present)
 }
 
-/// Returns the groups and projects that have no goal but whose declarations change too.
+/// Returns the paths of the groups and projects that have no goal but whose declarations change
+/// too.
 ///
 /// # Errors
 /// Refusals for goals that the edited manifests do not declare, and for goals whose edit changes more
@@ -84,7 +85,8 @@ fn differing_section(values: &DeclaredValues, others: &DeclaredValues) -> Option
 }
 
 /// Adds the result of `goal` to `expected`. If more than one result is valid, checks the entry in
-/// `actual` instead, and removes it from `expected` and `actual`. Returns false if the check fails.
+/// `actual` instead, and removes the entry from `expected` and `actual`. Returns false if the check
+/// fails.
 fn apply_goal(
     goal: &Goal,
     container: &Container,
@@ -127,8 +129,8 @@ fn apply_goal(
     }
 }
 
-/// Sets `values` in the `fields` of an entry of `section`. The keys of a value are its field and the
-/// keys inside that field.
+/// Sets `values` in the `fields` of an entry of `section`. The first key of a value is the field.
+/// Further keys are inside the field.
 fn set_fields(section: Section, fields: &mut Fields, values: &FieldValues) {
     for (keys, value) in values {
         let keys = keys.strip_prefix(&[EXTRA_KEY.to_owned()]).unwrap_or(keys);

@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{address::Selector, origin::Origin};
 
-/// A guard.
+/// A guard: a check that refuses dangerous steps.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Guard {
-    /// Too many entries of a section are removed, or all of them; or too many in the whole run.
+    /// Too many entries of a section are removed, or all of them. The guard also refuses too many
+    /// removals in the whole run.
     Removals,
     /// A container loses its last owner.
     LastOwner,
@@ -29,8 +30,8 @@ pub enum Guard {
     /// A project is deleted with everything in it. The acknowledgement must name the project
     /// without a glob.
     Deletion,
-    /// Too many undeclared groups and projects change because of a rule. The address is the glob of
-    /// the rule.
+    /// Too many undeclared groups and projects change because of a rule. The address of the refusal
+    /// is the glob of the rule.
     Reach,
 }
 
@@ -47,7 +48,8 @@ impl Guard {
         Self::Reach,
     ];
 
-    /// What to do instead of acknowledging a refusal, if the manifest alone does not show it.
+    /// An alternative to the acknowledgement of a refusal, as text; `None` if the manifest alone
+    /// shows an alternative.
     pub const fn alternative(self) -> Option<&'static str> {
         match self {
             Self::LastOwner => Some("declare another member with `access_level: owner`"),
@@ -73,11 +75,11 @@ pub struct Acknowledgement {
     pub selector: Selector,
     /// The maximum number of objects that all acknowledged refusals may have together.
     pub max_objects: Option<usize>,
-    /// The last day on which it is valid.
+    /// The last day on which the acknowledgement is valid; `None` if it does not expire.
     pub until: Option<Date>,
     /// The reason that its author gives.
     pub reason: Option<String>,
-    /// Where it was declared; `None` if it comes from the command line.
+    /// The origin of the acknowledgement; `None` if it comes from the command line.
     pub origin: Option<Origin>,
 }
 
@@ -101,7 +103,7 @@ impl Acknowledgement {
         Ok(Self { guard, selector, max_objects: None, until: None, reason: None, origin: None })
     }
 
-    /// True if `other` also acknowledges everything that this one does.
+    /// True if `other` acknowledges everything that this acknowledgement acknowledges.
     pub fn is_covered_by(&self, other: &Self) -> bool {
         fn is_within_limit<T: PartialOrd>(limit: Option<T>, other: Option<T>) -> bool {
             other.is_none_or(|other| limit.is_some_and(|limit| limit <= other))
@@ -112,13 +114,13 @@ impl Acknowledgement {
             && is_within_limit(self.until, other.until)
     }
 
-    /// True if its last day is before `today`, so that it acknowledges nothing.
+    /// True if the last day is before `today`. An expired acknowledgement acknowledges nothing.
     pub fn has_expired(&self, today: Date) -> bool {
         self.until.is_some_and(|until| until < today)
     }
 }
 
-/// Formats it as on the command line: `GUARD:ADDRESS`.
+/// Formats the acknowledgement as on the command line: `GUARD:ADDRESS`.
 impl fmt::Display for Acknowledgement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.guard, self.selector.pattern())

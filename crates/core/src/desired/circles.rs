@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, iter, vec};
 
-/// The circles to which `starts` lead, depth first, each with its start. `successors` returns the nodes
-/// to which a node leads directly.
+/// Follows the relations from each of `starts`, depth first. Returns each circle with the start
+/// that led to it. `successors` returns the nodes to which a node leads directly.
 pub(crate) fn find_circles<T: Copy + Ord>(
     starts: impl IntoIterator<Item = T>,
     successors: impl Fn(T) -> Vec<T>,
@@ -11,7 +11,8 @@ pub(crate) fn find_circles<T: Copy + Ord>(
     let mut starts = starts.into_iter();
     // The current path, with the nodes still to follow from each of its nodes.
     let mut path: Vec<(T, vec::IntoIter<T>)> = Vec::new();
-    // The position of each visited node in the path; `None` if everything after the node was visited.
+    // The position of each visited node in the path; `None` if all nodes to which the node leads
+    // were visited.
     let mut positions: BTreeMap<T, Option<usize>> = BTreeMap::new();
     iter::from_fn(move || {
         loop {

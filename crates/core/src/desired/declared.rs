@@ -1,4 +1,5 @@
-//! The fields of one entry, packed: a large organisation declares millions of them.
+//! The declared fields of one entry. They are packed into text, because a large organisation
+//! declares millions of fields.
 
 use std::{cell::RefCell, collections::HashSet, fmt, sync::Arc};
 
@@ -13,21 +14,25 @@ use crate::{
 
 /// Named values with their origins, in the order of their names.
 ///
-/// They are packed into one block of memory, and unpacked on access. Unpacked, `true` needs 72
-/// bytes and its origin 16; the fields of 100,000 projects would need a third of a gigabyte.
+/// The values are packed into one block of memory, and unpacked on access. An unpacked `true` needs
+/// 72 bytes, and its origin needs 16 bytes. The unpacked fields of 100,000 projects would need a
+/// third of a gigabyte.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct DeclaredFields {
-    /// The file and layer of the first field. Nearly always, all fields have the same.
+    /// The file and layer of the first field. Nearly always, all fields have the same file and
+    /// layer.
     common_layer: Option<Arc<FileLayer>>,
     /// The names of the fields.
     names: Arc<Vec<String>>,
-    /// A line for each field with four columns: its line, its column, its layer and file (as JSON, if
-    /// they differ from the common ones), and its value.
+    /// One line of text for each field, with four columns: the line and the column of the origin,
+    /// the layer and file as JSON, and the value. The third column is empty if the field has the
+    /// common layer and file.
     packed: Arc<str>,
 }
 
 thread_local! {
-    /// The names that this thread used before. Most entries have the same names as many others.
+    /// The lists of field names that this thread used before. Many entries have the same list of
+    /// names.
     static NAMES: RefCell<HashSet<Arc<Vec<String>>>> = RefCell::default();
 }
 
@@ -83,7 +88,7 @@ impl DeclaredFields {
 impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for DeclaredFields {
     fn from_iter<I: IntoIterator<Item = (N, Sourced<Value>)>>(fields: I) -> Self {
         let mut fields: Vec<_> = fields.into_iter().collect();
-        // The sort is stable: of equal names, the last one comes first and is kept.
+        // The sort is stable: of fields with the same name, the last one comes first and is kept.
         fields.reverse();
         fields.sort_by(|(a, _), (b, _)| a.as_ref().cmp(b.as_ref()));
         fields.dedup_by(|(next, _), (name, _)| next.as_ref() == name.as_ref());
@@ -105,7 +110,8 @@ impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for DeclaredFields {
                 new_names
             })
         });
-        // A copy needs less memory: the allocator would not shrink the buffer by less than half.
+        // Copying the text saves memory, because the allocator does not shrink a buffer by less
+        // than half.
         Self { common_layer, names, packed: packed.as_str().into() }
     }
 }
@@ -121,7 +127,7 @@ struct PackedField<'d> {
     name: &'d str,
     line: &'d str,
     column: &'d str,
-    /// Its layer and file as JSON, if they differ from the common ones.
+    /// The layer and file as JSON; empty if they are the common ones.
     own_layer: &'d str,
     value: &'d str,
 }

@@ -1,5 +1,5 @@
-//! Declarations of groups that affect everything below them: members and settings. Plans use these
-//! settings instead of the live ones.
+//! The declared members and settings of groups, which affect all groups and projects below them.
+//! Plans use the declared settings instead of the live settings.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,8 @@ use crate::{
     value::Json,
 };
 
-/// The declared settings and members of groups. The plan of each container gets a clone.
+/// The declared settings and members of groups, by path of the group in lower case. The plan of
+/// each container gets a clone.
 #[derive(Clone, Debug, Default)]
 pub struct GroupDeclarations {
     settings: Arc<BTreeMap<String, Vec<DeclaredSetting>>>,
@@ -24,7 +25,7 @@ pub struct GroupDeclarations {
     pub is_applied: bool,
 }
 
-/// A declared setting, with its value if it is plain.
+/// A declared setting with its value; `None` if the value is a secret or a file.
 type DeclaredSetting = (&'static GroupSetting, Option<Json>);
 
 impl GroupDeclarations {
@@ -73,7 +74,8 @@ impl GroupDeclarations {
             })
     }
 
-    /// The groups above `path` that declare `setting`, nearest first, with the value if it is plain.
+    /// The groups above `path` that declare `setting`, nearest first: the path of the group in
+    /// lower case, and the value. `None` if the value is a secret or a file.
     pub fn declarations_above<'g>(
         &'g self,
         path: &str,

@@ -1,8 +1,8 @@
-//! The declared state, resolved: containers with their sections, entries and fields, each with its
-//! origin.
+//! The declared state after all layers are merged: containers with their sections, entries and
+//! fields, each with its origin.
 //!
-//! It contains no live state, and does not depend on YAML or files. An undeclared field is a
-//! missing key, `null` is a value, and a secret is a reference.
+//! The declared state contains no live state, and does not depend on YAML or files. An undeclared
+//! field is a missing key, `null` is a value, and a secret is a reference.
 
 mod acknowledgement;
 mod circles;
@@ -54,7 +54,8 @@ pub struct Desired {
 }
 
 impl Desired {
-    /// Every reference to a secret, with the address that needs it and its origin.
+    /// Every reference to a secret, with the address that needs the secret, and the origin of the
+    /// reference.
     pub fn references(&self) -> impl Iterator<Item = (Address, Origin, Reference)> {
         self.secrets_and_files().filter_map(|(address, origin, value)| match value {
             Value::Secret(reference) => Some((address, origin, reference)),
@@ -62,13 +63,14 @@ impl Desired {
         })
     }
 
-    /// Every secret and every file to upload, with the address that needs it and its origin.
+    /// Every secret and every file to upload, with the address that needs the value, and the origin
+    /// of the value.
     pub fn secrets_and_files(&self) -> impl Iterator<Item = (Address, Origin, Value)> {
         self.containers.iter().flat_map(Container::secrets_and_files)
     }
 
-    /// The containers that a run creates if they are missing, without those that `is_excluded` selects:
-    /// all groups, and the projects that other declarations name.
+    /// The containers that a run creates if they are missing: all groups, and the projects that
+    /// other declarations name. Omits containers for which `is_excluded` returns true.
     pub fn creatable_containers(
         &self,
         is_excluded: impl Fn(&Address) -> bool,
@@ -109,7 +111,8 @@ impl Desired {
         self.containers.iter().filter(|container| container.scope == scope).count()
     }
 
-    /// Removes acknowledgements that match no declared container: they may be meant for another run.
+    /// Removes acknowledgements that match no declared container, because they may be meant for
+    /// another run.
     #[must_use]
     pub fn without_idle_acknowledgements(mut self) -> Self {
         let mut idle_flags =
@@ -147,13 +150,14 @@ pub struct Container {
     pub path: Arc<str>,
     /// The origin of its declaration.
     pub origin: Origin,
-    /// The glob of the rule that includes it, if no document declares it. Such a container exists.
+    /// The glob of the rule that includes the container; `None` if a document declares the
+    /// container. A container that a rule includes exists.
     pub including_glob: Option<Arc<str>>,
     /// The policy for its creation.
     pub create: CreationPolicy,
-    /// True if it is only compared and reported, never changed.
+    /// True if the container is only compared and reported, never changed.
     pub is_watched: bool,
-    /// Changes of the whole container.
+    /// The declarations about the container as a whole.
     pub lifecycle: ContainerLifecycle,
     /// The declared sections, ordered by name.
     pub sections: Vec<DeclaredSection>,
@@ -162,17 +166,18 @@ pub struct Container {
 /// Declarations about a container as a whole.
 #[derive(Clone, Debug, Default)]
 pub struct ContainerLifecycle {
-    /// Its former paths, as written.
+    /// The former paths, as written.
     pub former_paths: Vec<Sourced<Arc<str>>>,
-    /// The declared state.
+    /// The declared state of the container.
     pub state: Option<Sourced<EntryPresence>>,
-    /// The policy for unlisted projects below it.
+    /// The policy for unlisted projects below the group.
     pub unlisted_projects: Option<Sourced<Unlisted>>,
-    /// Projects that the run excludes: the policy does not apply to them.
+    /// The projects that the run excludes. The policy for unlisted projects does not apply to these
+    /// projects.
     pub excluded_projects: Vec<Selector>,
-    /// True if the run may create a declared project directly in it.
+    /// True if the run may create a declared project directly in the group.
     pub gets_new_projects: bool,
-    /// The groups with which a group above is declared to be shared.
+    /// The paths of the groups with which a group above is declared to be shared.
     pub shares_above: Vec<Arc<str>>,
 }
 
@@ -187,13 +192,13 @@ impl ContainerLifecycle {
 /// The policy for creating a missing container.
 #[derive(Clone, Debug)]
 pub enum CreationPolicy {
-    /// No. A missing container is an error.
+    /// undrift must not create the container. A missing container is an error.
     Forbidden,
-    /// Yes, with these fields of the create request.
+    /// undrift may create the container, with these fields of the create request.
     Allowed(DeclaredFields),
-    /// Yes, but the run does not select it.
+    /// undrift may create the container, but the run does not select the whole container.
     Unselected {
-        /// True if its creation would import contents; see [`Container::imports_contents`].
+        /// True if the creation would import contents; see [`Container::imports_contents`].
         imports_contents: bool,
     },
 }
@@ -209,7 +214,7 @@ impl CreationPolicy {
 }
 
 impl Container {
-    /// A container with these sections that undrift must not create.
+    /// A container with these sections. undrift must not create the container.
     pub fn new(
         scope: Scope,
         path: Arc<str>,
@@ -221,12 +226,12 @@ impl Container {
         Self { scope, path, origin, including_glob, create, is_watched, lifecycle, sections }
     }
 
-    /// Its address.
+    /// The address of the container.
     pub fn address(&self) -> Address {
         Address::container(self.path.clone())
     }
 
-    /// Its former paths, as written.
+    /// The former paths, as written.
     pub fn former_paths(&self) -> impl Iterator<Item = &str> {
         self.lifecycle.former_paths.iter().map(|former| &*former.value)
     }
@@ -251,12 +256,12 @@ impl Container {
         self.section(name)?.entry(key)
     }
 
-    /// The declared value of `name` in a section with a single entry.
+    /// The declared value of the field `name` in `section`, a section with a single entry.
     pub fn setting(&self, section: &str, name: &str) -> Option<Sourced<Value>> {
         self.entries(section).next()?.fields.get(name)
     }
 
-    /// True if its settings declare a display name.
+    /// True if the settings declare a display name.
     pub fn declares_name(&self) -> bool {
         self.entries(catalogue::settings::SECTION).any(|entry| entry.fields.contains_key("name"))
     }
@@ -278,7 +283,8 @@ impl Container {
         addresses.into_iter()
     }
 
-    /// The fields of its create request, and the fields of each entry, with its section.
+    /// The fields of the create request, and the fields of each entry. An entry comes with its
+    /// section; the create request comes with `None`.
     fn all_fields(
         &self,
     ) -> impl Iterator<Item = (Option<(&DeclaredSection, &DeclaredEntry)>, &DeclaredFields)> {
@@ -289,7 +295,8 @@ impl Container {
         create.into_iter().chain(entries)
     }
 
-    /// Every secret and file that it names, with the address that needs it and its origin.
+    /// Every secret and file that the container declares, with the address that needs the value,
+    /// and the origin of the value.
     pub fn secrets_and_files(&self) -> impl Iterator<Item = (Address, Origin, Value)> {
         self.all_fields().flat_map(move |(section_and_entry, fields)| {
             fields.secrets_and_files().map(move |Sourced { value, origin }| {
@@ -301,7 +308,7 @@ impl Container {
         })
     }
 
-    /// The lower-case paths of the projects that it names.
+    /// The lower-case paths of the projects that the declarations of the container name.
     fn named_projects(&self) -> impl Iterator<Item = String> {
         let (container_kind, _) = catalogue::container(self.scope);
         self.all_fields().flat_map(move |(section_and_entry, fields)| {
@@ -313,7 +320,7 @@ impl Container {
         })
     }
 
-    /// True if its contents are imported in the background when it is created.
+    /// True if the service imports contents in the background when the container is created.
     pub fn imports_contents(&self) -> bool {
         let create = match &self.create {
             CreationPolicy::Allowed(create) => create,
@@ -332,8 +339,9 @@ impl Container {
         })
     }
 
-    /// The facts in its live object. The import state is only used if creating the container
-    /// imports contents: a pull mirror uses the same field for its regular updates.
+    /// The facts in `raw`, the live object of the container. The import state is used only if
+    /// creating the container imports contents. Otherwise the field may show a regular update of a
+    /// pull mirror.
     pub fn read_facts(&self, raw: &Object) -> ContainerFacts {
         let (_, lookup) = catalogue::container(self.scope);
         let facts = (lookup.read_facts)(raw);
@@ -341,7 +349,7 @@ impl Container {
         ContainerFacts { import_state, ..facts }
     }
 
-    /// True if a run unarchives the container: it is archived, but must not be as declared.
+    /// True if a run unarchives the container, because it is archived but declared as not archived.
     /// `find_live_entry` returns the live entry of a section.
     pub fn unarchives<'l>(&self, find_live_entry: impl Fn(&str) -> Option<&'l LiveEntry>) -> bool {
         self.sections.iter().any(|section| {
@@ -357,7 +365,7 @@ pub fn named_object(section: Section) -> Option<(&'static str, NamedObject)> {
     section.identity.iter().find_map(|name| Some((*name, section.field(name).names?)))
 }
 
-/// The field that names the user or group of an entry, with the type.
+/// The field that names the user or group of an entry, with the type of the object.
 pub fn subject_field(section: Section) -> Option<(&'static str, NamedObject)> {
     named_object(section)
         .filter(|(_, object_type)| matches!(object_type, NamedObject::User | NamedObject::Group))
@@ -372,12 +380,12 @@ pub struct DeclaredSection {
     pub origin: Origin,
     /// The policy for unlisted live entries. The default policy has the origin of the section.
     pub unlisted: Sourced<Unlisted>,
-    /// The entries, ordered by key. A mapping or switch has exactly one.
+    /// The entries, ordered by key. A mapping or switch has exactly one entry.
     pub entries: Vec<DeclaredEntry>,
     /// Globs for the names of live entries that are managed elsewhere, unless they are declared.
     pub unmanaged_globs: Vec<Glob>,
-    /// Fields to read in addition to the declared ones. With them, the plan of a removal does not
-    /// depend on which entries a run selects.
+    /// Fields to read in addition to the declared ones. With these fields, the plan of a removal
+    /// does not depend on which entries a run selects.
     pub extra_fields: BTreeSet<String>,
 }
 
@@ -414,14 +422,15 @@ impl DeclaredSection {
         Some(&self.entries[index])
     }
 
-    /// The address of one of its entries in `container`.
+    /// The address of `entry`, an entry of this section in the container at the address
+    /// `container`.
     pub fn address_of(&self, entry: &DeclaredEntry, container: &Address) -> Address {
         let section = container.section(self.kind.section);
         if self.kind.shape == Shape::List { section.entry(entry.key.as_str()) } else { section }
     }
 
-    /// The effects of the declared values on `live`, even if nothing differs. Empty unless the
-    /// section is part of the container's own object.
+    /// The effects of the declared values on `live`, even if nothing differs. The result is empty
+    /// unless the section is part of the container's own object.
     pub fn effects_on(&self, live: &LiveEntry) -> Vec<Effect> {
         let is_in_object = matches!(self.kind.scoped_kind.read_source, ReadSource::Object);
         let Some(entry) = self.entries.first().filter(|_| is_in_object) else { return Vec::new() };
@@ -434,7 +443,7 @@ impl DeclaredSection {
         self.kind.rules().effects(None, live, &changed_fields)
     }
 
-    /// The fields that are read: those that any entry declares, and [`Self::extra_fields`].
+    /// The fields that are read: the fields that any entry declares, and [`Self::extra_fields`].
     pub fn field_names(&self) -> impl Iterator<Item = &str> {
         let declared = self.entries.iter().flat_map(|entry| entry.fields.keys());
         declared.chain(self.extra_fields.iter().map(String::as_str))
@@ -450,9 +459,9 @@ pub enum Unlisted {
     /// Add a note to the plan.
     #[default]
     Report,
-    /// Report them as differences, which apply does not remove.
+    /// Report unlisted entries as differences. Apply does not remove them.
     Fail,
-    /// Remove them.
+    /// Remove unlisted entries.
     Delete,
     /// Do nothing.
     Ignore,
@@ -476,13 +485,13 @@ impl Unlisted {
 /// A declared entry of a section.
 #[derive(Clone, Debug)]
 pub struct DeclaredEntry {
-    /// Its name in addresses; empty if the section has only one entry.
+    /// The name of the entry in addresses; empty if the section has only one entry.
     pub key: String,
     /// The origin of its declaration.
     pub origin: Origin,
     /// The declared state.
     pub state: EntryPresence,
-    /// Its fields.
+    /// The declared fields.
     pub fields: DeclaredFields,
 }
 
@@ -493,12 +502,12 @@ impl DeclaredEntry {
     }
 }
 
-/// The declared state of an entry.
+/// The declared state of an entry or container.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EntryPresence {
-    /// It must exist as declared.
+    /// The entry or container must exist as declared.
     #[default]
     Present,
-    /// It must not exist.
+    /// The entry or container must not exist.
     Absent,
 }

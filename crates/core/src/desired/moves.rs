@@ -1,8 +1,9 @@
 //! The former paths of declared groups and projects.
 //!
-//! `previously` may contain paths from before or after a group above was renamed. This module makes
-//! all former paths canonical: they contain the declared paths of the groups above. Nothing here
-//! depends on live state; `observe` finds out what exists at these paths.
+//! A path in `previously` may be written before or after a group above was renamed. This module
+//! makes all former paths canonical: a canonical path contains the declared paths of the groups
+//! above. This module does not depend on live state. `observe` reads which containers exist at
+//! these paths.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,9 +29,9 @@ pub struct Moves {
     reoccupied_paths: BTreeMap<String, bool>,
     /// The declared paths, ordered by their lower-case form.
     declared_paths: Vec<Arc<str>>,
-    /// For groups that need both a rename and a move: the declared path, by the path after the
-    /// rename, both in lower case. `None` if this path is ambiguous: several groups pass through
-    /// it, or another container is or was declared there.
+    /// The declared paths of groups that need both a rename and a move, by the path after the
+    /// rename. Both paths are in lower case. The value is `None` if the path after the rename is
+    /// ambiguous: several groups have it, or another container is or was declared at it.
     intermediate_paths: BTreeMap<String, Option<String>>,
     /// The lower-case paths of all declared projects, if a policy for unlisted projects needs them.
     project_paths: Option<BTreeSet<String>>,
@@ -79,7 +80,7 @@ impl Moves {
             .iter()
             .filter(|container| !container.lifecycle.former_paths.is_empty())
             .collect();
-        // Paths below a group depend on the group's new path, so groups come first.
+        // Paths below a group depend on the group's new path. Therefore groups come first.
         moved_containers.sort_by_key(|container| {
             let depths = container.former_paths().map(|former| former.matches('/').count());
             (container.scope == Scope::Project, depths.min())
@@ -96,8 +97,8 @@ impl Moves {
             for written_path in container.former_paths() {
                 let path = moves.canonical_path(written_path);
                 let is_same = |other: &str| path.to_lowercase() == other.to_lowercase();
-                // A path from before the move of a group above may become equal to another former
-                // path, or to the declared path. If it becomes equal to the declared path, the move
+                // A path that was written before a group above moved may equal another former path,
+                // or the declared path, in canonical form. If it equals the declared path, the move
                 // of the group also moves this container.
                 let follows_group_move = is_same(&container.path) && !is_same(written_path);
                 if !follows_group_move && !canonical_paths.iter().any(|other| is_same(other)) {
@@ -172,7 +173,7 @@ impl Moves {
     }
 
     /// Returns `path` with the declared path of every group above. The move of a group is ignored
-    /// if another container is declared at its former path.
+    /// if another container is declared at the group's former path.
     pub fn canonical_path(&self, path: &str) -> Arc<str> {
         let (mut path, mut canonical_len) = (path.to_owned(), 0);
         while let Some(end) = path[canonical_len..].find('/').map(|slash| canonical_len + slash) {
@@ -237,9 +238,11 @@ impl Moves {
         self.reoccupied_paths.contains_key(&former.to_lowercase())
     }
 
-    /// `former` must be the former path of one container and the declared path of another. True if
-    /// the other one gets the default display name of this path: it is created without a declared
-    /// name, or it moves from a path to which the same applies.
+    /// True if the container that is declared at `former` gets the default display name of that
+    /// path. `former` must be the former path of one container and the declared path of another
+    /// container. The other container gets the default name if it is created without a declared
+    /// name. It also gets the default name if it moves from a path for which this function returns
+    /// true.
     pub fn takes_matching_name(&self, former: &str) -> bool {
         let mut path = former.to_lowercase();
         // The number of rounds is limited, because containers may swap paths.
@@ -257,8 +260,8 @@ impl Moves {
         false
     }
 
-    /// The new path of a container at `former`, which is a former path or below one; `None` if it does not
-    /// move.
+    /// The declared path of the container that is at `former` now. `former` is a former path, or a
+    /// path below a former path. `None` if the container does not move.
     pub fn new_path(&self, former: &str) -> Option<Arc<str>> {
         let path = self.canonical_path(former);
         let moved = self.former_occupant(&path).filter(|_| !self.is_reoccupied(&path));
@@ -303,8 +306,8 @@ impl Moves {
         self.former_addresses.get(address).map_or(&[], Vec::as_slice)
     }
 
-    /// The lower-case former paths of the container declared at `path`, including those that result from
-    /// former paths of groups above; `None` if there are too many.
+    /// The lower-case former paths of the container declared at `path`, including the paths that
+    /// result from former paths of groups above. `None` if there are too many.
     pub fn former_paths(&self, path: &str) -> Option<Vec<String>> {
         if self.is_empty() {
             return Some(Vec::new());
@@ -344,8 +347,8 @@ impl Moves {
         self.declared_paths.binary_search_by_key(&declared_path, |path| path.to_lowercase()).is_ok()
     }
 
-    /// The group for which `path` is the intermediate path: a group that exists there is renamed but not
-    /// moved yet.
+    /// The group for which `path` is the intermediate path. A group that exists at `path` is
+    /// renamed, but not moved yet.
     pub fn intermediate_group(&self, path: &str) -> Option<&Move> {
         self.move_by_path.get(self.intermediate_paths.get(&path.to_lowercase())?.as_ref()?)
     }
@@ -358,7 +361,8 @@ impl Moves {
             || self.nearest_group_above(path).is_some()
     }
 
-    /// The declared paths of a circle of moves, if there is one: none of its containers can be found.
+    /// The declared paths of the containers in a circle of moves; `None` if there is no circle. A
+    /// container in a circle cannot be found.
     pub fn find_circle(&self) -> Option<Vec<&Arc<str>>> {
         let prerequisites = |path: &Arc<str>| {
             let moved = self.declared_at(path);
@@ -372,7 +376,8 @@ impl Moves {
     }
 }
 
-/// The intermediate path of a container that needs a rename and a move: its new name in its old group.
+/// The intermediate path of a container that needs a rename and a move: its new name in its old
+/// group. `None` if the container does not need both.
 pub fn path_after_rename(former: &str, declared: &str) -> Option<String> {
     let [(old_parent, old_name), (new_parent, new_name)] =
         [former, declared].map(|path| path.split_at(path.rfind('/').map_or(0, |slash| slash + 1)));
@@ -387,7 +392,8 @@ mod tests {
         value::Json,
     };
 
-    /// Groups, and projects with the prefix `:`, each with its former paths.
+    /// The moves of containers with these paths and former paths. A path with the prefix `:` is the
+    /// path of a project; other paths are paths of groups.
     fn moves(declared: &[(&str, &[&str])]) -> Moves {
         let new_container = |(path, former): &(&str, &[&str])| {
             let scope = if path.starts_with(':') { Scope::Project } else { Scope::Group };

@@ -10,7 +10,8 @@ const TEXT_TAG: char = 't';
 const SECRET_TAG: char = 's';
 const UPLOAD_TAG: char = 'f';
 
-/// Adds the line of `value` to `packed`, without a line feed: JSON escapes the line feeds of texts.
+/// Appends `value` in packed form to `packed`. The packed form contains no line feed, because JSON
+/// escapes the line feeds of texts.
 pub(super) fn push_value(packed: &mut String, value: &Value) {
     match value {
         Value::Plain(Json::String(text)) if !text.contains('\n') => {
@@ -93,7 +94,7 @@ mod tests {
             push_value(&mut packed, value);
             assert!(!packed.contains('\n'), "{packed}");
             assert_eq!(is_plain(&packed), value.plain_json().is_some());
-            // As text, because the order of keys must be equal too.
+            // Compare as text, because the order of keys must be equal too.
             assert_eq!(format!("{:?}", unpack_value(&packed)), format!("{value:?}"));
         }
     }

@@ -1,7 +1,8 @@
 //! Renames: declared entries that take over a live entry with a former name.
 //!
-//! An entry only takes over a live entry if no live entry has its own name, so the list of live entries
-//! must be complete. If that live entry is itself renamed in the same run, its name is free again.
+//! A declared entry takes over a live entry only if no other live entry has the declared name.
+//! Therefore the list of live entries must be complete. The declared name also counts as free if
+//! this run renames the live entry that has the name.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +18,7 @@ use crate::{
 pub struct Renames<'d> {
     /// The key of the live entry that each declared entry takes over, by the declared key.
     former_keys: HashMap<String, String>,
-    /// The declared entries that take over a live one, by the key of the live one.
+    /// The declared entries that take over a live entry, by the key of the live entry.
     entry_by_former_key: HashMap<String, &'d DeclaredEntry>,
     /// The keys of declared entries.
     declared_keys: HashSet<String>,
@@ -45,7 +46,8 @@ impl<'d> Renames<'d> {
                 renamed_entries.insert(key, (entry, identity));
             }
         }
-        // If an entry loses its own live entry to another one, it may take over a further live entry.
+        // If another entry takes over the live entry with the name of this entry, this entry may
+        // take over a live entry too.
         while let Some(key) = pending_keys.pop() {
             steps::count_step();
             let Some((entry, identity)) = renamed_entries.get(&key) else { continue };
@@ -79,7 +81,8 @@ impl<'d> Renames<'d> {
         Self::from_entries(section, &declared.entries, |key| keys.contains(key))
     }
 
-    /// The name of the live entry with these `fields`; its new name, if a declared entry takes it over.
+    /// The name of the live entry with these `fields` after the renames. If no declared entry takes
+    /// over the live entry, this is its current name.
     pub fn name_after_rename(&self, section: Section, fields: &Object) -> String {
         if self.entry_by_former_key.is_empty() {
             return section.entry_name(fields);
@@ -98,7 +101,8 @@ impl<'d> Renames<'d> {
         self.entry_by_former_key.get(key).copied()
     }
 
-    /// The former keys of a declared entry that no other entry has as its own key or takes over.
+    /// The former keys in `identity` that no declared entry has as its own key. Omits the keys of
+    /// live entries that a declared entry takes over.
     pub fn exclusive_former_keys<'i>(
         &self,
         identity: &'i Identity,

@@ -1,7 +1,9 @@
-//! The roster: the existing groups and projects that rules with `undeclared: include` match.
+//! The roster contains the existing groups and projects that rules with `undeclared: include`
+//! match.
 //!
-//! A [`RosterQuery`] describes the part of the service that must be listed completely. The [`Roster`] is
-//! the result, with a [`MatchedContainer`] for each undeclared group or project. Some are never included.
+//! A [`RosterQuery`] describes the part of the service that must be listed completely. The
+//! [`Roster`] is the result, with a [`MatchedContainer`] for each undeclared group or project. A
+//! container with an [`ExclusionReason`] is not included.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -22,29 +24,29 @@ use crate::{
 pub struct RosterQuery<'a> {
     /// The globs of the rules that include undeclared groups and projects.
     pub globs: Vec<(Scope, Glob)>,
-    /// The fields that included containers may declare.
+    /// The fields that rules may declare for included containers, by section.
     pub fields: Vec<(Section, BTreeSet<String>)>,
     /// The declared containers. Lists for the roster may contain them too.
     pub declared: &'a [Container],
-    /// Classifies a path.
+    /// Returns the class of a path.
     pub classify: PathClassifier<'a>,
 }
 
-/// Classifies a path.
+/// A function that returns the class of a path.
 pub type PathClassifier<'a> = Box<dyn Fn(Scope, &str) -> PathClass + Sync + 'a>;
 
 /// The class of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathClass {
-    /// A document declares it.
+    /// A document declares the path.
     Declared,
-    /// A rule includes it.
+    /// A rule includes the path.
     Included,
-    /// Neither.
+    /// No document declares the path, and no rule includes it.
     Unmatched,
 }
 
-/// The groups and projects that exist where rules include them.
+/// The existing groups and projects that rules match.
 #[derive(Clone, Debug, Default)]
 pub struct Roster {
     /// The undeclared groups and projects that rules match.
@@ -63,30 +65,30 @@ pub struct Roster {
 pub struct MatchedContainer {
     /// The scope: group or project.
     pub scope: Scope,
-    /// Its current full path.
+    /// The current full path.
     pub path: String,
-    /// The reason why it is not included, if it is not.
+    /// The reason why the container is not included; `None` if it is included.
     pub exclusion: Option<ExclusionReason>,
 }
 
-/// Why a rule does not include an existing group or project.
+/// The reason why a rule does not include an existing group or project.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ExclusionReason {
-    /// It is archived.
+    /// The group or project is archived.
     Archived,
-    /// It is marked for deletion.
+    /// The group or project is marked for deletion.
     MarkedForDeletion,
-    /// It is in a personal namespace.
+    /// The project is in a personal namespace.
     Personal,
-    /// The token's role there is below Maintainer.
+    /// The token's role in the group or project is below Maintainer.
     BelowMaintainer,
 }
 
 impl ExclusionReason {
-    /// The reason that `facts` show, without the caller's role.
+    /// The reason that follows from `facts`. The role of the caller is not checked.
     pub const fn from_facts(facts: &ContainerFacts) -> Option<Self> {
         if facts.deletion_mark.is_some() {
             Some(Self::MarkedForDeletion)
@@ -99,12 +101,12 @@ impl ExclusionReason {
         }
     }
 
-    /// The reason that the caller's `level` shows.
+    /// The reason that follows from `level`, the access level of the caller.
     pub fn from_role(level: Option<u8>) -> Option<Self> {
         (level < Some(MAINTAINER)).then_some(Self::BelowMaintainer)
     }
 
-    /// The text for messages, after the number of containers.
+    /// The text that follows the number of containers in messages.
     pub const fn description(self) -> &'static str {
         match self {
             Self::Archived => "archived",

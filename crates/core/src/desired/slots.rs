@@ -1,5 +1,5 @@
-//! The declared values of a group or project, without origins, to compare two declarations entry by
-//! entry.
+//! Collects the declared values of a group or project without origins. With these values, two
+//! declarations are compared entry by entry.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,14 @@ use crate::{
     value::{Fields, Value},
 };
 
-/// The declared fields by section and entry, without origins.
+/// The declared fields by section name and entry key, without origins.
 pub type DeclaredValues = BTreeMap<(&'static str, String), Fields>;
 
-/// The key of the container itself, and the field for a section or entry as a whole.
+/// The section name and entry key of the container itself. Also the name of the field for a
+/// container, section or entry as a whole.
 pub const WHOLE_KEY: &str = "";
 
-/// The key for a section as a whole; no entry has this name.
+/// The entry key for a section as a whole. No entry has this name.
 pub const SECTION_KEY: &str = "\0";
 
 /// The declared values of `container`.
@@ -48,7 +49,7 @@ fn whole_fields(text: &str) -> Fields {
     Fields::from([(WHOLE_KEY.to_owned(), Value::from(text))])
 }
 
-/// The value for the state of an entry.
+/// The word for the state of an entry, as a value.
 pub fn state_value(state: EntryPresence) -> Value {
     Value::from(if state == EntryPresence::Absent { "absent" } else { "present" })
 }

@@ -1,4 +1,4 @@
-//! Builds declarations from JSON for the tests of later stages.
+//! Builds declarations from JSON for tests of the code that uses declarations.
 
 use std::sync::Arc;
 
@@ -31,14 +31,15 @@ pub fn value(json: &Json) -> Value {
     }
 }
 
-/// Declared fields, in line 3.
+/// The declared fields in `json`, with origins in line 3.
 pub fn fields(json: &Json) -> DeclaredFields {
     let json = json.as_object().into_iter().flatten();
     json.map(|(name, json)| (name.clone(), Sourced { value: value(json), origin: origin(3) }))
         .collect()
 }
 
-/// An entry of `kind`, in line 2. If it has a `state`, whatever its value, it is absent.
+/// The entry of `kind` in `json`, with an origin in line 2. The entry is absent if `json` has the
+/// key `state`, with any value.
 pub fn entry(kind: Section, json: &Json) -> DeclaredEntry {
     let mut json: Object = json.as_object().cloned().unwrap_or_default();
     let state =
@@ -52,8 +53,8 @@ pub fn entry(kind: Section, json: &Json) -> DeclaredEntry {
     DeclaredEntry { key, origin: origin(2), state, fields: fields(&Json::Object(json)) }
 }
 
-/// The section `kind`, in line 1, with its policy for unlisted entries in line 9. For a list, `entries` is
-/// an array.
+/// The section `kind`, with an origin in line 1. The policy for unlisted entries has an origin in
+/// line 9. For a list, `entries` is an array.
 pub fn section(kind: Section, entries: &Json, unlisted: Unlisted) -> DeclaredSection {
     let mut entries: Vec<_> = match entries {
         Json::Array(entries) => entries.iter().map(|json| entry(kind, json)).collect(),
@@ -64,7 +65,7 @@ pub fn section(kind: Section, entries: &Json, unlisted: Unlisted) -> DeclaredSec
     DeclaredSection { unlisted, ..DeclaredSection::with_entries(kind, &origin(1), entries) }
 }
 
-/// The container at `path` with `sections`. undrift may not create it.
+/// The container at `path` with `sections`. undrift must not create the container.
 pub fn container(scope: Scope, path: &str, sections: &Json, unlisted: Unlisted) -> Container {
     let sections = sections.as_object().into_iter().flatten().map(|(name, entries)| {
         let kind = catalogue::section(scope, name).unwrap_or_else(|| panic!("no section {name}"));
@@ -84,7 +85,7 @@ pub fn container(scope: Scope, path: &str, sections: &Json, unlisted: Unlisted) 
     }
 }
 
-/// A former path, in line 4.
+/// A former path, with an origin in line 4.
 pub fn former_path(path: &str) -> Sourced<Arc<str>> {
     Sourced { value: path.into(), origin: origin(4) }
 }

@@ -1,4 +1,5 @@
-//! Limits of declared values and creations: settings of the groups above, and the release of the service.
+//! Finds limits of declared values and of creations. A limit comes from a setting of a group above,
+//! or from the release of the service.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -47,9 +48,9 @@ impl ValueLimit {
 }
 
 impl<'c> DiffContext<'c> {
-    /// The limit if a group above prevents `value` for the field `name`. Adds a question if that
-    /// depends on an unknown fact. The declared value of a group takes precedence over its live
-    /// value; `check` reports such conflicts between manifests.
+    /// The limit if a group above prevents `value` for the field `name`. Adds a question if the
+    /// limit depends on an unknown fact. The declared value of a group takes precedence over its
+    /// live value. `check` reports conflicts between declared values.
     pub fn group_limit(
         self,
         section: Section,
@@ -118,7 +119,8 @@ impl<'c> DiffContext<'c> {
             |constraint| {
                 let (groups, group_value) =
                     match self.deciding_value(constraint, &Json::Null, findings) {
-                        // A declared limit matters only if it is also live: otherwise it is set after the creation.
+                        // A declared limit matters only if it is also live. If it is not live, the
+                        // run sets the limit after the creation.
                         Some((_, group_value, ValueSource::Declared))
                             if !constraint.forbids(&group_value, self.target.scope) =>
                         {
@@ -150,8 +152,10 @@ impl<'c> DiffContext<'c> {
         )
     }
 
-    /// Adds to `step` the entries of groups above that collide with its entry. These have the same
-    /// name; or a project can have only one of them, and the service copies it into a new project.
+    /// Adds an effect to `step` for each entry of a group above that collides with the entry of
+    /// `step`. Entries with the same name collide. Different entries also collide in a new project
+    /// if a project can have only one of them, because the service copies the entry of the group
+    /// into the project.
     pub(super) fn mark_collision(self, section: Section, step: &mut Step, findings: &mut Findings) {
         let Some(key) = step.address.entry.as_deref() else { return };
         let gets_copies = self.target.id.is_none() && section.exclusive_group(key).is_some();
@@ -171,8 +175,8 @@ impl<'c> DiffContext<'c> {
         }));
     }
 
-    /// The declared value of the setting in the nearest group above that declares it. `None` if this run
-    /// changes the setting neither there nor in a group from which that group inherits it.
+    /// The declared value of the setting in the nearest group above that declares the setting.
+    /// `None` if this run changes the setting in no group above.
     pub(super) fn changed_setting(
         self,
         constraint: &'static Constraint,
@@ -202,8 +206,9 @@ impl<'c> DiffContext<'c> {
         is_changed.then_some(nearest_value)
     }
 
-    /// The value of the setting that limits `value`, with its group and source. If the declared value
-    /// allows `value`, the live value is checked too: an undeclared group in between may be stricter.
+    /// The value of the setting that limits `value`, with its group and source. If the declared
+    /// value allows `value`, the live value is checked too, because an undeclared group in between
+    /// may be stricter.
     fn deciding_value(
         self,
         constraint: &'static Constraint,
@@ -308,22 +313,23 @@ impl<'c> DiffContext<'c> {
 /// The source of the value of a setting.
 enum ValueSource {
     Live,
-    /// The group declares it.
+    /// The group declares the value.
     Declared,
-    /// This run changes the setting in this group, and the service hands the value down.
+    /// This run changes the setting in this group, and the service then sets the value in the
+    /// groups below it.
     ReplacedIn(String),
 }
 
 /// The support of the service for a declared field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Support {
-    /// The service probably supports it.
+    /// The service probably supports the field.
     Supported,
-    /// The service has no such field; only undrift uses it.
+    /// The service lacks the field. Only undrift uses it.
     LocalOnly,
     /// The support depends on the service's release, which was not read yet.
     UnknownRelease,
-    /// The service does not support it.
+    /// The service does not support the field or its value.
     Unsupported(ValueLimit),
 }
 

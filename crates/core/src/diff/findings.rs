@@ -29,7 +29,7 @@ pub struct Findings {
     pub notes: Vec<Note>,
     /// The problems that must be repaired before their containers are changed.
     pub problems: Vec<Problem>,
-    /// The parts that could not be read; nothing is planned there.
+    /// The parts that could not be read. Nothing is planned for these parts.
     pub incomplete: Vec<Incomplete>,
     /// The refusals of guards.
     pub refusals: Vec<GuardRefusal>,
@@ -64,7 +64,7 @@ impl Findings {
         }
     }
 
-    /// Adds a fact that must be read, unless it is already there.
+    /// Adds a fact that must be read, unless `questions` already contains it.
     pub fn add_missing_fact(&mut self, fact: ExtraFact) {
         if !self.questions.contains(&fact) {
             self.questions.push(fact);
@@ -93,7 +93,7 @@ impl HeldObject {
     }
 }
 
-/// A note on an object: why it has no step, or a side effect of its step.
+/// A note on an object. It explains why the object has no step, or names a side effect of its step.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(bound(deserialize = "'de: 'static"))]
 pub struct Note {
@@ -101,14 +101,14 @@ pub struct Note {
     pub address: Address,
     /// The reason.
     pub reason: Reason,
-    /// The fields concerned.
+    /// The fields that the note concerns.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
         serialize_with = "catalogue::serialize_names"
     )]
     pub fields: Vec<String>,
-    /// Where it is declared.
+    /// The place of the declaration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
 }
@@ -125,59 +125,61 @@ impl Note {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "is", content = "detail", rename_all = "snake_case")]
 pub enum Reason {
-    /// It is live, and no manifest lists it.
+    /// The object is live, and no manifest lists it.
     Unlisted,
-    /// It is live, no manifest lists it, and its section declares that this is a difference.
+    /// The object is live, and no manifest lists it. Its section declares that an unlisted entry is
+    /// a difference.
     UnlistedFails,
-    /// It is a project of a declared group, and no manifest declares it.
+    /// The object is a project of a declared group, and no manifest declares it.
     Undeclared {
-        /// Its state if it is not in use: `archived`, or `marked for deletion`.
+        /// The state of the project if it is not in use: `archived`, or `marked for deletion`.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "text::word_if_any")]
         state: Option<&'static str>,
     },
-    /// It is a project of a declared group, no manifest declares it, and the group declares that
-    /// this is a difference.
+    /// The object is a project of a declared group, and no manifest declares it. The group declares
+    /// that an undeclared project is a difference.
     UndeclaredFails {
-        /// Its state if it is not in use: `archived`, or `marked for deletion`.
+        /// The state of the project if it is not in use: `archived`, or `marked for deletion`.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "text::word_if_any")]
         state: Option<&'static str>,
     },
-    /// It is live and unlisted, and protected from removal.
+    /// The object is live and protected. undrift neither changes nor removes it.
     Protected {
-        /// The reason, for example `it is a bot`.
+        /// The reason, for example `bot user`.
         why: String,
     },
     /// The service does not return these fields.
     CannotVerify,
     /// These secrets are not set.
     SecretMissing {
-        /// Where they come from: `env:NAME` or `file:PATH`.
+        /// The sources of the secrets: `env:NAME` or `file:PATH`.
         secrets: Vec<String>,
     },
-    /// The service's answer lacks these fields: they belong to another installation, tier or role,
-    /// or the service ignores them because it lacks their tier.
+    /// The response of the service lacks these fields, because they belong to another installation,
+    /// tier or role. Or the service ignores these fields, because it lacks their tier.
     NotReturned,
-    /// It is archived, as declared; nothing below it is read or changed.
+    /// The project is archived, as declared. Nothing in the project is read or changed.
     Archived,
-    /// It was archived by hand, although its manifest does not declare it archived. Nothing below
-    /// it is read or changed.
+    /// The project was archived by hand: no manifest declares it as archived. Nothing in the
+    /// project is read or changed.
     ArchivedByHand,
-    /// A rule included it, and it was deleted, renamed or archived before it was read.
+    /// A rule included the group or project, but it was deleted, renamed or archived before it was
+    /// read.
     Vanished,
-    /// A declared switch closes this section: it can be neither read nor changed.
+    /// A declared switch closes this section. The section can be neither read nor changed.
     Closed {
-        /// The switch, as a sentence.
+        /// The reason, as a sentence, for example `CI/CD must be on`.
         why: String,
     },
-    /// Removing or replacing it also removes the grants to it in these entries. No manifest
-    /// declares those grants.
+    /// If the share is removed or replaced, its group also loses its grants in these entries. No
+    /// manifest declares these grants.
     TakesAlong {
-        /// The entries; a section means all its entries, because they were not read.
+        /// The entries. A section means all entries of the section, because they were not read.
         grants_of: Vec<Address>,
     },
     /// The step has an effect that its fields do not show.
     Besides {
-        /// The effect, as a sentence that starts with `it`.
+        /// The effect, as a sentence about the object of the step.
         what: String,
     },
     /// These fields are not set yet, for this reason.
@@ -188,24 +190,24 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// True if it is a difference that apply does not change.
+    /// True if the note is a difference that apply does not change.
     pub const fn is_difference(&self) -> bool {
         matches!(self, Self::UnlistedFails | Self::UndeclaredFails { .. } | Self::ArchivedByHand)
     }
 
-    /// True if `drift --strict` reports it as a difference: the user can remove it by editing a
-    /// manifest or by setting a variable.
+    /// True if `drift --strict` reports the note as a difference. The user can remove the
+    /// difference by editing a manifest or by setting a variable.
     pub const fn is_strict_difference(&self) -> bool {
         matches!(self, Self::Unlisted | Self::Undeclared { .. } | Self::SecretMissing { .. })
             || self.is_difference()
     }
 
-    /// True if it names fields that no response contains.
+    /// True if the note names fields that no response contains.
     pub const fn has_unverified_fields(&self) -> bool {
         matches!(self, Self::CannotVerify | Self::NotReturned)
     }
 
-    /// True if it concerns a live entry that no manifest lists.
+    /// True if the note concerns a live entry or project that no manifest lists.
     pub const fn is_unlisted(&self) -> bool {
         matches!(
             self,
@@ -217,7 +219,7 @@ impl Reason {
     }
 }
 
-/// What must be repaired before its container is changed.
+/// A problem that must be repaired before its container is changed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     /// The object.
@@ -225,12 +227,12 @@ pub struct Problem {
     /// The code, for example `missing-project`.
     #[serde(serialize_with = "text::word")]
     pub code: &'static str,
-    /// What is wrong.
+    /// The description of the problem.
     pub message: String,
-    /// What to do about it.
+    /// The advice for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
-    /// Where it is declared.
+    /// The place of the declaration.
     pub origin: Origin,
 }
 
@@ -247,7 +249,8 @@ impl Problem {
         Self { address, code, message, help, origin }
     }
 
-    /// A problem with these texts. Their placeholders are filled with `words`.
+    /// A problem with these texts. `args`, `address` and its path replace the placeholders in the
+    /// texts.
     pub(crate) fn from_texts(
         texts: ProblemTexts,
         args: PlaceholderValues<'_>,
@@ -274,7 +277,7 @@ impl Problem {
     }
 }
 
-/// A part of the live state that could not be read completely, so nothing is planned for it.
+/// A part of the live state that could not be read completely. Nothing is planned for this part.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(bound(deserialize = "'de: 'static"))]
 pub struct Incomplete {
@@ -282,13 +285,13 @@ pub struct Incomplete {
     pub address: Address,
     /// The reason why it could not be read.
     pub reason: Cause,
-    /// Where it is declared, if it is.
+    /// The place of the declaration; `None` if nothing declares the part.
     #[serde(skip)]
     pub origin: Option<Origin>,
 }
 
 impl Incomplete {
-    /// True if the service withholds only this section, and shows the rest of the container.
+    /// True if the service withholds only this section, and shows the other parts of the container.
     pub fn is_withheld_section(&self) -> bool {
         let Address { section, entry, .. } = &self.address;
         section.is_some() && entry.is_none() && self.reason.withheld.is_some()
@@ -305,9 +308,9 @@ pub struct GuardRefusal {
     pub guard: Guard,
     /// The reason, with numbers.
     pub reason: String,
-    /// How many objects it concerns.
+    /// The number of objects that the refusal concerns.
     pub objects: usize,
-    /// Where it is declared.
+    /// The place of the declaration.
     pub origin: Origin,
     /// The acknowledgement to pass, `GUARD:ADDRESS`.
     pub acknowledgement: String,

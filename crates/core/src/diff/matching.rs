@@ -1,4 +1,4 @@
-//! Finds the live entry for each declared one, by identity.
+//! Finds the live entry for each declared entry, by identity.
 
 use std::collections::HashMap;
 
@@ -9,22 +9,23 @@ use crate::{
     steps, text,
 };
 
-/// The live entry that a declared one matches.
+/// The result of searching the live entry for a declared entry.
 pub(super) enum Match<'l> {
     /// No live entry matches.
     None,
-    /// This entry matches, and the others are copies of it.
+    /// The first value is the live entry that matches. The second value contains its copies.
     One(&'l LiveEntry, Vec<&'l LiveEntry>),
     /// The matching live entry already matches another declared entry.
     AlreadyMatched,
-    /// An entry with its current name is live, and so is this entry with one of its former names.
+    /// Two live entries match: another live entry has the current name of the declared entry, and
+    /// this live entry has a former name.
     Both(&'l LiveEntry),
-    /// No match, but this live entry has nearly the same identity.
+    /// No live entry matches, but this live entry has nearly the same identity.
     NearlyEqual(&'l LiveEntry),
-    /// Several entries match and differ from each other. The text explains what to do and contains no
-    /// credential.
+    /// Several live entries match and differ from each other. The text explains what to do and
+    /// contains no credential.
     Ambiguous(String),
-    /// The identity contains a secret that is not set, so the match is unknown.
+    /// The identity contains a secret that is not set. Therefore the match is unknown.
     SecretUnset,
 }
 
@@ -34,7 +35,7 @@ pub(super) struct EntryMatcher<'l> {
     renames: Renames<'l>,
     live: &'l [LiveEntry],
     by_key: HashMap<String, Vec<usize>>,
-    /// The entries whose name the service stores.
+    /// The positions in `live` of the entries whose name the service stores, by name.
     by_name: HashMap<String, Vec<usize>>,
     is_matched: Vec<bool>,
     matched_count: usize,
@@ -64,7 +65,7 @@ impl<'l> EntryMatcher<'l> {
         self.renames.find_renaming_entry(identity.current_key())
     }
 
-    /// The number of live entries that match a declared one.
+    /// The number of live entries that match a declared entry.
     pub(super) const fn matched_count(&self) -> usize {
         self.matched_count
     }
@@ -105,7 +106,8 @@ impl<'l> EntryMatcher<'l> {
         Match::One(kept, copies)
     }
 
-    /// The positions of live entries with the name of this identity, preferably those that also have its key.
+    /// The positions of unmatched live entries with the name in `identity`. If some of these
+    /// entries also have the first key in `identity`, returns only their positions.
     fn find_by_name(&self, identity: &Identity) -> Option<Vec<usize>> {
         let named_entries = self.by_name.get(identity.service_name.as_ref()?)?;
         let unmatched = self.filter_unmatched(named_entries);
@@ -140,7 +142,7 @@ impl<'l> EntryMatcher<'l> {
         counted.filter(|index| !self.is_matched[*index]).collect()
     }
 
-    /// The live entries without a declared one.
+    /// The live entries that match no declared entry.
     pub(super) fn unmatched_entries(&self) -> impl Iterator<Item = &'l LiveEntry> {
         let entries = self.live.iter().zip(&self.is_matched);
         entries.filter(|(_, is_matched)| !**is_matched).map(|(entry, _)| entry)

@@ -1,9 +1,10 @@
-//! Compares a declared section with the live one.
+//! Compares a declared section with the live section.
 //!
-//! Input: a [`DeclaredSection`], the live [`LiveEntries`], and further facts in [`DiffContext`]. Output:
-//! [`Findings`], with an unordered step for each object that differs. This module sends no requests,
-//! prints nothing and knows no section by name; the result depends only on the input. A field that
-//! cannot be compared becomes a note, never a step: otherwise each run would plan it again.
+//! Input: a [`DeclaredSection`], the live [`LiveEntries`], and further facts in [`DiffContext`].
+//! Output: [`Findings`], with an unordered step for each object that differs. This module sends no
+//! requests, prints nothing and knows no section by name; the result depends only on the input. A
+//! field that cannot be compared becomes a note, never a step. Otherwise, each run would plan the
+//! same step again.
 
 mod bound;
 mod entry;
@@ -53,9 +54,11 @@ pub struct DiffContext<'a> {
     pub container: &'a Address,
     /// The token's user.
     pub caller: &'a Caller,
-    /// The facts from its live object; for a missing container, the facts of a new one.
+    /// The facts from the live object of the container; for a missing container, the facts of a new
+    /// container.
     pub facts: &'a ContainerFacts,
-    /// The live state of the container, with the answers to [questions](Findings::questions).
+    /// The live state of the container, with the facts that earlier
+    /// [questions](Findings::questions) named.
     pub live: &'a LiveContainer,
     /// The ids of the objects that entries name.
     pub names: &'a Names,
@@ -83,7 +86,7 @@ impl DiffContext<'_> {
     }
 }
 
-/// Compares a declared section with the live one.
+/// Compares a declared section with the live section.
 ///
 /// # Errors
 /// If the live section was not read completely.
@@ -122,7 +125,8 @@ pub fn compare_section(
             }
             Match::SecretUnset => doubt.has_ambiguous_match = true,
         }
-        // If another entry renames the live entry that has this name, that step must come first.
+        // If another entry renames the live entry that has this name, the step of that rename must
+        // come first.
         let renaming_entry = matcher.find_renaming_entry(&identity);
         let renaming_address =
             renaming_entry.map(|entry| declared.address_of(entry, context.container));
@@ -142,8 +146,8 @@ pub fn compare_section(
     Ok(findings)
 }
 
-/// Adds risks to an entry that is created in place of a removed one with the same name but another scope: the new
-/// entry may protect less than the removed one.
+/// Adds risks to a step that creates an entry while an entry with the same name but another scope
+/// is removed. The new entry may protect less than the removed entry.
 fn add_replacement_risks(section: Section, context: DiffContext<'_>, findings: &mut Findings) {
     let [name_key, _, ..] = section.scoped_kind.address_keys[..] else { return };
     let removals = findings.steps.iter().filter(|step| step.action == Action::Delete);
@@ -168,8 +172,9 @@ fn add_replacement_risks(section: Section, context: DiffContext<'_>, findings: &
     }
 }
 
-/// Refuses a new entry of an exclusive group while another entry of that group stays. If the other entry is
-/// inherited, also refuses an update.
+/// Refuses a new entry of an exclusive group while another entry of that group stays. A container
+/// can have only one entry of an exclusive group. If the other entry is protected, also refuses an
+/// update.
 fn refuse_second_exclusive(
     declared: &DeclaredSection,
     live: &[LiveEntry],
@@ -209,8 +214,8 @@ fn refuse_second_exclusive(
     }
 }
 
-/// The path segments that several live or declared entries have in common. Only the query of a request tells these
-/// entries apart.
+/// The path segments that several live or declared entries have in common. Only the query of a
+/// request distinguishes these entries.
 fn ambiguous_texts(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<String> {
     let section = declared.kind;
     let [path_key, .., _] = &section.scoped_kind.address_keys[..] else { return BTreeSet::new() };
@@ -247,17 +252,18 @@ pub fn plan_possible(
     findings
 }
 
-/// The reasons why an unlisted live entry may be a declared one.
+/// The reasons why an unlisted live entry may be a declared entry.
 #[derive(Clone, Copy, Default)]
 struct UnlistedDoubt {
-    /// The match of a declared entry is ambiguous, so that entry may be this live one.
+    /// True if the match of a declared entry is ambiguous. The unlisted entry may be that declared
+    /// entry.
     has_ambiguous_match: bool,
-    /// A declared entry with a secret in its identity was not found. This entry may have that
-    /// secret, or its former value.
+    /// True if a declared entry with a secret in its identity was not found. The unlisted entry may
+    /// contain that secret, or a former value of the secret.
     has_unmatched_secret: bool,
 }
 
-/// The reason why an unlisted entry that may match an ambiguous declared one is not removed.
+/// The reason why an unlisted entry is not removed if it may be a declared entry.
 const AMBIGUOUS_REASON: &str = "may be a declared entry: the match is ambiguous";
 
 /// Plans a live entry that no manifest lists.
@@ -283,8 +289,8 @@ fn plan_unlisted(
         .or_else(|| is_owner.then_some("the owner of the personal namespace"));
     let policy =
         if Bug::RemoveUnlisted.is_planted() { Unlisted::Delete } else { declared.unlisted.value };
-    // Do not report bots, which come and go with their tokens, or the access of the run itself: nobody
-    // declares these.
+    // Do not report bots, which exist only as long as their tokens. Do not report the access of the
+    // run itself. Nobody declares such members.
     if protection.is_some() && policy != Unlisted::Delete {
         return;
     }
@@ -304,8 +310,8 @@ fn plan_unlisted(
     findings.notes.push(Note::new(&address, reason, origin));
 }
 
-/// The address of a live entry that no manifest lists. If the service may hold the same entry
-/// twice, only the id identifies it.
+/// The address of a live entry that no manifest lists. The address contains the id if the section
+/// accepts duplicates. If `hides_name` is true, the address contains only the id.
 fn unlisted_address(
     section: Section,
     live: &LiveEntry,
@@ -395,7 +401,7 @@ pub fn creation_change(field: &Field, name: &str, declared: &Sourced<Value>) -> 
     FieldChange::new(name, Shown::Absent, after, Some(declared.origin.clone()))
 }
 
-/// The problem that explains why there are no calls; `None` if none are needed.
+/// The problem that explains why there are no calls; `None` if no calls are needed.
 pub fn problem_without_calls(
     no_calls: NoCalls,
     address: &Address,

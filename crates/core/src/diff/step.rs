@@ -1,4 +1,4 @@
-//! A step: one object to create, change or remove, with the calls that do it.
+//! A step creates, changes or removes one object, and contains the calls for that change.
 
 use std::{borrow::Cow, collections::HashSet, hash::Hash, sync::Arc};
 
@@ -15,7 +15,7 @@ use crate::{
     value::{Fields, Json, Value},
 };
 
-/// What a step does to an object.
+/// The action of a step on an object.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -29,20 +29,21 @@ pub enum Action {
     Delete,
 }
 
-// Derived from three values: declared at the base of the branch, declared on the branch, and live.
-/// Where a difference comes from.
+// The label is derived from three values: the value declared at the base of the branch, the value
+// declared on the branch, and the live value.
+/// The source of a difference.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Label {
-    /// The branch declares it.
+    /// The difference comes from the branch.
     Change,
     /// The branch edits a value that also drifted.
     Both,
-    /// The base declared it, and the branch does not.
+    /// The base declares the entry, and the branch does not.
     Removed,
-    /// It differed before the branch: somebody changed the service.
+    /// The difference existed before the branch: somebody changed the service.
     Drift,
     /// The declaration at the base is not known.
     Unknown,
@@ -68,7 +69,7 @@ pub enum Shown {
 }
 
 impl Shown {
-    /// The value, if it is plain data.
+    /// The value; `None` if it is not plain data.
     pub const fn value(&self) -> Option<&Json> {
         match self {
             Self::Value(value) => Some(value),
@@ -78,20 +79,21 @@ impl Shown {
 }
 
 /// A field that differs.
-// Its parts are shared, because many groups and projects have the same: see `StepInterner`.
+// Equal parts of changes are stored once, because many groups and projects have the same changes:
+// see `StepInterner`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FieldChange {
-    /// Its name in the manifest.
+    /// The name of the field in the manifest.
     #[serde(serialize_with = "catalogue::serialize_name")]
     pub field: Arc<str>,
     /// The live value.
     pub before: Arc<Shown>,
     /// The declared value.
     pub after: Arc<Shown>,
-    /// Where it is declared; none if the field is removed.
+    /// The place of the declaration; absent if the field is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// Where the difference comes from, if the plan was made against a base.
+    /// The source of the difference; absent if the plan was made without a base.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<Label>,
 }
@@ -107,7 +109,8 @@ impl FieldChange {
 /// A step that comes first, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Edge {
-    /// The step that comes first. A section means all its steps that come earlier in the plan.
+    /// The step that comes first. A section means all steps of the section that come earlier in the
+    /// plan.
     pub address: Address,
     /// The reason.
     #[serde(serialize_with = "crate::text::word")]
@@ -117,30 +120,32 @@ pub struct Edge {
 /// One object to create, change or remove.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// Whether the object is a group or a project, or is in a group or in a project.
+    /// The scope: `group` for a group and for objects in a group, `project` for a project and for
+    /// objects in a project.
     pub scope: Scope,
     /// The object.
     pub address: Address,
-    /// What it does to the object.
+    /// The action on the object.
     pub action: Action,
-    /// Whether the object is removed and added again, because the service cannot edit it; it is missing for
-    /// a moment.
+    /// True if the object is removed and added again, because the service cannot edit it. The
+    /// object is missing for a moment.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replaces: bool,
-    /// The condition of a possible step: its object can be read only after an earlier step, and it
-    /// may then prove unnecessary or a smaller change.
+    /// The condition of a possible step; absent for other steps. The object of a possible step can
+    /// be read only after an earlier step. Then the step may be unnecessary, or a smaller change.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::text::word_if_any")]
     pub possible: Option<&'static str>,
-    /// The part of a possible step that does not depend on its condition, if any.
+    /// The part of a possible step that does not depend on its condition; `None` if there is no
+    /// such part.
     #[serde(skip)]
     pub certain: Option<Box<Step>>,
-    /// Where it is declared: the entry, or the line of `unlisted` that removes it.
+    /// The place of the declaration: the entry, or the line of `unlisted` that removes the entry.
     pub origin: Origin,
-    /// What changes, field by field.
+    /// The changes, field by field.
     pub changes: Vec<FieldChange>,
-    /// Where the difference comes from, if the plan was made against a base: of the labels of its
-    /// changes, the first in the order of [`Label`]. For a missing entry, it is `both` if the base
-    /// declared other values.
+    /// The source of the difference; absent if the plan was made without a base. This is the first
+    /// label of the changes, in the order of [`Label`]. For a missing entry, the label is `both` if
+    /// the base declared other values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<Label>,
     /// The calls, in order.
@@ -148,20 +153,20 @@ pub struct Step {
     /// The steps that come first, with reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<Edge>,
-    /// The calls in the form in which they are sent. They hold secret references, and live values
-    /// that are not shown. Empty if the plan dropped them.
+    /// The calls in the form in which they are sent. The calls contain secret references, and live
+    /// values that are not shown. The list is empty if the plan dropped the calls.
     #[serde(skip)]
     pub planned_calls: Vec<kind::PlannedCall>,
-    /// The objects that the dropped requests refer to, if any.
+    /// The objects that the dropped requests refer to; `None` if there are no such objects.
     #[serde(skip)]
     pub dropped_references: Option<Box<RequestReferences>>,
     /// The effects of the step beyond the object itself.
     #[serde(skip)]
     pub effects: Vec<Effect>,
-    /// True if it removes a copy of another entry.
+    /// True if the step removes a copy of another entry.
     #[serde(skip)]
     pub is_copy: bool,
-    /// The live entry, to detect later whether it changed meanwhile.
+    /// The live entry. With it, apply detects later whether the entry changed meanwhile.
     #[serde(skip)]
     pub live: Option<KeptLive<LiveEntry>>,
 }
@@ -235,7 +240,7 @@ impl Step {
         }
     }
 
-    /// The former name of the entry, if the step renames it.
+    /// The former name of the entry; `None` if the step does not rename the entry.
     pub fn former_name(&self) -> Option<&str> {
         let section = catalogue::section(self.scope, self.address.section?)?;
         let [name] = section.identity else { return None };
@@ -278,8 +283,9 @@ impl Step {
         self.planned_calls.iter_mut().for_each(|call| call.request.shrink());
     }
 
-    /// Drops the requests and keeps their references, because apply plans the step again. A step of the group
-    /// or project itself keeps its requests: with them, apply detects that somebody else did the same.
+    /// Drops the requests, because apply plans the step again. Keeps the objects that the requests
+    /// refer to. A step of the group or project itself keeps its requests. With these requests,
+    /// apply detects that somebody else made the same change.
     pub(crate) fn drop_requests(&mut self) {
         if self.address.section.is_some() {
             self.dropped_references = RequestReferences::from_step(self);
@@ -321,10 +327,12 @@ impl Step {
         value_after(self) == value_after(other) && value_before(self) == value_before(other)
     }
 
-    /// True if this step does no more than `possible`, which was shown: same object, same action,
-    /// no further changes. It may replace the object only if `possible` does.
+    /// True if this step does no more than `possible`, a step that was shown. Both steps must
+    /// concern the same object, and `possible` must contain all changes of this step. This step may
+    /// replace the object only if `possible` replaces it.
     pub fn is_subset_of(&self, possible: &Self) -> bool {
-        // A create may become an update, and a replacement may become a create if the object is gone.
+        // A creation may become an update. A replacement may become a creation if the object no
+        // longer exists.
         let is_other_action = !self.replaces && self.action != possible.action;
         self.has_changes_within(possible) && (self.replaces == possible.replaces || is_other_action)
     }
@@ -359,7 +367,7 @@ impl Step {
             && address.entry.as_deref() == name_and_id.map(|(name, _)| name)
     }
 
-    /// The id of the live object, if it has one.
+    /// The id of the live object; `None` if the object has no id.
     pub fn live_id(&self) -> Option<u64> {
         self.live_entry()?.id()
     }
@@ -379,7 +387,8 @@ impl Step {
         self.planned_calls.iter().map(|call| &call.request)
     }
 
-    /// The paths of the objects that must be created before the requests can be sent.
+    /// The paths of the containers, and the addresses of the entries, that must be created before
+    /// the requests can be sent.
     pub fn waits_for(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let dropped = self.dropped_references.iter().flat_map(|dropped| &dropped.waits_for);
         let awaited = self.requests().flat_map(Request::awaited_containers);
@@ -400,13 +409,13 @@ impl Step {
         self.followed_addresses().filter(|address| address.path == self.address.path)
     }
 
-    /// The paths that the arguments of its requests name.
+    /// The paths that the arguments of the requests name.
     pub fn named_paths(&self) -> impl Iterator<Item = &str> {
         let dropped = self.dropped_references.iter().flat_map(|dropped| &dropped.named_paths);
         self.requests().flat_map(Request::named_paths).chain(dropped.map(String::as_str))
     }
 
-    /// The secrets and files that its requests send.
+    /// The secrets and files that the requests send.
     pub fn secrets_and_files(&self) -> impl Iterator<Item = &Value> {
         let fields = self.requests().filter_map(Request::body_fields).flat_map(Fields::values);
         let dropped = self.dropped_references.iter().flat_map(|dropped| &dropped.sources);
@@ -421,7 +430,7 @@ impl Step {
         })
     }
 
-    /// The users whose access the step changes, with their levels before and after.
+    /// The ids of the users whose access the step changes, each with the level before and after.
     pub fn accesses(&self) -> impl Iterator<Item = (u64, u8, u8)> {
         self.effects.iter().filter_map(|effect| match effect {
             Effect::Access { user_id: Some(user), before, after, .. } => {
@@ -431,7 +440,8 @@ impl Step {
         })
     }
 
-    /// The users who need access; the second value is present for outsiders.
+    /// The ids of the users who need access. The second value is present for users without access
+    /// to the container.
     pub fn needed_users(&self) -> impl Iterator<Item = (u64, Option<&Outsider>)> {
         self.effects.iter().filter_map(|effect| match effect {
             Effect::NeedsAccess { object_type: NamedObject::User, id: Id::Known(id), outsider } => {
@@ -472,7 +482,7 @@ pub(crate) struct StepInterner {
     bodies: HashSet<Arc<[String]>>,
 }
 
-/// Replaces `item` by an equal one in `shared`, or adds it to `shared`.
+/// Replaces `item` by an equal item in `shared`. If there is none, adds `item` to `shared`.
 fn intern<T: Hash + Eq + ?Sized>(shared: &mut HashSet<Arc<T>>, item: &mut Arc<T>) {
     match shared.get(item) {
         Some(equal) => *item = Arc::clone(equal),
@@ -502,32 +512,34 @@ pub struct ShownCall {
     pub method: &'static str,
     /// The path and the query below `/api/v4`.
     pub path: String,
-    /// The names of the fields in its body.
+    /// The names of the fields in the body.
     #[serde(
         default,
         skip_serializing_if = "<[String]>::is_empty",
         serialize_with = "catalogue::serialize_names"
     )]
     pub fields: Arc<[String]>,
-    /// Whether it is sent only if the call before it failed.
+    /// True if the call is sent only if the call before it failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restores: bool,
-    /// Whether it is sent only if the call before it turned on a switch and the answer lacks the
-    /// limit of that switch.
+    /// True if the call is sent only if the call before it turned on a switch, and the response
+    /// lacks the limit of that switch.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undoes: bool,
-    /// Whether it waits for the import of the contents.
+    /// True if the call waits for the import of the contents.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub awaits: bool,
 }
 
 impl ShownCall {
-    /// True if the call is sent only if the previous one fails, or its response is incomplete.
+    /// True if the call is sent only if the previous call fails, or if the response to the previous
+    /// call is incomplete.
     pub const fn is_fallback(&self) -> bool {
         self.restores || self.undoes
     }
 
-    /// True if `other` has the same target in its container. A new plan may address the container by id.
+    /// True if `other` has the same target in its container. The segment of the container is
+    /// ignored, because a new plan may address the container by its id.
     fn has_same_target(&self, other: &Self) -> bool {
         self.operation == other.operation
             && self.path.split('/').skip(3).eq(other.path.split('/').skip(3))

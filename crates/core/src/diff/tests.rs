@@ -23,7 +23,7 @@ use crate::{
 
 const SECRET: &str = "https://chat.example.org/hooks/T0123/canary-path";
 
-/// The context of a comparison.
+/// The values to which the context of a comparison refers.
 pub(super) struct World {
     target: Target,
     address: Address,
@@ -75,7 +75,7 @@ impl World {
 }
 
 /// Compares the declared `hooks` of `acme/shop` with the live ones, which are complete. `chat` is
-/// the value of `CHAT`, if set.
+/// the value of the variable `CHAT`; `None` if it is not set.
 fn compare_hooks(hooks: &Json, unlisted: Unlisted, live: &Json, chat: Option<&str>) -> Findings {
     let project = shop(&json!({"hooks": hooks}), unlisted);
     let declared = project.section("hooks").unwrap();
@@ -115,11 +115,11 @@ fn a_live_value_is_not_shown_where_it_may_be_a_declared_secret() {
     let named_hook = json!([{"name": "chat", "url": {"env": "CHAT"}, "push_events": true}]);
     let urls = [SECRET, "https://ci.example.org/x"];
     let id_addresses = ["acme/shop#hooks/id%3A7", "acme/shop#hooks/id%3A8"];
-    // Not set: either hook may be it.
+    // The secret is not set: each of the two hooks may be the declared one.
     assert_eq!(unlisted_and_steps(&declared, Report, urls, None), id_addresses);
     assert_eq!(unlisted_and_steps(&named_hook, Report, urls, None), id_addresses);
     assert_eq!(unlisted_and_steps(&declared, Delete, urls, None), id_addresses);
-    // Set to another value: the live hook may have the old one.
+    // The secret has a new value: a live hook may have the old value.
     let create = "Create acme/shop#hooks/env%3ACHAT".to_owned();
     let new_url = Some("https://chat.example.org/new");
     assert_eq!(
@@ -128,7 +128,7 @@ fn a_live_value_is_not_shown_where_it_may_be_a_declared_secret() {
     );
     let removed = unlisted_and_steps(&declared, Delete, urls, new_url);
     assert_eq!(removed[1..], ["Delete acme/shop#hooks/id%3A7", "Delete acme/shop#hooks/id%3A8"]);
-    // Set and found: the other hook is not declared.
+    // The secret is set, and one hook has its value: the other hook is not declared.
     let other = "acme/shop#hooks/https%3A%2F%2Fci.example.org%2Fx@8";
     assert_eq!(unlisted_and_steps(&declared, Report, urls, Some(SECRET)), [other]);
     // No secret is declared.
@@ -150,7 +150,7 @@ fn a_removal_has_the_origin_of_its_entry_or_of_the_policy() {
 
 #[test]
 fn an_unlisted_hook_has_its_id_in_its_address() {
-    // Two hooks with one URL, neither listed.
+    // Two live hooks have the same URL, and no manifest lists them.
     let live = json!([hook(7, "https://u:p@h/x"), hook(8, "https://u:p@h/x")]);
     let findings = compare_hooks(&json!([]), Unlisted::Delete, &live, None);
     let addresses: Vec<_> = findings.steps.iter().map(|step| step.address.to_string()).collect();
@@ -245,7 +245,7 @@ fn a_copy_equals_the_first_and_was_made_soon_after_it() {
     let mut other = undated.clone();
     other["id"] = 5.into();
     assert!(ambiguous(&[undated, other]).contains("do not show when they were created"));
-    // Different values of undeclared fields also make them ambiguous.
+    // Different values of undeclared fields also make the hooks ambiguous.
     for (name, value) in [
         ("push_events", json!(false)),
         ("alert_status", json!("disabled")),
@@ -351,7 +351,7 @@ fn the_name_of_a_hook_is_compared_if_the_release_stores_it() {
         live["name"] = name;
         live
     };
-    // Its name matches before the URL does.
+    // The name of a hook takes precedence over its URL.
     assert_eq!(
         compare_in_release(&declared, Some(named("https://h/old", "ci".into())), release("17.1")),
         ["Update url: name url"]
@@ -370,7 +370,7 @@ fn the_name_of_a_hook_is_compared_if_the_release_stores_it() {
             ["Update name: name url"]
         );
     }
-    // If the service has no such field, only undrift uses it.
+    // If the service lacks the field, only undrift uses it.
     for known in [release("15.8"), DetectedRelease::Hidden] {
         assert_eq!(compare_in_release(&declared, Some(hook(7, "https://h/new")), known), [""; 0]);
         assert_eq!(compare_in_release(&declared, None, known), ["Create url: url"]);
@@ -518,7 +518,7 @@ fn compare_lines(section_name: &str, declared: &Json, live: &Json) -> Vec<String
 #[test]
 fn kinds_of_every_shape_are_compared() {
     let none = [""; 0];
-    // Rows, in any order and case.
+    // A field with rows: their order and the case of names do not matter.
     let live_branch = json!([{"id": 1, "name": "main", "code_owner_approval_required": false,
         "push_access_levels": [{"id": 1, "access_level": 40, "user_id": 3}]}]);
     let branch = |row: Json| json!([{"name": "main", "allowed_to_push": [row]}]);
@@ -548,7 +548,7 @@ fn kinds_of_every_shape_are_compared() {
     let create = "Create 0 23 * * 5@0 8 * * 1: cron_timezone freeze_end freeze_start by POST";
     assert_eq!(compare_lines("freeze_periods", &period, &json!([])), [create]);
 
-    // Without an edit operation.
+    // A section without an edit operation.
     let share = |level: &str| json!([{"group": "acme/kids", "group_access": level}]);
     let live_share = json!([{"group_id": 5, "group_full_path": "Acme/Kids", "group_access_level": 10, "expires_at": null}]);
     assert_eq!(compare_lines("shares", &share("guest"), &live_share), none);
@@ -557,7 +557,7 @@ fn kinds_of_every_shape_are_compared() {
     let removal = "Delete acme/kids: group_access expires_at by DELETE";
     assert_eq!(compare_lines("shares", &json!([]), &live_share), [removal]);
 
-    // One object, or none.
+    // A section with at most one object.
     let (large, small) = (json!({"max_file_size": 9}), json!({"max_file_size": 5}));
     let no_rule = json!(null);
     let rule = |declared: &Json, live: &Json| compare_lines("push_rule", declared, live);

@@ -1,4 +1,4 @@
-//! The texts of problems. They are data, in `problems.yaml`.
+//! The texts of problems. The build makes these constants from `problems.yaml`.
 
 pub(crate) use undrift_model::{text::PlaceholderValues, words};
 

@@ -21,8 +21,9 @@ use crate::{
     value::Json,
 };
 
-/// The statuses for a section that is not visible to this caller, not in the tier of the service,
-/// or switched off. A 401 for the token itself ends the run.
+/// The HTTP statuses for a section that is not visible to this caller, not in the tier of the
+/// service, or switched off. If the service refuses the token itself with a 401, the run ends
+/// earlier.
 const REFUSAL_STATUSES: [u16; 3] = [401, 403, 404];
 
 /// A section that could not be read.
@@ -30,9 +31,9 @@ const REFUSAL_STATUSES: [u16; 3] = [401, 403, 404];
 pub(super) struct UnreadSection {
     pub(super) section: &'static str,
     pub(super) cause: Cause,
-    /// True if the service refused it; false if the request failed.
+    /// True if the service refused the section; false if the request failed.
     pub(super) is_refused: bool,
-    /// The tier that it needs.
+    /// The tier that the section needs.
     pub(super) tier: Tier,
     /// True if the caller's role is known to be sufficient.
     pub(super) has_sufficient_role: bool,
@@ -47,11 +48,10 @@ pub(super) struct DocumentBuilder<'a> {
     pub(super) document: ExportedDocument,
 }
 
-/// The document for the group or project at `path`; `None` if it is marked for deletion, and will
-/// disappear.
+/// The document for the group or project at `path`; `None` if the container is marked for deletion.
 ///
 /// # Errors
-/// If it could not be read.
+/// If the container could not be read.
 pub(super) fn to_document(
     scope: Scope,
     path: &str,
@@ -91,7 +91,8 @@ impl DocumentBuilder<'_> {
     fn add_section(&mut self, section: Section, live: Option<&LiveEntries>) {
         let entries = match (section.shape, live.map(LiveEntries::entries)) {
             (Shape::Container, _) => {
-                // A container that exists may have a path that the service refuses for new ones.
+                // An existing container may have a path that the service refuses for new
+                // containers.
                 if self.settings.create && is_valid_new_path(section.scoped_kind.scope, self.path) {
                     let fields = vec![(section.section.to_owned(), true.into())];
                     let entry = DocEntry { fields, ..DocEntry::default() };
@@ -155,7 +156,8 @@ impl DocumentBuilder<'_> {
             let reason = format!("manifests cannot express `{name}`");
             return self.omit_entry(content, &entry.key, reason);
         }
-        // An entry of a list exists even without fields. Another section is left out if it has none.
+        // An entry of a list exists even without fields. Sections that are not lists are left out
+        // if they have no fields.
         if section.shape == Shape::List
             || !entry.fields.is_empty()
             || !entry.unknown_fields.is_empty()
@@ -179,7 +181,8 @@ impl DocumentBuilder<'_> {
             cause: cause.clone(),
             is_refused,
             tier: section.tier().max(highest_tier),
-            // 401 concerns the token; no response means that the role is too low.
+            // A 401 concerns the token. Without a status, undrift did not send the request, because
+            // the role is too low.
             has_sufficient_role: cause.status.is_some_and(|status| status != REFUSAL_STATUSES[0])
                 && (self.settings.caller.is_administrator
                     || self.facts.caller_level >= Some(section.scoped_kind.min_read_level())),
@@ -192,7 +195,8 @@ impl DocumentBuilder<'_> {
         self.document.omitted.push((format!("{}/{key}", content.name()), Cause::new(reason)));
     }
 
-    /// Omits entries that share an identity, because declaring one of them would change the others.
+    /// Omits entries that share an identity, because a declaration of one entry would also change
+    /// the other entries.
     fn omit_ambiguous(&mut self, content: &mut DocSection) {
         let section = content.section;
         let identities = content.entries.iter().map(|entry| {
@@ -226,7 +230,8 @@ impl DocumentBuilder<'_> {
         };
         let caller = &self.settings.caller;
         let ids = [Some(caller.id), self.facts.personal_owner_id];
-        // Compare the username too: a wrong id in a response must not hide that it is the caller.
+        // Compare the username too: the user may be the caller although the response has a wrong
+        // id.
         let name = live.fields.raw().get(user_field).and_then(Json::as_str);
         live.protection_reason.is_some()
             || live.id().is_some_and(|id| ids.contains(&Some(id)))

@@ -1,12 +1,17 @@
-//! Moves values that most projects, or subgroups, of a group have in common into the group's `Defaults`.
+//! Moves values that most projects, or subgroups, of a group have in common into the group's
+//! `Defaults`.
 //!
-//! A shared value is a field of a mapping section, or an entry of a list section. Groups are processed from
-//! the outside in: a group shares the value that more than half of the projects below it have. A shared
-//! value costs its own lines and the lines of overrides, and saves its lines in the projects that have it.
-//! It is moved only if that saves lines, and a group gets `Defaults` only if the values together save more
-//! lines than `Defaults` need. A project without a shared entry becomes an exception of the `match`,
-//! because an export does not declare entries absent. The choice depends only on the documents. Subgroups
-//! are handled like projects. Empty sections move last, and only into existing `Defaults`.
+//! A shared value is a field of a mapping section, or an entry of a list section. Outer groups are
+//! processed before inner groups. A group shares a value if more than half of the projects below
+//! the group have the value.
+//!
+//! A shared value costs its own lines and the lines of overrides, and saves its lines in the
+//! projects that have the value. A value is moved only if the move saves lines. A group gets
+//! `Defaults` only if all its values together save more lines than `Defaults` need.
+//!
+//! A project without a shared entry becomes an exception of the `match`, because an export does not
+//! declare entries absent. The choice of shared values depends only on the documents. Subgroups are
+//! handled like projects. Empty sections move last, and only into existing `Defaults`.
 
 use std::{
     borrow::Cow,
@@ -35,35 +40,36 @@ use crate::{
 const MIN_PROJECTS: usize = 3;
 /// The maximum number of exceptions in small groups. In larger groups, the maximum is a tenth of the projects.
 const MAX_EXCEPTIONS: usize = 3;
-/// The cost of an override that cannot be expressed.
+/// The cost, in lines, of an override that no manifest can express.
 const IMPOSSIBLE_COST: u64 = 1 << 40;
 
 /// The number of lines that a second `Defaults` document of a group needs.
 const ANOTHER_DOCUMENT_LINES: u64 = 3;
 
-/// The value of a shared key in one project.
+/// The value that one project has for a shared key.
 enum ProjectValue<'d> {
-    /// Not relevant: the rule does not apply to this section of the project.
+    /// The value does not matter, because rules do not apply to this section of the project.
     Irrelevant,
-    /// Unknown, so it must not be declared.
+    /// The value is unknown and must not be declared.
     Unknown,
-    /// Declared in the document.
+    /// The document declares the value.
     Declared(Cow<'d, DocEntry>),
-    /// Not in the document. For a field, the value is its default on the service. For an entry, it
-    /// is `None`: the project has no such entry.
+    /// The document does not declare the value. For a field, contains the default of the service.
+    /// For an entry, contains `None`, because the project has no such entry.
     Undeclared(Option<Json>),
 }
 
-/// A group with its projects.
+/// A group with its projects, as positions in the list of documents.
 #[derive(Default)]
 struct GroupProjects {
     path: String,
-    /// The position of the group above.
+    /// The position of the group above in the list of groups.
     parent: Option<usize>,
-    /// The projects directly in it.
+    /// The projects directly in the group.
     projects: Vec<usize>,
-    /// The projects in it and below.
+    /// The projects in the group and in its subgroups.
     projects_below: Vec<usize>,
+    /// True if the group may have `Defaults`.
     may_share: bool,
 }
 
@@ -73,7 +79,7 @@ struct SharedValue {
     key: SharedKey,
     section: Section,
     entry: DocEntry,
-    /// The paths of the projects below the group without such an entry.
+    /// The paths of the projects below the group that do not have the entry.
     excluded_paths: Vec<String>,
     saved_lines: u64,
 }
@@ -116,8 +122,8 @@ pub(super) fn extract_defaults(
     rules.collect()
 }
 
-/// The shared values that save more lines than their `Defaults` need. Groups without enough of them may
-/// no longer share values.
+/// The shared values that save more lines than their `Defaults` need. A group whose values save too
+/// few lines may no longer share values.
 fn choose_values(
     documents: &[ExportedDocument],
     groups: &mut [GroupProjects],
@@ -177,7 +183,7 @@ fn move_empty_sections(defaults: &mut ExportedRule, documents: &mut [ExportedDoc
     defaults.sections.sort_by_key(DocSection::position_in_document);
 }
 
-/// The groups with documents of `scope`, outer ones first.
+/// All groups, outer groups first, with the positions of the documents of `scope` in each group.
 fn group_documents(documents: &[ExportedDocument], scope: Scope) -> Vec<GroupProjects> {
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
     for document in documents {
@@ -219,7 +225,7 @@ fn group_documents(documents: &[ExportedDocument], scope: Scope) -> Vec<GroupPro
     groups
 }
 
-/// The shared values that save the most lines.
+/// The values that groups can share to save lines, for all keys.
 fn shared_values(
     documents: &[ExportedDocument],
     groups: &[GroupProjects],
@@ -239,7 +245,8 @@ fn shared_values(
         .collect()
 }
 
-/// The shared values of one field or entry. Outer groups come first: their values also apply below.
+/// The values of the field or entry `key` that groups can share to save lines. Outer groups come
+/// first, because their values also apply in their subgroups.
 fn find_shared_values(
     key: &SharedKey,
     section: Section,
@@ -264,7 +271,7 @@ fn find_shared_values(
             .filter(|project| matches!(project_values[**project], ProjectValue::Undeclared(None)));
         let excluded_paths: Vec<_> =
             lacking_projects.map(|project| documents[*project].path.to_string()).collect();
-        // With more exceptions, the entry goes into a profile instead.
+        // An entry with more exceptions is not moved into `Defaults`; it may move into a profile.
         if excluded_paths.len() > MAX_EXCEPTIONS.max(group.projects_below.len() / 10) {
             continue;
         }
@@ -287,7 +294,8 @@ fn find_shared_values(
     values
 }
 
-/// The value of more than half of the projects in and below a group, if it can be shared.
+/// The value that more than half of the projects in and below a group have; `None` if there is no
+/// such value, or if the value cannot be shared.
 fn majority_value<'c>(
     group: &GroupProjects,
     project_values: &'c [ProjectValue<'_>],
@@ -312,7 +320,7 @@ fn majority_value<'c>(
     (count * 2 > values.count()).then_some(majority)
 }
 
-/// The value of `key` in `document`; a field is returned as an entry with that field only.
+/// The value of `key` in `document`. A field is returned as an entry with only this field.
 fn find_value<'d>(
     document: &'d ExportedDocument,
     key: &SharedKey,
@@ -350,7 +358,7 @@ fn find_value<'d>(
     ProjectValue::Undeclared(Some(preset::service_default(section, &key.1, &document.path)))
 }
 
-/// The number of lines that a project needs for a value if its groups declare `inherited`.
+/// The number of lines that a project needs for `value` if its groups declare `inherited`.
 fn line_cost(section: Section, value: &ProjectValue<'_>, inherited: Option<&DocEntry>) -> u64 {
     match (value, inherited) {
         (ProjectValue::Irrelevant, _)
@@ -371,8 +379,8 @@ fn line_cost(section: Section, value: &ProjectValue<'_>, inherited: Option<&DocE
     }
 }
 
-/// The entry that a project must declare to keep its value if its groups declare `inherited`; `None` if no
-/// manifest can express it.
+/// The entry that a project must declare to keep its value if its groups declare `inherited`.
+/// `None` if no manifest can express this entry.
 fn override_entry(section: Section, declared: &DocEntry, inherited: &DocEntry) -> Option<DocEntry> {
     if declared.state.is_some() || !shares_entries(section) {
         return Some(declared.clone());
@@ -395,7 +403,8 @@ fn override_entry(section: Section, declared: &DocEntry, inherited: &DocEntry) -
     Some(entry)
 }
 
-/// The shared values that apply to projects directly in the group with this index, one for each key.
+/// The shared values that apply to projects directly in the group at `group_index`, one for each
+/// key.
 fn effective_values<'c>(
     groups: &[GroupProjects],
     values: &'c [SharedValue],
@@ -412,7 +421,7 @@ fn effective_values<'c>(
     effective_by_key.into_values().collect()
 }
 
-/// Removes the values from `document` that the shared `values` declare, and adds overrides.
+/// Removes the values that the shared `values` declare from `document`, and adds overrides.
 fn remove_shared_values(document: &mut ExportedDocument, values: &[&SharedValue]) {
     let (mut ignored_sections, mut moved_keys) = (BTreeSet::new(), BTreeSet::new());
     let mut overrides = Vec::new();

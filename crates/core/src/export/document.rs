@@ -1,4 +1,4 @@
-//! The content of groups and projects before it becomes text.
+//! The documents of groups and projects before they are written as text.
 //!
 //! A dot in a field's name separates the keys of a mapping: `container_expiration_policy.enabled`.
 
@@ -26,62 +26,64 @@ pub(super) const UNMANAGED: &str = "unmanaged";
 pub(super) struct ExportedDocument {
     pub(super) scope: Scope,
     pub(super) path: Arc<str>,
-    /// The profiles that it uses.
+    /// The names of the profiles that the document uses.
     pub(super) uses: Vec<String>,
-    /// Comments on the document.
+    /// The comments above the document.
     pub(super) comments: Vec<String>,
     /// The sections with content, in the documented order.
     pub(super) sections: Vec<DocSection>,
-    /// The sections that could not be read and must not be declared.
+    /// The sections whose live state is unknown. `Defaults` must not declare them for this
+    /// document.
     pub(super) unread_sections: Vec<&'static str>,
-    /// True if it is archived, so that no other section is written.
+    /// True if the container is archived. Then only the section that archives it is written.
     pub(super) is_archived: bool,
-    /// True if it is in a personal namespace.
+    /// True if the container is in a personal namespace.
     pub(super) is_personal: bool,
     /// The highest tier of the fields that the service showed.
     pub(super) tier: Tier,
-    /// The highest tier that the service proves to have: without a licence it also shows some fields of a
-    /// higher tier.
+    /// The highest tier that the responses prove. This tier may be lower than `tier`, because a
+    /// service without a licence also shows some fields of a higher tier.
     pub(super) proven_tier: Tier,
     /// The fields that the service does not show, as `section.field`.
     pub(super) hidden_fields: Vec<String>,
     /// The number of entries that set a field unknown to manifests, by `section.field`.
     pub(super) unmanaged_fields: BTreeMap<String, usize>,
-    /// The sections that ignore rules.
+    /// The sections to which `Defaults` and profiles do not apply (`ignore_layers`).
     pub(super) sections_ignoring_rules: Vec<&'static str>,
-    /// The references in it, with their values.
+    /// The references in the document, with their values.
     pub(super) secrets: Vec<SecretReference>,
-    /// The sections that the service did not show.
+    /// The sections that could not be read, with the causes.
     pub(super) refused_sections: Vec<UnreadSection>,
-    /// Entries and fields that no manifest can express, with their sections and the reasons.
+    /// The entries and fields that no manifest can express, as `section/entry` or
+    /// `section/entry.field`, each with the cause.
     pub(super) omitted: Vec<(String, Cause)>,
 }
 
-/// A section.
+/// A section of a document.
 #[derive(Clone, Debug)]
 pub(super) struct DocSection {
     pub(super) section: Section,
     pub(super) comments: Vec<String>,
-    /// The entries; a section that is not a list has exactly one.
+    /// The entries. A section that is not a list has exactly one entry.
     pub(super) entries: Vec<DocEntry>,
 }
 
 /// An entry in the form of a manifest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DocEntry {
-    /// Its identity.
+    /// The identity of the entry; empty if the section is not a list.
     pub(super) key: String,
-    /// Its fields, in the documented order. A dot in a name separates keys.
+    /// The fields in the documented order. A dot in a name separates keys.
     pub fields: Vec<(String, Json)>,
-    /// Fields whose live value is omitted or unknown.
+    /// The names of the fields whose live value is omitted or unknown.
     pub(super) unknown_fields: Vec<String>,
     /// A comment about omitted parts, with the reason.
     pub comment: Option<String>,
-    /// The state, if `state` is its only field apart from the identity.
+    /// The value of `state`, if the entry has no other fields apart from the identity.
     pub(super) state: Option<&'static str>,
 }
 
-/// A reference that replaces a value.
+/// A reference that replaces a secret value.
 #[derive(Clone, Debug)]
 pub(super) struct SecretReference {
     /// The section, the entry and the field with the reference.
@@ -100,9 +102,10 @@ pub(super) struct SecretReference {
 #[derive(Debug)]
 pub(super) struct ExportedRule {
     pub(super) scope: Scope,
-    /// The path of the innermost group above all its objects; empty if there is none.
+    /// The path of the innermost group that contains all groups and projects of the rule. Empty if
+    /// no group contains all of them.
     pub(super) group: String,
-    /// Its kind, and its name or `match`.
+    /// The `kind` of the rule, and its `name` or `match`.
     head: [MapItem; 2],
     pub(super) sections: Vec<DocSection>,
 }
@@ -119,7 +122,7 @@ impl ExportedRule {
         Self { scope, group, head, sections }
     }
 
-    /// Its content, key by key.
+    /// The keys of the rule in the documented order, with their values.
     pub(super) fn items(&self) -> Vec<MapItem> {
         let for_groups = MapItem::value("for", Scope::Group.document_kind());
         let for_groups = (self.scope == Scope::Group).then_some(for_groups);
@@ -134,17 +137,17 @@ impl DocEntry {
         Self { state: Some(ABSENT), ..Self::default() }
     }
 
-    /// True if it must be absent.
+    /// True if the entry must be absent.
     pub fn is_absent(&self) -> bool {
         self.state == Some(ABSENT)
     }
 
-    /// The value of `name`.
+    /// The value of the field `name`.
     pub(super) fn get(&self, name: &str) -> Option<&Json> {
         self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value)
     }
 
-    /// A field of the identity that is missing, if there is one.
+    /// The first field of the identity whose value is omitted or unknown.
     pub(super) fn missing_identity(&self, section: Section) -> Option<&'static str> {
         let needs_identity = section.shape == Shape::List && self.state.is_none();
         let mut names = section.identity.iter().copied().filter(|_| needs_identity);
@@ -189,7 +192,8 @@ impl DocSection {
         self.entries.get(index).filter(|entry| entry.key == key)
     }
 
-    /// True if it is an empty list, which declares that there are no entries.
+    /// True if the section has no entries and no comments. A list section without entries declares
+    /// that no entry exists.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.comments.is_empty()
     }
@@ -200,7 +204,7 @@ impl DocSection {
             .position(|section| section.section == self.section.section)
     }
 
-    /// The section as an item of its document, if it has content.
+    /// The section as an item of its document; `None` if the section has nothing to write.
     pub(super) fn item(&self) -> Option<MapItem> {
         let fields = self.entries.first().map(|entry| &entry.fields[..]).unwrap_or_default();
         let node = match self.section.shape {
@@ -246,8 +250,8 @@ impl ExportedDocument {
         }
     }
 
-    /// Removes the field for the number of approvals if the rule that the service creates for it is
-    /// declared: `check` refuses both together.
+    /// Removes the setting for the number of approvals if the document also declares the rule that
+    /// the service creates for this setting. `check` refuses a document with both.
     pub(super) fn drop_implied_approvals(&mut self) {
         let has_any_approver = self.entries(approval_rules::SECTION).any(|rule| {
             rule.get("rule_type").is_some_and(|word| word == approval_rules::ANY_APPROVER)
@@ -257,7 +261,7 @@ impl ExportedDocument {
             let settings = sections.filter(|content| content.name() == settings::SECTION);
             for entry in settings.flat_map(|content| &mut content.entries) {
                 entry.fields.retain(|(name, _)| name != approval_rules::APPROVALS_SETTING);
-                // Mark it as unknown, so that no `Defaults` sets it either.
+                // Mark the field as unknown, so that `Defaults` do not set the field.
                 entry.unknown_fields.push(approval_rules::APPROVALS_SETTING.to_owned());
             }
         }
@@ -273,12 +277,12 @@ impl ExportedDocument {
         self.section(name).into_iter().flat_map(|content| &content.entries)
     }
 
-    /// True if `apply` may create it.
+    /// True if `apply` may create the container.
     pub(super) fn can_be_created(&self) -> bool {
         self.sections.iter().any(|content| content.section.shape == Shape::Container)
     }
 
-    /// Declares that the object of `section` is absent, unless it exists or is unknown.
+    /// Declares that the object of `section` is absent, unless the object exists or is unknown.
     pub(super) fn declare_absent(&mut self, section: Section) {
         let is_read = self.section(section.section).is_some()
             || self.unread_sections.contains(&section.section);
@@ -288,7 +292,8 @@ impl ExportedDocument {
         }
     }
 
-    /// True if it is created from an import source, which must not be shared with other projects.
+    /// True if the document declares an import source for the container. Documents with an import
+    /// source are not merged with others.
     pub(super) fn has_source(&self) -> bool {
         let mut settings = self.entries(settings::SECTION);
         let has_address = settings.any(|entry| entry.get(settings::IMPORT_URL).is_some());
@@ -304,7 +309,8 @@ impl ExportedDocument {
             })
     }
 
-    /// Its content, key by key, for all `paths` with the same content.
+    /// The keys of the document with their values. `paths` are the paths of all containers with
+    /// this content.
     pub(super) fn items(&self, watch: bool, paths: &[Arc<str>]) -> Vec<MapItem> {
         let mut kind = MapItem::value("kind", self.scope.document_kind());
         kind.comments_above = self.comments.clone();
@@ -346,7 +352,7 @@ pub(super) fn env_reference(name: &str) -> Json {
     Object::from_iter([("env".to_owned(), name.into())]).into()
 }
 
-/// Sorts entries and fields.
+/// Sorts the entries by identity, and their fields in the documented order.
 pub(super) fn sort_section(content: &mut DocSection) {
     content.entries.sort_by(|a, b| a.key.cmp(&b.key));
     let section = content.section;

@@ -21,10 +21,10 @@ use crate::{
     yaml::is_forbidden_char,
 };
 
-/// The reason if an answer lacks a field that every answer should have.
-const MISSING_IN_ANSWER: &str = "the answer lacks it";
+/// The reason for an omission if a response lacks a field that every response should have.
+const MISSING_IN_ANSWER: &str = "the response lacks it";
 
-/// The reason if a live value may be secret.
+/// The reason for an omission if a live value may be secret.
 const MAY_BE_CREDENTIAL: &str = "it may hold a credential";
 
 /// An entry that is being written.
@@ -32,8 +32,9 @@ pub(super) struct EntryWriter<'d, 'a> {
     builder: &'d mut DocumentBuilder<'a>,
     section: Section,
     live: &'d LiveEntry,
-    /// True if the object has fields that every edit sends, and one of them differs from its
-    /// default. Then default values of these fields are exported too, because somebody set them.
+    /// True if the object has fields that every edit sends, and one of these fields differs from
+    /// its default. Then all of these fields are exported, even with default values, because
+    /// somebody edited the object.
     is_edited: bool,
     /// The fields without which the service refuses the entry.
     needed_fields: &'static [&'static str],
@@ -91,7 +92,8 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         entry
     }
 
-    /// Adds missing required fields, and records omissions that only the whole entry shows.
+    /// Adds references for required secrets, and a field if a removable object has none. Records
+    /// required fields that are missing.
     fn finish_entry(&mut self) {
         let (section, raw) = (self.section, self.live.fields.raw());
         for (name, usual_value) in section.unmanaged_fields() {
@@ -107,7 +109,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                 self.add_reference(spec, None);
             }
         }
-        // An entry without a required field was not read completely.
+        // If the response lacks a required field, the entry was not read completely.
         for name in section.required_fields {
             let value = raw.get(*name).filter(|value| !value.is_null());
             let field = section.field(name);
@@ -122,7 +124,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                 self.record_omitted(name, MISSING_IN_ANSWER);
             }
         }
-        // Write at least one field, because a removable object exists even if all its fields are defaults.
+        // Write at least one field: a removable object without fields would not be declared.
         if section.is_removable() && self.entry.fields.is_empty() {
             let first_field = section.table().specs().iter().find_map(|spec| {
                 let value = raw.get(spec.name)?;
@@ -141,14 +143,15 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         self.builder.document.omitted.push((omitted_field, Cause::new(reason.to_owned())));
     }
 
-    /// Records a field that the answer lacks.
+    /// Records a field that the response lacks.
     fn record_unshown(&mut self, spec: &Spec) {
         // Do not report fields that only some installations show, or whose switch is off.
         let switch = spec.field.relations.switch_field();
         let is_switch_off =
             switch.and_then(|switch| self.live.fields.raw().get(switch)).map(is_off);
         if spec.field.read != Readback::IfPresent && is_switch_off != Some(true) {
-            // Report each missing field of an entry. For settings, only list them: the caller's role may hide them.
+            // Report each missing field of an entry. For settings, only list the names of the
+            // missing fields, because the caller's role may hide them.
             match self.section.scoped_kind.read_source {
                 ReadSource::Optional(_) if !spec.field.is_nested() => {
                     self.record_omitted(spec.name, MISSING_IN_ANSWER);
@@ -162,8 +165,8 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         self.entry.unknown_fields.push(spec.name.to_owned());
     }
 
-    /// Adds a field, as a reference if its value must not be written. Returns the reason if the whole entry
-    /// must not be written.
+    /// Adds a field. If its value must not be written, adds a reference or records the omission
+    /// instead. Returns the reason if the whole entry must not be written.
     fn add_value(&mut self, spec: &Spec, value: &Json) -> Option<String> {
         let Some(reason) = self.confidential_reason(spec, value) else {
             self.add_field(spec, value);
@@ -179,7 +182,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             && settings.create
             && uses_references
         {
-            // Without a value, apply could not create the entry.
+            // Without this field, `apply` could not create the entry.
             self.add_reference(spec, None);
         } else if section.identity.contains(&spec.name) {
             return Some(reason);
@@ -190,7 +193,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         None
     }
 
-    /// Adds a field with its value; the keys of a mapping become separate fields.
+    /// Adds a field with its value. The keys of a mapping become separate fields.
     fn add_field(&mut self, spec: &Spec, value: &Json) {
         let section = self.section;
         let readable =
@@ -264,12 +267,14 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         Some(reason.into())
     }
 
-    /// Adds a reference instead of `value`; `None` if the service does not show the value.
+    /// Adds a reference instead of `value`. `value` is `None` if the service does not show the
+    /// value.
     fn add_reference(&mut self, spec: &Spec, value: Option<&Json>) {
         let key = &self.entry.key;
         let address = Address::container(self.builder.path.into()).section(self.section.section);
-        // Name a URL by its host, because its path may be secret. For references that are never
-        // shown, add the name of the field: an entry may have several.
+        // Name a URL by its host, because its path may be secret. The service never shows the
+        // values of `Secrecy::Reference`. Add the field to their name, because an entry may have
+        // several of them.
         let name_source = match spec.field.secrecy() {
             Secrecy::Address => value.map(url_host).unwrap_or_default(),
             Secrecy::Reference => format!("{key}_{}", spec.name),
@@ -291,8 +296,8 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
     }
 }
 
-/// True if a field is exported: manifests may declare it, and the service shows it, perhaps only to
-/// administrators.
+/// True if a field is exported: manifests may declare the field, and the service shows it to the
+/// caller.
 fn is_exported(section: Section, spec: &Spec, settings: &ExportSettings) -> bool {
     is_readable(spec.field)
         && !spec.field.is_upload()
@@ -301,8 +306,8 @@ fn is_exported(section: Section, spec: &Spec, settings: &ExportSettings) -> bool
         && (settings.caller.is_administrator || !spec.field.available.needs_administrator())
 }
 
-/// True if responses omit the credential of a field. Declaring the value without it would remove the
-/// credential.
+/// True if responses omit the credential of a field. A declaration of the value without the
+/// credential would remove the credential.
 pub(super) fn lacks_credential(section: Section, spec: &Spec) -> bool {
     spec.field.compare == Equality::Location && !section.identity.contains(&spec.name)
 }
@@ -315,7 +320,7 @@ fn unmanaged_entry(entry: DocEntry, spec: &Spec, value: &Json, reason: &str) -> 
     DocEntry { key: entry.key, fields, comment, state: Some(UNMANAGED), unknown_fields: Vec::new() }
 }
 
-/// The host in a URL.
+/// The host in the URL `value`; empty if `value` is not a URL with a host.
 fn url_host(value: &Json) -> String {
     let url = value.as_str().and_then(|text| url::Url::parse(text).ok());
     url.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
@@ -337,7 +342,7 @@ fn variable_name(address: &Address) -> String {
     if is_usable { name } else { format!("THE_{name}") }
 }
 
-/// True if a value equals the default of the service, or is empty.
+/// True if a value equals the default of the service, or is empty and the field has no default.
 fn is_default_or_empty(section: Section, name: &str, value: &Json, path: &str) -> bool {
     let default_value = preset::service_default(section, name, path);
     forms::are_equal(Equality::Exact, &default_value, value)

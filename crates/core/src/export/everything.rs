@@ -12,8 +12,8 @@ use crate::{
     value::{Json, Value},
 };
 
-/// A declaration for reading the group or project at `path`. It is in no manifest, and nothing is
-/// planned for it.
+/// A declaration that is only used to read the group or project at `path`. No manifest contains
+/// this declaration, and no plan is made from it.
 pub fn readable_container(scope: Scope, path: Arc<str>, settings: &ExportSettings) -> Container {
     let origin = Origin::new("", 0, 0, Layer::Project);
     let mut sections = Vec::new();

@@ -1,5 +1,5 @@
-//! The live state of one group or project in the form of a manifest, for callers that edit existing
-//! manifests.
+//! The live state of one group or project in the form of a manifest. This form is for callers that
+//! edit existing manifests.
 
 use super::{
     ExportSettings, declare,
@@ -37,7 +37,7 @@ impl Excerpt {
         Some(Self { full_document: full?, exported_document: exported? })
     }
 
-    /// All text values of the full document; none of them is a secret.
+    /// All field values of the full document that are texts. The document contains no secrets.
     pub fn texts(&self) -> impl Iterator<Item = String> {
         let entries = self.full_document.sections.iter().flat_map(|content| &content.entries);
         let values = entries.flat_map(|entry| &entry.fields);
@@ -50,8 +50,8 @@ impl Excerpt {
         entry.map_or(&[], |entry| &entry.fields)
     }
 
-    /// The entries of the sections that an export writes, with section and key. An empty section has one
-    /// row with an empty key and an absent entry.
+    /// The entries of the sections that an export writes, each with its section and its key. An
+    /// empty section has one row with an empty key and an absent entry.
     pub fn entries(&self) -> impl Iterator<Item = (Section, &str, DocEntry)> {
         self.exported_document
             .sections

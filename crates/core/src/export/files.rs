@@ -1,6 +1,6 @@
-//! The exported files: one for each group with its projects, next to a folder for its subgroups.
-//! Documents that are equal are merged, comments are shared, and another file starts where one would be
-//! too large.
+//! The exported files. Each group and its projects are in one file, next to a folder for the
+//! subgroups. Equal documents are merged, and a comment of many documents is written once. A file
+//! that would be too large is split.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -23,14 +23,15 @@ const MIN_SHARED_COMMENTS: usize = 3;
 const RESERVED_NAMES: [&str; 3] = ["undrift", "sandbox", SHARED_NAME];
 /// The name of the file with the rules for several top-level groups.
 const SHARED_NAME: &str = "defaults";
-/// Names that some systems reserve for devices, also with an extension.
+/// Names that some systems reserve for devices, with and without an extension.
 const DEVICE_NAMES: [&str; 4] = ["con", "prn", "aux", "nul"];
-/// The maximum length of a name; leaves room for a suffix.
+/// The maximum length in bytes of the name of a file or folder, before a hash and an extension are
+/// added.
 const MAX_NAME_BYTES: usize = 200;
 
 impl ExportBuilder {
-    /// The text of every document, with its file and scope. Documents of a file with the same content are
-    /// merged into one with several paths.
+    /// The text of every document, with its scope and the path of its file without extension.
+    /// Documents of a file with the same content are merged into one document with several paths.
     pub(super) fn document_texts(&self) -> Vec<(String, Scope, String)> {
         let mut merged_documents: Vec<(String, &ExportedDocument, Vec<Arc<str>>)> = Vec::new();
         let mut positions = HashMap::new();
@@ -76,7 +77,8 @@ fn split_paths(paths: &[Arc<str>]) -> impl Iterator<Item = &[Arc<str>]> {
     })
 }
 
-/// Keeps a comment that many documents have only in the first one, and adds the number of the others.
+/// Keeps a comment of many documents only in the first document, and adds the number of the other
+/// documents to the comment.
 fn share_comments(mut documents: Vec<&mut Vec<String>>) {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for comment in documents.iter().flat_map(|comments| comments.iter()) {
@@ -94,7 +96,7 @@ fn share_comments(mut documents: Vec<&mut Vec<String>>) {
     }
 }
 
-/// Adds the file for the documents of one group, or several files if one would be too large.
+/// Adds the file for the documents of one group, or several files if one file would be too large.
 pub(super) fn add_files(
     stem: &str,
     documents: impl Iterator<Item = String>,
@@ -113,7 +115,7 @@ pub(super) fn add_files(
     for (number, text) in texts.into_iter().enumerate() {
         let path = match number {
             0 => format!("{stem}.yaml"),
-            // No path of the service has a `~`.
+            // No path of the service contains `~`.
             number => format!("{stem}~{}.yaml", number + 1),
         };
         files.push(ExportedFile { path, text });
@@ -135,8 +137,9 @@ pub fn file_stem(scope: Scope, path: &str) -> String {
     names.join("/")
 }
 
-/// A name for `segment` that any file system accepts. Unsafe characters, and the first character of a
-/// reserved name, become `%` and a code; no path of the service contains `%`.
+/// A file name for `segment` that any file system accepts. Unsafe characters, and the first
+/// character of a reserved name, are replaced by `%` and a code. No path of the service contains
+/// `%`.
 fn file_name(segment: &str, is_first: bool) -> String {
     let lower_segment = segment.to_lowercase();
     let device = lower_segment.split('.').next().unwrap_or_default();
@@ -170,7 +173,7 @@ fn file_name(segment: &str, is_first: bool) -> String {
     name
 }
 
-/// A hash that is the same in every release (FNV-1a).
+/// A hash that is the same in every release of undrift (FNV-1a).
 pub(super) fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

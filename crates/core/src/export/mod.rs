@@ -1,10 +1,12 @@
-//! Converts live state into manifests that match it: the part of `undrift export` without IO.
+//! Converts live state into manifests that match this state. This module is the part of
+//! `undrift export` without IO.
 //!
-//! [`readable_container`] selects what to read of each group and project. [`ExportBuilder::add`]
-//! converts the live state (`declare`). [`ExportBuilder::finish`] names references, moves common
-//! values into `Defaults`, and writes one file for each group ([`crate::yaml::write`], `files`).
-//! A new kind needs no code here, because its table describes it. Values that equal a default of the
-//! service are omitted; see [`crate::catalogue::preset`].
+//! [`readable_container`] selects the sections and fields to read of each group and project.
+//! [`ExportBuilder::add`] converts the live state with the module `declare`.
+//! [`ExportBuilder::finish`] names references, moves common values into `Defaults` and profiles,
+//! and writes one file for each group. A new kind needs no code in this module, because the table
+//! of the kind describes its fields. The export omits values that equal a default of the service
+//! ([`crate::catalogue::preset`]).
 //!
 //! The result does not depend on the order in which the state was read.
 
@@ -79,18 +81,18 @@ pub struct ExportSettings {
     pub create: bool,
     /// Write the manifests with `watch: true`.
     pub watch: bool,
-    /// Export a seed and placeholder secrets for the embedded sandbox too.
+    /// Also export a seed for the embedded sandbox, and placeholders for secrets.
     pub rehearse: bool,
     /// The sections to export; empty for all.
     pub sections: Vec<String>,
     /// The selected groups, projects and sections.
     pub selection: Selection,
-    /// The limits that `undrift.yaml` sets for the manifests in the folder, if any.
+    /// The groups, projects and sections that `undrift.yaml` allows in the folder; `None` for all.
     pub manages: Option<ManagedPaths>,
 }
 
 impl ExportSettings {
-    /// The settings for a plain, complete export of what `caller` may see.
+    /// The settings for a plain, complete export of everything that `caller` may see.
     pub fn for_caller(caller: Caller, release: DetectedRelease) -> Self {
         Self { caller, release, ..Self::default() }
     }
@@ -130,21 +132,21 @@ impl ExportSettings {
     }
 }
 
-/// A container or section that could not be read completely.
+/// A container, or a part of one, that could not be read or exported completely.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IncompleteRead {
-    /// The path of the container, with the section if only that is incomplete.
+    /// The path of the container, or `PATH#PART` if only a section, entry or field is incomplete.
     pub subject: String,
-    /// The reason.
+    /// The reason why the read is incomplete.
     pub cause: Cause,
 }
 
 /// A file to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportedFile {
-    /// The path relative to the folder, with `/` as separator.
+    /// The path relative to the folder of the export, with `/` as separator.
     pub path: String,
-    /// Its content.
+    /// The content of the file.
     pub text: String,
 }
 
@@ -153,9 +155,9 @@ pub struct ExportedFile {
 pub struct Export {
     /// The files, sorted by path.
     pub files: Vec<ExportedFile>,
-    /// The values of references as the service shows them, by name.
+    /// The secret values as the service shows them, by the name of their reference.
     pub secrets: BTreeMap<String, Secret>,
-    /// The names of references whose values the service does not show, or only in part.
+    /// The names of references whose values the service hides, or shows only in part.
     pub unshown_secrets: BTreeSet<String>,
     /// The number of exported groups and projects.
     pub container_counts: BTreeMap<Scope, usize>,
@@ -175,7 +177,8 @@ pub struct ExportBuilder {
     tier: Tier,
     missing_reads: Vec<IncompleteRead>,
     omitted: Vec<IncompleteRead>,
-    /// The sections that no token can read: first those of a higher tier, then those that are switched off.
+    /// The names of the sections that no token can read. The first set contains sections of a
+    /// higher tier. The second set contains sections that settings switch off.
     unavailable_sections: [BTreeSet<&'static str>; 2],
 }
 
@@ -225,15 +228,15 @@ impl ExportBuilder {
         &self.missing_reads
     }
 
-    /// The sections that this token must not read, and the entries that a manifest cannot express or
+    /// The sections that this token may not read, and the entries that a manifest cannot express or
     /// identify.
     pub fn omitted_reads(&mut self) -> &[IncompleteRead] {
         self.classify_unread();
         &self.omitted
     }
 
-    /// Classifies the sections that could not be read. Call it after all reads: only then the tier of the
-    /// service is known.
+    /// Classifies the sections that could not be read. Call this function after all reads, because
+    /// the tier of the service is not known earlier.
     fn classify_unread(&mut self) {
         self.documents.sort_by_cached_key(|document| document.path.to_lowercase());
         for (path, unread) in mem::take(&mut self.unread) {
@@ -342,8 +345,8 @@ impl ExportBuilder {
         notes.into_iter().flatten().collect()
     }
 
-    /// Declares an object absent in each project that lacks it while a group above has it. Otherwise the
-    /// service would copy the group's object when `apply` creates the project.
+    /// Declares an object absent in each project that lacks the object although a group above has
+    /// one. Otherwise the service would copy the group's object when `apply` creates the project.
     fn declare_absent(&mut self) {
         let removable: Vec<Section> = catalogue::sections(Scope::Project)
             .filter(|section| {
@@ -367,7 +370,7 @@ impl ExportBuilder {
         }
     }
 
-    /// Gives each reference a unique name, and returns the values.
+    /// Gives each reference a unique name, and returns the secret values by these names.
     fn name_secrets(&mut self) -> BTreeMap<String, Secret> {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for secret in self.documents.iter().flat_map(|document| &document.secrets) {
@@ -377,7 +380,8 @@ impl ExportBuilder {
             for index in 0..document.secrets.len() {
                 let secret = &document.secrets[index];
                 if counts.get(&secret.name).is_some_and(|count| *count > 1) {
-                    // A hash instead of a counter: a new secret must not change existing names.
+                    // Use a hash instead of a counter, so that a new secret does not change
+                    // existing names.
                     let SecretReference { section, key, field, .. } = secret;
                     let field_address = format!("{}#{section}/{key}.{field}", document.path);
                     let name = format!("{}_{:08X}", secret.name, files::hash(&field_address));
@@ -389,14 +393,14 @@ impl ExportBuilder {
         secrets.map(|secret| (secret.name.clone(), secret.value.clone())).collect()
     }
 
-    /// The names of references whose values the service does not show, or only in part.
+    /// The names of references whose values the service hides, or shows only in part.
     fn unshown_secrets(&self) -> BTreeSet<String> {
         let secrets = self.documents.iter().flat_map(|document| &document.secrets);
         secrets.filter(|secret| !secret.is_shown).map(|secret| secret.name.clone()).collect()
     }
 }
 
-/// A note about `names`, each once and in order; `None` if there are none.
+/// A note that lists `names`, sorted and without duplicates; `None` if `names` is empty.
 fn list_note<'n, S: AsRef<str> + 'n>(
     prefix: &str,
     names: impl IntoIterator<Item = &'n S>,

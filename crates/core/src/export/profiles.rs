@@ -28,8 +28,8 @@ struct RepeatedValue {
     entry: DocEntry,
 }
 
-/// Moves common values of several `documents` of `scope` into the returned profiles. `names` contains
-/// the names of all profiles so far, and gets the new ones.
+/// Moves common values of several `documents` of `scope` into the returned profiles. `names`
+/// contains the names of all existing profiles; the function adds the names of the new profiles.
 pub(super) fn extract_profiles(
     documents: &mut [ExportedDocument],
     scope: Scope,
@@ -97,8 +97,9 @@ fn find_repeated_values(
     values_by_text.into_values().filter(|(_, found_in)| found_in.len() >= MIN_DOCUMENTS)
 }
 
-/// An unused name for a profile with `values`. It consists of the common `group` of the documents, so
-/// that exports of several groups can share a repository, and of the sections of the values.
+/// An unused name for a profile with `values`. The name consists of the common `group` of the
+/// documents and the sections of the values. Because of the group, exports of several groups can
+/// share a repository.
 fn name_profile(group: &str, values: &[RepeatedValue], used_names: &BTreeSet<String>) -> String {
     let sections: BTreeSet<_> = values.iter().map(|value| value.section.section).collect();
     let sections: Vec<_> = sections.into_iter().collect();
@@ -118,7 +119,7 @@ fn name_profile(group: &str, values: &[RepeatedValue], used_names: &BTreeSet<Str
     names.find(|name| !used_names.contains(name)).unwrap_or(base_name)
 }
 
-/// The path of the innermost group above all `paths`; empty if there is none.
+/// The path of the innermost group above all `paths`; empty if no group is above all of them.
 fn common_group<'p>(mut paths: impl Iterator<Item = &'p str>) -> String {
     let mut common = paths.next().and_then(parent_group_path).unwrap_or_default();
     for path in paths {

@@ -1,5 +1,8 @@
-//! A seed for the sandbox, and placeholders for secrets, so that the manifests can be applied there. The seed
-//! contains the users, groups, projects and runners that they name, branches, and entries that no request creates.
+//! Writes a seed for the sandbox and placeholders for secrets, so that `apply` accepts the exported
+//! manifests in the sandbox.
+//!
+//! The seed contains the users, groups, projects and runners that the manifests name. The seed also
+//! contains the branches that fields need, and the entries that no request creates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +24,8 @@ use crate::{
 
 /// The project that owns the runners of a seed.
 const RUNNER_PROJECT: &str = "rehearsal/runners";
-/// The seed for `documents` and the placeholders for their secrets, as files. Call it before values move
-/// into `Defaults`.
+/// The seed for `documents` and the placeholders for their secrets, as files. Call this function
+/// before values move into `Defaults`.
 pub(super) fn seed_files(
     documents: &[ExportedDocument],
     release: DetectedRelease,
@@ -47,17 +50,20 @@ fn placeholder_line(scope: Scope, secret: &SecretReference) -> String {
     let section = catalogue::section(scope, secret.section);
     let field = section.map(|section| section.field(&secret.field));
     let value = match secret.value.expose() {
-        // The service cannot mask a value with the characters of a URL, so use a placeholder without them.
+        // The service cannot mask a value with the characters of a URL, so use a placeholder that
+        // is not a URL.
         _ if field.is_some_and(|field| field.relations.hidden_by.is_some()) => "",
-        // The value is unknown if the service never shows it; it may have to be a URL.
+        // The service does not show this value. The field may need a URL, so use a URL as the
+        // placeholder.
         "" => "https://example.org",
         value => value,
     };
     format!("{}='{}'\n", secret.name, placeholder(&secret.name, value))
 }
 
-/// Omits members whose level is below their level in a group above, and returns their number. Their level
-/// above was raised later, so the service would refuse to add them here again.
+/// Omits members whose level is below their level in a group above, and returns the number of
+/// omitted members. The service refuses to add these members. On the original service, their level
+/// in the group above was raised later.
 pub(super) fn omit_lower_members(documents: &mut [ExportedDocument]) -> usize {
     let mut levels_above: BTreeMap<(String, String), u8> = BTreeMap::new();
     for document in documents.iter().filter(|document| document.scope == Scope::Group) {
@@ -103,7 +109,7 @@ fn granted_access(section: Section, entry: &DocEntry) -> Option<(String, u8)> {
 }
 
 fn seed_items(documents: &[ExportedDocument], release: DetectedRelease) -> Vec<MapItem> {
-    // The names in documents, by type and by lower-case name.
+    // The names of objects in the documents, by type and by lower-case name.
     let mut names_by_type: BTreeMap<NamedObject, BTreeMap<String, String>> = BTreeMap::new();
     // The paths of the projects that name each runner.
     let mut runners: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
@@ -161,14 +167,16 @@ fn seed_list(name: &str, rows: impl Iterator<Item = Vec<MapItem>>) -> Option<Map
     (!list_rows.is_empty()).then(|| MapItem::new(name, OutputNode::List(list_rows)))
 }
 
-/// The groups of the seed, each with its visibility. Contains `named_groups`, groups above seeded
-/// `projects`, groups that apply does not create, and unexported groups above exported objects.
+/// The paths of the groups in the seed, each with its visibility. The result contains
+/// `named_groups`, groups above seeded `projects`, groups that `apply` does not create, and
+/// unexported groups above exported objects.
 fn seed_groups(
     documents: &[ExportedDocument],
     projects: &[(String, Vec<MapItem>)],
     named_groups: BTreeMap<String, String>,
 ) -> impl Iterator<Item = (String, Option<String>)> {
-    // The groups above a seeded project must exist too, and be at least as visible.
+    // The groups above a seeded project must exist too, and must be at least as visible as the
+    // project.
     let ancestor_paths: BTreeSet<String> =
         projects.iter().flat_map(|(path, _)| ancestors(path)).collect();
     let exported = documents.iter().filter(|document| document.scope == Scope::Group);
@@ -181,7 +189,8 @@ fn seed_groups(
                 .insert(lower_path.clone(), (document.path.to_string(), seed_visibility(document)));
         }
     }
-    // Apply does not create groups that are not exported: seed them, at least as visible as their contents.
+    // `apply` does not create groups that are not exported. Seed these groups, at least as visible
+    // as their contents.
     for document in documents.iter().filter(|document| !document.is_personal) {
         let visibility = seed_visibility(document);
         for group in ancestors(&document.path)
@@ -202,13 +211,13 @@ fn seed_groups(
     groups.into_values()
 }
 
-/// The path and the seed of a project that apply alone cannot create; `None` for other projects. The
-/// seed contains:
+/// The path and the seed of a project that `apply` alone cannot create; `None` for other projects.
+/// The seed contains:
 /// - archived projects, because their groups often do not allow anybody to create projects;
-/// - projects with a field that waits for a branch;
-/// - projects with entries that no request creates, if no guard refuses their other entries: guards
-///   check more if a project exists;
-/// - projects with a runner, because a guard refuses to add one even to a new project;
+/// - projects with a field that needs an existing branch;
+/// - projects with entries that no request creates, unless a guard would refuse other entries of
+///   the project. Guards check more for an existing project than for a new one;
+/// - projects with a runner, because a guard refuses to add a runner even to a new project;
 /// - projects with a path that is not valid for new projects.
 fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<MapItem>)> {
     let branch = document.sections.iter().find_map(required_branch);
@@ -239,8 +248,8 @@ fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<MapItem>)> {
     Some((document.path.to_string(), items))
 }
 
-/// True if a guard would refuse to add one of the entries to an existing project. Ignores runners,
-/// because the seed contains them.
+/// True if a guard would refuse to add one of the document's entries to an existing project.
+/// Ignores runners, because the seed contains them.
 fn is_guarded(document: &ExportedDocument) -> bool {
     document_entries(document).any(|(section, fields)| {
         let find_default = |name: &str| preset::service_default(section, name, &document.path);
@@ -252,7 +261,7 @@ fn is_guarded(document: &ExportedDocument) -> bool {
     })
 }
 
-/// The name of the first object of this type that an entry of the section names.
+/// The name of the first object of type `object_type` that an entry with `fields` names.
 fn named_object(section: Section, fields: &Fields, object_type: NamedObject) -> Option<String> {
     let mut names = forms::referenced_names(section, fields).into_iter();
     names.find(|(_, other_type, _)| *other_type == object_type).map(|(.., name)| name)
@@ -271,7 +280,8 @@ fn document_entries(document: &ExportedDocument) -> impl Iterator<Item = (Sectio
     })
 }
 
-/// The branch that a field of a section waits for.
+/// The branch that must exist before `apply` can set a field of a section; `None` without such a
+/// field.
 fn required_branch(content: &DocSection) -> Option<Json> {
     let fields = content.entries.first().map(plain_fields)?;
     let section = content.section;
@@ -300,7 +310,8 @@ fn ancestors(path: &str) -> Vec<String> {
     groups_above(&path.to_lowercase()).map(str::to_owned).collect()
 }
 
-/// A placeholder with the form of `value`. An export of the sandbox recognises it as a secret.
+/// A placeholder with the form of `value`. An export from the sandbox recognises the placeholder as
+/// a secret.
 fn placeholder(name: &str, value: &str) -> String {
     let token = format!("glpat-rehearsal-{:08x}", hash(name));
     let url = url::Url::parse(value).ok();

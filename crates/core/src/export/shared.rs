@@ -1,5 +1,5 @@
-//! Values that documents share in [`defaults`](super::defaults) and [`profiles`](super::profiles): their
-//! keys, their lines, and how to move them.
+//! Values that documents share in [`defaults`](super::defaults) and [`profiles`](super::profiles).
+//! This module gives the keys of values, counts their lines, and moves them.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,15 @@ use crate::{
     yaml::write::{self, OutputNode},
 };
 
-/// The minimum number of lines that `Defaults` must save: the five that they need without values, plus one.
+/// The minimum number of lines that `Defaults` must save. `Defaults` without values need five
+/// lines, so the saving must be larger.
 pub(super) const MIN_SAVED_LINES: u64 = 6;
 
-/// The key of a shared value: a field of a mapping, or an entry.
+/// The key of a shared value: its section, and the identity of an entry or the name of a field.
 pub(super) type SharedKey = (&'static str, String);
 
-/// The sections of `document` whose values can be shared. Switches such as `archived`, and `create`, are
-/// written in each document.
+/// The sections of `document` whose values can be shared. `create` and switches such as `archived`
+/// cannot be shared, and are written in each document.
 pub(super) fn shareable_sections(document: &ExportedDocument) -> impl Iterator<Item = &DocSection> {
     let sections = document.sections.iter();
     sections.filter(|content| !matches!(content.section.shape, Shape::Switch | Shape::Container))
@@ -31,7 +32,7 @@ pub(super) fn shareable_keys(section: Section, entry: &DocEntry) -> Vec<SharedKe
     entry.fields.iter().map(|(name, _)| (section.section, name.clone())).collect()
 }
 
-/// The values of an entry that can be shared: itself, or each of its fields.
+/// The values of an entry that can be shared: the whole entry, or each of its fields.
 pub(super) fn shareable_values(section: Section, entry: &DocEntry) -> Vec<(SharedKey, DocEntry)> {
     let keys = shareable_keys(section, entry).into_iter();
     if shares_entries(section) {
@@ -47,12 +48,13 @@ pub(super) fn shares_entries(section: Section) -> bool {
     section.shape == Shape::List || section.is_removable()
 }
 
-/// A field as a separate entry.
+/// An entry that contains only the field of `key`, with `value`.
 pub(super) fn field_entry(key: &SharedKey, value: Json) -> DocEntry {
     DocEntry { fields: vec![(key.1.clone(), value)], ..DocEntry::default() }
 }
 
-/// The number of lines of an entry, or of a field in an entry by itself.
+/// The number of lines that `entry` needs in its section. For a shared field, `entry` contains only
+/// this field.
 pub(super) fn line_count(section: Section, entry: &DocEntry) -> u64 {
     let content = DocSection::new(section, vec![entry.clone()]);
     let text = content.item().map(|item| match item.node {
@@ -94,7 +96,8 @@ pub(super) fn replace_values(
     document.sections.sort_by_key(DocSection::position_in_document);
 }
 
-/// Adds an entry, or its fields to an existing one.
+/// Adds an entry to `sections`. If the section shares single fields, adds the fields to the
+/// section's existing entry.
 pub(super) fn add_entry(sections: &mut Vec<DocSection>, section: Section, entry: DocEntry) {
     let index = sections
         .iter()

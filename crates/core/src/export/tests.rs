@@ -28,7 +28,7 @@ fn settings(values: SecretHandling) -> ExportSettings {
     }
 }
 
-/// A project at `path` with the live `sections` by name; all others are empty.
+/// A project at `path` with the live `sections` by name. All other sections are empty.
 fn live(path: &str, sections: &Json) -> LiveContainer {
     live_of(Scope::Project, path, sections)
 }
@@ -125,7 +125,7 @@ fn an_entry_whose_answer_lacks_an_expected_field_is_left_out() {
     }
 }
 
-/// Each integration has required fields: without one, the manifest is not valid.
+/// Each integration has required fields. A manifest that lacks a required field is not valid.
 #[test]
 fn an_entry_whose_needed_field_may_hold_a_credential_is_left_out() {
     let wiki = |url| json!({"slug": "external-wiki", "active": true, "external_wiki_url": url});
@@ -200,12 +200,12 @@ fn references_have_stable_and_unique_names() {
     };
     let shop = ("acme/shop", json!({"variables": [variable("A", "*"), variable("A", "prod/*")]}));
     assert_eq!(names(std::slice::from_ref(&shop)), ["ACME_SHOP__A", "ACME_SHOP__A_PROD__"]);
-    // Equal names become different, whatever else exists.
+    // Equal names get different suffixes, which do not depend on other projects.
     let twins = ("acme/web", json!({"variables": [variable("A", "a-b"), variable("A", "a/b")]}));
     let all_names = names(&[shop, twins.clone()]);
     assert_eq!(all_names.len(), 4, "{all_names:?}");
     assert_eq!(names(&[twins]), all_names[2..]);
-    // Reserved names of the CI system, and texts that are no valid names, are changed.
+    // Names that the CI system reserves, and texts that are not valid names, are changed.
     let others = [
         ("ci/x", json!({"variables": [variable("A", "*")]})),
         ("1a/x", json!({"variables": [variable("A", "*")]})),
@@ -252,7 +252,8 @@ fn a_value_that_the_service_hides_is_a_reference_without_a_value() {
     }
 }
 
-/// A 403 or 404 points to a tier or a role only if one of them can be the cause, and is always reported.
+/// A section that is refused with 403 or 404 is always reported. The report names a tier or a role
+/// only if the tier or role can be the cause.
 #[test]
 fn a_refused_section_is_missing_left_out_or_noted() {
     let maintainer = crate::level::MAINTAINER;
@@ -277,7 +278,8 @@ fn a_refused_section_is_missing_left_out_or_noted() {
     ] {
         for status in [403, 404] {
             let mut live = live("acme/shop", sections);
-            // Remove other sections: one of a higher tier, even if empty, would prove that tier.
+            // Remove the other sections, because even an empty section of a higher tier would prove
+            // that tier.
             live.sections.retain(|name, _| *name == section || *name == "settings");
             let mut cause = Cause::new("refused");
             cause.status = Some(status);
@@ -302,7 +304,7 @@ fn a_refused_section_is_missing_left_out_or_noted() {
     }
 }
 
-/// Some fields of a higher tier come with the enterprise build, licensed or not.
+/// The enterprise build shows some fields of a higher tier even without a licence.
 #[test]
 fn a_field_of_the_settings_proves_no_tier_without_a_licence() {
     for (tier, is_missing) in [(Tier::Free, false), (Tier::Premium, true)] {
@@ -326,7 +328,7 @@ fn a_field_of_the_settings_proves_no_tier_without_a_licence() {
     }
 }
 
-/// The integration with Jira shows fields of the highest tier in every one.
+/// The Jira integration shows fields of the highest tier in every tier.
 #[test]
 fn a_field_without_a_value_proves_no_tier() {
     for (project_key, is_missing) in [(Json::Null, false), (json!("SHOP"), true)] {
@@ -347,7 +349,7 @@ fn a_field_without_a_value_proves_no_tier() {
     }
 }
 
-/// If one project shows a section, the service has its tier.
+/// If one project shows a section, the service has the tier of the section.
 #[test]
 fn a_section_shown_by_another_project_is_not_above_the_tier() {
     let mut refused_live = live("acme/shop", &json!({}));
@@ -363,7 +365,7 @@ fn a_section_shown_by_another_project_is_not_above_the_tier() {
     assert_eq!(missing, ["acme/shop#push_rule"]);
 }
 
-/// A mistyped path must not make a project.
+/// A mistyped path must not create a project.
 #[test]
 fn create_is_exported_only_on_request() {
     let projects = ["acme/a", "acme/b", "acme/c"].map(|path| (path, json!({})));
@@ -391,7 +393,7 @@ fn declared_entries(text: &str, path: &str, section: &str) -> Vec<String> {
     entries.map(|entry| format!("{}: {:?}", entry.key, entry.state)).collect()
 }
 
-/// An entry that a project lacks may be added later.
+/// The export does not declare a missing entry absent, because somebody may add the entry later.
 #[test]
 fn a_project_that_lacks_shared_entries_is_excluded_from_defaults() {
     let shared = json!({
@@ -594,7 +596,7 @@ fn settings_of_most_projects_move_to_defaults() {
     let text = export_methods(&["ff", "ff", "ff", "ff", "merge", "rebase_merge"]);
     assert!(text.contains("kind: Defaults\nmatch: {path: acme/**}\n"), "{text}");
     assert!(text.contains("  merge_method: ff\n"), "{text}");
-    // A preset of the service must be declared now.
+    // Because of the `Defaults`, the service's default `merge` must now be declared.
     assert!(text.ends_with(
         "paths: [acme/p00, acme/p01, acme/p02, acme/p03]\n---\nkind: Project\npath: acme/p04\nsettings: {merge_method: merge}\n---\nkind: Project\npath: acme/p05\nsettings: {merge_method: rebase_merge}\n"
     ), "{text}");
@@ -634,7 +636,8 @@ fn values_of_three_projects_become_a_profile() {
     assert!(!texts["acme/c.yaml"].contains("uses"));
 }
 
-/// Groups and projects have profiles in one file, and other groups may be exported beside them.
+/// One file may contain profiles of groups and profiles of projects. Exports of several groups may
+/// share a folder.
 #[test]
 fn each_profile_has_a_unique_name() {
     let mut builder = builder(SecretHandling::Plain, &[]);

@@ -1,7 +1,7 @@
-//! The live state of one group or project, section by section, and how complete each section is.
+//! The live state of one group or project. Each section states whether it was read completely.
 //!
-//! Only a section that was read to its end proves that something is absent. A key that a response
-//! lacks is unknown, never false or null.
+//! Only a section that was read to its end proves that an entry is absent. If a response lacks a
+//! key, the value is unknown: it is neither false nor null.
 
 #[cfg(debug_assertions)]
 pub mod testing;
@@ -39,56 +39,58 @@ pub struct Caller {
 /// The live state of a declared container.
 #[derive(Clone)]
 pub struct LiveContainer {
-    /// The presence of the container.
+    /// The path at which the container exists, or the reason why it was not found.
     pub presence: Presence,
-    /// The declared sections, by name. A missing section was not read.
+    /// The live entries of the declared sections, by section name. A missing section was not read.
     pub sections: BTreeMap<&'static str, LiveEntries>,
     /// The ids of objects that declared entries refer to.
     pub names: Names,
-    /// The answer to [`ExtraFact::LevelsAbove`], once requested.
+    /// The fact [`ExtraFact::LevelsAbove`]; `None` if it was not requested.
     pub levels_above: Option<InheritedLevels>,
-    /// The answer to [`ExtraFact::UsersWithAccess`], once requested.
+    /// The fact [`ExtraFact::UsersWithAccess`]; `None` if it was not requested.
     pub users_with_access: Option<Result<BTreeSet<u64>, Cause>>,
-    /// The answer to [`ExtraFact::SharingGroups`], once requested.
+    /// The fact [`ExtraFact::SharingGroups`]; `None` if it was not requested.
     pub sharing_groups: Option<Result<Arc<BTreeSet<String>>, Cause>>,
-    /// The answer to [`ExtraFact::LevelsAboveFormerPath`], once requested.
+    /// The fact [`ExtraFact::LevelsAboveFormerPath`]; `None` if it was not requested.
     pub levels_above_former_path: Option<InheritedLevels>,
-    /// The answer to [`ExtraFact::GroupAbove`], once requested.
+    /// The fact [`ExtraFact::GroupAbove`]; `None` if it was not requested.
     pub group_above: Option<Arc<Object>>,
-    /// The answers to [`ExtraFact::EntriesAbove`].
+    /// The facts [`ExtraFact::EntriesAbove`] that were requested.
     pub entries_above: EntriesAbove,
-    /// The answer to [`ExtraFact::VisibilitiesBelow`], once requested: paths, each with its visibility.
+    /// The fact [`ExtraFact::VisibilitiesBelow`]: paths, each with its visibility. `None` if it was
+    /// not requested.
     pub visibilities_below: Option<Vec<(Arc<str>, String)>>,
-    /// The answer to [`ExtraFact::CallerAccess`], once requested.
+    /// The fact [`ExtraFact::CallerAccess`]; `None` if it was not requested.
     pub caller_access: Option<CallerAccess>,
     /// The projects below a group, if a policy for unlisted projects needs them.
     pub projects_below: Option<Result<Vec<ListedProject>, Cause>>,
-    /// The answer to [`ExtraFact::Release`].
+    /// The fact [`ExtraFact::Release`].
     pub release: DetectedRelease,
-    /// The read times.
+    /// The times at which the parts of the container were read.
     pub read_times: ReadTimes,
 }
 
-/// The time of a read, on the client's clock.
+/// The start and the end of a read. Both are times since a fixed instant of the client's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadTime {
-    /// The time just before the first request. Changes after it may be missing.
+    /// The time just before the first request. The result may lack changes after this time.
     pub start: Duration,
     /// The time of the last response.
     pub end: Duration,
 }
 
-/// The read times of a container's parts. Some lists take much longer than others.
+/// The read times of the parts of a container. Reading some lists takes much longer than reading
+/// others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadTimes {
-    /// The container's own object, with the sections that it contains.
+    /// The read time of the container's own object, and of the sections in that object.
     pub object: ReadTime,
-    /// The other sections, by name.
+    /// The read times of the other sections, by name.
     pub sections: BTreeMap<&'static str, ReadTime>,
 }
 
 impl ReadTimes {
-    /// The same time for all parts.
+    /// Read times with the same time for all parts.
     pub fn uniform(read_at: Duration) -> Self {
         Self { object: ReadTime { start: read_at, end: read_at }, sections: BTreeMap::new() }
     }
@@ -129,9 +131,9 @@ impl LiveContainer {
 /// A project below a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedProject {
-    /// Its full path.
+    /// The full path of the project.
     pub path: Arc<str>,
-    /// Facts that its object shows.
+    /// The facts from the object of the project.
     pub facts: ContainerFacts,
 }
 
@@ -140,11 +142,11 @@ pub struct ListedProject {
 pub enum ExtraFact {
     /// The levels of access that users have from the group above, at the declared path.
     LevelsAbove,
-    /// The users that rules may name: those with access to the project, or maintainers of the group,
-    /// directly, by inheritance, or by its declared shares.
+    /// The users that rules may name. For a project, these are the users with access. For a group,
+    /// these are its maintainers. Access may be direct, inherited, or from a declared share.
     UsersWithAccess,
-    /// The declared paths, in lower case, of the groups that the container and the groups above are
-    /// shared with, or will be.
+    /// The declared paths, in lower case, of the groups with which the container or a group above
+    /// is shared. Includes shares that this run adds.
     SharingGroups,
     /// The levels of access that users have from the group above, at the former path.
     LevelsAboveFormerPath,
@@ -152,26 +154,26 @@ pub enum ExtraFact {
     GroupAbove,
     /// The names of the entries of this section in the groups above.
     EntriesAbove(&'static str),
-    /// The groups and projects in the group.
+    /// The visibilities of the groups and projects in the group.
     VisibilitiesBelow,
-    /// The ways in which the token's user has access.
+    /// The levels of access of the token's user: without shares, and in each group of a share.
     CallerAccess,
     /// The groups that the container is shared with, if it declares no shares.
     Shares,
-    /// The ids of the entries of this section. Entries of another section name them.
+    /// The ids of the entries of this section, which entries of another section name.
     Entries(&'static str),
     /// The release of the service.
     Release,
 }
 
-/// The levels of access that users have from the group above, by user id. Empty if they could not
-/// be read, so a missing user may still have access.
+/// The levels of access that users have from the group above, by user id. The map is empty if the
+/// levels could not be read. A user that an empty map lacks may still have access.
 pub type InheritedLevels = Arc<BTreeMap<u64, u8>>;
 
 /// The entries of groups above, by section: the name of each entry with the declared path of its group.
 pub type EntriesAbove = BTreeMap<&'static str, Vec<(String, Arc<str>)>>;
 
-/// The ways in which the token's user has access to a container, as levels; 0 means none.
+/// The levels of access that the token's user has to a container. 0 means no access.
 #[derive(Clone, Debug)]
 pub struct CallerAccess {
     /// The level without the groups that the container is shared with.
@@ -180,36 +182,37 @@ pub struct CallerAccess {
     pub groups: BTreeMap<u64, Result<u8, Cause>>,
 }
 
-/// The presence of a container.
+/// The result of the search for a container at its declared and former paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// It exists.
+    /// The container exists.
     Existing(Target, ContainerFacts),
-    /// It does not exist: the service answered so, and the caller can see its namespace.
+    /// The container does not exist: a response shows that, and the caller can see the namespace.
     Missing(Target),
-    /// Its namespace does not exist either.
+    /// Neither the container nor its namespace exists. Contains the path of the namespace.
     MissingNamespace(String),
     /// The path redirects to a container with another path.
     Redirected {
         /// The current path, if the service shows it.
         new_path: Option<String>,
     },
-    /// It exists at its path or a former one, and something else exists at another former path.
+    /// The container exists at its declared path or a former path, and another container exists at
+    /// another former path.
     Ambiguous {
-        /// Its current path.
+        /// The path at which the container exists.
         at: String,
-        /// The other former path.
+        /// The former path at which another container exists.
         other_path: String,
     },
-    /// It exists neither at its path nor at a former one, but something exists at the intermediate path of
-    /// its move.
+    /// No container exists at the declared path or a former path, but one exists at the
+    /// intermediate path of the move.
     PartlyMoved {
         /// The former path.
         former_path: String,
         /// The intermediate path.
         at: String,
     },
-    /// It could not be read, or not completely.
+    /// The container could not be read completely.
     Unreadable(Cause),
 }
 
@@ -219,18 +222,19 @@ pub enum LiveEntries {
     /// A list that was read to its end.
     Complete(CompleteList<LiveEntry>),
     /// A list in the container's own object, or the lists of all parents that declared entries
-    /// name, each read to its end. In the object, the service omits entries that the caller may not
-    /// see, so a missing entry is only absent if looking it up by name finds nothing either.
+    /// name, each read to its end. From the container's own object, the service omits entries that
+    /// the caller may not see. An entry that the object lacks is absent only if a search by its
+    /// name finds nothing either.
     Nested(Vec<LiveEntry>),
     /// A list that was read to its end, updated with the responses to writes of this run.
     Updated(Vec<LiveEntry>),
     /// The object of a section that is not a list; `None` if it is certainly absent.
     Single(Option<Box<LiveEntry>>),
-    /// Empty, because the container does not exist yet.
+    /// No entries, because the container does not exist yet.
     NoContainer,
-    /// Incomplete: a missing entry may exist.
+    /// A list that was not read to its end. An entry that the list lacks may exist.
     Partial(Cause),
-    /// It could not be read.
+    /// The section could not be read.
     Unreadable(Cause),
 }
 
@@ -292,8 +296,8 @@ pub fn without_copies<'l>(
     remaining.collect()
 }
 
-/// The ids of the entries of a section, by name. Declared entries that do not exist yet have the address
-/// of the step that creates them; ambiguous names have no id.
+/// The ids of the entries of a section, by name. A declared entry that does not exist yet has the
+/// address of the step that creates it instead of an id. An ambiguous name has no id.
 ///
 /// # Errors
 /// If the section could not be read.

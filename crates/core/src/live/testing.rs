@@ -14,18 +14,19 @@ use crate::{
 /// The id of [`caller`].
 pub const CALLER_ID: u64 = 7;
 
-/// An administrator as the caller.
+/// A caller who is an administrator.
 pub fn caller() -> Caller {
     Caller { id: CALLER_ID, username: "root".into(), is_administrator: true }
 }
 
-/// `container` with the id 1.
+/// The target of `container`, with the id 1.
 pub fn target(container: &Container) -> Target {
     Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) }
 }
 
-/// The live state of `section`, from the response `raw`: an array, an object, or `null`. Only declared
-/// fields and those that `extra` selects are read. Missing flags that edits repeat are off.
+/// The live state of `section`, from the response `raw`: an array, an object, or `null`. Only
+/// declared fields and those that `extra` selects are read. A flag that edits repeat is off if
+/// `raw` lacks it.
 pub fn live_entries(
     section: &DeclaredSection,
     raw: &Json,
@@ -60,12 +61,13 @@ pub fn live_entries(
     }
 }
 
-/// The live state of `container`, with the responses in `sections`.
+/// The live state of `container`, from the responses in `sections`, by section name. Only declared
+/// fields are read.
 pub fn live_container(container: &Container, sections: &Json) -> LiveContainer {
     live_container_with(container, sections, FieldSelection::Only(&[].into()))
 }
 
-/// The same as [`live_container`], with the `extra` fields too.
+/// Like [`live_container`], but also reads the fields that `extra` selects.
 pub fn live_container_with(
     container: &Container,
     sections: &Json,

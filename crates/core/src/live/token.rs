@@ -1,7 +1,7 @@
 //! The facts that the service shows about a token: its name, scopes and expiry, and the project or
 //! group of a bot's token.
 //!
-//! Facts are used only if they are certain: an unknown scope may allow anything.
+//! A fact is used only if it is certain. An unknown scope may allow anything.
 
 use std::fmt;
 
@@ -30,11 +30,11 @@ const WARNING_DAYS: i64 = 7;
 /// The properties of a token, without the token itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenProperties {
-    /// Its name.
+    /// The name of the token.
     pub name: String,
-    /// Its scopes.
+    /// The scopes of the token.
     pub scopes: Vec<String>,
-    /// The day on which it expires, as `YYYY-MM-DD`; null if never.
+    /// The day on which the token expires, as `YYYY-MM-DD`; null if it never expires.
     #[schemars(with = "Option<String>")]
     pub expires_at: Option<Date>,
 }
@@ -74,7 +74,7 @@ impl TokenProperties {
         self.cannot_write() && !self.has_scope(READ_SCOPE)
     }
 
-    /// True if an administrator can act as another user with it.
+    /// True if an administrator can act as another user with the token.
     pub fn can_act_as_others(&self) -> bool {
         self.has_scope(SUDO_SCOPE)
     }
@@ -102,13 +102,13 @@ impl fmt::Display for TokenProperties {
 pub struct BotOwner {
     /// The scope: project or group.
     pub scope: Scope,
-    /// Its id.
+    /// The id of the project or group.
     pub id: u64,
 }
 
 impl BotOwner {
-    /// Parses the username of a bot, which the service generates: `project_12_bot` and a suffix, because a
-    /// project or group can have several bots.
+    /// Parses the username of a bot; `None` for other usernames. The service generates the
+    /// username: `project_12_bot` with a suffix, because a project or group can have several bots.
     pub fn from_username(username: &str) -> Option<Self> {
         let (scope, id_and_suffix) = match username.split_once('_')? {
             ("project", rest) => (Scope::Project, rest),

@@ -1,7 +1,7 @@
 //! The configuration of runs: `undrift.yaml`, next to the manifests.
 //!
-//! It never sets the address of the service: a person who can edit the file must not be able to send
-//! the token elsewhere.
+//! This file never sets the address of the service. A person who can edit the file must not be able
+//! to send the token to another address.
 
 use std::{
     io::ErrorKind,
@@ -30,10 +30,10 @@ use crate::{
     yaml::{Node, ParsedYaml},
 };
 
-/// The name of the file.
+/// The name of the configuration file.
 pub const CONFIG_FILE: &str = "undrift.yaml";
 
-/// A common wrong name of the file.
+/// A common wrong name of the configuration file.
 pub(super) const MISNAMED_FILE: &str = "undrift.yml";
 
 /// Configuration of undrift for these manifests.
@@ -53,8 +53,8 @@ pub struct Config {
     /// share one service. Declaring anything else is an error. Default: everything.
     #[schemars(with = "Option<Vec<Managed>>")]
     pub manages: Option<ManagedPaths>,
-    /// Levels of warnings about manifests. The last matching rule applies; with a base, the
-    /// stricter level of both sides.
+    /// Levels of warnings about manifests. The last matching entry applies. With a base, the
+    /// stricter of two levels applies: the level of the branch and the level of the base.
     #[serde(default)]
     pub lints: Vec<Lint>,
     /// The number of concurrent requests.
@@ -72,7 +72,8 @@ pub struct Managed {
     /// Excluded paths.
     #[serde(default)]
     pub except: Vec<String>,
-    /// The only sections that these manifests may declare there. Default: all sections.
+    /// The only sections that these manifests may declare in the matching groups and projects.
+    /// Default: all sections.
     pub sections: Option<Vec<String>>,
 }
 
@@ -173,7 +174,7 @@ impl ManagedPaths {
 
 impl Config {
     /// The address of the first part of `container` that these manifests must not declare, with a
-    /// message.
+    /// message. `None` if these manifests may declare every part.
     pub fn find_unmanaged(&self, container: &Container) -> Option<(Address, String)> {
         let manages = self.manages.as_ref()?;
         let mut declared_paths = std::iter::once(&*container.path).chain(container.former_paths());
@@ -194,29 +195,29 @@ impl Config {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServiceConfig {
-    /// Its address, only to confirm it: a run with another service is refused.
+    /// The address of the service. It is only compared: a run with another service is refused.
     #[schemars(regex(pattern = "^https?://[^/?#@]+(/[^?#@]*)?$"), example = &"https://gitlab.example.org")]
     pub url: Option<String>,
-    /// Its tier. Fields that need a higher tier are errors.
+    /// The tier of the service. Fields that need a higher tier are errors.
     pub tier: Option<Tier>,
-    /// Its release, as text: `'18.2'`. Fields that this release lacks are errors. A deprecated
-    /// field causes a warning only if the release has its replacement. A run that needs the release
-    /// asks the service.
+    /// The release of the service, as text: `'18.2'`. Fields that this release lacks are errors. A
+    /// deprecated field causes a warning only if the release has its replacement. A run that needs
+    /// the release requests it from the service.
     pub release: Option<Release>,
     /// The names of the hosts that projects are imported from.
     pub import_hosts: ImportHosts,
 }
 
-/// The names in import requests of two hosts for which the service's reference uses neutral words
-/// (reference 1, 1). Without a name, the neutral word is sent.
+/// The names of two hosts in import requests. The reference of the service uses neutral words for
+/// these hosts (reference 1, 1). Without a name, the neutral word is sent.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ImportHosts {
-    /// Its word for `extgit`, the hosted Git service, in `/import/extgit` and `extgit_hostname`:
+    /// The name of `extgit`, the hosted Git service, in `/import/extgit` and `extgit_hostname`:
     /// `github`.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"github")]
     pub extgit: Option<String>,
-    /// Its word for `extserver`, the self-hosted server, in `/import/extserver`, `extserver_url` and
+    /// The name of `extserver`, the self-hosted server, in `/import/extserver`, `extserver_url` and
     /// the like: `bitbucket_server`.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"bitbucket_server")]
     pub extserver: Option<String>,
@@ -234,14 +235,15 @@ impl ImportHosts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GuardConfig {
-    /// How many entries may be removed in one run.
+    /// The maximum number or share of entries that one run may remove.
     pub removals: ChangeLimit,
-    /// How many groups and projects may change in one run because of rules that include undeclared
-    /// ones (`undeclared: include`). Default: 50, and a tenth of all; five may always change.
+    /// The maximum number or share of groups and projects that one run may change because of rules
+    /// that include undeclared groups and projects (`undeclared: include`). Default: a count of 50
+    /// and a share of a tenth. Five groups and projects may always change.
     pub reach: ChangeLimit,
 }
 
-/// How much may change in one run.
+/// A limit for the changes of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChangeLimit {
@@ -254,7 +256,8 @@ pub struct ChangeLimit {
 }
 
 /// Finds and reads `undrift.yaml` in `folder`, or in the nearest folder above it in the repository.
-/// Also returns the folder of the file, or `folder` if there is no file.
+/// Also returns the folder of `undrift.yaml`. If there is no such file, returns `folder` and the
+/// defaults.
 pub fn find(
     folder: &Path,
     environment: &LoadEnvironment,
@@ -265,8 +268,9 @@ pub fn find(
     (root.folder, config)
 }
 
-/// Reads `undrift.yaml` of `root`, if there is one. It contains the guards, so an unreadable file is an
-/// error. `manifest_paths` are the lower-case paths of all manifests relative to the root, if known.
+/// Reads `undrift.yaml` of `root`. Returns the defaults if there is no such file. The file contains
+/// the guards, so an unreadable file is an error. `manifest_paths` are the lower-case paths of all
+/// manifests relative to the root; `None` if they are unknown.
 pub(super) fn load(
     root: &Root,
     manifest_paths: Option<&[String]>,
@@ -290,8 +294,8 @@ pub(super) fn load(
     Config::default()
 }
 
-/// Reads the configuration at `path`, which messages call `name`. `manifest_paths` are the paths of all
-/// manifests, if known.
+/// Reads the configuration at `path`. `name` is the name of the file in messages. `manifest_paths`
+/// are the lower-case paths of all manifests relative to the root; `None` if they are unknown.
 pub fn read(
     path: &Path,
     name: &str,
@@ -312,7 +316,8 @@ pub fn read(
     config.unwrap_or_default()
 }
 
-/// Reads the configuration, and reports the faults that its schema cannot express.
+/// Reads the configuration. Reports violations of its schema, and faults that the schema cannot
+/// express.
 fn read_content(
     parsed: &ParsedYaml,
     manifest_paths: Option<&[String]>,

@@ -1,8 +1,8 @@
 //! Reads kinds from the description files that the command line names (`--kinds`).
 //!
-//! Descriptions decide which requests undrift sends. So they are only read from files that the
-//! command line names, never from the manifest folder, which the author of a merge request can
-//! change.
+//! Descriptions decide which requests undrift sends. They are therefore only read from files that
+//! the command line names. They are never read from the folder of the manifests: the author of a
+//! merge request can change that folder.
 
 use std::{
     ops::Range,
@@ -25,7 +25,8 @@ use crate::{
 };
 
 /// Loads the built-in kinds, and the kinds in the files `description_paths`. `manifest_path` is the
-/// folder or file with the manifests of this run, if any: descriptions must not be in that folder.
+/// folder or file with the manifests of this run; `None` for a run without manifests. Descriptions
+/// must not be below the root of these manifests.
 pub fn load(
     description_paths: &[PathBuf],
     manifest_path: Option<&Path>,
@@ -48,8 +49,8 @@ pub fn load(
     })
 }
 
-/// True if the folder `root` decides which file `path` names: it contains the file, or a symbolic link
-/// on the way to it.
+/// True if the content of the folder `root` decides which file `path` names: `root` contains the
+/// file, or a symbolic link that is part of `path`.
 fn root_controls(root: &Path, path: &Path, environment: &LoadEnvironment) -> bool {
     let mut resolved_path = environment.working_folder.canonicalize().unwrap_or_default();
     for component in path.components() {
@@ -63,7 +64,7 @@ fn root_controls(root: &Path, path: &Path, environment: &LoadEnvironment) -> boo
     resolved_path.starts_with(root)
 }
 
-/// Reads the description file at `path`; `None` if it has a fault.
+/// Reads the description file at `path`. Returns `None` if the file has a fault.
 fn read_description(
     path: &Path,
     name: &FileName,
@@ -122,8 +123,8 @@ fn parse_kind(
     }
 }
 
-/// The range of the value at `pointer`; of its key, if the value is a list or mapping. For a missing value,
-/// the range of its parent.
+/// The byte range of the value at `pointer`. For a list, the range of its key; for a mapping, the
+/// range of its first key. If the value is missing, its parent is used instead.
 fn find_range(document: &Node, pointer: &str) -> Range<usize> {
     let (mut node, mut key) = (document, 0..0);
     for token in pointer.split('/').filter(|part| !part.is_empty()) {

@@ -1,8 +1,8 @@
 //! Writes the merged declaration of a group or project as one document. Comments show where each value
 //! is declared.
 //!
-//! The result is a valid document that declares the same values without rules. Values that must not be
-//! shown are omitted; a comment names the omitted fields.
+//! The result is a valid document that declares the same values without rules. Values that must not
+//! be shown are omitted. A comment names the omitted fields.
 
 use super::{
     layer::Trace,
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Trace {
-    /// The merged declaration as a document.
+    /// The merged declaration as a YAML document.
     pub fn to_yaml(&self) -> String {
         let declaration = &self.declaration;
         let LayerBody { unlisted, watch, .. } = &declaration.body;
@@ -101,7 +101,7 @@ impl Trace {
         }
     }
 
-    /// A list entry with its comment.
+    /// The items of a list entry, and a comment if a field is hidden.
     fn entry_items(&self, section: Section, part: &LayerEntry) -> (Vec<MapItem>, Option<String>) {
         let (mut items, hidden_notes) = self.field_items(section, part);
         let state = match part.state {
@@ -162,8 +162,8 @@ impl Trace {
         (items, hidden_notes)
     }
 
-    /// A value with the place where it is declared. Layers are merged leaf by leaf, so each leaf of a
-    /// mapping has its own place.
+    /// An item for a value, with a comment that names the place of its declaration. Layers are
+    /// merged leaf by leaf, so each leaf of a mapping has its own place.
     fn field_item(
         &self,
         entry: (Section, &str),
@@ -189,7 +189,7 @@ impl Trace {
         }
     }
 
-    /// A value with the place `origin`.
+    /// An item for `value`, with a comment that names the place `origin`.
     fn item_with_place(
         &self,
         key: impl Into<String>,
@@ -227,7 +227,7 @@ fn visible_value(
     }
 }
 
-/// The value in the form of manifests.
+/// `value` in the form in which manifests write it.
 fn manifest_json(value: &Value) -> Json {
     match value {
         Value::Plain(json) => json.clone(),

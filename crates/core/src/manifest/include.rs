@@ -2,8 +2,8 @@
 //!
 //! [`IncludeRules`] keeps the rules after all declarations were merged and checked.
 //! [`IncludeRules::roster_query`] describes what the caller must list on the service.
-//! [`IncludeRules::include_from`] merges and checks the included containers like declared ones. It
-//! reads nothing: the caller passes the roster.
+//! [`IncludeRules::include_from`] merges and checks the included containers like declared
+//! containers. This module requests nothing from the service: the caller passes the roster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,8 @@ pub struct IncludeRules {
     rules: LayerRules,
     context: CheckContext,
     files: Vec<ManifestFile>,
-    /// The lower-case paths of all declared containers, whether or not the command names their files.
+    /// The lower-case paths of all declared containers, including containers in files that the
+    /// command does not name.
     declared_paths: BTreeSet<String>,
 }
 
@@ -56,7 +57,7 @@ impl IncludeRules {
         }
     }
 
-    /// The fields that included containers may declare.
+    /// The fields that included containers may declare, by section.
     fn declared_fields(&self) -> Vec<(Section, BTreeSet<String>)> {
         let mut fields: BTreeMap<_, (Section, BTreeSet<String>)> = BTreeMap::new();
         for rule in self.rules.iter() {
@@ -85,8 +86,8 @@ impl IncludeRules {
         })
     }
 
-    /// Returns how the manifests treat the container at the live `path`. `desired` knows the former paths of
-    /// declared containers.
+    /// Classifies the container at the live `path`: declared, included by a rule, or unmatched.
+    /// `desired` knows the former paths of declared containers.
     fn classify(&self, desired: &Desired, scope: Scope, path: &str) -> PathClass {
         let new_path = desired.moves.declared_path(path);
         let lower_path = new_path.to_lowercase();
@@ -106,9 +107,9 @@ impl IncludeRules {
         locate::locate_faults(faults, locate::FaultCounts::new(), &self.files).into_iter().collect()
     }
 
-    /// Adds the containers of `roster` that the rules include to `desired`. If a searched group or user
-    /// does not exist and is not declared, marks the roster as incomplete. If every list could be read,
-    /// adds warnings about rules that match nothing to the roster.
+    /// Adds to `desired` the containers of `roster` that the rules include. If a searched group or
+    /// user does not exist and is not declared, marks the roster as incomplete. If every list could
+    /// be read, adds warnings about rules that match nothing to the roster.
     ///
     /// # Errors
     /// The errors of rules in the containers that they include. Warnings were already reported when

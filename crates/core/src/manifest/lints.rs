@@ -1,7 +1,7 @@
 //! Levels of warnings about manifests: `lints` of `undrift.yaml`.
 //!
-//! Errors cannot be changed. With a base, the stricter level of both sides applies, so a branch
-//! cannot silence its own warnings.
+//! The level of an error cannot be changed. With a base, the stricter of two levels applies: the
+//! level of the branch and the level of the base. A branch therefore cannot hide its own warnings.
 
 use std::collections::BTreeMap;
 
@@ -39,11 +39,11 @@ pub struct Lint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LintLevel {
-    /// Not shown.
+    /// The warning is not shown.
     Allow,
-    /// Shown.
+    /// The warning is shown.
     Warn,
-    /// An error.
+    /// The warning is an error.
     Deny,
 }
 
@@ -105,7 +105,8 @@ impl Warnings {
         self.0.retain(|(warning, ..)| is_wanted(warning));
     }
 
-    /// The warnings at the stricter of two levels: the branch's, and the one in `lints` of the base.
+    /// The warnings at the stricter of two levels: the level of the branch, and the level in the
+    /// `lints` of the base.
     pub(super) fn at_stricter_levels(self, lints: &[Lint]) -> Diagnostics {
         let globs = compile_globs(lints);
         let shown_warnings = self.0.into_iter().filter_map(|(warning, file, branch_level)| {
@@ -151,7 +152,8 @@ fn find_similar_folder<'m>(glob: &str, manifest_paths: &'m [String]) -> Option<&
     folders.into_iter().find(|folder| format!("/{folder}").ends_with(&path_end))
 }
 
-/// Checks one of `lints`. `manifest_paths` are the paths of all manifests, if known.
+/// Checks one entry of `lints`. `manifest_paths` are the lower-case paths of all manifests relative
+/// to the root; `None` if they are unknown.
 pub(super) fn check(lint: &Node, manifest_paths: Option<&[String]>, findings: &mut Findings) {
     if let Some((_, node)) = lint.get("in")
         && let Some(glob) = findings.check_glob(node, "files", "legacy/**")

@@ -1,8 +1,8 @@
 //! Finds the exact location in the source text for faults that only have an origin.
 //!
-//! Checks across fields or documents run after the source texts were dropped from memory. Files with
-//! such faults are therefore read again, and their secrets are hidden. If a file changed meanwhile,
-//! its current text is shown.
+//! Checks across fields or documents run after the source texts were dropped from memory. The files
+//! with faults of these checks are therefore read again, and secrets in their texts are hidden. If
+//! a file changed meanwhile, messages quote its current text.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -21,10 +21,11 @@ use crate::{
     yaml::{self, MappingKey, Node, NodeValue},
 };
 
-/// For each file: the number of faults shown so far, and the count of hidden ones.
+/// For each file: the number of faults shown so far, and the count of hidden faults.
 pub(super) type FaultCounts = BTreeMap<FileName, (usize, HiddenFaults)>;
 
-/// Converts `faults` to diagnostics, without duplicates. Adds the number of hidden faults of each file.
+/// Converts `faults` to diagnostics, without duplicates. For each file with hidden faults, adds a
+/// diagnostic with their number.
 pub(super) fn locate_faults(
     faults: Faults,
     mut counts: FaultCounts,
@@ -51,8 +52,9 @@ pub(super) fn locate_faults(
     shown_diagnostics.chain(hidden_diagnostics).collect()
 }
 
-/// The first faults of each file, up to the limit. Equal faults at one position are joined, for example
-/// if an anchor is merged into several mappings.
+/// The first faults of each file, at most [`MAX_SHOWN_FAULTS`] per file. Equal faults at one
+/// position are joined. Such faults occur, for example, if an anchor is merged into several
+/// mappings.
 fn limit_faults(mut faults: Vec<NodeFault>, counts: &mut FaultCounts) -> Vec<NodeFault> {
     fn sort_key(fault: &NodeFault) -> impl Ord {
         (&fault.position, fault.severity, fault.code, &fault.message)
@@ -82,7 +84,7 @@ fn limit_faults(mut faults: Vec<NodeFault>, counts: &mut FaultCounts) -> Vec<Nod
     shown_faults
 }
 
-/// The source locations of `positions` in the file `name`.
+/// Each of `positions` with its source location in the file `name`.
 fn find_locations(
     name: &FileName,
     positions: BTreeSet<&NodePosition>,
@@ -110,7 +112,7 @@ fn find_locations(
 }
 
 impl NodePosition {
-    /// The range of this position in a text with this `index`.
+    /// The byte range of this position in `source`. `index` contains the nodes of that text.
     fn find_range(&self, source: &SourceText<'_>, index: &NodeIndex<'_>) -> Range<usize> {
         let origin_offset = source.offset(self.origin.line, self.origin.column);
         let (key, value) = match index.get(&origin_offset) {
@@ -140,7 +142,8 @@ impl NodePosition {
     }
 }
 
-/// The range of a field's value, or of its key if the value is not a scalar.
+/// The byte range of a field's value. If the value is empty, a list or a mapping, the range of the
+/// key.
 fn scalar_or_key_range(key: &MappingKey, value: &Node) -> Range<usize> {
     if matches!(value.data, NodeValue::List(_) | NodeValue::Map(_) | NodeValue::Null) {
         key.span.clone()
@@ -149,7 +152,7 @@ fn scalar_or_key_range(key: &MappingKey, value: &Node) -> Range<usize> {
     }
 }
 
-/// The range of the first `text` in `node`.
+/// The byte range of the first scalar with the text `text` in `node`, or of `node` itself.
 fn find_item<'n>(node: &'n Node, text: &str) -> Option<&'n Range<usize>> {
     if node.text() == Some(text) {
         return Some(&node.span);
@@ -157,11 +160,11 @@ fn find_item<'n>(node: &'n Node, text: &str) -> Option<&'n Range<usize>> {
     node.children().find_map(|inner| find_item(inner, text))
 }
 
-/// The values of a text by the first byte of their key, or their own if no key starts there. If several
-/// start at the same byte, the outermost.
+/// The nodes of a text, by the byte at which they start. If a key starts at a byte, the entry has
+/// this key and its value. Otherwise, the entry has the outermost value that starts at the byte.
 type NodeIndex<'p> = HashMap<usize, (Option<&'p MappingKey>, &'p Node)>;
 
-/// Adds `node`, and all within it.
+/// Adds `node` and all nodes within it to `index`.
 fn add_node<'p>(node: &'p Node, index: &mut NodeIndex<'p>) {
     steps::count_step();
     index.entry(node.span.start).or_insert((None, node));

@@ -1,12 +1,13 @@
-//! Manifests: read, layered and checked, up to [`Desired`].
+//! Loads manifests: reads, merges and checks them, and makes [`Desired`].
 //!
-//! [`load`] finds the root, which is the folder of `undrift.yaml`, and processes all manifests below it
-//! in three parts. `read` parses each file into documents with positions, `layer` merges them into
-//! groups and projects, and `check` finds faults that span documents and makes [`Desired`]. The folder
-//! or file that a command names only selects the groups and projects of the run.
+//! [`load`] finds the root, which is the folder of `undrift.yaml`. It processes all manifests below
+//! the root in three parts. `read` parses each file into documents with positions. `layer` merges
+//! the documents into groups and projects. `check` finds faults that span documents, and makes
+//! [`Desired`]. The folder or file that a command names only selects the groups and projects of the
+//! run.
 //!
-//! Every fault of every file is reported in one run, with its file and line, and without secrets
-//! (`mask`). The order of files and documents never matters.
+//! Every fault of every file is reported in one run, with its file and line. `mask` hides the
+//! secrets in quoted lines. The order of files and documents never matters.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -60,24 +61,25 @@ use crate::{
 /// The result of loading a folder or file.
 #[derive(Debug)]
 pub struct LoadedManifests {
-    /// The folder to which paths of file secrets are relative: the folder of `undrift.yaml`, or the
-    /// named folder if there is no such file.
+    /// The folder of `undrift.yaml`, or the named folder if there is no `undrift.yaml`. Paths of
+    /// secret files are relative to this folder.
     pub root: PathBuf,
-    /// The name of the root in messages, if the root is above the named path.
+    /// The name of the root in messages; `None` if the root is not above the named path.
     root_name: Option<String>,
-    /// The paths of all manifests, by their names in messages.
+    /// The path of each manifest, by the name of the file in messages.
     pub paths: BTreeMap<FileName, PathBuf>,
-    /// The number of manifests that were named or are in the named folder.
+    /// The number of manifests that the command names, or that are below the named folder.
     pub named_file_count: usize,
     /// The declarations of the named manifests; `None` if any manifest has an error.
     pub desired: Option<Desired>,
-    /// The rules that include undeclared groups and projects, if any.
+    /// The rules that include undeclared groups and projects. `None` if there is no such rule, or
+    /// if any manifest has an error.
     pub includes: Option<IncludeRules>,
-    /// The content of `undrift.yaml`, or the defaults.
+    /// The content of `undrift.yaml`, or the defaults if there is no such file.
     pub config: Config,
     /// All errors, and the warnings that are shown.
     pub diagnostics: Diagnostics,
-    /// All warnings with their levels.
+    /// All warnings, each with its level.
     pub warnings: Warnings,
     /// The requested traces of merged layers.
     pub traces: Vec<Trace>,
@@ -93,14 +95,15 @@ impl LoadedManifests {
         self.warnings.retain(|diagnostic| diagnostic.location.as_ref().is_none_or(&is_wanted));
     }
 
-    /// Also applies the `lints` of a base: each warning gets the stricter level of both sides. Call it only
-    /// if the manifests have no error.
+    /// Also applies the `lints` of a base. Each warning gets the stricter of two levels: the level
+    /// of the branch and the level of the base. Call this method only if the manifests have no
+    /// error.
     pub fn apply_base_lints(&mut self, lints: &[Lint]) {
         self.diagnostics = std::mem::take(&mut self.warnings).at_stricter_levels(lints);
         self.desired.take_if(|_| self.diagnostics.has_errors());
     }
 
-    /// The paths of the files below the root by their names in messages.
+    /// The path of each manifest relative to the root, by the name of the file in messages.
     pub fn paths_below_root(&self) -> FilePaths {
         let paths = self.paths.iter().map(|(name, path)| {
             (name.clone(), path.strip_prefix(&self.root).unwrap_or(path).into())
@@ -109,7 +112,7 @@ impl LoadedManifests {
     }
 }
 
-/// Reads all manifests that belong to the folder or file `named_path`, and their `undrift.yaml`.
+/// Loads `undrift.yaml` and all manifests below the root of the folder or file `named_path`.
 pub fn load(named_path: &Path, environment: &LoadEnvironment) -> LoadedManifests {
     load_with(named_path, environment, &LoadOptions::default())
 }
@@ -117,15 +120,18 @@ pub fn load(named_path: &Path, environment: &LoadEnvironment) -> LoadedManifests
 /// Options for loading.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoadOptions<'a> {
-    /// Texts by file name. Each replaces the content of that file, or is added as a new file.
+    /// Texts by file name. Each text replaces the content of the file with that name. If there is
+    /// no such file, the text is a new file.
     pub replaced_texts: Option<&'a BTreeMap<FileName, String>>,
-    /// Requests a [`Trace`] of each group and project whose path matches one of these.
+    /// The globs of the paths to trace: each group and project with a matching path gets a
+    /// [`Trace`].
     pub traced_globs: &'a [Glob],
-    /// If true, files that manifests name are not checked, because they are not on this machine.
+    /// True if the files that manifests name may be missing on this machine. These files are then
+    /// not checked.
     pub allows_missing_files: bool,
 }
 
-/// Loads with `options`.
+/// Like [`load`], but with `options`.
 pub fn load_with(
     named_path: &Path,
     environment: &LoadEnvironment,
@@ -182,8 +188,8 @@ pub fn load_with(
     }
 }
 
-/// Reports an error if no manifest declares anything. This is probably a mistake, which the result
-/// "nothing to do" would hide.
+/// Reports the error that no manifest declares anything. Manifests without declarations are
+/// probably a mistake, and the result "nothing to do" would hide the mistake.
 fn report_empty(
     idle_rule: Option<SourceLocation>,
     searched_location: SourceLocation,
@@ -193,17 +199,18 @@ fn report_empty(
         Some(rule) => (rule, texts::ONLY_RULES),
         None => (searched_location, texts::NO_DECLARATION),
     };
-    // Nothing is declared, so no rule can match: drop these warnings, except for wrong globs.
+    // Nothing is declared, so no rule can match. Drop the warnings about rules that match nothing,
+    // except about globs that look like regular expressions.
     let regex_help = Some(texts::IDLE_EXPRESSION[3]);
     diagnostics.retain(|fault| fault.code != "idle-rule" || fault.help.as_deref() == regex_help);
     diagnostics.push(LocatedFault::new(texts, location, &[]).into_diagnostic(Clone::clone));
 }
 
-/// Loads manifests from `texts` alone and returns their declarations. `config` describes the
-/// service.
+/// Loads the manifests in `texts`, without reading files, and returns their declarations. `config`
+/// describes the service.
 ///
 /// # Errors
-/// Their faults.
+/// All faults of the manifests, if one of the faults is an error.
 pub fn load_texts(
     texts: impl IntoIterator<Item = (FileName, String)>,
     today: Date,
@@ -230,16 +237,17 @@ pub fn hide_secrets(text: &str, visible_texts: &BTreeSet<String>) -> String {
     let mut source = SourceText::new("", text);
     read::hide_manifest_secrets(&mut source, &parsed, TextState::Faultless);
     source.visible_text(|hidden| {
-        // A block text keeps its last line feed.
+        // The value of a block text ends with a line feed, which `hidden` does not contain.
         let hidden = format!("{hidden}\n");
         let documents = yaml::parse(&hidden).documents;
         documents.iter().filter_map(Node::text).any(|text| visible_texts.contains(text))
     })
 }
 
-/// The faults of a sandbox seed, which must be one document of `schema`. Without other faults,
-/// `find_refusal` may add one. Quoted lines hide the value of the property at `secret_pointer`, a
-/// JSON pointer into the schema.
+/// The faults of a sandbox seed. `text` must contain one document, which must fit `schema`. If the
+/// document has no other fault, `find_refusal` may return the message and the byte range of one
+/// more fault. Quoted lines hide the value of the property at `secret_pointer`, a JSON pointer into
+/// the schema.
 pub fn find_seed_faults(
     text: &str,
     name: FileName,
@@ -275,7 +283,8 @@ pub fn find_seed_faults(
     faults.into_iter().collect()
 }
 
-/// Reads, layers and checks `files`, and traces the containers that `traced_globs` match.
+/// Reads, merges and checks `files`, and traces the containers that `traced_globs` match. Returns
+/// the declarations, the rules that include undeclared containers, and the traces.
 fn read_layer_check(
     files: Vec<ManifestFile>,
     context: CheckContext,
@@ -315,7 +324,7 @@ fn read_layer_check(
         diagnostics.retain(|fault| fault.code != "idle-rule");
     }
     match IncludeRules::new(rules, context, files, paths) {
-        // Keep acknowledgements that match nothing: their object may be included later.
+        // Keep acknowledgements that match no declared object: a rule may include the object later.
         Some(includes) => (desired, Some(includes), traces),
         None => (desired.without_idle_acknowledgements(), None, traces),
     }

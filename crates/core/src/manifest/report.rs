@@ -24,7 +24,7 @@ impl LoadedManifests {
         (report, code)
     }
 
-    /// The number of files that were read, as text.
+    /// The number of files that were read, as text such as `3 files`.
     fn describe_files(&self) -> String {
         let files = text::count(self.paths.len(), "file");
         match &self.root_name {
@@ -35,7 +35,7 @@ impl LoadedManifests {
 }
 
 /// The number of declared groups and projects as text, such as `2 groups and 1 project`. A scope
-/// without containers is left out, except projects if there are none at all.
+/// without containers is left out. If there are no containers, the text is `0 projects`.
 fn describe_counts(desired: &Desired) -> String {
     let scopes = [Scope::Group, Scope::Project];
     let [groups, projects] = scopes.map(|scope| text::count(desired.count(scope), scope.noun()));

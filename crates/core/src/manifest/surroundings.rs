@@ -1,9 +1,9 @@
 //! The environment of loading: the working directory, the date, and the environment variables that
 //! manifests may name.
 //!
-//! The caller passes it, so that tests can set it. Messages show paths relative to the working
-//! directory. The root of the manifests is searched upwards: if a subfolder is named,
-//! `undrift.yaml` and the manifests of other folders are still read.
+//! The caller passes the environment, so that tests can set it. Messages show paths relative to the
+//! working directory. The root of the manifests is searched upwards from the named folder. If a
+//! command names a subfolder, `undrift.yaml` and the manifests of other folders are still read.
 
 use std::{
     io::ErrorKind,
@@ -18,7 +18,8 @@ use crate::secret::AllowedVariables;
 /// The environment of loading.
 #[derive(Clone, Debug)]
 pub struct LoadEnvironment {
-    /// The working directory. Only used to show paths: relative paths are resolved by the process.
+    /// The working directory. This field is only used to show paths: the process resolves relative
+    /// paths.
     pub working_folder: PathBuf,
     /// Today, in UTC.
     pub today: Date,
@@ -27,7 +28,8 @@ pub struct LoadEnvironment {
 }
 
 impl LoadEnvironment {
-    /// The working directory of this process, and today.
+    /// The working directory of this process, and the current date. All variables are allowed that
+    /// are not reserved.
     pub fn for_process() -> Self {
         let folder = std::env::current_dir().unwrap_or_default();
         let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
@@ -41,12 +43,13 @@ impl LoadEnvironment {
     }
 }
 
-/// The root of the manifests: the folder of `undrift.yaml`, or the named one.
+/// The root of the manifests: the folder of `undrift.yaml`, or the named folder.
 #[derive(Clone, Debug)]
 pub(super) struct Root {
-    /// The folder.
+    /// The path of the root folder.
     pub(super) folder: PathBuf,
-    /// True if it has an `undrift.yaml`: all manifests below it belong together.
+    /// True if the folder has an `undrift.yaml`. All manifests below the folder then belong
+    /// together.
     pub(super) is_configured: bool,
     naming: FileNaming,
 }
@@ -54,15 +57,16 @@ pub(super) struct Root {
 /// The form of file names in messages.
 #[derive(Clone, Debug)]
 enum FileNaming {
-    /// The root is the named folder: names start with the name of this folder.
+    /// The root is the named folder. File names start with this name of the folder.
     ByRootName(String),
-    /// The root is above the named folder: names are relative to this working directory.
+    /// The root is above the named folder. File names are relative to this folder, the working
+    /// directory.
     RelativeTo(PathBuf),
 }
 
 impl Root {
     /// The root of the manifests in `named_folder`: the closest folder with an `undrift.yaml`,
-    /// searched upwards to the root of the repository.
+    /// searched upwards to the root of the repository. If there is no such folder, `named_folder`.
     pub(super) fn find(named_folder: &Path, environment: &LoadEnvironment) -> Self {
         let root_naming = FileNaming::ByRootName(environment.display_path(named_folder));
         let mut root =
@@ -87,7 +91,7 @@ impl Root {
         root
     }
 
-    /// The name in messages of `path`, which is the root or below it.
+    /// The name of `path` in messages. `path` is the root, or is below the root.
     pub(super) fn name(&self, path: &Path) -> String {
         match &self.naming {
             FileNaming::ByRootName(name) => {
@@ -103,7 +107,7 @@ impl Root {
     }
 }
 
-/// `path` relative to `folder`, with `..` for each folder to leave.
+/// `path` relative to `folder`, with `..` for each step upwards.
 fn relative_path(folder: &Path, path: &Path) -> String {
     if let Ok(inner) = path.strip_prefix(folder) {
         return join_components(inner.components());
@@ -124,7 +128,8 @@ fn join_components<'p>(components: impl Iterator<Item = Component<'p>>) -> Strin
     if text.is_empty() { ".".to_owned() } else { text }
 }
 
-/// True if something exists at `path`, or if that cannot be determined: the later read reports the error.
+/// True if something exists at `path`. Also true if an error hides whether something exists: the
+/// later read of `path` reports the error.
 fn may_exist(path: &Path) -> bool {
     !path
         .symlink_metadata()

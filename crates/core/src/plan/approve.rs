@@ -1,10 +1,10 @@
 //! Decides which part of a plan may run. No other module decides that.
 //!
 //! A problem, a refusal or an unreadable part affects one group or project. The run skips and
-//! reports this one, and applies the others, because among thousands of projects one is always
-//! broken. If too many are skipped, there is probably a common cause, so nothing runs. If the
-//! service withholds a section ([`Withheld`](crate::cause::Withheld)), only that section is
-//! skipped, unless a step archives the project.
+//! reports that group or project, and applies the others, because among thousands of projects, one
+//! project is always broken. If too many containers are skipped, there is probably a common cause,
+//! and nothing runs. If the service withholds a section ([`Withheld`](crate::cause::Withheld)),
+//! only that section is skipped, unless a step archives the project.
 
 use std::{
     borrow::Cow,
@@ -27,7 +27,8 @@ use crate::{
     text::{count, did_you_mean, escape},
 };
 
-/// Nothing is applied if more containers than this number, and more than this share, are skipped.
+/// Nothing is applied if more than this number of containers, and also more than the share
+/// [`MAX_SKIPPED_SHARE`] of all containers, are skipped.
 const MAX_SKIPPED: usize = 3;
 const MAX_SKIPPED_SHARE: f64 = 0.05;
 
@@ -64,8 +65,9 @@ impl Approved<'_> {
         self.plan.steps.iter().filter(|step| !self.skipped_paths.contains(&step.address.path))
     }
 
-    /// True if `target` must run after the step at `address`, directly or through other steps. `target` is a step of
-    /// the same container, or a section, which means those of its steps that are earlier in the plan.
+    /// True if `target` must run after the step at `address`, directly or through other steps.
+    /// `target` is the address of a step of the same container, or of a section. A section means
+    /// the steps of the section that are earlier in the plan than the step at `address`.
     pub fn comes_after(&self, target: &Address, address: &Address) -> bool {
         let steps = &self.plan.steps;
         let start = steps.partition_point(|step| step.address.path < address.path);
@@ -109,11 +111,11 @@ impl Approved<'_> {
 pub struct SkippedContainer {
     /// The group or project.
     pub address: Address,
-    /// The number of its steps, none of which runs.
+    /// The number of its steps. None of them runs.
     pub steps: usize,
 }
 
-/// Why nothing runs.
+/// The reason why nothing runs, as a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockedRun(pub String);
 
@@ -126,17 +128,17 @@ pub struct Acknowledged {
     /// The reason written in the acknowledgement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Where the acknowledgement is written; `None` if it came from the command line.
+    /// The place of the acknowledgement; absent if it came from the command line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<Origin>,
-    /// Whether the branch added it: the base does not have it.
+    /// True if the branch added the acknowledgement: the base does not have it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_new: bool,
 }
 
 impl Plan {
-    /// Removes acknowledged refusals. Warns of acknowledgements that are exceeded or unused. Ignores expired ones,
-    /// because the check of the manifests warns of them.
+    /// Removes acknowledged refusals. Warns of acknowledgements that are exceeded or unused.
+    /// Ignores expired acknowledgements, because the check of the manifests warns of them.
     pub fn acknowledge(
         &mut self,
         acknowledgements: &[Acknowledgement],
@@ -183,7 +185,8 @@ impl Plan {
         let unused = valid_acks.into_iter().zip(used_flags).filter(|(_, used)| !used);
         warnings.extend(unused.map(|(ack, _)| {
             let refused = self.findings.refusals.iter().map(|refusal| &*refusal.acknowledgement);
-            // Only another spelling of the same address: a similar one may be another object.
+            // Suggest only another spelling of the same address, because a similar address may
+            // belong to another object.
             let same_words = refused.filter(|other| words_of(other) == words_of(&ack.to_string()));
             warning(ack, &format!("`{ack}` acknowledges nothing that this run refuses"))
                 .help_if(did_you_mean(&ack.to_string(), same_words))
@@ -192,7 +195,7 @@ impl Plan {
     }
 
     /// The new address of each entry that the run renames, by its old address in lower case. Omits
-    /// an old address that one of `refusals` has: it belongs to another entry now.
+    /// an old address that one of `refusals` has, because it belongs to another entry now.
     fn new_addresses(&self, refusals: &[GuardRefusal]) -> BTreeMap<String, String> {
         let refused: BTreeSet<_> = refusals.iter().map(|refusal| &refusal.address).collect();
         let renames = self.steps.iter().filter_map(|step| {
@@ -205,15 +208,16 @@ impl Plan {
         renames.collect()
     }
 
-    /// True if a guard refuses the whole run. The reach guard always does, because it refuses a
-    /// rule, which has no steps to skip.
+    /// True if a guard refuses the whole run. A refusal of the reach guard always refuses the whole
+    /// run: it concerns a rule, and a rule has no steps to skip.
     pub fn is_refused(&self) -> bool {
         self.refusals
             .iter()
             .any(|refusal| &*refusal.address.path == WHOLE_RUN || refusal.guard == Guard::Reach)
     }
 
-    /// Decides which steps may run: those of containers without a problem, a refusal or an unread part.
+    /// Decides which steps may run: the steps of containers without a problem, a refusal or an
+    /// unread part. Also returns the skipped containers.
     ///
     /// # Errors
     /// If nothing may run.
@@ -226,7 +230,8 @@ impl Plan {
             return Err(BlockedRun("a guard refuses the whole run".into()));
         }
         let container_count = self.projects + self.groups;
-        // Containers outside the saved plan are skipped too, but do not suggest a common cause.
+        // Containers that do not agree with the saved plan are skipped too, but do not suggest a
+        // common cause.
         let unsaved_paths = self.unsaved_paths(policy.comparison);
         if policy.all_or_nothing {
             broken_paths.extend(unsaved_paths.iter().cloned());
@@ -316,7 +321,7 @@ fn matches_refusal(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
     }
     match &*refusal.address.path {
         WHOLE_RUN => ack.selector.pattern() == WHOLE_RUN,
-        // The address is a glob too, so compare the texts: `acme/*` differs from `acme/**`.
+        // The address is a glob too. Therefore compare the texts: `acme/*` differs from `acme/**`.
         glob if refusal.guard == Guard::Reach => {
             let (pattern, glob) = (ack.selector.pattern().to_lowercase(), glob.to_lowercase());
             let literal_prefix = pattern.strip_suffix("**").filter(|start| is_literal(start));
@@ -331,7 +336,8 @@ fn matches_refusal(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
     }
 }
 
-/// Returns `ack` with the new name of a renamed entry, if `ack` has exactly its old address.
+/// Returns `ack` with the new address of a renamed entry, if `ack` has exactly the old address of
+/// the entry. Otherwise returns `ack` unchanged.
 fn rename_acknowledgement<'a>(
     ack: &'a Acknowledgement,
     new_addresses: &BTreeMap<String, String>,
@@ -343,8 +349,9 @@ fn rename_acknowledgement<'a>(
     }
 }
 
-/// True if an acknowledgement applies to a refusal; `acks` are all valid ones. One with
-/// `at_most` does not apply if another one has exactly the address of the refusal.
+/// True if an acknowledgement applies to a refusal. `acks` contains all valid acknowledgements. An
+/// acknowledgement with `at_most` does not apply if another acknowledgement has exactly the address
+/// of the refusal.
 fn applies_to(ack: &Acknowledgement, refusal: &GuardRefusal, acks: &[&Acknowledgement]) -> bool {
     matches_refusal(ack, refusal)
         && (ack.max_objects.is_none()
@@ -358,7 +365,8 @@ fn has_same_address(ack: &Acknowledgement, refusal: &GuardRefusal) -> bool {
         && ack.selector.pattern().to_lowercase() == refusal.address.to_string().to_lowercase()
 }
 
-/// The reason why an acknowledgement does not count, with help, if the matching refusals exceed its `at_most`.
+/// The reason why an acknowledgement does not count, and the advice for the user. `None` if the
+/// matching refusals do not exceed the `at_most` of the acknowledgement.
 fn excess_reason(
     ack: &Acknowledgement,
     refusals: &[GuardRefusal],
@@ -386,9 +394,9 @@ fn excess_reason(
     })
 }
 
-/// Returns the reason if a glob matches the refusal at its new path but not at a former one:
-/// otherwise a branch could gain an acknowledgement by a rename. A path without a wildcard is
-/// always accepted.
+/// Returns the reason if a glob matches the refused object at its new path, but not at a former
+/// path. Otherwise, a branch could gain an acknowledgement by a rename. A path without a wildcard
+/// is always accepted.
 fn rename_conflict(ack: &Acknowledgement, refusal: &GuardRefusal, moves: &Moves) -> Option<String> {
     let path = &refusal.address.path;
     let pattern_path = ack.selector.pattern().split('#').next().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Sections that a declared switch closes: their feature is off, or this run switches it off.
+//! Handles sections that a declared switch closes: the feature of the section is off, or this run
+//! switches it off.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +12,12 @@ use crate::{
     kind::{Capability, Effect, Section},
 };
 
-/// The capabilities that a container lacks now and that a declared switch controls; `true` if the
-/// declaration turns the switch on.
+/// The capabilities that a container lacks now and that a declared switch controls. The value is
+/// `true` if the declaration turns the switch on.
 pub(super) type Switches = BTreeMap<Capability, bool>;
 
 /// The declared switch that decides whether a section is closed. The section is closed while all of
-/// these `features` are off.
+/// these `features` are off. The second value is `true` if the declaration turns the switch on.
 pub(super) fn deciding_switch(
     features: &[&'static str],
     switches: &Switches,
@@ -56,7 +57,8 @@ impl ContainerPlanner<'_> {
         plan.closed_sections.insert(section.kind.section);
     }
 
-    /// Replaces unread parts by notes if a closed section is unread for the same reason: these parts need its entries.
+    /// Replaces an unread part by a note if a closed section is unread for the same reason. Such a
+    /// part needs the entries of the closed section.
     pub(super) fn note_closed_parts(&self, plan: &mut ContainerPlan) {
         let closed_entries =
             plan.closed_sections.iter().filter_map(|name| self.context.live.sections.get(name));
@@ -101,7 +103,7 @@ impl ContainerPlanner<'_> {
         self.drop_dependent_steps(plan);
     }
 
-    /// Replaces steps that name an entry of a closed section by notes.
+    /// Replaces each step that names an entry of a closed section by a note.
     pub(super) fn drop_dependent_steps(&self, plan: &mut ContainerPlan) {
         let prefixes =
             plan.closed_sections.iter().map(|name| format!("{}/", self.address.section(name)));
@@ -116,8 +118,8 @@ impl ContainerPlanner<'_> {
         }));
     }
 
-    /// Adds notes about updates of the container that name entries which it does not declare: the service
-    /// refuses the update if they do not exist, and the plan does not read them.
+    /// Adds a note for each update of the container that names an undeclared entry. The service
+    /// refuses the update if the entry does not exist, and the plan does not read the entry.
     pub(super) fn note_undeclared_names(&self, plan: &mut ContainerPlan) {
         let scope = self.declared.scope;
         let section = |name| catalogue::section(scope, name);
@@ -132,8 +134,9 @@ impl ContainerPlanner<'_> {
             let mut declared = self.declared.present_entries(section_name);
             let is_declared = declared.any(|entry| entry.key == name);
             let noun = section(section_name).filter(|_| !is_declared)?.noun;
-            let what =
-                format!("fails without a {noun} `{name}`, which `{section_name}` does not declare");
+            let what = format!(
+                "it fails without a {noun} `{name}`, which `{section_name}` does not declare"
+            );
             Some(Note::new(&step.address, Reason::Besides { what }, &step.origin))
         }));
     }

@@ -29,7 +29,8 @@ use crate::{
 };
 
 /// Plans one container. If [`Findings::questions`](diff::Findings::questions) is not empty, the
-/// plan is not complete: answer the questions and call again.
+/// plan is not complete. The caller reads the facts that the questions name, and calls this
+/// function again.
 pub fn plan_container(
     declared: &Container,
     live: &LiveContainer,
@@ -94,7 +95,7 @@ fn collect_names(declared: &Container, live: &LiveContainer, settings: &PlanSett
                 names.insert_reverse_lookup(object_type, id, &name);
             }
         }
-        // Entries that this run created have ids by now.
+        // Entries that this run created already have ids.
         if section.called_by.is_some() && names.entry_ids(section.section).is_some() {
             names.insert_entry_ids(section.section, entry_ids(section, declared, live_entries));
         }
@@ -226,7 +227,8 @@ impl ContainerPlanner<'_> {
     }
 
     /// Plans a section that could not be read because of `reason`. Adds possible steps if this run
-    /// turns on its switch, a note if the switch remains off, and otherwise an unread section.
+    /// turns on the switch of the section, or a note if the switch remains off. Otherwise adds an
+    /// unread section.
     fn plan_unread(
         &self,
         section: &DeclaredSection,
@@ -239,7 +241,8 @@ impl ContainerPlanner<'_> {
             .filter_map(|set| deciding_switch(set, switches, |name| self.is_feature_off(name)))
             .collect();
         deciding_switches.extend(is_archived.then_some((Capability::Writable, true)));
-        // The section is closed if one of the needed switches is not turned on, even if another one is.
+        // The section is closed if one of the needed switches is not turned on, even if another
+        // switch is turned on.
         let closed_switch = deciding_switches.iter().find(|(_, opens)| !opens);
         match closed_switch.or(deciding_switches.first()) {
             Some((_, true)) => {
@@ -260,8 +263,8 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// True if `steps` remove copies of the parents of a section. The section can only be read after that, so it must
-    /// not block these steps.
+    /// True if `steps` remove copies of the parents of a section. The section can be read only
+    /// after these steps. Therefore the unread section must not block them.
     fn removes_parent_copies(&self, section: &DeclaredSection, steps: &[Step]) -> bool {
         let parent = section.kind.scoped_kind.parent.map(|parent| parent.section);
         parent.is_some() && steps.iter().any(|s| s.is_copy && s.address.section == parent)
@@ -411,7 +414,8 @@ impl ContainerPlanner<'_> {
             Some(section) => Note::new(&self.section_address(section), reason, &section.origin),
             None if !is_declared_archived => Note::new(self.address, reason, &self.declared.origin),
             None => {
-                // Only the sections that archive it were compared; nothing else was read.
+                // Only the sections that archive the container were compared. Nothing else was
+                // read.
                 let archive_effect = Effect::lacks(Capability::Writable);
                 let archiving_sections =
                     self.target_effects().filter(|(_, effect)| *effect == archive_effect);
@@ -427,8 +431,8 @@ impl ContainerPlanner<'_> {
         names.filter_map(|name| self.declared.section(name))
     }
 
-    /// The effects of the declared values, including values that do not differ. For a held section,
-    /// the effects of the live values.
+    /// The effects of the declared values, including values that do not differ, each with its
+    /// section. For a held section, these are the effects of the live values.
     pub(super) fn target_effects(&self) -> impl Iterator<Item = (&'static str, Effect)> {
         self.ordered_sections().flat_map(|section| {
             let name = section.kind.section;

@@ -52,7 +52,8 @@ impl ContainerPlanner<'_> {
                 self.close_section(section, Capability::Feature(set[0]), plan);
                 continue;
             }
-            // The section is empty, but unreadable if ids of users that it names are unknown.
+            // A new section is empty. It counts as unreadable if the id of a user that it names is
+            // unknown.
             let live_entries = self.context.live.sections.get(section.kind.section);
             let live_entries = live_entries.unwrap_or(&LiveEntries::NoContainer);
             let may_be_filled =
@@ -128,8 +129,9 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// The effects of the creating request with these `values`. For the sections that it sets, only
-    /// the effects on visibility, and on features that are on in a new container.
+    /// The effects of the creating request with these `values`. Of the sections that the request
+    /// also sets, only two sorts of effects count: effects on visibility, and effects on features
+    /// that are on in a new container.
     fn creation_effects(&self, container_kind: Section, values: &Fields) -> Vec<Effect> {
         let plain_values = forms::plain_fields(values);
         let find_effects =
@@ -183,7 +185,8 @@ impl ContainerPlanner<'_> {
         self.ordered_sections().filter(|section| section.kind.is_created_with_container())
     }
 
-    /// All fields of the create request: the fields of `create`, and of the sections that it also sets.
+    /// All fields of the create request: the fields of `create`, and the fields of the sections
+    /// that the request also sets.
     fn creation_fields<'f>(
         &'f self,
         create: &'f DeclaredFields,
@@ -249,7 +252,8 @@ impl ContainerPlanner<'_> {
         Note { fields: vec![name.to_owned()], ..note }
     }
 
-    /// The requests that create the container, with the service's names for import hosts.
+    /// The requests that create the container. The service's names of import hosts replace the
+    /// neutral words for these hosts.
     fn creation_calls(
         &self,
         values: &Fields,

@@ -1,7 +1,7 @@
 //! The size of a plan, and an estimate of how long apply takes if the service limits requests.
 //!
-//! Without a limit no estimate is needed, because responses take milliseconds. Otherwise the limit
-//! decides: the limit of all requests, or the limit of a single operation.
+//! Without a limit, no estimate is needed, because responses take milliseconds. With a limit, the
+//! time depends on the limit of all requests, or on the limit of a single operation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,15 +18,15 @@ use crate::{
 /// The size of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Counts {
-    /// Objects that are created.
+    /// The number of objects that are created.
     pub create: usize,
-    /// Objects that change.
+    /// The number of objects that change.
     pub update: usize,
-    /// Objects that are removed.
+    /// The number of objects that are removed.
     pub delete: usize,
-    /// Calls, if none fails.
+    /// The number of calls if no call fails.
     pub calls: usize,
-    /// Groups and projects with steps.
+    /// The number of groups and projects with steps.
     pub projects: usize,
 }
 
@@ -50,11 +50,12 @@ impl Counts {
 /// The estimated time of apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
-    /// Requests: the calls, and the reads for calls whose answers do not show the object.
+    /// The number of requests: the calls, and the reads after calls whose responses do not show the
+    /// object.
     pub requests: u64,
     /// The time in seconds, rounded to whole minutes.
     pub seconds: u64,
-    /// The limit per minute that decides the time.
+    /// The limit that decides the time, in requests per minute.
     pub a_minute: u64,
     /// The operation whose own limit decides the time; `None` if the limit of all requests decides.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::text::word_if_any")]
@@ -98,7 +99,7 @@ impl Plan {
                 let seconds = 60 * count_minutes(count, limit);
                 Estimate { requests, seconds, a_minute: limit, operation }
             });
-        // Among equal times, `max_by_key` returns the last: all requests together.
+        // If times are equal, `max_by_key` returns the last one: the time of all requests together.
         estimates.max_by_key(|estimate| estimate.seconds).filter(|estimate| estimate.seconds > 0)
     }
 }

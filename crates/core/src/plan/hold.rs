@@ -1,9 +1,10 @@
 //! Holds: until a given day, runs do not change an object that somebody changed by hand in an emergency.
 //!
-//! A hold is a watch with an end: differences are compared and shown, but not written. They are only
-//! reported as differences with `--strict`. Holds come from the environment of a run, never from a
-//! manifest, and last at most [`MAX_HOLD_DAYS`] days: lasting values belong in a manifest. A branch
-//! cannot escape a hold by a rename: a hold also covers objects whose declared former path it matches.
+//! A hold is a watch with an end: differences are compared and shown, but not written. A held
+//! difference is reported as a difference only with `--strict`. Holds come from the environment of
+//! a run, never from a manifest. A hold lasts at most [`MAX_HOLD_DAYS`] days, because lasting
+//! values belong in a manifest. A branch cannot avoid a hold by a rename: a hold that matches a
+//! declared former path of an object also covers the object.
 
 use std::collections::BTreeMap;
 
@@ -26,10 +27,10 @@ const MAX_HOLD_DAYS: i32 = 7;
 /// The code of diagnostics about holds.
 const HOLD_CODE: &str = "hold";
 
-/// A hold.
+/// A hold: the held addresses, and the last day.
 #[derive(Clone, Debug)]
 struct Hold {
-    /// The text as written.
+    /// The text of the hold as written.
     text: String,
     selector: Selector,
     /// The last day.
@@ -76,11 +77,12 @@ impl Hold {
 }
 
 impl Holds {
-    /// Parses holds, and returns warnings for expired ones, which have no effect. An expired hold is no
-    /// error: otherwise every run would fail on the day after its end.
+    /// Parses holds, and returns a warning for each expired hold, which has no effect. An expired
+    /// hold is no error, because otherwise every run would fail on the day after the end of the
+    /// hold.
     ///
     /// # Errors
-    /// If one of them is not valid; the error is a message.
+    /// If one of the texts is not a valid hold. The error is a message.
     pub fn parse<'w>(
         hold_texts: impl IntoIterator<Item = &'w str>,
         today: Date,
@@ -99,13 +101,15 @@ impl Holds {
         Ok((Self(holds), warnings))
     }
 
-    /// The last day on which the object at `address` is held, also by a former path in `moves`.
+    /// The last day on which the object at `address` is held; `None` if it is not held. A hold may
+    /// also match a former path in `moves`.
     pub fn held_until(&self, address: &Address, moves: &Moves) -> Option<Date> {
         self.0.iter().filter(|hold| hold.matches(address, moves)).map(|hold| hold.until).max()
     }
 
-    /// Turns held steps of one section into watched ones. If entries exclude each other, a hold on one
-    /// covers the others: the run must not replace a held entry.
+    /// Turns held steps of one section into watched steps. If only one of several entries can
+    /// exist, a hold on one entry also covers the others, because the run must not replace a held
+    /// entry.
     pub(super) fn watch_held(&self, section: Section, findings: &mut Findings, moves: &Moves) {
         if self.0.is_empty() {
             return;
@@ -134,7 +138,8 @@ impl Holds {
         }
     }
 
-    /// Adds the largest held parts of `declared`, and held objects that no manifest declares.
+    /// Adds the held parts of `declared`, and held objects that no manifest declares. Omits parts
+    /// that are inside another held part.
     pub(super) fn add_held(&self, declared: &Container, findings: &mut Findings, moves: &Moves) {
         if self.0.is_empty() {
             return;

@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl ContainerPlanner<'_> {
-    /// Moves the container to its declared path.
+    /// The step that moves the container from `former` to its declared path.
     pub(super) fn move_step(
         &self,
         former: &FormerLocation,
@@ -53,8 +53,9 @@ impl ContainerPlanner<'_> {
         Ok(Step { effects: effects.collect(), ..step })
     }
 
-    /// The visibility of the container in another group; `None` if it stays in its group. If the group
-    /// does not allow it, the service would refuse the move, or lower a visibility that no manifest declares.
+    /// The visibility of the container after a move to another group; `None` if the container stays
+    /// in its group. Returns a problem if the new group does not allow an undeclared visibility,
+    /// because the service would refuse the move or lower the visibility.
     fn visibility_after_move(
         &self,
         former: &FormerLocation,
@@ -76,9 +77,10 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// The name to set with the new path, if the old name must become free: a container that takes the
-    /// former path gets a name equal to its path, and names are unique in a group. If a name is declared,
-    /// a settings step sets it.
+    /// The name to set together with the new path; `None` if the old name need not become free.
+    /// Another container may take the former path and get a default name equal to the last segment
+    /// of that path. Names are unique in a group. If a name is declared, a settings step sets the
+    /// name.
     fn freed_name(&self, former: &FormerLocation) -> Option<String> {
         let [former_name, name] = [&*former.path, &*self.declared.path]
             .map(|path| path.rsplit('/').next().unwrap_or_default());
@@ -90,7 +92,8 @@ impl ContainerPlanner<'_> {
         blocks_new_path.then(|| name.to_owned())
     }
 
-    /// The moves of other containers that must come before the step that creates or moves this one.
+    /// The moves of other containers that must come before the step that creates or moves this
+    /// container.
     pub(super) fn preceding_moves(&self) -> impl Iterator<Item = Effect> {
         let paths = self.context.target.blocking_paths.iter().cloned();
         paths.map(|path| Effect::follows(Address::container(path)))
@@ -124,7 +127,7 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// Notes the projects below the group that no manifest declares.
+    /// Adds a note for each project below the group that no manifest declares.
     pub(super) fn note_unlisted_projects(&self, plan: &mut ContainerPlan) {
         let Some(policy) = &self.declared.lifecycle.unlisted_projects else { return };
         let unread = Err(Cause::new("not read"));

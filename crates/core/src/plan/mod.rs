@@ -1,10 +1,11 @@
 //! The plan: the steps of apply, and notes about differences that apply does not change.
 //!
-//! Input: the declaration ([`Container`]), the live state ([`LiveContainer`]), and [`PlanSettings`]. Output: a
-//! [`ContainerPlan`] for each container, combined into one [`Plan`]. This module sends no requests. If
-//! it needs more facts, the result names them as [`ExtraFact`](crate::live::ExtraFact)s; read them and
-//! plan again. A plan leaves no choice to apply: each step contains its calls, each edge its reason.
-//! Only [`Plan::approve`] decides what may run.
+//! Input: the declaration ([`Container`]), the live state ([`LiveContainer`]), and
+//! [`PlanSettings`]. Output: a [`ContainerPlan`] for each container, combined into one [`Plan`].
+//! This module sends no requests. If the plan needs more facts, the result names them as
+//! [`ExtraFact`](crate::live::ExtraFact)s. The caller reads these facts and plans again. A plan
+//! contains all decisions: each step contains its calls, and each edge contains its reason. Only
+//! [`Plan::approve`] decides what may run.
 
 mod approve;
 mod base;
@@ -75,16 +76,16 @@ const MAX_WITH_REQUESTS: usize = 2_000;
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(bound(deserialize = "'de: 'static"))]
 pub struct Plan {
-    /// The results, ordered by address; steps of one container are in an order that respects the
-    /// edges.
+    /// The results, ordered by address. The steps of one container are in an order that respects
+    /// the edges.
     #[serde(flatten)]
     pub findings: Findings,
     /// The refusals that were acknowledged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acknowledged: Vec<Acknowledged>,
-    /// How many projects were read, declared or included by a rule.
+    /// The number of projects that were read: declared projects, and projects that a rule includes.
     pub projects: usize,
-    /// How many groups were read, declared or included by a rule.
+    /// The number of groups that were read: declared groups, and groups that a rule includes.
     pub groups: usize,
     /// The number of containers that match a rule but are not included, by reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -92,10 +93,11 @@ pub struct Plan {
     /// The effect of `--limit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited: Option<AppliedLimit>,
-    /// The estimated time of apply, if the service limits requests and it is more than a minute.
+    /// The estimated time of apply. Absent if the service does not limit requests, or if the time
+    /// is shorter than a minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// The comparison with the base of the branch, if there is one.
+    /// The comparison with the base of the branch; absent if there is no base.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<BaseComparison>,
     /// The number of guard refusals that are not shown, because nothing will be written.
@@ -113,7 +115,7 @@ pub struct Plan {
     /// The live states of the first containers with steps, so that apply need not read them again.
     #[serde(skip)]
     live: BTreeMap<Arc<str>, KeptLive<LiveContainer>>,
-    /// The plan of each container, if kept: see [`Self::with_container_plans`].
+    /// The plan of each container; `None` unless [`Self::with_container_plans`] was called.
     #[serde(skip)]
     container_plans: Option<BTreeMap<Arc<str>, ContainerPlan>>,
     /// True if only the first containers keep the requests of their steps.
@@ -175,7 +177,7 @@ impl Plan {
     }
 
     /// The reason why `step` may not have been applied although this plan lacks it; see
-    /// [`ContainerPlan::unconfirmed_cause`]. Needs [`Self::with_container_plans`].
+    /// [`ContainerPlan::unconfirmed_cause`]. This function needs [`Self::with_container_plans`].
     pub fn unconfirmed_cause(&self, step: &Step) -> Option<Cause> {
         match self.container_plans.as_ref().and_then(|plans| plans.get(&step.address.path)) {
             Some(plan) => plan.unconfirmed_cause(step),
@@ -183,7 +185,7 @@ impl Plan {
         }
     }
 
-    /// Counts an included container without reading it.
+    /// Counts a container that a rule includes but that the run does not read.
     pub fn count_included(&mut self, container: &Container) {
         self.included.add(container);
     }
@@ -286,7 +288,7 @@ impl Plan {
         self
     }
 
-    /// How many objects are created, changed and removed.
+    /// The numbers of objects that are created, changed and removed.
     pub fn counts(&self) -> Counts {
         Counts::from_steps(self.steps.iter())
     }
@@ -328,10 +330,11 @@ impl Plan {
         watched.chain(notes.map(|note| &*note.address.path)).collect()
     }
 
-    /// The last day on which the object at `address` is held, if it is. Call [`finish`](Self::finish) first: it
-    /// sorts the holds.
+    /// The last day on which the object at `address` is held; `None` if it is not held. Call
+    /// [`finish`](Self::finish) first, because this function needs sorted holds.
     pub fn held_until(&self, address: &Address) -> Option<Date> {
-        // Holds are sorted by address: find the container's by binary search, and check each of them.
+        // Holds are sorted by address. Find the holds of the container by binary search, and check
+        // each hold.
         let first_position = self.held.partition_point(|held| held.address.path < address.path);
         let mut later_holds = self.held[first_position..].iter();
         let container_holds =
@@ -339,12 +342,13 @@ impl Plan {
         container_holds.filter(|held| held.covers(address)).map(|held| held.until).max()
     }
 
-    /// Separates the watched steps: first those for watched objects, then those for held objects.
+    /// Separates the watched steps into the steps for watched objects and the steps for held
+    /// objects.
     pub fn watched_and_held(&self) -> (Vec<&Step>, Vec<&Step>) {
         self.watched.iter().partition(|step| self.held_until(&step.address).is_none())
     }
 
-    /// The live state of the container at `path`, if it is kept.
+    /// The live state of the container at `path`; `None` if the plan does not keep it.
     pub fn live(&self, path: &str) -> Option<&LiveContainer> {
         self.live.get(path).map(|state| &*state.0)
     }
@@ -364,7 +368,7 @@ fn extend_to_closure(
     }
 }
 
-/// `join` of both values, or the only one.
+/// Joins both values with `join`. If only one value is present, returns that value.
 fn join_options<T>(one: Option<T>, other: Option<T>, join: impl FnOnce(T, T) -> T) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(join(one, other)),
@@ -372,7 +376,7 @@ fn join_options<T>(one: Option<T>, other: Option<T>, join: impl FnOnce(T, T) -> 
     }
 }
 
-/// Which findings are treated as differences.
+/// The choice of the findings that are treated as differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
     /// Declared objects that differ from the live state, unless they are held.
@@ -441,8 +445,9 @@ impl ContainerPlan {
         })
     }
 
-    /// True if the object of `step` was compared. Then only its [certain](Step::certain) part is
-    /// needed, unless the condition of the step comes true.
+    /// True if the object of `step` was compared. If the object was compared, only the
+    /// [certain](Step::certain) part of a possible step is needed, unless its condition becomes
+    /// true.
     pub fn has_compared(&self, step: &Step) -> bool {
         step.address.section.is_some_and(|section| self.compared_sections.contains(section))
     }
@@ -458,7 +463,7 @@ impl ContainerPlan {
         self.import_state.as_ref()
     }
 
-    /// True if a declared switch closes `section`, so that it cannot be read.
+    /// True if a declared switch closes `section`. A closed section cannot be read.
     pub fn is_section_closed(&self, section: &str) -> bool {
         self.closed_sections.contains(section)
     }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl ContainerPlanner<'_> {
-    /// Plans the container.
+    /// Plans the container according to its presence.
     pub(super) fn plan_by_presence(&self, plan: &mut ContainerPlan) {
         let is_declared_absent = self.declared.lifecycle.absent_origin().is_some();
         match &self.context.live.presence {
@@ -38,7 +38,8 @@ impl ContainerPlanner<'_> {
             {
                 plan.stop_as_vanished(self.declared);
             }
-            // If this run creates the group above, the container is simply missing: see the next case.
+            // If this run creates the group above, only the container is missing: see the next
+            // case.
             Presence::MissingNamespace(group) if self.context.target.namespace.is_none() => {
                 plan.stop_with_problem(self.namespace_problem(group));
             }
@@ -93,7 +94,8 @@ impl ContainerPlanner<'_> {
         } else {
             texts::MISSING
         };
-        // A top-level group has no parent group whose lists would show it: it may exist and be hidden.
+        // A top-level group has no parent group whose lists would show the group. Therefore the
+        // group may exist and be hidden.
         let is_top_level = !self.address.path.contains('/');
         let hidden_text = if is_top_level { ", or the token cannot see it" } else { "" };
         self.scoped_problem(problem_texts, &[("or_hidden", &hidden_text)])
@@ -118,7 +120,7 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// The problem that the container is archived at `former_path`, so it cannot be moved.
+    /// The problem that the container is archived at `former_path` and therefore cannot be moved.
     pub(super) fn archived_problem(&self, former_path: &str) -> Problem {
         self.problem(texts::ARCHIVED, &[("from", &escape(former_path))])
     }

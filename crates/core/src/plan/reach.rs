@@ -1,8 +1,8 @@
 //! The extent of a run: the part of a plan within `--limit`, and guards for changes of containers
 //! without a document.
 //!
-//! The limit is applied before guards count, so a large change can be split into several runs that each
-//! pass the guards.
+//! The limit is applied before guards count. Therefore a large change can be split into several
+//! runs, each of which passes the guards.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,10 +23,10 @@ use crate::{
 /// The extent of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
-    /// The maximum number of groups and projects to change: the first ones with steps. The
-    /// containers that they depend on are added.
+    /// The maximum number of groups and projects to change. The run changes the first groups and
+    /// projects with steps, and also the containers that they depend on.
     pub limit: Option<NonZeroUsize>,
-    /// How many containers that only a rule includes may change.
+    /// The limits for changes of containers that only a rule includes.
     pub reach: Limits,
     /// True if drift from before a branch is only shown, so that guards ignore it.
     pub ignores_drift: bool,
@@ -43,7 +43,7 @@ impl Default for Extent {
 pub struct AppliedLimit {
     /// The limit.
     pub to: usize,
-    /// How many further groups and projects have steps.
+    /// The number of further groups and projects with steps.
     pub left_out: usize,
 }
 

@@ -25,13 +25,13 @@ pub struct PlanSettings {
     pub release: Option<Release>,
     /// The missing containers that the run may create.
     pub created: CreatedContainers,
-    /// The declared paths, with the former ones.
+    /// The declared paths and the former paths of containers.
     pub moves: Arc<Moves>,
     /// The declarations of the groups in the run.
     pub groups: GroupDeclarations,
     /// The objects whose write-only fields are sent again.
     pub resend: Vec<Selector>,
-    /// The holds.
+    /// The holds of the run.
     pub holds: Holds,
     /// The limits of guards.
     pub limits: Limits,
@@ -59,7 +59,8 @@ impl PlanSettings {
         }
     }
 
-    /// The settings for the plan after the run. It resends nothing, because the run did that.
+    /// The settings for the plan after the run. Write-only fields are not sent again, because the
+    /// run already sent them.
     #[must_use]
     pub fn for_plan_after_run(self) -> Self {
         let mut settings = Self { resend: Vec::new(), ..self };
@@ -67,7 +68,7 @@ impl PlanSettings {
         settings
     }
 
-    /// The last day on which the object at `address` is held, if it is.
+    /// The last day on which the object at `address` is held; `None` if it is not held.
     pub(super) fn held_until(&self, address: &Address) -> Option<Date> {
         self.holds.held_until(address, &self.moves)
     }

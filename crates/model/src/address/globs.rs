@@ -1,4 +1,5 @@
-//! Matches paths against many globs. With thousands of both, not every combination can be tried.
+//! Matches paths against many globs. An index avoids trying every combination of thousands of paths
+//! and thousands of globs.
 
 use std::collections::HashMap;
 
@@ -37,9 +38,9 @@ impl GlobIndex {
     }
 }
 
-/// Returns two parts of `glob`: the whole path segments before its first wildcard, and those after
-/// its last one. Every matching path begins with the first part and ends with the second. For a glob
-/// without wildcards, the first part is the whole glob.
+/// Returns two parts of `glob`: the whole path segments before its first wildcard, and the whole
+/// path segments after its last wildcard. Every matching path begins with the first part and ends
+/// with the second part. For a glob without wildcards, the first part is the whole glob.
 fn literal_parts(glob: &str) -> (&str, &str) {
     let first_wildcard = literal_length(glob);
     if first_wildcard == glob.len() {

@@ -17,7 +17,7 @@ use crate::{steps, text::encode};
 
 pub use globs::{GlobIndex, Globs};
 
-/// The address of a managed object. Ordered by path, section and entry.
+/// The address of a managed object. Addresses are ordered by path, section and entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
 #[schemars(with = "AddressForm")]
 pub struct Address {
@@ -63,8 +63,8 @@ impl fmt::Display for Address {
             write!(f, "#{section}")?;
         }
         if let Some(entry) = &self.entry {
-            // `@` between the parts of an identity and `*` for every environment are more readable
-            // unencoded, and stay unambiguous.
+            // Do not encode `@` between the parts of an identity and `*` for every environment.
+            // Both characters are more readable unencoded, and the address stays unambiguous.
             write!(f, "/{}", encode(entry).to_string().replace("%40", "@").replace("%2A", "*"))?;
         }
         Ok(())
@@ -95,7 +95,7 @@ struct AddressForm<'a> {
     entry: Option<&'a str>,
 }
 
-/// A glob over addresses.
+/// A glob that selects addresses.
 #[derive(Clone, Debug)]
 pub struct Selector {
     pattern: String,
@@ -127,7 +127,7 @@ impl Selector {
         Ok(Self { pattern: text.to_owned(), path_glob, object_glob, section_glob })
     }
 
-    /// The original text.
+    /// The original text of the selector.
     pub fn pattern(&self) -> &str {
         &self.pattern
     }
@@ -137,12 +137,13 @@ impl Selector {
         self.pattern.split('#').next().unwrap_or_default()
     }
 
-    /// True if it has a pattern for entries.
+    /// True if the selector has a pattern for entries.
     pub fn selects_entries(&self) -> bool {
         self.pattern.split_once('#').is_some_and(|(_, object_pattern)| object_pattern.contains('/'))
     }
 
-    /// True if the project at `path` may contain a selected object. Paths are case-insensitive.
+    /// True if the group or project at `path` may contain a selected object. Paths are
+    /// case-insensitive.
     pub fn matches_path(&self, path: &str) -> bool {
         steps::count_step();
         self.path_glob.is_match(path.to_lowercase())
@@ -157,7 +158,8 @@ impl Selector {
                 .is_none_or(|glob| address.section.is_none_or(|section| glob.is_match(section)))
     }
 
-    /// True if `address`, or the section or project that contains it, is selected.
+    /// True if the selector selects `address`, or the section or container that contains the
+    /// object.
     pub fn matches(&self, address: &Address) -> bool {
         if !self.matches_path(&address.path) {
             return false;
@@ -214,17 +216,17 @@ impl Glob {
         Self { pattern, matcher: Matcher::Exact(name.to_owned()) }
     }
 
-    /// The original text.
+    /// The original text of the glob.
     pub fn pattern(&self) -> &str {
         &self.pattern
     }
 
-    /// The text that every match starts with; for paths, in lower case.
+    /// The text with which every match starts; for paths, in lower case.
     pub fn literal_prefix(&self) -> &str {
         &self.pattern[..literal_length(&self.pattern)]
     }
 
-    /// True if it matches `text`. Paths must be in lower case.
+    /// True if the glob matches `text`. Paths must be in lower case.
     pub fn matches(&self, text: &str) -> bool {
         steps::count_step();
         match &self.matcher {
@@ -247,12 +249,12 @@ pub fn is_literal(glob: &str) -> bool {
     literal_length(glob) == glob.len()
 }
 
-/// A glob for paths.
+/// Compiles a glob for paths.
 fn compile_path_glob(text: &str) -> Result<GlobMatcher, String> {
     path_glob_fault(text).map_or_else(|| compile_glob(text, true), Err)
 }
 
-/// A glob for a section, or for a section and an entry. The name of an entry may be a URL.
+/// Compiles a glob for a section, or for a section and an entry. The name of an entry may be a URL.
 fn compile_object_glob(text: &str) -> Result<GlobMatcher, String> {
     let parts = text.split_once('/');
     let parts = parts.filter(|(section, entry)| !section.is_empty() && !entry.is_empty());
@@ -282,8 +284,9 @@ fn path_glob_fault(text: &str) -> Option<String> {
     })
 }
 
-/// The only function that compiles globs. It enforces limits, because the glob compiler panics if a
-/// glob is too large, and expanding choices needs memory.
+/// Compiles every glob. If `stays_in_segment` is true, `*` does not match `/`. The function
+/// enforces limits, because the glob compiler panics if a glob is too large, and expanding choices
+/// needs memory.
 fn compile_glob(text: &str, stays_in_segment: bool) -> Result<GlobMatcher, String> {
     steps::count_step();
     if text.len() > MAX_GLOB_BYTES {
@@ -304,8 +307,8 @@ fn compile_glob(text: &str, stays_in_segment: bool) -> Result<GlobMatcher, Strin
     Ok(glob.compile_matcher())
 }
 
-/// The nesting of braces in a glob, and the number of texts that they expand to, as upper bounds:
-/// escaped braces are counted too.
+/// The depth of nested braces in a glob, and the number of texts to which the braces expand. Both
+/// numbers are upper bounds, because escaped braces are counted too.
 fn measure_braces(glob: &str) -> (usize, usize) {
     // For the innermost open brace: the number of texts of its earlier choices, and of its current choice.
     // `outer_counts` has these two numbers for each outer brace.

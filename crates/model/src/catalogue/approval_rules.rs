@@ -1,8 +1,8 @@
 //! Approval rules of a project: who must approve its merge requests.
 //!
 //! The service silently drops users who are not members and groups that the caller cannot see.
-//! Apply then reports that they were not saved. At most one rule is for any approver; it is
-//! identified by its type instead of its name.
+//! Apply then reports that they were not saved. A project has at most one rule for any approver.
+//! This rule is identified by its type instead of its name.
 
 use crate::{
     kind::{Id, Identity, Spec, forms},
@@ -40,8 +40,8 @@ impl KindRules for ApprovalRules {
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         // Groups that the caller cannot see are missing in the list.
         let shows_all_groups = raw.get("contains_hidden_groups") != Some(&Json::Bool(true));
-        // A rule for all protected branches shows all of them in this list, although the rule
-        // itself has no list.
+        // For a rule that applies to all protected branches, the response lists every protected
+        // branch, although the rule itself has no list of branches.
         if spec.name == BRANCHES_FIELD && is_true(raw, ALL_PROTECTED_FIELD) {
             return Some(Json::Array(Vec::new()));
         }
@@ -58,13 +58,13 @@ impl KindRules for ApprovalRules {
         identity
     }
 
-    // A rule created without users, groups and a type would become the rule for any approver, so the
-    // type is always sent.
+    // A rule that is created without users, groups and a type would become the rule for any
+    // approver. Therefore the type is always sent.
     fn calls(&self, context: &CallContext<'_>) -> Calls {
         let calls = match context.purpose {
             CallPurpose::Change(declared, live, changed) if has_items(declared, BRANCHES_FIELD) => {
-                // Turn off the flag. An edit would repeat its live value, and the rule would still apply to
-                // all protected branches.
+                // Turn off the flag that makes the rule apply to all protected branches. Otherwise
+                // the edit would repeat the live value of the flag.
                 let mut declared = declared.clone();
                 let is_narrowed = !declared.contains_key(ALL_PROTECTED_FIELD)
                     && is_true(live.fields.raw(), ALL_PROTECTED_FIELD);
@@ -121,8 +121,9 @@ fn has_items(declared: &Fields, list: &str) -> bool {
     declared.list(list).is_some_and(|items| !items.is_empty())
 }
 
-/// The protections that `after` lacks, each as the end of a sentence that starts with "would".
-/// Ignores the number of approvals. A rule that requires no approval protects nothing.
+/// The ways in which the rule `after` protects less than the rule `before`. Each text is the end of
+/// a sentence that starts with "would". The number of approvals is ignored. A rule that requires no
+/// approval protects nothing.
 fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
     let requires_none = before.get("approvals_required").is_some_and(|number| *number == 0);
     if before.is_empty() || requires_none {
@@ -155,7 +156,8 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
     weaknesses_found
 }
 
-/// True if nobody is in the lists: the service treats a rule without possible approvers as approved.
+/// True if both lists are known and empty. The service treats a rule without possible approvers as
+/// approved.
 fn are_empty(lists: [Option<&Vec<Json>>; 2]) -> bool {
     lists.iter().all(|list| list.is_some_and(Vec::is_empty))
 }

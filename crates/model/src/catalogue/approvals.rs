@@ -1,6 +1,6 @@
 //! The settings for merge request approvals of a project. The approvers are in
-//! [`super::approval_rules`]. The settings are one object that always exists; the service changes
-//! it by POST.
+//! [`super::approval_rules`]. The settings are one object, which always exists. A POST request
+//! changes the object.
 
 use super::prelude::*;
 

@@ -2,8 +2,8 @@
 //! `constraints.yaml`.
 //!
 //! `check` compares both values if both are declared. A plan compares the declared value with the
-//! live one, and orders two steps if one of them changes a setting that decides over the other. At
-//! its end, a run reads again the values that a later step may have changed.
+//! live one, and orders two steps if one of them changes a group setting that constrains the other
+//! one. At its end, a run reads again the values that a later step may have changed.
 
 use std::sync::LazyLock;
 
@@ -11,33 +11,34 @@ use serde::Deserialize;
 
 use crate::{field::Scope, value::Json, yaml};
 
-/// A group setting that decides over another setting, or over the creation of entries, below the
-/// group.
+/// A group setting that constrains another setting, or the creation of entries, in the groups and
+/// projects below the group.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Constraint {
-    /// The setting that decides.
+    /// The group setting that constrains.
     pub group_setting: GroupSetting,
-    /// The setting or the creation that it decides over.
+    /// The constrained setting, or the section in which the creation of entries is constrained.
     pub constrained: ConstrainedField,
-    /// The enforcement by the service.
+    /// The way in which the service enforces the constraint.
     pub effect: ConstraintEffect,
     /// The combinations of values that contradict each other.
     #[serde(default)]
     contradictions: Vec<ConstraintCase>,
-    /// The values that a change of the group sets below it.
+    /// The values that the constrained field gets when the group's value changes.
     #[serde(default)]
     values_below: Vec<ConstraintCase>,
-    /// True if it applies in each group above, not only in the nearest one with the setting.
+    /// True if the settings of all groups above constrain, not only the setting of the nearest
+    /// group.
     #[serde(default)]
     pub from_all_ancestors: bool,
-    /// True if it also applies in groups, including the group that has the setting.
+    /// True if the constraint also applies to groups, including the group that has the setting.
     #[serde(default)]
     pub includes_groups: bool,
-    /// True if it applies only to entries that name a group of another top-level group.
+    /// True if the constraint applies only to entries that name a group of another top-level group.
     #[serde(default)]
     pub outside_hierarchy: bool,
-    /// The effect, as text after the name of the setting.
+    /// The effect, as the text that follows the name of the setting in a message.
     #[serde(default)]
     pub text: String,
     /// The code of the problem.
@@ -49,9 +50,9 @@ pub struct Constraint {
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupSetting {
-    /// The section.
+    /// The name of the section.
     pub section: String,
-    /// The field.
+    /// The name of the field in the section.
     pub field: String,
 }
 
@@ -59,32 +60,33 @@ pub struct GroupSetting {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConstrainedField {
-    /// The section.
+    /// The name of the section.
     pub section: String,
-    /// The field; `None` for the creation of entries.
+    /// The name of the field in the section; `None` for the creation of entries.
     pub field: Option<String>,
 }
 
-/// The service's action.
+/// The way in which the service enforces a constraint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConstraintEffect {
-    /// It refuses the value.
+    /// The service refuses a value below the group that contradicts the group's value.
     Bounds,
-    /// It shows the value of the group instead.
+    /// Below the group, the service shows the group's value instead of the container's own value.
     Replaces,
-    /// A change of the group's value sets the same value below, where it can be changed again.
+    /// A change of the group's value also changes the value below the group. There, the value can
+    /// be changed again.
     Sets,
-    /// It refuses to create an entry.
+    /// The service refuses to create an entry.
     Forbids,
 }
 
-/// A combination of values of both settings.
+/// Values of the group setting, combined with values of the constrained field.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ConstraintCase {
     group_values: Vec<Json>,
-    /// Any value if the list is empty.
+    /// The values of the constrained field. An empty list means any value.
     #[serde(default)]
     values: Vec<Json>,
 }
@@ -92,8 +94,8 @@ struct ConstraintCase {
 static CONSTRAINTS: LazyLock<Vec<Constraint>> =
     LazyLock::new(|| yaml::built_in!("catalogue/tables/constraints"));
 
-/// The key under which undrift adds the settings of all groups above, by path in lower case, to the
-/// object of a group.
+/// A key that undrift adds to the object of a group. Its value holds the settings of all groups
+/// above, by path in lower case.
 pub const SETTINGS_ABOVE_KEY: &str = "settings of groups above";
 
 /// All constraints.
@@ -112,8 +114,9 @@ pub fn find_constraints<'n>(
 }
 
 impl Constraint {
-    /// The key under which undrift adds the paths of the groups above that have the setting, nearest
-    /// first, to the object of a group. It contains blanks, so no response field has the same name.
+    /// A key that undrift adds to the object of a group. Its value lists the paths of the groups
+    /// above that have the setting, nearest first. The key contains blanks, so no response field
+    /// has the same name.
     pub fn deciding_groups_key(&self) -> String {
         format!("{} decided by", self.group_setting.field)
     }
@@ -126,7 +129,8 @@ impl Constraint {
         })
     }
 
-    /// The value of the field below after the group changes to `group_value`.
+    /// The value of the constrained field after the group setting changes to `group_value`; `None`
+    /// if the change sets no value.
     pub fn value_below<'j>(&'j self, group_value: &'j Json) -> Option<&'j Json> {
         let matching_case =
             self.values_below.iter().find(|case| case.group_values.contains(group_value));
@@ -136,7 +140,8 @@ impl Constraint {
         })
     }
 
-    /// The value of the field below, now `value`, after a move into a group with `group_value`.
+    /// The value of the constrained field after its container moves into a group with
+    /// `group_value`. `value` is the value before the move. `None` if the service keeps the value.
     pub fn value_after_move<'j>(&'j self, group_value: &'j Json, value: &Json) -> Option<&'j Json> {
         let is_bounded =
             self.effect == ConstraintEffect::Bounds && self.contradicts(group_value, value);
@@ -147,7 +152,8 @@ impl Constraint {
         self.value_below(group_value).filter(|_| is_bounded || is_set)
     }
 
-    /// The value of the same setting in the groups below after the group changes to `group_value`.
+    /// The value of the same setting in the groups below, after the group's own value changes to
+    /// `group_value`.
     pub fn value_in_subgroups<'j>(&self, group_value: &'j Json) -> Option<&'j Json> {
         let mut rows =
             find_constraints(&self.group_setting.section, Some(&self.group_setting.field));
@@ -171,7 +177,7 @@ impl Constraint {
             && self.contradicts(group_value, &Json::Null)
     }
 
-    /// True if it applies to the entry `name` of the container at `path`.
+    /// True if the constraint applies to the entry `name` of the container at `path`.
     pub fn applies_to(&self, path: &str, name: &str) -> bool {
         let [container_root, entry_root] =
             [path, name].map(|path| path.split('/').next().unwrap_or_default());
@@ -203,7 +209,7 @@ mod tests {
             ("shared_runners_setting", json!(open_value), json!(open_value), false),
             ("shared_runners_setting", json!(open_value), json!(locked_value), true),
             ("shared_runners_setting", json!(locked_value), json!(locked_value), false),
-            // This setting of a project does not depend on the group.
+            // This setting of a project does not depend on its group.
             ("lfs_enabled", json!(true), json!(false), false),
         ] {
             let contradicts = find_constraints(section_name, Some(name))

@@ -1,4 +1,4 @@
-//! Finds copies: live entries with the same identity and the same values. They are created by two
+//! Finds copies: live entries with the same identity and the same values. Copies are created by two
 //! concurrent runs, or by a create request that was resent because its response was lost.
 
 use std::cmp::Reverse;
@@ -40,11 +40,12 @@ pub struct Copies<'l> {
 }
 
 impl<'l> Copies<'l> {
-    /// Checks that `entries`, which have the same identity, are copies. There must be at least one.
+    /// Checks that `entries`, which have the same identity, are copies. `entries` must not be
+    /// empty.
     ///
-    /// Keeps the entry with the most child entries ([`child_sections`]); of several such entries, the
-    /// oldest. If the service hides a credential that is set only at creation, keeps the newest entry
-    /// instead: it has the current credential.
+    /// Keeps the entry with the most child entries ([`child_sections`]). Of several such entries,
+    /// keeps the oldest. If the service hides a credential that is set only at creation, keeps the
+    /// newest entry instead, because the newest entry has the current credential.
     ///
     /// # Errors
     /// The difference between the entries, as the end of a sentence such as `differ in ...`.
@@ -74,7 +75,7 @@ impl<'l> Copies<'l> {
     }
 }
 
-/// The values of an entry that the service does not show.
+/// The kind of values that the service does not show for an entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HiddenValues {
     Nothing,
@@ -90,7 +91,8 @@ pub fn child_sections(section: Section) -> impl Iterator<Item = (Section, &'stat
     child_sections.filter(move |(_, parent)| parent.section == section.section)
 }
 
-/// The number of child entries of `entry` in the given sections; 0 if they were not read.
+/// The number of child entries of `entry` in the given sections; 0 if the child entries were not
+/// read.
 fn count_children(child_section_names: &[&str], entry: &LiveEntry) -> usize {
     let Some(object) = &entry.whole_object else { return 0 };
     let child_lists =
@@ -144,8 +146,8 @@ fn find_difference(
     }
 }
 
-/// The kind of hidden values of an entry: write-only fields, credentials in URLs, and child
-/// entries.
+/// The kind of hidden values that `entry` may have: in write-only fields, in URLs with credentials,
+/// or in child entries.
 fn hidden_values(section: Section, entry: &LiveEntry) -> HiddenValues {
     let Some(live_object) = entry.whole_object.as_ref().map(LiveFields::raw) else {
         return HiddenValues::Changeable;

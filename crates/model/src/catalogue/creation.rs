@@ -12,8 +12,8 @@ use super::prelude::*;
 pub(super) struct CreationRequests<'c> {
     /// The create request, without a body.
     pub(super) post: Request<Write>,
-    /// True if the create request accepts a field. Parameters: its name, the field, and its name in
-    /// requests.
+    /// Returns true if the create request accepts a field. The parameters are the name of the
+    /// field, the field, and the name of the field in requests.
     pub(super) accepts: &'c dyn Fn(&str, &Field, &str) -> bool,
     /// The operation of the edits after the create request.
     pub(super) edit_op: Op<Write>,
@@ -86,8 +86,8 @@ impl CreationRequests<'_> {
     }
 }
 
-/// The calls that rename a container and then transfer it: the service cannot do both in one call.
-/// The transfer request contains the new namespace in `namespace_field`.
+/// The calls that rename a container and then transfer it. The service cannot rename and transfer
+/// in one call. The transfer request contains the new namespace in `namespace_field`.
 pub(super) fn relocation_calls(
     context: &CallContext<'_>,
     former_location: &FormerLocation,
@@ -110,16 +110,17 @@ pub(super) fn relocation_calls(
     rename_request.into_iter().chain(transfer_request).map(PlannedCall::from).collect()
 }
 
-/// True if a create request can omit the field because the result is the same: an empty avatar, or a
-/// switch of `create:` that is off. Such switches must be omitted: the service answered
-/// `use_custom_template: false` with an internal error.
+/// True if a create request can omit the field without another result. This is the case for an
+/// empty avatar, and for a switch of `create:` that is off. A switch that is off must be omitted,
+/// because the service answers `use_custom_template: false` with an internal error.
 fn equals_default(container: Section, section: Section, name: &str, value: &Value) -> bool {
     let is_container_section = std::ptr::eq(section.kind, container.kind);
     (section.field(name).is_upload() && value.is_null())
         || (is_container_section && value.plain_json() == Some(&Json::Bool(false)))
 }
 
-/// The edits that send `body`: one for all other fields, and one for each file.
+/// The edit requests that send `body`: one request for all fields without a file, and one request
+/// for each file.
 fn edit_requests(
     context: &CallContext<'_>,
     edit_op: Op<Write>,

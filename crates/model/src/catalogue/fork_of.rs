@@ -1,6 +1,6 @@
 //! The upstream project of a fork.
 //!
-//! A new project is created as a fork: see [`source`](super::source).
+//! The module [`source`](super::source) creates a new project as a fork.
 
 use crate::{kind::plain_text, operation::Request};
 
@@ -18,7 +18,8 @@ impl KindRules for ForkRelation {
         match context.purpose {
             CallPurpose::Create(declared) => Ok(vec![relation_request(context, declared)?.into()]),
             CallPurpose::Remove(live) => Ok(vec![context.removal_request(live)?.into()]),
-            // The service allows one relation, so the old one is removed first and restored on failure.
+            // A project can have only one fork relation. Therefore the old relation is removed
+            // first, and is restored if the new relation fails.
             CallPurpose::Change(declared, live, _) => Ok(vec![
                 context.removal_request(live)?.without_resend().into(),
                 relation_request(context, declared)?.into(),

@@ -15,7 +15,7 @@ use super::{
 /// Finds and reads a group.
 pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
     creator_level: OWNER,
-    // undrift reads projects from another list; here they would make the response slow.
+    // undrift reads projects from another list. Projects in this response would only slow it down.
     get_request: |path| {
         operation::GROUP_GET.request().arg("id", path).query("with_projects", false)
     },
@@ -34,7 +34,7 @@ impl KindRules for GroupRules {
     fn calls(&self, context: &CallContext<'_>) -> Calls {
         let declared = match context.purpose {
             CallPurpose::Create(declared) => declared,
-            // Without a parent group, it becomes a top-level group.
+            // A moved group without a parent group becomes a top-level group.
             CallPurpose::Container(Lifecycle::Move(former_location)) => {
                 let ops = [operation::GROUP_UPDATE, operation::GROUP_TRANSFER];
                 return Ok(creation::relocation_calls(context, former_location, ops, "group_id"));
@@ -68,8 +68,8 @@ const RUNNERS_TOKEN_FIELD: &str = "runners_token";
 /// without a licence.
 const LICENSED_FIELD: &str = "ip_restriction_ranges";
 
-/// Facts in the object of a group. The object does not contain the caller's level, but the fields
-/// that only owners see prove that level.
+/// Reads the facts in the object of a group. The object does not contain the caller's level. But a
+/// field that only owners see proves that the caller is an owner.
 fn read_facts(raw: &Object) -> ContainerFacts {
     let deletion_day = raw.get("marked_for_deletion_on").filter(|day| !day.is_null());
     ContainerFacts {

@@ -80,8 +80,9 @@ impl KindRules for Hooks {
         }
     }
 
-    // The service adds the keys of an edit to the stored ones. If the URL changes, it removes all
-    // headers, even those of the same request, and all variables whose secret does not change.
+    // The service adds the keys of an edit to the stored keys. If the URL changes, the service
+    // removes all headers, even the headers of the same request. It also removes all variables
+    // whose secret does not change.
     fn calls(&self, context: &CallContext<'_>) -> Calls {
         let (CallPurpose::Change(declared, live, changed), Some(op)) =
             (context.purpose, context.section.scoped_kind.operations.edit)
@@ -114,7 +115,8 @@ impl KindRules for Hooks {
     }
 }
 
-/// The side effect of a new URL for a hook with undeclared headers. List responses do not show headers.
+/// The side effect of a new URL for a hook with undeclared headers; `None` if the hook has no
+/// headers. List responses do not show headers.
 fn header_side_effect(live: &LiveEntry) -> Result<Option<&'static str>, NoCalls> {
     let Some(live_headers) =
         live.whole_object.as_ref().and_then(|object| object.raw().get(HEADERS_FIELD))
@@ -127,7 +129,8 @@ fn header_side_effect(live: &LiveEntry) -> Result<Option<&'static str>, NoCalls>
     Err(EntryFault::for_field(texts::HEADERS_LOST, "url").into())
 }
 
-/// Reports a URL that the service would refuse to call. `subject` is its name in the message.
+/// Reports a URL that the service would refuse to call. `subject` is the noun for the URL in the
+/// message.
 pub(super) fn check_url(subject: &str, field: &'static str, url: &str, report: Reporter<'_>) {
     let Err(reason) = validate_url(url) else { return };
     let is_quoted = url.starts_with(['“', '„', '‘', '«']);
@@ -144,11 +147,11 @@ fn toggle_final_slash(url: &str) -> String {
 /// The maximum number of characters in the URL of a hook.
 const MAX_URL_CHARACTERS: usize = 8192;
 
-/// Checks that the service would accept `url`: the scheme must be `http` or `https` in lower case, and
-/// there must be a host. White space inside is accepted.
+/// Checks that the service would accept `url`: the scheme must be `http` or `https` in lower case,
+/// and there must be a host. White space inside the URL is accepted.
 ///
 /// # Errors
-/// The requirement that the URL does not meet.
+/// Returns the requirement that `url` does not meet as an error.
 fn validate_url(url: &str) -> Result<(), &'static str> {
     const SCHEME: &str = "must start with `http://` or `https://`, in lower case";
     let (scheme, after_scheme) = url.split_once("://").ok_or(SCHEME)?;
@@ -216,7 +219,7 @@ mod tests {
         assert!(repeated_names.contains(&"push_events_branch_filter"), "{repeated_names:?}");
         assert!(
             !repeated_names.iter().any(|name| ["url", "push_events"].contains(name)),
-            "what is declared is not taken from what is there"
+            "declared values are not repeated from the live entry"
         );
         assert!(
             edit_requests[0].is_sensitive("url") && !edit_requests[0].is_sensitive("issues_events")

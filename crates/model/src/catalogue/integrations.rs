@@ -1,13 +1,14 @@
 //! Integrations of a project or group, by slug.
 //!
-//! The service keeps a row for each integration that was ever configured. An inactive integration is
-//! treated as absent. A PUT creates, edits and activates it, and must contain its required fields,
-//! including the secrets. The list shows active integrations without their properties, so each
-//! declared integration is read by itself.
+//! The service keeps a row for each integration that was ever configured. An inactive integration
+//! is treated as absent. A PUT creates, edits and activates an integration. The PUT must contain
+//! the required fields of the integration, including the secrets. The list shows active
+//! integrations without their properties, so each declared integration is read with a request of
+//! its own.
 //!
-//! Groups and projects below a group inherit its integrations. A PUT to an inherited integration
-//! without `use_inherited_settings: false` changes nothing, and a DELETE only lasts until the next
-//! PUT of the group.
+//! Groups and projects below a group inherit the integrations of the group. A PUT to an inherited
+//! integration without `use_inherited_settings: false` changes nothing. A DELETE of an inherited
+//! integration lasts only until the next PUT to the integration of the group.
 
 use super::{hooks, prelude::*};
 use crate::{
@@ -23,7 +24,7 @@ const SLUG_FIELD: &str = "slug";
 const MAX_RECIPIENTS: usize = 750;
 /// The field with the email recipients.
 const RECIPIENTS_FIELD: &str = "recipients";
-/// The field with the URL to call, which is secret.
+/// The field with the URL that the service calls. The URL is a secret.
 const WEBHOOK_FIELD: &str = "webhook";
 /// The release that added the parameter [`INHERITS_PARAMETER`].
 const INHERITS_PARAMETER_SINCE: Release = Release::new(17, 3);
@@ -39,7 +40,7 @@ fn user_field(slug: &str) -> Option<&'static &'static str> {
 pub(super) struct Integrations;
 
 impl KindRules for Integrations {
-    // Values stored by older releases may be texts.
+    // Booleans and numbers that older releases stored may be texts.
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         let value = forms::decode(spec, raw)?;
         let decoded = match (spec.schema["type"].as_str(), value.as_str()) {
@@ -61,7 +62,7 @@ impl KindRules for Integrations {
         // Projects have all integrations; groups may have fewer.
         let Some(section) = super::section(Scope::Project, SECTION) else { return };
         let Some(variant) = section.table().variant(slug) else { return };
-        // With an invalid value, the user probably meant 1, a token.
+        // The value 1 means a token. With an invalid value, the user probably meant a token, too.
         let auth_type = declared.plain_json("jira_auth_type");
         let uses_token = auth_type.is_some_and(|number| *number != 0);
         let user = user_field(slug).filter(|_| !uses_token);
@@ -90,7 +91,7 @@ impl KindRules for Integrations {
             report(new_fault(texts::FIELD_OF_OTHERS, spec.name).fill("others", &other_slugs));
         }
         check_recipients(slug, variant, declared, report);
-        // A plan knows the value if the environment has the secret.
+        // A plan knows the URL only if the environment contains the secret.
         if let Some(url) = declared.text(WEBHOOK_FIELD) {
             hooks::check_url("the URL of a webhook", WEBHOOK_FIELD, url, report);
         }
@@ -132,7 +133,8 @@ fn is_channel_set(value: &Value) -> bool {
     !value.is_null() && value.text() != Some("")
 }
 
-/// If the channel for confidential events is empty, the service shows the public channel instead.
+/// Reports an empty channel for confidential events, because the service then shows the public
+/// channel.
 fn check_channels(variant: &'static Variant, declared: &Fields, report: Reporter<'_>) {
     for name in &variant.fields {
         let public_channel =
@@ -199,7 +201,7 @@ mod tests {
         }
     }
 
-    /// Every name in the data is a field, and every field is in the table of projects.
+    /// Every name in a variant is a field, and every field is in the table of projects.
     #[test]
     fn names_in_variants_are_fields() {
         let project_section = section(SECTION);

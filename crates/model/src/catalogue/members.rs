@@ -30,8 +30,8 @@ pub(super) static PENDING_LIST: SideList = SideList {
 pub(super) struct Members;
 
 impl KindRules for Members {
-    // Bot users of access tokens are listed as members. The service removes them only with their
-    // token.
+    // Bot users of access tokens are listed as members. The service removes a bot user only
+    // together with its token.
     fn protection_reason(&self, raw: &Object) -> Option<&'static str> {
         let name = value::text(raw, "username")?;
         let id_and_suffix =
@@ -39,7 +39,8 @@ impl KindRules for Members {
         let after_id = id_and_suffix.trim_start_matches(|c: char| c.is_ascii_digit());
         let suffix =
             after_id.strip_prefix("_bot").filter(|_| after_id.len() < id_and_suffix.len())?;
-        // `project_7_bot`, `project_7_bot2`, `project_7_bot_4f0c`; `project_7_bottle` is a person.
+        // `project_7_bot`, `project_7_bot2` and `project_7_bot_4f0c` are bot users.
+        // `project_7_bottle` is a person.
         let is_bot = suffix.starts_with('_') || suffix.bytes().all(|byte| byte.is_ascii_digit());
         is_bot.then_some("bot user")
     }
@@ -56,7 +57,8 @@ impl KindRules for Members {
         check_role_level(context)?;
         let (declared, user_id, changed) = match context.purpose {
             CallPurpose::Remove(live) if context.target.scope == Scope::Group => {
-                // Without it, the service also removes memberships below the group, which no plan shows.
+                // Without this parameter, the service also removes memberships below the group. No
+                // plan would show these removals.
                 let request = context.removal_request(live)?.query("skip_subresources", true);
                 return Ok(vec![request.into()]);
             }
@@ -69,7 +71,8 @@ impl KindRules for Members {
         };
         let needs_request = |name: &str| match changed {
             Some(changed) => changed.contains(&name),
-            // A new membership is active, and its level comes from LDAP unless it is overridden.
+            // A new membership is active, and its level may come from LDAP. Other values need a
+            // request.
             None => separate_fields.contains(&name) && declared.contains_key(name),
         };
         let mut calls = match changed {
@@ -116,8 +119,9 @@ impl KindRules for Members {
     }
 }
 
-/// Checks that the member gets the level of its declared custom role: the service refuses another
-/// level. All members with a role have its level, so an unchanged role implies the live level.
+/// Checks that the member gets the level of its declared custom role. The service refuses any other
+/// level. All members with a custom role have the level of the role. Therefore, if the role does
+/// not change, its level is the live level of the member.
 fn check_role_level(context: &CallContext<'_>) -> Result<(), NoCalls> {
     let (declared, live) = match context.purpose {
         CallPurpose::Create(declared) => (declared, None),
@@ -145,12 +149,12 @@ fn check_role_level(context: &CallContext<'_>) -> Result<(), NoCalls> {
     Err(fault.fill("needed", required_level.word).fill("role", &text::escape(role)).into())
 }
 
-/// The number of an access level; 0 means no access.
+/// The number of the access level in the field `name`; 0 means no access.
 pub(super) fn level_number(fields: &Object, name: &str) -> u8 {
     fields.get(name).and_then(AccessLevel::parse).map_or(0, |level| level.number)
 }
 
-/// True if access gets an end date that it did not have.
+/// True if the access gets an end date that differs from the end date before.
 pub(super) fn gets_end_date(before: &Object, after: &Object) -> bool {
     let [old_day, new_day] = [before, after]
         .map(|fields| value::text(fields, "expires_at").filter(|day| !day.is_empty()));

@@ -66,7 +66,8 @@ fn find_rules(name: &str) -> Option<&'static dyn KindRules> {
     })
 }
 
-/// The second list, if one field of the entries of `section` is read from another list.
+/// The other list from which one field of the entries of `section` is read; `None` if there is
+/// none.
 pub fn side_list(section: Section) -> Option<&'static SideList> {
     let has_pending_list =
         section.section == "members" && section.scoped_kind.scope == Scope::Group;
@@ -82,10 +83,12 @@ pub struct Registry {
     built_in_count: usize,
 }
 
-/// The result of [`registry`]. Set once: by [`set_registry`], or when first read.
+/// The registry of this process. It is set once: by [`set_registry`], or by the first call of
+/// [`registry`].
 static REGISTRY: OnceLock<Registry> = OnceLock::new();
 
-/// The error of [`set_registry`]: the registry was already read, and its readers would miss the new kinds.
+/// The error of [`set_registry`]: the registry was already read, and the code that read it would
+/// miss the new kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegistryInUse;
 
@@ -197,17 +200,17 @@ static FIELD_NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
     names
 });
 
-/// Returns `name` as a static text if it is the name of a known field. Such a name is never redacted,
-/// unlike a name that a user wrote.
+/// Returns `name` as a static text if it is the name of a known field. The name of a known field is
+/// never redacted, unlike a name that a user wrote.
 pub fn field_name(name: &str) -> Option<&'static str> {
     FIELD_NAMES.get(name).copied()
 }
 
-/// Serializes the name of a field: unredacted if undrift knows the field, otherwise (a key below `extra:`) as
-/// user data.
+/// Serializes the name of a field. The name of a known field is never redacted. Any other name is a
+/// key below `extra:`, and is serialized as user data.
 ///
 /// # Errors
-/// Those of `serializer`.
+/// The errors of `serializer`.
 pub fn serialize_name<S: Serializer>(field: &str, serializer: S) -> Result<S::Ok, S::Error> {
     match field_name(field) {
         Some(name) => text::word(&name, serializer),
@@ -218,7 +221,7 @@ pub fn serialize_name<S: Serializer>(field: &str, serializer: S) -> Result<S::Ok
 /// Serializes names of fields like [`serialize_name`].
 ///
 /// # Errors
-/// Those of `serializer`.
+/// The errors of `serializer`.
 pub fn serialize_names<S: Serializer>(fields: &[String], serializer: S) -> Result<S::Ok, S::Error> {
     struct Name<'n>(&'n str);
     impl Serialize for Name<'_> {

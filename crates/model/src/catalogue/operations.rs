@@ -1,9 +1,9 @@
 //! The parameters of every operation.
 //!
-//! The table of operations describes parameters of paths and queries, and bodies that manifests
-//! cannot contain. Fields of manifests are described once, in the descriptions of the kinds; the table
-//! only names the section. This module, one layer above the table, joins both: each field that the
-//! request accepts becomes a parameter, under its name in requests.
+//! The table of operations describes the parameters of paths and queries, and the bodies that
+//! manifests cannot contain. Fields of manifests are described only in the descriptions of the
+//! kinds. For these fields, the table only names the section. This module joins the table and the
+//! descriptions. Each field that a request accepts becomes a parameter, under its name in requests.
 
 use crate::{
     field::{Equality, Requirement, ValueType},
@@ -44,13 +44,14 @@ static BODY_PARAMETERS: LazyLock<Vec<BodyParameters>> = LazyLock::new(|| {
         .collect()
 });
 
-/// All parameters of a request for `operation`: first those of the path, then of the query, then of
-/// the body.
+/// All parameters of a request for `operation`. The parameters of the path come first, then the
+/// parameters of the query, then the parameters of the body.
 pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
     let mut all_parameters: Vec<_> = operation.parameters().collect();
     let body =
         BODY_PARAMETERS.iter().find(|body| operation.fields == Some((body.section, body.request)));
-    // A parameter of the row takes precedence: a key in the path is not in the body.
+    // A parameter in the row of the operation takes precedence over a field. For example, a key in
+    // the path is not in the body.
     let fields = body
         .into_iter()
         .flat_map(|body| &body.parameters)
@@ -77,7 +78,7 @@ fn accepted_parameters((scope, section): (Scope, &str), request: WriteRequest) -
         .filter(|(_, spec)| spec.field.accepted.includes(request))
         .map(|(section, spec)| {
             let parameter = field_parameter(spec.field);
-            // The replacing field may not be part of this request.
+            // This request may not accept the field that replaces a deprecated field.
             let replacement = parameter.replaced_by.and_then(|name| section.spec(name));
             let has_replacement =
                 replacement.is_none_or(|new_spec| new_spec.field.accepted.includes(request));
@@ -127,7 +128,7 @@ fn is_required(section: Section, spec: &Spec, request: WriteRequest) -> bool {
     is_required && (request != WriteRequest::Edit || spec.field.with_every_edit)
 }
 
-/// The parameter for a field. It is leaked once per process, like the tables.
+/// The parameter for a field. Its keys and words are leaked once per process, like the tables.
 fn field_parameter(field: &'static Field) -> Parameter {
     Parameter {
         tier: field.available.tier,
@@ -135,7 +136,7 @@ fn field_parameter(field: &'static Field) -> Parameter {
         administrators: field.available.needs_administrator(),
         deprecated: field.deprecated.is_some(),
         replaced_by: field.replacement_name(),
-        // A URL that responses show without its credentials often contains credentials.
+        // A URL often contains credentials if responses show it without credentials.
         secret: field.secrecy() == Secrecy::Reference
             || (field.secrecy() == Secrecy::Address && field.compare == Equality::Location),
         ..Parameter::new(
@@ -166,7 +167,7 @@ fn request_type(field: &'static Field) -> Type {
         _ if !field.words.is_empty() => {
             Type::Word(field.words.iter().map(|word| word.word).collect::<Vec<_>>().leak())
         }
-        // Also a choice between text and a reference to a secret.
+        // This includes values that are either a text or a reference to a secret.
         _ => Type::Text,
     }
 }

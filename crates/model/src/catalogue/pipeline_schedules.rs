@@ -1,9 +1,9 @@
 //! Pipeline schedules of a project.
 //!
 //! The service identifies schedules by an id that manifests do not contain, and accepts two
-//! schedules with one description. undrift finds a schedule by its description. A schedule runs
-//! with the rights of its owner, and only the owner may change it, so undrift takes over a schedule
-//! of another user before it changes it. Variables of schedules are described in
+//! schedules with the same description. undrift finds a schedule by its description. A schedule
+//! runs with the rights of its owner, and only the owner may change it, so undrift takes over a
+//! schedule of another user before a change. Variables of schedules are described in
 //! `pipeline_schedule_variables.yaml`.
 
 use std::collections::BTreeSet;
@@ -136,7 +136,7 @@ mod tests {
             (json!({"id": 4}), Some(4), vec![edit]),
             (json!({"id": 5}), Some(4), take_and_edit.clone()),
             (json!({"id": 5}), None, take_and_edit.clone()),
-            // A deleted user.
+            // The owner is a deleted user.
             (Json::Null, Some(4), take_and_edit.clone()),
             (Json::Null, None, take_and_edit),
         ] {
@@ -148,7 +148,7 @@ mod tests {
             assert_eq!(
                 requests_for(section, &names, CallPurpose::Remove(&existing)).len(),
                 1,
-                "anybody's goes at once"
+                "a removal needs no takeover"
             );
         }
     }

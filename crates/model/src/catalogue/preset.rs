@@ -3,17 +3,17 @@
 //! `undrift export` leaves these values out, so that exported manifests contain only decisions. A
 //! value is left out if it is the [default](crate::field::FieldDefaults::service) of its field or
 //! empty (`null`, empty text or an empty list). A default that depends on the installation or on a
-//! group above, such as the visibility, is not described, so its value is always exported; a value
-//! that many projects share then becomes part of their `Defaults`. A test compares the defaults
-//! with the sandbox.
+//! group above, such as the visibility, is not described, so the value of such a field is always
+//! exported. A value that many projects share then becomes part of their `Defaults`. A test
+//! compares the defaults with the sandbox.
 
 use crate::{kind::Section, value::Json};
 
 /// The placeholder in a default for the last part of the container's path.
 const SLUG_PLACEHOLDER: &str = "{name}";
 
-/// The default of the field `name` in a new `section` of the container at `path`: `null` if
-/// unknown. Keys of nested mappings follow a dot.
+/// The default of the field `name` in a new `section` of the container at `path`; `null` if
+/// unknown. In `name`, the key of a nested mapping follows a dot.
 pub fn service_default(section: Section, name: &str, path: &str) -> Json {
     let field = section.spec(name).map(|spec| spec.field).or_else(|| {
         let (mapping, key) = name.split_once('.')?;

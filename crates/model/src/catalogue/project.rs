@@ -49,7 +49,7 @@ impl KindRules for ProjectRules {
     /// Checks `create:` and `settings:` of one project together.
     fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
         check_create(declared, report);
-        // An undeclared setting gets the service's default.
+        // An undeclared setting gets the service's default, `enabled`.
         let Some(settings) = super::section(Scope::Project, super::settings::SECTION) else {
             return;
         };
@@ -84,14 +84,14 @@ impl KindRules for ProjectRules {
     }
 }
 
-/// Facts in the object of a project.
+/// Reads the facts in the object of a project.
 fn read_facts(raw: &Object) -> ContainerFacts {
     let is_personal = raw.get("namespace").is_some_and(|namespace| namespace["kind"] == "user");
     let owner = raw.get("owner").filter(|_| is_personal);
     let deletion_marks =
         ["marked_for_deletion_on", "marked_for_deletion_at"].map(|name| raw.get(name));
     let deletion_mark = deletion_marks.into_iter().flatten().find(|mark| !mark.is_null());
-    // With a licence, the full form of a project has these fields.
+    // With a licence, the complete object of a project contains these fields.
     let is_licensed = LICENSED_FIELDS.iter().any(|name| raw.contains_key(*name));
     ContainerFacts {
         id: raw.get("id").and_then(Json::as_u64),
@@ -152,8 +152,7 @@ fn creation_calls(context: &CallContext<'_>, declared: &Fields) -> Calls {
     Ok(calls)
 }
 
-/// The calls that create a project without contents from elsewhere, except a template of the
-/// service.
+/// The calls that create a project that is neither a fork nor an import from another host.
 fn plain_creation_calls(
     context: &CallContext<'_>,
     namespace: &LiveNamespace,
@@ -177,7 +176,7 @@ fn plain_creation_calls(
         .plan_calls(context, declared)
 }
 
-/// Reports faults of `settings:` and `create:` of one project together.
+/// Reports sources of contents that exclude each other, and fields that need `use_custom_template`.
 fn check_create(declared: &Fields, report: Reporter<'_>) {
     source::check(super::container(Scope::Project).0.table(), declared, report);
     for name in ["template_project_id", "group_with_project_templates_id"] {

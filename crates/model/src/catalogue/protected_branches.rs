@@ -1,8 +1,9 @@
-//! Protected branches of a project, and those that a top-level group sets for all its projects: who
-//! may push, merge and unprotect. They are not in the reference; this module follows the
-//! documentation and the behaviour of the service.
+//! Protected branches of a project, and protected branches that a top-level group sets for all its
+//! projects. A protection defines who may push, merge and unprotect. The reference does not
+//! describe protected branches. This module follows the documentation and the behaviour of the
+//! service.
 //!
-//! A permission is a list of rows; each row is a level, a user or a group. An edit contains the
+//! A permission is a list of rows. Each row names a level, a user or a group. An edit contains the
 //! rows to add and the ids of the rows to remove. On the free tier, a permission is a single level
 //! that cannot be edited, so the protection is removed and added again.
 
@@ -47,7 +48,7 @@ impl KindRules for ProtectedBranches {
     }
 }
 
-/// Checks that the token's user may unprotect the branch: without that right, nobody can protect,
+/// Checks that the token's user may unprotect the branch. Without this right, no user can protect,
 /// change or unprotect a branch, not even an administrator.
 ///
 /// # Errors
@@ -83,14 +84,16 @@ fn excludes_user(rows: &Json, id: u64) -> bool {
     user_ids.is_some_and(|users| !users.is_empty() && !users.contains(&id))
 }
 
-/// True if the change needs a new protection: on the free tier, the service can only edit one flag.
+/// True if the change needs a new protection. On the free tier, the service can edit only the flag
+/// `allow_force_push`.
 fn needs_replacement(live: &LiveEntry, changed: &[&str]) -> bool {
     live.tier < Tier::Premium && changed.iter().any(|name| *name != "allow_force_push")
 }
 
-/// The effects of changing a rule. `pattern_field` is the field with the pattern, `permissions` are
-/// the fields with the permissions, and `grantee_lists` the fields whose rows name users and
-/// groups. If `edits_rows` is true, the service edits the rows and only checks the access of new ones.
+/// The effects of changing a rule. `pattern_field` is the field with the pattern. `permissions` are
+/// pairs of a field with rows and the verb of its permission. `grantee_lists` are the fields whose
+/// rows name users and groups. If `edits_rows` is true, the service edits single rows, and checks
+/// only the access of new rows.
 pub(super) fn rule_effects(
     pattern_field: &str,
     before: &Object,
@@ -194,7 +197,7 @@ mod tests {
             assert_eq!(is_refused(&names, CallPurpose::Create(&declared)), refused, "{rows}");
             assert!(
                 !is_refused(&self::names(), CallPurpose::Create(&declared)),
-                "by whom is not known"
+                "the caller is unknown"
             );
         }
         for (user, refused) in [(5, true), (4, false)] {
@@ -298,7 +301,7 @@ mod tests {
         );
     }
 
-    /// An edit without `code_owner_approval_required` switches it off.
+    /// An edit without `code_owner_approval_required` switches this field off.
     #[test]
     fn fields_that_an_edit_would_reset_must_be_known() {
         let block_reason = |raw: Json, missing_fields: &[&str]| {
@@ -322,7 +325,7 @@ mod tests {
             block_reason(premium_branch(), &[owner_field]),
             Some(NoCalls::LiveUnknown(_))
         ));
-        // A row for a user or group also proves a tier.
+        // A row for a user or group also proves the Premium tier.
         let both_lists = [owner_field, "unprotect_access_levels"];
         assert!(matches!(
             block_reason(premium_branch(), &both_lists),
@@ -331,7 +334,8 @@ mod tests {
         assert_eq!(block_reason(free_tier_branch(), &[]), None);
     }
 
-    /// Undeclared fields keep their values, even without an edit.
+    /// Undeclared fields keep their values, even if a replacement changes the entry instead of an
+    /// edit.
     #[test]
     fn a_replacement_keeps_undeclared_fields() {
         let mut raw = free_tier_branch();

@@ -1,4 +1,4 @@
-//! The push rule of a project or group: which pushes the service refuses.
+//! The push rule of a project or group. It defines the pushes that the service refuses.
 
 use super::prelude::*;
 

@@ -1,5 +1,5 @@
 //! The reference of every field of manifests, generated from the schemas and the field tables of
-//! the kinds: for Markdown pages, editors, and `undrift explain`.
+//! the kinds. Markdown pages, editors and `undrift explain` show it.
 
 use crate::{
     field::{Availability, Readback, Weakening, Word},
@@ -20,7 +20,7 @@ pub fn required_fields_sentence(section: Section) -> Option<String> {
 pub struct FieldReference {
     /// The allowed values, as Markdown.
     pub value: String,
-    /// Its meaning.
+    /// The meaning of the field.
     pub meaning: String,
     /// Short remarks about restrictions.
     pub remarks: Vec<String>,
@@ -42,7 +42,7 @@ pub fn describe_field(property: &Json, schema: &Json) -> FieldReference {
     }
 }
 
-/// The allowed values.
+/// The allowed values of `schema`, as Markdown.
 fn allowed_values(schema: &Json) -> String {
     if let Some(words) = schema["enum"].as_array() {
         return words
@@ -52,7 +52,8 @@ fn allowed_values(schema: &Json) -> String {
             .join(", ");
     }
     if let Some(choices) = schema["anyOf"].as_array() {
-        // If there is a list of words, a pattern only allows other spellings of the words: omit it.
+        // If there is a list of words, a pattern only allows other spellings of these words. The
+        // pattern is then omitted.
         let has_words = choices.iter().any(|choice| choice["enum"].is_array());
         let choices = choices.iter().filter(|choice| !has_words || choice.get("pattern").is_none());
         return choices.map(allowed_values).collect::<Vec<_>>().join(" or ");
@@ -128,7 +129,7 @@ fn remarks(field: &Field, schema: &Json, replaced_since: Option<Release>) -> Vec
         .collect()
 }
 
-/// The guard that checks a field, and the changes that it refuses.
+/// A remark about the guard that checks a field, and about the changes that the guard refuses.
 fn guard_remark(field: &Field) -> Option<String> {
     let condition = match &field.weakens {
         Weakening::Never => return None,

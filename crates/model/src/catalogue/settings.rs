@@ -1,6 +1,7 @@
 //! The settings of a project or a group.
 //!
-//! They are part of the object of their container and are created with it: see `creation`.
+//! The settings are part of the object of their container. The module `creation` creates them
+//! together with the container.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -35,7 +36,7 @@ impl KindRules for Settings {
         let replacement_name = spec.field.replacement_name();
         let replacement = replacement_name.and_then(|name| Some((name, raw.get(name)?)));
         match replacement {
-            // The deprecated field may show the value of the groups above; its replacement shows
+            // The deprecated field may show the value of the groups above. Its replacement shows
             // the container's own value.
             Some((_, Json::Bool(flag))) if spec.field.is_opposite() => {
                 Some(if *flag && spec.field.nullable { Json::Null } else { (!flag).into() })
@@ -129,7 +130,8 @@ fn deprecated_value(spec: &Spec, replacement_name: &str, replacement_value: &Jso
     }
 }
 
-/// The settings that can turn off a section of a project, each with the deprecated setting that it replaces.
+/// The settings that can turn off a section of a project. Each has the deprecated setting that it
+/// replaces, if there is one.
 static FEATURE_SETTINGS: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| {
     let closing_settings =
         super::sections(Scope::Project).flat_map(|section| &section.scoped_kind.closed_by);
@@ -146,7 +148,7 @@ fn is_feature_on(fields: &Object, (name, deprecated_name): &(&str, Option<&str>)
     level.or_else(|| fields.get((*deprecated_name)?).and_then(Json::as_bool))
 }
 
-/// True if a URL contains a user name, and so possibly a password.
+/// True if a URL contains a user name, and therefore possibly a password.
 fn has_user(url: &str) -> bool {
     let after_scheme = url.split_once("://").map_or(url, |(_, tail)| tail);
     // Without `://`, as in `git@host:path`, the user name has no password.
@@ -158,7 +160,7 @@ fn has_user(url: &str) -> bool {
 }
 
 /// The clean-up policy, reduced to the keys that manifests can declare. The reference lists one of
-/// them under two names.
+/// these keys under two names.
 fn cleanup_policy(live: &Json) -> Json {
     let Some(live) = live.as_object() else { return live.clone() };
     let settings = super::section(Scope::Project, SECTION);
@@ -267,7 +269,7 @@ mod tests {
             request_parts(&edit_requests),
             request_parts(&[put_request(fields(json!({"description": "", "topics": ["a"]})))])
         );
-        assert!(edit_requests[0].is_sensitive("import_url"), "it may hold a password");
+        assert!(edit_requests[0].is_sensitive("import_url"), "`import_url` may contain a password");
         declared.insert("avatar".into(), Value::File("a.png".into()));
         let avatar = || put_request(Fields::from([("avatar".into(), Value::File("a.png".into()))]));
         assert_eq!(update(section("settings"), &declared, json!({}), &["avatar"]), [avatar()]);
@@ -300,7 +302,7 @@ mod tests {
                 (&json!(is_enabled), &json!(["a"]))
             );
         }
-        // A value in the response wins.
+        // A value in the response takes precedence.
         let live_fields = live_entry(
             section("settings"),
             json!({"builds_access_level": "enabled", "jobs_enabled": false}),
@@ -320,10 +322,10 @@ mod tests {
         };
         let raw_flags = |enabled: bool| json!({"emails_disabled": true, "emails_enabled": enabled});
         for (scope, enabled, expected) in [
-            // Off because of a group above.
+            // In the first case, a group above switches emails off.
             (Scope::Project, true, json!(false)),
             (Scope::Project, false, json!(true)),
-            // There, `null` means `false`.
+            // In a group, `null` means `false`.
             (Scope::Group, true, json!(null)),
             (Scope::Group, false, json!(true)),
         ] {

@@ -1,7 +1,7 @@
 //! Groups with which a project or a group is shared.
 //!
-//! They are a list in the object of the project or group. The service has no edit: a share that
-//! differs is removed and added again.
+//! The object of the project or group contains the list of shares. The service cannot edit a share.
+//! A share that differs is removed and added again.
 
 use super::{
     members::{gets_end_date, level_number},

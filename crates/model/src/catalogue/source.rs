@@ -14,7 +14,8 @@ pub const MEMBERS_FROM_FIELD: &str = "members_from";
 /// The field with the host that the repository is imported from.
 pub(super) const IMPORT_FIELD: &str = "import";
 
-/// The import hosts: the prefix of their fields below [`IMPORT_FIELD`], and the operation.
+/// The import hosts. Each has the prefix of its fields, which are below [`IMPORT_FIELD`], and the
+/// operation that imports.
 const IMPORT_HOSTS: [(&str, Op<Write>); 2] = [
     ("import.extgit.", operation::IMPORT_EXTGIT),
     ("import.extserver.", operation::IMPORT_EXTSERVER),
@@ -24,7 +25,7 @@ const IMPORT_HOSTS: [(&str, Op<Write>); 2] = [
 /// for its contents. `None` if `declared` names no source.
 ///
 /// # Errors
-/// If it names an object that the service does not have.
+/// If `declared` names an object that the service does not have.
 pub(super) fn source_calls(
     context: &CallContext<'_>,
     namespace: &LiveNamespace,
@@ -47,7 +48,7 @@ pub(super) fn source_calls(
 }
 
 /// The calls that create a fork. The request contains the declared visibility, so the fork is never
-/// more visible.
+/// more visible than declared.
 fn fork_calls(
     context: &CallContext<'_>,
     namespace: &LiveNamespace,
@@ -70,7 +71,8 @@ fn fork_calls(
         .plan_calls(context, declared)
 }
 
-/// The calls that import a repository. The request has no visibility: an edit sets it right after.
+/// The calls that import a repository. The import request contains no visibility. An edit right
+/// after the import sets the visibility.
 fn import_calls(
     context: &CallContext<'_>,
     namespace: &LiveNamespace,
@@ -93,7 +95,7 @@ fn import_calls(
 /// The call that copies the members of another project, if `declared` has `members_from`.
 ///
 /// # Errors
-/// If the service does not have that project.
+/// If the service does not have the other project.
 pub(super) fn import_members_call(
     context: &CallContext<'_>,
     declared: &Fields,

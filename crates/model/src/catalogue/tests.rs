@@ -10,8 +10,8 @@ use crate::{
     value::Json,
 };
 
-/// Values of a field, from the one that protects most (or shows least) to the one that protects
-/// least.
+/// Values of a field. The first value protects most or shows least. The last value protects least
+/// or shows most.
 fn values_by_strictness(field: &Field, schema: &Json) -> Vec<Json> {
     let example = || schema["examples"].get(0).cloned().unwrap_or(json!("^a$"));
     match field.weakens {
@@ -46,7 +46,7 @@ fn values_by_strictness(field: &Field, schema: &Json) -> Vec<Json> {
 
 fn change_effects(section: Section, name: &str, old: Option<&Json>, new: &Json) -> Vec<Effect> {
     let before = old.map(|old| object(json!({name: old}))).unwrap_or_default();
-    // Jira stores a secret, in projects and groups.
+    // The slug is `jira`, because this integration stores a secret in projects and groups.
     change_risks(section, &[name], &before, &object(json!({"slug": "jira", name: new})))
 }
 
@@ -66,7 +66,8 @@ fn only_a_weaker_value_has_an_effect() {
                     "{name}: {strict_value}"
                 );
                 for lax_value in &values[index + 1..] {
-                    // A change to "members only" does not show it to more people.
+                    // A change to `private`, for members only, does not show the feature to more
+                    // people.
                     let is_members_only =
                         weakens.risk() == Some(Risk::Shows) && *lax_value == "private";
                     let effects = change_effects(section, spec.name, Some(strict_value), lax_value);
@@ -108,7 +109,7 @@ fn only_a_weaker_value_has_an_effect() {
     }
 }
 
-/// A cross-check by name: fields that sound like protections are guarded.
+/// Cross-checks the descriptions by the names of fields.
 #[test]
 fn fields_that_sound_like_protections_are_guarded() {
     const PROTECTIVE_WORDS: [&str; 18] = [
@@ -207,7 +208,7 @@ fn an_empty_entry_has_no_secrecy_reason() {
     }
 }
 
-/// `kind/limits` compares the value of a limit in a request with the one in the response.
+/// `kind/limits` compares the value of a limit in a request with the value in the response.
 #[test]
 fn requests_contain_the_comparable_form_of_every_limit() {
     for section in catalogue::all_sections() {

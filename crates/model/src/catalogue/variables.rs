@@ -20,7 +20,7 @@ impl KindRules for Variables {
     fn calls(&self, context: &CallContext<'_>) -> Calls {
         let (declared, live, changed) = match context.purpose {
             CallPurpose::Change(declared, live, changed) => (declared, live, changed),
-            // If the release is unknown, refuse: an older service would not hide the value.
+            // An unknown release is refused, because an older service would not hide the value.
             CallPurpose::Create(declared)
                 if declared.is_on(HIDDEN_FIELD) && context.release == DetectedRelease::Hidden =>
             {
@@ -57,7 +57,8 @@ impl KindRules for Variables {
         }
     }
 
-    // Variables of type `file` contain long values: keys, certificates, configurations with passwords.
+    // Variables of type `file` contain long values, such as keys, certificates, or configurations
+    // with passwords.
     fn secrecy_reason(&self, live: &Object) -> Option<&'static str> {
         let is_file = value::text(live, "variable_type") == Some("file");
         let flag = ["masked", "protected"].into_iter().find(|flag| is_true(live, flag));
@@ -100,10 +101,11 @@ impl KindRules for Variables {
         let flags =
             ["masked", HIDDEN_FIELD].into_iter().chain(is_likely_secret.then_some("protected"));
         let secret_flag = flags.into_iter().find(|name| declared.is_on(name));
-        // A quoted reference is reported for all fields elsewhere, so it is not reported here.
+        // A quoted reference is not reported here, because another check reports it for all fields.
         let has_certain_secret =
             is_quoted || value.is_some_and(|value| judge::find_credential(value).is_some());
-        // Skip a value that cannot be masked: it must be corrected first, and may not be a secret.
+        // A value that cannot be masked is skipped. It must be corrected first, and is perhaps no
+        // secret.
         if let Some(flag) =
             secret_flag.filter(|_| is_literal && !has_certain_secret && mask_fault.is_none())
         {
@@ -112,7 +114,7 @@ impl KindRules for Variables {
     }
 }
 
-/// True if another tool would fill in `value`, or a part of it.
+/// True if `value` contains an expression that another tool would fill in.
 pub fn is_expression(value: &str) -> bool {
     let markers = ["{{", "${var.", "${local."];
     let is_env_char = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
@@ -125,8 +127,9 @@ pub fn is_expression(value: &str) -> bool {
     is_variable || markers.iter().any(|marker| value.contains(marker))
 }
 
-/// Checks that the service accepts `value` as masked: one line of at least 8 characters and, unless
-/// `is_raw`, only `[a-zA-Z0-9_+=/@:.~-]`.
+/// Checks that the service accepts `value` as masked. The value must be one line of at least 8
+/// characters, without white space. Unless `is_raw` is true, only the characters
+/// `[a-zA-Z0-9_+=/@:.~-]` are accepted.
 ///
 /// # Errors
 /// The broken rule, as the end of a sentence that starts with "a masked value".
@@ -192,8 +195,8 @@ mod tests {
         assert_eq!(remove(section("variables"), raw), [entry_request(VARIABLE_DELETE)]);
     }
 
-    /// The number of calls that change a group's variable whose key another variable also has,
-    /// depending on the release; or the reason why there are none.
+    /// The number of calls that change a variable of a group, or the reason why there are no calls.
+    /// Another variable has the same key. The result depends on `release`.
     fn calls_with_duplicates(
         raw: Json,
         changed: &str,
@@ -235,7 +238,7 @@ mod tests {
         assert_eq!(
             calls_with_duplicates(shown_raw.clone(), "value", DetectedRelease::NotRequested),
             Ok(1),
-            "only newer ones show it"
+            "only newer releases show `hidden`"
         );
         shown_raw["hidden"] = true.into();
         let result = calls_with_duplicates(shown_raw, "masked", DetectedRelease::NotRequested);

@@ -1,11 +1,12 @@
 //! Words that are often mistaken for fields: names in responses, names in other tools, and
-//! attributes of releases newer than undrift supports.
+//! attributes of newer releases that undrift does not support yet.
 //!
-//! The field with the nearest name would often be wrong: `emails_enabled` is the opposite of
-//! `emails_disabled`.
+//! A suggestion of the field with the most similar name would often be wrong. For example,
+//! `emails_enabled` is the opposite of `emails_disabled`.
 //!
-//! A word for exactly one field or section is an alias: it is in the `aliases` of the field, and in
-//! its schema. All other words are in `words.yaml`, which is only read if a manifest has a fault.
+//! A word that means exactly one field or section is an alias. The description of the field or
+//! section lists its `aliases`, and its schema contains them. All other words are in `words.yaml`.
+//! This file is read only if a manifest has a fault.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -21,31 +22,31 @@ pub const ENTRY_KEYS: [&str; 2] = ["extra", "state"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", bound(deserialize = "'de: 'm"))]
 pub enum Meaning<'m> {
-    /// A field, with the same value.
+    /// The word means this field, with the same value.
     Field(&'m str),
-    /// A boolean field, with the opposite value.
+    /// The word means this boolean field, with the opposite value.
     Opposite(&'m str),
-    /// An access level. The word is its boolean form.
+    /// The word is the boolean form of this field, whose value is an access level.
     Level(&'m str),
-    /// Something that is written in another form or elsewhere in the document: the end of a
-    /// sentence that starts with "write".
+    /// The user must write something in another form, or in another place of the document. The text
+    /// is the end of a sentence that starts with "write".
     Write(&'m str),
-    /// A key that must be omitted, with the reason.
+    /// The key must be omitted. The text is the reason.
     Leave(&'m str),
-    /// An attribute that the service has since this release.
+    /// The word is an attribute that the service has from this release on.
     Since(&'m str),
-    /// A value that only responses contain; nobody can set it.
+    /// The word is a value that only responses contain. No request can set it.
     Answer,
-    /// A feature that undrift does not manage yet.
+    /// The word is a feature that undrift does not manage yet.
     NotYet,
-    /// The first key of a document of another tool with this name.
+    /// The word is the first key of a document of the tool with this name.
     Foreign(&'m str),
 }
 
 use Meaning::{Answer, Field, Foreign, Leave, Level, NotYet, Opposite, Since, Write};
 
-/// The words of one place in `words.yaml`: by the kind of their meaning, and by its text if it has
-/// one.
+/// The words of one place in `words.yaml`, by the kind of their meaning. If the meaning has a text,
+/// the words are also grouped by this text.
 type WordsByMeaning = BTreeMap<&'static str, Json>;
 
 /// The meanings of words that are not an alias of a field, by place.
@@ -104,7 +105,8 @@ pub fn possible_values(word: &str) -> impl Iterator<Item = &'static str> {
     matching_values.map(|(option, _)| *option)
 }
 
-/// The field that the unknown `word` most likely means, in `section` with this `schema`.
+/// The field that the unknown `word` most likely means, in `section` with this `schema`. `fields`
+/// are the possible fields.
 pub fn suggest_field<'k>(
     schema: &Json,
     section: &str,
@@ -145,14 +147,14 @@ pub fn find_alias(places: &[&str], word: &str) -> Option<Meaning<'static>> {
     })
 }
 
-/// The aliases of a property with this schema, or of the section of its entries.
+/// The aliases in the schema `property` of a field, or in the schema of the entries of a section.
 pub fn aliases(property: &Json) -> impl Iterator<Item = &str> {
     let aliases = property.get(ALIASES_KEYWORD).or_else(|| property["items"].get(ALIASES_KEYWORD));
     aliases.and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str)
 }
 
-/// The meaning of `word` in the first of `places`, then as an alias of a property of `schema`, then
-/// in the other `places`.
+/// The meaning of `word`. The first of `places` is searched first, then the aliases of the
+/// properties of `schema`, then the other `places`.
 pub fn find_alias_in<'s>(schema: &'s Json, places: &[&str], word: &str) -> Option<Meaning<'s>> {
     let (first_place, other_places) = places.split_at(places.len().min(1));
     find_alias(first_place, word)
@@ -172,7 +174,7 @@ fn find_schema_alias<'s>(schema: &'s Json, word: &str) -> Option<Meaning<'s>> {
 }
 
 impl<'m> Meaning<'m> {
-    /// The help text.
+    /// The help text for a user who wrote the word.
     pub fn help(self) -> String {
         match self {
             Field(name) => format!("use `{name}`"),
@@ -191,7 +193,7 @@ impl<'m> Meaning<'m> {
         }
     }
 
-    /// The field to use instead, if it is in the same mapping.
+    /// The field to use instead of the word, if the field is in the same mapping.
     pub fn field(self) -> Option<&'m str> {
         match self {
             Field(name) | Opposite(name) | Level(name) => Some(name),
@@ -255,7 +257,7 @@ mod tests {
                     let is_known = [Some(table), group_table].into_iter().flatten();
                     assert!(
                         is_known.into_iter().any(|table| table.get(name).is_some()),
-                        "{section}: {word} leads to {name}, which is none"
+                        "{section}: {word} means {name}, which is no field"
                     );
                 }
             }

@@ -1,9 +1,10 @@
-//! Diagnostics for manifests and configuration: what is wrong, where, and how to fix it.
+//! Diagnostics for manifests and configuration: the faults, their locations, and advice to correct
+//! them.
 //!
 //! A [`Diagnostic`] has a code that `explain` describes, a message, a [`SourceLocation`] and
-//! usually help. [`Diagnostics`] collects them, and sorts them only for output. A location contains
-//! its line of text without secrets, comments and control characters (see [`source`]), so a
-//! diagnostic can be stored and printed safely.
+//! usually help. [`Diagnostics`] collects diagnostics, and sorts them only for output. A location
+//! contains its line of text without secrets, comments and control characters (see [`source`]), so
+//! a diagnostic can be stored and printed safely.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -23,19 +24,19 @@ use crate::text::{self, count};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// It must be corrected: exit code 3.
+    /// The fault must be corrected. The exit code is 3.
     Error,
-    /// It works but should be corrected.
+    /// The manifest works, but should be corrected.
     Warning,
 }
 
 impl Severity {
-    /// The severity with this word; any word except `error` is a warning.
+    /// The severity with this word. Any word except `error` means a warning.
     pub fn from_word(word: &str) -> Self {
         if word == Self::Error.word() { Self::Error } else { Self::Warning }
     }
 
-    /// Its word.
+    /// The word of the severity.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -50,9 +51,10 @@ impl Severity {
 pub struct Diagnostic {
     /// The severity.
     pub severity: Severity,
-    /// Its code, a name of [`codes::CODES`].
+    /// The code: a name in [`codes::CODES`].
     pub code: &'static str,
-    /// The problem, as a lower-case fragment. It is escaped when shown.
+    /// The problem, as a lower-case fragment. The text is not escaped, because every output escapes
+    /// messages.
     pub message: String,
     /// The location of the fault.
     pub location: Option<SourceLocation>,
@@ -118,10 +120,10 @@ pub struct DiagnosticForm<'d> {
     /// `error` or `warning`.
     #[schemars(with = "String")]
     severity: Severity,
-    /// Its code.
+    /// The code of the diagnostic.
     #[serde(serialize_with = "text::word")]
     code: &'static str,
-    /// What is wrong.
+    /// The problem.
     message: &'d str,
     /// The file, as seen from the working directory.
     #[schemars(required, extend("type" = ["string", "null"]))]
@@ -130,7 +132,7 @@ pub struct DiagnosticForm<'d> {
     line: Option<u32>,
     /// The column in characters, from 1.
     column: Option<u32>,
-    /// What to do about it.
+    /// The advice for solving the problem.
     help: Option<&'d str>,
     /// Related locations.
     related: Vec<RelatedForm<'d>>,
@@ -175,7 +177,7 @@ impl Serialize for Diagnostic {
     }
 }
 
-/// A collection of diagnostics. Serialises as a sorted list.
+/// A collection of diagnostics. Its serialized form is a sorted list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
@@ -185,9 +187,9 @@ impl Diagnostics {
         self.0.push(diagnostic);
     }
 
-    /// Replaces warnings that `base_diagnostics` also contains by a single warning with their number. Files are
-    /// compared by their path below the root, because the base is in another folder. Line numbers
-    /// are ignored, because they shift.
+    /// Replaces all warnings that `base_diagnostics` also contains by a single warning with their
+    /// number. Files are compared by their path below the root, because the base is in another
+    /// folder. Line numbers are ignored, because a change of the branch can move a line.
     pub fn replace_old_warnings(
         &mut self,
         paths: &FilePaths,
@@ -237,7 +239,7 @@ impl Diagnostics {
         self.0.iter().filter(|diagnostic| diagnostic.severity == severity).count()
     }
 
-    /// True if there are none.
+    /// True if there are no diagnostics.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -247,7 +249,8 @@ impl Diagnostics {
         self.0.len()
     }
 
-    /// The diagnostics in display order: first those without a location, then by file, line and column.
+    /// The diagnostics in display order. Diagnostics without a location come first. The others are
+    /// sorted by file, line and column.
     pub fn sorted(&self) -> Vec<&Diagnostic> {
         let mut diagnostics: Vec<_> = self.0.iter().collect();
         diagnostics.sort_by(|a, b| {
@@ -261,9 +264,10 @@ impl Diagnostics {
         diagnostics
     }
 
-    /// All diagnostics as text, each followed by an empty line. Unless the style is full, many
-    /// diagnostics of one code are shown as the first one with the locations of the others. If that
-    /// is still more than a screen, later diagnostics are shown without their source lines.
+    /// All diagnostics as text, each followed by an empty line. Unless the style is full, a code
+    /// with many diagnostics is shown as its first diagnostic with the locations of the next
+    /// diagnostics. If the text is still longer than a screen, later diagnostics are shown without
+    /// their source lines.
     pub fn render(&self, style: DiagnosticStyle) -> String {
         let sorted = self.sorted();
         let mut frequent_by_code: BTreeMap<(Severity, &str), Vec<&Diagnostic>> = BTreeMap::new();

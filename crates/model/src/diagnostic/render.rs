@@ -12,11 +12,11 @@ use crate::text::{escape, wrap_lines};
 /// The style of diagnostics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiagnosticStyle {
-    /// True if to use colours.
+    /// True if the text contains colours.
     pub has_colour: bool,
     /// The width of the terminal in columns.
     pub width: usize,
-    /// True if to show each diagnostic in full.
+    /// True if each diagnostic is shown in full.
     pub is_full: bool,
 }
 
@@ -26,24 +26,26 @@ impl Default for DiagnosticStyle {
     }
 }
 
-/// The maximum number of diagnostics of one code that are shown in full. If there are more, only
-/// the first one is shown in full, with the locations of the next two.
+/// The maximum number of diagnostics of one code that are shown in full. If a code has more, only
+/// the first diagnostic is shown in full, with the locations of the next two.
 pub(super) const MAX_SHOWN_PER_CODE: usize = 3;
 
-/// The code of refusals. Each one is shown, because each one needs its own acknowledgement.
+/// The code of refusals by guards. Each refusal is shown, because each refusal needs its own
+/// acknowledgement.
 pub(super) const GUARD_CODE: &str = "guard";
 
 /// Below this terminal width in columns, lines are wrapped between words. Output to a file is at
 /// least this wide: unwrapped lines are easier to search.
 const NARROW_WIDTH: usize = 120;
 
-/// The maximum number of columns before the text of a note: `99999 = help: `.
+/// The maximum number of columns before the text of a note, as in `99999 = help: `.
 const NOTE_INDENT: usize = 14;
 
 /// The number of lines that can be read without scrolling.
 pub(super) const SCREEN_LINES: usize = 60;
 
-/// A diagnostic without its source line, and the number of other diagnostics of its code.
+/// A diagnostic as text without its source line. The text also contains the number of `others`, the
+/// other diagnostics of the same code.
 pub(super) fn form_without_source(diagnostic: &Diagnostic, others: &[&Diagnostic]) -> String {
     let Diagnostic { severity, code, message, .. } = diagnostic;
     let severity = severity.word();
@@ -56,7 +58,8 @@ pub(super) fn form_without_source(diagnostic: &Diagnostic, others: &[&Diagnostic
     format!("{severity}[{code}]: {}{}{more_note}\n{help}", escape(&location), escape(message))
 }
 
-/// A diagnostic and the locations of the others of its code, without a final line feed.
+/// A diagnostic as text, with the locations of `others`, the other diagnostics of the same code.
+/// The text has no final line feed.
 pub(super) fn render(
     diagnostic: &Diagnostic,
     others: &[&Diagnostic],
@@ -89,7 +92,8 @@ pub(super) fn render(
     let batches: Vec<_> = others
         .chunk_by(|a, b| (&a.location, &a.message, &a.help) == (&b.location, &b.message, &b.help))
         .collect();
-    // If only one batch would be left out, show it: its location needs no more lines than the count does.
+    // If only one batch would be left out, show this batch: its location needs no more lines than a
+    // note with the count.
     let shows_all = diagnostic.code == GUARD_CODE || batches.len() == MAX_SHOWN_PER_CODE;
     for batch in
         batches.into_iter().take(if shows_all { usize::MAX } else { MAX_SHOWN_PER_CODE - 1 })
@@ -115,7 +119,8 @@ pub(super) fn render(
     diagnostic.location.iter().chain(related).fold(text, correct_column)
 }
 
-/// The location of a diagnostic, and its message and help if they differ from those of `first_diagnostic`.
+/// The location of `other`, and its message and help if they differ from the message and help of
+/// `first_diagnostic`.
 fn describe_other(other: &Diagnostic, first_diagnostic: &Diagnostic) -> String {
     let has_same_location = other.location.is_some() && other.location == first_diagnostic.location;
     let location = other.location.as_ref().map(SourceLocation::to_string);
@@ -126,7 +131,8 @@ fn describe_other(other: &Diagnostic, first_diagnostic: &Diagnostic) -> String {
     details.map(|detail| escape(detail)).collect::<Vec<_>>().join(": ")
 }
 
-/// Adds a location to `group`: file, line and column, and the line itself if known.
+/// Adds a location to `group`: the file, the line number, the column, and the text of the line.
+/// Unknown parts are left out.
 fn add_location<'d>(
     group: Group<'d>,
     location: &'d SourceLocation,
@@ -147,8 +153,8 @@ fn add_location<'d>(
     group.element(snippet.annotation(annotation))
 }
 
-/// Corrects the column in the rendered `text`: the renderer counts columns in the displayed line,
-/// where hidden parts are shorter than in the file.
+/// Corrects the column in the rendered `text`. The renderer counts columns in the displayed line,
+/// which hides parts of the line in the file.
 fn correct_column(text: String, location: &SourceLocation) -> String {
     let Some((position, (line, (start, _)))) = location
         .position

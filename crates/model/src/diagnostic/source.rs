@@ -1,8 +1,8 @@
 //! The text of a file, with line numbers and the parts that must not be shown.
 //!
-//! A [`SourceText`] turns byte ranges into a [`SourceLocation`] or an [`Origin`]. A location gets a
-//! snippet of its line, without the ranges passed to [`SourceText::hide`], credentials in URLs, and
-//! comments.
+//! A [`SourceText`] converts byte ranges to a [`SourceLocation`] or an [`Origin`]. A location
+//! contains a snippet of its line. The snippet hides the ranges that were passed to
+//! [`SourceText::hide`], credentials in URLs, and comments.
 
 use std::{cell::Cell, fmt, mem, ops::Range, sync::Arc};
 
@@ -18,7 +18,7 @@ use crate::{
 /// The number of characters of a long line that are shown on each side of the fault.
 const SNIPPET_CHARS: usize = 120;
 
-/// A location in a file. Ordered by file, line and column.
+/// A location in a file. Locations are ordered by file, line and column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceLocation {
     /// The name of the file when it was read.
@@ -34,7 +34,7 @@ pub(super) struct LineColumn {
     pub(super) line: u32,
     /// The column in characters, from 1.
     pub(super) column: u32,
-    /// The displayed part of the line, and the range of its bytes to mark.
+    /// The displayed part of the line, and the range of bytes in this part to mark.
     pub(super) snippet: Option<(String, (usize, usize))>,
 }
 
@@ -55,7 +55,7 @@ impl SourceLocation {
     }
 }
 
-/// `FILE:LINE:COLUMN`, as far as known.
+/// Writes `FILE:LINE:COLUMN`, or only `FILE` if the position is unknown.
 impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
@@ -80,17 +80,18 @@ impl From<&Origin> for SourceLocation {
 pub struct SourceText<'t> {
     /// The name of the file.
     pub name: FileName,
-    /// The file and layer that all origins of one layer share, for each layer.
+    /// For each layer, the [`FileLayer`] that all origins of the layer share.
     file_layers: [Arc<FileLayer>; Layer::ALL.len()],
     text: &'t str,
-    /// The start of each line.
+    /// The byte offset of the start of each line.
     line_starts: Vec<usize>,
-    /// The parts that must not be shown, ordered and merged.
+    /// The byte ranges that must not be shown, ordered and merged.
     hidden_ranges: Vec<Range<usize>>,
-    /// The last position and its column. On a long line, the next column is counted from there.
+    /// The last byte offset and its column. On a long line, the next column is counted from this
+    /// offset.
     last_position: Cell<(usize, u32)>,
-    /// The last displayed line and the end of its code, so that a long line is not scanned for each
-    /// fault.
+    /// The number of the last displayed line, and the byte offset of the end of its code. Because
+    /// of this cache, a long line is not scanned for each fault.
     last_code_end: Cell<(u32, usize)>,
 }
 
@@ -126,8 +127,8 @@ impl<'t> SourceText<'t> {
         self.hidden_ranges = text::merge_ranges(mem::take(&mut self.hidden_ranges), true);
     }
 
-    /// The whole text without hidden parts, except hidden texts for which `is_plain` returns true.
-    /// It has the same lines with the same indentation.
+    /// The whole text with a mask for each hidden part. Hidden parts for which `is_plain` returns
+    /// true are shown. The result has the same lines with the same indentation.
     pub fn visible_text(&self, is_plain: impl Fn(&str) -> bool) -> String {
         let (mut shown_text, mut copied_end) = (String::with_capacity(self.text.len()), 0);
         for range in &self.hidden_ranges {
@@ -159,7 +160,8 @@ impl<'t> SourceText<'t> {
         }
     }
 
-    /// The byte at a line and column, both from 1, or the closest byte before if the text is shorter.
+    /// The byte offset of a line and column, both from 1. If the text or line is shorter, the
+    /// closest byte offset before.
     pub fn offset(&self, line: u32, column: u32) -> usize {
         let line = (line.max(1) as usize).min(self.line_starts.len());
         let start = self.line_starts[line - 1];
@@ -190,7 +192,7 @@ impl<'t> SourceText<'t> {
         (u32::try_from(line).unwrap_or(u32::MAX), column)
     }
 
-    /// The end of a line without its comment.
+    /// The byte offset of the end of a line without its comment.
     fn code_end(&self, line: u32) -> usize {
         let (cached_line, end) = self.last_code_end.get();
         if cached_line == line {
@@ -204,7 +206,8 @@ impl<'t> SourceText<'t> {
         end
     }
 
-    /// The part of a line that may be shown, and its bytes that correspond to `span`.
+    /// The part of a line that may be shown, and the range of bytes in this part that corresponds
+    /// to `span`.
     fn snippet(&self, line: u32, span: Range<usize>) -> (String, (usize, usize)) {
         let start = self.line_starts[line as usize - 1];
         let end = self.code_end(line);
@@ -242,7 +245,7 @@ impl<'t> SourceText<'t> {
     }
 }
 
-/// Replaces a line, or a part of one, by a mask of the same indentation.
+/// Replaces a line, or a part of a line, by a mask with the same indentation.
 fn mask_line(line: &str) -> String {
     let text = line.trim();
     if text.is_empty() { line.into() } else { line.replacen(text, MASK, 1) }
@@ -257,7 +260,7 @@ fn display_char(c: char) -> String {
     }
 }
 
-/// The length of a line before its comment. In doubt, a `#` starts a comment.
+/// The length in bytes of a line before its comment. In doubt, a `#` starts a comment.
 fn code_length(line: &str) -> usize {
     let mut previous_char = ' ';
     let mut value_may_start = true;
@@ -285,7 +288,8 @@ fn code_length(line: &str) -> usize {
     line.len()
 }
 
-/// The end of a text that starts with `quote`, after its closing quote.
+/// The byte offset after the closing `quote` in `text`. `text` starts after the opening quote.
+/// `None` if the closing quote is missing.
 fn find_closing_quote(text: &str, quote: char) -> Option<usize> {
     let mut characters = text.char_indices().peekable();
     while let Some((offset, c)) = characters.next() {
@@ -303,17 +307,17 @@ fn find_closing_quote(text: &str, quote: char) -> Option<usize> {
     None
 }
 
-/// The start of the character that contains the byte `offset`, or the end of the text.
+/// The byte offset of the character that contains the byte `offset`, or the end of the text.
 fn char_boundary(text: &str, offset: usize) -> usize {
     (0..=offset.min(text.len())).rev().find(|index| text.is_char_boundary(*index)).unwrap_or(0)
 }
 
-/// The byte `distance` characters before `end`, or the first byte.
+/// The byte offset that is `distance` characters before `end`, or the start of the text.
 fn offset_before(text: &str, end: usize, distance: usize) -> usize {
     text[..end].char_indices().rev().take(distance).last().map_or(end, |(index, _)| index)
 }
 
-/// The byte `distance` characters after `start`, or the end of the text.
+/// The byte offset that is `distance` characters after `start`, or the end of the text.
 fn offset_after(text: &str, start: usize, distance: usize) -> usize {
     text[start..].char_indices().nth(distance).map_or(text.len(), |(offset, _)| start + offset)
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::origin::{Layer, Origin};
 
-/// The bytes of `part` in `text`.
+/// The range of bytes of `part` in `text`.
 fn find(text: &str, part: &str) -> std::ops::Range<usize> {
     let start = text.find(part).unwrap();
     start..start + part.len()
@@ -26,7 +26,7 @@ impl Diagnostic {
     }
 }
 
-/// The displayed line for a fault at `marked_part`, and its mark.
+/// The displayed line for a fault at `marked_part`, and the marked text in this line.
 fn displayed_line(text: &str, marked_part: &str, hidden_parts: &[&str]) -> (String, String) {
     let mut source = SourceText::new("a.yaml", text);
     source.hide(hidden_parts.iter().map(|part| find(text, part)));
@@ -81,7 +81,8 @@ fn hidden_parts_do_not_shift_columns() {
 
 #[test]
 fn a_column_that_is_a_prefix_of_another_is_kept() {
-    // Ten characters before are hidden, so the second is shown at column 13 first.
+    // The mask is ten characters shorter than the secret, so the renderer shows `w` at column 13.
+    // `a.yaml:1:13` is also the start of `a.yaml:1:133`, the location of `z`.
     let text = format!("a: {{v: a long secret, w: 1, x: {}, z: 1}}\n", "y".repeat(99));
     let mut source = SourceText::new("a.yaml", &text);
     source.hide([find(&text, "a long secret")]);
@@ -226,8 +227,8 @@ fn location_on_line(line: u32) -> SourceLocation {
     location
 }
 
-/// 800 diagnostics of one code are shown as one, with the locations of the first three; diagnostics
-/// of other codes are shown in full.
+/// 800 diagnostics of one code are shown as one diagnostic, with the locations of the first three.
+/// Diagnostics of other codes are shown in full.
 #[test]
 fn many_of_one_code_are_one() {
     let diagnostic = |n: u32| {
@@ -282,7 +283,7 @@ fn equal_faults_at_one_location_are_shown_once() {
     }
 }
 
-/// The number of omitted diagnostics would take as much room as the only one.
+/// A note about one omitted diagnostic would need as many lines as the location of this diagnostic.
 #[test]
 fn a_single_omitted_fault_is_shown_instead() {
     let diagnostics = |last: u32| -> Diagnostics {
@@ -332,7 +333,8 @@ fn words_of_messages_are_not_cut_in_a_narrow_terminal() {
     }
 }
 
-/// A warning counts as old only if it was in the same file, whatever the name of the folder.
+/// A warning counts as old only if the base has the same warning in the same file. The name of the
+/// folder does not matter.
 #[test]
 fn old_warnings_are_matched_by_file() {
     let warnings_in = |root: &str, files: &[&str]| {

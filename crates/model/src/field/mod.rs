@@ -1,7 +1,8 @@
 //! A field of a kind: its description, and how the API treats it.
 //!
 //! Each kind lists its fields in YAML (`kind/description.rs`). [`Field`] is the format of such an
-//! entry. Checks, request bodies, diff, guards, the published schema and the reference page use it.
+//! entry. Checks, request bodies, diff, guards, the published schema and the reference page use
+//! [`Field`].
 //!
 //! ```yaml
 //! - name: public_builds
@@ -11,10 +12,10 @@
 //!   read: {as: public_jobs}
 //! ```
 //!
-//! The defaults are the common case: accepted on create and edit, shown under its own name, in
-//! every tier, not nullable. The effect of a change has no default: see [`Weakening`]. Keys,
-//! types and words that are missing in the schema are only for undrift's own files: a user's file
-//! must not contain them.
+//! By default, create and edit requests accept a field, and responses show the field under its own
+//! name. By default, every tier has the field, and the field is not nullable. The key `weakens` has
+//! no default ([`Weakening`]). The schema omits some keys, types and words. Only undrift's own
+//! files may contain them, not the files of users.
 
 mod words;
 
@@ -33,17 +34,17 @@ use crate::{
 
 pub use words::*;
 
-/// The schema keyword with the number of a [`Field`]. It is not published.
+/// The schema keyword with the number of a [`Field`]. Published schemas omit this keyword.
 const FIELD_KEYWORD: &str = "x-undrift";
 
-/// The schema keyword with the other names of a property, or of the section of its entries. It is
-/// not published.
+/// The schema keyword with the other names of a property, or with the other names of a section.
+/// Published schemas omit this keyword.
 pub const ALIASES_KEYWORD: &str = "x-aliases";
 
-/// An example of other names.
+/// The example of `aliases` in the schema.
 const ALIAS_EXAMPLE: [&str; 1] = ["deadline"];
 
-/// The prefix of the name of a replacing field that has the opposite value.
+/// In `deprecated`, the prefix before the name of a replacing field that has the opposite value.
 const OPPOSITE_PREFIX: &str = "not ";
 
 /// The fields that schemas refer to by number.
@@ -56,85 +57,89 @@ pub struct Field {
     /// The name of the field in manifests.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"due_date")]
     pub name: &'static str,
-    /// Other names that users may write for it: `check` then suggests the right name.
+    /// Other names that users may write for the field. `check` then suggests the right name.
     #[serde(default)]
     #[schemars(inner(regex(pattern = "^[a-z][a-z0-9_]*$")), example = ALIAS_EXAMPLE)]
     pub aliases: Vec<&'static str>,
-    /// What the field is, in a sentence or two.
+    /// A description of the field, in one or two sentences.
     #[schemars(regex(pattern = r"^\S[^\n]*\.$"))]
     pub about: &'static str,
-    /// The type of its values.
+    /// The type of the field's values.
     #[serde(rename = "type")]
     pub value_type: ValueType,
-    /// Which changes of it weaken a protection: the guard `protection` asks before such a change.
+    /// The changes of the field that weaken a protection. The guard `protection` refuses such a
+    /// change without an acknowledgement.
     pub weakens: Weakening,
     /// The allowed words. Required for a `word`; for a `level` or `grants` only if not all levels
     /// are allowed.
     #[serde(default)]
     pub words: Vec<Word>,
-    /// Which values are valid, beyond the type.
+    /// The limits of valid values, in addition to the type.
     #[serde(default)]
     pub valid: ValidValues,
-    /// The object that its value names: a user by username, a group or project by path, or a runner
-    /// by its description or id. Requests contain the id of the object. Responses contain the id,
-    /// under the name in `send_as`, or else the object's name or the URL of a group's page, under the
-    /// name in `read`.
+    /// The type of object that the value names: a user by username, a group or project by path, or
+    /// a runner by its description or id. Requests contain the id of the object. Responses contain
+    /// the id under the name in `send_as`. Other responses contain the object's name, or the URL of
+    /// a group's page, under the name in `read`.
     pub names: Option<NamedObject>,
-    /// Examples: the first one is shown, and tests change the field to the second one.
+    /// Examples. Documentation shows the first example, and tests change the field to the second
+    /// example.
     #[serde(default)]
     #[schemars(with = "Vec<Scalar>", length(min = 1, max = 2))]
     pub examples: Vec<Json>,
-    /// More about `grants` and `approvals`.
+    /// Options of the types `grants` and `approvals`.
     #[serde(default)]
     pub grants: GrantOptions,
-    /// The requests that accept it (default: `always`).
+    /// The requests that accept the field (default: `always`).
     #[serde(default)]
     pub accepted: Acceptance,
-    /// The name in requests, if different.
+    /// The name in requests, if this name differs from `name`.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))]
     pub send_as: Option<&'static str>,
-    /// How responses show it (default: `same`; a secret is `never` shown).
+    /// How responses show the field (default: `same`; a secret is `never` shown).
     #[serde(default)]
     pub read: Readback,
-    /// How declared and live values are compared (default: `exact`).
+    /// The comparison of declared and live values (default: `exact`).
     #[serde(default)]
     pub compare: Equality,
-    /// Whether `null` clears the field (default: `false`).
+    /// True if `null` clears the field (default: `false`).
     #[serde(default)]
     pub nullable: bool,
-    /// Whether plans hide the live value (default: `false`).
+    /// True if plans hide the live value (default: `false`).
     #[serde(default)]
     pub sensitive: bool,
-    /// Whether an edit without this field resets it, so that every edit must contain it (default:
-    /// `false`).
+    /// True if an edit without this field resets the field, so that every edit must contain the
+    /// field (default: `false`).
     #[serde(default)]
     pub with_every_edit: bool,
     /// The values that are used if the field is missing.
     #[serde(default)]
     pub default: FieldDefaults,
-    /// The names of other fields that it depends on.
+    /// The other fields and sections on which the field depends.
     #[serde(default)]
     pub relations: Relations,
-    /// Whether the values in different entries must be unique or equal (default: `nothing`).
+    /// The rule for the values of the field in different entries: unique or equal (default:
+    /// `nothing`).
     #[serde(default)]
     pub among: Uniqueness,
-    /// Where the service has it.
+    /// The scope, tier and releases in which the service has the field.
     #[serde(default)]
     pub available: Availability,
-    /// Where it is required (default: `nowhere`; a field of `identity` is in every entry).
+    /// The entries in which the field is required (default: `nowhere`; a field of `identity` is in
+    /// every entry).
     #[serde(default)]
     pub required: Requirement,
     /// The keys of a mapping, or of a row.
     #[serde(default)]
     #[schemars(skip)]
     pub keys: Vec<Field>,
-    /// The replacement of a deprecated field: the name of another field, `not` and the name of a
-    /// field with the opposite value, or `several`, which `about` names.
+    /// The replacement of a deprecated field: the name of another field, or `not` and the name of a
+    /// field with the opposite value. With `several`, `about` names the replacing fields.
     #[schemars(skip)]
     pub deprecated: Option<&'static str>,
 }
 
-/// Which values are valid.
+/// The limits of valid values.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ValidValues {
@@ -148,14 +153,14 @@ pub struct ValidValues {
     /// The only allowed integers.
     #[schemars(skip)]
     pub numbers: Vec<i64>,
-    /// Whether the text must start with the path of the group or project (default: `false`).
+    /// True if the text must start with the path of the group or project (default: `false`).
     pub starts_with_path: bool,
-    /// The release since which the service only accepts ASCII text.
+    /// The first release in which the service only accepts ASCII text.
     #[schemars(skip)]
     pub ascii_from: Option<Release>,
 }
 
-/// A lowest and a highest number, as `1..255`. Either may be missing.
+/// A lowest and a highest number, as `1..255`. Either number may be missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(inline, description = "")]
@@ -181,17 +186,18 @@ impl TryFrom<String> for NumberRange {
     }
 }
 
-/// More about a list of permissions.
+/// Options of a list of permissions.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GrantOptions {
-    /// The verb for the action that `grants` allow, or that `approvals` are needed for.
+    /// The verb for the action that `grants` allow, or that needs `approvals`.
     #[schemars(regex(pattern = "^[a-z]+( [a-z]+)*$"), example = &"deploy")]
     pub lets: Option<&'static str>,
-    /// Whether `grants` can also name deploy keys of the project, by their titles (default: `false`).
+    /// True if `grants` can also name deploy keys of the project, by their titles (default:
+    /// `false`).
     pub deploy_keys: bool,
-    /// Another parameter for `grants` that consist of a single level, in the request that creates
-    /// an entry.
+    /// The parameter that replaces `grants` with a single level in the request that creates an
+    /// entry.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))]
     pub single_level_as: Option<&'static str>,
 }
@@ -213,28 +219,30 @@ pub struct FieldDefaults {
     pub manifest: Option<Json>,
 }
 
-/// The other fields that a field depends on. Each key names a field of the same entry or mapping,
-/// unless its description is about a section.
+/// The other fields and sections on which a field depends. Each key names a field of the same entry
+/// or mapping, unless the description of the key mentions a section.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Relations {
-    /// When that field changes, the service resets this field.
+    /// When the named field changes, the service resets this field.
     pub reset_by: Option<&'static str>,
-    /// The service refuses a request that contains both.
+    /// The service refuses a request that contains both the named field and this field.
     pub not_with: Option<&'static str>,
-    /// That field is a date, and the date in this field must not be before it.
+    /// The named field is a date. The date in this field must not be earlier.
     pub not_before: Option<&'static str>,
     /// A flag that this field limits. If the service ignored the limit, the flag would do more than
-    /// was declared. So a request that switches the flag on also contains this field, and the
-    /// response must show it.
+    /// was declared. Therefore a request that switches the flag on also contains this field, and
+    /// the response must show this field.
     pub limits: Option<&'static str>,
     /// The field that must be on for this field to have an effect and to be shown.
     #[schemars(skip)]
     pub needs: Option<&'static str>,
-    /// Like `needs`, but requests must contain both: the service refuses or ignores one alone.
+    /// Like `needs`, but requests must contain both fields. The service refuses or ignores a
+    /// request with only one of the two.
     #[schemars(skip)]
     pub sent_with: Option<&'static str>,
-    /// The field with another level of access. The service refuses a wider level for this field.
+    /// The field whose level of access is the widest level for this field. The service refuses a
+    /// wider level.
     #[schemars(skip)]
     pub at_most: Option<&'static str>,
     /// A flag. While it is `true`, responses contain `null` instead of this field's value.
@@ -243,39 +251,40 @@ pub struct Relations {
     /// The section of the same container whose entries the value names.
     #[schemars(skip)]
     pub names_entries: Option<&'static str>,
-    /// The section of the same container whose entry with this name, or of this pattern, must exist
-    /// first, if the run creates it.
+    /// A section of the same container. The value of this field is the name or the pattern of
+    /// entries in the section. If the run creates such an entry, the entry is created first.
     #[schemars(skip)]
     pub follows: Option<&'static str>,
 }
 
 impl Relations {
-    /// The field that must be on for this one to have an effect.
+    /// The field that must be on for this field to have an effect.
     pub fn switch_field(&self) -> Option<&'static str> {
         self.needs.or(self.sent_with)
     }
 }
 
-/// Where something exists: the scope, tier and releases of the service that have it.
+/// The scope, tier and releases in which the service has a field, a word or a section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Availability {
-    /// The only scope or users that have it, if not all. Two fields may have the same name, one for
-    /// each scope.
+    /// The only scope or users that have the field or section, if not all. Two fields may have the
+    /// same name, one for each scope.
     pub only: AppliesTo,
-    /// The lowest tier of the service that has it.
+    /// The lowest tier of the service that has the field or section.
     pub tier: Tier,
-    /// The release of the service that added it, as text: `'16.2'`.
+    /// The release of the service that added the field or section, as text: `'16.2'`.
     pub since: Option<Release>,
-    /// The release of the service that removed it, as text.
+    /// The release of the service that removed the field or section, as text.
     pub until: Option<Release>,
-    /// Whether undrift itself uses it if the service is older than `since` and does not store it.
+    /// True if undrift itself uses the field when the service is older than `since` and does not
+    /// store the field.
     #[schemars(skip)]
     pub local_before: bool,
 }
 
 impl Availability {
-    /// The only scope that has it.
+    /// The only scope that has the field or section; `None` for both scopes.
     pub const fn scope(self) -> Option<Scope> {
         match self.only {
             AppliesTo::Group => Some(Scope::Group),
@@ -284,17 +293,17 @@ impl Availability {
         }
     }
 
-    /// True if `scope` has it.
+    /// True if `scope` has the field or section.
     pub fn exists_in(self, scope: Scope) -> bool {
         self.scope().is_none_or(|only_scope| only_scope == scope)
     }
 
-    /// True if only top-level groups have it.
+    /// True if only top-level groups have the field or section.
     pub const fn is_only_top_level(self) -> bool {
         matches!(self.only, AppliesTo::TopLevel | AppliesTo::TopLevelAdministrators)
     }
 
-    /// True if only administrators may set it.
+    /// True if only administrators may set the field.
     pub const fn needs_administrator(self) -> bool {
         matches!(self.only, AppliesTo::Administrators | AppliesTo::TopLevelAdministrators)
     }
@@ -307,15 +316,15 @@ pub struct Word {
     /// The word.
     #[schemars(length(min = 1))]
     pub word: &'static str,
-    /// What it means, in a sentence.
+    /// The meaning of the word, in one sentence.
     #[schemars(regex(pattern = r"^\S[^\n]*\.$"))]
     pub about: &'static str,
-    /// Where the service has it.
+    /// The scope, tier and releases in which the service has the word.
     #[serde(default)]
     #[schemars(skip)]
     pub available: Availability,
-    /// For the first field of `identity`: the fields of the entry with this word, if entries
-    /// differ.
+    /// For a word of the first field in `identity`: the fields of an entry with this word, if
+    /// entries have different fields.
     #[schemars(skip)]
     pub entry: Option<Variant>,
 }
@@ -327,19 +336,20 @@ pub struct Variant {
     /// The fields that each request must contain.
     #[serde(deserialize_with = "leaked_list")]
     pub needs: &'static [&'static str],
-    /// Names of the field lists that it may have in addition.
+    /// Lists with the names of the fields that entries may have in addition.
     pub has: Vec<Vec<&'static str>>,
-    /// The exclusive group (such as "issue tracker"), if a project can have only one entry of it.
+    /// The name of an exclusive set of variants, such as "issue tracker". A project can have only
+    /// one entry of this set.
     pub only_one: Option<&'static str>,
-    /// Values of an example that replace the examples of the fields; `null` for a field without
-    /// one.
+    /// Values that replace the examples of the fields in the example of an entry. `null` leaves a
+    /// field out of the example.
     pub example: Object,
-    /// All its fields.
+    /// The names of all fields in `needs` and `has`.
     #[serde(skip)]
     pub fields: BTreeSet<&'static str>,
 }
 
-/// A list that lives as long as the program, like everything that describes kinds.
+/// Deserializes a list that lives as long as the program, like all descriptions of kinds.
 pub fn leaked_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     list: D,
 ) -> Result<&'static [T], D::Error> {
@@ -352,7 +362,8 @@ pub fn is_on(value: &Json) -> bool {
 }
 
 impl Field {
-    /// The field, completed with the properties that follow from its type, and with completed keys.
+    /// The field with the properties that follow from its type. The keys of the field are completed
+    /// in the same way.
     #[must_use]
     pub fn with_implied_parts(mut self) -> Self {
         match self.value_type {
@@ -378,7 +389,7 @@ impl Field {
         self
     }
 
-    /// Its secrecy.
+    /// The secrecy of the field.
     pub const fn secrecy(&self) -> Secrecy {
         match self.value_type {
             ValueType::Secret => Secrecy::Reference,
@@ -393,7 +404,7 @@ impl Field {
         self.words.iter().filter_map(|word| Some((word.word, word.entry.as_ref()?)))
     }
 
-    /// For [`Weakening::WhenLater`]: the values, strictest first.
+    /// For [`Weakening::WhenLater`] and [`Weakening::WhenLaterIn`]: the values, strictest first.
     pub fn strictness_order(&self) -> Vec<Json> {
         match &self.weakens {
             Weakening::WhenLaterIn(values) => values.clone(),
@@ -401,26 +412,26 @@ impl Field {
         }
     }
 
-    /// True if its value is the word of a [`AccessLevel`](crate::level::AccessLevel). Requests and responses
-    /// contain the number.
+    /// True if the value is the word of an [`AccessLevel`](crate::level::AccessLevel). Requests and
+    /// responses contain the number of the level.
     pub const fn is_level(&self) -> bool {
         matches!(self.value_type, ValueType::Level | ValueType::RuleLevel)
     }
 
-    /// True if its value may be a reference to a secret or to a file.
+    /// True if the value may be a reference to a secret or to a file.
     pub const fn accepts_reference(&self) -> bool {
         self.is_upload()
             || matches!(self.value_type, ValueType::PublicKey)
             || !matches!(self.secrecy(), Secrecy::Open)
     }
 
-    /// True if it names a file to upload, as `{file: PATH}`; the value is then a
+    /// True if the field names a file to upload, as `{file: PATH}`. The value is then a
     /// [`crate::value::Value::File`].
     pub const fn is_upload(&self) -> bool {
         matches!(self.value_type, ValueType::File)
     }
 
-    /// The field that replaces this deprecated one.
+    /// The name of the field that replaces this deprecated field.
     pub fn replacement_name(&self) -> Option<&'static str> {
         let replacement = self.deprecated.filter(|other| *other != "several")?;
         Some(replacement.strip_prefix(OPPOSITE_PREFIX).unwrap_or(replacement))
@@ -431,7 +442,7 @@ impl Field {
         self.deprecated.is_some_and(|other| other.starts_with(OPPOSITE_PREFIX))
     }
 
-    /// True if every response shows it.
+    /// True if every response shows the field.
     pub const fn is_always_shown(&self) -> bool {
         matches!(self.read, Readback::Same | Readback::Nested | Readback::As(_))
     }
@@ -446,14 +457,14 @@ impl Field {
         self.value_type == ValueType::Expression
     }
 
-    /// True if the order of its items does not matter.
+    /// True if the value is a list in which the order of items does not matter.
     pub fn ignores_order(&self) -> bool {
         let is_compared_as_set =
             matches!(self.compare, Equality::Set | Equality::Topics | Equality::Rows);
         is_compared_as_set || self.names.is_some()
     }
 
-    /// The name in responses, if responses ever contain it.
+    /// The name in responses; `None` if responses never contain the field.
     pub const fn live_name(&self) -> Option<&'static str> {
         match self.read {
             Readback::Same | Readback::Nested | Readback::IfPresent => Some(self.name),
@@ -472,8 +483,8 @@ impl Field {
         self.available.since.is_some_and(Release::is_after_reference)
     }
 
-    /// Advice to use `other` instead of this deprecated field. On older services, the other one may
-    /// be deprecated instead.
+    /// Advice to use `other` instead of this deprecated field. On older services, `other` may be
+    /// the deprecated field.
     pub fn replacement_hint(&self, other: &str) -> String {
         let opposite = if self.is_opposite() { " with the opposite value" } else { "" };
         format!("use `{other}`{opposite}")
@@ -486,7 +497,7 @@ impl Field {
         fields.push(self);
     }
 
-    /// Attaches a field whose values are never shown to `property`.
+    /// Attaches to `property` a field whose values are never shown.
     pub fn attach_sensitive(property: &mut Json) {
         static SENSITIVE_FIELD: LazyLock<Field> =
             LazyLock::new(|| Field { sensitive: true, ..Field::default() });

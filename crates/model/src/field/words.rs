@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::Json;
 
-/// Where a field is required.
+/// The entries in which a field is required.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Requirement {
@@ -17,25 +17,26 @@ pub enum Requirement {
     /// In every entry, mapping or row.
     #[schemars(skip)]
     Always,
-    /// In an entry that turns on the field that this one limits: without this field, nothing is limited.
+    /// In an entry that turns on the flag that this field limits. Without this field, the flag
+    /// would have no limit.
     #[schemars(skip)]
     WithLimited,
 }
 
-/// Whether the values of a field in different entries must be unique or equal.
+/// The rule for the values of a field in different entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Uniqueness {
-    /// Nothing.
+    /// No rule.
     #[default]
     Nothing,
-    /// The service refuses the second entry.
+    /// The service refuses a second entry with the same value.
     Unique,
     /// No group above may have an entry with the same value.
     UniqueAbove,
     /// Neither the group of a project nor a project directly in a group may have an entry with the same value.
     UniqueInGroup,
-    /// Entries with one identity share the value in all groups and projects.
+    /// Entries with the same identity share one value in all groups and projects.
     Shared,
 }
 
@@ -123,12 +124,12 @@ pub enum ValueType {
     Rows,
 }
 
-/// Which changes of a field weaken a protection.
+/// The changes of a field that weaken a protection.
 // `null` and empty text are treated as unset, and an unknown value as the strictest.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Weakening {
-    /// None.
+    /// No change.
     #[default]
     Never,
     /// A flag changes to `false`.
@@ -148,16 +149,17 @@ pub enum Weakening {
     WhenChanged,
     /// More people get a grant. All entries for the same object are judged together.
     WhenWider,
-    /// Fewer approvals are required, or more people can give one.
+    /// Fewer approvals are required, or more people can give an approval.
     WhenFewer,
-    /// A flag changes to `false`: then more people get in, or more content gets out. For this variant and the
-    /// others that start with `opens`, removing the entry weakens nothing.
+    /// A flag changes to `false`. Then more people get access, or more content leaves the group or
+    /// project. For all variants that start with `opens`, removing the entry weakens no protection.
     OpensWhenOff,
     /// A flag changes to `true`.
     OpensWhenOn,
     /// The value changes.
     OpensWhenChanged,
-    /// An address changes and its secret is not sent again: the service would send the stored secret to it.
+    /// An address changes, and the request does not contain its secret. The service would then send
+    /// the stored secret to the new address.
     OpensWhenMoved,
     /// The value changes, and the new value is a URL or names another project.
     #[schemars(skip)]
@@ -192,15 +194,16 @@ pub enum Risk {
     /// A protection of the group or project becomes weaker, for example because its entry is
     /// removed.
     Weakens,
-    /// Outsiders may get in, or content may get out. This is also checked for new entries, even in a new container,
-    /// but not for the settings of a new container. Removing an entry never has this risk.
+    /// People from outside may get access, or content may leave the group or project. Guards also
+    /// check new entries for this risk, even in a new container, but not the settings of a new
+    /// container. Removing an entry never has this risk.
     Opens,
     /// A part becomes visible to more people.
     Shows,
 }
 
 impl Weakening {
-    /// The risk of some changes of the field, judged by its values; `None` if guards ignore it or
+    /// The risk that some changes of the field's value have. `None` if guards ignore the field, or
     /// use [`crate::kind::KindRules::effects`].
     pub const fn risk(&self) -> Option<Risk> {
         match self {
@@ -240,12 +243,12 @@ impl Scope {
         }
     }
 
-    /// The noun, which is also in the paths of operations.
+    /// The noun of the scope. Paths of operations also contain this noun.
     pub const fn noun(self) -> &'static str {
         self.choose("group", "project")
     }
 
-    /// The `kind` of its documents.
+    /// The value of `kind` in the documents of this scope.
     pub const fn document_kind(self) -> &'static str {
         self.choose("Group", "Project")
     }
@@ -270,7 +273,7 @@ pub enum NamedObject {
 }
 
 impl NamedObject {
-    /// The noun.
+    /// The noun of this type in messages.
     pub fn noun(self) -> &'static str {
         match self {
             Self::Runner => "runner",
@@ -279,7 +282,7 @@ impl NamedObject {
         }
     }
 
-    /// The scope whose documents declare it; `None` for users, runners and roles.
+    /// The scope whose documents declare objects of this type; `None` for users, runners and roles.
     pub const fn scope(self) -> Option<Scope> {
         match self {
             Self::User | Self::Runner | Self::Role => None,
@@ -296,7 +299,7 @@ pub enum Acceptance {
     /// Create, create for a user, and edit.
     #[default]
     Always,
-    /// Create and create for a user: it cannot be changed later.
+    /// Create and create for a user. The field cannot be changed later.
     OnCreate,
     /// Create only, and not for a user.
     #[schemars(skip)]
@@ -310,9 +313,9 @@ pub enum Acceptance {
     /// Edit only.
     #[schemars(skip)]
     OnEdit,
-    /// Edit, but only with `undrift call`: manifests cannot contain it.
+    /// Edit, but only with `undrift call`. Manifests cannot contain the field.
     ByCall,
-    /// None: undrift uses it and never sends it, such as `previously`, the former names of an
+    /// No request. Only undrift itself uses the field, such as `previously`, the former names of an
     /// entry.
     Never,
 }
@@ -347,7 +350,7 @@ impl Acceptance {
     }
 }
 
-/// How responses show a field.
+/// The form of a field in responses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Readback {
@@ -356,20 +359,21 @@ pub enum Readback {
     Same,
     /// Under another name.
     As(#[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))] &'static str),
-    /// Under its own name, as an object with the value in `value`. If its `locked` is true, the value
-    /// comes from above and cannot be changed, so the field is not compared.
+    /// Under its own name, as an object with the value in `value`. If `locked` in this object is
+    /// true, the value comes from a group above and cannot be changed. Then the field is not
+    /// compared.
     Nested,
-    /// The reference does not list it in responses, but some installations return it. It is
-    /// compared if the response contains it. Otherwise it is sent only on create or with
-    /// `--resend`.
+    /// The reference does not list the field in responses, but some installations return the field.
+    /// The field is compared if the response contains it. Otherwise the field is sent only on
+    /// create or with `--resend`.
     #[schemars(skip)]
     IfPresent,
     /// Never: a secret, a file, or an instruction.
     Never,
 }
 
-/// How a declared and a live value are compared. Descriptions may use the variants that are in the
-/// schema.
+/// How a declared and a live value are compared. Descriptions of users may only contain the
+/// variants that are in the schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Equality {
@@ -388,7 +392,7 @@ pub enum Equality {
     Location,
     /// SSH keys, by type and key material, without the comment.
     PublicKey,
-    /// Days and points in time. A day is its start in UTC.
+    /// Days and points in time. A day is compared as its start in UTC.
     Instant,
     /// Texts. The service removes white space from both ends.
     Trimmed,
@@ -410,9 +414,9 @@ pub enum Equality {
 pub enum Secrecy {
     /// Not secret.
     Open,
-    /// A literal or a reference. The live value is never shown.
+    /// The declared value may be a literal or a reference. The live value is never shown.
     Sensitive,
-    /// It must be a reference.
+    /// The declared value must be a reference.
     Reference,
     /// A URL, as a literal or a reference. Credentials in it are never shown.
     Address,
@@ -424,12 +428,12 @@ pub enum Secrecy {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
-    /// Available to everybody.
+    /// The free tier, which every service has.
     #[default]
     Free,
-    /// Push rules, approvals, mirroring, templates and restore.
+    /// The tier that adds push rules, approvals, mirroring, templates and restore.
     Premium,
-    /// Status checks.
+    /// The tier that adds status checks.
     Ultimate,
 }
 

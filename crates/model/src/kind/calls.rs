@@ -1,8 +1,8 @@
 //! The calls that create an entry, change it or remove it.
 //!
-//! [`CallContext::plain_calls`] builds them from the scoped kind. A kind that needs other calls
-//! overrides [`KindRules::calls`](super::KindRules::calls). The result is at least one call, or the
-//! reason why there are no calls.
+//! [`CallContext::plain_calls`] builds these calls from the scoped kind. A kind that needs other
+//! calls overrides [`KindRules::calls`](super::KindRules::calls). The result is at least one call,
+//! or the reason why there are no calls.
 
 use super::{
     EntryFault, FieldSelection, FormerLocation, LiveEntry, Names, Section, Spec, Target,
@@ -20,7 +20,7 @@ use crate::{
     value::{Fields, Value},
 };
 
-/// The calls of a step in order, at least one, or the reason why there are none.
+/// The calls of a step, in order. There is at least one call, or the reason why there are no calls.
 pub type Calls = Result<Vec<PlannedCall>, NoCalls>;
 
 /// A call of a step.
@@ -28,19 +28,19 @@ pub type Calls = Result<Vec<PlannedCall>, NoCalls>;
 pub struct PlannedCall {
     /// The request.
     pub request: Request<Write>,
-    /// If true, it is sent only if the previous call failed: it restores the entry that an earlier
-    /// call removed.
+    /// True if the call is sent only after the previous call failed. It restores the entry that an
+    /// earlier call removed.
     pub is_restore: bool,
-    /// If true, it is sent only if the previous call turned on a switch but its response lacks the
-    /// limit that belongs to the switch. It turns the switch off again.
+    /// True if the call is sent only after the previous call turned on a switch, but the response
+    /// lacks the limit of the switch. It turns the switch off again.
     pub is_undo: bool,
-    /// If true, apply waits for the background jobs of this call and earlier ones before it sends
-    /// anything else for the container.
+    /// True if apply waits for the background jobs of this call and of earlier calls, before it
+    /// sends any other request for the container.
     pub awaits_jobs: bool,
     /// An effect that the fields of the step do not show, as a sentence that starts with "it".
     pub side_effect: Option<&'static str>,
-    /// The access that the call gives to somebody, if a guard checks it: the end of a sentence that
-    /// starts with "would".
+    /// The access that the call gives to somebody, if a guard checks this access. The text is the
+    /// end of a sentence that starts with "would".
     pub opened_access: Option<&'static str>,
 }
 
@@ -58,7 +58,7 @@ impl From<Request<Write>> for PlannedCall {
 }
 
 impl PlannedCall {
-    /// True if it is sent only after a failure.
+    /// True if the call is sent only after a failure.
     pub const fn is_only_after_failure(&self) -> bool {
         self.is_restore || self.is_undo
     }
@@ -69,7 +69,7 @@ impl PlannedCall {
 pub enum NoCalls {
     /// No call is needed.
     NotNeeded,
-    /// Too little of the live state is known: a change would reset or lose something.
+    /// Too little of the live state is known. A change would reset or lose live values.
     LiveUnknown(Cause),
     /// The calls depend on the release of the service, which was not requested yet.
     DependsOnRelease,
@@ -113,7 +113,7 @@ pub struct CallContext<'a> {
 pub enum CallPurpose<'a> {
     /// Create the entry as declared.
     Create(&'a Fields),
-    /// Change these fields to the declared values.
+    /// Change the named fields of the live entry to their declared values.
     Change(&'a Fields, &'a LiveEntry, &'a [&'a str]),
     /// Remove the entry.
     Remove(&'a LiveEntry),
@@ -124,16 +124,16 @@ pub enum CallPurpose<'a> {
 /// A change of an existing container.
 #[derive(Clone, Copy, Debug)]
 pub enum Lifecycle<'a> {
-    /// Rename it or move it to its declared path.
+    /// Rename the container, or move it to its declared path.
     Move(&'a FormerLocation),
-    /// Delete it with everything in it.
+    /// Delete the container with everything in it.
     Delete,
-    /// Restore it: it was marked for deletion.
+    /// Restore the container, which is marked for deletion.
     Restore,
 }
 
 /// The calls that must precede every change of `live`, an entry of `section`, by the user with the
-/// id `caller_id`. They are the calls of an empty change.
+/// id `caller_id`. They are the calls of a change without fields.
 pub fn preparatory_calls(
     section: Section,
     live: &LiveEntry,
@@ -157,7 +157,8 @@ impl<'a> CallContext<'a> {
     /// The calls of a plain collection.
     ///
     /// # Errors
-    /// If the entry names something that the service does not have, or cannot be changed.
+    /// If the entry names an object that the service does not have, or if the entry cannot be
+    /// changed.
     pub fn plain_calls(&self) -> Calls {
         let calls = match self.purpose {
             CallPurpose::Create(declared) => vec![self.creation_request(declared)?.into()],
@@ -222,7 +223,7 @@ impl<'a> CallContext<'a> {
     /// The request that creates the entry as declared.
     ///
     /// # Errors
-    /// Those of [`Self::plain_calls`].
+    /// The errors of [`Self::plain_calls`].
     pub fn creation_request(&self, declared: &Fields) -> Result<Request<Write>, NoCalls> {
         let op = self.section.scoped_kind.operations.create.ok_or(NoCalls::NotNeeded)?;
         let request =
@@ -244,7 +245,8 @@ impl<'a> CallContext<'a> {
         Ok(request.arg_by_path(parent.argument, &address, id.number()))
     }
 
-    /// The calls that must precede a change below the parent, if it has one.
+    /// The calls that must precede a change below the parent entry; `None` if there is no parent
+    /// entry, or no such call.
     fn parent_calls(&self) -> Option<&[PlannedCall]> {
         let parent = self.section.scoped_kind.parent?;
         let id = match self.purpose {
@@ -279,10 +281,11 @@ impl<'a> CallContext<'a> {
         self.mark_fields(request.fields(body))
     }
 
-    /// The calls that edit the entry: one for the data, and one for each file.
+    /// The calls that edit the entry: one call for the data, and one call for each file. A call
+    /// that undoes the edit of the data may follow it.
     ///
     /// # Errors
-    /// Those of [`Self::plain_calls`].
+    /// The errors of [`Self::plain_calls`].
     pub fn edit_calls(
         &self,
         op: Op<Write>,
@@ -314,16 +317,16 @@ impl<'a> CallContext<'a> {
         Ok(data_calls.into_iter().chain(file_requests.map(PlannedCall::from)).collect())
     }
 
-    /// The calls that remove the entry, add it again as declared, and restore the old one if that
-    /// fails. Undeclared fields keep their live values.
+    /// The calls that remove the entry, add it again as declared, and restore the old entry if the
+    /// addition fails. Undeclared fields keep their live values.
     ///
     /// # Errors
-    /// Those of [`Self::plain_calls`].
+    /// The errors of [`Self::plain_calls`].
     pub fn replace_calls(&self, declared: &Fields, live: &LiveEntry) -> Calls {
         let current_body = self.current_body(live)?;
         let mut new_body = current_body.clone();
-        // Keep the live id of the object that the identity names: the declared name may not have
-        // been looked up.
+        // Keep the live id of the object that the identity names, because the declared name may not
+        // have been looked up.
         let mut declared = declared.clone();
         declared.retain(|name, _| {
             !self.section.identity.contains(&name) || self.section.field(name).names.is_none()
@@ -346,7 +349,7 @@ impl<'a> CallContext<'a> {
         })
     }
 
-    /// The calls that add the entry again with the declared secrets, and then remove the old one.
+    /// The calls that add the entry again with the declared secrets, and then remove the old entry.
     /// Undeclared fields keep their live values.
     fn recreate_calls(&self, declared: &Fields, live: &LiveEntry) -> Calls {
         let Some(whole_object) = &live.whole_object else { return Err(NoCalls::NotNeeded) };
@@ -365,7 +368,7 @@ impl<'a> CallContext<'a> {
         Ok(vec![add_call, self.removal_request(live)?.into()])
     }
 
-    /// Marks the fields of the body that are secret, and those that contain ids of referenced
+    /// Marks the fields of the body that are secret, and the fields that contain ids of referenced
     /// objects.
     fn mark_fields(&self, request: Request<Write>) -> Request<Write> {
         request
@@ -409,7 +412,7 @@ impl<'a> CallContext<'a> {
     /// The request that removes the entry.
     ///
     /// # Errors
-    /// If undrift never removes such an entry.
+    /// If undrift never removes entries of this section.
     pub fn removal_request(&self, live: &LiveEntry) -> Result<Request<Write>, NoCalls> {
         self.section
             .scoped_kind
@@ -419,7 +422,7 @@ impl<'a> CallContext<'a> {
             .ok_or(NoCalls::NotNeeded)
     }
 
-    /// A request for `live`.
+    /// A request of `op` that addresses the entry `live`.
     pub fn entry_request(&self, op: Op<Write>, live: &LiveEntry) -> Request<Write> {
         let request = self.target.request(op);
         let address_keys = self.section.scoped_kind.address_keys.iter().zip(&live.address_values);
@@ -434,7 +437,8 @@ impl<'a> CallContext<'a> {
     }
 }
 
-/// Splits a body into files and data: a form with a file cannot contain nested values.
+/// Splits a body into its files and its other fields, because a form with a file cannot contain
+/// nested values.
 pub fn split_files(body: Fields) -> (Fields, Fields) {
     body.into_iter().partition(|(_, value)| matches!(value, Value::File(_)))
 }

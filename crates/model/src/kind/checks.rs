@@ -30,7 +30,8 @@ const CRON_FIELDS: [(&str, u32, u32, &[&str]); 6] = [
 
 impl Section {
     /// Checks a declared entry without the service: its fields, and the
-    /// [rules](super::KindRules::check) of its kind.
+    /// [rules](super::KindRules::check) of its kind. `is_unresolved` is true before secrets are
+    /// resolved.
     pub fn check(self, declared: &Fields, is_unresolved: bool, report: Reporter<'_>) {
         for (name, value) in declared {
             let Some(spec) = self.spec(name) else { continue };
@@ -202,7 +203,7 @@ fn check_relations(spec: &Spec, value: &Value, declared: &Fields, report: Report
     }
 }
 
-/// The placeholders of templates for commits, and of the message about suggestions.
+/// The placeholders in templates of commit messages.
 const TEMPLATE_PLACEHOLDERS: &str = "all_commits approved_by branch_name co_authored_by description \
     file_path file_paths files_count first_commit first_multiline_commit \
     first_multiline_commit_description issues local_reference merge_request_author merged_by \
@@ -213,8 +214,8 @@ const TEMPLATE_PLACEHOLDERS: &str = "all_commits approved_by branch_name co_auth
 const BADGE_PLACEHOLDERS: &str = "commit_sha default_branch gitlab_pages_domain gitlab_server group_name \
     latest_tag project_id project_name project_namespace project_path project_title";
 
-/// The known placeholder most similar to an unknown one in `text`, or a known one that is written
-/// without `%`.
+/// A known placeholder that `text` probably means. It is similar to an unknown placeholder in
+/// `text`, or it is in `text` without its `%`.
 fn suggest_placeholder(field: &str, text: &str) -> Option<&'static str> {
     let placeholders = match field {
         "merge_commit_template" | "squash_commit_template" | "suggestion_commit_message" => {
@@ -325,7 +326,7 @@ fn unknown_zone(field: &'static str, zone: &str) -> EntryFault {
         .filter(|candidate| {
             strsim::osa_distance(last_zone_part(candidate), city) <= city.len() / 4
         });
-    // The sign of `Etc` zones is the opposite of the usual one: `Etc/GMT+2` is UTC-2.
+    // The names of `Etc` zones have the opposite sign of their offset: `Etc/GMT+2` is UTC-2.
     let is_offset = zone.contains(['+', '-']);
     let fault_texts = match nearest_zone {
         _ if is_offset => texts::ZONE_AS_OFFSET,
@@ -342,8 +343,9 @@ fn last_zone_part(zone: &str) -> &str {
     zone.rsplit('/').next().unwrap_or(zone)
 }
 
-/// The reason why `text` is not a valid regular expression, with the texts of the fault. The parser's
-/// grammar is close to RE2 but not the same: a fault that RE2 may accept is a warning.
+/// The reason why `text` is not a valid regular expression, with the texts of the fault. The
+/// grammar of the parser is similar to RE2, but not the same. If RE2 may accept the expression, the
+/// fault is only a warning.
 fn expression_fault(name: &str, text: &str) -> Option<(FaultTexts, String, Severity)> {
     let error = Parser::new().parse(text).err();
     let is_certain =
@@ -374,7 +376,7 @@ fn expression_fault(name: &str, text: &str) -> Option<(FaultTexts, String, Sever
 }
 
 /// True if the expression `text` of the field `name` has slashes around it, as in JavaScript.
-/// Names of files and branches contain slashes themselves.
+/// Slashes around an expression for file or branch names may belong to the names.
 fn is_delimited(name: &str, text: &str) -> bool {
     let inner_and_flags = text.strip_prefix('/').and_then(|text| text.rsplit_once('/'));
     inner_and_flags.is_some_and(|(inner_text, flags)| {
@@ -392,8 +394,8 @@ fn has_jenkins_hash(text: &str) -> bool {
     text.split([' ', ',']).any(|list_item| list_item.split(['/', '(']).next() == Some("H"))
 }
 
-/// True if the data of an SSH key is complete: a sequence of parts, each after its length. The first
-/// part is the type of the key.
+/// True if the data of an SSH key is complete. The data is a sequence of parts, and each part
+/// follows its length. The first part is the type of the key.
 fn is_complete_key(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let (Some(key_type), Some(key)) = (words.next(), words.next()) else { return true };
@@ -470,7 +472,7 @@ mod tests {
         assert!(is_delimited("commit_message_regex", "/SHOP/") && !is_delimited("", "/a/b"));
     }
 
-    /// The service refuses such an expression, whatever its slashes mean.
+    /// The service refuses a broken expression, with or without slashes around it.
     #[test]
     fn a_broken_expression_between_slashes_is_an_error() {
         for (text, severity) in [("/(a/i", Severity::Error), ("/^a/i", Severity::Warning)] {
@@ -516,7 +518,7 @@ mod tests {
             ("(?=x)", Some(Severity::Error)),
             (r"\d+(?<!x)", Some(Severity::Error)),
             (r"(a)\1", Some(Severity::Error)),
-            // RE2 accepts these.
+            // RE2 accepts the following expressions.
             (r"\012", Some(Severity::Warning)),
             ("/^SHOP-/", Some(Severity::Warning)),
             ("/shop/i", Some(Severity::Warning)),

@@ -1,9 +1,9 @@
 //! The format of the files that describe kinds. A file is read into a [`Kind`] with its
-//! [`ScopedKind`]s and [`Field`]s, which are used directly. Fields that follow from others are
-//! resolved once, after reading.
+//! [`ScopedKind`]s and [`Field`]s. The program uses these structs directly. Properties that follow
+//! from other keys are derived once, after reading.
 //!
-//! Keys, types and words that are missing in the schema are only for undrift's own files: a user's
-//! file must not contain them.
+//! Only undrift's own files may contain keys, types and words that the schema does not have. A
+//! user's file must not contain them.
 
 use std::sync::OnceLock;
 
@@ -23,7 +23,7 @@ use crate::{
     value::{Json, Object},
 };
 
-/// An example of other names.
+/// The example for `aliases` in the schema.
 const ALIAS_EXAMPLE: [&str; 1] = ["feature_toggles"];
 
 /// A collection below groups or projects, managed as a section of manifests.
@@ -33,24 +33,24 @@ pub struct Kind {
     /// The name of the section in manifests.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"feature_flags")]
     pub section: &'static str,
-    /// Other names that users may write for it: `check` then suggests the right name.
+    /// Other names that users may write for the section. `check` then suggests the right name.
     #[serde(default)]
     #[schemars(inner(regex(pattern = "^[a-z][a-z0-9_]*$")), example = ALIAS_EXAMPLE)]
     pub aliases: Vec<&'static str>,
     /// The noun for one entry. The operations of `undrift call` are named after it.
     #[schemars(regex(pattern = "^[a-z][a-z0-9]*( [a-z0-9]+)*$"), example = &"feature flag")]
     pub noun: &'static str,
-    /// What an entry is, in a sentence.
+    /// The meaning of an entry, in a sentence.
     #[schemars(regex(pattern = r"^\S[^\n]*\.$"), example = &"A time in which nothing is deployed.")]
     pub about: &'static str,
-    /// How the section is written (default: `list`).
+    /// The form of the section (default: `list`).
     #[serde(default)]
     pub shape: Shape,
     /// The fields that identify an entry, in the order in which addresses show them. If the path has
     /// a parent entry, the first field names the parent, and no request contains it.
     #[serde(default, deserialize_with = "leaked_list")]
     pub identity: &'static [&'static str],
-    /// Fields of the identity of which each entry has exactly one.
+    /// Fields of the identity. Each entry has exactly one of these fields.
     #[serde(default, deserialize_with = "leaked_list")]
     pub either: &'static [&'static str],
     /// The field with the name that the service stores. An entry is found by this name first, then
@@ -58,55 +58,56 @@ pub struct Kind {
     pub name_field: Option<&'static str>,
     /// The field by which entries of other sections name an entry (default: its identity).
     pub called_by: Option<&'static str>,
-    /// What guards check when an entry is removed. Must be `access` if a field is a `level`.
+    /// The guard of a removal. Must be `access` if a field is a `level`.
     pub removal: Removal,
     /// Fields that give access if they are set and not `false`. The guard `protection` also asks
-    /// before an entry with one of them is created.
+    /// before an entry with one of these fields is created.
     #[serde(default, deserialize_with = "leaked_list")]
     pub grants: &'static [&'static str],
-    /// How this collection differs from most others.
+    /// Differences from most other collections.
     #[serde(default)]
     pub traits: Vec<CollectionTrait>,
-    /// How an entry is created (default: `post`).
+    /// The request that creates an entry (default: `post`).
     #[serde(default)]
     pub create: CreateMethod,
-    /// How an entry is changed (default: `put`).
+    /// The request that changes an entry (default: `put`).
     #[serde(default)]
     pub edit: EditMethod,
-    /// The response fields that identify an entry (default: those in the path). A path argument that
-    /// is not named like a field contains the first of them. If one of them is `id`, entries of other
-    /// sections refer to an entry by this id.
+    /// The response fields that identify an entry (default: the fields in the path). A path
+    /// argument that is not named like a field contains the first of these fields. If one of these
+    /// fields is `id`, entries of other sections refer to an entry by this id.
     #[serde(default, deserialize_with = "leaked_list")]
     pub keys: &'static [&'static str],
-    /// The other response fields that each entry has (default: those of `identity`).
+    /// The other response fields that each entry has (default: the fields of `identity`).
     #[serde(default, deserialize_with = "leaked_list")]
     #[schemars(skip)]
     pub shows: &'static [&'static str],
-    /// How a single entry is read, if the list shows only a part of each.
+    /// The way to read a single entry, if the list shows only a part of each entry.
     #[schemars(skip)]
     pub detail: Option<Detail>,
-    /// An action that the service requires before it deletes an entry: the last part of the path of
-    /// a POST request, after the path of the entry, and a parameter if it needs one.
+    /// An action that the service requires before it deletes an entry. The action is a POST request
+    /// below the path of the entry. The value is the last part of its path, and its parameter if it
+    /// needs one.
     #[schemars(with = "Option<String>", example = &"stop?force=true")]
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*(\\?[a-z][a-z0-9_]*=[a-z0-9_]+)?$"))]
     pub before_removal: Option<RemovalAction>,
     /// The fields of an entry.
     #[schemars(length(min = 1))]
     pub fields: Vec<Field>,
-    /// Fields of responses that manifests do not have. `export` names those that are set.
+    /// Fields of responses that manifests do not have. `export` names these fields if they are set.
     #[serde(default, deserialize_with = "leaked_list")]
     pub unmanaged: &'static [&'static str],
     /// Fields of responses that the rules in Rust read and that are not in `fields`.
     #[serde(default, deserialize_with = "leaked_list")]
     #[schemars(skip)]
     pub looked_at: &'static [&'static str],
-    /// Where the collection is: one path below projects, one below groups, or both.
+    /// The places of the collection: a path below projects, a path below groups, or both.
     #[schemars(length(min = 1, max = 2))]
     pub homes: Vec<ScopedKind>,
     /// The name of the rules in Rust, for behaviour that data cannot express.
     #[schemars(skip)]
     pub hooks: Option<&'static str>,
-    /// The fields, in addition to the identity, that creating an entry needs.
+    /// The fields that the creation of an entry needs, in addition to the identity.
     #[serde(skip)]
     pub required_fields: &'static [&'static str],
     /// The rules that [`Self::hooks`] names.
@@ -115,12 +116,13 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// The rules in Rust, or the rules that follow from the fields.
+    /// The rules in Rust, or the default rules, which are derived from the fields.
     pub fn rules(&self) -> &dyn KindRules {
         self.rules_in_rust.unwrap_or(self)
     }
 
-    /// An entry in the scope of `scoped_kind`, as a mapping field.
+    /// The description of an entry in the scope of `scoped_kind`, as a field whose value is a
+    /// mapping.
     pub(super) fn entry_field(&self, scoped_kind: &ScopedKind) -> Field {
         let min_keys = matches!(scoped_kind.read_source, ReadSource::Optional(_)).then_some(1);
         let fields =
@@ -143,7 +145,7 @@ impl Kind {
 
     /// `field`, with the properties that `scoped_kind` sets for all fields.
     fn adapt_field(&self, scoped_kind: &ScopedKind, field: &Field) -> Field {
-        // No request sends the field of the parent: the path contains the parent's id.
+        // No request sends the field of the parent, because the path contains the parent's id.
         let is_parent = scoped_kind.parent.is_some_and(|parent| parent.field == field.name);
         // An entry may lack an identity field that has a default.
         let is_always_required = self.required_identity().any(|name| name == field.name)
@@ -167,8 +169,9 @@ impl Kind {
     }
 }
 
-/// If the word in the first field determines the fields of an entry, keeps only the words of `scope`
-/// and the fields of their entries. Adds to the description of each field the words that have it.
+/// If the word in the first field determines the fields of an entry, keeps only the words of
+/// `scope` and the fields of their entries. Adds to the description of each field the words whose
+/// entries have the field.
 fn describe_variants(keys: &mut Vec<Field>, scope: Scope) {
     let Some((variant_field, other_fields)) =
         keys.split_first_mut().filter(|(first_field, _)| first_field.variants().next().is_some())
@@ -211,11 +214,11 @@ fn append_list(about: &'static str, prefix: &str, names: &[&str]) -> &'static st
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(from = "String")]
 pub struct RemovalAction {
-    /// The last segment of its path.
+    /// The last segment of the path of the action.
     pub name: &'static str,
-    /// The name and the value of its parameter.
+    /// The name and the value of the parameter of the action.
     pub parameter: Option<(&'static str, &'static str)>,
-    /// The note about it in plans.
+    /// The note about the action in plans.
     pub note: &'static str,
 }
 
@@ -228,24 +231,25 @@ impl From<String> for RemovalAction {
     }
 }
 
-/// How an entry is created.
+/// The request that creates an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CreateMethod {
     /// By POST to the collection.
     #[default]
     Post,
-    /// By PUT to the path of the entry, with its identity in the path. The same request edits it.
+    /// By PUT to the path of the entry, with its identity in the path. The same request edits the
+    /// entry.
     Put,
-    /// By no request: entries appear and disappear with another object, and are only edited. A
-    /// declared entry waits until it exists.
+    /// No request creates an entry. Entries appear and disappear with another object, and are only
+    /// edited. A declared entry waits until the service has the entry.
     Never,
     /// Together with its container.
     #[schemars(skip)]
     WithContainer,
 }
 
-/// How an entry is changed.
+/// The request that changes an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EditMethod {
@@ -266,14 +270,16 @@ pub enum EditMethod {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CollectionTrait {
-    /// It refuses a second entry with the same identity.
+    /// The service refuses a second entry with the same identity.
     RefusesDuplicates,
-    /// Its response to a write shows the entry as a GET does, so that it need not be read again.
+    /// The response to a write shows the entry as a GET does, so that the entry need not be read
+    /// again.
     ReturnsEntry,
-    /// It answers 401, as to an invalid token, if the caller lacks permission or the feature is off.
+    /// The service answers 401, as to an invalid token, if the caller lacks permission or the
+    /// feature is off.
     #[serde(rename = "denies_with_401")]
     DeniesWith401,
-    /// It has no request for a single entry.
+    /// The service has no request for a single entry.
     HasNoGet,
     /// One response contains the whole list, without pages.
     ListsWithoutPages,
@@ -281,15 +287,16 @@ pub enum CollectionTrait {
     ListsItself,
 }
 
-/// Reads a single entry.
+/// The way to read a single entry, if the list shows only a part of each entry.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Detail {
     /// The field of the response that contains further fields of the entry; empty if they are at
     /// the top level.
     pub nested: &'static str,
-    /// The fields that only this request shows: it is sent for every entry, but only if one of them is
-    /// declared. Empty if it is sent for each declared entry.
+    /// The fields that only the request for a single entry shows. If one of these fields is
+    /// declared, the request is sent for every entry. If the list is empty, the request is sent for
+    /// each declared entry.
     #[serde(deserialize_with = "leaked_list")]
     pub fields: &'static [&'static str],
 }
@@ -297,15 +304,15 @@ pub struct Detail {
 /// The parent of each entry: an entry of another section.
 #[derive(Clone, Copy, Debug)]
 pub struct Parent {
-    /// Its section.
+    /// The section of the parent.
     pub section: &'static str,
-    /// The field of `identity` that names the parent entry. It is in no request.
+    /// The field of `identity` that names the parent entry. No request contains this field.
     pub field: &'static str,
     /// The path argument for the id of the parent.
     pub argument: &'static str,
 }
 
-/// Where a collection is, in one scope.
+/// The location of a collection in one scope.
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScopedKind {
@@ -313,10 +320,11 @@ pub struct ScopedKind {
     /// addresses the entry, as the documentation of the service calls it. An argument that is named
     /// like a field contains that field; any other argument contains the `id`, or the first of `keys`.
     ///
-    /// The path of a single object ends with a name. If the service addresses an entry by the query,
-    /// the path ends with `?NAME=:FIELD`. A parameter `?NAME=VALUE` is sent with each request for the
-    /// list; with the value `^(:name)$`, only entries with a declared name are read. An argument
-    /// between names addresses a parent entry. The section of the parent has the path before it.
+    /// The path of a single object ends with a name. If the service addresses an entry by the
+    /// query, the path ends with `?NAME=:FIELD`. A parameter `?NAME=VALUE` is sent with each
+    /// request for the list; with the value `^(:name)$`, only entries with a declared name are
+    /// read. An argument between names addresses a parent entry. The path before this argument is
+    /// the path of the parent's section.
     #[schemars(example = &"/projects/:id/feature_flags/:feature_flag_name")]
     pub path: &'static str,
     /// The field of the parent entry's object that contains the whole list, if the service has no
@@ -324,17 +332,18 @@ pub struct ScopedKind {
     #[serde(rename = "in")]
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"variables")]
     pub nested_field: Option<&'static str>,
-    /// For a single object in `in`: a field that only containers with such an object have.
+    /// For a single object in the field `in`: another field, which only containers with such an
+    /// object have.
     #[schemars(skip)]
     pub sign: Option<&'static str>,
-    /// For lists that also show inherited entries: the condition that an inherited entry meets.
-    /// `inherited` is a flag that is on, `kind=group` a field with this value, and `kind!=project`
-    /// a field that has another value in inherited entries.
+    /// For lists that also show inherited entries: the conditions for an inherited entry.
+    /// `inherited` means that this flag is on. `kind=group` means that the field has this value.
+    /// `kind!=project` means that the field has another value.
     #[serde(default)]
     pub inherited: Vec<ResponseCondition>,
     /// The message of the 404 with which the service answers if the list is empty.
     pub empty_as: Option<&'static str>,
-    /// How the service shows that a single object is absent.
+    /// The response that proves the absence of a single object.
     #[serde(default)]
     #[schemars(skip)]
     pub absent_as: Absence,
@@ -342,15 +351,15 @@ pub struct ScopedKind {
     #[serde(default, deserialize_with = "level")]
     #[schemars(with = "AccessLevel")]
     pub seen_from: Option<u8>,
-    /// Sets of settings of the project. While all of one set are `disabled`, the service refuses the
-    /// list or shows an empty one, and changes nothing.
+    /// Sets of settings of the project. While all settings of one set are `disabled`, the service
+    /// refuses the list or shows an empty list, and changes nothing.
     #[serde(default)]
     pub closed_by: Vec<Vec<&'static str>>,
-    /// Where the service has it.
+    /// The scope, the tier and the releases in which the service has the collection.
     #[serde(default)]
     pub available: Availability,
-    /// The ids of its operations, if they are in the table of operations; else they follow from the
-    /// path.
+    /// The ids of the operations of the collection, if the table of operations contains them.
+    /// Otherwise the operations are derived from the path.
     #[serde(default)]
     #[schemars(skip)]
     pub operations: Operations,
@@ -370,11 +379,11 @@ pub struct ScopedKind {
     /// The fields that address an entry in requests. The first one is in the path.
     #[serde(skip)]
     pub address_keys: Vec<AddressKey>,
-    /// The keys that identify a live entry, and the other keys that each must have because matching
-    /// needs them. All are names in responses.
+    /// The keys that identify a live entry, and the other keys that each live entry must have
+    /// because matching needs them. All keys are names in responses.
     #[serde(skip)]
     pub entry_keys: EntryKeys,
-    /// True if the users and groups that its entries name need access.
+    /// True if the users and groups that entries name need access to the container.
     #[serde(skip)]
     pub requires_members: bool,
     /// The table of an entry's fields in this scope, built when it is first needed.
@@ -382,7 +391,7 @@ pub struct ScopedKind {
     pub table: OnceLock<&'static FieldTable>,
 }
 
-/// A test of a field of a response.
+/// A condition for a field of a response.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(from = "String")]
 #[schemars(inline, description = "")]
@@ -390,9 +399,9 @@ pub struct ScopedKind {
 pub struct ResponseCondition {
     /// The name of the field in responses.
     pub field: &'static str,
-    /// The value that it is compared with.
+    /// The value with which the field is compared.
     pub value: Json,
-    /// True if it must have another value.
+    /// True if the field must have another value.
     pub is_negated: bool,
 }
 
@@ -425,15 +434,16 @@ pub struct Operations {
     pub create: Option<Op<Write>>,
     /// Edits an entry.
     pub edit: Option<Op<Write>>,
-    /// Removes an entry; missing if undrift never removes one.
+    /// Removes an entry; `None` if undrift never removes entries.
     pub delete: Option<Op<Write>>,
     /// Further operations, which the rules send.
     pub others: Vec<Op<Write>>,
 }
 
 impl From<Vec<AnyOp>> for Operations {
-    /// Sorts `operations` by purpose. The first write operation with a method, the last list and
-    /// the last single read have a purpose; all other write operations are `others`.
+    /// Assigns a purpose to each of `operations`. The last read of a list and the last read of a
+    /// single object are used. The first POST creates, the first DELETE removes, and the first
+    /// write with another method edits. All other write operations are `others`.
     fn from(operations: Vec<AnyOp>) -> Self {
         let mut ops_by_purpose = Self::default();
         for op in operations {

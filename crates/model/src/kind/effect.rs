@@ -9,26 +9,27 @@ use crate::{
     field::{NamedObject, Risk, Scope},
 };
 
-/// A capability that a container must have before other changes of it are accepted.
+/// A capability that a container must have before the service accepts other changes of the
+/// container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Capability {
-    /// It exists.
+    /// The container exists.
     Exists,
-    /// It can be changed: it is not archived.
+    /// The container can be changed, because it is not archived.
     Writable,
     /// The feature of this setting is on.
     Feature(&'static str),
-    /// Its repository has a branch.
+    /// The repository of the container has a branch.
     Branch,
     /// The users and groups that rules name have access.
     NamedAccess,
-    /// It has an owner.
+    /// The container has an owner.
     Owner,
     /// The caller has the access that the run needs.
     CallerAccess,
-    /// It is at its declared path.
+    /// The container is at its declared path.
     AtDeclaredPath,
-    /// It can have only one object of a type, and has none.
+    /// The container can have only one object of a type, and has none.
     FreeSlot,
 }
 
@@ -66,54 +67,54 @@ pub fn visibility_rank(word: &str) -> Option<usize> {
 pub enum Effect {
     /// A user's access changes. Levels are the numbers of the service; 0 is no access.
     Access {
-        /// The user; `None` if no id is known.
+        /// The id of the user; `None` if unknown.
         user_id: Option<u64>,
         /// The level before.
         before: u8,
         /// The level after.
         after: u8,
-        /// True if the access gets an end date that it did not have. Such an access ends later
-        /// without a plan.
+        /// True if the access gets an end date that differs from the end date before. The access
+        /// then ends without a plan.
         gets_end_date: bool,
         /// The custom role that the user loses; another role may replace it.
         lost_role: Option<String>,
     },
     /// The level of access that a share gives to the members of a group changes.
     Share {
-        /// The group; `None` if it is not known by id.
+        /// The id of the group; `None` if unknown.
         group_id: Option<u64>,
         /// The level before.
         before: u8,
         /// The level after.
         after: u8,
-        /// True if the share gets an end date that it did not have.
+        /// True if the share gets an end date that differs from the end date before.
         gets_end_date: bool,
     },
     /// The visibility changes.
     Visibility {
-        /// Before, if known.
+        /// The visibility before; `None` if unknown.
         before: Option<String>,
-        /// After.
+        /// The visibility after.
         after: String,
         /// The declared paths of groups and projects in the container that are more visible than
-        /// `after`, with their ranks.
+        /// `after`, with the ranks of their visibilities.
         more_visible: Vec<(Arc<str>, usize)>,
     },
     /// The changed object refers to a user or a group, which must have access to the container. For a
     /// group, the project must be shared with it at the level developer or higher.
     NeedsAccess {
-        /// User or group.
+        /// The type of the object: user or group.
         object_type: NamedObject,
-        /// The id.
+        /// The id of the user or group.
         id: Id,
-        /// The named user, if the user has no access in the live state and the declaration of this container gives
-        /// none.
+        /// The named user, if the user has no access in the live state and the declaration of this
+        /// container gives no access to the user.
         outsider: Option<Outsider>,
     },
     /// A risk that guards check. The text completes a sentence that starts with "would".
     Risk(Risk, String),
-    /// A rule for branches or tags changes. Whether protection becomes weaker is decided from all
-    /// rules together.
+    /// A rule for branches or tags changes. All rules together decide if the protection becomes
+    /// weaker.
     Rule {
         /// The rule before, if there was one.
         before: Option<Box<RefRule>>,
@@ -124,9 +125,9 @@ pub enum Effect {
     SideEffect(String),
     /// The new container contains objects that no field declares.
     AddsContents,
-    /// Groups and projects that are created below the container inherit what the change sets.
+    /// Groups and projects that are created below the container inherit the settings that change.
     AffectsNewContainers,
-    /// A capability of the container.
+    /// The container gets, loses or lacks a capability.
     Capability {
         /// The capability.
         capability: Capability,
@@ -165,7 +166,7 @@ impl Effect {
         Self::Visibility { before, after: after.into(), more_visible: Vec::new() }
     }
 
-    /// The service accepts it only after this object moved, or was removed or renamed.
+    /// The service accepts the change only after `object` moved, or was removed or renamed.
     pub const fn follows(object: Address) -> Self {
         Self::Follows { object, is_created: false }
     }
@@ -175,7 +176,7 @@ impl Effect {
         Self::Follows { object, is_created: true }
     }
 
-    /// The changed object refers to this user or group.
+    /// The changed object refers to the user or group with this `id`.
     pub const fn needs_access(object_type: NamedObject, id: Id) -> Self {
         Self::NeedsAccess { object_type, id, outsider: None }
     }
@@ -195,8 +196,8 @@ impl Effect {
         Self::Capability { capability, before: false, after: false }
     }
 
-    /// The effect of a capability that the container lacks before or after; `None` if it keeps the
-    /// capability or if `after` is unknown.
+    /// The effect of a change of a capability. An unknown `before` is treated as true. `None` if
+    /// the container keeps the capability, or if `after` is unknown.
     pub fn capability_change(
         capability: Capability,
         before: Option<bool>,

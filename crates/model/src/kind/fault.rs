@@ -1,4 +1,4 @@
-//! Faults of entries that are found without the service. Their texts are data, in `faults.yaml`.
+//! Faults of declared entries. The file `faults.yaml` contains their texts.
 
 use crate::{diagnostic::Severity, text};
 
@@ -13,7 +13,7 @@ pub(crate) mod texts {
 /// Receives the faults of an entry, one by one.
 pub type Reporter<'r> = &'r mut dyn FnMut(EntryFault);
 
-/// A fault of an entry that is found without the service.
+/// A fault of a declared entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryFault {
     /// The severity.

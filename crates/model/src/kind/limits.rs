@@ -1,7 +1,8 @@
 //! Switches and the fields that limit them ([`Relations::limits`](crate::field::Relations::limits)).
 //!
-//! The service ignores unknown fields. If it ignores a limit, the switch does more than was declared.
-//! So one request contains both, and the response must show both.
+//! The service ignores unknown fields. If the service ignores a limit, the switch does more than
+//! was declared. Therefore one request contains the switch and its limits, and the response must
+//! show all of them.
 
 use super::{Section, Spec, forms};
 use crate::{
@@ -35,8 +36,9 @@ pub fn is_limit_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
     switch.is_some_and(|switch| field::is_on(&mapping[switch]))
 }
 
-/// The body of the request that undoes an edit with `body`: it turns off each limited switch that the
-/// edit turns on. Empty if there is no such switch.
+/// The body of the request that undoes an edit with `body`: it turns off each limited switch that
+/// the edit turns on. The body is empty if the edit turns on no limited switch. `live` is `None`
+/// for a new entry.
 pub fn switch_off_body(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fields {
     let specs = section.specs().iter();
     let switches: Vec<_> = specs.clone().filter_map(|spec| spec.field.relations.limits).collect();
@@ -94,7 +96,8 @@ pub fn unlimited_switches(
         let Some(sent_mapping) = sent_value.as_object() else { continue };
         let shown_mapping = shown_value.as_ref().and_then(Json::as_object);
         for (limit, switch) in key_limit_pairs(spec) {
-            // Ignore a mapping that the response lacks: it was not accepted, or is not visible.
+            // A mapping that the response lacks is ignored, because the service did not accept it
+            // or does not show it.
             if let (Some(sent_limit), Some(shown_object)) = (sent_mapping.get(limit), shown_mapping)
                 && [sent_mapping, shown_object]
                     .iter()
@@ -109,7 +112,8 @@ pub fn unlimited_switches(
     unlimited_pairs
 }
 
-/// True if a request with `body` turns `switch` on and the response shows that.
+/// True if a request with `body` turns `switch` on, and the response does not show that the switch
+/// is off.
 fn is_switched_on(section: Section, switch: &str, body: &Fields, response: &Object) -> bool {
     let Some(spec) = section.spec(switch) else { return false };
     let is_turned_on = body.get(spec.field.sent_name()).is_some_and(is_on);
@@ -162,7 +166,8 @@ mod tests {
         }
     }
 
-    /// The same inside a mapping: a switch that was on, or that nothing limits, stays on.
+    /// The keys of a mapping have the same rule. A switch that was on before, or that has no limit,
+    /// stays on.
     #[test]
     fn an_undo_turns_off_only_new_limited_keys() {
         let settings = section("settings");
@@ -190,7 +195,7 @@ mod tests {
         }
     }
 
-    /// The sent body, the response, and the switch that is then on without its limit.
+    /// Each case has the sent body, the response, and the switch that is then on without its limit.
     #[test]
     fn a_response_must_show_the_limit_of_a_switch() {
         let policy_body = |policy_json: Json| json!({"container_expiration_policy": policy_json});

@@ -9,42 +9,44 @@ use crate::{
     value::{Fields, Json, Object},
 };
 
-/// The group or project that requests are for.
+/// The group or project that requests address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The type: group or project.
     pub scope: Scope,
     /// The full path as declared.
     pub path: Arc<str>,
-    /// The id, if it exists.
+    /// The id, if the container exists.
     pub id: Option<u64>,
-    /// The declared namespace. Known if the container must be created in it or moved to it.
+    /// The declared namespace. It is known if the container must be created in it or moved to it.
     pub namespace: Option<LiveNamespace>,
-    /// Its current location, if not at its declared path.
+    /// The current location of the container, if it is not at its declared path.
     pub former: Option<FormerLocation>,
     /// The declared paths of containers that must move first: the container that has the path now,
     /// and a group above.
     pub blocking_paths: Vec<Arc<str>>,
-    /// The scope of something else that stays at its path: no group has the path of a project.
+    /// The scope of another container that stays at the declared path. A group and a project cannot
+    /// have the same path.
     pub occupant_scope: Option<Scope>,
 }
 
 /// The former location of a container that must be renamed, moved, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormerLocation {
-    /// Its full path.
+    /// The full path.
     pub path: Arc<str>,
     /// True if the last part of the path must change.
     pub is_renamed: bool,
     /// True if the namespace must change.
     pub is_transferred: bool,
-    /// The new name, if it must change together with the path: the container that is declared at the
-    /// former path needs the old name, and the service refuses duplicate names in one group.
+    /// The new name, if the name must change together with the path. This is the case if another
+    /// container is declared at the former path and needs the old name. The service refuses
+    /// duplicate names in one group.
     pub name: Option<String>,
 }
 
 impl Target {
-    /// The container that is declared at `path`; nothing else is known of it.
+    /// A target for the container that is declared at `path`. All other facts are unknown.
     pub const fn new(scope: Scope, path: Arc<str>) -> Self {
         let blocking_paths = Vec::new();
         Self {
@@ -83,7 +85,7 @@ impl Target {
 /// A namespace: a group, or the namespace of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveNamespace {
-    /// Its id.
+    /// The id of the namespace.
     pub id: Id,
     /// The owner.
     pub owner: NamespaceOwner,
@@ -109,11 +111,11 @@ pub struct ContainerFacts {
     pub name: Option<String>,
     /// The visibility.
     pub visibility: Option<String>,
-    /// True if it is archived. Then it cannot be changed.
+    /// True if the container is archived. An archived container cannot be changed.
     pub is_archived: bool,
-    /// True if its repository has no branch yet.
+    /// True if the repository of the container has no branch yet.
     pub has_no_branch: bool,
-    /// The owner, if it is in a personal namespace.
+    /// The id of the owner, if the container is in a personal namespace.
     pub personal_owner_id: Option<u64>,
     /// The caller's level of access; `None` if the object does not show it.
     pub caller_level: Option<u8>,
@@ -121,10 +123,11 @@ pub struct ContainerFacts {
     pub tier: Tier,
     /// The settings that are `disabled`.
     pub disabled_settings: BTreeSet<String>,
-    /// True if the object proves that the service has no licence. Then it accepts fields of higher
-    /// tiers and ignores them.
+    /// True if the object proves that the service has no licence. Without a licence, the service
+    /// accepts fields of higher tiers and ignores them.
     pub is_unlicensed: bool,
-    /// The deletion mark: `Some` if it is marked, with the day if the service shows it.
+    /// The deletion mark: `Some` if the container is marked for deletion, with the day if the
+    /// service shows the day.
     pub deletion_mark: Option<Option<String>>,
     /// The state of an import that has not finished.
     pub import_state: Option<ImportState>,
@@ -147,19 +150,19 @@ pub fn find_marked_group(path: &str) -> Option<&str> {
     })
 }
 
-/// The state of contents that have not arrived.
+/// The state of an import whose contents have not arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportState {
     /// The import is running.
     Running,
-    /// The import failed: the reason, if the service shows one.
+    /// The import failed. The text is the reason, if the service shows one.
     Failed(Option<String>),
 }
 
 /// The key of the placeholder for a value that a snapshot withholds.
 const WITHHELD_KEY: &str = "undrift_withheld";
 
-/// The placeholder for a value that a snapshot withholds: it is unknown, not null.
+/// The placeholder for a value that a snapshot withholds. Such a value is unknown, not null.
 pub fn withheld_placeholder() -> Json {
     Json::Object(Object::from_iter([(WITHHELD_KEY.to_owned(), true.into())]))
 }
@@ -183,7 +186,7 @@ impl LiveFields {
         Self { raw, withheld_names }
     }
 
-    /// The values. Only for comparing, and for requests.
+    /// The values. Use them only in comparisons and requests.
     pub const fn raw(&self) -> &Object {
         &self.raw
     }
@@ -213,7 +216,7 @@ pub struct LiveEntry {
     pub address_values: Vec<Json>,
     /// The fields. A missing field is unknown.
     pub fields: LiveFields,
-    /// The reason why undrift never changes it, for example `bot user`.
+    /// The reason why undrift never changes the entry, for example `bot user`.
     pub protection_reason: Option<&'static str>,
     /// The highest tier whose fields the response contained.
     pub tier: Tier,

@@ -1,14 +1,15 @@
 //! The kinds of objects that undrift manages: each kind is data and a few behaviours.
 //!
 //! A [`Kind`] describes a section of manifests and names the fields that identify an entry. Each
-//! [`ScopedKind`] describes the kind in one scope: where the live entries are, which operations write
-//! them, and which fields they have (a [`FieldTable`], read from YAML). [`KindRules`] hold what data cannot
-//! express; their defaults fit a plain collection. Everything else is derived: checks, diff, plan,
-//! apply, renderers, the published schema, the convergence tests.
+//! [`ScopedKind`] describes the kind in one scope: where the live entries are, which operations
+//! write them, and which fields they have (a [`FieldTable`], read from YAML). [`KindRules`] hold
+//! the behaviour that data cannot express. Their defaults fit a plain collection. Checks, diff,
+//! plan, apply, renderers, the published schema and the convergence tests are derived from these
+//! types.
 //!
 //! A value has three forms. The *declared* form is in manifests. The *comparable* form is used to
-//! compare declared and live values: words for levels, and ids where the service only shows ids.
-//! The *sent* form is in requests. Only [`forms`] converts between them.
+//! compare declared and live values. It contains words for levels, and ids where the service only
+//! shows ids. The *sent* form is in requests. Only [`forms`] converts between them.
 //!
 //! Kinds are pure: they read values and return values.
 
@@ -63,23 +64,23 @@ pub use reader::{EntryReader, FieldSelection};
 pub use refs::{RefRule, WeakerProtection, find_weaker_protections, patterns_overlap};
 pub use table::{FieldTable, Spec, UnsupportedValue, allows_type, is_list, replacement_advice};
 
-/// What guards check when an entry is removed, in addition to the number of removals. Descriptions
+/// The guard of a removal, in addition to the limit of removals. Descriptions
 /// may use the variants that are in the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Removal {
     /// Nothing.
     Nothing,
-    /// Removing it weakens a protection.
+    /// The removal of an entry weakens a protection.
     Weakens,
-    /// Removing it takes access away.
+    /// The removal of an entry takes access away.
     Access,
     /// [`KindRules::effects`] decides.
     #[schemars(skip)]
     ByKind,
 }
 
-/// How a section is written in a manifest.
+/// The form of a section in a manifest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Shape {
@@ -97,13 +98,14 @@ pub enum Shape {
     Switch,
 }
 
-/// The maximum length of an expression: proxies refuse long addresses.
+/// The maximum length of an expression in bytes. Proxies refuse long addresses.
 const MAX_NAME_FILTER: usize = 1_000;
-/// The value of a parameter for an expression that names must match, in the path of a kind.
+/// The value, in the path of a kind, of the list parameter that filters entries by an expression
+/// for their names.
 const NAME_EXPRESSION: &str = "^(:name)$";
 
 impl ScopedKind {
-    /// The request for the list, with its query.
+    /// Adds the query of the list to `request`, without the filter for names.
     pub fn list_request(&self, request: Request<Read>) -> Request<Read> {
         self.list_query
             .iter()
@@ -111,14 +113,15 @@ impl ScopedKind {
             .fold(request, |request, (name, value)| request.query(*name, (*value).to_owned()))
     }
 
-    /// The parameter of the list request for an expression that names must match. Only entries with a
-    /// declared name are then read.
+    /// The parameter of the list request that filters entries by an expression for their names. If
+    /// there is one, only entries with a declared name are read.
     pub fn name_filter(&self) -> Option<&'static str> {
         let filter = self.list_query.iter().find(|(_, value)| *value == NAME_EXPRESSION);
         filter.map(|(parameter, _)| *parameter)
     }
 
-    /// Limits `request`, for the list, to entries with one of these names, if the service can do so.
+    /// Limits `request`, which reads the list, to entries with one of `names`. Returns it unchanged
+    /// if the service has no filter for names, or if the expression would be too long.
     pub fn filter_names<'n>(
         &self,
         request: Request<Read>,
@@ -138,8 +141,8 @@ impl ScopedKind {
         self.seen_from.unwrap_or(MAINTAINER)
     }
 
-    /// The disabled settings that make the list unavailable ([`Self::closed_by`]), if it is
-    /// unavailable.
+    /// The disabled settings that make the list unavailable ([`Self::closed_by`]); `None` if the
+    /// list is available.
     pub fn closing_settings(&self, facts: &ContainerFacts) -> Option<&[&'static str]> {
         let mut setting_sets = self.closed_by.iter().map(Vec::as_slice);
         setting_sets.find(|set| set.iter().all(|name| facts.disabled_settings.contains(*name)))
@@ -151,8 +154,8 @@ impl ScopedKind {
         self.requires_members.then_some(Capability::NamedAccess).into_iter().chain(features)
     }
 
-    /// Adds the argument to `request` that selects the entry `raw` of the list ([`Kind::detail`]); `None` if the
-    /// entry is inherited.
+    /// Adds to `request` the argument that selects the entry `raw` of the list ([`Kind::detail`]);
+    /// `None` if the entry is inherited.
     pub fn entry_request(&self, request: Request<Read>, raw: &Object) -> Option<Request<Read>> {
         let raw = Some(raw).filter(|raw| !self.is_inherited(raw))?;
         match self.address_keys[..] {
@@ -169,25 +172,25 @@ impl ScopedKind {
     }
 }
 
-/// The response that proves the absence of a single object. Another one without the object is a
-/// failed read.
+/// The response that proves the absence of a single object. Any other response without the object
+/// is a failed read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Absence {
-    /// It always exists.
+    /// The object always exists.
     #[default]
     Never,
-    /// By a 200 with `null`.
+    /// A 200 with `null`.
     #[serde(rename = "nothing")]
     Null,
-    /// By a 404. The service also answers 404 if the caller may not see the object, or if it lacks
-    /// the licence. So the object is absent only if the caller could see it and the container's
-    /// object proves the tier ([`ContainerFacts::tier`]).
+    /// A 404. The service also answers 404 if the caller may not see the object, or if the service
+    /// lacks the licence. Therefore the object is absent only if the caller could see it, and if
+    /// the container's object proves the tier ([`ContainerFacts::tier`]).
     NotFound,
 }
 
 impl Parent {
-    /// Adds the `name` and the `id` of its parent to `raw`, an entry in a response.
+    /// Adds the `name` and the `id` of the parent to `raw`, an entry in a response.
     pub fn add_parent(&self, mut raw: Object, name: &str, id: u64) -> Object {
         raw.insert(self.field.to_owned(), name.into());
         raw.insert(self.argument.to_owned(), id.into());
@@ -198,7 +201,7 @@ impl Parent {
 /// A second list that shows one field of the entries.
 #[derive(Debug)]
 pub struct SideList {
-    /// The field.
+    /// The field that the second list shows.
     pub field: &'static str,
     /// The second list.
     pub list_op: Op<Read>,
@@ -219,19 +222,19 @@ pub enum ReadSource {
     /// A list in this field of the container's own object. The service omits entries that the
     /// reader may not see, so an entry that is missing here may still exist.
     ListField(&'static str),
-    /// The object in the field `field` of the container's own object. The service also omits it if
-    /// the reader may not see the object that it describes. Only containers with such an object have
-    /// the field `marker_field`.
+    /// The object in the field `field` of the container's own object. The service also omits this
+    /// field if the reader may not see the object. Only containers with such an object have the
+    /// field `marker_field`.
     ObjectField {
-        /// The field.
+        /// The field that contains the object.
         field: &'static str,
         /// The field that shows whether the object exists.
         marker_field: &'static str,
     },
     /// A list, read to the last page.
     List(Op<Read>),
-    /// One object. If undrift can remove it, it may be absent: `null`, or a 404 below a container
-    /// that exists.
+    /// One object. If undrift can remove the object, the object may be absent. The response is then
+    /// `null`, or a 404 below a container that exists.
     Optional(Op<Read>),
 }
 
@@ -246,13 +249,13 @@ pub struct ContainerLookup {
     pub path_field: &'static str,
     /// Reads the facts in the object, from the fields of [`Kind::looked_at`], declared or not.
     pub read_facts: fn(&Object) -> ContainerFacts,
-    /// The facts that are secret. Only their presence matters.
+    /// The response fields with facts that are secret. Only the presence of these fields matters.
     pub secret_facts: &'static [&'static str],
     /// The fields of a create request that make the service fetch contents from elsewhere, in the
     /// background. The name of a spread field includes its keys.
     pub import_fields: &'static [&'static str],
-    /// The request for a user's level of access, by the ids of the container and the user. Needed
-    /// where the object does not show the caller's level.
+    /// The request for a user's level of access, by the ids of the container and the user. It is
+    /// needed if the object of the container does not show the caller's level.
     pub level_request: Option<fn(u64, u64) -> Request<Read>>,
 }
 
@@ -266,9 +269,9 @@ impl ContainerLookup {
 /// A field that addresses a live entry in requests.
 #[derive(Clone, Copy, Debug)]
 pub struct AddressKey {
-    /// Its name in responses.
+    /// The name of the field in responses.
     pub field: &'static str,
-    /// Its location in requests.
+    /// The location of the field in requests.
     pub location: KeyLocation,
 }
 
@@ -279,10 +282,10 @@ pub enum KeyLocation {
     Path(&'static str),
     /// In this query parameter.
     Query(&'static str),
-    /// In this argument of the path, and only in the request that creates the entry: a container
-    /// has at most one.
+    /// In this argument of the path, and only in the request that creates the entry. A container
+    /// has at most one such entry.
     PathOnCreate(&'static str),
-    /// In entries of other sections, which refer to it.
+    /// In entries of other sections, which refer to the entry by this field.
     References,
 }
 
@@ -292,7 +295,7 @@ impl AddressKey {
         Self { field, location: KeyLocation::Path(name) }
     }
 
-    /// The id, by which entries of other sections refer to it.
+    /// The id by which entries of other sections refer to an entry.
     pub const REFERENCED_ID: Self = Self { field: "id", location: KeyLocation::References };
 
     /// `field` as the parameter `name` of the query.
@@ -365,8 +368,8 @@ impl Section {
         self.table().get(name)
     }
 
-    /// The field of an edit request that changes the field `name` of the identity, if it has
-    /// another name there.
+    /// The field of an edit request that changes the field `name` of the identity, if edit requests
+    /// have another name for it.
     pub fn renaming_field(self, name: &str) -> Option<&'static Field> {
         let fields = self.kind.fields.iter();
         fields.filter(|field| field.accepted == Acceptance::ByCall).find(|field| {
@@ -425,7 +428,8 @@ impl Section {
             && field.accepted.includes(WriteRequest::Edit)
     }
 
-    /// True if the entry is the container's own object and is created with it.
+    /// True if the entry is a part of the container's own object and is created together with the
+    /// container.
     pub const fn is_created_with_container(self) -> bool {
         matches!(self.kind.create, CreateMethod::WithContainer)
     }
@@ -495,8 +499,8 @@ impl Section {
         specs.map(|spec| spec.field.available.since).min().flatten()
     }
 
-    /// The highest tier that `raw` proves: it contains a field of that tier, or names users or
-    /// groups that only that tier can name.
+    /// The highest tier that `raw` proves. `raw` contains a field of this tier, or names users or
+    /// groups that only this tier can name.
     pub fn proven_tier(self, raw: &Object) -> Tier {
         let tiers = self.table().tier_evidence().map(|spec| {
             let live_name = spec.field.live_name();
@@ -518,8 +522,9 @@ pub struct Identity {
     pub name: String,
     /// The name that the service stores, if it stores one. Matching tries it before the keys.
     pub service_name: Option<String>,
-    /// Keys for matching with the service: equal if the service cannot distinguish two entries. A
-    /// live entry has one key. In a declared entry, keys from former URLs may follow it.
+    /// Keys that match declared and live entries. Two entries have an equal key if the service
+    /// cannot distinguish them. A live entry has one key. A declared entry may also have keys from
+    /// former URLs, after its current key.
     pub keys: Vec<String>,
     /// The former keys. If no live entry has the current key, a live entry with a former key is
     /// renamed.
@@ -537,7 +542,7 @@ impl Identity {
     }
 }
 
-/// The comparable value of each field of an entry.
+/// Returns the comparable value of a field of an entry, by name; `None` if unknown.
 pub type FieldLookup<'a> = &'a dyn Fn(&str) -> Option<Cow<'a, Json>>;
 
 /// Behaviour that data cannot express. The defaults fit a plain collection.
@@ -558,16 +563,14 @@ pub trait KindRules: Sync {
     }
 
     /// The reason why the secret of this live entry must not be written into a file, for example
-    /// `masked`.
-    /// Values that only look like secrets are found elsewhere.
+    /// `masked`. [`judge`](crate::secret::judge) finds values that only look like secrets.
     fn secrecy_reason(&self, _live: &Object) -> Option<&'static str> {
         None
     }
 
-    /// The reason why a declared field is neither sent nor compared yet: something else must
-    /// happen first. `live` is the live entry, `None` if it is still to be created.
-    /// `has_no_branch` is true if the repository has no branch yet. Returns the end of a
-    /// sentence that starts with "waits".
+    /// The reason why a declared field is neither sent nor compared yet. `live` is the live entry;
+    /// `None` if the entry is still to be created. `has_no_branch` is true if the repository has no
+    /// branch yet. Returns the end of a sentence that starts with "waits".
     fn wait_reason(
         &self,
         section: Section,
@@ -576,8 +579,8 @@ pub trait KindRules: Sync {
         live: Option<&LiveEntry>,
         has_no_branch: bool,
     ) -> Option<&'static str> {
-        // The service looks up the short name of a branch among the existing branches and tags. The
-        // name of a rule may be that of a branch that does not exist.
+        // The service looks up the short name of a branch among the existing branches and tags. But
+        // a rule may have the name of a branch that does not exist.
         let names_branch =
             section.field(name).relations.follows.is_some() && !section.identity.contains(&name);
         let declared_ref = declared.plain_json(name).filter(|_| has_no_branch && names_branch)?;
@@ -589,21 +592,21 @@ pub trait KindRules: Sync {
     }
 
     /// Checks a declared entry without the service, after its schema was checked. A secret is a
-    /// reference, or its value if that is known. `_is_unresolved` is true before secrets are
-    /// resolved; only then may a check look at the spelling of a [`Value::Plain`].
+    /// reference, or its value if the value is known. `_is_unresolved` is true before secrets are
+    /// resolved. Only then may a check judge the spelling of a [`Value::Plain`].
     fn check(&self, _declared: &Fields, _is_unresolved: bool, _report: Reporter<'_>) {}
 
     /// The calls for the change in `context`, in order.
     ///
     /// # Errors
-    /// The reason, if there are no calls.
+    /// The reason why there are no calls.
     fn calls(&self, context: &CallContext<'_>) -> Calls {
         context.plain_calls()
     }
 
     /// The side effects of changing an entry from `before` to `after`, both in comparable form.
-    /// `_subject_id` is the id of the user or group of the entry, if it has one. Also called with
-    /// equal forms, to find the capabilities that neither form grants.
+    /// `_subject_id` is the id of the user or group of the entry, if the entry has one. This method
+    /// is also called with equal forms, to find the capabilities that neither form grants.
     fn effects(&self, _subject_id: Option<u64>, _before: &Object, _after: &Object) -> Vec<Effect> {
         Vec::new()
     }
@@ -643,7 +646,7 @@ mod tests {
         let kept_schedule = section("pipeline_schedules")
             .read(&object(raw), FieldSelection::Only(&["cron"].into()));
         assert_eq!(kept_schedule.fields.raw().keys().collect::<Vec<_>>(), ["description", "cron"]);
-        // A replacement adds the whole entry again.
+        // A change of a share replaces the share, so all its fields are kept.
         let raw = json!({"group_id": 5, "group_full_path": "a", "group_access_level": 10, "expires_at": null});
         let kept_share = section("shares").read(&object(raw), FieldSelection::Only(&[].into()));
         assert_eq!(

@@ -1,4 +1,5 @@
-//! Names in manifests and their ids. The ids are looked up, or the same run creates the objects.
+//! Names in manifests and their ids. The ids are looked up, or become known when the run creates
+//! the objects.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,7 +16,8 @@ use crate::{
 #[must_use]
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Names {
-    /// Ids by name; none if the service has no object with the name, several if the name is ambiguous.
+    /// Ids by name. A name has no ids if the service has no such object, and several ids if the
+    /// name is ambiguous.
     ids_by_name: BTreeMap<(NamedObject, String), Vec<u64>>,
     /// The reverse of `ids_by_name`; the names are in lower case.
     names_by_id: BTreeMap<(NamedObject, u64), String>,
@@ -30,7 +32,7 @@ pub struct Names {
     preparatory_calls: BTreeMap<(String, u64), Vec<PlannedCall>>,
     /// Groups and projects that the run creates.
     created: CreatedContainers,
-    /// The user of the token, if known.
+    /// The id of the token's user, if known.
     caller_id: Option<u64>,
 }
 
@@ -47,10 +49,10 @@ struct PendingContainer {
     id: Option<u64>,
 }
 
-/// The ids of the entries of a section, by name; `None` if several have the name.
+/// The ids of the entries of a section, by name; `None` if several entries have the name.
 pub type EntryIds = BTreeMap<String, Option<Id>>;
 
-/// An id, known now or later.
+/// An id that is known now, or that the run will know later.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Id {
     /// A known id.
@@ -172,7 +174,7 @@ impl Names {
         self
     }
 
-    /// Adds the results of `other`.
+    /// Adds the lookup results of `other`.
     pub fn extend(&mut self, other: Self) {
         self.ids_by_name.extend(other.ids_by_name);
         self.names_by_id.extend(other.names_by_id);
@@ -215,12 +217,12 @@ impl Names {
         self.preparatory_calls.get(&(section.to_owned(), id)).map(Vec::as_slice)
     }
 
-    /// Sets the user of the token.
+    /// Sets the id of the token's user.
     pub fn with_caller(self, id: u64) -> Self {
         Self { caller_id: Some(id), ..self }
     }
 
-    /// The user of the token, if known.
+    /// The id of the token's user, if known.
     pub const fn caller_id(&self) -> Option<u64> {
         self.caller_id
     }
@@ -231,7 +233,7 @@ impl Names {
         self.ids_by_name.get(&key).map_or(&[], Vec::as_slice)
     }
 
-    /// The id of `name`, if it exists or the run creates it.
+    /// The id of the object called `name`, if the object exists or the run creates it.
     pub fn id(&self, object_type: NamedObject, name: &str) -> Option<Id> {
         match self.known_ids(object_type, name) {
             [id] => Some(Id::Known(*id)),
@@ -242,7 +244,7 @@ impl Names {
     /// The id of the object `name`. `field` is the field that refers to it, for messages.
     ///
     /// # Errors
-    /// If the service has no such object, or several.
+    /// If the service has no object with this name, or several objects.
     pub fn require_id(
         &self,
         object_type: NamedObject,
@@ -272,7 +274,7 @@ impl Names {
     /// The id of the entry `name` of another `section`, to which `field` refers.
     ///
     /// # Errors
-    /// If it was not looked up yet, or no such entry exists or is declared.
+    /// If the entries of `section` were not looked up, or if not exactly one entry has the name.
     pub(super) fn require_entry_id(
         &self,
         section: &str,
@@ -294,12 +296,13 @@ impl Names {
         }
     }
 
-    /// The id of `name`, if it exists.
+    /// The id of the object called `name`, if the object exists.
     pub fn numeric_id(&self, object_type: NamedObject, name: &str) -> Option<u64> {
         self.id(object_type, name)?.number()
     }
 
-    /// The name of the object with `id`, if it was looked up either way or the run created it.
+    /// The name of the object with `id`, if it was looked up by name or by id, or if the run
+    /// created the object.
     pub fn name(&self, object_type: NamedObject, id: u64) -> Option<&str> {
         let key = (object_type, id);
         let name = self

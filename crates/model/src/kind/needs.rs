@@ -7,19 +7,19 @@ use crate::{
     value::{Fields, Json},
 };
 
-/// True if `value` means off.
+/// True if `value` is the value of a switch that is off.
 pub fn is_off(value: &Json) -> bool {
     !field::is_on(value) || *value == "disabled"
 }
 
-/// The state of the field that another field needs.
+/// The state of a switch: the field that another field needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchState {
-    /// It is on or unknown, or the field needs no other field.
+    /// The switch is on or unknown, or there is no switch.
     Ready,
-    /// It is off and stays off.
+    /// The switch is off and stays off.
     Off,
-    /// The request that contains the field also turns it on.
+    /// The request that contains the field also turns the switch on.
     TurnedOn,
 }
 
@@ -38,8 +38,8 @@ pub fn switch_state(field: &Field, declared: &Fields, live: Option<&LiveEntry>) 
 }
 
 impl Section {
-    /// The reason why the declared field `name` is neither sent nor compared yet: from the
-    /// [rules](super::KindRules::wait_reason), or because a field that it needs is off. The reason
+    /// The reason why the declared field `name` is neither sent nor compared yet. It comes from the
+    /// [rules](super::KindRules::wait_reason), or a field that this field needs is off. The reason
     /// is the end of a sentence that starts with "waits".
     pub fn describe_wait(
         self,
@@ -57,7 +57,8 @@ impl Section {
     }
 }
 
-/// The field that a declared field waits for, if it is off.
+/// The field that the declared field `name` waits for, because that field is off; `None` if there
+/// is no such field.
 fn find_awaited_field(
     field: &Field,
     name: &str,
@@ -79,8 +80,8 @@ pub fn exceeds(level: &Json, limit: &Json) -> bool {
     limit_rank.is_some() && rank > limit_rank
 }
 
-/// The fields that show more than their limit: the field, its level, the limiting field and its
-/// level. `find_value` returns a declared or live value.
+/// The fields that show more than their limit. Each item is the field, its level, the limiting
+/// field, and the level of the limiting field. `find_value` returns a declared or live value.
 pub fn fields_above_limit<'s>(
     section: Section,
     find_value: impl Fn(&str) -> Option<Json> + 's,

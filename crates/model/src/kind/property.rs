@@ -19,8 +19,8 @@ static ROW_TYPES: LazyLock<BTreeMap<&str, Field>> = LazyLock::new(|| {
     row_types.into_iter().map(|row| (row.name, row.with_implied_parts())).collect()
 });
 
-/// The field that defines the keys of an entry: the row type for a list of grants or approvals, else
-/// `field`.
+/// The field that defines the keys of a value of `field`. For a list of grants or approvals, this
+/// is the row type. Otherwise it is `field` itself.
 pub fn keyed_field(field: &'static Field) -> &'static Field {
     match field.value_type {
         ValueType::Grants if field.grants.deploy_keys => &ROW_TYPES["grants_with_deploy_keys"],
@@ -59,7 +59,8 @@ pub(super) fn mapping_schema(entry: &'static Field) -> Json {
     mapping
 }
 
-/// The schema of a field. The field is attached to it, so that [`Field::from_schema`] finds the field again.
+/// The schema of a field. The field is attached to the schema, so that [`Field::from_schema`] finds
+/// the field again.
 pub fn field_schema(field: &'static Field) -> Json {
     let mut property = type_schema(field);
     if field.nullable {

@@ -50,7 +50,7 @@ impl Section {
             return value.is_string();
         }
         match &spec.schema["type"] {
-            // Text, or a reference to a secret.
+            // The schema allows a text or a reference to a secret. Responses contain a text.
             Json::Null => value.is_string(),
             Json::Array(types) => types.iter().any(|json_type| has_type(value, json_type)),
             json_type => has_type(value, json_type),
@@ -158,7 +158,7 @@ pub enum FieldSelection<'n> {
     All,
     /// All fields that the kind knows.
     Known,
-    /// Only these.
+    /// Only the fields with these names.
     Only(&'n BTreeSet<&'n str>),
 }
 

@@ -19,10 +19,10 @@ use crate::{
 pub struct RefRule {
     /// The name of a branch or tag, or a pattern in which `*` matches any text.
     pub pattern: String,
-    /// The permissions, each with the rows of those who have it. If several rules apply, a permission
-    /// in one of them is enough.
+    /// The permissions, each with the rows of the people who have it. If several rules apply, a
+    /// permission in one of them is enough.
     pub permissions: Vec<(&'static str, Vec<Json>)>,
-    /// The rows of those who may unprotect.
+    /// The rows of the people who may unprotect.
     pub unprotect_rows: Vec<Json>,
     /// True if pushes may be forced.
     pub allows_force: bool,
@@ -32,9 +32,10 @@ pub struct RefRule {
 
 impl RefRule {
     /// The rule of an entry with these comparable fields; `None` if there is no entry.
-    /// `pattern_field` is the field with the pattern, `permission_lists` are the lists of rows. An
-    /// empty list means nobody. A missing list means the service's default in a new entry. In other
-    /// entries, it is unknown and treated as empty.
+    /// `pattern_field` is the field with the pattern. `permission_lists` are pairs of a field with
+    /// rows and the name of its permission. An empty list of rows means nobody. A missing list
+    /// means the service's default in a new entry. In other entries, a missing list is unknown and
+    /// treated as empty.
     pub fn from_fields(
         fields: &Object,
         pattern_field: &str,
@@ -64,7 +65,8 @@ impl RefRule {
     }
 
     fn covers(&self, other: &Self) -> bool {
-        // If a pattern matches a character that occurs in no pattern, it matches any text there.
+        // No pattern contains `\0`. A pattern that matches `\0` in place of a `*` matches any text
+        // in this place.
         patterns_overlap(&self.pattern, &other.pattern.replace('*', "\0"))
     }
 
@@ -77,7 +79,7 @@ impl RefRule {
 /// A weaker protection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeakerProtection {
-    /// The pattern of the old or new rule that causes it.
+    /// The pattern of the old or new rule that causes the weaker protection.
     pub pattern: String,
     /// The protection that becomes weaker, as the end of a sentence that starts with "would".
     pub description: String,
@@ -86,7 +88,7 @@ pub struct WeakerProtection {
 /// Finds all protections that are weaker with the rules `after` than with the rules `before`.
 pub fn find_weaker_protections(before: &[RefRule], after: &[RefRule]) -> Vec<WeakerProtection> {
     let (old_rules, new_rules) = (&RuleIndex::new(before), &RuleIndex::new(after));
-    // Compute the covering rules once: each pair of rules needs them.
+    // Compute the covering rules only once, because each pair of rules needs them.
     let covering_old_rules: Vec<_> =
         new_rules.rules.iter().map(|rule| old_rules.covering_rules(rule)).collect();
     let branch_sets = before.iter().map(|old_rule| BranchSet {
@@ -139,7 +141,7 @@ impl<'r> RuleIndex<'r> {
     }
 }
 
-/// The branches of one rule.
+/// The branches of one old rule, to be compared before and after the change.
 struct BranchSet<'r> {
     old_rule: &'r RefRule,
     old_rules: &'r RuleIndex<'r>,
@@ -190,8 +192,9 @@ impl BranchSet<'_> {
         }
     }
 
-    /// Adds the permissions of the new rule `rule` that no rule in `covering_old_rules` gives: the
-    /// old rules that apply to all branches of `rule` or of the old rule.
+    /// Adds to `weaknesses` the permissions that the new rule `rule` gives, but no rule in
+    /// `covering_old_rules`. These are the old rules that apply to all branches of `rule`, or to
+    /// all branches of the old rule.
     fn find_new_permissions<'k>(
         &self,
         rule: &RefRule,
@@ -244,8 +247,8 @@ pub fn patterns_overlap(pattern: &str, other_pattern: &str) -> bool {
     steps::count_step();
     let pattern_chars: Vec<char> = pattern.chars().collect();
     let other_chars: Vec<char> = other_pattern.chars().collect();
-    // For each position in `pattern`: true if its rest overlaps the processed part of
-    // `other_pattern`.
+    // For each position in `pattern`: true if the pattern after this position overlaps the
+    // processed part of `other_pattern`.
     let (mut next_matches, mut current_matches) =
         (vec![false; pattern_chars.len() + 1], vec![false; pattern_chars.len() + 1]);
     for other_index in (0..=other_chars.len()).rev() {
@@ -340,7 +343,7 @@ mod tests {
         );
     }
 
-    /// Ten times as many rules for one branch each need ten times as many comparisons.
+    /// If each rule is for one branch, ten times as many rules need ten times as many comparisons.
     #[test]
     fn rules_for_different_branches_are_not_compared() {
         steps::grow_in_proportion("rules for branches", |n| {
@@ -352,7 +355,7 @@ mod tests {
         });
     }
 
-    /// Ten times as many pairs of patterns that overlap need ten times as many comparisons.
+    /// Ten times as many pairs of overlapping patterns need ten times as many comparisons.
     #[test]
     fn patterns_are_compared_in_pairs() {
         steps::grow_in_proportion("patterns for branches", |n| {
@@ -442,7 +445,7 @@ mod tests {
         }
     }
 
-    /// All names of up to four letters.
+    /// All names of up to four letters `a` and `b`.
     fn names() -> Vec<String> {
         let mut all_texts = vec![String::new()];
         let mut range_start = 0;
@@ -458,12 +461,12 @@ mod tests {
         all_texts
     }
 
-    /// The permissions with their lowest level, whether code owners must approve, and the lowest
-    /// level that may unprotect.
+    /// The permissions with the levels that have them, true if code owners must approve, and the
+    /// lowest level that may unprotect.
     type BranchProtection = (BTreeSet<(String, u8)>, bool, u8);
 
-    /// The permissions of developers (30) and maintainers (40) on the branch `name`, whether code
-    /// owners must approve, and who may unprotect it; `None` without a rule.
+    /// The protection of the branch `name` against developers (30) and maintainers (40); `None` if
+    /// no rule applies.
     fn branch_protection(rules: &[RefRule], name: &str) -> Option<BranchProtection> {
         let matching_rules: Vec<_> =
             rules.iter().filter(|rule| patterns_overlap(&rule.pattern, name)).collect();
@@ -492,7 +495,7 @@ mod tests {
         ))
     }
 
-    /// True if any branch is protected less.
+    /// True if the rules `after` protect any branch less than the rules `before`.
     fn is_any_branch_weaker(before: &[RefRule], after: &[RefRule]) -> bool {
         names().iter().any(|name| {
             match (branch_protection(before, name), branch_protection(after, name)) {

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The risky effects of changing the fields `changed` of an entry from `before` to `after`, both in
-/// comparable form. For a new entry, `before` has the defaults of the service; for a removed one,
+/// comparable form. For a new entry, `before` has the defaults of the service; for a removed entry,
 /// `after` is empty.
 pub fn change_risks(
     section: Section,
@@ -136,7 +136,8 @@ fn describe_widening(
     new_value: &Json,
     is_private: bool,
 ) -> Option<String> {
-    // In a private container, others see only features that are open to everybody.
+    // In a private container, people who are not members see only features that are open to
+    // everybody.
     let min_rank = access_rank(&Json::from(if is_private { "public" } else { "enabled" }));
     let new_rank = access_rank(new_value);
     let shows_more =
@@ -145,7 +146,8 @@ fn describe_widening(
     shows_more.then(|| format!("widen `{name}`{old_text} to {}", value_text(new_value)))
 }
 
-/// The rank of a level of access. A flag that is on and `internal` have the rank of `enabled`.
+/// The rank of a level of access. A flag that is on, and the level `internal`, have the rank of
+/// `enabled`.
 fn access_rank(level: &Json) -> usize {
     match level {
         Json::Bool(true) => 2,
@@ -168,7 +170,8 @@ fn is_outside(path: &Json) -> bool {
     path.as_str().is_some_and(|path| path.contains("://") || path.contains('@'))
 }
 
-/// True if the list `new_list` contains an item that `old_list` does not. An empty list means everything.
+/// True if the list `new_list` contains an item that `old_list` does not. An empty list allows
+/// everything.
 fn is_wider(old_list: &Json, new_list: &Json) -> bool {
     let [old_items, new_items] = [old_list, new_list].map(|list| -> Vec<_> {
         let items = list.as_str().unwrap_or_default().split(',').map(str::trim);

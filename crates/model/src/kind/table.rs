@@ -29,12 +29,12 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// True if it has a default, so that manifests need not declare it.
+    /// True if the field has a default, so that manifests need not declare the field.
     pub const fn has_default(&self) -> bool {
         self.field.default.manifest.is_some()
     }
 
-    /// True if its value is a mapping that is treated as a single field.
+    /// True if the value of the field is a mapping that is treated as a single field.
     pub const fn is_mapping(&self) -> bool {
         matches!(self.field.value_type, ValueType::Mapping | ValueType::File)
     }
@@ -73,8 +73,8 @@ impl Spec {
         requirements.find_map(|(name, since)| Some((name, since?)))
     }
 
-    /// The field itself or the word in the declared `value`, if a release removed it, with that
-    /// release.
+    /// The name of the field, or the word in the declared `value`, that a release removed, with
+    /// this release; `None` if no release removed them.
     fn removal_release(&self, value: &Value) -> Option<(&str, Release)> {
         let field_removal = self.field.available.until.map(|until| (self.name, until));
         field_removal
@@ -87,16 +87,16 @@ impl Spec {
         self.field.words.iter().find(|word| word.word == text)
     }
 
-    /// True if some supported releases lack a part of `value`: it is newer than the reference, or a
-    /// later release removed it.
+    /// True if some supported releases lack a part of `value`. Such a part is newer than the
+    /// reference, or a later release removed it.
     pub fn depends_on_release(&self, value: &Value) -> bool {
         self.removal_release(value).is_some()
             || self.required_release(value).is_some_and(|(_, since)| since.is_after_reference())
     }
 }
 
-/// The advice "use …" for a deprecated field that several fields replace. Its text comes after ": use "
-/// in the description of `schema`.
+/// The advice "use …" for a deprecated field that several fields replace. The text of the advice
+/// follows ": use " in the description of `schema`.
 pub fn replacement_advice(schema: &Json) -> Option<String> {
     let (_, instead) = schema["description"].as_str()?.split_once(": use ")?;
     Some(format!("use {}", instead.trim_end_matches('.')))
@@ -124,19 +124,20 @@ pub fn is_list(schema: &Json) -> bool {
 /// Positions of fields, by [`name_key`].
 type Positions = BTreeMap<(usize, &'static str), usize>;
 
-/// The name with its length first: most names differ in length, which is compared faster.
+/// The name with its length first. Most names differ in their length, and lengths are compared
+/// faster than texts.
 const fn name_key(name: &str) -> (usize, &str) {
     (name.len(), name)
 }
 
-/// Every field of a kind, built once from its schema.
+/// Every field of a kind in one scope, built once from the description of the kind.
 #[derive(Debug)]
 pub struct FieldTable {
     specs: Vec<Spec>,
     name_positions: Positions,
-    /// The first field with each name in responses.
+    /// The position of the first field with each name in responses.
     live_name_positions: Positions,
-    /// The fields that every edit repeats.
+    /// The positions of the fields that every edit repeats.
     edit_positions: Vec<usize>,
     /// The positions of the fields that only a licensed service shows, or whose rows can prove a
     /// licence.
@@ -150,8 +151,8 @@ pub struct FieldTable {
     pub schema: Json,
 }
 
-/// The description of a key below `extra:`: sent unchanged, and compared if the response contains
-/// it.
+/// The description of a key below `extra:`. Its value is sent unchanged, and is compared if the
+/// response contains the key.
 static EXTRA_FIELD: LazyLock<Field> =
     LazyLock::new(|| Field { read: Readback::IfPresent, nullable: true, ..Field::default() });
 
@@ -258,8 +259,8 @@ impl FieldTable {
             .collect()
     }
 
-    /// The fields that must be read with the selected ones: those that a selected field depends on,
-    /// and those whose access level limits, or is limited by, that of a selected field.
+    /// The fields that must be read with the selected fields. A selected field depends on them, or
+    /// the service checks their values together with the value of a selected field.
     pub fn companion_fields(
         &self,
         is_selected: impl Fn(&str) -> bool,
@@ -293,8 +294,8 @@ impl FieldTable {
         is_available(spec) && !is_replaced
     }
 
-    /// The reason why a service of `release` does not support the declared `value` of `spec`, if
-    /// any.
+    /// The reason why a service of `release` does not support the declared `value` of `spec`;
+    /// `None` if the service supports it.
     pub fn unsupported_value(
         &self,
         spec: &Spec,
@@ -357,12 +358,12 @@ fn find_needed_pairs(specs: &[Spec], by_name: &Positions) -> Vec<(usize, usize)>
         let find_position = |name: &str| by_name.get(&name_key(name)).copied();
         let switch = field.relations.switch_field().and_then(find_position);
         pairs.extend(switch.map(|switch| (position, switch)));
-        // The service refuses some values of two such fields together.
+        // The service refuses some combinations of the values of these two fields.
         let relations = &field.relations;
         let related_names = [relations.at_most, relations.not_with, relations.not_before];
         let related_positions = related_names.into_iter().flatten().filter_map(find_position);
         pairs.extend(related_positions.flat_map(|other| [(position, other), (other, position)]));
-        // Who can see a feature also depends on the visibility of the container.
+        // The visibility of the container also determines who can see a feature.
         let visibility_position =
             find_position("visibility").filter(|_| field.weakens == Weakening::Shows);
         pairs.extend(visibility_position.map(|visibility| (position, visibility)));
@@ -406,7 +407,7 @@ mod tests {
     use super::*;
     use crate::yaml;
 
-    /// A table of these fields.
+    /// A table of `fields`, which are descriptions in YAML.
     fn table(fields: &str) -> FieldTable {
         let fields = fields.replace("\n            ", "\n");
         let parsed = yaml::parse(&format!("- {fields}"));

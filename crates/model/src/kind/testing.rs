@@ -24,7 +24,7 @@ pub fn fields(json: Json) -> Fields {
     object(json).into_iter().map(|(name, value)| (name, Value::Plain(value))).collect()
 }
 
-/// A JSON object.
+/// Converts `json`, which must be an object.
 pub fn object(json: Json) -> Object {
     serde_json::from_value(json).unwrap()
 }
@@ -34,7 +34,7 @@ pub fn target() -> Target {
     Target { id: Some(7), ..new_target(NamespaceOwner::Group) }
 }
 
-/// A project that does not exist yet, in the namespace 3.
+/// A project that does not exist yet, in the namespace with the id 3.
 pub fn new_target(owner: NamespaceOwner) -> Target {
     Target {
         namespace: Some(LiveNamespace { id: Id::Known(3), owner }),
@@ -47,7 +47,7 @@ pub fn live_entry(section: Section, raw: Json) -> LiveEntry {
     section.read(&object(raw), FieldSelection::Known)
 }
 
-/// Adds every flag that an edit repeats to `raw`; missing flags are off, as in responses.
+/// Adds to `raw` every flag that an edit repeats and that `raw` lacks. The added flags are off.
 pub fn with_flags(section: Section, mut raw: Object) -> Object {
     let is_flag = |spec: &&Spec| {
         spec.field.with_every_edit

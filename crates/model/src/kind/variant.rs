@@ -1,6 +1,6 @@
-//! Kinds whose entries have different fields. The first field of the identity selects the variant;
-//! the variant decides which fields an entry has and needs, and whether a project can have more
-//! than one.
+//! Kinds whose entries have different fields. The first field of the identity selects the variant.
+//! The variant defines which fields an entry has and needs, and which other entries of the project
+//! it excludes.
 
 use serde_json::json;
 
@@ -12,7 +12,8 @@ use crate::{
 };
 
 impl Section {
-    /// The variant of an entry with these `fields`; `None` if the kind has no variants, or not this one.
+    /// The variant of an entry with these `fields`; `None` if the kind has no variants, or if the
+    /// variant is unknown.
     fn variant(self, fields: &Object) -> Option<&'static Variant> {
         let variant_name = fields.get(*self.identity.first()?)?;
         self.table().variant(variant_name.as_str()?)
@@ -28,12 +29,14 @@ impl Section {
             || self.variant(fields).is_some_and(|variant| variant.fields.contains(name))
     }
 
-    /// The fields that this variant requires in addition to those that every entry requires.
+    /// The fields that the variant of an entry with these `fields` requires, in addition to the
+    /// fields that every entry requires.
     pub fn needed_fields(self, fields: &Object) -> &'static [&'static str] {
         self.variant(fields).map_or(&[], |variant| variant.needs)
     }
 
-    /// The exclusive group of this entry (such as "issue tracker"). A project has only one entry of it.
+    /// The exclusive group of the entry `name`, such as "issue tracker". A project has only one
+    /// entry of each exclusive group.
     pub fn exclusive_group(self, name: &str) -> Option<&'static str> {
         let variant =
             self.table().variant(name).filter(|_| self.scoped_kind.scope == Scope::Project);
@@ -45,7 +48,8 @@ impl Section {
         self.has_identity_rule(Uniqueness::UniqueAbove) || self.is_name_unique_in_group()
     }
 
-    /// True if an entry of a group and one of a project directly in it must not have the same name.
+    /// True if an entry of a group must not have the same name as an entry of a project directly in
+    /// the group.
     pub fn is_name_unique_in_group(self) -> bool {
         self.has_identity_rule(Uniqueness::UniqueInGroup)
     }
@@ -60,7 +64,8 @@ impl Section {
         if self.is_name_unique_above() { Some(name) } else { self.exclusive_group(name) }
     }
 
-    /// True if entries of the container of `scope` at `path` may collide with those of `group`, above it.
+    /// True if entries of the container of `scope` at `path` may collide with entries of `group`,
+    /// which is above the container.
     pub fn may_collide_with(self, group: &str, scope: Scope, path: &str) -> bool {
         let is_direct =
             parent_group_path(path).is_some_and(|parent| parent.eq_ignore_ascii_case(group));

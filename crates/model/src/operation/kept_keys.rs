@@ -1,25 +1,25 @@
-//! Selects keys of responses to keep.
+//! Selects the keys of responses that are kept.
 
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
-/// Selects the keys to keep of the objects in a response. A project has 130 keys, and a plan needs
-/// a few. Nested values are kept whole.
+/// Selects the keys that are kept of the objects in a response. A project has 130 keys, but a plan
+/// needs only a few of these keys. Nested values are kept whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeyFilter {
     /// All keys.
     #[default]
     All,
-    /// Only these.
+    /// Only these keys.
     Keys(Arc<BTreeSet<Cow<'static, str>>>),
 }
 
 impl KeyFilter {
-    /// Only `keys`.
+    /// A filter that only keeps `keys`.
     pub fn keys<K: Into<Cow<'static, str>>>(keys: impl IntoIterator<Item = K>) -> Self {
         Self::Keys(Arc::new(keys.into_iter().map(Into::into).collect()))
     }
 
-    /// Adds `keys`.
+    /// Also keeps `keys`.
     #[must_use]
     pub fn with_keys(mut self, keys: &[&'static str]) -> Self {
         if let Self::Keys(kept_keys) = &mut self

@@ -1,14 +1,15 @@
 //! The table of operations of the service, and requests as values.
 //!
-//! Each row is a constant. [`OPERATIONS`] lists them all, and a [`Parameter`] describes a part of a
+//! Each row is a constant. [`OPERATIONS`] lists all rows, and a [`Parameter`] describes a part of a
 //! request. The rows of plain collections are made from data ([`collection`]).
 //!
 //! Every request refers to a row of this table. The row's id is in the journal, in errors and in
-//! counts. Only this module fills in the path template. The type shows whether the request reads or
-//! writes: a planning client only accepts a [`Request<Read>`], so planning cannot write.
+//! counts. Only this module fills in the path template. The type of a request shows whether the
+//! request reads or writes. A planning client only accepts a [`Request<Read>`], so planning cannot
+//! write.
 //!
-//! A request is a value without IO. Its body may contain secret references; they are resolved when
-//! it is sent.
+//! A request is a value without IO. The body may contain references to secrets, which are resolved
+//! when the request is sent.
 
 pub mod collection;
 mod kept_keys;
@@ -43,14 +44,14 @@ pub enum Method {
     Post,
     /// Edits.
     Put,
-    /// Edits, with lists as differences.
+    /// Edits. Lists in the body contain only the rows to add and to remove.
     Patch,
     /// Removes.
     Delete,
 }
 
 impl Method {
-    /// The method in a request.
+    /// The name of the method in a request.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -80,10 +81,10 @@ impl fmt::Display for Method {
     }
 }
 
-/// One row of the table. Two rows are equal if their ids are.
+/// One row of the table. Two rows are equal if their ids are equal.
 #[derive(Debug)]
 pub struct Operation {
-    /// The name in journal, counts and errors, for example `variable-update`.
+    /// The name in the journal, in counts and in errors, for example `variable-update`.
     pub id: &'static str,
     /// The HTTP method.
     pub method: Method,
@@ -98,10 +99,10 @@ pub struct Operation {
     pub answer: ResponseBody,
     /// The parameters, in lists that operations may share.
     pub parameters: &'static [ParameterList],
-    /// The scope and section whose fields the body also accepts, and the kind of request. The kinds
-    /// describe those fields.
+    /// The scope and section whose fields the body also accepts, and the type of the write request.
+    /// The description of the section's kind describes these fields.
     pub fields: Option<((Scope, &'static str), WriteRequest)>,
-    /// At least one of these parameters is required.
+    /// The parameters of which at least one is required; empty without such a rule.
     pub one_of: &'static [&'static str],
     /// The lowest tier of the service that has the operation.
     pub tier: Tier,
@@ -109,31 +110,34 @@ pub struct Operation {
     pub since: Option<Release>,
     /// True if only administrators can use it.
     pub needs_administrator: bool,
-    /// The effect of sending it again after a lost response.
+    /// The effect of sending the request again after a lost response.
     pub retry_safety: RetrySafety,
     /// True if a 401 means that the caller lacks permission or that the feature is off, not that
     /// the token is invalid.
     pub denies_with_401: bool,
-    /// For writes: whether the response shows the object as a GET does, so that it need not be read
-    /// again.
+    /// For writes: true if the response shows the object as a GET does, so that the object need not
+    /// be read again.
     pub shows_object: bool,
-    /// For writes: whether the service answers 304 if there is nothing to do. That is a success.
+    /// For writes: true if the service answers with 304 when nothing needs to change. A 304 is a
+    /// success.
     pub answers_not_modified: bool,
-    /// For deletes: whether the service refuses the request (412) if the object changed after the
-    /// time in `If-Unmodified-Since`.
+    /// For deletes: true if the service refuses the request with 412 when the object changed after
+    /// the time in `If-Unmodified-Since`.
     pub is_conditional: bool,
-    /// For lists: whether the list can be read by keyset, after an id instead of by page number.
+    /// For lists: true if the list can be read by keyset. A request then contains the last received
+    /// id instead of a page number.
     pub by_keyset: bool,
     /// The known limit in requests per minute and user, if the service does not announce it.
     pub requests_per_minute: Option<u32>,
-    /// True if the service divides the list into pages first and then removes objects that the
-    /// caller may not see. Then any page may be short or empty, so the list is never known to be
-    /// complete.
+    /// For lists: true if the service first divides the list into pages and then removes objects
+    /// that the caller may not see. Then any page may be short or empty, so the list is never known
+    /// to be complete.
     pub filtered_after_paging: bool,
-    /// For lists: whether one response contains the whole list, ignores the requested page, and has
-    /// no paging headers.
+    /// For lists: true if one response contains the whole list. The service then ignores the
+    /// requested page and sends no paging headers.
     pub unpaged: bool,
     /// For lists: the message of the 404 with which the service answers if the list is empty.
+    /// `None` if the service sends an empty list.
     pub empty_as: Option<&'static str>,
 }
 
@@ -142,9 +146,10 @@ pub struct Operation {
 pub enum RetrySafety {
     /// The request only reads.
     Reads,
-    /// The result is the same: the request describes the wanted state.
+    /// The result is the same, because the request describes the wanted state.
     Idempotent,
-    /// A second request is refused if the first one succeeded: the service keeps objects unique.
+    /// The service refuses a second request if the first request succeeded, because the objects are
+    /// unique.
     RefusesDuplicates,
     /// A second request creates a second object.
     MayDuplicate,
@@ -176,7 +181,7 @@ pub enum ResponseBody {
 }
 
 impl Operation {
-    /// True if its path has the argument `name`.
+    /// True if the path has the argument `name`.
     pub fn has_argument(&self, name: &str) -> bool {
         self.path.split('/').any(|segment| segment.strip_prefix(':') == Some(name))
     }
@@ -236,7 +241,7 @@ pub struct Op<E> {
     effect: PhantomData<E>,
 }
 
-/// An operation of the table, by its id.
+/// Deserializes an operation of the table from its id.
 impl<'de> Deserialize<'de> for AnyOp {
     fn deserialize<D: Deserializer<'de>>(id: D) -> Result<Self, D::Error> {
         let id = String::deserialize(id)?;
@@ -250,7 +255,7 @@ impl<E: Copy> Op<E> {
         Self { row, effect: PhantomData }
     }
 
-    /// The row.
+    /// The row of the table.
     pub const fn row(self) -> &'static Operation {
         self.row
     }
@@ -267,17 +272,17 @@ pub fn count_minutes(request_count: u64, max_per_minute: u64) -> u64 {
     request_count.saturating_sub(1) / max_per_minute.max(1)
 }
 
-/// An operation of either effect.
+/// An operation that reads or writes.
 #[derive(Clone, Copy, Debug)]
 pub enum AnyOp {
-    /// It reads.
+    /// An operation that only reads.
     Read(Op<Read>),
-    /// It may write.
+    /// An operation that may write.
     Write(Op<Write>),
 }
 
 impl AnyOp {
-    /// The row.
+    /// The row of the table.
     pub const fn row(self) -> &'static Operation {
         match self {
             Self::Read(op) => op.row,
@@ -387,8 +392,8 @@ mod tests {
         }
     }
 
-    /// Compared with the behaviour of the service. Writes that start background work or only answer
-    /// with a status are not listed.
+    /// The list was compared with the behaviour of the service. The list omits writes that start
+    /// background work, and writes whose response contains only a status.
     #[test]
     fn these_writes_return_the_object() {
         let rows = || OPERATIONS.iter().map(|op| op.row());

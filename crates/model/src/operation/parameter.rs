@@ -1,6 +1,6 @@
 //! The parameters of operations.
 //!
-//! A row of the table names lists of parameters, so that operations can share them.
+//! A row of the table names lists of parameters, so that operations can share these lists.
 
 use std::fmt;
 
@@ -15,31 +15,32 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
-    /// Its name.
+    /// The name of the parameter.
     pub name: &'static str,
-    /// Its location in a request.
+    /// The location of the parameter in a request.
     #[serde(rename = "in")]
     pub location: ParameterLocation,
-    /// The type of its values.
+    /// The type of the values.
     #[serde(rename = "type")]
     pub value_type: Type,
-    /// True if the service requires it.
+    /// True if the service requires the parameter.
     #[serde(default)]
     pub required: bool,
-    /// The lowest tier of the service that has it.
+    /// The lowest tier of the service that has the parameter.
     #[serde(default)]
     pub tier: Tier,
-    /// The release that added it.
+    /// The release that added the parameter; `None` for a parameter of the reference.
     pub since: Option<Release>,
-    /// True if only administrators may use it.
+    /// True if only administrators may use the parameter.
     #[serde(default)]
     pub administrators: bool,
-    /// True if it is deprecated.
+    /// True if the parameter is deprecated.
     #[serde(default)]
     pub deprecated: bool,
-    /// The parameter to use instead, if it is deprecated and there is one.
+    /// The name of the parameter that replaces this deprecated parameter; `None` without a
+    /// replacement.
     pub replaced_by: Option<&'static str>,
-    /// True if it is a secret, which must not be on a command line.
+    /// True if the value is a secret, which must not be on a command line.
     #[serde(default)]
     pub secret: bool,
     /// A description, in a sentence or two.
@@ -74,7 +75,7 @@ pub enum Type {
     Date,
     /// A point in time, as `YYYY-MM-DDTHH:MM:SSZ` (ISO 8601).
     Time,
-    /// An id, or an accepted replacement: a full path or a username.
+    /// An id, or instead of the id a full path or a username.
     IdOrName,
     /// A level of access: its number or its word.
     Level,
@@ -95,7 +96,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// The allowed words, if it is limited to some.
+    /// The allowed words; `None` if the type is not limited to some words.
     pub const fn words(self) -> Option<&'static [&'static str]> {
         match self {
             Self::Word(words) | Self::Words(words) => Some(words),
@@ -111,7 +112,7 @@ impl Type {
         }
     }
 
-    /// True if it accepts several values.
+    /// True if the type accepts several values.
     pub const fn is_list(self) -> bool {
         matches!(self, Self::Texts | Self::Words(_) | Self::Integers | Self::Objects(_))
     }
@@ -141,7 +142,7 @@ impl fmt::Display for Type {
 }
 
 impl Parameter {
-    /// An optional parameter for every tier and everybody.
+    /// An optional parameter that every tier has and every user may set.
     pub const fn new(
         location: ParameterLocation,
         name: &'static str,

@@ -1,7 +1,7 @@
 //! Placeholders for ids of objects that the same run creates.
 //!
-//! A plan refers to such objects by path. In a request, [`id_placeholder`] replaces the id until
-//! the request is sent.
+//! A plan refers to such an object by path. A request contains an [`id_placeholder`] instead of the
+//! id until the request is sent.
 
 use serde_json::json;
 
@@ -31,7 +31,7 @@ pub(super) fn placeholder_paths(json: &Json) -> Vec<&str> {
     }
 }
 
-/// Replaces placeholders by ids. Returns the path as the error if its id is unknown.
+/// Replaces placeholders by ids. If the id of a path is unknown, the path is the error.
 pub(super) fn fill_placeholders(
     json: &mut Json,
     find_id: &impl Fn(&str) -> Option<u64>,

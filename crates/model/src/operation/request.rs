@@ -1,4 +1,5 @@
-//! A request as a value: its operation, its contents, and the containers that it waits for.
+//! A request as a value: the operation, the contents, and the containers that must be created
+//! first.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -42,32 +43,33 @@ impl fmt::Debug for LiveValues {
     }
 }
 
-/// A request not yet sent.
+/// A request that is not sent yet.
 #[must_use]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request<E> {
-    /// Its row of the table of operations.
+    /// The row of the table of operations.
     pub operation: &'static Operation,
     arguments: Vec<(&'static str, String)>,
-    /// The arguments that name a container or entry by path, each with the id to send, once known.
+    /// The arguments that name a container or entry by path, each with the id to send. The id is
+    /// `None` until it is known.
     named_arguments: Vec<(&'static str, Option<u64>)>,
     /// True if `:id` is the id of a container that the same step creates.
     awaits_own_container: bool,
     /// The paths of containers that must be created first.
     awaited_paths: Vec<String>,
-    /// Fixed segments of the path with other names on this service: (neutral word, name).
+    /// Fixed segments of the path that have other names on this service, as (neutral word, name).
     renamed_segments: Vec<(&'static str, String)>,
     query: Vec<(Cow<'static, str>, String)>,
     /// The body.
     pub body: RequestBody,
     /// Live values that the body also contains, because the service would reset fields that an edit
-    /// omits. They can become stale.
+    /// omits. These values can become stale.
     repeated_values: LiveValues,
     /// The fields of the body whose values must not be quoted, even plain ones.
     sensitive_fields: Vec<Cow<'static, str>>,
-    /// The fields of the body that contain an id which is not known yet.
+    /// The fields of the body that contain an unknown id.
     pending_fields: Vec<String>,
-    /// True if it must not be resent, because a resend could undo later requests.
+    /// True if the request must not be resent, because a resend could undo later requests.
     is_sent_once: bool,
     /// The keys to keep of the objects in the response.
     key_filter: KeyFilter,
@@ -127,8 +129,9 @@ impl<E> Request<E> {
         self
     }
 
-    /// Replaces the path segment `neutral_word`, and the same prefix of body fields, by `name`: the
-    /// reference uses neutral words for two hosts, and a service uses their real names.
+    /// Replaces the path segment `neutral_word`, and the same prefix of body fields, by `name`. The
+    /// reference uses neutral words for two hosts, but the service uses the real names of the
+    /// hosts.
     pub fn rename_segment(mut self, neutral_word: &'static str, name: &str) -> Self {
         if let RequestBody::Json(fields) | RequestBody::Multipart(fields) = &mut self.body {
             let renamed_fields =
@@ -167,7 +170,7 @@ impl<E> Request<E> {
         self
     }
 
-    /// Frees unused capacity of its lists.
+    /// Frees the unused capacity of the lists in the request.
     pub fn shrink(&mut self) {
         self.arguments.shrink_to_fit();
         self.sensitive_fields.shrink_to_fit();
@@ -176,7 +179,7 @@ impl<E> Request<E> {
         }
     }
 
-    /// Also sends these live values. Values of [`fields`](Self::fields) take precedence.
+    /// Also sends `live_values`. Values of [`fields`](Self::fields) take precedence.
     pub fn with_repeated_values(mut self, live_values: Object) -> Self {
         self.repeated_values = LiveValues(live_values.into_iter().collect());
         self
@@ -213,8 +216,8 @@ impl<E> Request<E> {
         self.sensitive_fields.iter().any(|name| name == field)
     }
 
-    /// Marks the fields of the current body that contain ids of referenced objects. Placeholders
-    /// ([`pending::id_placeholder`]) in them are replaced when the request is sent.
+    /// Marks the fields of the current body that contain ids of referenced objects. When the
+    /// request is sent, ids replace the placeholders ([`pending::id_placeholder`]) in these fields.
     pub fn with_id_fields(mut self, fields: impl IntoIterator<Item = String>) -> Self {
         let pending_fields = fields.into_iter().filter(|name| {
             let value = self.body_fields().and_then(|body| body.get(name)?.plain_json());
@@ -236,31 +239,33 @@ impl<E> Request<E> {
         pending_values.flat_map(pending::placeholder_paths).chain(arguments).chain(path_texts)
     }
 
-    /// The paths that its arguments name, with and without known ids.
+    /// The paths that the arguments name, with and without known ids.
     pub fn named_paths(&self) -> impl Iterator<Item = &str> {
         self.named_arguments.iter().filter_map(|(name, _)| self.argument(name))
     }
 
-    /// The path that the argument `:name` names.
+    /// The value of the argument `:name`.
     fn argument(&self, name: &str) -> Option<&str> {
         let named_argument = self.arguments.iter().find(|(argument, _)| *argument == name);
         named_argument.map(|(_, value)| value.as_str())
     }
 
-    /// The id of the object that it reads, if it reads a single object by id.
+    /// The id of the object that the request reads; `None` if it does not read a single object by
+    /// id.
     pub fn requested_id(&self) -> Option<u64> {
         let name = self.operation.path.rsplit('/').next()?.strip_prefix(':')?;
         self.argument(name)?.parse().ok()
     }
 
-    /// A command that sends this request, which has no body.
+    /// The shell command that sends this request. The request must not have a body.
     pub fn as_command(&self) -> String {
         let arguments = self.arguments.iter().map(|(name, value)| format!(" {name}={value}"));
         format!("undrift call {}{}", self.operation.id, arguments.collect::<String>())
     }
 
-    /// Fills in the ids that the request waits for; `container_id` is the id of its container. A
-    /// write to a container uses the id, because another container may have the path by now.
+    /// Fills in the ids that the request needs. `container_id` is the id of the container of the
+    /// request. A write to a container uses the id, because another container may have the path by
+    /// now.
     ///
     /// # Errors
     /// The path of a container whose id is not known.
@@ -290,7 +295,7 @@ impl<E> Request<E> {
         if self.addresses_by_path() { Err(self.path()) } else { Ok(self) }
     }
 
-    /// True if it addresses a group or project by path instead of by id.
+    /// True if the request addresses a group or project by path instead of by id.
     pub fn addresses_by_path(&self) -> bool {
         let path = self.operation.path;
         if !path.starts_with("/projects/:id") && !path.starts_with("/groups/:id") {
@@ -302,8 +307,8 @@ impl<E> Request<E> {
         }
     }
 
-    /// True if a change of the live state makes it wrong: it repeats live values, or it would
-    /// create a duplicate of an object that was created meanwhile.
+    /// True if a change of the live state makes the request wrong. The request then repeats live
+    /// values, or would create a duplicate of an object that was created meanwhile.
     pub fn becomes_stale(&self) -> bool {
         self.retry_safety() == RetrySafety::MayDuplicate || self.repeated_values().next().is_some()
     }
@@ -315,7 +320,7 @@ impl<E> Request<E> {
         self
     }
 
-    /// The effect of sending it again.
+    /// The effect of sending the request again.
     pub fn retry_safety(&self) -> RetrySafety {
         if self.is_sent_once && !Bug::ResendRemovals.is_planted() {
             RetrySafety::MayDuplicate
@@ -324,20 +329,20 @@ impl<E> Request<E> {
         }
     }
 
-    /// The live values that it repeats, without those that its fields replace.
+    /// The live values that the request repeats, without the values that its own fields replace.
     pub fn repeated_values(&self) -> impl Iterator<Item = (&str, &Json)> {
         let fields = self.body_fields();
         let live_values = self.repeated_values.0.iter().map(|(name, value)| (name.as_str(), value));
         live_values.filter(move |(name, _)| fields.is_none_or(|fields| !fields.contains_key(name)))
     }
 
-    /// The names of all fields in its body, including repeated ones.
+    /// The names of all fields in the body, including repeated live values.
     pub fn body_names(&self) -> impl Iterator<Item = &str> {
         let fields = self.body_fields().into_iter().flat_map(Fields::keys);
         fields.map(String::as_str).chain(self.repeated_values().map(|(name, _)| name))
     }
 
-    /// The fields in its body.
+    /// The fields in the body, without repeated live values.
     pub const fn body_fields(&self) -> Option<&Fields> {
         match &self.body {
             RequestBody::None => None,
@@ -353,8 +358,8 @@ impl<E> Request<E> {
         })
     }
 
-    /// The path. `replace_argument` returns the text for an argument, if it replaces the argument's
-    /// value.
+    /// The path of the request. `replace_argument` returns the text that replaces the value of an
+    /// argument; `None` keeps the value.
     fn build_path(&self, replace_argument: impl Fn(&str) -> Option<String>) -> String {
         let mut path = String::with_capacity(2 * self.operation.path.len());
         for (index, segment) in self.operation.path.split('/').enumerate() {
@@ -384,8 +389,8 @@ impl<E> Request<E> {
         self.with_query(self.path())
     }
 
-    /// The target as plans show it, with paths instead of ids that are only needed for sending. It
-    /// is the same before and after the container is created.
+    /// The target as plans show it, with paths instead of ids that are only needed for sending.
+    /// This text is the same before and after the container is created.
     pub fn display_target(&self) -> String {
         // An entry of the same container is shown by its name, which addresses contain in encoded
         // form.
@@ -407,7 +412,7 @@ impl<E> Request<E> {
     }
 }
 
-/// The method and the path, for errors and plans; never the body.
+/// Writes the method and the target, for errors and plans. Never writes the body.
 impl<E> fmt::Display for Request<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.operation.method, self.target())

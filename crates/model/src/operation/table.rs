@@ -1,4 +1,4 @@
-//! Every operation, as a constant for each row of `table.yaml`. The build generates them.
+//! Every operation, as a constant for each row of `table.yaml`. The build generates the constants.
 
 use super::{AnyOp, Method, Op, Operation, ParameterList, Read, ResponseBody, RetrySafety, Write};
 use crate::{

@@ -14,8 +14,8 @@ pub enum PageError {
         /// The missing key.
         key: &'static str,
     },
-    /// The list exceeds a limit, which is given here: 100,000 entries, 64 MiB of JSON, or 1,000
-    /// pages that may be empty.
+    /// The list exceeds this limit: 100,000 entries, 64 MiB of JSON, or 1,000 pages of a filtered
+    /// list.
     #[error("the list has more than {0}")]
     TooLong(&'static str),
     /// The list of this operation cannot prove that an entry is absent.
@@ -26,8 +26,9 @@ pub enum PageError {
     Unfinished,
 }
 
-/// A contradiction between two headers or pages of one list: the list changed while it was read, or
-/// a proxy changed a response. Pages are counted from 1. The text contains no data of entries.
+/// A contradiction between two headers or pages of one list. Either the list changed while it was
+/// read, or a proxy changed a response. The text counts pages from 1 and contains no data of
+/// entries.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Contradiction(pub(super) String);
@@ -39,13 +40,13 @@ impl Contradiction {
         Self(format!("page {page} of the list {text}"))
     }
 
-    /// A page is not full although another page follows.
+    /// The contradiction that a page is not full although another page follows.
     pub(super) fn short_page(page: u64, entry_count: usize, size: usize) -> Self {
         let text = format!("has {entry_count} of {size} entries although another page follows");
         Self::on_page(page, &text)
     }
 
-    /// A header is malformed.
+    /// The contradiction that a header is malformed.
     pub(super) fn malformed_header(page: u64, header: &str) -> Self {
         Self(format!("the `{header}` header of page {page} of the list cannot be understood"))
     }

@@ -25,8 +25,8 @@ pub(super) struct PagingHeaders {
     pub(super) next_link: Option<Option<PageLink>>,
 }
 
-/// The parameters of a link that give the position of its page. The URL is never used: a link to
-/// another host must not receive the token.
+/// The parameters of a link that give the position of its page. No request is sent to the URL of
+/// the link, because another host must not receive the token.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PageLink {
     pub(super) page: Option<u64>,
@@ -34,7 +34,7 @@ pub(super) struct PageLink {
     pub(super) cursor: Option<String>,
 }
 
-/// A header is malformed.
+/// The error for a malformed header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct MalformedHeader;
 
@@ -57,7 +57,8 @@ impl PagingHeaders {
     }
 }
 
-/// The value of a header. Several equal values are treated as one.
+/// The value of the header `name`. Several equal values are treated as one value; different values
+/// are an error.
 fn header_value<'h>(
     headers: &'h HeaderMap,
     name: &str,

@@ -1,8 +1,8 @@
 //! Reads a paged list to its end, and proves that it is complete.
 //!
-//! [`CompleteList`] is a list that was read to its end. Only [`Pager::finish`] makes one, so an
-//! entry that is not in it is absent. A [`Pager`] does no IO: it returns the next request and
-//! checks the response.
+//! A [`CompleteList`] is a list that was read to its end, so an entry that the list lacks is
+//! absent. Only [`Pager::finish`] makes a complete list. A [`Pager`] does no IO: it returns the
+//! next request and checks the response.
 //!
 //! ```text
 //! let mut pager = Pager::new(request, entry_keys)?;
@@ -13,23 +13,23 @@
 //! let complete = pager.finish()?;
 //! ```
 //!
-//! A list is complete if nothing in the responses contradicts that:
+//! A list is complete if its responses follow these rules:
 //!
 //! - `X-Page` is the requested page, and the page size does not change.
-//! - `Link`, `X-Next-Page` and `X-Total` agree on whether another page follows, and the page that
-//!   they name is the next one.
-//! - Every page except the last is full: it has `X-Per-Page` entries, or 100 without that header.
-//!   An announced page is not empty.
+//! - `Link`, `X-Next-Page` and `X-Total` agree on whether another page follows. The page that they
+//!   name is the next page.
+//! - Every page except the last is full: it has `X-Per-Page` entries, or 100 if the header is
+//!   missing. An announced page is not empty.
 //! - The number of entries is the last `X-Total`, and no entry is repeated.
-//! - Without `X-Total`, one more page is read after the last one, and is `[]`. The same applies if
-//!   only `X-Total` shows that a full page is the last.
+//! - Without `X-Total`, the page after the last one is requested too, and is `[]`. The same applies
+//!   if only `X-Total` shows that a full page is the last.
 //! - A list that the service sends in one response (`Operation::unpaged`) is complete if no paging
 //!   header is present.
-//! - A list by keyset has no page numbers and no total. Its ids ascend, and it ends with a page
-//!   that is `[]` and has no link to another.
+//! - A list by keyset has no page numbers and no total. The ids in the list ascend. The last page
+//!   is `[]` and has no link to another page.
 //!
-//! Anything else is a [`Contradiction`]. A list that is only searched ([`Pager::for_search`]) needs
-//! no proof; there, a contradiction ends the list.
+//! A response that breaks a rule is a [`Contradiction`]. A list that is only searched
+//! ([`Pager::for_search`]) need not be complete, so a contradiction only ends the reading.
 
 mod error;
 mod headers;
@@ -50,11 +50,12 @@ pub use error::{Contradiction, PageError};
 /// The number of entries to request per page: the maximum of the service.
 pub const PER_PAGE: usize = 100;
 
-/// The maximum number of entries kept of one list, so that an endless list ends.
+/// The maximum number of entries that are kept of one list. Because of this limit, an endless list
+/// is refused.
 const MAX_ENTRIES: usize = 100_000;
 
-/// The approximate maximum size of one list in bytes of JSON: twice the longest response. Only kept
-/// keys are counted.
+/// The approximate maximum size of one list in bytes of JSON. The limit is twice the longest
+/// response. Only kept keys are counted.
 const MAX_BYTES: usize = 64 << 20;
 
 /// The maximum number of pages of a filtered list.
@@ -128,12 +129,13 @@ pub struct Pager {
     objects: Vec<Object>,
     /// The identities of the kept entries.
     identities: BTreeSet<String>,
-    /// The page size, once known.
+    /// The number of entries in a full page; `None` before the first page.
     page_size: Option<usize>,
-    /// The last total.
+    /// The last received number of entries in the whole list (`X-Total`).
     total: Option<u64>,
+    /// The last received number of pages of the list (`X-Total-Pages`).
     total_pages: Option<u64>,
-    /// The entries that the next page of a numbered list may or must have.
+    /// The expected entries of the next page, for a list by page number.
     expected_entries: ExpectedEntries,
     /// The greatest id in a list by keyset.
     last_id: Option<u64>,
@@ -155,20 +157,22 @@ enum ReadingState {
 enum PagePosition {
     /// The start of a list by keyset.
     Start,
+    /// The page with this number, from 1.
     Page(u64),
-    /// After this id.
+    /// The page after the entry with this id.
     After(u64),
+    /// The page at this cursor, as received in a link.
     Cursor(String),
 }
 
 /// The entries of the next page, according to the earlier pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ExpectedEntries {
-    /// It may have entries.
+    /// The page may have entries.
     Possible,
-    /// It must have entries.
+    /// The page must have entries.
     Announced,
-    /// It must be empty.
+    /// The page must be empty.
     Nothing,
 }
 
@@ -193,15 +197,16 @@ impl Pager {
         Ok(Self { is_filtered: false, ..Self::for_filtered(request, entry_keys) })
     }
 
-    /// Like [`new`](Self::new), for a list that the service filters after dividing it into pages:
-    /// any page may be short or empty. It is read to the end that the responses announce, and never
-    /// gives a complete list ([`into_visible`](Self::into_visible)).
+    /// Like [`new`](Self::new), for a list that the service filters after dividing it into pages.
+    /// Any page of such a list may be short or empty. The list is read to the end that the
+    /// responses announce, but is never complete. [`into_visible`](Self::into_visible) returns the
+    /// entries.
     pub fn for_filtered(request: Request<Read>, entry_keys: EntryKeys) -> Self {
         let request = request.keep_keys(entry_keys.identity_keys).keep_keys(entry_keys.other_keys);
         Self { keeps_entries: true, is_filtered: true, entry_keys, ..Self::for_search(request) }
     }
 
-    /// Like [`new`](Self::new), for a list that is only searched: each page is returned and
+    /// Like [`new`](Self::new), for a list that is only searched. Each page is returned and then
     /// dropped, so a long list needs no more memory than a short one. No further pages are
     /// requested to prove the end, and the list is never complete.
     pub fn for_search(request: Request<Read>) -> Self {
@@ -249,8 +254,8 @@ impl Pager {
     /// Accepts the response to the request of [`next_request`](Self::next_request), and returns its entries.
     ///
     /// # Errors
-    /// A [`PageError`]; the pager cannot be used afterwards. In a list that is only searched, a
-    /// contradiction is the end and not an error.
+    /// A [`PageError`]. The pager cannot be used after an error. In a list that is only searched, a
+    /// contradiction ends the list without an error.
     pub fn accept(
         &mut self,
         headers: &HeaderMap,
@@ -284,7 +289,8 @@ impl Pager {
         Ok(&self.objects[page_start..])
     }
 
-    /// The number of pages, if the service gives it: for at most 10,000 records.
+    /// The number of pages. `None` if the service does not send the number, for example for more
+    /// than 10,000 records.
     pub const fn total_pages(&self) -> Option<u64> {
         self.total_pages
     }
@@ -351,7 +357,8 @@ impl Pager {
     }
 }
 
-/// The identity of an entry without keys: its id, or key and scope for a variable, which has no id.
+/// The identity of an entry if the list has no identity keys. The identity is the id of the entry,
+/// or the key and scope of a variable, or else the whole content.
 fn default_identity(object: &Object) -> String {
     let [id, key, scope] =
         ["id", "key", "environment_scope"].map(|name| identifying_value(object, name));
@@ -362,7 +369,7 @@ fn default_identity(object: &Object) -> String {
     }
 }
 
-/// A present field that identifies its object: not null, and of the right type.
+/// The value of the field `name`, if this value can identify the object.
 fn identifying_value<'o>(object: &'o Object, name: &str) -> Option<&'o Json> {
     object.get(name).filter(|value| is_identifying(name, value))
 }
@@ -382,7 +389,8 @@ pub fn is_identifying(name: &str, value: &Json) -> bool {
     }
 }
 
-/// Treats `objects` as a complete list, for tests. Releases of undrift do not contain it.
+/// Treats `objects` as a complete list, for tests. Releases of undrift do not contain this
+/// function.
 #[cfg(debug_assertions)]
 pub const fn assume_complete(objects: Vec<Object>) -> CompleteList<Object> {
     CompleteList(objects)

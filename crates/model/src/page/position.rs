@@ -32,9 +32,9 @@ impl Pager {
         }
     }
 
-    /// The next position in a list by keyset. A link shows whether another page follows,
-    /// and may contain a cursor. Otherwise the next page starts after the last received id, so that a
-    /// wrong link cannot skip an entry.
+    /// The next position in a list by keyset. A link shows whether another page follows, and may
+    /// contain a cursor. Without a cursor, the next page starts after the last received id, so that
+    /// a wrong link cannot skip an entry.
     fn next_by_id(&mut self, headers: &PagingHeaders, first_index: usize) -> NextPosition {
         for object in &self.objects[first_index..] {
             let id = object
@@ -113,9 +113,9 @@ impl Pager {
         Ok(Some(PagePosition::Page(page + 1)))
     }
 
-    /// The next position in a list from which the service removes entries after paging.
-    /// Totals include the removed entries. If the headers do not show whether another page follows, one
-    /// may follow every page that has entries.
+    /// The next position in a list from which the service removes entries after paging. The total
+    /// includes the removed entries. If the headers do not show whether another page follows,
+    /// another page is requested after every page with entries.
     fn next_in_filtered(&mut self, headers: &PagingHeaders, entries: usize) -> NextPosition {
         let announced = self.announces_next(headers)?;
         self.update_total(headers)?;
@@ -161,8 +161,8 @@ impl Pager {
         }
     }
 
-    /// Stores the total. Refuses a total that is lower than before: an entry was removed, so another one
-    /// may have moved to a page that was already read.
+    /// Stores the total. Refuses a total that is lower than before. In this case an entry was
+    /// removed, so another entry may have moved to a page that was already read.
     fn update_total(&mut self, headers: &PagingHeaders) -> Result<(), Contradiction> {
         if let (Some(earlier_total), Some(total)) = (self.total, headers.total)
             && total < earlier_total
@@ -175,7 +175,8 @@ impl Pager {
         Ok(())
     }
 
-    /// True if another page follows, according to `announced` and the last total; `None` if unknown.
+    /// True if another page follows, according to `announced` and the last total. `None` if both
+    /// are missing.
     fn has_next(
         &mut self,
         headers: &PagingHeaders,

@@ -44,7 +44,7 @@ impl ValueWithSecrets {
         })
     }
 
-    /// The references in it.
+    /// The references in the data.
     pub fn references(&self) -> Vec<&Reference> {
         match self {
             Self::Plain(_) => Vec::new(),

@@ -2,9 +2,9 @@
 //! field.
 //!
 //! All output is checked here: reports, snapshots, manifests, quotations and names of entries. In
-//! doubt, a value is treated as a secret, because a secret in Git is compromised. The secrecy of the
-//! field sets the limit of doubt. A text of an open field is hidden only if it has the form
-//! of a credential. In an address, each part that may be a credential is hidden.
+//! doubt, a value is treated as a secret, because a secret in Git is compromised. The secrecy of
+//! the field determines how much doubt is enough. A text of an open field is hidden only if it has
+//! the form of a credential. In an address, each part that may be a credential is hidden.
 
 use std::{borrow::Cow, ops::Range, sync::LazyLock};
 
@@ -35,9 +35,11 @@ static PATTERNS: LazyLock<SecretPatterns> = LazyLock::new(|| {
     serde_json::from_str(patterns_json).expect("the build writes JSON of this form")
 });
 
-/// The minimum length of a token, and of its part after the beginning.
+/// The minimum length of a token in bytes, and the minimum length of its part after the known
+/// beginning.
 const MIN_TOKEN_LENGTHS: [usize; 2] = [16, 10];
-/// The minimum length of a value with the name of a secret, and of the secret in an address.
+/// The minimum length of a value whose name is typical of a secret, and of the secret part of an
+/// address.
 const MIN_NAMED_LENGTH: usize = 8;
 /// The minimum length of a run of letters and digits that may be a secret.
 const MIN_RUN_LENGTH: usize = 20;
@@ -45,13 +47,13 @@ const MIN_RUN_LENGTH: usize = 20;
 const MIN_HEX_LENGTH: usize = 32;
 /// The minimum entropy of a secret in bits per character.
 const MIN_ENTROPY_BITS: f64 = 3.5;
-/// The markers before or at the start of a possible secret (`://`, `=`, a key, or a token), and the
-/// index of the first token that must also be random.
+/// An automaton for the markers before or at the start of a possible secret (`://`, `=`, a key, or
+/// a token), and the index of the first marker whose token must also be random.
 static MARKERS: LazyLock<(AhoCorasick, usize)> = LazyLock::new(|| {
     let markers =
         [&["://", "=", PRIVATE_KEY_MARK], &*PATTERNS.tokens, &*PATTERNS.like_tokens].concat();
     let first_lookalike = markers.len() - PATTERNS.like_tokens.len();
-    // One beginning can be a prefix of another one.
+    // One beginning can be a prefix of another beginning.
     let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(markers);
     (automaton.expect("a few short patterns"), first_lookalike)
 });
@@ -62,13 +64,13 @@ const PRIVATE_KEY_MARK: &str = "PRIVATE KEY";
 /// The kinds of possible secrets, the most certain first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Credential {
-    /// It has the form of a known token.
+    /// A text with the form of a known token.
     Token,
     /// A private key.
     PrivateKey,
     /// A password in a URL.
     Password,
-    /// A value with the name of a secret.
+    /// A value whose name is typical of a secret.
     Parameter,
     /// A URL that lets everyone who knows it write.
     Address,
@@ -99,8 +101,9 @@ pub fn is_named_like_secret(name: &str) -> bool {
     })
 }
 
-/// The parts of `text`, a value of a field with this `secrecy`, that may be secret, ordered and
-/// merged. A sensitive value is never shown: its parts only decide whether it may be in a file.
+/// The byte ranges of the parts of `text` that may be secret, ordered and merged. `text` is a value
+/// of a field with this `secrecy`. A sensitive value is never shown. Its secret parts only decide
+/// if a file may contain the value.
 pub fn find_secrets(text: &str, secrecy: Secrecy) -> Vec<Range<usize>> {
     merge_ranges(
         find_candidates(text, secrecy).into_iter().map(|(_, range)| range).collect(),
@@ -165,7 +168,7 @@ fn find_candidates(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize
         let (start, end) = (marker.start(), marker.end());
         let (kind, range) = match marker.pattern().as_usize() {
             0 => {
-                // One URL can be inside another.
+                // One URL can be inside another URL.
                 add_url_secrets(text, end, &mut candidates);
                 continue;
             }
@@ -223,7 +226,8 @@ fn has_long_tail(word: &str, beginning: &str, min_tail: usize) -> bool {
     word.strip_prefix(beginning).is_some_and(|tail| tail.len() >= min_tail)
 }
 
-/// The token at `start` whose known beginning ends at `prefix_end`.
+/// The range of the token at `start`, whose known beginning ends at `prefix_end`; `None` if it is
+/// no token.
 fn token_range(
     text: &str,
     start: usize,
@@ -249,7 +253,7 @@ fn token_range(
     (is_long && (!must_be_random || is_random(tail, false))).then_some(start..token_end)
 }
 
-/// The private key whose first line has [`PRIVATE_KEY_MARK`] at `mark_start`.
+/// The range of the private key whose first line has [`PRIVATE_KEY_MARK`] at `mark_start`.
 fn private_key_range(text: &str, mark_start: usize) -> Option<Range<usize>> {
     let text_after_mark = text[mark_start + PRIVATE_KEY_MARK.len()..].trim_start_matches(" BLOCK");
     let start =
@@ -262,7 +266,7 @@ fn private_key_range(text: &str, mark_start: usize) -> Option<Range<usize>> {
     Some(start..key_end.unwrap_or(text.len()))
 }
 
-/// The value after the `=` at `equals_index`, if its name is secret.
+/// The range of the value after the `=` at `equals_index`, if the value may be a secret.
 fn secret_parameter(text: &str, equals_index: usize) -> Option<Range<usize>> {
     let ends_name = |c: char| !c.is_ascii_alphanumeric() && !"_-.%[]".contains(c);
     let name = text[..equals_index].rsplit(ends_name).next().unwrap_or_default();
@@ -295,7 +299,7 @@ fn is_placeholder(text: &str) -> bool {
             .is_some_and(|first| "*.xX".contains(first) && text.chars().all(|c| c == first))
 }
 
-/// Adds the parts of the URL whose authority begins at `start`.
+/// Adds the possible secrets in the URL whose authority begins at `start`.
 fn add_url_secrets(text: &str, start: usize, candidates: &mut Vec<(Credential, Range<usize>)>) {
     let end = text[start..]
         .find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`'))
@@ -307,8 +311,8 @@ fn add_url_secrets(text: &str, start: usize, candidates: &mut Vec<(Credential, R
         candidates.push((classify_user(text, start, length), start..start + length));
         host_start = start + length + 1;
     } else if !has_plain_port(authority) || authority.ends_with(':') {
-        // The apparent port may be a password that contains a `/`, `?` or `#`, or whose `@` is
-        // missing.
+        // The text in the place of the port may be a password that contains a `/`, `?` or `#`. The
+        // `@` after the password may also be missing.
         let length = text[start..end].rfind('@');
         let credential =
             length.map_or(Credential::Possible, |length| classify_user(text, start, length));
@@ -335,7 +339,7 @@ fn add_url_secrets(text: &str, start: usize, candidates: &mut Vec<(Credential, R
     }
 }
 
-/// The kind of the user information in a URL.
+/// The kind of the user information in a URL. It has `length` bytes from `start`.
 fn classify_user(text: &str, start: usize, length: usize) -> Credential {
     let user_info = &text[start..start + length];
     let is_ssh = text[..start].ends_with("ssh://");
@@ -350,8 +354,9 @@ fn classify_user(text: &str, start: usize, length: usize) -> Credential {
     }
 }
 
-/// Adds the secret parts in the host and path of a URL: the rest of an address that allows writing,
-/// random parts after a word such as `hook`, and other random parts as possible secrets.
+/// Adds the secret parts in the host and path of a URL. If the URL has the known beginning of an
+/// address that allows writing, the part after this beginning is secret. Otherwise random parts
+/// after a word such as `hook` are secret, and other random parts are possible secrets.
 fn add_path_secrets(
     text: &str,
     host_start: usize,
@@ -522,7 +527,7 @@ mod tests {
         }
     }
 
-    /// Ordinary values, in open fields and as protected variables.
+    /// Ordinary values of open fields and of protected variables.
     #[test]
     fn harmless_values_are_no_secrets() {
         for value in [
@@ -571,7 +576,7 @@ mod tests {
         }
     }
 
-    /// Spellings that are found anywhere, alone and in a sentence.
+    /// Each credential is found alone and in a sentence.
     #[test]
     fn credentials_are_masked_in_any_text() {
         for (text, shown) in [

@@ -36,7 +36,7 @@ pub enum UnresolvedReference {
     /// The environment variable is not set, or is not text.
     #[error("environment variable `{0}` is not set")]
     Env(String),
-    /// The value is empty, so something failed to set it.
+    /// The value is empty. An empty value is treated as missing.
     #[error("`{0}` is empty")]
     Empty(Reference),
     /// The name belongs to the CI system or to undrift.
@@ -44,10 +44,10 @@ pub enum UnresolvedReference {
         "environment variable `{0}` belongs to the CI system or to undrift and must not be a value, unless `--allow-env` names it"
     )]
     Reserved(String),
-    /// Manifests may only name certain environment variables, and not this one.
+    /// Manifests may only name certain environment variables, and this variable is not one of them.
     #[error("environment variable `{0}` must not be a value: `--allow-env` does not allow it")]
     NotAllowed(String),
-    /// It is or contains undrift's own token.
+    /// The value is or contains undrift's own token.
     #[error("`{0}` holds undrift's own token and must not be a value")]
     OwnToken(Reference),
     /// The file cannot be read.
@@ -61,12 +61,13 @@ pub enum UnresolvedReference {
 }
 
 impl UnresolvedReference {
-    /// True if it must never be used as a value.
+    /// True if the reference must never be used as a value.
     pub const fn is_refused(&self) -> bool {
         matches!(self, Self::Reserved(_) | Self::OwnToken(_))
     }
 
-    /// What to do; `None` if the reason shows it. `is_sandbox` is true in a run with `--sandbox`.
+    /// The advice; `None` if the message already contains it. `is_sandbox` is true in a run with
+    /// `--sandbox`.
     pub fn help(&self, is_sandbox: bool) -> Option<String> {
         let Self::Env(name) = self else { return None };
         let file = format!(", or write `{name}='...'` into `sandbox.env` next to the manifests");
@@ -100,12 +101,12 @@ pub struct Secrets {
     shows_credentials: bool,
 }
 
-/// undrift's own token, so that it is recognised in values.
+/// undrift's own token, with the data to recognise it in values.
 #[derive(Clone)]
 struct OwnToken {
     token: Secret,
     matcher: SecretMatcher,
-    /// The canonical path of its file.
+    /// The canonical path of the token's file, if the token comes from a file.
     file: Option<PathBuf>,
 }
 
@@ -130,8 +131,8 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Resolves references of manifests: files below `root`, and names in `environment` that are
-    /// not reserved.
+    /// Creates a resolver for the references of manifests. They can name files below `root`, and
+    /// variables in `environment` that are not reserved.
     pub fn new(
         root: impl Into<PathBuf>,
         environment: impl IntoIterator<Item = (String, String)>,
@@ -141,7 +142,8 @@ impl Secrets {
         Self { root: Some(root.into()), environment, ..Self::default() }
     }
 
-    /// Resolves references of a command line: files anywhere, and names in `environment`.
+    /// Creates a resolver for the references of a command line. They can name any file, and all
+    /// variables in `environment` except undrift's own token.
     pub fn for_command_line(environment: impl IntoIterator<Item = (String, String)>) -> Self {
         Self { root: None, ..Self::new("", environment) }
     }
@@ -184,7 +186,8 @@ impl Secrets {
         }
     }
 
-    /// Searches each upload once for undrift's own token.
+    /// Searches the files at the paths `uploads` for undrift's own token, and refuses the files
+    /// that contain it.
     pub fn check_uploads(&mut self, uploads: impl IntoIterator<Item = impl AsRef<str>>) {
         for path in uploads {
             let path = path.as_ref();
@@ -199,7 +202,8 @@ impl Secrets {
         self.results.get(reference)?.as_ref().ok()
     }
 
-    /// The value of a reference whose parts were resolved, in the form of requests: text, or data.
+    /// The value of `reference`, whose parts were resolved, as requests contain it: a text, or
+    /// data.
     pub fn value(&self, reference: &Reference) -> Option<Json> {
         let cached_result = self.results.get(reference).cloned();
         let secret = cached_result.unwrap_or_else(|| self.compose_value(reference)).ok()?;
@@ -222,11 +226,13 @@ impl Secrets {
             .filter_map(|(reference, result)| Some((reference, result.as_ref().err()?)))
     }
 
-    /// The bytes of an upload. It must be a regular file of at most 10 MiB. If there is a root, it
-    /// must be a file inside the root, not a symbolic link, and at most 1 MiB.
+    /// The bytes of the file at `path`, which is to be uploaded. It must be a regular file of at
+    /// most 10 MiB. If there is a root, the file must be inside the root, must not be a symbolic
+    /// link, and can have at most 1 MiB.
     ///
     /// # Errors
-    /// [`UnresolvedReference::File`] with the reason; [`UnresolvedReference::OwnToken`] if it contains undrift's token.
+    /// [`UnresolvedReference::File`] with the reason; [`UnresolvedReference::OwnToken`] if the file
+    /// contains undrift's token.
     pub fn read_file(&self, path: &str) -> Result<Vec<u8>, UnresolvedReference> {
         let bytes = self.read_bytes(path)?;
         self.refuse_token(&Reference::File(path.to_owned()), &bytes)?;
@@ -338,7 +344,7 @@ impl Secrets {
         }
     }
 
-    /// The ranges of secrets in `text`, in any form, ordered and merged.
+    /// The byte ranges of secrets in `text`, in any form, ordered and merged.
     pub fn find(&self, text: &str) -> Vec<Range<usize>> {
         self.matcher.find(text)
     }
@@ -360,8 +366,8 @@ impl Secrets {
         }
     }
 
-    /// Redacts every known secret in `text`: unchanged, escaped or encoded. Returns `text` itself
-    /// if there is none.
+    /// Redacts every known secret in `text`, also if the secret is escaped or encoded. Returns
+    /// `text` itself if it contains no secret.
     pub fn redact_values<'t>(&self, text: &'t str) -> Cow<'t, str> {
         replace_ranges(text, &self.find(text), SECRET_MARK)
     }
@@ -390,7 +396,7 @@ fn read_in_root(root: &Path, path: &str) -> Result<Vec<u8>, String> {
 
 /// The bytes of a regular file of at most `max_mib` MiB.
 fn read_regular_file(path: &Path, max_mib: u64) -> Result<Vec<u8>, String> {
-    // Check this before opening the file: opening a pipe would wait for a writer.
+    // Check the type before opening the file, because opening a pipe would wait for a writer.
     let metadata = std::fs::metadata(path).map_err(|e| io_message(&e))?;
     if !metadata.is_file() {
         return Err("it is not a regular file".into());
@@ -488,7 +494,7 @@ mod tests {
         );
     }
 
-    /// Rules that include projects compose texts and data after all secrets were resolved.
+    /// A text or data can be composed after its secrets were resolved.
     #[test]
     fn texts_and_data_are_made_of_resolved_secrets() {
         let reference = Reference::Env("A".into());
@@ -644,10 +650,14 @@ mod tests {
         let mut secrets = Secrets::new(nowhere, make_environment())
             .with_allowed_variables(AllowedVariables::from_globs(["*_KEY", "CI_K*"]).unwrap());
         secrets.resolve(&references);
-        assert_eq!(secrets.unresolved().count(), 0, "a glob that starts likewise allows it");
+        assert_eq!(
+            secrets.unresolved().count(),
+            0,
+            "a glob with the same prefix allows a reserved name"
+        );
         let mut secrets = Secrets::for_command_line(make_environment());
         secrets.resolve(&references);
-        assert_eq!(secrets.unresolved().count(), 0, "a person may name them");
+        assert_eq!(secrets.unresolved().count(), 0, "a command line may name all variables");
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Finds secrets in texts: unchanged, escaped, broken into lines, or encoded.
 //!
-//! Escapes are removed from the text ([`MappedText`]), and parts that may be base64 or hex are
-//! decoded, at every possible start of the secret; then both steps are repeated on the result.
-//! Each secret is stored in several forms ([`search_forms`]); an automaton finds the beginnings of the forms.
+//! First, escapes are removed from the text ([`MappedText`]). Then parts that may be base64 or hex
+//! are decoded, at every possible start of the secret. Both steps are repeated on the result. Each
+//! secret is stored in several forms ([`search_forms`]). An automaton finds the beginnings of the
+//! forms.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,22 +19,22 @@ use crate::text;
 /// The replacement for a secret.
 pub const SECRET_MARK: &str = "[secret]";
 
-/// The minimum length in bytes: shorter texts would match ordinary words. Shorter secrets are only
-/// protected by the type `Secret`, which is never printed.
+/// The minimum length of a form in bytes. Shorter forms would match ordinary words. Shorter secrets
+/// are only protected by the type `Secret`, which is never printed.
 const MIN_SECRET_BYTES: usize = 6;
 
 /// A secret of at least this many bytes is matched regardless of case and white space.
 const MIN_LOOSE_MATCH_BYTES: usize = 16;
 
-/// The number of bytes of a form in the automaton. The other bytes are compared directly, because a
-/// large secret would need a larger automaton.
+/// The maximum number of bytes of a form that are in the automaton. The other bytes are compared
+/// directly, because a large secret would make the automaton too large.
 const MAX_PREFIX_BYTES: usize = 64;
 
 /// The maximum number of nested escapes, and of nested encodings.
 const MAX_NESTING: usize = 3;
 
-/// The number of bytes of a text that are searched at once: a search needs about twenty bytes of
-/// memory for each byte.
+/// The number of bytes of a text that are searched at once. A search needs about twenty bytes of
+/// memory for each byte of the text.
 const WINDOW_BYTES: usize = 1 << 18;
 
 /// The number of bytes by which windows overlap, so that each secret is in one window as a whole.
@@ -41,7 +42,8 @@ const WINDOW_BYTES: usize = 1 << 18;
 const OVERLAP_BYTES: usize = 1 << 16;
 
 /// The maximum factor by which escapes and encodings make a secret longer. For long secrets, the
-/// overlap is this factor times their length, if that exceeds [`OVERLAP_BYTES`].
+/// overlap is the length of the longest form times this factor, if the product exceeds
+/// [`OVERLAP_BYTES`].
 const MAX_EXPANSION: usize = 64;
 
 /// A set of secrets.
@@ -87,7 +89,7 @@ impl SecretMatcher {
         )
     }
 
-    /// Like [`Self::find`], in windows that begin at the start of a line.
+    /// Like [`Self::find`], in windows that begin at the start of a line. The lengths are in bytes.
     fn find_in_windows(
         &self,
         text: &str,
@@ -129,7 +131,7 @@ impl SecretMatcher {
     }
 }
 
-/// The start of the first line of `text` after the byte `offset`, or its end.
+/// The start of the first line of `text` after the byte `offset`, or the end of `text`.
 fn next_line_start(text: &str, offset: usize) -> usize {
     let bytes_after = text.as_bytes().get(offset..).unwrap_or_default();
     bytes_after
@@ -142,7 +144,7 @@ fn next_line_start(text: &str, offset: usize) -> usize {
 fn search_forms(secret: &str) -> Vec<Vec<u8>> {
     let raw = MappedText::from_text(secret.as_bytes());
     let mut escape_free_form = raw.without_escapes().bytes().to_vec();
-    // In a text, this last byte and the characters after it could form an escape.
+    // In a text, a last `%` or `&` and the characters after it could form an escape.
     while escape_free_form.pop_if(|byte| matches!(byte, b'%' | b'&')).is_some() {}
     let plus_form =
         escape_free_form.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect();
@@ -208,8 +210,8 @@ impl FormFinder {
 struct Encoding {
     /// The number of bits per digit.
     bits_per_digit: usize,
-    /// The number of digits that encode whole bytes. The first digit may be at any offset in such a
-    /// group.
+    /// The number of digits in a group that encodes whole bytes. The first digit of a secret may be
+    /// at any offset in a group.
     digits_per_group: usize,
     decode_digit: fn(u8) -> Option<u8>,
     /// Bytes that may separate two digits.
@@ -278,7 +280,8 @@ struct SecretSearch<'f> {
 }
 
 impl SecretSearch<'_> {
-    /// Searches `mapped` and everything encoded in it.
+    /// Searches `mapped` and all texts that are encoded in it. `depth` is the number of encodings
+    /// that were removed before.
     fn search_layers(&mut self, mapped: &MappedText<'_>, depth: usize) {
         let unescaped_text = self.search_escaped(mapped, 0);
         let unbroken_text = without_whitespace(unescaped_text.as_ref().unwrap_or(mapped));
@@ -296,8 +299,9 @@ impl SecretSearch<'_> {
         }
     }
 
-    /// Searches `mapped`, and again after removing each level of escapes. Returns the text without
-    /// escapes, if it had any.
+    /// Searches `mapped`, and again after removing each level of escapes. `level` is the number of
+    /// levels that were removed before. Returns the text without escapes; `None` if it has no
+    /// escapes.
     fn search_escaped(
         &mut self,
         mapped: &MappedText<'_>,
@@ -544,7 +548,7 @@ mod tests {
         ]
     }
 
-    /// The part of `text` that is not redacted, if any.
+    /// The part of `text` that is not redacted; `None` if no secret is found.
     fn unredacted_text(matcher: &SecretMatcher, text: &str) -> Option<String> {
         let found_ranges = matcher.find(text);
         let redacted_text = redact(matcher, text);

@@ -26,7 +26,8 @@ pub use lookup::{Secrets, UnresolvedReference, strip_newline};
 pub use matcher::SECRET_MARK;
 pub use names::{AllowedVariables, RESERVED_PREFIXES, allowable_prefix, is_reserved};
 
-/// Text that must not be shown. It has neither `Display` nor `Serialize`, and its `Debug` shows no part of it.
+/// Text that must not be shown. It has neither `Display` nor `Serialize`, and its `Debug` shows no
+/// part of the text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -36,7 +37,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text. Only for the header or body of a request, and for comparing.
+    /// The text. Use it only in the header or body of a request, and in comparisons.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -103,7 +104,8 @@ impl Reference {
         }
     }
 
-    /// The variables and files that it consists of: one, except for texts and data.
+    /// The variables and files that the reference consists of. Only a text or data can have
+    /// several.
     pub fn sources(&self) -> Vec<&Self> {
         match self {
             Self::Env(_) | Self::File(_) => vec![self],
@@ -112,7 +114,7 @@ impl Reference {
         }
     }
 
-    /// The texts that it consists of: one, except for data.
+    /// The references in the data, or the reference itself if it is not data.
     pub fn texts(&self) -> Vec<&Self> {
         if let Self::Data(data) = self { data.references() } else { vec![self] }
     }
@@ -162,8 +164,8 @@ impl TextPiece {
     }
 }
 
-/// True if the piece at `index` is in the user, the password or the query of a URL, where it must
-/// be percent-encoded.
+/// True if the piece at `index` is in the user, the password or the query of a URL, where a secret
+/// must be percent-encoded.
 fn needs_encoding(pieces: &[TextPiece], index: usize) -> bool {
     let [text_before, text_after] = [&pieces[..index], &pieces[index + 1..]]
         .map(|pieces| pieces.iter().map(TextPiece::masked_text).collect::<String>());

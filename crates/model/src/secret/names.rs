@@ -28,7 +28,8 @@ pub fn is_reserved(name: &str) -> bool {
     RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The prefix of a reserved name that the caller of undrift may allow; `None` if nobody may.
+/// The prefix of a reserved name that the caller of undrift may allow; `None` if nobody may allow
+/// the name.
 pub fn allowable_prefix(name: &str) -> Option<&'static str> {
     let is_token = TOKEN_NAMES.contains(&name)
         || JOB_TOKEN_NAMES.contains(&name)
@@ -36,8 +37,8 @@ pub fn allowable_prefix(name: &str) -> Option<&'static str> {
     ALLOWABLE_PREFIXES.into_iter().find(|prefix| !is_token && name.starts_with(prefix))
 }
 
-/// The environment variables that manifests may name: those that match globs, or all that are not
-/// reserved.
+/// The environment variables that manifests may name. These are the variables that match a glob.
+/// Without globs, they are all variables that are not reserved.
 #[derive(Clone, Debug, Default)]
 pub struct AllowedVariables(Option<Vec<Glob>>);
 
@@ -54,8 +55,8 @@ impl AllowedVariables {
         globs.collect::<Result<_, _>>().map(|globs| Self(Some(globs)))
     }
 
-    /// True if `name` is reserved and not allowed. A glob allows a reserved name only if it starts
-    /// with the same prefix, so `*` allows none.
+    /// True if `name` is reserved and not allowed. A glob allows a reserved name only if the glob
+    /// starts with the same prefix. For example, `*` allows no reserved name.
     pub fn refuses(&self, name: &str) -> bool {
         let mut globs = self.0.iter().flatten();
         let is_allowed = allowable_prefix(name).is_some_and(|prefix| {
@@ -69,7 +70,7 @@ impl AllowedVariables {
         self.0.iter().flatten().map(Glob::pattern).collect()
     }
 
-    /// True if `name` is allowed.
+    /// True if a glob matches `name`, or if there are no globs.
     pub fn allows(&self, name: &str) -> bool {
         self.0.as_ref().is_none_or(|globs| globs.iter().any(|glob| glob.matches(name)))
     }

@@ -9,8 +9,8 @@ use std::{borrow::Cow, ops::Range};
 /// The maximum length of an escape in bytes.
 const MAX_ESCAPE_BYTES: usize = 12;
 
-/// The names of HTML entities for characters that have a meaning in formats around a value, each with
-/// its character.
+/// The names of HTML entities, each followed by its character. These characters have a meaning in
+/// the formats that can contain a value.
 const ENTITIES: &str = "amp& apos' ast* bsol\\ colon: comma, commat@ dollar$ equals= excl! grave` gt> Hat^ \
     lbrace{ lbrack[ lcub{ lowbar_ lpar( lsqb[ lt< nbsp\u{a0} NewLine\n num# percnt% \
     period. plus+ quest? quot\" rbrace} rbrack] rcub} rpar) rsqb] semi; sol/ Tab\t \
@@ -35,7 +35,7 @@ impl<'t> MappedText<'t> {
         &self.bytes
     }
 
-    /// The range in the original text of the non-empty `range`.
+    /// The range in the original text that corresponds to the non-empty `range` of bytes.
     pub(super) fn source_range(&self, range: Range<usize>) -> Range<usize> {
         match &self.spans {
             None => range,
@@ -144,7 +144,7 @@ impl MappedTextBuilder {
     }
 }
 
-/// The result of an escape.
+/// The byte or character that an escape encodes.
 enum EscapeResult {
     Byte(u8),
     Char(char),
@@ -194,7 +194,8 @@ fn escape_letter(byte: u8) -> u8 {
     ESCAPE_LETTERS.iter().find(|(_, control)| *control == byte).map_or(byte, |(letter, _)| *letter)
 }
 
-/// `&lt;`, `&#60;`, `&#x3c;`.
+/// The HTML entity at the end of `bytes`, such as `&lt;`, `&#60;` or `&#x3c;`: its length and its
+/// result.
 fn html_entity(bytes: &[u8]) -> Option<(usize, EscapeResult)> {
     let tail = &bytes[bytes.len().saturating_sub(MAX_ESCAPE_BYTES)..bytes.len() - 1];
     let name = &tail[tail.iter().rposition(|byte| *byte == b'&')? + 1..];
@@ -209,7 +210,8 @@ fn html_entity(bytes: &[u8]) -> Option<(usize, EscapeResult)> {
     Some((name.len() + 2, EscapeResult::Char(c)))
 }
 
-/// `\u{3c}`, `\x{3c}`.
+/// The escape with braces at the end of `bytes`, such as `\u{3c}` or `\x{3c}`: its length and its
+/// result.
 fn braced_escape(bytes: &[u8]) -> Option<(usize, EscapeResult)> {
     let tail = &bytes[bytes.len().saturating_sub(MAX_ESCAPE_BYTES)..bytes.len() - 1];
     let brace_index = tail.iter().rposition(|byte| *byte == b'{')?;
@@ -218,8 +220,8 @@ fn braced_escape(bytes: &[u8]) -> Option<(usize, EscapeResult)> {
     Some((tail.len() - brace_index + 3, EscapeResult::Char(c)))
 }
 
-/// The escapes by number: their beginning, the number of digits, the base, and whether the number
-/// is a byte.
+/// The escapes that contain a number: their beginning, the number of digits, the base, and true if
+/// the number is a byte.
 const NUMERIC_ESCAPES: [(&[u8], usize, u32, bool); 6] = [
     (b"%", 2, 16, true),
     (b"\\x", 2, 16, true),
@@ -229,8 +231,8 @@ const NUMERIC_ESCAPES: [(&[u8], usize, u32, bool); 6] = [
     (b"%u", 4, 16, false),
 ];
 
-/// `%3c`, `%u003c`, `\x3c`, `\u003c`, `\U0000003c`, `\074`, and surrogate pairs such as
-/// `\ud83d\ude00`.
+/// The escape with a number at the end of `bytes`: its length and its result. Examples are `%3c`,
+/// `%u003c`, `\x3c`, `\u003c`, `\U0000003c`, `\074`, and surrogate pairs such as `\ud83d\ude00`.
 fn numeric_escape(bytes: &[u8]) -> Option<(usize, EscapeResult)> {
     let (length, number, is_byte) =
         NUMERIC_ESCAPES.iter().find_map(|(prefix, digit_count, radix, is_byte)| {
@@ -255,7 +257,7 @@ fn numeric_escape(bytes: &[u8]) -> Option<(usize, EscapeResult)> {
     Some((length, EscapeResult::Char(char::from_u32(number)?)))
 }
 
-/// The value of up to eight digits with this base.
+/// The value of up to eight digits with this base; `None` if they are no number.
 fn parse_digits(digits: &[u8], base: u32) -> Option<u32> {
     let is_valid = (1..=8).contains(&digits.len())
         && digits.iter().all(|digit| char::from(*digit).is_digit(base));

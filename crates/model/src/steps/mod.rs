@@ -16,7 +16,7 @@ pub fn count_step() {
     add(1);
 }
 
-/// The number of steps of this thread.
+/// The number of steps that this thread counted; 0 without debug assertions.
 pub fn count() -> u64 {
     #[cfg(debug_assertions)]
     return STEP_COUNT.get();
@@ -24,7 +24,8 @@ pub fn count() -> u64 {
     0
 }
 
-/// Adds the steps of other threads that worked for this one.
+/// Counts several steps at once, for example the steps of other threads that worked for this
+/// thread.
 pub fn add(_steps: u64) {
     #[cfg(debug_assertions)]
     STEP_COUNT.set(STEP_COUNT.get() + _steps);

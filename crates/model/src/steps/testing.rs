@@ -2,7 +2,7 @@
 
 use super::STEP_COUNT;
 
-/// The number of steps of `work`, including threads that it waits for.
+/// The number of steps of `work`, including the threads for which `work` waits.
 fn count_steps(work: impl FnOnce()) -> u64 {
     let steps_before = STEP_COUNT.get();
     work();

@@ -1,4 +1,4 @@
-//! Builds trees from events of the parser.
+//! Builds the trees of documents from the events of the parser.
 
 use std::{
     borrow::Cow,
@@ -62,7 +62,7 @@ struct CountedNode {
     node: Node,
     node_count: usize,
     byte_count: usize,
-    /// The depth of its nested collections.
+    /// The maximum depth of the nested collections in the node.
     depth: usize,
 }
 
@@ -88,11 +88,11 @@ impl CountedNode {
 struct ParsedKey<'t> {
     name: Cow<'t, str>,
     span: Range<usize>,
-    /// True if it is a plain `<<`.
+    /// True if the key is an unquoted `<<`.
     is_merge: bool,
 }
 
-/// Builds trees from events of the parser.
+/// Builds the trees of the documents in one text.
 pub(super) struct Composer<'t, I: BorrowedInput<'t>> {
     events: Parser<'t, I>,
     anchors: HashMap<usize, CountedNode>,
@@ -127,7 +127,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         }
     }
 
-    /// The node that starts with `event`, at this depth.
+    /// The node that starts with `event`. `depth` is the number of collections around the node.
     fn read_node(&mut self, event: Event<'t>, span: Range<usize>, depth: usize) -> NodeResult {
         if depth > MAX_DEPTH {
             return Err(YamlFault::new(texts::TOO_DEEP, span));
@@ -161,7 +161,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             if counted_node.node.is_collection() { 0 } else { counted_node.byte_count };
         self.spend(1, scalar_bytes, &counted_node.node.span)?;
         if anchor != 0 {
-            // The copy for aliases is counted too, because anchors may be nested.
+            // Count the copy for aliases too, because nested anchors could multiply the copies.
             self.spend(counted_node.node_count, counted_node.byte_count, &counted_node.node.span)?;
             self.anchors
                 .insert(anchor, CountedNode { node: counted_node.node.clone(), ..counted_node });
@@ -294,8 +294,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         }
     }
 
-    /// Adds merged entries. Keys of the mapping take precedence over merged ones, and earlier
-    /// merges over later ones.
+    /// Adds merged entries. Keys of the mapping take precedence over merged keys. Earlier merged
+    /// keys take precedence over later merged keys.
     fn merge_entries(
         &mut self,
         entries: &mut Vec<(MappingKey, Node)>,
@@ -326,7 +326,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         tag: Option<&Tag>,
         span: &Range<usize>,
     ) -> NodeValue {
-        // Forbidden characters can only come from escapes: the text itself was checked.
+        // Forbidden characters can only come from escapes, because the text itself was already
+        // checked.
         if style == ScalarStyle::DoubleQuoted && text.contains(is_forbidden_char) {
             self.faults.push(YamlFault::new(texts::CONTROL_ESCAPE, span.clone()));
             return NodeValue::Unreadable;

@@ -1,11 +1,15 @@
 //! Parses YAML text to a tree in which every node has its position.
 //!
-//! The rules are stricter than YAML's: the core schema of YAML 1.2 decides which scalars are
-//! booleans; keys are texts and must be unique; only core tags are allowed; aliases must not
-//! multiply the text. Every fault is reported, not only the first. A well-formed but forbidden
-//! value becomes [`NodeValue::Unreadable`] or is omitted from the tree. After broken syntax,
-//! parsing continues with the next document. No message quotes a scalar, because any scalar may be
-//! a secret.
+//! The rules are stricter than the rules of YAML:
+//!
+//! - The core schema of YAML 1.2 decides which scalars are booleans.
+//! - Keys are texts and must be unique.
+//! - Only core tags are allowed.
+//! - Aliases must not multiply the size of the text.
+//!
+//! Every fault is reported, not only the first fault. A well-formed but forbidden value becomes
+//! [`NodeValue::Unreadable`] or is omitted from the tree. After broken syntax, parsing continues
+//! with the next document. No message quotes a scalar, because any scalar may be a secret.
 
 use std::{
     borrow::Cow,
@@ -33,7 +37,7 @@ pub struct Node {
     pub span: Range<usize>,
 }
 
-/// A value.
+/// The value of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeValue {
     /// `null`, `~` or an empty value.
@@ -48,7 +52,7 @@ pub enum NodeValue {
     List(Vec<Node>),
     /// A mapping, in its written order.
     Map(Vec<(MappingKey, Node)>),
-    /// A value that is reported as a fault already.
+    /// A value with a fault that is already reported.
     Unreadable,
 }
 
@@ -67,13 +71,13 @@ pub struct YamlFault {
     /// The code, one of `syntax`, `duplicate-key`, `null`, `yaml-key`, `yaml-tag`, `yaml-number`,
     /// `yaml-limit` and `control-character`, or `no-effect` for a warning.
     pub code: &'static str,
-    /// A lower-case fragment.
+    /// The message, as a lower-case fragment.
     pub message: Cow<'static, str>,
     /// The advice.
     pub help: Option<&'static str>,
     /// The byte range in the text.
     pub span: Range<usize>,
-    /// The first occurrence, for a duplicate.
+    /// For a duplicate key, the byte range of its first occurrence.
     pub first_span: Option<Range<usize>>,
 }
 
@@ -90,12 +94,12 @@ impl YamlFault {
     }
 }
 
-/// The readable part of a text.
+/// The readable documents of a text, and its faults.
 #[derive(Debug, Default, PartialEq)]
 pub struct ParsedYaml {
     /// The documents with valid syntax.
     pub documents: Vec<Node>,
-    /// The faults.
+    /// The faults in the text.
     pub faults: Vec<YamlFault>,
     /// Parts of the text that are in no document: entries whose key is not text or has no value,
     /// values of duplicate keys, and values that a merge dropped.
@@ -120,7 +124,7 @@ pub use compose::parse;
 /// long as the program.
 ///
 /// # Panics
-/// If it has an unexpected form. A test reads each such file.
+/// If the JSON has an unexpected form. A test reads each file of the program.
 pub fn read_table<T: Deserialize<'static>>(json: &str) -> T {
     let content = serde_json::from_str(json).expect("the build writes JSON");
     read_leaked(content).expect("a part of the program is well-formed")
@@ -129,7 +133,7 @@ pub fn read_table<T: Deserialize<'static>>(json: &str) -> T {
 /// Leaks `content` and reads it: the result borrows its texts until the end of the process.
 ///
 /// # Errors
-/// If its form is unexpected.
+/// If `content` has an unexpected form.
 pub fn read_leaked<T: Deserialize<'static>>(content: Json) -> serde_json::Result<T> {
     T::deserialize(&*Box::leak(Box::new(content)))
 }
@@ -155,13 +159,14 @@ impl Node {
         }
     }
 
-    /// The entry of a mapping with this key.
+    /// The key `name` of a mapping, and its value.
     pub fn get(&self, name: &str) -> Option<(&MappingKey, &Self)> {
         let mut entries = self.entries().iter().inspect(|_| steps::count_step());
         entries.find(|(key, _)| key.name == name).map(|(key, value)| (key, value))
     }
 
-    /// The offset for the origin of an entry: the start of its first key, or of the alias.
+    /// The byte offset for the origin of an entry: the start of its first key, or the start of the
+    /// alias.
     pub fn start_offset(&self) -> usize {
         steps::count_step();
         let first_key_start = self.entries().first().map(|(key, _)| key.span.start);
@@ -193,7 +198,7 @@ impl Node {
         if let NodeValue::Text(text) = &self.data { Some(text) } else { None }
     }
 
-    /// The text, number or boolean as text, if it is one.
+    /// The value as text, if it is a text, a number or a boolean.
     pub fn scalar_text(&self) -> Option<String> {
         match &self.data {
             NodeValue::Text(text) => Some(text.clone()),
@@ -203,18 +208,19 @@ impl Node {
         }
     }
 
-    /// True if it contains a fault that is reported already.
+    /// True if the node contains a value with a fault that is already reported.
     pub fn has_unreadable(&self) -> bool {
         self.data == NodeValue::Unreadable || self.children().any(Self::has_unreadable)
     }
 
-    /// True if it is a list or a mapping.
+    /// True if the node is a list or a mapping.
     pub const fn is_collection(&self) -> bool {
         matches!(self.data, NodeValue::List(_) | NodeValue::Map(_))
     }
 }
 
-/// The value of this key in a mapping. If the key is missing: `null` without a position.
+/// The value of the key `name` in a mapping. If the key is missing, the value is `null` without a
+/// position.
 impl Index<&str> for Node {
     type Output = Self;
 

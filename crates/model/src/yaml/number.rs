@@ -1,7 +1,7 @@
-//! Numbers of YAML's core schema.
+//! Parses the numbers of YAML's core schema.
 
 /// Parses a number of the YAML 1.2 core schema; `None` if the text is not a number. Fails if JSON
-/// cannot represent it.
+/// cannot represent the number. The error is the message of the fault.
 pub(super) fn parse(text: &str) -> Result<Option<serde_json::Number>, &'static str> {
     const TOO_LARGE: &str = "a number that 64 bits cannot hold";
     let radix = match text.as_bytes() {
@@ -16,7 +16,7 @@ pub(super) fn parse(text: &str) -> Result<Option<serde_json::Number>, &'static s
         && unsigned.starts_with('0')
         && unsigned.chars().all(|c| c.is_ascii_digit())
     {
-        return Err("a number that starts with `0`: some readers of YAML take it for octal");
+        return Err("a number that starts with `0`: some readers of YAML read it as octal");
     }
     if !unsigned.is_empty() && unsigned.chars().all(|c| c.is_digit(radix)) {
         let signed = if text.starts_with('-') { text } else { unsigned };
@@ -36,7 +36,7 @@ pub(super) fn parse(text: &str) -> Result<Option<serde_json::Number>, &'static s
     match unsigned.parse::<f64>() {
         Ok(float) => {
             let float = if text.starts_with('-') { -float } else { float };
-            // As in a JSON schema, `8.0` is the integer 8.
+            // `8.0` is the integer 8, as in a JSON schema.
             if let Ok(integer) = float.to_string().parse::<i64>() {
                 return Ok(Some(integer.into()));
             }

@@ -1,5 +1,5 @@
-//! Explains broken syntax, from the error of the parser and the text around it. The messages are
-//! data, in `syntax.yaml`.
+//! Explains broken syntax. The explanation depends on the error of the parser and the text around
+//! the error. The messages are in `syntax.yaml`.
 
 use std::{borrow::Cow, ops::Range, sync::LazyLock};
 
@@ -12,22 +12,22 @@ use crate::{
     words,
 };
 
-/// The message for some errors of the parser.
+/// The message and the help for some errors of the parser.
 #[derive(Deserialize)]
 struct SyntaxMessage {
-    /// The names of the errors.
+    /// The names of the errors, as variants of [`ErrorKind`].
     errors: Vec<&'static str>,
     message: &'static str,
     help: &'static str,
-    /// A text with one of the errors.
+    /// An example of a text with one of the errors.
     #[cfg(test)]
     text: Option<&'static str>,
 }
 
 static MESSAGES: LazyLock<Vec<SyntaxMessage>> = LazyLock::new(|| super::built_in!("yaml/syntax"));
 
-/// True if the error is about a forbidden tab. The parser reports it at the previous token, which
-/// may be on an earlier line.
+/// True if a forbidden tab causes the error. The parser reports such an error at the previous
+/// token, which may be on an earlier line.
 const fn is_tab_error(kind: &ErrorKind) -> bool {
     matches!(
         kind,
@@ -38,7 +38,7 @@ const fn is_tab_error(kind: &ErrorKind) -> bool {
     )
 }
 
-/// The message for a syntax error, and its usual cause.
+/// The message for a syntax error, and the help if the table has one.
 fn describe_error(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>) {
     let name = format!("{kind:?}");
     let name = name.split(' ').next().unwrap_or_default();
@@ -130,8 +130,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         before.is_some_and(|before| before.ends_with("<<:"))
     }
 
-    /// The fault of `${NAME}` within brackets, if it causes the error at the byte `offset`: YAML reads
-    /// the brace as the start of a mapping.
+    /// The fault of `${NAME}` within brackets, if this text causes the error at the byte `offset`.
+    /// YAML reads the brace as the start of a mapping.
     fn dollar_fault(&self, offset: usize) -> Option<YamlFault> {
         let text_before = self.text.get(..offset)?;
         if !text_before.ends_with('$') || !self.text[offset..].starts_with('{') {
@@ -140,8 +140,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         Some(YamlFault::new(texts::DOLLAR, offset - 1..offset))
     }
 
-    /// True if a colon follows the key that ends at `key_end`. A key without a colon, as in
-    /// `{word}`, may be a secret that was meant as a value.
+    /// True if a colon follows the key that ends at the byte `key_end`. A key without a colon, as
+    /// in `{word}`, may be a secret that somebody meant as a value.
     pub(super) fn has_colon(&self, key_end: usize) -> bool {
         self.text.get(key_end..).is_some_and(|rest| rest.trim_start().starts_with(':'))
     }
@@ -156,8 +156,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         comment.is_some_and(|comment| comment.starts_with(|c: char| c.is_alphanumeric()))
     }
 
-    /// The `#` of a comment that looks like a number or a colour and follows the text that ends at
-    /// `end`, as in `Shop #1`.
+    /// The range of the `#` if a comment after the text looks like a number or a colour, as in
+    /// `Shop #1`. `end` is the end of the text in bytes.
     pub(super) fn find_joined_comment(&self, end: usize) -> Option<Range<usize>> {
         let text_after = self.text.get(end..)?;
         let blank_length = text_after.len() - text_after.trim_start_matches([' ', '\t']).len();
@@ -169,8 +169,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             .then_some(comment_start..comment_start + 1)
     }
 
-    /// Reports a `#` line that seems to belong to `value`, the multi-line text of `key_span`, but
-    /// is a comment because of its indentation.
+    /// Reports a line with `#` that seems to belong to `value`, but is a comment because of its
+    /// indentation. `value` is the multi-line text of the key at `key_span`.
     pub(super) fn report_comment_in_text(&mut self, key_span: Range<usize>, value: &Node) {
         let NodeValue::Text(text) = &value.data else { return };
         // Return early: most values are not multi-line texts.
@@ -226,7 +226,7 @@ mod tests {
 
     use super::*;
 
-    /// The table uses the parser's names of errors.
+    /// The table contains the names that the parser gives its errors.
     #[test]
     fn each_text_has_its_message() {
         let texts = MESSAGES.iter().filter_map(|message| Some((message, message.text?)));

@@ -234,7 +234,7 @@ proptest! {
     }
 }
 
-/// The build reads the tables of the program with another parser.
+/// The build reads the tables of the program with `serde_yaml`, not with this parser.
 #[test]
 fn the_build_reads_a_table_as_manifests_are_read() {
     fn check(folder: &Path) -> usize {

@@ -1,15 +1,15 @@
-//! Writes YAML as a person would: short values on one line, long ones on several, and quotes only
-//! where a reader of YAML 1.1 or 1.2 would misread a text. Comments are above a value, or after it
-//! and aligned.
+//! Writes YAML as a person would write it. Short values are on one line, and long values on several
+//! lines. Texts have quotes only if a reader of YAML 1.1 or 1.2 would misread the text without
+//! quotes. Comments are above a value, or after the value in an aligned column.
 
 use crate::{
     text::{is_unsafe, wrap_lines},
     value::Json,
 };
 
-/// The maximum width of a line.
+/// The maximum width of a line in characters.
 const MAX_LINE_WIDTH: usize = 100;
-/// The maximum number of fields of a mapping that is written on one line with its key.
+/// The maximum number of fields in a mapping that is written on the same line as its key.
 const MAX_INLINE_FIELDS: usize = 3;
 /// Comments after values are aligned up to this column. A longer line moves its own comment to the
 /// right.
@@ -66,7 +66,7 @@ impl MapItem {
         Self { key: key.into(), node, comments_above: Vec::new(), comment_after: None }
     }
 
-    /// Adds a comment after it.
+    /// Adds a comment after the value.
     #[must_use]
     pub fn with_comment(self, comment: impl Into<String>) -> Self {
         Self { comment_after: Some(comment.into()), ..self }
@@ -92,7 +92,7 @@ pub fn insert_nested(items: &mut Vec<MapItem>, keys: &[impl AsRef<str>], leaf: M
     }
 }
 
-/// A line or a value, and the comment after it.
+/// A line, or a value for a line, with the comment that follows.
 #[derive(Debug)]
 struct OutputLine {
     text: String,
@@ -100,7 +100,7 @@ struct OutputLine {
 }
 
 impl OutputLine {
-    /// Puts `head` before the text of this line.
+    /// Puts `head` in front of the text of this line.
     fn with_head(self, head: &str) -> Self {
         Self { text: format!("{head}{}", self.text), ..self }
     }
@@ -114,12 +114,12 @@ impl OutputLine {
         can_share_comment.then(|| Self { comment: item_comment.or(self.comment), ..self })
     }
 
-    /// True if the line fits with its comment.
+    /// True if the line and its comment fit into the maximum width.
     fn fits(&self) -> bool {
         char_count(&self.text) <= MAX_LINE_WIDTH && self.has_room(char_count(&self.text))
     }
 
-    /// True if its comment fits after `column`.
+    /// True if the comment fits into the maximum width after `column` characters.
     fn has_room(&self, column: usize) -> bool {
         self.comment
             .as_ref()
@@ -132,12 +132,12 @@ pub fn document(items: &[MapItem]) -> String {
     render_lines(|lines| items.iter().for_each(|item| write_item(lines, item, 0)))
 }
 
-/// The lines of a key with its value, indented by `indent`.
+/// The lines of a key with its value, indented by `indent` spaces.
 pub fn item(item: &MapItem, indent: usize) -> String {
     render_lines(|lines| write_item(lines, item, indent))
 }
 
-/// The lines of a list entry whose dash is at `indent`.
+/// The lines of a list entry whose dash is after `indent` spaces.
 pub fn entry(items: &[MapItem], comment: Option<&str>, indent: usize) -> String {
     render_lines(|lines| write_entry(lines, items, comment, indent))
 }
@@ -158,8 +158,8 @@ fn render_lines(write: impl FnOnce(&mut Vec<OutputLine>)) -> String {
     text
 }
 
-/// Writes a line with its comment at `column` if it fits; otherwise with the comment further left,
-/// or above.
+/// Writes a line with its comment at `column`, if the comment fits there. Otherwise the comment
+/// directly follows the text, or is above the line.
 fn write_line(out: &mut String, line: &OutputLine, column: usize) {
     let length = char_count(&line.text);
     match &line.comment {
@@ -176,7 +176,8 @@ fn write_line(out: &mut String, line: &OutputLine, column: usize) {
     out.push('\n');
 }
 
-/// Comment lines within the maximum width. `text` cannot end the comment.
+/// `text` as comment lines within the maximum width. Line feeds in `text` are escaped, so `text`
+/// cannot end the comment.
 fn comment_lines(text: &str, indent: usize) -> Vec<OutputLine> {
     let max_width = MAX_LINE_WIDTH.saturating_sub(indent + 2).max(40);
     let margin = " ".repeat(indent);
@@ -240,7 +241,7 @@ fn write_item(out: &mut Vec<OutputLine>, item: &MapItem, indent: usize) {
     }
 }
 
-/// A list entry, on one line if it fits.
+/// Writes a list entry, on one line if the entry fits on one line.
 fn write_entry(
     out: &mut Vec<OutputLine>,
     items: &[MapItem],
@@ -283,8 +284,8 @@ fn char_count(text: &str) -> usize {
     text.chars().count()
 }
 
-/// `node` on one line. `None` if it contains a multi-line text, if a part has a comment above, or
-/// if parts have different comments.
+/// `node` on one line. `None` if `node` contains a multi-line text, if a part has a comment above,
+/// or if parts have different comments.
 fn flow_form(node: &OutputNode, is_bracketed: bool) -> Option<OutputLine> {
     match node {
         OutputNode::Value(value) if has_multiline_text(value) => None,
@@ -321,7 +322,7 @@ fn has_multiline_text(value: &Json) -> bool {
     }
 }
 
-/// `value` on one line, within brackets or not.
+/// `value` on one line. `is_bracketed` is true if the value is within brackets.
 pub fn inline(value: &Json, is_bracketed: bool) -> String {
     match value {
         Json::String(text) => scalar(text, is_bracketed),
@@ -339,8 +340,8 @@ pub fn inline(value: &Json, is_bracketed: bool) -> String {
     }
 }
 
-/// True if `text` should be a literal block: it has several lines, and all of them survive reading,
-/// even after an editor stripped trailing white space.
+/// True if `text` should be a literal block. A literal block has several lines, and is read back
+/// unchanged even after an editor removed trailing white space.
 fn is_block_text(text: &str) -> bool {
     let body = text.strip_suffix('\n').unwrap_or(text);
     body.contains('\n')
@@ -350,7 +351,7 @@ fn is_block_text(text: &str) -> bool {
         && body.lines().all(|line| !line.ends_with(' '))
 }
 
-/// A text as a one-line scalar, within brackets or not.
+/// A text as a scalar on one line. `is_bracketed` is true if the scalar is within brackets.
 pub fn scalar(text: &str, is_bracketed: bool) -> String {
     if is_plain(text, is_bracketed) {
         text.to_owned()
@@ -564,7 +565,7 @@ mod tests {
         assert_eq!(document(&items), expected);
     }
 
-    /// The results of undrift's reader and another reader, which follows YAML 1.1 in its types.
+    /// The text as read by undrift's reader, and by another reader that uses the types of YAML 1.1.
     fn read_back(written: &str) -> [Json; 2] {
         let parsed = crate::yaml::parse(written);
         assert!(parsed.faults.is_empty(), "{written:?}: {:?}", parsed.faults);

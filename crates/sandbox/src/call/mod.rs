@@ -1,4 +1,4 @@
-//! One call for its handler: the database in a transaction, the caller, the parameters.
+//! The data that a handler gets for a call: a database transaction, the caller, the parameters.
 
 mod permissions;
 
@@ -9,10 +9,10 @@ use crate::prelude::*;
 use rusqlite::Params as Bound;
 use rusqlite::types::FromSql;
 
-/// The setting of an archived group.
+/// The name of the setting that is true in an archived group.
 pub(crate) const ARCHIVED: &str = "archived";
 
-/// The named segments of a path, decoded.
+/// The names and percent-decoded values of the named segments of a path.
 pub(crate) type Segments = Vec<(&'static str, String)>;
 
 /// The parsed request of a call.
@@ -25,9 +25,9 @@ pub(crate) struct ParsedRequest {
     pub(crate) archive_refusal: Option<ArchiveRefusal>,
     pub(crate) params: Params,
     pub(crate) segments: Segments,
-    /// Scheme and host as the client used them, for addresses in answers.
+    /// The scheme and host that the client used, for URLs in responses.
     pub(crate) base_url: String,
-    /// Path and query as sent, for `Link`.
+    /// The path and query that the client sent, for the `Link` header.
     pub(crate) target: String,
     pub(crate) headers: HeaderMap,
 }
@@ -47,7 +47,7 @@ impl Deref for Call<'_> {
     }
 }
 
-/// One call.
+/// A call of a handler.
 pub(crate) struct Call<'a> {
     pub(crate) db: &'a Connection,
     pub(crate) service: &'a ServiceState,
@@ -76,12 +76,12 @@ impl<'a> Call<'a> {
 }
 
 impl Call<'_> {
-    /// The first column of the one row of a result.
+    /// The first column of the only row of a result.
     pub(crate) fn query_value<T: FromSql>(&self, sql: &str, values: impl Bound) -> Result<T> {
         Ok(self.db.prepare_cached(sql)?.query_row(values, |row| row.get(0))?)
     }
 
-    /// The first column of the row of a result, if there is one.
+    /// The first column of the row of a result; `None` if the result has no row.
     pub(crate) fn query_optional_value<T: FromSql>(
         &self,
         sql: &str,
@@ -105,7 +105,7 @@ impl Call<'_> {
         Ok(query_rows(self.db, sql, values)?)
     }
 
-    /// All rows of a result, each one JSON text.
+    /// The JSON values of all rows of a result. Each row has one JSON text.
     pub(crate) fn query_objects(&self, sql: &str, values: impl Bound) -> Result<Vec<Value>> {
         let texts = self.query_column::<String>(sql, values)?;
         let objects = texts.iter().map(|text| serde_json::from_str(text)).collect::<Result<_, _>>();
@@ -129,7 +129,7 @@ impl Call<'_> {
         self.execute(&sql, params![id, value]).map(drop)
     }
 
-    /// The time in the format of answers.
+    /// The time of the call in the format of responses.
     pub(crate) fn time_text(&self) -> &str {
         self.time_text.get_or_init(|| clock::format_time(self.time))
     }
@@ -146,13 +146,15 @@ impl Call<'_> {
         (!delay.is_zero()).then(|| self.finish_time(delay))
     }
 
-    /// The time at which an operation that starts now finishes; it is always after this call.
+    /// The time at which an operation that starts now finishes. The result is always later than the
+    /// time of this call.
     fn finish_time(&self, delay: Duration) -> String {
         let delay = delay.max(Duration::from_millis(1));
         clock::format_time(self.time.checked_add(delay).unwrap_or(self.time))
     }
 
-    /// Starts a background operation of this duration. Returns false if an earlier one is still running.
+    /// Starts a background operation of this duration. Returns false if an earlier operation with
+    /// this name is still running.
     pub(crate) fn acquire_lease(&self, name: &str, duration: Duration) -> Result<bool> {
         let sql = "INSERT INTO meta (key, value) VALUES (?1, ?2)
                    ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value <= ?3";
@@ -174,7 +176,7 @@ impl Call<'_> {
         self.service.tier
     }
 
-    /// True if the licence is Premium or a higher one.
+    /// True if the licence is Premium or a higher licence.
     pub(crate) fn is_premium(&self) -> bool {
         self.tier() >= AttributeTier::Premium
     }
@@ -187,7 +189,7 @@ impl Call<'_> {
         self.profile().release
     }
 
-    /// True from the release on whose own code was observed.
+    /// True if the release is [`OBSERVED_RELEASE`] or a later one.
     pub(crate) fn is_observed(&self) -> bool {
         self.release() >= OBSERVED_RELEASE
     }
@@ -197,7 +199,7 @@ impl Call<'_> {
         self.release() >= Release::new(major, minor)
     }
 
-    /// True if answers contain the day on which something was marked for deletion.
+    /// True if responses contain the day on which an object was marked for deletion.
     pub(crate) fn shows_deletion(&self) -> bool {
         self.is_premium() || self.is_at_least(18, 0)
     }
@@ -207,7 +209,7 @@ impl Call<'_> {
         Edition { tier: self.tier(), release: self.release() }
     }
 
-    /// True if the operation is one of a group, according to its path.
+    /// True if the path of the operation is below `/groups`.
     pub(crate) fn is_group_operation(&self) -> bool {
         self.target.starts_with("/api/v4/groups/")
     }
@@ -216,31 +218,32 @@ impl Call<'_> {
         self.segments.iter().find(|(segment, _)| *segment == name).map_or("", |(_, value)| value)
     }
 
-    /// A segment that must be an integer.
+    /// The segment `name` as an integer. Fails with 400 if the segment is not an integer.
     pub(crate) fn segment_id(&self, name: &str) -> Result<i64> {
         self.segment(name).parse().map_err(|_| ErrorResponse::invalid(name))
     }
 
-    /// 412 if the object was changed after the time in the call's `If-Unmodified-Since`.
+    /// Fails with 412 if the object was changed after the time in the call's `If-Unmodified-Since`.
     pub(crate) fn check_unmodified(&self, changed_at: &str) -> Result<()> {
         let unmodified_since = self.headers.get(header::IF_UNMODIFIED_SINCE).and_then(|value| {
             let time = httpdate::parse_http_date(value.to_str().ok()?).ok()?;
             Timestamp::try_from(time).ok().map(clock::format_time)
         });
-        // The header has whole seconds, so a change within that second is not later.
+        // The header has only whole seconds. A change within the same second does not count as
+        // later.
         let is_later = unmodified_since.is_some_and(|limit| changed_at.get(..19) > limit.get(..19));
         let text = "412 Precondition Failed";
         refuse_if(is_later, || ErrorResponse::message(StatusCode::PRECONDITION_FAILED, text))
     }
 
-    /// Removes a row, unless it was changed (`changed_at`) after the time in the call.
+    /// Removes a row. Fails with 412 if `changed_at` is after the time in `If-Unmodified-Since`.
     pub(crate) fn remove(&self, row: &impl Stored, changed_at: &str) -> Result<Answer> {
         self.check_unmodified(changed_at)?;
         row.remove(self.db)?;
         Ok(Answer::no_content())
     }
 
-    /// The user in `:user_id`, by id or name.
+    /// The user that `:user_id` in the path names by id or name; 404 for an unknown user.
     pub(crate) fn segment_user(&self) -> Result<User> {
         User::find_by_reference(self.db, self.segment("user_id"))?.or_not_found("User")
     }
@@ -250,7 +253,7 @@ impl Call<'_> {
         self.caller.as_ref().ok_or_else(ErrorResponse::unauthorized)
     }
 
-    /// The caller, who must be an administrator.
+    /// The caller; 401 for anonymous callers, and 403 for callers who are not administrators.
     pub(crate) fn require_admin(&self) -> Result<&User> {
         let user = self.require_user()?;
         if user.admin { Ok(user) } else { Err(ErrorResponse::forbidden()) }

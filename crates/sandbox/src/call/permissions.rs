@@ -42,10 +42,10 @@ impl Call<'_> {
         self.caller.as_ref().is_some_and(|caller| caller.id == user_id)
     }
 
-    /// The direct level of a user in a project, if any.
+    /// The direct level of a user in a project; `None` if the user is not a direct member.
     pub(crate) fn direct_level(&self, user_id: i64, project_id: i64) -> Result<Option<i64>> {
         let levels = self.direct_level_cache.get().filter(|_| self.is_caller(user_id));
-        // The cache lacks the upstreams of forks, which lists show too.
+        // Lists also show the upstream projects of forks, which the cache lacks.
         match levels.and_then(|levels| levels.get(&project_id)) {
             Some(level) => Ok(*level),
             None => {
@@ -63,8 +63,8 @@ impl Call<'_> {
         }
     }
 
-    /// The level of a user in a project: as owner or direct member, or as a member of a group above or of
-    /// an invited group.
+    /// The highest level of a user in a project; 0 for none. It comes from ownership, direct
+    /// membership, a group above, or an invited group.
     pub(crate) fn user_level_in(&self, user_id: i64, project: &Project) -> Result<i64> {
         if project.namespace.owner_id == Some(user_id) {
             return Ok(OWNER);
@@ -104,7 +104,7 @@ impl Call<'_> {
             || self.caller_level_in(project)? >= GUEST)
     }
 
-    /// A project by id or path that the caller may see; else 404.
+    /// The project with this id or path. Fails with 404 if it is missing or hidden from the caller.
     pub(crate) fn visible_project(&self, id_or_path: &str) -> Result<Project> {
         match Project::find_by_reference(self.db, id_or_path)? {
             Some(project) if self.may_see(&project)? => Ok(project),
@@ -124,7 +124,7 @@ impl Call<'_> {
         }
         let text = "Non GET methods are not allowed for moved projects";
         refuse_if(self.is_write, || ErrorResponse::message(StatusCode::METHOD_NOT_ALLOWED, text))?;
-        // `/api/v4/projects/OLD/rest?query`: the fourth segment becomes the id.
+        // In `/api/v4/projects/OLD/rest?query`, the id replaces the fourth segment.
         let (url_path, query) = self.target.split_once('?').unwrap_or((&self.target, ""));
         let mut segments: Vec<&str> = url_path.split('/').collect();
         let id = project.id.to_string();
@@ -149,8 +149,8 @@ impl Call<'_> {
         })
     }
 
-    /// True if all `features` of a project are disabled. Each is the name of an attribute such as
-    /// `wiki_access_level`.
+    /// True if all `features` of a project are disabled. A feature is the name of an attribute such
+    /// as `wiki_access_level`.
     pub(crate) fn are_features_off(&self, project: &Project, features: &[&str]) -> Result<bool> {
         let attributes = project.attributes(self.db)?;
         let mut levels = features.iter().map(|name| attributes.get(*name));
@@ -162,8 +162,8 @@ impl Call<'_> {
         self.visible_project(self.segment("id"))
     }
 
-    /// The project that `:id` names. Fails with 401 if the caller is anonymous, with 404 if the project
-    /// is not visible, and with 403 if the caller's level is below `level`.
+    /// The project that `:id` names. Fails with 401 for an anonymous caller, with 404 if the
+    /// project is not visible, and with 403 below `level`.
     pub(crate) fn project_as(&self, level: i64) -> Result<Project> {
         self.require_user()?;
         self.project_allowing_anonymous(level)
@@ -193,7 +193,7 @@ impl Call<'_> {
         self.query_value(sql, params![Value::from(group_ids).to_string(), name, value])
     }
 
-    /// Answers 403 if the project is archived and archived projects refuse this route.
+    /// Fails with 403 if the project is archived and archived projects refuse this route.
     pub(crate) fn check_archive_rule(&self, project: &Project) -> Result<()> {
         match self.archive_refusal {
             Some(refuse) if self.is_archived(project)? => Err(refuse()),
@@ -201,29 +201,30 @@ impl Call<'_> {
         }
     }
 
-    /// Like [`Call::project_as`], but an anonymous caller counts as one without a level.
+    /// Like [`Call::project_as`], but an anonymous caller counts as a caller without a level.
     pub(crate) fn project_allowing_anonymous(&self, level: i64) -> Result<Project> {
         let project = self.project()?;
         refuse_if(self.caller_level_in(&project)? < level, ErrorResponse::forbidden)?;
         self.check_archive_rule(&project).map(|()| project)
     }
 
-    /// Like [`Call::project_as`], but with [`Self::check_writable`].
+    /// Like [`Call::project_as`], but also calls [`Self::check_writable`].
     pub(crate) fn writable_project_as(&self, level: i64) -> Result<Project> {
         let project = self.project_as(level)?;
         self.check_writable(&project)?;
         Ok(project)
     }
 
-    /// Like [`Self::check_archive_rule`]; with the dialect `archived_read_only`, archived projects refuse all
-    /// routes.
+    /// Like [`Self::check_archive_rule`]. In the dialect `archived_read_only`, archived projects
+    /// refuse all routes.
     pub(crate) fn check_writable(&self, project: &Project) -> Result<()> {
         let is_read_only = project.archived && self.profile().archived_read_only;
         refuse_if(is_read_only, ErrorResponse::forbidden)?;
         self.check_archive_rule(project)
     }
 
-    /// Refuses a feature above the service's tier: 404, or 403 with the dialect `unlicensed_forbidden`.
+    /// Fails if the service's tier is below `min_tier`: with 404, or with 403 in the dialect
+    /// `unlicensed_forbidden`.
     pub(crate) fn require_tier(&self, min_tier: AttributeTier) -> Result<()> {
         refuse_if(self.tier() < min_tier, || {
             let is_forbidden = self.profile().unlicensed_forbidden;
@@ -231,7 +232,7 @@ impl Call<'_> {
         })
     }
 
-    /// The error for removing the last owner: 403, or 400 with the dialect `last_owner_bad_request`.
+    /// The error for removing the last owner: 403, or 400 in the dialect `last_owner_bad_request`.
     pub(crate) fn last_owner_error(&self) -> ErrorResponse {
         if self.profile().last_owner_bad_request {
             return ErrorResponse::bad_request("the last owner cannot be removed");
@@ -254,7 +255,7 @@ impl Call<'_> {
             || self.caller_level_in_group(group)? > 0)
     }
 
-    /// A group by id or path that the caller may see; else 404.
+    /// The group with this id or path. Fails with 404 if it is missing or hidden from the caller.
     pub(crate) fn visible_group(&self, reference: &str) -> Result<Namespace> {
         match Namespace::find_by_reference(self.db, reference)? {
             Some(group) if group.is_group() && self.may_see_group(&group)? => Ok(group),
@@ -267,13 +268,14 @@ impl Call<'_> {
         self.visible_group(self.segment("id"))
     }
 
-    /// The group that `:id` names. Fails without a user, if it is not visible, or below `level`.
+    /// The group that `:id` names. Fails with 401 for an anonymous caller, with 404 if the group is
+    /// not visible, and with 403 below `level`.
     pub(crate) fn group_as(&self, level: i64) -> Result<Namespace> {
         self.require_user()?;
         self.group_allowing_anonymous(level)
     }
 
-    /// Like [`Self::group_as`], but an anonymous caller counts as one without a level.
+    /// Like [`Self::group_as`], but an anonymous caller counts as a caller without a level.
     pub(crate) fn group_allowing_anonymous(&self, level: i64) -> Result<Namespace> {
         let group = self.group()?;
         refuse_if(self.caller_level_in_group(&group)? < level, ErrorResponse::forbidden)

@@ -1,7 +1,8 @@
-//! The service without a network: requests and answers are values.
+//! The service without a network: requests and responses are values.
 //!
-//! It is for simulations that start from one [`Image`] thousands of times. Time and randomness come
-//! from the [`ServiceOptions`], so the same calls with the same options get the same bytes.
+//! [`Model`] is for simulations that start from one [`Image`] thousands of times. Time and
+//! randomness come from the [`ServiceOptions`]. The same calls with the same options therefore get
+//! the same bytes.
 
 use super::store::{Store, image};
 use super::{AttributeTier, DataLocation, Seed, ServiceOptions, StartError, dispatch, seeding};
@@ -60,8 +61,9 @@ impl Model {
         Ok(Self { service: ServiceState::new(store, image.tier, image.adjust_options(options)) })
     }
 
-    /// Resets the data to an image, as if the service had just been started on it. This takes microseconds
-    /// if this model used the same image last: to start, to reset, or as the result of [`Self::image`].
+    /// Resets the data to an image, as if the service had just been started on it. The reset takes
+    /// microseconds if this model used the same image last: to start, to reset, or as the result of
+    /// [`Self::image`].
     ///
     /// # Errors
     ///
@@ -72,7 +74,7 @@ impl Model {
         Ok(())
     }
 
-    /// Copies its current data into an image.
+    /// Copies the current data into an image.
     ///
     /// # Errors
     ///
@@ -82,17 +84,18 @@ impl Model {
         Ok(Image { tier: *tier, release: profile.release, content: store.image()? })
     }
 
-    /// Answers a request like a running service. Its path begins with `/api/v4`; links in the
-    /// answer begin with its `Host`, else with the host of its URL, else with `localhost`.
+    /// Answers a request like a running service. The path of the request begins with `/api/v4`.
+    /// Links in the response begin with the first of these that exists: the `Host` of the request,
+    /// the host of its URL, `localhost`.
     pub fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let id = self.service.random.next_hex();
         let mut response = dispatch::answer(&self.service, request);
-        // The clock has the same time during a whole call.
+        // The duration is zero, because the clock does not advance during a call.
         dispatch::add_request_headers(response.headers_mut(), &id, Duration::ZERO);
         response
     }
 
-    /// Looks at the stored data, as it is now.
+    /// Calls `work` with the stored data.
     pub fn inspect<T>(&self, work: impl FnOnce(&Connection) -> T) -> T {
         self.service.store.inspect(work)
     }

@@ -1,4 +1,4 @@
-//! Sends random calls of all routes to services that must answer alike.
+//! Sends random calls of all routes to services that must give the same responses.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -20,7 +20,7 @@ mod dump;
 mod sample;
 
 const TOKEN: &str = "root-token";
-/// Possible values of a segment in a path, by the segment before it.
+/// The possible values of a segment in a path, by the previous segment.
 const SEGMENT_VALUES: &[(&str, &[&str])] = &[
     ("branches", &["main", "next"]),
     ("files", &["a.txt", "b.txt"]),
@@ -76,7 +76,7 @@ fn seed() -> Seed {
     Seed::from_json(seed).expect("a seed")
 }
 
-/// The same options each time; the clock advances an hour with each use.
+/// Options that are the same each time. The clock advances one hour with each use.
 fn options() -> ServiceOptions {
     options_for(Profile::default().release)
 }
@@ -167,7 +167,7 @@ fn random_request(random: &mut StdRng, host: &str, method: &Method, path: &str) 
     request.body(body.into()).expect("a request")
 }
 
-/// All parameters that any operation requires, sometimes without a few.
+/// Random values for the parameters of all operations. Sometimes a few parameters are left out.
 fn random_parameters(random: &mut StdRng) -> Map<String, Value> {
     let number = random.random_range(0..20);
     let level = [10, 20, 30, 40, 50][random.random_range(0..5)];
@@ -206,7 +206,7 @@ fn random_parameters(random: &mut StdRng) -> Map<String, Value> {
     chosen_parameters
 }
 
-/// An answer as text, without the headers that differ between connections.
+/// A response as text, without the headers that differ between connections.
 fn comparable_text(status: u16, headers: &HeaderMap, body: &[u8]) -> String {
     let headers =
         headers.iter().filter(|(name, _)| !["date", "x-runtime"].contains(&name.as_str()));
@@ -254,7 +254,7 @@ fn the_same_calls_with_the_same_options_get_the_same_bytes() {
         }
     }
     let route_count = routes::all_routes().count();
-    // Random calls rarely satisfy the conditions of some.
+    // Random calls rarely satisfy the conditions of some routes.
     let min_successes = if is_full_run { route_count * 3 / 5 } else { route_count / 2 };
     assert!(
         successful_routes.len() > min_successes,

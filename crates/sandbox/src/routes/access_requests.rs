@@ -1,13 +1,13 @@
-//! Access requests of groups and projects, by users who want to become members. The reference
-//! leaves them out; all of this is the real service's behaviour.
+//! Access requests of groups and projects, by users who want to become members. The reference does
+//! not describe access requests. This module follows the real service.
 
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] =
     &[ACCESS_REQUESTS, Collection { path: "/groups/{id}/access_requests", ..ACCESS_REQUESTS }];
 
-/// Callers who can manage members list the requests. They can also remove a request, and so can the
-/// requesting user.
+/// Callers who can manage members can list and remove the requests. The requesting user can also
+/// remove the request.
 const ACCESS_REQUESTS: Collection = Collection {
     entry_segment: USER_ID,
     answer_key: REQUESTER_ID,
@@ -49,7 +49,7 @@ const USER_ID: &str = "user_id";
 /// The user who requested access.
 const REQUESTER_ID: &str = "asker_id";
 
-/// 403 unless the caller manages members here.
+/// Fails with 403 unless the caller can manage the members of `scope`.
 fn check_manager(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     refuse_if(scope.level(call)? < scope.level_to_manage_members(), ErrorResponse::forbidden)
 }
@@ -72,8 +72,8 @@ fn complete_request(call: &CollectionCall<'_>, request: &mut Record) -> Result<(
     refuse_if(is_known, || ErrorResponse::field(USER_ID, "already exists in source"))
 }
 
-/// Makes the user a member, with the level in the call or as a developer. For a level that does not exist
-/// the answer looks the same, but nothing is stored.
+/// Makes the user a member, with the level in the call or as a developer. For a level that does not
+/// exist, the response looks the same, but nothing is stored.
 fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
     let scope = call.scope;
     check_manager(call, scope)?;
@@ -92,7 +92,7 @@ fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
     Answer::created(&add_requester(call, scope, user_id, level)?)
 }
 
-/// Adds a member, and returns the member as everybody sees it.
+/// Adds a member, and returns the member without the email address.
 fn add_requester(
     call: &Call<'_>,
     scope: &GroupOrProject,

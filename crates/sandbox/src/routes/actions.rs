@@ -47,8 +47,8 @@ fn list_transfer_locations(call: &Call<'_>) -> Result<Answer> {
     list_locations(call, MAINTAINER, |group| group.id != project.namespace.id)
 }
 
-/// Answers with the groups for which `accepts` is true, in which the caller has at least `level`, and
-/// whose name contains the parameter `search` (reference 1, 2.11).
+/// Answers with a list of groups (reference 1, 2.11). `accepts` must be true for a group, the
+/// caller must have at least `level` in it, and its name must contain the parameter `search`.
 pub(super) fn list_locations(
     call: &Call<'_>,
     level: i64,
@@ -72,7 +72,7 @@ pub(super) fn location_json(call: &Call<'_>, group: &Namespace) -> Value {
     body
 }
 
-/// Stars or unstars a project; 304 if that changes nothing.
+/// Stars or unstars a project; 304 if nothing changes.
 fn set_star(call: &Call<'_>, is_starred: bool) -> Result<Answer> {
     let user_id = call.require_user()?.id;
     let project_id = call.project()?.id;
@@ -118,8 +118,8 @@ fn upload_file(call: &Call<'_>) -> Result<Answer> {
     }))
 }
 
-/// Accepts a call, and refuses further ones until its lease ends. Does nothing else, because the
-/// sandbox has no repositories.
+/// Accepts a call, and refuses further calls until its lease ends. Nothing else happens, because
+/// the sandbox has no Git repositories.
 fn start_housekeeping(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
     call.params.allowed_text("task", &["eager", "prune"])?;
@@ -129,7 +129,7 @@ fn start_housekeeping(call: &Call<'_>) -> Result<Answer> {
     let text = "Somebody already triggered housekeeping for this resource in the past 1440 minutes";
     refuse_if(!has_lease, || ErrorResponse::conflict(text))?;
     match call.is_observed() {
-        // The id of a job.
+        // The body is the id of a job.
         true => Answer::created(&call.random_hex().get(..24)),
         false => Answer::created(&json!({ "message": "201 Created" })),
     }

@@ -1,8 +1,8 @@
-//! Approval rules of a project (Premium). The reference leaves them out; all of this is the real
-//! service's behaviour.
+//! Approval rules of a project (Premium). The reference does not describe approval rules. This
+//! module follows the real service.
 //!
-//! Users, groups and branches that a rule cannot name are ignored without an error: clients must
-//! compare the answer.
+//! The service ignores users, groups and branches that a rule cannot name, without an error.
+//! Clients must compare the response with the request.
 
 use super::approvals::{RULES_LOCK, is_locked, readable_project, writable_project};
 use super::prelude::*;
@@ -28,7 +28,7 @@ const APPROVAL_RULES: Collection = Collection {
         Ok(project.into())
     },
     complete,
-    // The rule for any approver comes first, the rules for reports last.
+    // The rule for any approver comes first, and the rules for reports come last.
     filter: |_, rules| {
         rules.sort_by_key(|rule| {
             (rule.text(RULE_TYPE) != ANY_APPROVER, rule.text(RULE_TYPE) == REPORT_APPROVER)
@@ -50,13 +50,14 @@ const REPORT_TYPE: &str = "report_type";
 const USERS: &str = "users";
 const GROUPS: &str = "groups";
 const BRANCH_IDS: &str = "protected_branch_ids";
-/// The type of a rule that everybody can fulfil.
+/// The type of a rule that approvals of any users fulfil.
 const ANY_APPROVER: &str = "any_approver";
 const REGULAR_RULE: &str = "regular";
-/// A reserved name, which no stored rule has.
+/// The name of rules for licence reports. Other rules may also have this name.
 const LICENSE_RULE: &str = "License-Check";
 const REPORT_APPROVER: &str = "report_approver";
-/// The names of rules for reports. Before release 18.9, a rule with such a name is a rule for reports.
+/// The names of rules for reports, each with its report type. Before release 18.9, a new rule with
+/// such a name becomes a rule for reports if the call contains no type.
 const REPORT_RULES: [(&str, &str); 2] =
     [(LICENSE_RULE, REPORT_TYPES[0]), ("Coverage-Check", REPORT_TYPES[1])];
 const REPORT_TYPES: &[&str] = &["license_scanning", "code_coverage"];
@@ -65,7 +66,7 @@ const ALL_BRANCHES: &str = "applies_to_all_protected_branches";
 const MAX_APPROVALS: i64 = 100;
 const MAX_NAME_LENGTH: usize = 1_024;
 
-/// The ids in a list of a rule.
+/// The ids in the list `field` of a rule.
 fn stored_ids(rule: &Record, field: &str) -> Vec<i64> {
     rule.value(field).as_array().into_iter().flatten().filter_map(Value::as_i64).collect()
 }
@@ -123,7 +124,7 @@ fn users_json(call: &Call<'_>, ids: &[i64]) -> Result<Vec<Value>> {
     Ok(shown_users)
 }
 
-/// The active users of a rule, and the active members of its groups.
+/// The ids of the active users of a rule, and of the active members of its groups.
 fn eligible_approver_ids(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
     let make_ids_json = |name| Value::from(stored_ids(rule, name)).to_string();
     let sql = "SELECT u.id FROM users u WHERE u.state = 'active' AND (u.id IN (SELECT value FROM json_each(?1))
@@ -134,13 +135,13 @@ fn eligible_approver_ids(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
     call.query_column(sql, [&make_ids_json(USERS), &make_ids_json(GROUPS), call.today()])
 }
 
-/// Reads a list of ids; null is an empty list here.
+/// Reads a list of ids. Null counts as an empty list.
 fn read_ids(call: &Call<'_>, name: &str) -> Result<Option<Vec<i64>>> {
     let null_ids = call.params.get(name).is_some_and(Value::is_null).then(Vec::new);
     Ok(call.params.integers(name)?.or(null_ids))
 }
 
-/// Reads a list of ids from two parameters.
+/// Reads a list of ids from two parameters; `None` if neither of them was sent.
 fn read_ids_by_any_name(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<i64>>> {
     let [first_ids, second_ids] = [read_ids(call, names[0])?, read_ids(call, names[1])?];
     Ok(match (first_ids, second_ids) {
@@ -149,7 +150,8 @@ fn read_ids_by_any_name(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<
     })
 }
 
-/// Reads the ids of the users in a call, given by id or name. Ignores users who are not project members.
+/// The ids of the users that a call names by id or username. Users who are not members of the
+/// project are ignored.
 fn requested_user_ids(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
     let requested_ids = read_ids_by_any_name(call, ["user_ids", "users"])?;
     let names = call.params.texts("usernames")?;
@@ -180,7 +182,7 @@ fn requested_group_ids(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
     try_filter(group_ids, |id| may_see_group_with_id(call, *id)).map(Some)
 }
 
-/// The ids in a call of the project's protected branches. Other ids are ignored.
+/// The ids in a call that belong to protected branches of the project. Other ids are ignored.
 fn requested_branch_ids(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
     let Some(mut branch_ids) = read_ids(call, "protected_branch_ids")? else { return Ok(None) };
     let protections = Holder::Project(project.id).protections(call)?;
@@ -188,8 +190,8 @@ fn requested_branch_ids(call: &Call<'_>, project: &Project) -> Result<Option<Vec
     Ok(Some(branch_ids))
 }
 
-/// Fills in and checks a rule. Lists that are not sent stay unchanged. Before release 18.9 the flag for all
-/// branches is off unless it is sent.
+/// Fills in and checks a rule. Lists that are not sent stay unchanged. Before release 18.9 the flag
+/// for all branches is off unless the call contains it.
 fn complete(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
     let project = call.project()?;
     if !call.params.has(ALL_BRANCHES) && !call.is_observed() {
@@ -211,8 +213,8 @@ fn complete(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
     check(rule, &call.stored_rows()?)
 }
 
-/// The stored groups that the caller does not see. They stay in the rule, unless the call removes hidden
-/// groups.
+/// The ids of a rule's groups that the caller does not see. These groups stay in the rule, unless
+/// the call removes hidden groups.
 fn hidden_group_ids(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
     let removes_hidden = call.params.is_true("remove_hidden_groups")?;
     try_filter(stored_ids(rule, GROUPS), |id| {
@@ -220,8 +222,8 @@ fn hidden_group_ids(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
     })
 }
 
-/// Sets the type of a new rule. Unless the call contains a type, a rule without users and groups is for any
-/// approver. Before release 18.9, usernames in the call are not considered here.
+/// Sets the type of a new rule. Unless the call contains a type, a rule without users and groups is
+/// for any approver. Before release 18.9, usernames in the call do not count as users.
 fn complete_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
     let is_before_observed = !call.is_observed();
     let report_rule =
@@ -247,7 +249,7 @@ fn complete_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
     Ok(())
 }
 
-/// 400 with all errors of a rule.
+/// Fails with 400 and all errors of a rule.
 fn check(rule: &Record, stored_rules: &[Record]) -> Result<()> {
     let (rule_type, rule_name) = (rule.text(RULE_TYPE), rule.text("name"));
     let mut same_type_rules = stored_rules

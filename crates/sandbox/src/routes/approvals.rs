@@ -1,6 +1,6 @@
-//! The approval settings of a project (Premium): one object in two forms, with some flags inverted
-//! in the older one, and the settings of its top-level group. The reference leaves them out; all of
-//! this is the real service's behaviour.
+//! The approval settings of projects and of top-level groups (Premium). A project shows its
+//! settings in two forms; some flags are inverted in the newer form. The reference does not
+//! describe approval settings. This module follows the real service.
 
 use super::prelude::*;
 
@@ -9,7 +9,7 @@ pub(super) const COLLECTIONS: &[Collection] = &[
     Collection {
         path: "/groups/{id}/merge_request_approval_setting",
         tier: AttributeTier::Free,
-        // A top-level group; all other callers and licences get 403.
+        // Only top-level groups with Premium have these settings. All others get 403.
         scope: |_, call| {
             let group = call.group_as(OWNER)?;
             let has_no_settings = !call.is_premium() || group.parent_id.is_some();
@@ -42,20 +42,21 @@ pub(super) const ROUTES: &[Route] = &[
 struct ApprovalFlag {
     name: &'static str,
     newer: &'static str,
-    /// True if it is inverted in the newer form.
+    /// True if the flag is inverted in the newer form.
     #[serde(default)]
     opposite: bool,
-    /// The value in a new project, and the value that null sets; `None` if null is not stored.
+    /// The value in a new project. Null in a call sets the value in `null`; if that is `None`, null
+    /// is refused.
     #[serde(default)]
     preset: bool,
     null: Option<bool>,
     /// The stricter value, which the group or the service can enforce.
     strict: bool,
-    /// The setting of the service that enforces it.
+    /// The setting of the service that enforces the stricter value.
     lock: Option<&'static str>,
     #[serde(default)]
     since: Release,
-    /// Its position in the newer form.
+    /// The position of the flag in the newer form.
     at: u8,
 }
 
@@ -70,16 +71,16 @@ const REQUIRE_PASSWORD: &str = "require_password_to_approve";
 const REQUIRE_REAUTHENTICATION: &str = "require_reauthentication_to_approve";
 /// The setting of the service that allows only administrators to change rules.
 pub(super) const RULES_LOCK: &str = "disable_overriding_approvers_per_merge_request";
-/// The attribute of the project that can also be read and written here.
+/// The attribute of the project that calls for approval settings can also read and write.
 pub(super) const APPROVALS_BEFORE_MERGE: &str = "approvals_before_merge";
 
 impl ApprovalFlag {
-    /// Its name in the store.
+    /// The name under which the flag is stored.
     fn key(&self) -> &'static str {
         if self.name == REQUIRE_REAUTHENTICATION { REQUIRE_PASSWORD } else { self.name }
     }
 
-    /// The value in a call. Null is replaced by the value that it sets.
+    /// The value of the flag in a call. Null becomes the value in `null`, or an error.
     fn read_param(&self, call: &Call<'_>, name: &str) -> Result<bool> {
         call.params.flag(name)?.or(self.null).ok_or_else(|| ErrorResponse::null_column(name))
     }
@@ -102,7 +103,7 @@ fn newer_flags(call: &Call<'_>) -> Vec<&'static ApprovalFlag> {
 struct EffectiveSettings {
     settings: Object,
     is_group: bool,
-    /// The settings of the group above a project, if any.
+    /// The settings of the top-level group above a project; `None` if the group has none.
     group_settings: Option<Object>,
     /// The flags that the service enforces, by name.
     enforced_flags: Vec<&'static str>,
@@ -132,7 +133,8 @@ impl EffectiveSettings {
         stored_value.unwrap_or(if self.is_group { !flag.strict } else { flag.preset })
     }
 
-    /// The level that enforces a flag: the service or the group.
+    /// The level that enforces a flag: `instance` for the service, or `group`; `None` if no level
+    /// enforces the flag.
     fn enforcing_level(&self, flag: &ApprovalFlag) -> Option<&'static str> {
         let settings = self.group_settings.as_ref().or(self.is_group.then_some(&self.settings));
         let stored_flag =
@@ -140,7 +142,7 @@ impl EffectiveSettings {
         if self.enforced_flags.contains(&flag.name) {
             return Some("instance");
         }
-        // Selective removal is possible only while approvals are kept.
+        // Selective removal is possible only if a push does not reset all approvals.
         let is_enforced = match flag.name {
             SELECTIVE_REMOVAL => stored_flag(RESET_ON_PUSH) == Some(true),
             _ => !self.is_group && stored_flag(flag.key()) == Some(flag.strict),
@@ -148,7 +150,7 @@ impl EffectiveSettings {
         is_enforced.then_some("group")
     }
 
-    /// The effective value.
+    /// The effective value of a flag.
     fn value(&self, flag: &ApprovalFlag) -> bool {
         match self.enforcing_level(flag) {
             Some(_) if flag.name == SELECTIVE_REMOVAL => false,
@@ -157,8 +159,8 @@ impl EffectiveSettings {
         }
     }
 
-    /// Stores a value, unless the group or the service enforces another one. Administrators can store a value
-    /// even if the service enforces another one.
+    /// Stores a value, unless the group or the service enforces another value. Administrators can
+    /// store a value even if the service enforces another value.
     fn set_unless_enforced(&mut self, call: &Call<'_>, flag: &ApprovalFlag, requested_value: bool) {
         let is_dropped = match self.enforcing_level(flag) {
             Some("instance") => !call.is_administrator(),
@@ -169,8 +171,9 @@ impl EffectiveSettings {
         }
     }
 
-    /// 400 if two settings contradict each other: a push removes all approvals, and a push removes only the
-    /// approvals of code owners. `condition_text` states when the second setting is allowed.
+    /// Fails with 400 if two settings contradict each other. With the first, a push removes all
+    /// approvals. With the second, a push removes only the approvals of code owners.
+    /// `condition_text` is the condition under which the second setting is allowed.
     fn check(&self, condition_text: &str) -> Result<()> {
         let [removes_selectively, resets_on_push] = [SELECTIVE_REMOVAL, RESET_ON_PUSH]
             .map(|name| self.settings.get(name).and_then(Value::as_bool));
@@ -180,7 +183,7 @@ impl EffectiveSettings {
     }
 }
 
-/// The project of a call that reads rules. Only callers who may open merge requests can read them, and
+/// The project of a call that reads rules. Callers who may open merge requests can read rules, and
 /// maintainers always can.
 pub(super) fn readable_project(call: &Call<'_>) -> Result<Project> {
     let project = call.project_as(0)?;
@@ -190,7 +193,7 @@ pub(super) fn readable_project(call: &Call<'_>) -> Result<Project> {
     call.require_tier(AttributeTier::Premium).map(|()| project)
 }
 
-/// The project of a call that writes.
+/// The project of a call that changes rules or approval settings.
 pub(super) fn writable_project(call: &Call<'_>) -> Result<Project> {
     let project = call.writable_project_as(MAINTAINER)?;
     call.require_tier(AttributeTier::Premium).map(|()| project)
@@ -216,7 +219,7 @@ fn older_form(
     approval_count: impl Into<Value>,
     get_value: impl Fn(&ApprovalFlag) -> bool,
 ) -> Value {
-    // Rules name the approvers; these lists are obsolete.
+    // The two lists are obsolete, because rules name the approvers.
     let mut body = json!({ "approvers": [], "approver_groups": [] });
     body[APPROVALS_BEFORE_MERGE] = approval_count.into();
     flags(call).for_each(|flag| body[flag.name] = get_value(flag).into());
@@ -233,7 +236,8 @@ fn newer_json(call: &Call<'_>, state: &EffectiveSettings) -> Value {
     Value::Object(shown_flags.collect())
 }
 
-/// Changes the settings that the call contains. Without a licence, 18.9 ignores them.
+/// Changes the settings that the call contains. Without a licence, release 18.9 ignores these
+/// settings.
 fn update(call: &Call<'_>) -> Result<Answer> {
     if !call.is_premium() && call.is_observed() {
         return answer_unlicensed(call);
@@ -266,13 +270,13 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&older_json(call)?)
 }
 
-/// 400 for a call that changes nothing.
+/// Fails with 400 if a call contains no setting.
 fn require_any_flag(call: &Call<'_>) -> Result<()> {
     let names = [APPROVALS_BEFORE_MERGE].into_iter().chain(flags(call).map(|flag| flag.name));
     call.params.require_any(&names.collect::<Vec<_>>())
 }
 
-/// The answer of a service without a licence: everything is off.
+/// Answers a call to a service without a licence: all settings are off.
 fn answer_unlicensed(call: &Call<'_>) -> Result<Answer> {
     call.writable_project_as(MAINTAINER)?;
     require_any_flag(call)?;

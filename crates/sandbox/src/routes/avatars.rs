@@ -1,5 +1,6 @@
-//! Avatars of projects, groups and users. They are uploaded as multipart forms and shown as a URL
-//! (reference 2, 4.3). As in the real service, everybody can download them from this URL.
+//! Avatars of projects, groups and users. A multipart form uploads an avatar, and responses show
+//! its URL (reference 2, 4.3). As in the real service, everybody can download avatars from their
+//! URLs.
 
 use super::prelude::*;
 
@@ -11,7 +12,8 @@ pub(super) const ROUTES: &[Route] = &[get("/{holder}/avatar", |call| {
     image_answer(call, GroupOrProject::from_call_if_visible(call)?.holder())?.or_not_found("Avatar")
 })];
 
-/// The maximum size of an avatar. The types below are the allowed file extensions, with media types.
+/// The maximum size of an avatar, in bytes. [`IMAGE_TYPES`] has the allowed file extensions with
+/// their media types.
 const MAX_AVATAR_BYTES: usize = 200 * 1024;
 const IMAGE_TYPES: [(&str, &str); 9] = [
     ("png", "image/png"),
@@ -25,7 +27,7 @@ const IMAGE_TYPES: [(&str, &str); 9] = [
     ("tif", "image/tiff"),
 ];
 
-/// Stores the avatar of a call, or removes the stored one if the call clears it.
+/// Stores the avatar in a call. If the call clears the avatar, the stored avatar is removed.
 pub(crate) fn store_avatar(call: &Call<'_>, holder: Holder, params: &Params) -> Result<()> {
     let Some(file) = read_avatar(params)? else { return Ok(()) };
     let (column, id) = holder.column_and_id();
@@ -43,7 +45,7 @@ pub(crate) fn store_avatar(call: &Call<'_>, holder: Holder, params: &Params) -> 
     }
 }
 
-/// The URL of the stored avatar; `None` if there is none.
+/// The URL of the stored avatar; `None` if no avatar is stored.
 pub(super) fn stored_avatar_url(call: &Call<'_>, holder: Holder) -> Result<Option<String>> {
     let (column, id) = holder.column_and_id();
     let sql = format!("SELECT name FROM avatars WHERE {column} = ?1");
@@ -68,8 +70,8 @@ pub(super) fn check_avatar_type(params: &Params) -> Result<()> {
     }
 }
 
-/// Reads the avatar from a multipart body: `None` if there is none, `Some(None)` for an empty value,
-/// which removes the stored one.
+/// Reads the avatar from a multipart body; `None` if the body has no avatar. `Some(None)` means an
+/// empty value, which removes the stored avatar.
 fn read_avatar(params: &Params) -> Result<Option<Option<&Upload>>> {
     check_avatar_type(params)?;
     let Some(file) = params.file("avatar") else {

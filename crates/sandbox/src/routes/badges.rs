@@ -1,7 +1,8 @@
-//! Badges of projects and groups. The reference leaves them out; all of this is the real service's
-//! behaviour.
+//! Badges of projects and groups. The reference does not describe badges. This module follows the
+//! real service.
 //!
-//! A project also shows the badges of all groups above it, but changes only its own badges.
+//! The badges of a project include the badges of all groups above it. A call for a project can
+//! change only badges of the project itself.
 
 use super::prelude::*;
 use super::rows::INHERITED;
@@ -17,7 +18,7 @@ const BADGES: Collection = Collection {
         RowField::new(URL_FIELDS[1], FieldType::Text).trimmed(),
         RowField::new("name", FieldType::Text),
     ],
-    // Everybody who sees the project or group can read badges, also without a token.
+    // Everybody who sees the project or group can read badges, even without a token.
     scope: |collection, call| {
         if call.is_write {
             GroupOrProject::from_call_archived_reads(call, [collection.write_level; 2])
@@ -76,7 +77,7 @@ fn render_url(call: &Call<'_>, project: &Project, url: &str) -> Result<String> {
 
 fn check_urls(badge: &Record) -> Result<()> {
     for name in URL_FIELDS.into_iter().filter(|name| badge.settings.contains_key(*name)) {
-        // Placeholders may be anywhere.
+        // Placeholders may be at any position in the URL.
         let plain_url = badge.text(name).replace("%{", "").replace('}', "");
         let error = urls::url_error(&plain_url, &["http", "https"], None);
         refuse_field(name, error)?;
@@ -84,7 +85,7 @@ fn check_urls(badge: &Record) -> Result<()> {
     Ok(())
 }
 
-/// Answers a preview of a badge, without storing it.
+/// Answers with a preview of a badge, and stores nothing.
 fn preview_badge(call: &CollectionCall<'_>) -> Result<Answer> {
     call.params.require(&URL_FIELDS)?;
     let mut badge = Record::new(call.time_text());

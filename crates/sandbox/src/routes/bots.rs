@@ -1,5 +1,6 @@
 //! Access tokens of projects and groups. Each token belongs to a bot user, which is a member of the
-//! project or group. Lists of members include bots; clients that manage members must not change them.
+//! project or group. Lists of members include bots; clients that manage members must not change
+//! bots.
 
 use super::prelude::*;
 use super::tokens;
@@ -13,7 +14,7 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/{holder}/access_tokens/{token_id}", |call| revoke(call, &token_holder(call)?)),
 ];
 
-/// The project or group that owns the tokens. A caller who may not read them gets 401, not 403.
+/// The project or group that owns the tokens. A caller who may not read tokens gets 401, not 403.
 fn token_holder(call: &Call<'_>) -> Result<GroupOrProject> {
     GroupOrProject::from_call_archived(call, [MAINTAINER, OWNER]).map_err(|failure| {
         if call.is_write { failure } else { failure.forbidden_as_unauthorized() }
@@ -21,7 +22,7 @@ fn token_holder(call: &Call<'_>) -> Result<GroupOrProject> {
 }
 
 impl GroupOrProject {
-    /// Creates a bot user that is a member with `level`, and returns its id.
+    /// Creates a bot user that is a member with `level`, and returns the id of the bot.
     pub(super) fn insert_bot(&self, call: &Call<'_>, name: &str, level: i64) -> Result<i64> {
         let suffix = &call.random_hex()[..8];
         let username = format!("{}_{}_bot_{suffix}", self.type_name(), self.id());
@@ -32,7 +33,7 @@ impl GroupOrProject {
         Ok(bot_id)
     }
 
-    /// The tokens of bots that are members here, each with its response body.
+    /// The tokens of bots that are members of this project or group, each with its response body.
     fn bot_tokens(&self, call: &Call<'_>) -> Result<Vec<(AccessToken, Value)>> {
         let clauses = format!(
             "JOIN members m ON m.user_id = t.user_id JOIN users u ON u.id = m.user_id
@@ -62,7 +63,7 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     Answer::created(&body)
 }
 
-/// Adds the fields that tokens of projects and groups have in addition to those of users.
+/// Adds the fields that tokens of projects and groups have, but tokens of users do not.
 fn add_bot_fields(call: &Call<'_>, scope: &GroupOrProject, level: i64, body: &mut Value) {
     body["access_level"] = level.into();
     if call.is_observed() {

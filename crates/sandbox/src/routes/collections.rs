@@ -1,6 +1,6 @@
-//! Plain collections of projects and groups, which the reference leaves out: milestones,
-//! deploy tokens, external status checks, rules that protect packages and container repositories,
-//! agents of clusters, resource groups and boards.
+//! Plain collections of projects and groups, which the reference does not describe. They are
+//! milestones, deploy tokens, external status checks, agents of clusters, resource groups and
+//! boards. Others are rules that protect packages and container repositories.
 
 use super::prelude::*;
 
@@ -33,7 +33,7 @@ const MILESTONES: Collection = Collection {
     ],
     filters: &["state", "title"],
     filter: |call, rows| {
-        // Milestones without a day come last, and the newest first.
+        // Milestones without a due date come last. Among equal due dates, the newest comes first.
         rows.sort_by_cached_key(|row| {
             let due_date = row.text("due_date").to_owned();
             (due_date.is_empty(), due_date, std::cmp::Reverse(row.id))
@@ -148,20 +148,20 @@ fn deploy_token_json(call: &Call<'_>, row: &Record) -> Value {
     body["revoked"] = false.into();
     body["expired"] = (!expires_at.is_empty() && expires_at <= call.time_text()).into();
     if call.is_write {
-        // No request here accepts this token, so it is not stored.
+        // The token is not stored, because no request of the sandbox accepts it.
         body["token"] = call.random_hex().into();
     }
     body
 }
 
-/// All tokens of the service, for administrators.
+/// All deploy tokens of the service, for administrators.
 fn list_all_deploy_tokens(call: &Call<'_>) -> Result<Answer> {
     call.require_admin()?;
     let rows = DEPLOY_TOKENS.table.list_all(call)?;
     page::list(call, rows.iter().map(|row| deploy_token_json(call, row)))
 }
 
-/// Maintainers of a group see its tokens, owners create and remove them.
+/// Maintainers of a group can read its tokens. Owners can create and remove tokens.
 const GROUP_DEPLOY_TOKENS: Collection = Collection {
     path: "/groups/{id}/deploy_tokens",
     scope: |_, call| {
@@ -204,7 +204,7 @@ const STATUS_CHECKS: Collection = Collection {
     ..Collection::new("/projects/{id}/external_status_checks")
 };
 
-/// 404 for an id of a protected branch that the project does not have.
+/// Fails with 404 if the call contains an id that is no protected branch of the project.
 fn check_branches(call: &CollectionCall<'_>) -> Result<()> {
     let Some(requested_ids) = call.params.integers("protected_branch_ids")? else { return Ok(()) };
     let protections = call.scope.holder().protections(call)?;
@@ -299,7 +299,7 @@ fn complete_rule(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     })
 }
 
-/// Written from the documentation; not compared with a real service.
+/// This collection is written from the documentation, and was not compared with a real service.
 pub(super) const CLUSTER_AGENTS: Collection = Collection {
     entry_segment: "agent_id",
     read_level: DEVELOPER,
@@ -334,7 +334,7 @@ const KEY_FIELD: &str = "key";
 const PROCESS_MODE: &str = "process_mode";
 const PROCESS_MODES: &[&str] = &["unordered", "oldest_first", "newest_first", "newest_ready_first"];
 
-/// Only CI jobs create a resource group, and no request removes it.
+/// Only CI jobs create resource groups, and no request removes a resource group.
 const RESOURCE_GROUPS: Collection = Collection {
     entry_segment: KEY_FIELD,
     answer_key: KEY_FIELD,
@@ -359,7 +359,8 @@ const RESOURCE_GROUPS: Collection = Collection {
     ..Collection::new("/projects/{id}/resource_groups")
 };
 
-/// Adds an entry of a seed, unless an entry with its name exists. Its fields are the parameters of the call.
+/// Adds an entry of a seed, unless an entry with its name exists. The fields of the entry are the
+/// parameters of the call.
 pub(crate) fn add_seed_entry(
     call: &Call<'_>,
     collection: &Collection,

@@ -2,13 +2,14 @@
 
 /// The colour names of CSS, each with its hexadecimal digits.
 const CSS_NAMES: &str = include_str!("colors.txt");
-/// The text colours: dark for light backgrounds, light for dark ones.
+/// The text colours: dark text for light backgrounds, light text for dark backgrounds.
 const DARK_TEXT: &str = "#1F1E24";
 const LIGHT_TEXT: &str = "#FFFFFF";
 /// The sum of red, green and blue above which a colour is light.
 const MAX_DARK_SUM: u32 = 500;
 
-/// The stored form of a colour. Digits keep their case; a name is found in any case.
+/// The stored form of a colour; `None` if the text is not a colour. Digits keep their case. The
+/// case of a name is ignored.
 pub(super) fn parse(text: &str) -> Option<String> {
     if let Some(digits) = text.strip_prefix('#') {
         let is_valid =

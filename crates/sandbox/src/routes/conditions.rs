@@ -10,7 +10,7 @@ pub(crate) struct SqlConditions {
 }
 
 impl SqlConditions {
-    /// One condition on a value.
+    /// A single condition with its value.
     pub(super) fn with_value(text: &'static str, value: impl ToSql + 'static) -> Self {
         let mut conditions = Self::default();
         conditions.add_with_value(text, Some(value));
@@ -22,7 +22,8 @@ impl SqlConditions {
         self.texts.extend(is_added.then(|| text.into()));
     }
 
-    /// Adds a condition if its value is `Some`. The value is that of the first parameter, such as `:name`.
+    /// Adds a condition if its value is `Some`. The value is bound to the first parameter in the
+    /// text, such as `:name`.
     pub(super) fn add_with_value<T: ToSql + 'static>(
         &mut self,
         text: impl Into<Cow<'static, str>>,
@@ -40,7 +41,7 @@ impl SqlConditions {
         self.bound_values.push((name.to_owned(), Box::new(value)));
     }
 
-    /// The clause of a query; empty without conditions.
+    /// The `WHERE` clause of a query; empty without conditions.
     pub(super) fn clause(&self) -> String {
         match self.texts.as_slice() {
             [] => String::new(),

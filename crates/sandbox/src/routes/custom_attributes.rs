@@ -22,8 +22,9 @@ pub(super) fn list_json(call: &Call<'_>, holder: Holder) -> Result<Value> {
     Ok(call.query_objects(&sql, [id])?.into())
 }
 
-/// Limits a list to the objects that have all `custom_attributes` in the call; only administrators can
-/// filter by them. `holder_sql` is the condition that joins an attribute `c` to its object.
+/// Limits a list to the objects that have all `custom_attributes` in the call. Only administrators
+/// can filter by custom attributes. `holder_sql` is the condition that joins an attribute `c` to
+/// its object.
 pub(super) fn add_filter(call: &Call<'_>, conditions: &mut SqlConditions, holder_sql: &str) {
     let requested_attributes =
         call.params.get("custom_attributes").filter(|_| call.is_administrator());
@@ -36,8 +37,8 @@ pub(super) fn add_filter(call: &Call<'_>, conditions: &mut SqlConditions, holder
     conditions.add_with_value(condition_sql, valid_attributes.map(Value::to_string));
 }
 
-/// The project, group or user of a call by an administrator. In 18.9 other callers get 403 before the
-/// object is looked up.
+/// The project, group or user of a call by an administrator. In 18.9 other callers get 403 even if
+/// the object does not exist.
 fn attribute_holder(call: &Call<'_>) -> Result<Holder> {
     if call.is_write || !call.is_observed() {
         call.require_user()?;

@@ -41,8 +41,8 @@ pub(super) fn read_protection(call: &Call<'_>) -> Result<Option<Value>> {
     Ok(Some(protection.into()))
 }
 
-/// Stores the name and, if `sets_protection`, the protection of default branches. In an edit, the old
-/// parameter (a number) also sets the new one (an object).
+/// Stores the name and, if `sets_protection`, the protection of default branches. In an edit, the
+/// old parameter, a number, also sets the new parameter, an object.
 pub(super) fn store_defaults(
     call: &Call<'_>,
     group_id: i64,
@@ -82,8 +82,8 @@ pub(super) fn protection_from_number(number: i64) -> Value {
     body
 }
 
-/// The future default branch of an empty project: from the setting of the nearest group, of the top-level
-/// group, or of the service.
+/// The future default branch of an empty project. Its name comes from the setting of the nearest
+/// group, of the top-level group, or of the service.
 pub(super) fn preferred_name(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     if call.profile().empty_has_no_branch {
         return Ok(Value::Null);

@@ -1,8 +1,8 @@
 //! Deleting and restoring projects and groups.
 //!
-//! If deletion is delayed, a project or group is only marked, and renamed so that its path becomes
-//! free (a group from release 18.0 on). It can be restored until the delay is over, and removed at
-//! once by a call with its full path.
+//! If deletion is delayed, a project or group is only marked. The mark also renames it, which makes
+//! its path free (for a group from release 18.0 on). A marked project or group can be restored
+//! until the delay is over. A call with its full path removes it at once.
 
 use super::prelude::*;
 
@@ -13,15 +13,15 @@ pub(super) const ROUTES: &[Route] =
 struct DeletionTarget<'a> {
     call: &'a Call<'a>,
     scope: GroupOrProject,
-    /// The ids of the groups above it.
+    /// The ids of the groups above the project or group.
     ancestor_ids: Vec<i64>,
     is_marked: bool,
-    /// The suffix that a mark adds to its name and path.
+    /// The suffix that a mark adds to the name and path.
     suffix: String,
 }
 
 impl<'a> DeletionTarget<'a> {
-    /// The project or group of the call; the caller must own it.
+    /// The project or group of the call. The caller must own it.
     fn from_call(call: &'a Call<'_>) -> Result<Self> {
         let scope = GroupOrProject::from_call_archived(call, [OWNER, OWNER])?;
         let is_from_18 = call.is_at_least(18, 0);
@@ -52,7 +52,8 @@ impl<'a> DeletionTarget<'a> {
         format!("{} {reason}", self.scope.choose("Project", "Group")).into()
     }
 
-    /// Saves the name and path of the project or group, and sets (`day`) or removes its mark.
+    /// Saves the name and path of the project or group. Marks it for deletion on `day`, or removes
+    /// the mark if `day` is `None`.
     fn save_mark(&self, [name, path]: [String; 2], day: Option<&str>) -> Result<()> {
         let (call, table, id) = (self.call, self.scope.table(), self.scope.id());
         let set_clause = "SET name = ?2, path = ?3, marked_for_deletion_on = ?4 WHERE id = ?1";
@@ -75,7 +76,8 @@ impl<'a> DeletionTarget<'a> {
     }
 }
 
-/// Deletes the project or group, or marks it if deletion is delayed. Both have the same answer.
+/// Deletes the project or group, or marks it if deletion is delayed. Both cases have the same
+/// response.
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let target = DeletionTarget::from_call(call)?;
     call.check_unmodified(match &target.scope {
@@ -97,7 +99,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
         let (table, id) = (target.scope.table(), target.scope.id());
         call.execute(&format!("DELETE FROM {table} WHERE id = ?1"), [id])?;
     } else if !is_any_group_marked(call, target.ancestor_ids.iter().copied())? {
-        // Everything below a marked group is deleted with it.
+        // The groups and projects below a marked group are deleted with that group.
         let name_and_path =
             target.scope.name_and_path().map(|text| format!("{text}{}", target.suffix));
         target.save_mark(name_and_path, Some(call.today()))?;
@@ -105,7 +107,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     Answer::with_status(StatusCode::ACCEPTED, &json!({ "message": "202 Accepted" }))
 }
 
-/// True if one of these groups is marked.
+/// True if one of these groups is marked for deletion.
 pub(super) fn is_any_group_marked(
     call: &Call<'_>,
     groups: impl Iterator<Item = i64>,
@@ -129,8 +131,8 @@ fn check_permanent(target: &DeletionTarget<'_>) -> Result<()> {
     })
 }
 
-/// Removes the mark and its suffix. If the path is taken by now, the name and path get a
-/// random suffix.
+/// Restores a project or group: removes the mark and its suffix. If the path is taken now, the name
+/// and path get a random suffix.
 fn restore(call: &Call<'_>) -> Result<Answer> {
     let target = DeletionTarget::from_call(call)?;
     let (table, id) = (target.scope.table(), target.scope.id());

@@ -1,8 +1,8 @@
-//! Deploy keys of a project. The reference leaves them out; all of this is the real service's
-//! behaviour.
+//! Deploy keys of a project. The reference does not describe deploy keys. This module follows the
+//! real service.
 //!
-//! All projects that use a key share it with its title; only `can_push` belongs to the project. The
-//! key is removed with the last project that uses it.
+//! All projects that use a key share the key and its title. Only `can_push` is stored for each
+//! project. The key is removed together with its last project.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -92,13 +92,13 @@ fn decode_material(material: &str) -> Option<Vec<u8>> {
     STANDARD.decode(material).ok().or_else(|| STANDARD_NO_PAD.decode(material).ok())
 }
 
-/// The stored form of a key, which has only the first word of its comment, and the fingerprint of its
-/// content. `None` if the text is not a key.
+/// The stored form of a key and the fingerprint of its content. The stored form has only the first
+/// word of the comment. `None` if the text is not a key.
 fn parse_key(text: &str) -> Option<(String, String)> {
     let words: Vec<&str> = text.split_whitespace().take(3).collect();
     let (key_type, material) = (words.first()?, words.get(1)?);
     let bytes = decode_material(material)?;
-    // The content begins with its type, after four bytes with the length.
+    // The content begins with the length of the type, in four bytes, and the type.
     let (length, key_content) = bytes.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
     let is_known_type = KEY_TYPES.split(' ').any(|name| name == *key_type);
@@ -109,7 +109,7 @@ fn parse_key(text: &str) -> Option<(String, String)> {
     is_valid.then(|| (words.join(" "), fingerprint))
 }
 
-/// Reads the title, and adds its errors.
+/// Reads the title, and adds its errors to `errors`.
 fn read_title(call: &Call<'_>, errors: &mut FieldErrors) -> Result<String> {
     const FIELD: &str = "deploy_key.title";
     let title = call.params.text("title")?.unwrap_or_default();
@@ -132,7 +132,8 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     page::list_objects(call, &keys, |key| key.project_json(call, project_id))
 }
 
-/// All keys of all projects, each with the projects in which it may push. None of them is public.
+/// All keys of all projects, each with the projects to which it may push. No key of the sandbox is
+/// public.
 fn list_all(call: &Call<'_>) -> Result<Answer> {
     call.require_admin()?;
     let is_public = call.params.is_true("public")?;
@@ -156,8 +157,8 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&key.project_json(call, project_id)?)
 }
 
-/// Adds a key to a project. An existing key is only found if its stored text is the same; the comment may
-/// have been shortened when it was stored.
+/// Adds a key to a project. An existing key is found only if its stored text equals the text in the
+/// call. The stored text may have a shorter comment than the text that was sent.
 fn create(call: &Call<'_>) -> Result<Answer> {
     let project_id = call.writable_project_as(MAINTAINER)?.id;
     call.params.require(&["key", "title"])?;
@@ -196,7 +197,8 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&new_key.project_json(call, project_id)?)
 }
 
-/// Only administrators may change the title of a shared key; other callers' titles are ignored.
+/// Changes a key. Only administrators may change the title of a shared key; a title from another
+/// caller is ignored.
 fn update(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     call.params.require_any(&["title", "can_push"])?;

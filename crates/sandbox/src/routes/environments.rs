@@ -175,7 +175,8 @@ fn check_environment(
     errors.into_result()
 }
 
-/// A short form of a name for URLs. If it differs from the name, it ends in a digest.
+/// A short form of a name for URLs. If the short form differs from the name, it ends with a digest
+/// of the name.
 fn make_slug(name: &str) -> String {
     let mut slug = name.to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
     if !slug.starts_with(|c: char| c.is_ascii_lowercase()) {
@@ -212,8 +213,8 @@ fn find_agent(call: &CollectionCall<'_>, row: &Record) -> Result<Option<Record>>
     Ok(id.map_or(Ok(None), |id| CLUSTER_AGENTS.table.find(call, call.scope.holder(), id))?)
 }
 
-/// Stops an environment at once, because no jobs run here. If only a job may stop it, the call needs
-/// `force`.
+/// Stops an environment at once, because the sandbox runs no jobs. If only a job may stop the
+/// environment, the call needs `force`.
 fn stop_environment(call: &CollectionCall<'_>) -> Result<Answer> {
     let mut row = call.find()?;
     refuse_if(!may_deploy(call, &row)?, ErrorResponse::forbidden)?;
@@ -245,7 +246,8 @@ const PROTECTED_ENVIRONMENTS: Collection = Collection {
     ..Collection::new("/projects/{id}/protected_environments")
 };
 
-/// Groups protect the environments of a tier.
+/// The protections of groups. The name of such a protection is a tier, and the protection applies
+/// to all environments of this tier.
 const PROTECTED_TIERS: Collection = Collection {
     path: "/groups/{id}/protected_environments",
     scope: |_, call| Ok(call.group_allowing_anonymous(OWNER)?.into()),
@@ -263,7 +265,7 @@ fn complete_protection(call: &CollectionCall<'_>, row: &mut Record) -> Result<()
     let is_deprecated = call.is_observed() && count.is_some_and(|count| count > 0);
     refuse_if(is_deprecated, || ErrorResponse::invalid_record(deprecation_text))?;
     if row.id != 0 {
-        // The path contains the name; it cannot be changed.
+        // The path contains the name, and the name cannot be changed.
         row.set("name", call.segment("entry"));
     } else if row.is_taken(&call.stored_rows()?, "name") {
         let name = row.text("name");
@@ -282,7 +284,7 @@ fn complete_protection(call: &CollectionCall<'_>, row: &mut Record) -> Result<()
     for field in [DEPLOY_LEVELS, APPROVAL_RULES] {
         let new_rows =
             change_rows(call, field, row.value(field), |stored_row, requested_row, is_removal| {
-                // An edit of an approval rule must repeat its grantee.
+                // Even the removal of an approval rule must repeat its grantee.
                 if is_removal && field == APPROVAL_RULES {
                     check_grantee(field, requested_row)?;
                 }
@@ -302,12 +304,12 @@ fn complete_protection(call: &CollectionCall<'_>, row: &mut Record) -> Result<()
     Ok(())
 }
 
-/// The fields that can name a grantee; each grant has exactly one of them.
+/// The fields that can name a grantee. Each grant has exactly one of these fields.
 const GRANTEE_FIELDS: [&str; 3] = ["access_level", "user_id", "group_id"];
 
 const EXACTLY_ONE_TEXT: &str = "Exactly one of access_level, group_id, user_id must be present";
 
-/// Refuses an element that does not have exactly one of these fields.
+/// Refuses an element that does not have exactly one of [`GRANTEE_FIELDS`].
 fn check_grantee(field: &str, requested_row: &Value) -> Result<()> {
     match GRANTEE_FIELDS.iter().filter(|name| !requested_row[**name].is_null()).count() {
         1 => Ok(()),
@@ -324,9 +326,9 @@ fn invalid_row(field: &str, text: &str) -> ErrorResponse {
     ErrorResponse::invalid_record(vec![format!("{noun} {text}")])
 }
 
-/// Makes an element of a list of grants; `None` if its user or group is not grantable. In a project, a
-/// user needs access of any kind, and a group must be invited. In a group, a user must be at least a
-/// maintainer, and a group must be a subgroup.
+/// Makes an element of a list of grants; `None` if its user or group is not allowed. In a project,
+/// a user needs access of any kind, and a group must be invited. In a group, a user must be at
+/// least a maintainer, and a group must be a subgroup.
 fn complete_grant(
     call: &CollectionCall<'_>,
     field: &str,

@@ -14,7 +14,7 @@ pub enum ReferencedType {
 }
 
 impl ReferencedType {
-    /// The username or full path of the object with this id; null if it no longer exists.
+    /// The username or full path of the object with this id; null if the object no longer exists.
     pub(super) fn find_name(self, call: &Call<'_>, id: &Value) -> Result<Value> {
         let id = id.as_i64().unwrap_or_default();
         Ok(match self {
@@ -38,7 +38,7 @@ pub enum FieldType {
     Flag,
     /// A day.
     Day,
-    /// A time, or the beginning of a day.
+    /// A time. A day means the beginning of the day.
     Time,
     /// A day; a text that is not a day becomes null.
     LooseDay,
@@ -50,30 +50,31 @@ pub enum FieldType {
     Texts,
     /// A list of ids.
     Ids,
-    /// The id of an object. Answers contain its username or full path instead.
+    /// The id of an object. Responses contain the username or full path of the object instead.
     Reference(ReferencedType),
-    /// A list of objects (rows), each with one of these keys. In answers each row has an id. An edit
-    /// contains new rows without `id`, changed rows with `id`, and removed rows with `id` and
-    /// `_destroy`. A create may send a single row with the first key under another name.
+    /// A list of objects (rows), each with one of these keys. In responses each row has an id. An
+    /// edit contains new rows without `id`, changed rows with `id`, and removed rows with `id` and
+    /// `_destroy`. A create may send a single row: the second value names the parameter for its
+    /// first key.
     Rows(&'static [&'static str], &'static str),
 }
 
 /// A field of an entry.
 #[derive(Clone, Copy, Debug)]
 pub struct RowField {
-    /// Its name in requests.
+    /// The name of the field in requests.
     pub name: &'static str,
-    /// Its name in answers; empty if they omit it.
+    /// The name of the field in responses; empty if responses omit the field.
     pub answer_name: &'static str,
-    /// Its type.
+    /// The type of the field.
     pub field_type: FieldType,
-    /// Its value in a new entry that omits it, as JSON.
+    /// The value in a new entry if the call omits the field, as JSON text.
     pub default_json: &'static str,
-    /// True if an edit ignores it.
+    /// True if an edit ignores the field.
     pub is_create_only: bool,
-    /// True if an edit that omits it resets it to its default.
+    /// True if an edit that omits the field resets it to its default.
     pub is_reset_by_edit: bool,
-    /// True if spaces around it are removed.
+    /// True if spaces around the value are removed.
     pub is_trimmed: bool,
     /// The lowest licence with this field.
     pub tier: AttributeTier,
@@ -84,8 +85,8 @@ pub struct RowField {
 }
 
 impl RowField {
-    /// A field with the same name in requests and answers, null by default, and unchanged by an
-    /// edit that omits it.
+    /// A field with the same name in requests and responses. The value is null by default, and an
+    /// edit that omits the field does not change it.
     pub const fn new(name: &'static str, field_type: FieldType) -> Self {
         Self {
             name,
@@ -101,27 +102,27 @@ impl RowField {
         }
     }
 
-    /// The field, if answers omit it.
+    /// A copy of this field that responses omit.
     pub(super) const fn hidden(self) -> Self {
         Self { answer_name: "", ..self }
     }
 
-    /// The field, if spaces around its value are removed.
+    /// A copy of this field that removes spaces around its value.
     pub(super) const fn trimmed(self) -> Self {
         Self { is_trimmed: true, ..self }
     }
 
-    /// The field, if an edit ignores it.
+    /// A copy of this field that an edit ignores.
     pub(super) const fn create_only(self) -> Self {
         Self { is_create_only: true, ..self }
     }
 
-    /// The field, if a release introduced it.
+    /// A copy of this field that exists from a release on.
     pub(super) const fn since(self, major: u16, minor: u16) -> Self {
         Self { since: Some(Release::new(major, minor)), ..self }
     }
 
-    /// The field with a default value, as JSON.
+    /// A copy of this field with a default value, as JSON text.
     pub(super) const fn with_default(self, default_json: &'static str) -> Self {
         Self { default_json, ..self }
     }
@@ -142,7 +143,7 @@ impl RowField {
         (call.params.has(self.name) || is_single_row_sent) && self.is_available(call)
     }
 
-    /// Reads the new value from the call. For lists of rows it depends on the stored value.
+    /// Reads the new value from the call. A list of rows also depends on the stored value.
     pub(super) fn read_value(
         &self,
         call: &Call<'_>,
@@ -165,7 +166,8 @@ impl RowField {
             FieldType::Word(words) => params.allowed_text(name, words)?.into(),
             FieldType::Words(words) => {
                 let requested_words = params.allowed_texts(name, words)?.unwrap_or_default();
-                // The service stores the words as flags, so answers have the order of `words`.
+                // The service stores the words as flags. Responses therefore have the order of
+                // `words`.
                 let ordered_words = words
                     .iter()
                     .filter(|word| requested_words.iter().any(|requested| requested == **word));
@@ -190,9 +192,10 @@ impl RowField {
     }
 }
 
-/// Applies the changes in a call to a list of rows: an element without `id` adds a row, one with `id`
-/// changes that row, and one with `_destroy` removes it. `make_row` gets the stored row if there is one,
-/// the element, and true for a removal; it returns the new row, or `None` to omit it.
+/// Applies the changes in a call to a list of rows. An element without `id` adds a row. An element
+/// with `id` changes the row with this id, or removes it if the element has `_destroy`. `make_row`
+/// gets the stored row (`None` for a new row), the element, and true for a removal. It returns the
+/// changed row, or `None` to omit the row.
 pub(super) fn change_rows(
     call: &Call<'_>,
     list_name: &str,
@@ -228,7 +231,7 @@ pub(super) fn missing_key_errors(
     missing_names.map(|name| format!("{list_name}[{index}][{name}] is missing")).collect()
 }
 
-/// The id of a stored row, or the next id for a new one.
+/// The id of a stored row, or the next id for a new row.
 pub(super) fn row_id(call: &Call<'_>, stored_row: Option<&Value>) -> Result<i64> {
     stored_row.and_then(|row| row["id"].as_i64()).map_or_else(|| next_row_id(call), Ok)
 }

@@ -1,5 +1,5 @@
-//! Files of a repository: each change of a file is one commit. The reference leaves them out; all
-//! of this is the real service's behaviour.
+//! Files of a repository. Each change of a file is one commit. The reference does not describe
+//! files. This module follows the real service.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, STANDARD};
@@ -30,7 +30,8 @@ fn file_path<'a>(call: &'a Call<'_>) -> Result<&'a str> {
 }
 
 impl Repository<'_> {
-    /// The call's `ref` and its commit; 404 with `noun` if there is no such commit.
+    /// The `ref` in the call and its commit. Fails with 404 for `noun` if the commit does not
+    /// exist.
     fn requested_commit(self, noun: &str) -> Result<(String, Commit)> {
         let reference = match self.call.params.text("ref")?.filter(|name| !name.is_empty()) {
             Some(reference) if reference != "HEAD" => reference,
@@ -40,7 +41,7 @@ impl Repository<'_> {
         Ok((reference, commit.or_not_found(noun)?))
     }
 
-    /// The file in a call, with the commit and the `ref`.
+    /// The file that a call names, with the commit and the `ref`.
     fn requested_file(self, path: &str) -> Result<(RepositoryFile, Commit, String)> {
         let (reference, commit) = self.requested_commit("Commit")?;
         let file = self.file(&commit.id, path)?;
@@ -57,7 +58,7 @@ fn show_raw(call: &Call<'_>) -> Result<Answer> {
     Ok(answer)
 }
 
-/// The file as JSON; the headers have the same values, because HEAD returns only headers.
+/// The file as JSON. Headers have the same values, because HEAD returns only headers.
 fn show_file(call: &Call<'_>) -> Result<Answer> {
     let (project, path) = (readable_project(call)?, file_path(call)?);
     call.params.require(&["ref"])?;
@@ -85,7 +86,8 @@ fn show_file(call: &Call<'_>) -> Result<Answer> {
     Ok(answer)
 }
 
-/// The files and folders in a folder, folders first; with `recursive` also everything below.
+/// The files and folders in a folder, with the folders first. With `recursive`, the list also has
+/// everything below them.
 fn list_tree(call: &Call<'_>) -> Result<Answer> {
     let project = readable_project(call)?;
     let repository = Repository { call, project: &project };
@@ -195,7 +197,7 @@ fn read_content(call: &Call<'_>) -> Result<Vec<u8>> {
     Ok(if is_base64 { decode_leniently(&text) } else { text.into_bytes() })
 }
 
-/// Decodes base64 as the service does: other characters, and an incomplete end, are ignored.
+/// Decodes base64 as the service does: invalid characters and an incomplete end are ignored.
 fn decode_leniently(text: &str) -> Vec<u8> {
     let text = text.split('=').next().unwrap_or_default();
     let mut digits: Vec<u8> = text
@@ -208,8 +210,8 @@ fn decode_leniently(text: &str) -> Vec<u8> {
     LENIENT_BASE64.decode(digits).unwrap_or_default()
 }
 
-/// Checks that a change of the file is possible. Returns the existing file, and the start commit of
-/// the branch if the call creates one.
+/// Checks that a change of the file is possible. Returns the start commit if the call creates a
+/// branch, and the existing file.
 fn prepare_write(
     repository: Repository<'_>,
     branch: &str,

@@ -9,7 +9,7 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/projects/{id}/fork", delete_relation),
 ];
 
-/// Creates a fork immediately; `import_status` shows when its contents are imported.
+/// Creates a fork immediately. Its `import_status` shows when the contents are imported.
 fn fork(call: &Call<'_>) -> Result<Answer> {
     let user = call.require_user()?;
     let upstream = call.project()?;
@@ -76,7 +76,7 @@ fn is_copied(name: &str) -> bool {
         || COPIED_ATTRIBUTES.split(' ').any(|attribute| attribute == name)
 }
 
-/// Answers 404 if the upstream lacks the requested branch. The fork always gets all branches.
+/// Fails with 404 if the upstream lacks the requested branch. The fork always gets all branches.
 fn check_branch(call: &Call<'_>, upstream: &Project) -> Result<()> {
     match call.params.text("branches")?.filter(|name| !name.is_empty()) {
         Some(name) if call.is_observed() => {
@@ -87,8 +87,8 @@ fn check_branch(call: &Call<'_>, upstream: &Project) -> Result<()> {
     }
 }
 
-/// Turns a validation error into a 409. With `as_sentences`, its texts become whole sentences; otherwise
-/// they stay grouped by field.
+/// Turns a validation error into a 409. With `as_sentences`, the error texts become whole
+/// sentences. Otherwise the texts stay grouped by field.
 fn make_conflict(failure: ErrorResponse, as_sentences: bool) -> ErrorResponse {
     let failure = if as_sentences { convert_to_sentences(failure) } else { failure };
     ErrorResponse { status: StatusCode::CONFLICT, ..failure }
@@ -104,8 +104,8 @@ fn name_conflict(call: &Call<'_>, (is_name_taken, is_path_taken): IsTaken) -> Er
     make_conflict(errors.into(), has_later_errors)
 }
 
-/// The namespace of the fork: from the first parameter that was sent of `namespace_id`, `namespace_path`
-/// and the deprecated `namespace`; without one, the caller's own namespace.
+/// The namespace of the fork. The first sent parameter of `namespace_id`, `namespace_path` and the
+/// deprecated `namespace` names it. Without these parameters, it is the caller's own namespace.
 fn target_namespace(call: &Call<'_>, user_id: i64) -> Result<Namespace> {
     let mut reference = call.params.integer("namespace_id")?.map(|id| id.to_string());
     for name in ["namespace_path", "namespace"] {
@@ -114,9 +114,9 @@ fn target_namespace(call: &Call<'_>, user_id: i64) -> Result<Namespace> {
     let namespace = match reference {
         None => Namespace::find_personal(call.db, user_id)?,
         Some(path_or_id) => match Namespace::find_by_reference(call.db, &path_or_id)? {
-            // All users are visible, and therefore their namespaces.
+            // All users are visible, and their namespaces are visible too.
             Some(namespace) if !namespace.is_group() => Some(namespace),
-            // Before 18.9, any visible group. Since then, only a group that the caller is a member of.
+            // Before 18.9, any visible group is allowed. From 18.9 on, the caller must be a member.
             Some(group) if !call.is_observed() && call.may_see_group(&group)? => Some(group),
             Some(group) if call.caller_level_in_group(&group)? > 0 => Some(group),
             _ => return Err(ErrorResponse::not_found("Namespace")),
@@ -136,7 +136,7 @@ fn target_namespace(call: &Call<'_>, user_id: i64) -> Result<Namespace> {
     }
 }
 
-/// The project of a call that sets or removes its fork relation.
+/// The project whose fork relation a call sets or removes.
 fn relation_project(call: &Call<'_>) -> Result<Project> {
     let is_maintainer_enough = call.profile().maintainer_relates_forks;
     call.writable_project_as(if is_maintainer_enough { MAINTAINER } else { OWNER })

@@ -1,7 +1,7 @@
 //! Lists of grants in calls for protected branches and tags, such as `allowed_to_push`.
 //!
-//! Such a list contains changes. An element without `id` adds a grant, one with `id` changes that
-//! grant, one with `id` and `_destroy` removes it; other grants do not change.
+//! Such a list contains changes. An element without `id` adds a grant. An element with `id` changes
+//! the grant with this id, or removes it if the element has `_destroy`. Other grants do not change.
 
 use super::prelude::*;
 
@@ -9,8 +9,8 @@ use super::prelude::*;
 const NO_ONE_LEVEL: i64 = 0;
 /// The level of the administrators of the service.
 const ADMINISTRATOR_LEVEL: i64 = 60;
-/// The levels that can be granted, with their descriptions in answers. For unprotecting, `No one` is
-/// refused.
+/// The levels that can be granted, with their descriptions in responses. The right to remove a
+/// protection cannot be granted to `No one`.
 const GRANTABLE_LEVELS: [(i64, &str); 4] = [
     (NO_ONE_LEVEL, "No one"),
     (DEVELOPER, "Developers + Maintainers"),
@@ -18,8 +18,8 @@ const GRANTABLE_LEVELS: [(i64, &str); 4] = [
     (ADMINISTRATOR_LEVEL, "Instance admins"),
 ];
 
-/// A grant as answers show it. Only licensed services show users and groups, and only grants to push
-/// show keys.
+/// A grant as responses show it. Only licensed services show users and groups. Only grants for
+/// pushing and creating show keys.
 pub(super) fn json(call: &Call<'_>, grant: &Grant) -> Result<Value> {
     let mut body = json!({
         "id": grant.id,
@@ -40,7 +40,7 @@ fn can_grant_to_keys(action: ProtectedAction) -> bool {
     matches!(action, ProtectedAction::Push | ProtectedAction::Create)
 }
 
-/// The display name of a grantee; `None` if it does not exist.
+/// The display name of a grantee; `None` if the grantee does not exist.
 pub(super) fn grantee_name(call: &Call<'_>, grantee: Grantee) -> Result<Option<String>> {
     Ok(match grantee {
         Grantee::Level(level) => Some(level_description(level).to_owned()),
@@ -52,7 +52,7 @@ pub(super) fn grantee_name(call: &Call<'_>, grantee: Grantee) -> Result<Option<S
     })
 }
 
-/// The description of a level in answers.
+/// The description of a level in responses.
 fn level_description(level: i64) -> &'static str {
     GRANTABLE_LEVELS.iter().find(|(value, _)| *value == level).map_or("", |(_, name)| name)
 }
@@ -62,13 +62,13 @@ pub(super) fn list_name(action: ProtectedAction) -> String {
     format!("allowed_to_{}", action.name())
 }
 
-/// A change in one element of a list.
+/// The change that one element of a list requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GrantChange {
     id: Option<i64>,
     is_removal: bool,
     level: Option<i64>,
-    /// The change as a new grant.
+    /// The grant that a change without `id` adds.
     grant: Grant,
 }
 
@@ -95,7 +95,7 @@ fn is_grantable(action: ProtectedAction, level: i64) -> bool {
     !is_refused && GRANTABLE_LEVELS.iter().any(|(value, _)| *value == level)
 }
 
-/// Reads the lists of these actions; they need Premium, and are ignored otherwise.
+/// Reads the lists of these actions. The lists need Premium and are ignored without it.
 pub(super) fn read_changes(
     call: &Call<'_>,
     tier: AttributeTier,
@@ -122,8 +122,8 @@ pub(super) fn read_changes(
     Ok(changes)
 }
 
-/// True if a value is an array of objects. Null and an empty text are also accepted, as empty lists:
-/// forms send them.
+/// True if a value is an array of objects. Null and an empty text count as empty lists, because
+/// forms send such values.
 fn is_object_list(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().all(Value::is_object),
@@ -132,8 +132,8 @@ fn is_object_list(value: &Value) -> bool {
     }
 }
 
-/// Reads one element. If it names several grantees, a user takes precedence over a group, and a group
-/// over a key. Without a grantee, the grant is for a level.
+/// Reads one element. If the element names several grantees, a user takes precedence over a group,
+/// and a group over a key. Without a grantee, the grant is for a level.
 fn read_change(call: &Call<'_>, action: ProtectedAction, element: &Value) -> Result<GrantChange> {
     let field = list_name(action);
     let make_param_name = |key: &str| format!("{field}[{key}]");
@@ -151,8 +151,8 @@ fn read_change(call: &Call<'_>, action: ProtectedAction, element: &Value) -> Res
     Ok(GrantChange { id: read_id("id")?, is_removal, grant, ..change })
 }
 
-/// Reads the grants of a new protection for these actions: from the lists and the single levels, or else
-/// a default level.
+/// Reads the grants of a new protection for these actions, from the lists and the single levels. An
+/// action without any grant in the call gets a default level.
 pub(super) fn read_initial_grants(
     call: &Call<'_>,
     tier: AttributeTier,
@@ -182,7 +182,8 @@ pub(super) struct GrantPlan {
 }
 
 impl GrantPlan {
-    /// Plans changes of the `stored_grants` of a project, or of a group, which can only grant to levels.
+    /// Plans changes of the `stored_grants` of a project, or of a group. A group can grant only to
+    /// levels.
     pub(super) fn new(
         call: &Call<'_>,
         scope: &GroupOrProject,
@@ -217,8 +218,8 @@ impl GrantPlan {
         Ok(plan)
     }
 
-    /// Checks a grant against the stored grants. Grants that the call removes are included; grants that
-    /// it adds are not.
+    /// Checks a grant against the stored grants. The stored grants include grants that the call
+    /// removes, but not grants that it adds.
     fn check(
         &mut self,
         call: &Call<'_>,
@@ -250,14 +251,15 @@ impl GrantPlan {
         Ok(())
     }
 
-    /// 422 with all errors, as sentences.
+    /// Fails with 422 and all errors, as sentences.
     pub(super) fn check_errors(&self) -> Result<()> {
         refuse_if(!self.errors.is_empty(), || ErrorResponse::invalid_record(self.errors.clone()))
     }
 }
 
-/// The error for a grantee that is not possible. A user must be a direct or inherited member. A group must
-/// be invited to the project itself, with at least the level developer. A key must be able to push to it.
+/// The error for a grantee that is not allowed. A user must be a direct or inherited member. A
+/// group must be invited to the project itself, with at least the level developer. A key must be
+/// able to push to the project.
 fn grantee_error(
     call: &Call<'_>,
     project: &Project,
@@ -285,8 +287,8 @@ fn can_key_push(call: &Call<'_>, project_id: i64, key_id: i64) -> Result<bool> {
     call.query_value(sql, [project_id, key_id])
 }
 
-/// True if the caller may remove a protection: everybody who may create one, unless grants restrict the
-/// removal (Premium).
+/// True if the caller may remove a protection. Everybody who may create protections may also remove
+/// them, unless grants restrict the removal (Premium).
 pub(super) fn may_unprotect(call: &Call<'_>, project: &Project, grants: &[Grant]) -> Result<bool> {
     let unprotect_grants = grants.iter().filter(|grant| grant.action == ProtectedAction::Unprotect);
     let mut peekable_grants = unprotect_grants.peekable();
@@ -296,8 +298,8 @@ pub(super) fn may_unprotect(call: &Call<'_>, project: &Project, grants: &[Grant]
     is_granted_to_caller(call, project, peekable_grants)
 }
 
-/// True if one of the grants applies to the caller. For administrators there is no exception: a grant
-/// to another user does not apply to them.
+/// True if one of the grants applies to the caller. A grant to another user does not apply to
+/// administrators.
 pub(super) fn is_granted_to_caller<'g>(
     call: &Call<'_>,
     project: &Project,

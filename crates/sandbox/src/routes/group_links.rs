@@ -1,6 +1,7 @@
-//! Links of groups to groups of an identity provider (SAML), and to groups or a filter of a directory (LDAP).
-//! The people who are linked in this way become members of the group. Nothing is synchronised here. A service
-//! without SAML for groups answers 401 to everybody; here it is set up, unless the seed disables it.
+//! Links of groups to groups of an identity provider (SAML), and to groups or a filter of a
+//! directory (LDAP). In the real service, the linked people become members of the group. The
+//! sandbox does not synchronise members. A service without SAML for groups answers everybody with
+//! 401. In the sandbox SAML is set up, unless the seed disables it.
 
 use super::member_roles::ROLE_ID;
 use super::prelude::*;
@@ -74,7 +75,8 @@ const LDAP_LINKS: Collection = Collection {
     ..Collection::new("/groups/{id}/ldap_group_links")
 };
 
-/// The newer form of a removal names the link by parameters.
+/// The removals of LDAP links. A call names the link by parameters in the newer form, and in the
+/// path in the older form.
 pub(super) const ROUTES: &[Route] = &[
     LDAP_LINKS.route(Method::DELETE, LDAP_LINKS.path, Verb::Remove),
     LDAP_LINKS.route(Method::DELETE, "/groups/{id}/ldap_group_links/{provider}/{cn}", Verb::Remove),
@@ -86,10 +88,10 @@ const SAML_ROLES_SINCE: Release = Release::new(16, 7);
 const PROVIDER: &str = "provider";
 const LDAP_LEVEL: &str = "group_access";
 const LDAP_ROLES_SINCE: Release = Release::new(17, 2);
-/// The fields that select people of a directory; a link has exactly one of them.
+/// The fields that select people of a directory. A link has exactly one of these fields.
 const LDAP_SELECTORS: [&str; 2] = ["cn", "filter"];
 
-/// A link in answers, with its custom role from the release `roles_since` on.
+/// A link in responses, with its custom role from the release `roles_since` on.
 fn json(call: &CollectionCall<'_>, row: &Record, roles_since: Release) -> Result<Value> {
     let mut body = remove_fields(call.plain_json(row), &["id", "created_at", "updated_at"]);
     if member_roles::are_roles_available(call, roles_since) {
@@ -98,13 +100,13 @@ fn json(call: &CollectionCall<'_>, row: &Record, roles_since: Release) -> Result
     Ok(body)
 }
 
-/// The level that a link gives, which may be minimal access from the release `minimal_since` on.
+/// The level that a link gives. Minimal access is allowed from the release `minimal_since` on.
 fn read_level(call: &Call<'_>, name: &str, minimal_since: Release) -> Result<Option<i64>> {
     let has_minimal = call.release() >= minimal_since;
     call.params.allowed_integer(name, |level| terms::is_valid_level(call, level, has_minimal))
 }
 
-/// The one field of [`LDAP_SELECTORS`] that the call contains.
+/// The only field of [`LDAP_SELECTORS`] that the call contains.
 fn read_selector(call: &Call<'_>) -> Result<&'static str> {
     call.params.refuse_both(LDAP_SELECTORS)?;
     let selector = LDAP_SELECTORS.into_iter().find(|name| call.params.has(name));

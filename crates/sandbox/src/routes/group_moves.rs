@@ -1,4 +1,5 @@
-//! Moves of groups, and changes of their paths, with everything below.
+//! Moves of groups, and changes of their paths. A move or change includes all groups and projects
+//! below the group.
 
 use super::group_rules::visibility_rank;
 use super::prelude::*;
@@ -9,7 +10,7 @@ pub(super) const ROUTES: &[Route] = &[
     post("/groups/{id}/projects/{project_id}", transfer_project),
 ];
 
-/// Updates the full paths and names at and below a group, parents first.
+/// Updates the full paths and full names of a group and of everything below it, with parents first.
 pub(super) fn update_full_paths(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let (range_start, range_end) = group.traversal_range();
     let sql = "SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2

@@ -6,7 +6,7 @@ pub(super) const MIN_PATH_LENGTH: usize = 2;
 /// The maximum number of groups above a group.
 const MAX_DEPTH: usize = 20;
 
-/// Names of the service's own pages, which no top-level group can have.
+/// The names of the service's own pages. No top-level group can have such a name.
 const RESERVED_TOP_LEVEL_NAMES: &str = "- .well-known 404.html 422.html 500.html 502.html 503.html admin api \
     apple-touch-icon-precomposed.png apple-touch-icon.png assets dashboard deploy.html \
     explore favicon.ico favicon.png files groups health_check help import invites jwt login \
@@ -30,8 +30,8 @@ pub(super) struct GroupCheck<'a> {
     pub(super) errors: FieldErrors,
 }
 
-/// Checks the changed properties of a group, but not the caller's rights. `existing` is the group itself,
-/// if it exists; `min_length` is the minimum length of its path.
+/// Checks the changed properties of a group, but not the caller's rights. `existing` is the stored
+/// group, or `None` for a new group. `min_length` is the minimum length of the path, in characters.
 pub(super) fn check(
     call: &Call<'_>,
     requested: NewGroup<'_>,
@@ -139,7 +139,8 @@ impl GroupCheck<'_> {
 }
 
 impl NewGroup<'_> {
-    /// True if another group directly below the parent has the name. Top-level groups may share one.
+    /// True if another group directly below the parent has the name. Top-level groups may share a
+    /// name.
     pub(super) fn has_namesake(&self, call: &Call<'_>, excluded_id: Option<i64>) -> Result<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE parent_id = ?1 AND name = ?2 AND id IS NOT ?3)";
         let parent_id = self.parent.map(|parent| parent.id);
@@ -155,7 +156,7 @@ impl NewGroup<'_> {
     }
 }
 
-/// The rank of a visibility, from 0.
+/// The rank of a visibility: 0 for private, 1 for internal, 2 for public.
 pub(super) fn visibility_rank(visibility: &str) -> usize {
     VISIBILITIES.iter().position(|level| *level == visibility).unwrap_or(0)
 }
@@ -165,7 +166,8 @@ pub(super) fn restricted_text(visibility: &str) -> String {
     format!("{visibility} has been restricted by your GitLab administrator")
 }
 
-/// Converts errors by field, as PUT answers them, to one text, as POST answers them: a Ruby hash.
+/// Converts errors by field, as PUT returns them, to one text, as POST returns it. The text is a
+/// Ruby hash.
 pub(super) fn join_errors(failure: ErrorResponse) -> ErrorResponse {
     let Some(Value::Object(fields)) = failure.body.get("message") else { return failure };
     let fields = fields.iter().map(|(field, texts)| {
@@ -187,8 +189,8 @@ pub(super) fn missing_path_error() -> ErrorResponse {
     errors.into_result().map_or_else(join_errors, |()| ErrorResponse::invalid("path"))
 }
 
-/// True if the caller may create groups below `parent`, or at the top level. Owners of the parent may,
-/// and also its maintainers, unless a setting forbids it.
+/// True if the caller may create groups below `parent`, or at the top level. Owners of the parent
+/// may create groups. Maintainers of the parent may do so unless a setting forbids it.
 pub(super) fn may_create(call: &Call<'_>, parent: Option<&Namespace>) -> Result<bool> {
     let Some(parent) = parent else {
         let user = call.require_user()?;

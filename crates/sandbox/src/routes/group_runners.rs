@@ -1,12 +1,13 @@
-//! The setting of groups for shared runners. It also applies to all groups and projects below.
+//! The setting of groups for shared runners. A change also applies to all groups and projects
+//! below.
 
 use super::prelude::*;
 
 pub(super) const RUNNERS_SETTING: &str = "shared_runners_setting";
-/// The setting of a project.
+/// The attribute of a project for shared runners.
 pub(super) const PROJECT_RUNNERS_ENABLED: &str = "shared_runners_enabled";
 
-/// The values of the setting, the most restrictive last.
+/// The values of the setting, with the most restrictive value last.
 const SETTING_VALUES: [&str; 3] =
     ["enabled", "disabled_and_overridable", "disabled_and_unoverridable"];
 const ENABLED_LEVEL: usize = 0;
@@ -27,7 +28,7 @@ pub(super) fn setting_value(call: &Call<'_>, group_id: i64) -> Result<&'static s
     Ok(SETTING_VALUES[setting_level(call, group_id)?])
 }
 
-/// Applies a change of the setting to everything below.
+/// Applies the setting in a call to all groups and projects below the group.
 pub(super) fn apply_requested_setting(call: &Call<'_>, group: &Namespace) -> Result<()> {
     if call.params.text(RUNNERS_SETTING)?.is_none() {
         return Ok(());
@@ -90,7 +91,7 @@ pub(super) fn apply_to_project(
     refuse_if(is_refused, || ErrorResponse::field(PROJECT_RUNNERS_ENABLED, NOT_ALLOWED_TEXT))
 }
 
-/// Sets the runners of a group, and of all groups and projects below it.
+/// Sets the setting for shared runners in a group, and in all groups and projects below it.
 fn apply_to_subtree(call: &Call<'_>, group: &Namespace, requested_level: usize) -> Result<()> {
     let subtree_level =
         if requested_level == ENABLED_LEVEL { ENABLED_LEVEL } else { FORBIDDEN_LEVEL };

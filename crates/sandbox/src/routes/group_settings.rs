@@ -1,5 +1,5 @@
-//! Settings of groups that affect everything below, or have special rules. All others are only rows of
-//! `attributes.jsonc`.
+//! Settings of groups that affect everything below, or have special rules. All other settings are
+//! only rows of `attributes.jsonc`.
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -20,14 +20,14 @@ pub(super) const GIT_ACCESS: &str = "enabled_git_access_protocol";
 /// Settings of later releases whose shown value depends on the groups above.
 const EMAILS_DISABLED: &str = "emails_disabled";
 const DIFF_PREVIEWS: &str = "show_diff_preview_in_email";
-/// If unset, these take the value of the nearest group above that sets them.
+/// If a group does not set one of these settings, the nearest group above that sets it decides.
 const CASCADING_SETTINGS: [&str; 2] = ["math_rendering_limits_enabled", "duo_features_enabled"];
 /// A setting of a whole hierarchy, which only the top-level group can change.
 const OUTSIDE_FORKS_PREVENTED: &str = "prevent_forking_outside_group";
 const NOTIFIED_USERS: &str = "unique_project_download_limit_alertlist";
 const EXEMPT_USERS: &str = "unique_project_download_limit_allowlist";
 
-/// The settings of a group in an answer. Unset settings show the effective value.
+/// The settings of a group in a response. Unset settings show the effective value.
 pub(super) fn settings_json(call: &Call<'_>, group: &Namespace, is_listed: bool) -> Result<Value> {
     let mut body = json!({});
     let settings = GROUP_SETTINGS.stored_values(call.db, group.id)?;
@@ -77,7 +77,7 @@ pub(super) fn settings_json(call: &Call<'_>, group: &Namespace, is_listed: bool)
     Ok(body)
 }
 
-/// The project with templates, if it exists and the caller sees it.
+/// The id of the project with templates; `None` if it does not exist or the caller does not see it.
 fn visible_template(call: &Call<'_>, id: &Value) -> Result<Option<i64>> {
     let project = id.as_i64().map(|id| Project::find_by_id(call.db, id)).transpose()?.flatten();
     match project {
@@ -101,8 +101,8 @@ fn inherited_value(call: &Call<'_>, group: &Namespace, name: &str) -> Result<Opt
     values.find_map(Result::transpose).transpose()
 }
 
-/// The word for the role that may create projects in groups without a setting of their own. The service
-/// stores this default as a number.
+/// The word for the lowest role that may create projects in groups without a setting of their own.
+/// The service stores this default as a number.
 fn default_project_creation(call: &Call<'_>) -> Result<&'static str> {
     Ok(match instance::read_setting(call, "default_project_creation")?.as_i64() {
         Some(0) => "noone",
@@ -111,8 +111,8 @@ fn default_project_creation(call: &Call<'_>) -> Result<&'static str> {
     })
 }
 
-/// True if the caller may create projects in a namespace: the caller's personal namespace, or a group that
-/// is not archived and whose setting allows it.
+/// True if the caller may create projects in a namespace. It must be the caller's personal
+/// namespace, or a group that is not archived and whose setting allows the creation.
 pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<bool> {
     if !group.is_group() {
         return Ok(call.caller_level_in_group(group)? >= OWNER);
@@ -182,8 +182,8 @@ pub(super) fn store_settings(call: &Call<'_>, group: &Namespace, route: Accepts)
     avatars::store_avatar(call, Holder::Group(group.id), &call.params)
 }
 
-/// The names of the settings that a call unsets, so that the groups above decide. Only the answer to this
-/// call shows null for them.
+/// The names of the settings that a call unsets, so that the groups above decide. Only the response
+/// to this call shows null for these settings.
 pub(super) fn unset_settings(call: &Call<'_>, group: &Namespace) -> Result<Vec<&'static str>> {
     let stored_settings = GROUP_SETTINGS.stored_values(call.db, group.id)?;
     let mut unset_names = CASCADING_SETTINGS.to_vec();
@@ -195,7 +195,7 @@ pub(super) fn unset_settings(call: &Call<'_>, group: &Namespace) -> Result<Vec<&
     Ok(unset_names)
 }
 
-/// Settings that cannot be null, with the error texts; from 18.9 on.
+/// Settings that cannot be null, with the error texts for null.
 const REQUIRED_SETTINGS: [(&str, &[&str]); 4] = [
     (GRACE_PERIOD, &[BLANK_TEXT, "is not a number"]),
     (GIT_ACCESS, &["is not included in the list"]),
@@ -203,14 +203,15 @@ const REQUIRED_SETTINGS: [(&str, &[&str]); 4] = [
     ("unique_project_download_limit_interval_in_seconds", &["is not a number", BLANK_TEXT]),
 ];
 
-/// The field name, in errors, of a setting that is stored apart from the group.
+/// The name in errors of a setting that is stored apart from the group.
 fn error_field(name: &str) -> String {
     format!("namespace_settings.{name}")
 }
 
 impl GroupCheck<'_> {
-    /// Refuses null where a setting needs a value, and values that are not allowed for a subgroup. It is
-    /// called first for the settings that are stored apart from the group, then for the others.
+    /// Refuses null where a setting needs a value, and values that are not allowed for a subgroup.
+    /// The first call checks the settings that are stored apart from the group, and the second call
+    /// checks the other settings.
     pub(super) fn check_settings(&mut self, is_stored_apart: bool) -> Result<()> {
         let Self { call, errors, .. } = self;
         let is_subgroup = self.requested.parent.is_some();
@@ -240,14 +241,14 @@ impl GroupCheck<'_> {
     }
 }
 
-/// The project with templates must be visible to the caller.
+/// Checks that the project with templates is visible to the caller.
 fn check_template(call: &Call<'_>) -> Result<()> {
     let id = call.params.integer(TEMPLATE_PROJECT)?;
     let is_unknown = id.is_some() && visible_template(call, &id.into())?.is_none();
     refuse_if(is_unknown, || ErrorResponse::field(TEMPLATE_PROJECT, "is invalid"))
 }
 
-/// Counting skipped pipelines as success requires that pipelines must succeed.
+/// Checks that skipped pipelines may count as success only if pipelines must succeed.
 fn check_skipped_pipelines(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let (success_setting, skipped_setting) =
         ("only_allow_merge_if_pipeline_succeeds", "allow_merge_on_skipped_pipeline");
@@ -263,8 +264,8 @@ fn check_skipped_pipelines(call: &Call<'_>, group: &Namespace) -> Result<()> {
     })
 }
 
-/// Stores the IP ranges that may access a group: a text with commas. An empty text clears them; null
-/// changes nothing.
+/// Stores the IP ranges that may access a group: a text with commas. An empty text clears the
+/// ranges; null changes nothing.
 fn store_ip_ranges(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let Some(text) = call.params.text(IP_RANGES)? else { return Ok(()) };
     let ranges = split_items(&text);
@@ -310,7 +311,8 @@ fn split_items(text: &str) -> Vec<&str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).collect()
 }
 
-/// Stores the users exempt from the limit of project downloads, and those who are notified.
+/// Stores the users who are exempt from the limit of project downloads, and the users who are
+/// notified.
 fn store_download_limits(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let accepts_users = GROUP_SETTINGS.accepts(call, NOTIFIED_USERS, Accepts::Edit);
     if group.parent_id.is_some() || !accepts_users {
@@ -370,7 +372,7 @@ fn lock_shares(call: &Call<'_>, group: &Namespace) -> Result<()> {
     group_ids.into_iter().try_for_each(|id| GROUP_SETTINGS.put_value(call.db, id, SHARE_LOCK, true))
 }
 
-/// Only owners of the parent can unlock a group in a locked one.
+/// Checks that only owners of a locked parent unlock a group below it.
 fn check_share_lock(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let is_unlock =
         call.params.flag(SHARE_LOCK)? == Some(false) && is_share_locked(call, group.id)?;
@@ -387,7 +389,7 @@ fn check_share_lock(call: &Call<'_>, group: &Namespace) -> Result<()> {
     }
 }
 
-/// Applies the share lock and the runners setting of its new parent to a group.
+/// Applies the share lock and the runners setting of a new parent to a group.
 pub(super) fn inherit_settings(
     call: &Call<'_>,
     group: &Namespace,
@@ -400,7 +402,7 @@ pub(super) fn inherit_settings(
     group_runners::inherit_setting(call, group, parent)
 }
 
-/// The attributes that a project takes from its groups while it does not set them.
+/// The attributes that a project takes from its groups if the project does not set them.
 pub(crate) const INHERITED_ATTRIBUTES: [&str; 2] = ["lfs_enabled", "auto_devops_enabled"];
 
 /// Adds inherited attributes to the attributes of a project. For an empty project, also adds the future

@@ -1,7 +1,7 @@
-//! Groups: operations that clients need in addition to those of the reference. All of it is the
-//! real service's behaviour.
+//! Operations on groups. The reference does not describe them, but clients need them. This module
+//! follows the real service.
 //!
-//! A group has two forms: a short form in lists, and a long form in answers for a single group.
+//! A group has two forms: a short form in lists, and a long form in responses for a single group.
 
 use super::deletion;
 use super::group_rules::{MIN_PATH_LENGTH, join_errors};
@@ -28,15 +28,15 @@ pub(super) fn brief_json(call: &Call<'_>, group: &Namespace) -> Result<Value> {
     json(call, group, true)
 }
 
-/// The long form of a group in answers to actions. It omits some fields even for owners.
+/// The long form of a group in responses to actions. This form omits some fields even for owners.
 pub(super) fn plain_json(call: &Call<'_>, group: &Namespace) -> Result<Value> {
     let mut body = remove_fields(json(call, group, false)?, &[group_settings::GIT_ACCESS]);
     body["shared_with_groups"] = shares::invitations_json(call, Holder::Group(group.id))?.into();
     Ok(body)
 }
 
-/// The long form of a group, optionally with its projects and those shared with it. Only owners see
-/// the protocols for its repositories and the token for its runners.
+/// The long form of a group, optionally with its projects and the projects shared with it. Only
+/// owners see the protocols for its repositories and the token for its runners.
 fn full_json(call: &Call<'_>, group: &Namespace, includes_projects: bool) -> Result<Value> {
     let mut body = json(call, group, false)?;
     body["shared_with_groups"] = shares::invitations_json(call, Holder::Group(group.id))?.into();
@@ -67,7 +67,7 @@ fn json(call: &Call<'_>, group: &Namespace, is_listed: bool) -> Result<Value> {
             body["custom_attributes"] = custom_attributes::list_json(call, holder)?;
         }
         if is_listed && call.params.is_true("statistics")? {
-            // All sizes are zero.
+            // All sizes are zero in the sandbox.
             let sizes = view::STATISTICS.split(' ').filter(|name| name.ends_with("_size"));
             body["statistics"] = sizes.map(|name| (name.to_owned(), Value::from(0))).collect();
             let is_root = call.is_at_least(17, 4) && group.parent_id.is_none();
@@ -98,14 +98,15 @@ fn list_subgroups(call: &Call<'_>, includes_descendants: bool) -> Result<Answer>
     })
 }
 
-/// Answers a list of these groups, without those that the caller does not see.
+/// Answers with the groups that have these ids, without groups that the caller does not see.
 pub(super) fn list_by_ids(call: &Call<'_>, ids: &[i64]) -> Result<Answer> {
     let min_level = terms::level_from_parameter(call, "min_access_level")?.unwrap_or(0);
     answer_list(call, true, (min_level, Vec::new()), |group| ids.contains(&group.id))
 }
 
-/// The filter of a list by membership. A group matches if the caller has at least this level in it, without
-/// the rights of an administrator, or if the group is on one of these paths of ids.
+/// The filter of a list by membership: a minimum level, and paths of ids. A group matches if the
+/// caller has at least this level by membership, or if the group is on one of the paths. The rights
+/// of an administrator do not count.
 type GroupFilter = (i64, Vec<String>);
 
 fn read_group_filter(call: &Call<'_>) -> Result<GroupFilter> {
@@ -121,10 +122,10 @@ fn read_group_filter(call: &Call<'_>) -> Result<GroupFilter> {
     })
 }
 
-/// The paths of ids from the top to each group with a membership of a user in it or in one of its
-/// projects.
+/// The paths of ids from the top-level group to each group in which the user is a member. A
+/// membership of a project counts for the group of the project.
 fn list_membership_paths(call: &Call<'_>, user_id: i64) -> Result<Vec<String>> {
-    // Also the groups of projects that one of the caller's groups was invited to.
+    // The second part adds the groups of projects to which a group of the caller was invited.
     let sql = "SELECT n.traversal FROM members m LEFT JOIN projects p ON p.id = m.project_id
          JOIN namespaces n ON n.id = coalesce(m.group_id, p.namespace_id)
          WHERE m.user_id = ?1 AND m.state = 'active' AND (m.expires_at IS NULL OR m.expires_at >= ?2)
@@ -136,7 +137,8 @@ fn list_membership_paths(call: &Call<'_>, user_id: i64) -> Result<Vec<String>> {
     call.query_column(sql, params![user_id, call.today(), namespace_ids])
 }
 
-/// SQL conditions: a group `n` is at or below an archived group, or a group marked for deletion.
+/// SQL conditions: the group `n` is at or below an archived group, and the same for a group marked
+/// for deletion.
 const IN_ARCHIVED_GROUP_SQL: &str = "EXISTS (SELECT 1 FROM namespaces a WHERE a.id IN
         (SELECT value FROM json_each('[' || replace(trim(n.traversal, '/'), '/', ',') || ']'))
     AND json_extract(a.settings, '$.archived') = TRUE)";
@@ -144,7 +146,7 @@ const IN_MARKED_GROUP_SQL: &str = "EXISTS (SELECT 1 FROM namespaces a WHERE a.id
         (SELECT value FROM json_each('[' || replace(trim(n.traversal, '/'), '/', ',') || ']'))
     AND a.marked_for_deletion_on IS NOT NULL)";
 
-/// The filters in a call for groups, each from a release on.
+/// The filters in a call for groups. Some filters exist only from a release on.
 fn list_conditions(call: &Call<'_>) -> Result<SqlConditions> {
     let params = &call.params;
     let mut conditions = SqlConditions::with_value("n.kind = :kind", "group");
@@ -157,7 +159,7 @@ fn list_conditions(call: &Call<'_>) -> Result<SqlConditions> {
     let marked_on = params.date_text("marked_for_deletion_on")?.filter(|_| call.is_at_least(17, 1));
     conditions.add_with_value("n.marked_for_deletion_on = :marked", marked_on);
     let storage = params.text("repository_storage")?.filter(|_| call.is_administrator());
-    // Groups have no repositories here.
+    // Groups have no repositories in the sandbox.
     conditions.add_if(storage.is_some() && call.is_at_least(16, 3), "0");
     let active = params.flag("active")?.filter(|_| call.is_at_least(18, 0));
     let active_sql = format!("({IN_ARCHIVED_GROUP_SQL} OR {IN_MARKED_GROUP_SQL}) <> :active");
@@ -168,8 +170,8 @@ fn list_conditions(call: &Call<'_>) -> Result<SqlConditions> {
     Ok(conditions)
 }
 
-/// Answers a page of the groups that the caller may see and `accepts` admits. With
-/// `searches_full_path` a search also compares the names and paths of the groups above.
+/// Answers with a page of the groups that the caller may see and `accepts` admits. With
+/// `searches_full_path`, a search also compares the paths of the groups above.
 fn answer_list(
     call: &Call<'_>,
     searches_full_path: bool,
@@ -244,8 +246,8 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&plain_json(call, &group)?)
 }
 
-/// Inserts a group after all checks except those of the caller's rights. `min_path_length` is the minimum
-/// length of its path.
+/// Inserts a group after all checks except the checks of the caller's rights. `min_path_length` is
+/// the minimum length of its path.
 pub(crate) fn insert(
     call: &Call<'_>,
     new_group: NewGroup<'_>,
@@ -255,7 +257,7 @@ pub(crate) fn insert(
     reload(call, Namespace::insert_group(call.db, new_group, call.time_text())?)
 }
 
-/// Omitted fields stay unchanged; a call without any field is allowed.
+/// Changes a group. Omitted fields stay unchanged, and a call without fields is allowed.
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
     group_settings::check_types(call, Accepts::Edit)?;

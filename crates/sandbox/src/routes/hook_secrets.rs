@@ -1,5 +1,5 @@
-//! The two kinds of secrets of a hook, each by key: headers that it sends, and variables in its
-//! URL. Answers only show the keys.
+//! The two kinds of secrets of a hook: headers that the hook sends, and variables in its URL. Each
+//! secret has a key. Responses show only the keys.
 
 use undrift_release::REFERENCE;
 
@@ -9,7 +9,7 @@ use super::prelude::*;
 pub(super) struct SecretKind {
     pub(super) name: &'static str,
     since: Release,
-    /// The maximum length of a value.
+    /// The maximum length of a value, in characters.
     max_length: usize,
     /// The name of one secret in refusals.
     pub(super) noun: &'static str,
@@ -67,7 +67,7 @@ impl SecretKind {
             .collect()
     }
 
-    /// Adds secrets to the stored ones, or replaces those with the same keys.
+    /// Adds secrets to the stored secrets. A new secret replaces a stored secret with the same key.
     pub(super) fn add(
         &self,
         settings: &mut Object,
@@ -96,7 +96,7 @@ impl SecretKind {
     }
 }
 
-/// A key: letters, then letters and digits, with single separators.
+/// A key: letters, then digits, then words of letters and digits that each follow a separator.
 const KEY_REGEX: &str = "[A-Za-z]+[0-9]*(?:[._-][A-Za-z0-9]+)*";
 
 fn is_key(text: &str) -> bool {
@@ -105,7 +105,7 @@ fn is_key(text: &str) -> bool {
     KEY_PATTERN.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
 
-/// The URL of a hook with its variables filled in; `None` if one of them is missing.
+/// The URL of a hook with its variables filled in; `None` if a variable is missing.
 pub(super) fn fill_url(settings: &Object) -> Option<String> {
     static VARIABLE_PATTERN: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(&format!(r"\{{({KEY_REGEX})\}}")).ok());
@@ -120,8 +120,8 @@ pub(super) fn fill_url(settings: &Object) -> Option<String> {
     is_complete.then(|| filled_url.into_owned())
 }
 
-/// Clears the secrets of a hook if its URL changed: the headers, and the variables if the former hook
-/// had any of the same keys.
+/// Clears the secrets of a hook if its URL changed. Headers are always cleared. Variables are
+/// cleared if the former hook has a variable with the same key.
 pub(super) fn clear_secrets(settings: &mut Object, former_settings: &Object) {
     if !former_settings.contains_key("url") || fill_url(settings) == fill_url(former_settings) {
         return;

@@ -1,5 +1,5 @@
-//! Hooks of a project (reference 2, 4.5), and those of a group (Premium), which the reference
-//! leaves out. They are stored and validated, but never delivered.
+//! Hooks of projects (reference 2, 4.5) and of groups (Premium). The reference does not describe
+//! hooks of groups. Hooks are stored and validated, but the sandbox delivers nothing.
 
 use super::hook_secrets::{self, HEADERS, SECRET_KINDS, SecretKind, URL_VARIABLES};
 use super::prelude::*;
@@ -44,13 +44,13 @@ const TEXT_FIELDS: [HookTextField; 3] = [
 const FILTER_STRATEGY: &str = "branch_filter_strategy";
 const FILTER_STRATEGIES: [&str; 3] = ["wildcard", "regex", "all_branches"];
 const STRATEGY_SINCE: Release = Release::new(17, 2);
-/// The maximum length of a URL.
+/// The maximum length of a URL, in bytes.
 const MAX_URL_LENGTH: usize = 8_192;
 const TOKEN: &str = "token";
 const BRANCH_FILTER: &str = "push_events_branch_filter";
 const MAX_FILTER_LENGTH: usize = 4_000;
 
-/// The project or group, for callers who manage it.
+/// The project or group of a call. The caller must be able to manage it.
 fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
     let scope = GroupOrProject::from_call_archived_reads(call, [MAINTAINER, OWNER])?;
     if call.is_group_operation() {
@@ -145,8 +145,8 @@ fn store_fields(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     check(hook, call, &former_settings)
 }
 
-/// Refuses invalid hooks. If the URL changed since `former_settings`, the secrets are cleared, even those
-/// in the same call.
+/// Refuses invalid hooks. If the URL changed since `former_settings`, the secrets are cleared, even
+/// the secrets in the same call.
 fn check(hook: &mut Record, call: &Call<'_>, former_settings: &Object) -> Result<()> {
     hook_secrets::clear_secrets(&mut hook.settings, former_settings);
     let target_url = hook_secrets::fill_url(&hook.settings);
@@ -192,8 +192,8 @@ fn check_filter(hook: &mut Record) -> bool {
     }
 }
 
-/// Fills in and checks a new or changed hook. An edit needs at least one field; according to the reference, an
-/// edit of a project's hook needs the URL.
+/// Fills in and checks a new or changed hook. An edit needs at least one field. Before 18.9, an
+/// edit of a project's hook needs the URL, as in the reference.
 fn complete(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     if hook.id != 0 {
         require_any_field(call)?;
@@ -249,7 +249,7 @@ fn change_secret(call: &Call<'_>, kind: &SecretKind) -> Result<Answer> {
     Ok(Answer::no_content())
 }
 
-/// Tests a hook. Nothing is delivered, so every test succeeds.
+/// Tests a hook. Nothing is delivered, and every test succeeds.
 fn test_hook(call: &CollectionCall<'_>) -> Result<Answer> {
     refuse_if(!call.is_at_least(16, 11), ErrorResponse::no_route)?;
     let trigger = call.segment("trigger");

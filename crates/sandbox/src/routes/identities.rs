@@ -1,5 +1,5 @@
-//! Identities of users at sign-in providers: at most one per provider. They are stored with the settings
-//! of the user.
+//! Identities of users at sign-in providers. A user has at most one identity per provider.
+//! Identities are stored with the settings of the user.
 
 use super::prelude::*;
 
@@ -7,13 +7,14 @@ pub(super) const ROUTES: &[Route] = &[delete("/users/{user_id}/identities/{provi
 
 const IDENTITIES: &str = "identities";
 
-/// All identities of a user, as answers show them.
+/// All identities of a user, as responses show them.
 pub(super) fn list_identities(call: &Call<'_>, user_id: i64) -> Result<Vec<Value>> {
     let settings = USER_SETTINGS.stored_values(call.db, user_id)?;
     Ok(settings.get(IDENTITIES).and_then(Value::as_array).cloned().unwrap_or_default())
 }
 
-/// The provider in the call, and the user's name there; 400 for one without the other.
+/// The provider in the call, and the user's name at this provider. Fails with 400 if the call
+/// contains only one of the two.
 pub(super) fn read_identity(call: &Call<'_>) -> Result<Option<[String; 2]>> {
     match (call.params.text("provider")?, call.params.text("extern_uid")?) {
         (None, None) => Ok(None),
@@ -25,7 +26,7 @@ pub(super) fn read_identity(call: &Call<'_>) -> Result<Option<[String; 2]>> {
     }
 }
 
-/// Stores the identity in the call; it replaces one of the same provider.
+/// Stores the identity in the call; it replaces the identity of the same provider.
 pub(super) fn store_identity(call: &Call<'_>, user_id: i64) -> Result<()> {
     let Some([provider, name]) = read_identity(call)? else { return Ok(()) };
     let mut identities = list_identities(call, user_id)?;

@@ -1,5 +1,5 @@
 //! Imports from external hosts (reference 1, 4.2). No host is ever contacted and no credential is
-//! stored: a project appears at once, and its import ends after a time by the clock.
+//! stored. A project appears at once, and its import ends later, by the sandbox's clock.
 
 use super::prelude::*;
 
@@ -18,10 +18,11 @@ pub(super) const ROUTES: &[Route] = &[
     post("/import/bitbucket_server", import_from_extserver),
 ];
 
-/// The state of an import, which clients poll. The reference leaves it out.
+/// The state of an import, which clients poll. The reference does not describe this operation.
 fn state_json(call: &Call<'_>, project: &Project) -> Result<Value> {
     let status = project.import_status_at(call.time_text());
-    // The reference replaces the names of hosts.
+    // The type of other imports is the name of a host. The reference replaces these names, and the
+    // sandbox shows null.
     let is_from_url =
         status != "none" && project.import_source.is_none() && project.forked_from_id.is_none();
     let mut body = projects::identity_json(call, project)?;
@@ -97,11 +98,11 @@ fn start_import(
     Answer::created(&result_json(&project))
 }
 
-/// Further parts of a project that an import can include.
+/// Additional parts of a project that an import can include.
 const STAGES: &str =
     "single_endpoint_issue_events_import single_endpoint_notes_import attachments_import";
 
-/// Checks the requested further parts. No external host exists, so nothing is imported.
+/// Checks the additional parts in a call. Nothing is imported, because no external host exists.
 fn check_stages(call: &Call<'_>) -> Result<()> {
     let stages = call.params.get("optional_stages").unwrap_or(&Value::Null);
     let is_valid = stages.is_object() || stages.is_null();
@@ -143,7 +144,7 @@ fn check_required(call: &Call<'_>) -> Result<()> {
     })
 }
 
-/// A parameter error with the parameter names of the client.
+/// Converts the parameter names in an error to the names that the client sent.
 fn restore_client_names(call: &Call<'_>, failure: ErrorResponse) -> ErrorResponse {
     let text = failure.body["error"].as_str().map(str::to_owned);
     match text.filter(|_| call.target.contains("/bitbucket_server")) {
@@ -155,7 +156,7 @@ fn restore_client_names(call: &Call<'_>, failure: ErrorResponse) -> ErrorRespons
     }
 }
 
-/// True if an import from this URL is allowed: not from the service's own host.
+/// True if an import from this URL is allowed. Imports from the service's own host are refused.
 fn is_reachable(url: &str) -> bool {
     let Ok(url) = url::Url::parse(url) else { return false };
     let is_own_host = match url.host() {
@@ -167,8 +168,8 @@ fn is_reachable(url: &str) -> bool {
     ["http", "https"].contains(&url.scheme()) && !is_own_host
 }
 
-/// The target namespace, in which the caller must be allowed to create projects. The two kinds of
-/// imports refuse with different statuses.
+/// The target namespace, in which the caller must be allowed to create projects. `refusal_status`
+/// is the status for other callers, which depends on the kind of import.
 fn target_namespace(call: &Call<'_>, path: &str, refusal_status: StatusCode) -> Result<Namespace> {
     let namespace = Namespace::find_by_path(call.db, path.trim_matches('/'))?.ok_or_else(|| {
         let message = "Namespace or group to import repository into does not exist.";
@@ -217,15 +218,15 @@ fn create_imported_project(
     Project::find_by_id(call.db, id)?.or_not_found("Project")
 }
 
-/// The error of an import that fails in the background. No external host exists to refuse
-/// credentials, so the sandbox refuses tokens that start with `invalid`.
+/// The error of an import that fails in the background. The sandbox has no external host that could
+/// refuse credentials. Instead, the sandbox refuses tokens that start with `invalid`.
 fn planned_failure(call: &Call<'_>) -> Result<Option<String>> {
     let token = call.params.text("personal_access_token")?.unwrap_or_default();
     let refusal = token.starts_with("invalid").then(|| ACCESS_DENIED.to_owned());
     Ok(refusal.or_else(|| call.profile().import_failure.clone()))
 }
 
-/// The external host's answer to a refused credential.
+/// The error text of an external host for a refused credential.
 const ACCESS_DENIED: &str = "Access denied to the external account";
 
 fn result_json(project: &Project) -> Value {
@@ -238,7 +239,7 @@ fn cancel_import(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
     call.params.require(&["project_id"])?;
     let id = call.params.integer("project_id")?.unwrap_or(0);
-    // Only imported projects can be found here.
+    // This operation finds only imported projects.
     let project = Project::find_by_id(call.db, id)?
         .filter(|project| project.import_source.is_some())
         .or_no_record()?;
@@ -259,8 +260,9 @@ fn cancel_import(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&body)
 }
 
-/// Imports gists, one import per user at a time; a flag of the profile enables it. No external host exists
-/// to refuse credentials, so the sandbox refuses some tokens itself.
+/// Imports gists. A user can have only one such import at a time. The flag [`Profile::gists`]
+/// enables the operation. The sandbox has no external host that could refuse credentials, and
+/// refuses some tokens itself.
 fn import_gists(call: &Call<'_>) -> Result<Answer> {
     let user_id = call.require_user()?.id;
     call.params.require(&["personal_access_token"])?;

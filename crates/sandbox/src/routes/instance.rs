@@ -1,6 +1,5 @@
-//! Settings, background jobs and templates of the whole service. The test suites of some clients use
-//! them: they first change settings, wait until no background job runs, and read templates to test
-//! pagination.
+//! Settings, background jobs and templates of the whole service. The test suites of some clients
+//! first change settings, wait until no background job runs, and read templates to test pagination.
 
 use super::prelude::*;
 
@@ -16,8 +15,8 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/templates/licenses", list_licenses),
 ];
 
-/// The names of pipeline templates, one per line. They fill more than one page. Their content does not
-/// matter.
+/// The names of pipeline templates, one per line. The names fill more than one page. The content of
+/// the templates does not matter.
 const TEMPLATES: &str = include_str!("templates.txt");
 
 fn list_templates(call: &Call<'_>) -> Result<Answer> {
@@ -31,7 +30,7 @@ fn show_template(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&json!({ "name": name, "content": format!("# {name}\n") }))
 }
 
-/// The licences for new projects: key and name of each.
+/// The licences for new projects, one per line: the key, then the name.
 const LICENSES: &str = include_str!("licenses.txt");
 
 fn list_licenses(call: &Call<'_>) -> Result<Answer> {
@@ -51,8 +50,8 @@ pub(super) const INBOUND_ENFORCED: &str = "enforce_ci_inbound_job_token_scope_en
 const DELETION_PERIOD: &str = "deletion_adjourned_period";
 const RESTRICTED_VISIBILITIES: &str = "restricted_visibility_levels";
 
-/// The value of one setting, for any caller. Decodes only this setting, because lists call this for each
-/// row.
+/// The value of one setting, for any caller. Decodes only this setting, because lists call this
+/// function for each row.
 pub(super) fn read_setting(call: &Call<'_>, name: &str) -> Result<Value> {
     let sql = "SELECT value -> ?1 FROM meta WHERE key = 'application settings'";
     match call.query_optional_value::<Option<String>>(sql, [name])?.flatten() {
@@ -61,13 +60,13 @@ pub(super) fn read_setting(call: &Call<'_>, name: &str) -> Result<Value> {
     }
 }
 
-/// The service's own URL, unless its requests may go to its own network.
+/// The service's own URL; `None` if the service may send requests to its own network.
 pub(super) fn own_url_if_guarded<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
     let allows_local = read_setting(call, "allow_local_requests_from_web_hooks_and_services")?;
     Ok(Some(call.base_url.as_str()).filter(|_| allows_local != true))
 }
 
-/// The value of a setting in a new service; `None` if the release does not have it.
+/// The value of a setting in a new service; `None` if the release does not have the setting.
 fn default_value(call: &Call<'_>, name: &str) -> Option<Value> {
     match name {
         INBOUND_ENFORCED if !call.is_at_least(17, 6) => return None,
@@ -106,7 +105,8 @@ fn update_settings(call: &Call<'_>) -> Result<Answer> {
             Value::Bool(_) => call.params.flag(name)?.map(Value::from),
             Value::Number(_) => call.params.integer(name)?.map(Value::from),
             Value::Array(_) => call.params.texts(name)?.map(Value::from),
-            // The only object is the protection of default branches. It has two parameters: see below.
+            // The only object is the protection of default branches. Its two parameters are read
+            // below.
             Value::Object(_) => None,
             _ if may_be_null && call.params.has(name) => Some(call.params.text(name)?.into()),
             _ => call.params.text(name)?.map(Value::from),
@@ -139,7 +139,7 @@ fn check_values(call: &Call<'_>) -> Result<()> {
     let is_not_positive =
         call.params.integer("session_expire_delay")?.is_some_and(|delay| delay <= 0);
     errors.add_if(is_not_positive, "session_expire_delay", "must be greater than 0");
-    // Before 16.0, 0 switched delayed deletion off.
+    // Before 16.0, the value 0 switched delayed deletion off.
     let min_days = i64::from(call.is_at_least(16, 0));
     let days = call.params.integer(DELETION_PERIOD)?;
     let message = format!("must be greater than or equal to {min_days}");
@@ -149,7 +149,8 @@ fn check_values(call: &Call<'_>) -> Result<()> {
     errors.into_result()
 }
 
-/// True if the caller may not use a visibility: a setting can reserve it for administrators.
+/// True if the caller may not use a visibility. A setting can reserve a visibility for
+/// administrators.
 pub(super) fn is_visibility_restricted(call: &Call<'_>, visibility: &str) -> Result<bool> {
     let restricted_levels = read_setting(call, RESTRICTED_VISIBILITIES)?;
     let is_listed =
@@ -157,8 +158,8 @@ pub(super) fn is_visibility_restricted(call: &Call<'_>, visibility: &str) -> Res
     Ok(is_listed && !call.is_administrator())
 }
 
-/// Answers with these sections of the report about background jobs. The sandbox has no jobs, so clients
-/// that wait for them can continue.
+/// Answers with these sections of the report about background jobs. The sandbox has no jobs.
+/// Clients that wait for the end of all jobs can therefore continue.
 fn show_metrics(call: &Call<'_>, sections: &[&str]) -> Result<Answer> {
     call.require_admin()?;
     let statistics = json!({

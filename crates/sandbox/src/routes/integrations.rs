@@ -1,6 +1,6 @@
-//! Integrations of projects and groups, by slug. The sandbox stores them and lets groups and projects
-//! inherit them, but never calls another service. A PUT in a group changes the groups and projects
-//! below immediately; the real service does this in a background job.
+//! Integrations of projects and groups, by slug. The sandbox stores integrations and lets groups
+//! and projects inherit them, but never calls another service. A PUT in a group changes the groups
+//! and projects below immediately. The real service changes them in a background job.
 
 use super::prelude::*;
 
@@ -19,7 +19,7 @@ const INTEGRATIONS: Collection = Collection {
     is_unpaged: true,
     is_created_by_put: true,
     scope: |_, call| GroupOrProject::from_call_archived_reads(call, [MAINTAINER, OWNER]),
-    // 400 for an unknown slug, 404 for an integration that was never set up.
+    // An unknown slug gets 400. An integration that was never set up gets 404.
     find: |call| {
         let slug = call.segment("slug");
         let exists = requested_kind(call).is_some() || WEB_ONLY_SLUGS.contains(&slug);
@@ -32,7 +32,7 @@ const INTEGRATIONS: Collection = Collection {
     },
     complete,
     check_removal: |_, _| Ok(()),
-    // A DELETE only deactivates the integration and removes its properties; it keeps the row.
+    // A DELETE only deactivates the integration and removes its properties. The row stays.
     remove: |call, row| {
         row.settings.retain(|name, _| !name.starts_with("properties."));
         row.set("active", false);
@@ -43,7 +43,7 @@ const INTEGRATIONS: Collection = Collection {
 };
 
 pub(super) const ROUTES: &[Route] = &[
-    // The paths of older releases; only projects have them.
+    // The paths of older releases. Only projects have these paths.
     INTEGRATIONS.route(Method::GET, "/projects/{id}/services", Verb::List),
     INTEGRATIONS.route(Method::GET, "/projects/{id}/services/{slug}", Verb::Show),
     INTEGRATIONS.route(Method::PUT, "/projects/{id}/services/{slug}", Verb::Update),
@@ -67,7 +67,7 @@ struct IntegrationKind {
     events: Vec<&'static str>,
     presets: Object,
     blanks: Object,
-    /// True if only projects can have it.
+    /// True if only projects can have this integration.
     of_projects: bool,
     is_issue_tracker: bool,
 }
@@ -79,7 +79,7 @@ const STATUS_CHANGES_ONLY: &str = "notify_only_when_pipeline_status_changes";
 const STATUS_CHANGES_SINCE: Release = Release::new(18, 0);
 
 impl IntegrationKind {
-    /// The names of its flags. In later releases, chat integrations have one more flag.
+    /// The names of the integration's flags. From 18.0 on, chat integrations have one more flag.
     fn flags(&self, call: &Call<'_>) -> impl Iterator<Item = &'static str> {
         let is_chat = self.events.contains(&"confidential_note");
         let has_status_changes = is_chat && call.release() >= STATUS_CHANGES_SINCE;
@@ -236,7 +236,7 @@ fn store_properties(
     let stored_rows = INTEGRATION_TABLE.list(call, call.scope.holder())?;
     let mut active_rows =
         stored_rows.iter().filter(|other| other.id != row.id && other.is_true("active"));
-    // A group may have several integrations of this kind.
+    // Only a project is limited to one issue tracker.
     let is_limited = kind.is_issue_tracker && matches!(call.scope, GroupOrProject::Project(_));
     let is_second_tracker = is_limited
         && active_rows.any(|other| {
@@ -317,8 +317,8 @@ fn copy_inherited(row: &mut Record, group_row: &Record, group_id: i64) {
     row.set("from", group_id);
 }
 
-/// Copies the integration of a group to each group and project below that does not have it, or that
-/// inherits it from this group or from a group above.
+/// Copies the integration of a group to groups and projects below. A group or project gets the copy
+/// if it lacks the integration, or inherits it from this group or a group above.
 fn copy_to_subtree(call: &Call<'_>, group: &Namespace, integration: &Record) -> Result<()> {
     let subtree_ids = group.subtree_ids(call.db)?;
     let project_ids: Vec<i64> = call.query_column(

@@ -1,6 +1,6 @@
-//! Invitations by e-mail to people who may have no account yet. The reference shows them among the
-//! pending members of a root group (1, 2.6) but has no operation to invite; the operations here are
-//! the real service's.
+//! Invitations by e-mail to people who may have no account yet. The reference shows invitations
+//! among the pending members of a root group (1, 2.6), but does not describe operations on them.
+//! The operations here follow the real service.
 
 use super::prelude::*;
 
@@ -15,7 +15,8 @@ fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
     GroupOrProject::from_call(call, [MAINTAINER, OWNER])
 }
 
-/// The invitations to a group or project, for one address or for all.
+/// The invitations to a group or project: the invitation for the address `email`, or all
+/// invitations if `email` is empty.
 fn list_invitations(call: &Call<'_>, scope: &GroupOrProject, email: &str) -> Result<Vec<Value>> {
     let sql = format!(
         "SELECT json_object('access_level', m.access_level, 'created_at', m.created_at,
@@ -27,7 +28,7 @@ fn list_invitations(call: &Call<'_>, scope: &GroupOrProject, email: &str) -> Res
     );
     let mut invitations = call.query_objects(&sql, params![scope.id(), email])?;
     for invitation in &mut invitations {
-        // Nobody can accept an invitation here, so the token is never used.
+        // The token is never used, because nobody can accept an invitation of the sandbox.
         let token_seed = invitation["invite_token"].as_str().unwrap_or_default();
         invitation["invite_token"] = format!("{:x}", Sha256::digest(token_seed)).into();
     }
@@ -39,8 +40,8 @@ fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     page::list(call, list_invitations(call, scope, &query)?)
 }
 
-/// Invites each address; users with an account become members immediately. Existing invitations and members
-/// get the new level.
+/// Invites each address. Users with an account become members immediately. Existing invitations and
+/// members get the new level.
 fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     call.params.require_all(&[Need::AllowedValue("access_level")])?;
     let emails = call.params.texts("email")?.unwrap_or_default();

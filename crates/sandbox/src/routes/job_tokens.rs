@@ -1,5 +1,5 @@
-//! The projects and groups whose CI jobs may access a project with their tokens. The reference omits
-//! these operations; everything here is the real service's behaviour.
+//! The projects and groups whose CI jobs may access a project with their job tokens. The reference
+//! does not describe these operations. This module follows the real service.
 
 use super::prelude::*;
 
@@ -53,7 +53,7 @@ const ALLOWED_PROJECTS: Collection = Collection {
         refuse_if(call.segment(TARGET_PROJECT) == scope.id().to_string(), || text.into())?;
         Ok(scope)
     },
-    // Adding the project itself is allowed, and lists it only once.
+    // A call may add the project itself. The list still contains the project only once.
     list_inherited: |call| {
         let mut project_entry = Record::new(call.time_text());
         project_entry.set(TARGET_PROJECT, call.scope.id());
@@ -66,7 +66,7 @@ const ALLOWED_PROJECTS: Collection = Collection {
     ..Collection::new("/projects/{id}/job_token_scope/allowlist")
 };
 
-/// The groups whose projects' jobs may access a project.
+/// The groups whose CI jobs may access a project: the jobs of all projects in these groups.
 const ALLOWED_GROUPS: Collection = Collection {
     path: "/projects/{id}/job_token_scope/groups_allowlist",
     entry_segment: TARGET_GROUP,
@@ -80,7 +80,7 @@ const ALLOWED_GROUPS: Collection = Collection {
     ..ALLOWED_PROJECTS
 };
 
-/// An entry of an allowlist; the answer to a POST only has ids.
+/// An entry of an allowlist. The response to a POST has only ids.
 fn entry_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
     let key = call.collection.answer_key;
     let target_id = row.value(key);

@@ -1,5 +1,5 @@
-//! Labels of projects and groups. They are not in the reference, so everything here follows the real
-//! service.
+//! Labels of projects and groups. The reference does not describe labels. This module follows the
+//! real service.
 //!
 //! A call names a label by id or title; an id is tried first. Reads also find the labels of all groups above.
 //! Changes and removals through a project also find the labels of the group that contains the project.
@@ -33,9 +33,9 @@ pub(super) const ROUTES: &[Route] = &[
     put("/projects/{id}/labels/{name}/promote", promote_label),
 ];
 
-/// The attribute with the id of the group; null for a label of a project.
+/// The field with the id of the group; null for a label of a project.
 const GROUP_ID: &str = "group_id";
-/// The attribute with the priorities: a number for each project id. A group's label can have one
+/// The field with the priorities: a number for each project id. A group's label can have a priority
 /// for each project below the group.
 const PRIORITIES: &str = "priorities";
 const TITLE: &str = "title";
@@ -43,7 +43,8 @@ const TITLE: &str = "title";
 /// The color of a label that was created without one.
 const DEFAULT_COLOR: &str = "#6699cc";
 
-/// The project or group of a call. Reads use level 0, so everybody who sees it may read its labels.
+/// The project or group of a call. Reads use level 0: everybody who sees the project or group may
+/// read its labels.
 fn label_scope(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
     let scope = GroupOrProject::from_call(call, [level, level])?;
     let is_refused = match &scope {
@@ -55,7 +56,7 @@ fn label_scope(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
     refuse_if(is_refused, ErrorResponse::forbidden).map(|()| scope)
 }
 
-/// The labels of some projects and groups, by title.
+/// The labels of some projects and groups, sorted by title.
 fn list_labels(call: &Call<'_>, holders: impl IntoIterator<Item = Holder>) -> Result<Vec<Record>> {
     let mut labels = Vec::new();
     for holder in holders {
@@ -69,23 +70,27 @@ fn sort_labels(labels: &mut [Record]) {
     labels.sort_by_cached_key(|label| (label.text(TITLE).to_owned(), label.id));
 }
 
-/// The groups whose labels can be used here: the group itself and all groups above, or only the nearest one.
+/// The groups whose labels can be used in `scope`: the nearest group, and with `includes_ancestors`
+/// also all groups above it.
 fn label_groups(scope: &GroupOrProject, includes_ancestors: bool) -> impl Iterator<Item = Holder> {
     let groups = scope.group_ids();
     let skipped_count = if includes_ancestors { 0 } else { groups.len().saturating_sub(1) };
     groups.into_iter().skip(skipped_count).map(Holder::Group)
 }
 
-/// The labels of the project and of the [groups](label_groups) whose labels can be used in it.
+/// The labels of the project, and of the [groups](label_groups) whose labels can be used in the
+/// scope.
 fn list_visible_labels(call: &CollectionCall<'_>, includes_ancestors: bool) -> Result<Vec<Record>> {
     let project_holder = call.scope.project_id().map(Holder::Project);
     list_labels(call, label_groups(call.scope, includes_ancestors).chain(project_holder))
 }
 
-/// The features with labels. If both are off, a project has no labels, and changes of them are refused.
+/// The features with labels. If both features are off, a project shows no labels, and changes of
+/// labels are refused.
 const LABELLED_FEATURES: [&str; 2] = ["issues_access_level", "merge_requests_access_level"];
 
-/// A label as the service shows it. Only projects show its origin and its priority.
+/// A label as the service shows it. Only responses for projects show the origin and the priority of
+/// a label.
 fn json(call: &CollectionCall<'_>, label: &Record) -> Result<Value> {
     let mut body = json!({
         "id": label.id,
@@ -109,7 +114,7 @@ fn json(call: &CollectionCall<'_>, label: &Record) -> Result<Value> {
     Ok(body)
 }
 
-/// The label's name in a call: in the path, or in one of two parameters.
+/// The id or title of the label in a call, from the path or from one of two parameters.
 fn requested_name(call: &Call<'_>) -> Result<String> {
     const LABEL_PARAMETERS: &str = "label_id, name";
     match call.segment("name") {
@@ -130,8 +135,8 @@ fn requested_name(call: &Call<'_>) -> Result<String> {
 fn find_by_id_or_title(call: &CollectionCall<'_>, includes_ancestors: bool) -> Result<Record> {
     let name = requested_name(call)?;
     let mut labels = list_visible_labels(call, includes_ancestors)?;
-    // An edit in a group also finds the labels of its projects. Among labels with the same title, it
-    // changes the oldest.
+    // An edit in a group also finds the labels of its projects. Among labels with the same title,
+    // the edit changes the oldest label.
     if let (GroupOrProject::Group(group), true) = (call.scope, call.method == Method::PUT) {
         labels.extend(list_labels(call, group_projects(call, group.id)?)?);
         labels.sort_by_key(|label| label.id);
@@ -145,7 +150,7 @@ fn find_by_id_or_title(call: &CollectionCall<'_>, includes_ancestors: bool) -> R
     position.map(|index| labels.swap_remove(index)).or_not_found("Label")
 }
 
-/// The projects of a group.
+/// The projects directly in a group.
 fn group_projects(call: &Call<'_>, group_id: i64) -> Result<impl Iterator<Item = Holder> + use<>> {
     let sql = "SELECT id FROM projects WHERE namespace_id = ?1";
     Ok(call.query_column(sql, [group_id])?.into_iter().map(Holder::Project))
@@ -171,8 +176,9 @@ fn requests_ancestors(call: &Call<'_>) -> Result<bool> {
     Ok(call.params.flag("include_ancestor_groups")?.unwrap_or(true))
 }
 
-/// The labels of other projects and groups that a list shows: from the groups above, and for a group also
-/// from the groups and projects below. Parameters of the call choose which ones.
+/// The labels of other projects and groups that a list shows. They come from the groups above, and
+/// for a group also from the groups and projects below. Parameters of the call select these groups
+/// and projects.
 fn inherited_labels(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
     let mut labels = list_labels(call, label_groups(call.scope, requests_ancestors(call)?))?;
     let GroupOrProject::Group(group) = call.scope else { return Ok(labels) };
@@ -194,7 +200,8 @@ fn inherited_labels(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
     Ok(labels)
 }
 
-/// The label that the call names. A missing label is 404, even for callers who may not remove labels.
+/// The label that the call names. A missing label results in 404, even for callers who may not
+/// remove labels.
 fn find(call: &CollectionCall<'_>) -> Result<Record> {
     if call.method == Method::PUT {
         require_any_field(call)?;
@@ -236,7 +243,7 @@ fn requested_color(call: &Call<'_>) -> Result<String> {
     color.ok_or_else(|| ErrorResponse::field("color", "must be a valid color code"))
 }
 
-/// Stores the priority in a call, if any; null removes it.
+/// Stores the priority if the call contains one. Null removes the priority.
 fn store_priority(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
     const PRIORITY_PARAM: &str = "priority";
     let GroupOrProject::Project(project) = call.scope else { return Ok(()) };
@@ -273,7 +280,7 @@ fn complete(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
     store_priority(call, label)
 }
 
-/// 400 if another label of the same project or group has the title.
+/// Fails with 400 if another label of the same project or group has the title.
 fn check_title_free(call: &CollectionCall<'_>, label: &Record) -> Result<()> {
     let group_holder = label.value(GROUP_ID).as_i64().map(Holder::Group);
     let Some(holder) = group_holder.or(call.scope.project_id().map(Holder::Project)) else {
@@ -283,8 +290,8 @@ fn check_title_free(call: &CollectionCall<'_>, label: &Record) -> Result<()> {
     refuse_if(is_taken, || ErrorResponse::field(TITLE, TAKEN_TEXT))
 }
 
-/// The label to change or remove. Through a project, a call can also change labels of the project's group;
-/// that needs rights in the group.
+/// The label to change or remove. Through a project, a call can also change labels of the project's
+/// group. Such a change needs the level reporter in the group.
 fn find_changeable(call: &CollectionCall<'_>) -> Result<Record> {
     let label = find_by_id_or_title(call, false)?;
     if let (GroupOrProject::Project(_), Some(id)) = (call.scope, label.value(GROUP_ID).as_i64())
@@ -296,8 +303,9 @@ fn find_changeable(call: &CollectionCall<'_>) -> Result<Record> {
     Ok(label)
 }
 
-/// Makes a project's label a label of its group, and removes the labels with this title in the other
-/// projects of the group. If the group already has such a label, that one is kept.
+/// Makes a project's label a label of its group. Labels with this title in other projects of the
+/// group are removed. If the group already has a label with this title, the label of the group is
+/// kept.
 fn promote_label(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(0)?;
     let scope = &GroupOrProject::from(project.clone());

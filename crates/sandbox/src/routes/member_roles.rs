@@ -1,6 +1,6 @@
-//! Custom roles: a level with additional permissions. They belong to the whole service, and administrators
-//! create them. Members, shares and links of groups refer to a role by its id, together with its level. The
-//! permissions have no effect here.
+//! Custom roles: levels with additional permissions. Custom roles belong to the whole service, and
+//! administrators create them. Members, shares and links of groups refer to a role by its id,
+//! together with its level. In the sandbox, the permissions have no effect.
 
 use super::prelude::*;
 
@@ -25,7 +25,7 @@ pub(super) struct MemberRole {
     pub(super) name: String,
     description: Option<String>,
     base_access_level: i64,
-    /// The JSON list of its permissions.
+    /// The names of the role's permissions, as a JSON list.
     settings: String,
 }
 
@@ -54,18 +54,19 @@ impl MemberRole {
     }
 }
 
-/// The permissions that the release has.
+/// The names of the permissions that exist in this release and tier.
 fn permissions(call: &Call<'_>) -> impl Iterator<Item = &'static str> {
     call.edition().filter_existing(&ATTRIBUTE_TABLE.permissions).map(|attribute| attribute.name)
 }
 
-/// True if this service has custom roles, for objects that have them from the release `since` on.
+/// True if this service has custom roles for a type of object. `since` is the first release in
+/// which objects of this type can have a role.
 pub(super) fn are_roles_available(call: &Call<'_>, since: Release) -> bool {
     call.release() >= since && call.tier() >= AttributeTier::Ultimate
 }
 
-/// Reads the role from a call, from the release `since` on: `None` if the call has no such field,
-/// `Some(None)` if the field is null or blank. An unknown role is refused.
+/// Reads the role from a call, from the release `since` on. `None` if the call has no such field;
+/// `Some(None)` if the field is null or blank. `make_error` makes the error for an unknown role.
 pub(super) fn read_role(
     call: &Call<'_>,
     since: Release,
@@ -78,7 +79,8 @@ pub(super) fn read_role(
     MemberRole::find_by_id(call.db, id)?.map(|role| Some(Some(role))).ok_or_else(make_error)
 }
 
-/// The role of a new membership, share or link. An unknown role is 500, as in the real service.
+/// The role of a new membership, share or link. An unknown role results in 500, as in the real
+/// service.
 pub(super) fn read_new_role(call: &Call<'_>, since: Release) -> Result<Option<MemberRole>> {
     Ok(read_role(call, since, || ErrorResponse::internal(&"an unknown custom role"))?.flatten())
 }
@@ -103,14 +105,15 @@ pub(super) fn link_role_json(call: &Call<'_>, link: &Record) -> Result<Value> {
     Ok(role.map(|role| role.id).into())
 }
 
-/// The routes exist from 16.9 on, for signed-in callers.
+/// Refuses calls before release 16.9, anonymous callers, and licences below Premium.
 fn check_access(call: &Call<'_>) -> Result<()> {
     refuse_if(!call.is_at_least(16, 9), ErrorResponse::no_route)?;
     call.require_user()?;
     call.require_tier(AttributeTier::Premium)
 }
 
-/// Refuses callers who are not administrators, and tiers without roles. Call it after checking the parameters.
+/// Refuses callers who are not administrators, and tiers without roles. This check must come after
+/// the checks of the parameters.
 fn check_administrator(call: &Call<'_>) -> Result<()> {
     call.require_admin()?;
     refuse_if(call.tier() < AttributeTier::Ultimate, ErrorResponse::forbidden)
@@ -173,8 +176,8 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     Ok(Answer::no_content())
 }
 
-/// Only the hosted service has roles of groups, from 17.0 on. Neither group nor parameters are
-/// checked.
+/// Refuses the operations for roles of groups. Only the hosted service has such roles, from 17.0
+/// on. The group and the parameters are not checked.
 fn refuse_group_roles(call: &Call<'_>) -> Result<Answer> {
     refuse_if(!call.is_at_least(17, 0), ErrorResponse::no_route)?;
     call.require_user()?;

@@ -1,7 +1,7 @@
 //! Members of groups and projects (reference 1, 4.3).
 //!
-//! Both have the same operations, so each handler works on a [`GroupOrProject`]: the group or project with
-//! the members.
+//! Groups and projects have the same operations. Each handler works on a [`GroupOrProject`]: the
+//! group or project with the members.
 
 use rusqlite::Params as Bound;
 
@@ -34,7 +34,7 @@ pub(super) struct Member {
     pub(super) group_id: Option<i64>,
     pub(super) project_id: Option<i64>,
     pub(super) access_level: i64,
-    /// The custom role.
+    /// The id of the custom role; `None` without a custom role.
     pub(super) role_id: Option<i64>,
     pub(super) expires_at: Option<String>,
     state: String,
@@ -52,7 +52,7 @@ impl Member {
         self.access_level == OWNER && self.user.state == "active" && !self.user.bot
     }
 
-    /// The memberships that satisfy a condition on `m`.
+    /// The memberships that satisfy an SQL condition on the row `m`.
     pub(super) fn list_where(
         call: &Call<'_>,
         condition: &str,
@@ -64,19 +64,20 @@ impl Member {
         })?)
     }
 
-    /// Like [`Self::list_where`], without expired memberships. The condition uses `?1`.
+    /// Like [`Self::list_where`], without expired memberships. In the condition, `?1` is `key`.
     fn list_unexpired(call: &Call<'_>, condition: &str, key: &dyn ToSql) -> Result<Vec<Self>> {
         let condition = format!("{condition} AND (m.expires_at IS NULL OR m.expires_at >= ?2)");
         Self::list_where(call, &condition, params![key, call.today()])
     }
 
-    /// True if the membership gives a role: it does not wait for approval.
+    /// True if the membership gives a role, because it does not wait for approval.
     fn has_active_state(&self) -> bool {
         self.state == "active"
     }
 
-    /// Limits a member of an invited group to the level `cap` of the invitation. The custom role comes from the
-    /// side with the lower level. If the levels are equal, the member keeps the role if the invitation has one.
+    /// Limits a member of an invited group to the level `cap` of the invitation. The custom role
+    /// comes from the side with the lower level. If the levels are equal, the member keeps the own
+    /// role only if the invitation has a role.
     fn cap_level(&mut self, cap: i64, role_id: Option<i64>) {
         if self.access_level > cap {
             (self.access_level, self.role_id) = (cap, role_id);
@@ -113,7 +114,7 @@ impl Member {
 }
 
 impl GroupOrProject {
-    /// The direct memberships; with `includes_inherited` also the inherited ones.
+    /// The direct memberships; with `includes_inherited` also the inherited memberships.
     fn members(&self, call: &Call<'_>, includes_inherited: bool) -> Result<Vec<Member>> {
         if includes_inherited {
             return self.effective_members(call);
@@ -126,13 +127,13 @@ impl GroupOrProject {
         Ok(self.members(call, false)?.into_iter().find(|member| member.user.id == user_id))
     }
 
-    /// As [`Self::member`]; 404 without such a member.
+    /// Like [`Self::member`], but fails with 404 if the user is not a direct member.
     pub(super) fn require_member(&self, call: &Call<'_>, user_id: i64) -> Result<Member> {
         self.member(call, user_id)?.or_no_record()
     }
 
-    /// Every member, once, with the highest role. A membership that waits for approval is used only if
-    /// the member has no other one.
+    /// Every member once, with the highest role. A membership that waits for approval is used only
+    /// if the member has no other membership.
     fn effective_members(&self, call: &Call<'_>) -> Result<Vec<Member>> {
         let mut best_members: BTreeMap<i64, Member> = BTreeMap::new();
         let mut collect = |members: Vec<Member>, share: Option<(i64, Option<i64>)>| {
@@ -154,7 +155,8 @@ impl GroupOrProject {
         }
         for (invited_id, cap, role) in self.invitations(call)? {
             let Some(group) = Namespace::find_by_id(call.db, invited_id)? else { continue };
-            // Members of an invited group are shown if it is public or the caller is a member too.
+            // Members of an invited group are shown if the group is public or the caller is a
+            // member of it.
             if group.visibility != "public" && call.caller_level_in_group(&group)? == 0 {
                 continue;
             }
@@ -168,8 +170,8 @@ impl GroupOrProject {
         Ok(members)
     }
 
-    /// The groups invited to `scope` or to a group above it, with the maximum levels and roles of the
-    /// invitations.
+    /// The groups that are invited to this project or group, or to a group above it. Each row has
+    /// the id of the group, and the maximum level and the role of the invitation.
     fn invitations(&self, call: &Call<'_>) -> Result<Vec<(i64, i64, Option<i64>)>> {
         let sql = "SELECT invited_id, access_level, member_role_id FROM shares
              WHERE (project_id = ?1 OR group_id IN (SELECT value FROM json_each(?2)))
@@ -178,7 +180,8 @@ impl GroupOrProject {
         call.query_rows(sql, params![self.project_id(), group_ids, call.today()])
     }
 
-    /// Refuses a direct level below an inherited one; the error names the highest.
+    /// Refuses a direct level below an inherited level. The error names the highest inherited
+    /// level.
     pub(super) fn check_inherited(&self, call: &Call<'_>, user_id: i64, level: i64) -> Result<()> {
         let group_ids = self.parent_group_ids();
         let condition =
@@ -204,13 +207,13 @@ impl GroupOrProject {
     }
 }
 
-/// All users with a role in `scope`.
+/// All users with a direct or inherited role in `scope`.
 pub(crate) fn list_users(call: &Call<'_>, scope: &GroupOrProject) -> Result<Vec<User>> {
     let members = scope.effective_members(call)?;
     Ok(members.into_iter().filter(Member::has_active_state).map(|member| member.user).collect())
 }
 
-/// Lists members. `show_seat_info` adds a flag to each that uses a seat.
+/// Lists members. With `show_seat_info`, each member has a flag: true if the member uses a seat.
 fn list(call: &Call<'_>, includes_inherited: bool) -> Result<Answer> {
     let (params, scope) = (&call.params, GroupOrProject::from_call(call, [0, 0])?);
     let state = if includes_inherited {
@@ -246,8 +249,8 @@ fn show(call: &Call<'_>, includes_inherited: bool) -> Result<Answer> {
     Answer::ok(&member.json(call)?)
 }
 
-/// Checks the first tasks of a new member, as before release 16.5. They are under a flag that is
-/// off (reference 1, 9), so nothing is stored.
+/// Checks the parameters for the first tasks of a new member, which exist before release 16.5.
+/// Nothing is stored, because the flag for this feature is off (reference 1, 9).
 fn check_tasks(call: &Call<'_>) -> Result<()> {
     if call.is_at_least(16, 5) {
         return Ok(());
@@ -260,8 +263,8 @@ fn check_tasks(call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// Returns (the new members in a call, separated by commas; true for usernames, false for ids).
-/// Usernames are possible from 17.1 on.
+/// Returns the new members in a call, separated by commas, and a flag. The flag is true for
+/// usernames, which are possible from 17.1 on, and false for ids.
 fn read_user_references(call: &Call<'_>) -> Result<(String, bool)> {
     let selectors = ["user_id", "username"];
     let is_by_name = if call.is_at_least(17, 1) {
@@ -275,9 +278,9 @@ fn read_user_references(call: &Call<'_>) -> Result<(String, bool)> {
     Ok((text.unwrap_or_default(), is_by_name))
 }
 
-/// Adds one or several members. A group above can forbid new members of projects. For a single user, an
-/// unknown user and an existing member are errors. Among several users, unknown ones are ignored, and
-/// existing members get the new level.
+/// Adds one or several members. A group above can forbid new members of projects. For a single
+/// user, an unknown user and an existing member are errors. Among several users, unknown users are
+/// ignored, and existing members get the new level.
 fn add_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     if let GroupOrProject::Project(project) = scope {
         let is_locked = call.is_set_in_hierarchy(&project.namespace, "membership_lock", true)?;
@@ -289,7 +292,7 @@ fn add_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     call.params.integer("access_level")?;
     let find_user = |user_reference: &str| {
         Ok::<_, ErrorResponse>(match is_by_name {
-            // Names are case-sensitive here.
+            // Usernames are case-sensitive in this operation.
             true => User::find_by_username(call.db, user_reference)?
                 .filter(|user| user.username == user_reference),
             false => User::find_by_optional_id(call.db, user_reference.parse().ok())?,
@@ -313,7 +316,7 @@ fn add_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     answer_results(user_results)
 }
 
-/// The answer for several users: success, or the error of each user by name.
+/// Answers a call for several users: success, or the error of each user by name.
 pub(super) fn answer_results(results: Vec<(String, Result<()>)>) -> Result<Answer> {
     let failures = results.into_iter().filter_map(|(name, result)| Some((name, result.err()?)));
     let reasons: Object =
@@ -346,8 +349,8 @@ fn edit_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     Answer::ok(&scope.require_member(call, user_id)?.json(call)?)
 }
 
-/// True if removing this member leaves a group without an owner, also in the groups above, or a personal
-/// project without its user.
+/// True if the removal of this member leaves a group without an owner, or a personal project
+/// without its user. Owners of the groups above count as owners of the group.
 fn is_last_owner(call: &Call<'_>, scope: &GroupOrProject, member: &Member) -> Result<bool> {
     match scope {
         GroupOrProject::Project(project) => Ok(project.namespace.owner_id == Some(member.user.id)),
@@ -367,7 +370,7 @@ fn remove_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let caller = call.require_user()?;
     let user_id = call.segment_id("user_id")?;
     let keeps_subresources = call.params.is_true("skip_subresources")?;
-    // There are no issues and merge requests to assign here.
+    // The sandbox has no issues and no merge requests to unassign.
     call.params.flag("unassign_issuables")?;
     let level = scope.level(call)?;
     if let GroupOrProject::Project(project) = scope {

@@ -1,7 +1,7 @@
 //! Memberships across a whole hierarchy: billable and pending members, their state, overrides
 //! (reference 1, 4.3).
 //!
-//! Except for overrides, these operations need an owner and a root group; otherwise they answer 400.
+//! Except for overrides, these operations need an owner and a root group. Other calls get 400.
 
 use std::cmp::Reverse;
 
@@ -23,12 +23,13 @@ pub(super) const ROUTES: &[Route] = &[
         page::list_objects(call, PendingMember::list_pending(call)?, |member| member.json(call))
     }),
     post("/groups/{id}/members/{user_id}/override", |call| set_override(call, true)),
-    // The reference's example uses PUT, its declaration POST.
+    // The reference's example uses PUT, but its declaration uses POST.
     put("/groups/{id}/members/{user_id}/override", |call| set_override(call, true)),
     delete("/groups/{id}/members/{user_id}/override", |call| set_override(call, false)),
 ];
 
-/// The condition for memberships `m` below the group with the traversals from `?1` to `?2`.
+/// The SQL condition for memberships `m` at and below a group. The traversals of these groups are
+/// from `?1` to `?2`.
 const IN_HIERARCHY_SQL: &str =
     "(m.group_id IN (SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2)
      OR m.project_id IN (SELECT p.id FROM projects p JOIN namespaces n ON n.id = p.namespace_id
@@ -45,7 +46,8 @@ impl Namespace {
         Ok(Seat::list_seats(call, self)?.len())
     }
 
-    /// Changes the state of all memberships in the hierarchy, or of one user's; returns their number.
+    /// Changes the state of all memberships in the hierarchy, or only of one user's memberships.
+    /// Returns the number of changed memberships.
     fn set_state(&self, call: &Call<'_>, user_id: Option<i64>, state: &str) -> Result<usize> {
         let (range_start, range_end) = self.traversal_range();
         let sql = format!(
@@ -122,8 +124,8 @@ impl Seat {
         Ok(seats)
     }
 
-    /// The members of groups that are invited to a group or below it, and of the groups above the invited
-    /// groups.
+    /// The members of the groups that are invited to a group or below it. Members of the groups
+    /// above an invited group are included.
     fn list_invited(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
         let clauses = format!(
             "JOIN members i ON i.user_id = u.id
@@ -139,8 +141,8 @@ impl Seat {
         Ok(User::list_with(call.db, level_column, &clauses, range, read_seat)?)
     }
 
-    /// A billable member as in the reference (1, 2.4). Nobody signs in here. `owner_ids` are the group's
-    /// owners.
+    /// A billable member as in the reference (1, 2.4). `owner_ids` are the ids of the group's
+    /// owners. The last login is null, because nobody signs in to the sandbox.
     fn json(&self, call: &Call<'_>, owner_ids: &[i64]) -> Result<Value> {
         let mut body = self.user.brief(call);
         body["last_activity_on"] = users::last_activity(call, &self.user)?.into();
@@ -158,7 +160,7 @@ impl Seat {
     }
 }
 
-/// The root group, which the caller must own.
+/// The root group of a call. Fails with 400 unless the caller owns it.
 fn owned_root_group(call: &Call<'_>) -> Result<Namespace> {
     call.require_user()?;
     let group = call.group()?;
@@ -167,8 +169,9 @@ fn owned_root_group(call: &Call<'_>) -> Result<Namespace> {
     Ok(group)
 }
 
-/// Sorts seats; the flag is true from 18.9 on, where sorting by membership has no effect. Nobody signs in
-/// here, so sorting by last activity means sorting by creation.
+/// Sorts seats. The flag is true from 18.9 on; then sorting by level and by last joining has no
+/// effect. Nobody signs in to the sandbox. The orders by sign-in and by activity are therefore the
+/// order of creation.
 type SeatSorter = fn(&mut Vec<Seat>, bool);
 const SEAT_SORTS: [(&str, SeatSorter); 10] = [
     ("access_level_asc", |seats, is_observed| {
@@ -177,7 +180,7 @@ const SEAT_SORTS: [(&str, SeatSorter); 10] = [
     ("access_level_desc", |seats, is_observed| {
         seats.sort_by_key(|seat| (!is_observed).then_some(Reverse(seat.level)));
     }),
-    // Memberships are in the order of joining.
+    // The seats are already in the order of joining.
     ("last_joined", |seats, is_observed| {
         if !is_observed {
             seats.reverse();
@@ -231,14 +234,14 @@ fn list_indirect_memberships(call: &Call<'_>) -> Result<Answer> {
     page::list_objects(call, &memberships, |member| membership_json(call, member))
 }
 
-/// The id of the user in the path.
+/// The id of the user in the path; 404 for an unknown user.
 fn existing_user_id(call: &Call<'_>) -> Result<i64> {
     let user = User::find_by_id(call.db, call.segment_id("user_id")?)?;
     Ok(user.or_no_record()?.id)
 }
 
-/// Removes a user from the whole hierarchy, except the last owner. Later releases answer at once,
-/// and check less.
+/// Removes a user from the whole hierarchy. The last owner cannot be removed. From 18.9 on, a user
+/// without memberships is no error.
 fn remove_billable(call: &Call<'_>) -> Result<Answer> {
     let is_below = call.is_observed() && call.group_as(OWNER)?.parent_id.is_some();
     refuse_if(is_below, || ErrorResponse::bad_request("Must be a root namespace"))?;
@@ -270,8 +273,8 @@ fn set_member_state(call: &Call<'_>) -> Result<Answer> {
     }
 }
 
-/// `:member_id` is the id of the membership, as in the list of pending members; a user's id is also
-/// accepted.
+/// Approves a pending member. The path contains the id of the membership, as in the list of pending
+/// members, or the id of the user.
 fn approve_member(call: &Call<'_>) -> Result<Answer> {
     let group = owned_root_group(call)?;
     let id: i64 =
@@ -291,7 +294,7 @@ fn approve_member(call: &Call<'_>) -> Result<Answer> {
     Ok(Answer::no_content())
 }
 
-/// A membership that waits for approval, or for an account.
+/// A membership that waits for approval, or for the account of an invited person.
 struct PendingMember {
     id: i64,
     user_id: Option<i64>,

@@ -87,7 +87,7 @@ pub(crate) enum Handler {
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
     pub(crate) method: Method,
-    /// Below `/api/v4`, except for pages, with `{name}` for variable segments.
+    /// The path below `/api/v4`, or the whole path of a page. `{name}` is a variable segment.
     pub(crate) path: &'static str,
     pub(crate) handler: Handler,
 }
@@ -119,12 +119,12 @@ pub(crate) struct NumberedRoute {
     pub(crate) route: &'static Route,
 }
 
-/// All routes by their full paths; routes with the same path have different methods.
+/// All routes by their full paths. Routes with the same path have different methods.
 static ROUTE_TABLE: LazyLock<Router<Vec<NumberedRoute>>> =
     LazyLock::new(|| build_router(all_routes().enumerate()));
 
-/// The operations by path. No two routes have the same path and method. A described collection with
-/// a path that the router does not accept gets no route.
+/// Makes a router of operations by path. No two routes have the same path and method. A described
+/// collection with a path that the router does not accept gets no route.
 fn build_router(
     routes: impl Iterator<Item = (usize, (String, &'static Route))>,
 ) -> Router<Vec<NumberedRoute>> {
@@ -145,7 +145,8 @@ fn find_operations<'p>(
     let find_by_path = |path| {
         let table_match = ROUTE_TABLE.at(path).ok();
         let described_match = described.and_then(|described| described.route_table.at(path).ok());
-        // A described collection can add writing methods to a path that the sandbox itself only reads.
+        // A described collection can add writes to a path for which the sandbox itself has only
+        // reads.
         let is_preferred = |candidate: &Match<'_, '_, &Vec<NumberedRoute>>| {
             let params = described_match.as_ref().map(|described| described.params.len());
             let has_writes = candidate.value.iter().any(|entry| entry.route.method != Method::GET);
@@ -164,7 +165,7 @@ fn find_operations<'p>(
 }
 
 /// Finds the operation of a request, and decodes the variable segments of its path. An unknown
-/// method is 404, because the service's last route matches everything.
+/// method results in 404, because the service's last route matches everything.
 pub(crate) fn find(
     described: Option<&'static DescribedCollections>,
     method: &Method,
@@ -185,8 +186,8 @@ pub(crate) fn find(
     Ok((*operation, segments))
 }
 
-/// The answer to OPTIONS: 204 with the methods of a path. Below a project or group it is 404, because the
-/// real service looks for the project or group without an id.
+/// Answers OPTIONS with 204 and the methods of a path. Below a project or group the response is
+/// 404, because the real service searches the project or group without an id.
 pub(crate) fn options(
     described: Option<&'static DescribedCollections>,
     path: &str,
@@ -220,8 +221,8 @@ macro_rules! collect_tables {
     ($table:ident: $($module:ident)*) => { [$($module::$table),*] };
 }
 
-/// The tables of all modules. In paths, `/{holder}` means both a project and a group, and `/{any_holder}`
-/// also a user.
+/// The tables of all modules. In paths, `/{holder}` means a project or a group. `/{any_holder}`
+/// means a project, a group or a user.
 const TABLES: &[&[Route]] = &collect_tables! { ROUTES:
     access_requests actions approvals avatars badges bots collections
     custom_attributes deletion deploy_keys empty environments files forks group_links group_moves groups hooks
@@ -238,13 +239,13 @@ const COLLECTIONS: &[&[Collection]] = &collect_tables! { COLLECTIONS:
     remote_mirrors variables
 };
 
-/// The paths that each placeholder stands for.
+/// The paths that replace each placeholder.
 const HOLDER_PATHS: [(&str, &[&str]); 2] = [
     ("/{holder}", &["/projects/{id}", "/groups/{id}"]),
     ("/{any_holder}", &["/projects/{id}", "/groups/{id}", "/users/{user_id}"]),
 ];
 
-/// The operations of these tables and of the collections.
+/// The operations of [`TABLES`] and of the collections.
 static OPERATIONS: LazyLock<Vec<Route>> = LazyLock::new(|| {
     let expand_holder = |route: &Route| -> Vec<Route> {
         let mut holders = HOLDER_PATHS.iter();
@@ -290,7 +291,7 @@ mod tests {
             let code = find(None, &method, path).err().map(|failure| failure.status.as_u16());
             assert_eq!(code, status, "{method} {path}");
         }
-        // A name chosen by a client has no format.
+        // A name that a client chooses has no format suffix.
         let (_, segments) = find(None, &Method::GET, "/api/v4/projects/a.json").expect("a route");
         assert_eq!(segments, [("id", "a.json".to_owned())]);
     }

@@ -5,40 +5,41 @@ use super::prelude::*;
 pub(super) const BLANK_TEXT: &str = "can't be blank";
 pub(super) const TAKEN_TEXT: &str = "has already been taken";
 pub(super) const TOO_LONG_TEXT: &str = "is too long (maximum is 255 characters)";
-/// The error text for a call that has neither or both of two parameters that exclude each other.
+/// The error text for a call that has neither of two parameters that exclude each other.
 pub(super) const NONE_OF_TWO_TEXT: &str = "are missing, exactly one parameter must be provided";
 /// The rule for paths that become names of images, in the words of 18.9 and later.
 pub(super) const PLAIN_PATH_TEXT: &str = "can only include non-accented letters, digits, '_', '-' and '.'. \
      It must not start with '-', '_', or '.', nor end with '-', '_', '.', '.git', or '.atom'.";
 
-/// The maximum length of a name, and of a full path.
+/// The maximum length of a name and of a full path, in characters.
 pub(super) const MAX_NAME_LENGTH: usize = 255;
 
-/// Names of a project's own pages; projects and groups in a group cannot have such a path.
+/// The names of a project's own pages. A project or group in a group cannot have such a path.
 const RESERVED_NAMES: &str = "\
     - badges blame blob builds commits create create_dir edit files find_file new preview raw \
     refs tree update wikis";
 
-/// True if a page of the service has this path in a group.
+/// True if a path is reserved for a page. A project or group in a group cannot have such a path.
 pub(super) fn is_reserved(path: &str) -> bool {
     RESERVED_NAMES.split(' ').any(|name| path.eq_ignore_ascii_case(name))
 }
 
-/// True if a name starts with a letter, digit, emoji or `_`, and has only these and `special_chars`.
+/// True if a name starts with a letter, digit, emoji or `_`, and has only such characters and
+/// `special_chars`.
 pub(super) fn is_name(name: &str, special_chars: &str) -> bool {
     let is_first_char = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
     name.starts_with(is_first_char)
         && name.chars().all(|c| is_first_char(c) || special_chars.contains(c))
 }
 
-/// True if a path consists of letters and digits, with single special characters in between.
+/// True if a path consists of letters and digits, with single `-`, `_` or `.` in between.
 pub(super) fn is_plain_path(path: &str) -> bool {
     path.split(['-', '_', '.'])
         .all(|word| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
-/// True if a path has only letters, digits, `_`, `-` and `.`, does not start with `-`, and ends with
-/// none of `forbidden_ends`.
+/// True if a path has only letters, digits, `_`, `-` and `.`. It must not start with `-`, and must
+/// not end with one of `forbidden_ends`.
 pub(super) fn is_path(path: &str, forbidden_ends: &[&str]) -> bool {
     !path.is_empty()
         && path.bytes().all(|byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
@@ -61,7 +62,7 @@ pub(super) fn is_maskable(c: char) -> bool {
     c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c)
 }
 
-/// Converts the errors of an object, if there are any, to sentences.
+/// Converts the field errors of a refusal to sentences. Other refusals stay unchanged.
 pub(super) fn convert_to_sentences(failure: ErrorResponse) -> ErrorResponse {
     let has_field_errors = failure.body["message"].is_object();
     if has_field_errors {

@@ -1,9 +1,9 @@
-//! Notes of merge requests. Merge requests themselves only come from a seed, and can only be read. The
-//! reference leaves all of this out; it is the real service's behaviour.
+//! Notes of merge requests. Merge requests come only from a seed, and can only be read. The
+//! reference does not describe merge requests or notes. This module follows the real service.
 //!
 //! Everybody who can read a merge request may comment on it. Notes that a caller may not read are
-//! removed from a list after paging. So a page may have fewer notes than `per_page`, and clients
-//! cannot see the reason.
+//! removed from a list after paging. A page may therefore have fewer notes than `per_page`, and
+//! clients cannot find out the reason.
 
 use super::prelude::*;
 
@@ -20,11 +20,12 @@ pub(super) const ROUTES: &[Route] = &[
 const MAX_BODY_LENGTH: usize = 1_000_000;
 /// The maximum number of notes of a merge request.
 const MAX_NOTES: i64 = 5_000;
-/// The first words of lines that are commands; the service executes them and does not store them.
+/// The first words of lines that are commands. The service executes such lines and does not store
+/// them.
 const QUICK_ACTIONS: [&str; 9] =
     ["/approve", "/assign", "/close", "/draft", "/label", "/lock", "/merge", "/reopen", "/title"];
 
-/// The merge request of a call, and the caller's role in its project.
+/// The merge request of a call, and the caller's level in its project.
 struct NoteTarget {
     project: Project,
     level: i64,
@@ -46,8 +47,8 @@ impl NoteTarget {
         Ok(Self { project, level, merge_request })
     }
 
-    /// Like [`Self::from_call`], for a write: 403 in an archived project, and for non-members if the
-    /// discussion is locked. Also returns the caller's id.
+    /// Like [`Self::from_call`], for a write. Fails with 403 in an archived project, and for
+    /// non-members if the discussion is locked. Also returns the caller's id.
     fn from_write_call(call: &Call<'_>) -> Result<(Self, i64)> {
         let caller_id = call.require_user()?.id;
         let target = Self::from_call(call)?;
@@ -60,7 +61,7 @@ impl NoteTarget {
         !note.internal || self.level >= REPORTER
     }
 
-    /// The note in the path; also 404 for one that the caller may not read.
+    /// The note in the path. Fails with 404 if the note is missing or the caller may not read it.
     fn find_note(&self, call: &Call<'_>) -> Result<NoteRow> {
         match self.merge_request.find_note(call.db, call.segment_id("note_id")?)? {
             Some(note) if self.is_visible(&note) => Ok(note),
@@ -69,8 +70,8 @@ impl NoteTarget {
         }
     }
 
-    /// Like [`Self::find_note`], for a change: only the author and maintainers may change a note, and nobody
-    /// may change one that the service wrote.
+    /// Like [`Self::find_note`], for a change. Only the author and maintainers may change a note.
+    /// Nobody may change a note that the service wrote.
     fn find_changeable_note(call: &Call<'_>) -> Result<(Self, NoteRow)> {
         let (target, caller_id) = Self::from_write_call(call)?;
         let note = target.find_note(call)?;
@@ -173,7 +174,8 @@ fn split_commands(body: &str) -> (String, Vec<&str>) {
     if commands.is_empty() { (body.to_owned(), commands) } else { (text.join("\n"), commands) }
 }
 
-/// Creates a note. Commands are not stored and have no effect here; a body with only commands makes no note.
+/// Creates a note. Commands are not stored and have no effect in the sandbox. A body with only
+/// commands creates no note.
 fn create(call: &Call<'_>) -> Result<Answer> {
     let (target, author_id) = NoteTarget::from_write_call(call)?;
     call.params.require(&["body"])?;

@@ -1,9 +1,9 @@
-//! Pipeline schedules of a project, with their variables, and freeze periods, in which nothing is
-//! deployed. The reference leaves them out; all of this is the real service's behaviour. Nothing is
-//! ever run.
+//! Pipeline schedules of a project with their variables, and freeze periods, in which nothing is
+//! deployed. The reference does not describe them. This module follows the real service, but never
+//! runs a pipeline.
 //!
-//! A schedule runs with its owner's rights, so only the owner changes it; others must take
-//! ownership first.
+//! A schedule runs with the rights of its owner. Only the owner can change the schedule. Other
+//! users must take ownership first.
 
 use undrift_release::time_zone;
 
@@ -30,7 +30,7 @@ const SCHEDULES: Collection = Collection {
         });
         Ok(())
     },
-    // Maintainers may also remove schedules of others.
+    // Maintainers may also remove schedules of other owners.
     check_removal: |call, schedule| {
         refuse_if(!can_see_variables(call, schedule)?, ErrorResponse::forbidden)?;
         call.check_unmodified(&schedule.updated_at)
@@ -57,8 +57,8 @@ const INPUTS: &str = "inputs";
 /// The maximum number of schedules of a project.
 const MAX_SCHEDULES: i64 = 10;
 
-/// A schedule as the service shows it. Reads show inputs and variables only to its owner and to
-/// maintainers, and variables only in the answer for a single schedule.
+/// A schedule as the service shows it. Reads show inputs and variables only to the owner of the
+/// schedule and to maintainers. Only a read of a single schedule shows variables.
 fn json(call: &CollectionCall<'_>, schedule: &Record) -> Result<Value> {
     if call.is_write {
         return details_json(call, schedule);
@@ -85,14 +85,15 @@ fn brief_json(call: &Call<'_>, schedule: &Record) -> Result<Value> {
     Ok(body)
 }
 
-/// The fields in answers to writes.
+/// The fields in responses to writes.
 fn details_json(call: &Call<'_>, schedule: &Record) -> Result<Value> {
     let mut body = brief_json(call, schedule)?;
     body["last_pipeline"] = Value::Null;
     Ok(body)
 }
 
-/// The name of a ref in answers: from 17.0 on always the full name, earlier the name as stored.
+/// The name of a ref in responses. From 17.0 on, it is always the full name. In earlier releases it
+/// is the stored name.
 fn shown_ref(call: &Call<'_>, name: &str) -> String {
     let is_short = call.is_at_least(17, 0) && !name.starts_with("refs/");
     if is_short { format!("refs/heads/{name}") } else { name.to_owned() }
@@ -107,14 +108,15 @@ fn can_see_variables(call: &CollectionCall<'_>, schedule: &Record) -> Result<boo
     Ok(is_owner(call, schedule) || call.level()? >= MAINTAINER)
 }
 
-/// The project of the call, for callers with this level. While its CI/CD is disabled, reads get 403 too.
+/// The project of the call. The caller must have at least `level`. If CI/CD is disabled in the
+/// project, even reads get 403.
 fn schedule_scope(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
     let project = call.project_as(level)?;
     refuse_if(call.are_features_off(&project, PIPELINE_FEATURES)?, ErrorResponse::forbidden)?;
     Ok(project.into())
 }
 
-/// Refuses changes by others than the owner and administrators.
+/// Fails with 403 unless the caller is the owner or an administrator.
 fn check_owner(call: &CollectionCall<'_>, schedule: &Record) -> Result<()> {
     let is_owner_with_role = call.level()? >= DEVELOPER && is_owner(call, schedule);
     refuse_if(!call.is_administrator() && !is_owner_with_role, ErrorResponse::forbidden)
@@ -130,7 +132,7 @@ fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
         let is_full = SCHEDULES.table.count(call, call.scope.holder())? >= MAX_SCHEDULES;
         let message = format!("Maximum number of ci pipeline schedules ({MAX_SCHEDULES}) exceeded");
         errors.add_if(is_full, "base", message);
-        // Null means the default here.
+        // Null counts as the default value.
         for field in SCHEDULES.fields {
             if schedule.value(field.name).is_null() {
                 schedule.set(field.name, field.default_value());
@@ -160,7 +162,8 @@ fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
     Ok(())
 }
 
-/// The full name of a ref, from 17.0 on; `None` if a short name matches no branch or tag, or both.
+/// The name of a ref to store: the full name from 17.0 on, and the name in the call before. `None`
+/// if a short name matches no branch and no tag, or a branch and a tag.
 fn full_ref(call: &CollectionCall<'_>, name: &str) -> Result<Option<String>> {
     if !call.is_at_least(17, 0) || name.starts_with("refs/heads/") || name.starts_with("refs/tags/")
     {
@@ -229,7 +232,7 @@ fn read_variable_fields(call: &Call<'_>) -> Result<Value> {
     Ok(fields.filter_map(|(name, value)| Some((name.to_owned(), Value::from(value?)))).collect())
 }
 
-/// Changes the variables of a schedule, and returns the changed one.
+/// Changes the variables of a schedule, and returns the changed variable.
 fn change_variables(
     call: &Call<'_>,
     change: impl FnOnce(&mut Vec<Value>) -> Result<Value>,
@@ -270,7 +273,7 @@ fn set_variable(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&changed_variable)
 }
 
-/// Answers 202 with the removed variable.
+/// Answers with 202 and the removed variable.
 fn remove_variable(call: &Call<'_>) -> Result<Answer> {
     let removed_variable = change_variables(call, |variables| {
         Ok(variables.remove(variable_position(call, variables)?))
@@ -299,8 +302,8 @@ const FREEZE_PERIODS: Collection = Collection {
 const FREEZE_TIMES: [&str; 2] = ["freeze_start", "freeze_end"];
 const TIME_ZONE: &str = "cron_timezone";
 
-/// The project of a call for freeze periods. Writes need the level maintainer, reads the right to see
-/// pipelines.
+/// The project of a call for freeze periods. Writes need the level maintainer, and reads need the
+/// right to see pipelines.
 fn freeze_period_scope(_: &Collection, call: &Call<'_>) -> Result<GroupOrProject> {
     let level = if call.is_write { MAINTAINER } else { REPORTER };
     let scope = GroupOrProject::from_call_archived_reads(call, [level; 2])?;

@@ -11,12 +11,13 @@ pub(super) struct InitialContents {
     pub(super) is_imported: bool,
     pub(super) is_empty: bool,
     pub(super) has_readme: bool,
-    /// The project whose contents are copied.
+    /// The project whose contents are copied; `None` if no contents are copied.
     pub(super) source_project: Option<Project>,
 }
 
 impl InitialContents {
-    /// The contents that the parameters of a call request. A URL is only checked: nothing is fetched.
+    /// The contents that the parameters of a call request. A URL is only checked, and nothing is
+    /// fetched.
     pub(super) fn from_call(call: &Call<'_>, route: Accepts, params: &Params) -> Result<Self> {
         let has_readme = params.is_true("initialize_with_readme")?;
         let url = params.text("import_url")?.filter(|url| !url.is_empty());
@@ -42,9 +43,10 @@ impl InitialContents {
     }
 }
 
-/// Returns (has a template, the template's project). An unknown id, and an unknown name of the service's own
-/// templates, are refused; any name of a custom template is accepted. A project from a named template has one
-/// commit here.
+/// Returns a flag and a project. The flag is true if the call names a template; the project is the
+/// template with the requested id. Unknown ids and unknown names of the service's own templates are
+/// refused. Any name of a custom template is accepted. In the sandbox, a project from a named
+/// template has one commit.
 fn find_template(
     call: &Call<'_>,
     route: Accepts,
@@ -76,8 +78,8 @@ fn find_template(
     }
 }
 
-/// The project of this sandbox that an import URL names, if it is public. Nothing is fetched from other
-/// hosts.
+/// The public project of this sandbox that an import URL names; `None` for any other URL. Nothing
+/// is fetched from other hosts.
 fn import_source(call: &Call<'_>, url: &str) -> Result<Option<Project>> {
     let path = url.strip_prefix(&call.base_url).and_then(|path| path.strip_prefix('/'));
     let Some(path) = path else { return Ok(None) };
@@ -85,7 +87,7 @@ fn import_source(call: &Call<'_>, url: &str) -> Result<Option<Project>> {
     Ok(project.filter(|project| project.visibility == "public"))
 }
 
-/// Refuses a URL from which no import is possible; an empty one is ignored.
+/// Refuses a URL from which no import is possible. An empty URL is ignored.
 pub(super) fn check_url(url: Option<&str>) -> Result<()> {
     let schemes = ["http://", "https://", "git://"];
     let url = url.unwrap_or_default();

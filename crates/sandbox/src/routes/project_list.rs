@@ -1,4 +1,4 @@
-//! Lists of projects (reference 2, 4.1), all through one query.
+//! Lists of projects (reference 2, 4.1). All lists use the same query.
 
 use super::prelude::*;
 
@@ -17,7 +17,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/groups/{id}/-/search", search_group),
 ];
 
-/// The projects that everybody sees, also without a token.
+/// The projects that everybody sees, even without a token.
 const PUBLIC_SQL: &str = "p.visibility = 'public'";
 
 /// The projects in the personal namespace of the user `:of` (reference 2, 4.1 rule 3).
@@ -36,7 +36,8 @@ const WITHIN_SQL: &str = "p.namespace_id IN (SELECT value FROM json_each(:within
 const WITHIN_OR_SHARED_SQL: &str = "(p.namespace_id IN (SELECT value FROM json_each(:within))
     OR p.id IN (SELECT project_id FROM shares WHERE invited_id = :of))";
 
-/// Active projects: not archived, not marked for deletion, and not in a group marked for deletion.
+/// The active projects if `:active` is true, or the projects that are not active if it is false. An
+/// active project is not archived, not marked for deletion, and not in a group marked for deletion.
 const ACTIVE_SQL: &str = "(p.marked_for_deletion_on IS NULL AND NOT p.archived AND NOT EXISTS (
     SELECT 1 FROM namespaces above, namespaces own
     WHERE own.id = p.namespace_id AND above.marked_for_deletion_on IS NOT NULL
@@ -45,11 +46,11 @@ const ACTIVE_SQL: &str = "(p.marked_for_deletion_on IS NULL AND NOT p.archived A
 /// The number of users who starred a project.
 const STAR_COUNT_SQL: &str = "(SELECT count(*) FROM stars s WHERE s.project_id = p.id)";
 
-/// The maximum number of own and of shared projects that a group shows.
+/// The maximum number of own projects, and of shared projects, that a group shows.
 const MAX_GROUP_PROJECTS: i64 = 100;
 
-/// The parameters that a list accepts (reference 2, 4.1); others are ignored. Each level includes
-/// those before it.
+/// The parameters that a list accepts (reference 2, 4.1). Other parameters are ignored. Each level
+/// includes the parameters of the levels before it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum ListParameters {
     /// The parameters of every list: forks, starred projects.
@@ -65,10 +66,10 @@ enum ListParameters {
 #[derive(Default)]
 pub(crate) struct ProjectQuery {
     parameters: ListParameters,
-    /// Lists of groups have fewer filters, only offset paging, and show neither the caller's
-    /// permissions nor statistics.
+    /// True for a list of a group's projects. Such a list has fewer filters and only offset paging.
+    /// Such a list shows neither the caller's permissions nor statistics.
     is_group_list: bool,
-    /// True if callers without a token get the full form too.
+    /// True if callers without a token also get the full form.
     is_full_for_anonymous: bool,
     conditions: SqlConditions,
 }
@@ -90,7 +91,7 @@ impl ProjectQuery {
 
     /// The number of matching projects, but at most [`page::MAX_COUNTED_ITEMS`] + 1.
     fn count(&self, call: &Call<'_>) -> Result<i64> {
-        // Counting an index is fast if there is no condition.
+        // Without conditions, the index is counted, which is fast.
         let (clause, limit) = (self.conditions.clause(), page::MAX_COUNTED_ITEMS + 1);
         let sql = match clause.as_str() {
             "" => "SELECT count(*) FROM projects".to_owned(),
@@ -102,7 +103,8 @@ impl ProjectQuery {
     }
 
     fn fetch(&self, call: &Call<'_>, order: &str, size: i64, offset: i64) -> Result<Vec<Project>> {
-        // Rows before the page are skipped by id alone, without reading namespaces and rows.
+        // The inner query skips the rows before the page by their ids, without reading namespaces
+        // and other columns.
         let sql = format!(
             "{} WHERE p.id IN (SELECT p.id FROM projects p{} ORDER BY {order} LIMIT :size OFFSET :offset) ORDER BY {order}",
             Project::select_sql(),
@@ -164,8 +166,9 @@ fn list_shared_projects(call: &Call<'_>) -> Result<Answer> {
     answer_list(call, ProjectQuery { is_full_for_anonymous: true, ..query })
 }
 
-/// Returns two lists of projects that the caller sees, newest first: the projects of a group, and the
-/// projects shared with it. The filters of the call do not apply; custom attributes are added on request.
+/// Returns the projects of a group, and the projects shared with it. Both lists have only projects
+/// that the caller sees, with the newest first. The filters of the call do not apply. Custom
+/// attributes are added on request.
 pub(crate) fn group_projects_json(call: &Call<'_>, group_id: i64) -> Result<[Vec<Value>; 2]> {
     let fetch_projects = |condition| {
         let mut conditions = SqlConditions::with_value(condition, group_id);
@@ -192,8 +195,8 @@ fn search_group(call: &Call<'_>) -> Result<Answer> {
     answer_list(call, ProjectQuery::for_group(SqlConditions::with_value(WITHIN_SQL, ids_json)))
 }
 
-/// Answers a page of the projects that match `query` and the call's filters, and that the caller
-/// may see.
+/// Answers with a page of the projects that match `query` and the call's filters, and that the
+/// caller may see.
 pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<Answer> {
     filter_visible(call, &mut query)?;
     apply_common_filters(call, &mut query)?;
@@ -223,7 +226,7 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
     }
     let page = if call.is_observed() { page } else { page.check_offset("Project")? };
     let total_count = query.count(call)?;
-    // One extra row shows if another page follows.
+    // If one extra row is found, another page follows.
     let mut projects = query.fetch(call, &order, page.size + 1, page.offset())?;
     let size = usize::try_from(page.size).unwrap_or(usize::MAX);
     let has_more = projects.len() > size;
@@ -232,8 +235,9 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
     Ok(page.add_page_headers(call, answer, total_count, has_more))
 }
 
-/// Returns (is ordered by id, the SQL order). No project is created with an earlier time, so the order by
-/// creation equals the order by id, which has an index. All sizes are equal.
+/// Returns a flag and the SQL order. The flag is true if the call requests the order by id. Ids
+/// increase with the time of creation. The order by creation is therefore the order by id, which
+/// has an index. All sizes are equal, and the orders by size are also the order by id.
 fn sql_order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(bool, String)> {
     let requested_order = call.params.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());
     let accepts_all_orders = query.has_all_filters(call);
@@ -292,8 +296,8 @@ fn filter_visible(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     filter_for_caller(call, &mut query.conditions, required_level, needs_membership)
 }
 
-/// Limits a list to projects that the caller may see; with `needs_membership` to those in which the
-/// caller has at least the level `min_level`.
+/// Limits a list to projects that the caller may see. With `needs_membership`, limits it to
+/// projects in which the caller has at least the level `min_level`.
 fn filter_for_caller(
     call: &Call<'_>,
     conditions: &mut SqlConditions,
@@ -339,7 +343,8 @@ fn apply_common_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()>
     let merge_requests_sql =
         "json_extract(p.attributes, '$.merge_requests_access_level') <> 'disabled'";
     conditions.add_if(params.is_true("with_merge_requests_enabled")?, merge_requests_sql);
-    // No project has reports, and no repository has contents.
+    // In the sandbox, no project has security reports, and no repository has a programming
+    // language.
     let matches_nothing = if query.is_group_list {
         params.is_true("with_security_reports")? && call.tier() >= AttributeTier::Ultimate
     } else {
@@ -362,7 +367,7 @@ fn apply_usage_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> 
         "p.import_status <> 'none' AND p.forked_from_id IS NULL AND p.creator_id = :importer";
     let is_imported = params.is_true("imported")? && !query.is_group_list;
     conditions.add_with_value(imported_sql, is_imported.then_some(caller_id));
-    // Topics have no ids here.
+    // Topics have no ids in the sandbox.
     conditions.add_if(params.integer("topic_id")?.is_some(), "0");
     let min_time = read_time_text(call, "last_activity_after")?;
     conditions.add_with_value("p.last_activity_at > :since", min_time);
@@ -378,7 +383,7 @@ fn apply_global_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()>
         params.is_true("repository_checksum_failed")? || params.is_true("wiki_checksum_failed")?;
     // No checksum ever fails.
     conditions.add_if(has_failed_checksums && call.is_premium() && !call.is_observed(), "0");
-    // One letter is too short for callers without a token.
+    // A search text of one letter is too short for callers without a token.
     let is_short = params.text("search")?.is_some_and(|text| text.chars().count() == 1);
     let is_refused = is_short && call.caller.is_none() && call.is_observed();
     conditions.add_if(is_refused && !query.is_group_list, "0");

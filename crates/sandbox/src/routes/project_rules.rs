@@ -1,5 +1,6 @@
-//! The rules for names, paths and visibilities of projects, in the words of the service's models: each fault is
-//! reported for the project and for the namespace that belongs to it.
+//! The rules for names, paths and visibilities of projects, with the error texts of the service's
+//! models. Most errors are reported twice: for the project, and for the namespace that belongs to
+//! the project.
 
 use super::group_rules::visibility_rank;
 use super::prelude::*;
@@ -18,11 +19,11 @@ pub(crate) struct RequestedName<'a> {
     pub(crate) path: &'a str,
     /// True if the path was neither sent nor can be made from the name.
     pub(crate) has_no_path: bool,
-    /// True if a name was sent, even an empty one.
+    /// True if a name was sent, even an empty name.
     pub(crate) is_name_sent: bool,
 }
 
-/// Two flags: name taken, path taken.
+/// Two flags: true if the name is taken, and true if the path is taken.
 pub(super) type IsTaken = (bool, bool);
 
 impl<'a> RequestedName<'a> {
@@ -31,7 +32,7 @@ impl<'a> RequestedName<'a> {
         Self { namespace, name, path, has_no_path: false, is_name_sent: false }
     }
 
-    /// Refuses a name or path, with all errors at once.
+    /// Refuses an invalid name or path, with all errors at once.
     pub(crate) fn check(self, (is_name_taken, is_path_taken): IsTaken) -> Result<()> {
         let mut errors = FieldErrors::default();
         check_name(&mut errors, self, is_name_taken);
@@ -40,7 +41,7 @@ impl<'a> RequestedName<'a> {
         errors.into_result()
     }
 
-    /// Refuses a name or path that is taken, without mentioning the namespace.
+    /// Refuses a name or path that is taken. The errors do not mention the namespace.
     pub(crate) fn check_not_taken(self, call: &Call<'_>) -> Result<()> {
         let (is_name_taken, is_path_taken) = self.find_taken(call, None)?;
         let mut errors = FieldErrors::default();
@@ -60,7 +61,8 @@ impl<'a> RequestedName<'a> {
     }
 }
 
-/// The name and the path of a new project; if one is omitted, it is made from the other.
+/// The name and the path of a new project. If the call omits the path, it is made from the name. If
+/// the name is empty, it is the path.
 pub(super) fn name_and_path(
     call: &Call<'_>,
     params: &Params,
@@ -90,7 +92,7 @@ pub(super) fn check_restriction(call: &Call<'_>, visibility: &str) -> Result<()>
     })
 }
 
-/// Refuses a visibility above the group's.
+/// Refuses a visibility that is wider than the visibility of the group.
 pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Result<()> {
     let is_wider = visibility_rank(visibility) > visibility_rank(&namespace.visibility);
     refuse_if(namespace.is_group() && is_wider, || {
@@ -124,7 +126,7 @@ fn check_path(errors: &mut FieldErrors, requested_name: RequestedName<'_>) {
     let path = requested_name.path;
     let is_long = path.len() > MAX_NAME_LENGTH;
     add_errors(errors, path.is_empty(), "path", BLANK_TEXT);
-    // The namespace and the project check the length in different orders.
+    // The error for the length has different positions for the namespace and for the project.
     let namespace_field = "project_namespace.path";
     errors.add_if(is_long, namespace_field, TOO_LONG_TEXT);
     let is_not_plain = !is_plain_path(path) && !requested_name.has_no_path;
@@ -136,7 +138,7 @@ fn check_path(errors: &mut FieldErrors, requested_name: RequestedName<'_>) {
     }
     add_errors(errors, is_reserved(path), "path", &format!("{path} is a reserved name"));
     errors.add_if(is_long, "path", TOO_LONG_TEXT);
-    // The full path has the same error.
+    // A full path that is too long gets the same error.
     let is_full_path_long =
         requested_name.namespace.full_path.len() + 1 + path.len() > MAX_NAME_LENGTH;
     errors.add_if(is_full_path_long, "path", TOO_LONG_TEXT);
@@ -158,7 +160,7 @@ pub(crate) fn check_path_only(path: &str) -> Result<()> {
     Err(ErrorResponse::field("path", error))
 }
 
-/// A path made from a name: lower case with dashes, and letters without accents.
+/// A path made from a name: in lower case, with dashes, and without accents.
 pub(crate) fn make_path(name: &str) -> String {
     let mut path = String::new();
     for c in name.to_lowercase().chars() {

@@ -12,7 +12,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}", show),
     get("/projects/{id}/languages", |call| call.project().and(Answer::ok(&json!({})))),
     get("/projects/{id}/groups", list_groups),
-    // The repository was never fetched in the last 30 days.
+    // In the sandbox, a repository was never fetched in the last 30 days.
     get("/projects/{id}/statistics", |call| {
         call.project_as(DEVELOPER)?;
         Answer::ok(&json!({ "fetches": { "total": 0, "days": [] } }))
@@ -25,7 +25,8 @@ pub(super) const ROUTES: &[Route] = &[
     put("/projects/{id}/transfer", transfer),
 ];
 
-/// Shows a project. Anonymous callers get the simple form, which the reference has only in lists (1, 2.8).
+/// Shows a project. From 18.9 on, anonymous callers get the simple form. The reference has the
+/// simple form only in lists (1, 2.8).
 fn show(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let body = match call.caller {
@@ -35,7 +36,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     Ok(Answer::json(StatusCode::OK, body.into_text()))
 }
 
-/// The project, read again from the store, in the full form.
+/// Answers with the full form of a project, which is read again from the store.
 pub(crate) fn project_answer(
     call: &Call<'_>,
     status: StatusCode,
@@ -46,7 +47,7 @@ pub(crate) fn project_answer(
     Ok(Answer::json(status, project.full_form(call, extras)?.into_text()))
 }
 
-/// The groups above a project; with `with_shared` also those invited to it.
+/// The groups above a project; with `with_shared` also the groups invited to the project.
 fn list_groups(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
@@ -103,7 +104,7 @@ fn requested_namespace(call: &Call<'_>, owner_id: i64) -> Result<Option<Namespac
     })
 }
 
-/// Creates a project from parameters, after all checks except those of the caller's rights.
+/// Creates a project from parameters, after all checks except the checks of the caller's rights.
 pub(crate) fn create_project(
     call: &Call<'_>,
     route: Accepts,
@@ -161,8 +162,8 @@ pub(crate) fn create_project(
     Ok(id)
 }
 
-/// Applies parameters to the attributes of a new or stored project, with the rules that connect them
-/// to each other and to the group.
+/// Applies parameters to the attributes of a new or stored project. Also applies the rules that
+/// connect attributes with each other and with the group.
 fn apply_edit(edit: ProjectEdit<'_>, namespace: &Namespace, attributes: &mut Object) -> Result<()> {
     let ProjectEdit { call, route, params, .. } = edit;
     let is_new = route != Accepts::Edit;
@@ -194,7 +195,8 @@ fn apply_edit(edit: ProjectEdit<'_>, namespace: &Namespace, attributes: &mut Obj
     Ok(())
 }
 
-/// Topics belong to the whole service: an existing topic keeps its spelling.
+/// Gives topics their stored spelling. Topics belong to the whole service, and an existing topic
+/// keeps its spelling.
 fn unify_topics(call: &Call<'_>, attributes: &mut Object) -> Result<()> {
     let Some(Value::Array(topics)) = attributes.get_mut("topics") else { return Ok(()) };
     let sql = "INSERT INTO topics (name) VALUES (?1)
@@ -206,7 +208,7 @@ fn unify_topics(call: &Call<'_>, attributes: &mut Object) -> Result<()> {
     Ok(())
 }
 
-/// The short form of a project, in answers for other objects.
+/// The short form of a project, in responses for other objects.
 pub(super) fn identity_json(call: &Call<'_>, project: &Project) -> Result<Value> {
     let names = "id description name name_with_namespace path path_with_namespace created_at";
     let mut body = project.json_columns(names);
@@ -216,7 +218,8 @@ pub(super) fn identity_json(call: &Call<'_>, project: &Project) -> Result<Value>
     Ok(body)
 }
 
-/// Inserts the project with its first members, and protects its default branch if it has one.
+/// Inserts the project with its first members. If the project is not empty, also protects its
+/// default branch.
 pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) -> Result<i64> {
     let id = Project::insert(call, new_project)?;
     let project = Project::find_by_id(call.db, id)?.or_not_found("Project")?;
@@ -243,8 +246,8 @@ pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) 
     Ok(id)
 }
 
-/// Changes a project. The answer to an upload of an avatar is also the whole project, because clients read it; the
-/// reference only mentions `avatar_url` (2, 4.3).
+/// Changes a project. The response to an upload of an avatar is also the whole project, because
+/// clients read the project. The reference mentions only `avatar_url` (2, 4.3).
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
     settings::check_edit_params(&call.params, call.edition())?;
@@ -306,16 +309,16 @@ pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) 
     avatars::store_avatar(call, Holder::Project(project.id), params)
 }
 
-/// True if the edit changes only levels of features. The service stores these outside the project's
-/// own row, so `updated_at` does not change.
+/// True if the edit changes only levels of features. The service stores these levels outside the
+/// project's own row. Such an edit therefore does not change `updated_at`.
 fn changes_only_features(former_attributes: &Object, attributes: &Object) -> bool {
     let [former_columns, columns] = [former_attributes, attributes]
         .map(|values| values.iter().filter(|(name, _)| !name.ends_with("_access_level")));
     former_attributes != attributes && former_columns.eq(columns)
 }
 
-/// Archives or unarchives a project. This is idempotent (reference 2, 4.4), unless the profile refuses to
-/// archive a project twice.
+/// Archives or unarchives a project. Both operations are idempotent (reference 2, 4.4), unless the
+/// profile refuses to archive a project twice.
 fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
     let project = call.project_as(OWNER)?;
     let is_already_archived =
@@ -328,8 +331,8 @@ fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
     project_answer(call, StatusCode::CREATED, project.id, Extras::default())
 }
 
-/// Moves a project to another namespace. The reference does not describe this (2, 4.7): it is the real service's
-/// behaviour.
+/// Moves a project to another namespace. The reference does not describe the behaviour (2, 4.7).
+/// This operation follows the real service.
 fn transfer(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(OWNER)?;
     call.params.require(&["namespace"])?;
@@ -343,7 +346,8 @@ fn transfer(call: &Call<'_>) -> Result<Answer> {
 }
 
 impl Project {
-    /// Moves a project to another namespace. The caller must have checked the rights in both.
+    /// Moves a project to another namespace. The calling function must check the user's rights in
+    /// both namespaces first.
     pub(super) fn move_to(&self, call: &Call<'_>, namespace: &Namespace) -> Result<()> {
         let (is_name_taken, is_path_taken) =
             RequestedName::new(namespace, &self.name, &self.path).find_taken(call, None)?;

@@ -1,6 +1,6 @@
-//! Protected branches of projects, and of top-level groups, which apply to all projects of the group. Also
-//! the protection that the service adds to a default branch. The reference does not describe any of this,
-//! so this module follows the real service.
+//! Protected branches of projects and of top-level groups. The protected branches of a group apply
+//! to all projects of the group. This module also adds the protection of default branches. The
+//! reference does not describe protected branches. This module follows the real service.
 
 use super::grants::GrantPlan;
 use super::prelude::*;
@@ -30,8 +30,8 @@ fn protection_scope(call: &Call<'_>) -> Result<GroupOrProject> {
     call.require_tier(AttributeTier::Premium).map(|()| group.into())
 }
 
-/// The project, for callers who may read its protected branches. From 16.0 on, callers need the right to
-/// read its code; in earlier releases, a minimum access level.
+/// The project of a call that reads protected branches. From 16.0 on, callers need the right to
+/// read its code. In earlier releases, callers need a minimum access level.
 fn readable_project(call: &Call<'_>) -> Result<Project> {
     if call.is_at_least(16, 0) {
         return repository::readable_project(call);
@@ -70,7 +70,7 @@ fn list(call: &Call<'_>, owner: &GroupOrProject) -> Result<Answer> {
     page::list_objects(call, &protections, |protection| shown_json(call, owner, protection))
 }
 
-/// A protected branch in answers for a project or group.
+/// A protected branch in responses for a project or group.
 fn shown_json(call: &Call<'_>, scope: &GroupOrProject, protection: &Protection) -> Result<Value> {
     Ok(remove_fields(json(call, protection)?, scope.choose(&[], &["inherited"])))
 }
@@ -93,8 +93,8 @@ fn find_changeable(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection
     Ok(protection)
 }
 
-/// A protected branch as the service shows it. Users, groups and code owners appear in
-/// it only if the service has a licence.
+/// A protected branch as the service shows it. Users, groups and code owners are shown only if the
+/// service has a licence.
 pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value> {
     let grants = protection.grants(call.db)?;
     let make_grants_json = |action| -> Result<Vec<Value>> {
@@ -167,7 +167,8 @@ fn protect_branch(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection>
     Ok(protection)
 }
 
-/// Adds a protected branch of a seed, replacing one that the service added.
+/// Adds a protected branch of a seed. The new protection replaces a protection that the service
+/// added.
 pub(crate) fn add_seed_protection(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     let name = call.params.text("name")?.unwrap_or_default();
     if let Some(protection) = scope.holder().protection(call, &name)? {
@@ -176,8 +177,8 @@ pub(crate) fn add_seed_protection(call: &Call<'_>, scope: &GroupOrProject) -> Re
     protect_branch(call, scope).map(drop)
 }
 
-/// Changes a protected branch. Omitted fields stay unchanged, except code owner approval: if it is omitted, a
-/// change may reset it to its default.
+/// Changes a protected branch. Omitted fields stay unchanged. An omitted code owner approval
+/// becomes false, unless [`Profile::code_owner_approval_kept`] is set.
 fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     apply_changes(call, scope)?;
     let mut body = shown_json(call, scope, &find_protection(call, scope)?)?;
@@ -193,7 +194,7 @@ fn apply_changes(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     let list_names = ProtectedAction::BRANCH_ACTIONS.map(grants::list_name);
     let licensed_names = list_names.iter().map(String::as_str).chain([CODE_OWNER_APPROVAL]);
     let mut names = [FORCE_PUSH].into_iter().chain(licensed_names.filter(|_| is_licensed));
-    // The service answers 400 if one of these parameters is null or empty.
+    // The service answers with 400 if one of these parameters is null or empty.
     if let Some(name) = names.find(|name| params.get(name).is_some_and(is_blank)) {
         return Err(ErrorResponse::empty_parameter(name));
     }
@@ -213,7 +214,7 @@ fn apply_changes(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     Ok(protection.save_with_grants(call.db, &plan.grants)?)
 }
 
-/// Removes a protection. In a group, the answer contains the removed protection.
+/// Removes a protection. In a group, the response contains the removed protection.
 fn remove(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let protection = find_changeable(call, scope)?;
     let body = shown_json(call, scope, &protection)?;
@@ -221,8 +222,9 @@ fn remove(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     scope.choose(Ok(answer), Answer::ok(&body))
 }
 
-/// When a project gets its first default branch, adds the default protection of the namespace to it, unless
-/// the branch is already protected. The protection appears at `due_at`, or at once.
+/// Adds the default protection of the namespace to the default branch of a project, unless the
+/// branch is already protected. The protection appears at `due_at`, or at once if `due_at` is
+/// `None`.
 pub(super) fn protect_default(
     call: &Call<'_>,
     project_id: i64,

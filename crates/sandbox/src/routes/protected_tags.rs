@@ -1,5 +1,6 @@
-//! Protected tags of a project. The reference leaves them out; all of this is the real service's
-//! behaviour. There is no update: to change a protection, remove it and protect the tag again.
+//! Protected tags of a project. The reference does not describe protected tags. This module follows
+//! the real service. A protected tag cannot be updated: remove its protection and protect the tag
+//! again.
 
 use super::fields::next_row_id;
 use super::grants::GrantPlan;
@@ -21,7 +22,7 @@ const PROTECTED_TAGS: Collection = Collection {
         Ok(project.into())
     },
     complete: complete_new_tag,
-    // Answers show no id of a protected tag.
+    // Responses do not show the id of a protected tag.
     json: |call, tag| {
         let grants = existing_grants(call, tag)?;
         let grants = grants.iter().map(|grant| grants::json(call, grant));
@@ -33,7 +34,7 @@ const PROTECTED_TAGS: Collection = Collection {
 
 const GRANTS: &str = "grants";
 
-/// Adds the grants to a new protected tag, and checks it.
+/// Adds the grants to a new protected tag, and checks the tag.
 fn complete_new_tag(call: &CollectionCall<'_>, tag: &mut Record) -> Result<()> {
     let tier = if call.profile().tag_lists_ignored { AttributeTier::Free } else { call.tier() };
     let changes = grants::read_initial_grants(call, tier, &[ProtectedAction::Create])?;
@@ -53,14 +54,15 @@ fn complete_new_tag(call: &CollectionCall<'_>, tag: &mut Record) -> Result<()> {
     Ok(())
 }
 
-/// The grants of a protected tag, without those to a user, group or key that no longer exists.
+/// The grants of a protected tag, without grants to a user, group or key that no longer exists.
 fn existing_grants(call: &Call<'_>, tag: &Record) -> Result<Vec<Grant>> {
     let stored_grants: Vec<Grant> = serde_json::from_value(tag.value(GRANTS)).unwrap_or_default();
     try_filter(stored_grants, |grant| Ok(grants::grantee_name(call, grant.grantee())?.is_some()))
 }
 
 impl Project {
-    /// For each protected tag whose pattern matches the tag `name`: who may create that tag.
+    /// The grants for creating the tag `name`, as one list for each protected tag whose pattern
+    /// matches.
     pub(super) fn tag_grants(&self, call: &Call<'_>, name: &str) -> Result<Vec<Vec<Grant>>> {
         let mut protected_tags = PROTECTED_TAGS.table.list(call, Holder::Project(self.id))?;
         protected_tags.retain(|tag| matches_pattern(tag.text("name"), name));

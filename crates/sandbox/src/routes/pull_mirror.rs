@@ -1,6 +1,6 @@
-//! The pull mirror of a project (from release 17.6 on). An edit of the project can set it too. The
-//! sandbox stores its URL, with a mask instead of the credentials. Nothing is ever
-//! pulled, but a pull can fail.
+//! The pull mirror of a project (from release 17.6 on). An edit of the project can also set the
+//! mirror. The sandbox stores the mirror's URL, with a mask instead of the credentials. A pull
+//! transfers nothing, but a pull can fail.
 
 use super::prelude::*;
 use super::remote_mirrors::{check_url, mask_credentials};
@@ -15,11 +15,11 @@ const PROTECTED_ONLY: &str = "only_mirror_protected_branches";
 const BRANCH_REGEX: &str = "mirror_branch_regex";
 /// A branch pattern and "all protected branches" exclude each other.
 pub(super) const BRANCH_SELECTORS: [&str; 2] = [PROTECTED_ONLY, BRANCH_REGEX];
-/// The number of successive failed pulls; answers never show it.
+/// The number of successive failed pulls. Responses never show this attribute.
 const FAILURE_COUNT: &str = "mirror_failures";
-/// The maximum number of successive failures; with more, the mirror is paused.
+/// The maximum number of successive failures. After more failures, the mirror is paused.
 const MAX_FAILURES: u64 = 14;
-/// At least one of these must be sent.
+/// A change must contain at least one of these parameters.
 const MIRROR_PARAMETERS: [&str; 8] = [
     "enabled",
     "url",
@@ -51,8 +51,9 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&mirror_json(&project, &attributes))
 }
 
-/// Starts a pull. The pull fails if the profile lets imports fail. After too many failures in a row, the
-/// mirror is on pause until it is enabled again. The body of the answer is the number 200.
+/// Starts a pull. The pull fails if the profile lets imports fail. After too many failures in a
+/// row, the mirror is on pause until it is enabled again. The body of the response is the number
+/// 200.
 fn start_pull(call: &Call<'_>) -> Result<Answer> {
     let (project, mut attributes) = active_mirror(call)?;
     let failure_count = attributes.get(FAILURE_COUNT).and_then(Value::as_u64).unwrap_or(0);
@@ -128,7 +129,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&mirror_json(&project, &attributes))
 }
 
-/// A mirror needs a URL to pull from.
+/// Refuses a mirror without a URL to pull from.
 pub(super) fn check_mirror_url(attributes: &Object) -> Result<()> {
     let has_url =
         attributes.get("import_url").and_then(Value::as_str).is_some_and(|url| !url.is_empty());
@@ -136,8 +137,9 @@ pub(super) fn check_mirror_url(attributes: &Object) -> Result<()> {
     refuse_if(is_mirror && !has_url, || ErrorResponse::field("import_url", BLANK_TEXT))
 }
 
-/// Follow-up changes of a mirror: a pattern and "all protected branches" replace each other, and the
-/// caller who turns the mirror on or changes it becomes its user, unless the call names another user.
+/// Makes the follow-up changes of a change of a mirror. A pattern and "all protected branches"
+/// replace each other. A caller who turns the mirror on or changes it becomes its user, unless the
+/// call names another user.
 pub(super) fn apply_side_effects(
     call: &Call<'_>,
     params: &Params,

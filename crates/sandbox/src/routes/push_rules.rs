@@ -1,5 +1,5 @@
 //! The push rule of a project (reference 2, 4.6; Premium), and the push rule of a group, which new
-//! projects copy. The reference leaves out groups.
+//! projects copy. The reference does not describe push rules of groups.
 
 use super::prelude::*;
 
@@ -10,7 +10,7 @@ const PUSH_RULES: Collection = Collection {
     tier: AttributeTier::Premium,
     is_single: true,
     is_idempotent: true,
-    // For maintainers; in a group, other callers get 404.
+    // The caller must be a maintainer. In a group, other callers get 404.
     scope: |_, call| {
         let scope = GroupOrProject::from_call_archived_reads(call, [MAINTAINER, 0])?;
         let is_hidden = call.is_group_operation() && scope.level(call)? < MAINTAINER;
@@ -40,7 +40,7 @@ const PUSH_RULES: Collection = Collection {
 const NULL_WHILE_OFF: [&str; 3] =
     ["commit_committer_check", "reject_unsigned_commits", "reject_non_dco_commits"];
 
-/// The attributes of this release, in the service's order.
+/// The attributes of push rules in this release, in the service's order.
 fn attributes(call: &Call<'_>) -> impl Iterator<Item = &'static Attribute> {
     call.edition().filter_existing(&ATTRIBUTE_TABLE.push_rules)
 }
@@ -100,7 +100,7 @@ fn find_regex_errors(call: &Call<'_>, max_length: usize, regex: &str) -> Vec<Str
     length_error(regex, limit).into_iter().chain(syntax_error).collect()
 }
 
-/// Copies the rule of the nearest group above to a new project, if there is one.
+/// Copies the rule of the nearest group above that has a rule to a new project.
 pub(super) fn copy_group_rule(
     call: &Call<'_>,
     project_id: i64,
@@ -120,7 +120,7 @@ fn find_rule(call: &CollectionCall<'_>) -> Result<Option<Record>> {
     Ok(PUSH_RULES.table.find_single(call, call.scope.holder())?)
 }
 
-/// The answer if there is no rule: `null` for a read in a project, 404 otherwise.
+/// The response if the rule is missing: `null` for a read in a project, 404 otherwise.
 fn missing_rule(call: &CollectionCall<'_>) -> ErrorResponse {
     match call.scope {
         GroupOrProject::Project(_) if !call.is_write => ErrorResponse::not_saved(),

@@ -1,4 +1,5 @@
-//! All collections: those of the sandbox, and those that a caller describes, with their tables.
+//! All collections, with their database tables: the collections of the sandbox, and the collections
+//! that a caller describes.
 
 use matchit::Router;
 
@@ -21,7 +22,7 @@ fn built_in_collections() -> impl Iterator<Item = &'static Collection> {
     COLLECTIONS.iter().copied().flatten()
 }
 
-/// The collections of projects that a seed may fill, by the end of their paths.
+/// The collections of projects that a seed may fill, each with the end of its path as its name.
 pub(crate) fn seedable_collections() -> impl Iterator<Item = (&'static str, &'static Collection)> {
     built_in_collections()
         .filter(|collection| !collection.is_document && !collection.is_created_by_put)
@@ -48,7 +49,8 @@ pub fn serves(path: &str) -> bool {
     })
 }
 
-/// Collections described by the caller. They live as long as the program, like the sandbox's own.
+/// Collections that the caller describes. They live as long as the program, like the sandbox's own
+/// collections.
 #[derive(Debug)]
 pub(crate) struct DescribedCollections {
     collections: &'static [Collection],
@@ -56,7 +58,8 @@ pub(crate) struct DescribedCollections {
 }
 
 impl DescribedCollections {
-    /// Registers the described collections that the sandbox does not have itself; `None` if there are none.
+    /// Registers the described collections that the sandbox does not have itself; `None` if no such
+    /// collection exists.
     pub(crate) fn new(mut collections: Vec<Collection>) -> Option<&'static Self> {
         collections.retain(|collection| !serves(&collection.path.replace("{id}", ":id")));
         for collection in &mut collections {
@@ -75,7 +78,7 @@ impl DescribedCollections {
     }
 }
 
-/// Creates missing tables for all collections; each row belongs to one project or group.
+/// Creates missing tables for all collections. Each row belongs to one project or group.
 pub(crate) fn create_missing_tables(
     db: &Connection,
     described: Option<&DescribedCollections>,

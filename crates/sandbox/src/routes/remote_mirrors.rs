@@ -1,8 +1,8 @@
-//! Push mirrors of a project. The reference leaves them out; all of this is the real service's
-//! behaviour. They are stored and validated, but never pushed to.
+//! Push mirrors of a project. The reference does not describe push mirrors. This module follows the
+//! real service. Mirrors are stored and validated, but the sandbox pushes nothing.
 //!
-//! The URL of a mirror is set at its creation, and never changes; answers do not contain its
-//! credentials.
+//! The URL of a mirror is set at its creation, and never changes. Responses do not contain the
+//! credentials in the URL.
 
 use super::prelude::*;
 
@@ -56,7 +56,7 @@ pub(super) const ROUTES: &[Route] = &[
 
 const DISABLED_TEXT: &str =
     "Cannot proceed with the push mirroring. Please verify your mirror configuration.";
-/// Nothing is pushed, so all mirrors may have the same key.
+/// All mirrors have the same key, because nothing is pushed.
 const PUBLIC_KEY: Verb = Verb::Custom(|call| {
     let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
     let has_key = call.find()?.text("auth_method") == "ssh_public_key" && call.is_at_least(17, 9);
@@ -72,7 +72,7 @@ const PROTECTED_ONLY: &str = "only_protected_branches";
 const BRANCH_REGEX: &str = "mirror_branch_regex";
 const REGEX_SINCE: Release = Release::new(16, 2);
 
-/// The project. A caller without the right gets 401 here, not 403.
+/// The project of a call. A caller below the level maintainer gets 401 instead of 403.
 fn mirror_scope(call: &Call<'_>) -> Result<GroupOrProject> {
     let project = call.project_as(0)?;
     refuse_if(call.caller_level_in(&project)? < MAINTAINER, ErrorResponse::unauthorized)?;
@@ -103,14 +103,14 @@ pub(super) fn mask_credentials(text: &str) -> String {
     masked_url.into_owned()
 }
 
-/// Refuses a URL that the service could not call; `field` is its name in the error.
+/// Refuses a URL that the service could not call; `field` is the name of the URL in the error.
 pub(super) fn check_url(call: &Call<'_>, field: &str, url: &str) -> Result<()> {
     refuse_if(url.is_empty(), || ErrorResponse::field(field, BLANK_TEXT))?;
     refuse_field(field, urls::url_error(url, &SCHEMES, instance::own_url_if_guarded(call)?))
 }
 
 /// Fills in the flags of a mirror. Null turns a flag off. "All protected branches" and a pattern
-/// exclude each other: the value in the call replaces the other one.
+/// exclude each other: the value in the call replaces the stored value.
 fn complete(call: &CollectionCall<'_>, mirror: &mut Record) -> Result<()> {
     check_url(call, "url", mirror.text("url"))?;
     for name in ["enabled", PROTECTED_ONLY] {

@@ -1,5 +1,6 @@
-//! Branches and tags of a repository. The reference does not describe repositories: this is the observed
-//! behaviour of the real service. There are no Git objects: see [`Repository`].
+//! Branches and tags of a repository. The reference does not describe repositories. This module
+//! follows the observed behaviour of the real service. The sandbox has no Git objects: see
+//! [`Repository`].
 
 use super::prelude::*;
 
@@ -12,7 +13,7 @@ pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/repository/tags", |call| create(call, TAGS)),
     get("/projects/{id}/repository/tags/{tag_name}", |call| show(call, TAGS)),
     delete("/projects/{id}/repository/tags/{tag_name}", |call| remove(call, TAGS)),
-    // The old forms of protected branches.
+    // The older operations that protect branches.
     put("/projects/{id}/repository/branches/{branch}/protect", protect),
     put("/projects/{id}/repository/branches/{branch}/unprotect", unprotect),
 ];
@@ -41,8 +42,8 @@ pub(super) fn new_commit(call: &Call<'_>, message: &str) -> Commit {
 const INITIAL_MESSAGE: &str = "Initial commit";
 
 impl Repository<'_> {
-    /// Creates the contents of a new project that is not empty: a copy of the repository of
-    /// `source_project_id`, or one commit.
+    /// Creates the contents of a new project that is not empty. They are a copy of the repository
+    /// of `source_project_id`, or one commit.
     pub(super) fn create_contents(
         self,
         source_project_id: Option<i64>,
@@ -58,7 +59,8 @@ impl Repository<'_> {
         Ok(self.commit(&self.default_branch()?, commit, files)?)
     }
 
-    /// Creates a branch that a seed declares, without protection. The first branch becomes the default.
+    /// Creates a branch that a seed declares, without protection. The first branch becomes the
+    /// default branch.
     pub(crate) fn add_seed_branch(self, branch: &str) -> Result<()> {
         if self.find(BRANCHES, branch)?.is_some() {
             return Ok(());
@@ -88,7 +90,8 @@ impl Repository<'_> {
         })
     }
 
-    /// The name of the default branch. An empty project also has this name, although no such branch exists.
+    /// The name of the default branch. An empty project also has such a name, although the branch
+    /// does not exist.
     pub(super) fn default_branch(self) -> Result<String> {
         let attributes = self.project.attributes(self.call.db)?;
         let name = attributes.get("default_branch").and_then(Value::as_str);
@@ -100,8 +103,8 @@ impl Repository<'_> {
         self.may_perform_any(branch, &[ProtectedAction::Push])
     }
 
-    /// True if the caller may perform one of these actions on a branch. A protected branch needs a grant,
-    /// others need the level developer.
+    /// True if the caller may perform one of these actions on a branch. A protected branch needs a
+    /// grant. Other branches need the level developer.
     fn may_perform_any(self, branch: &str, actions: &[ProtectedAction]) -> Result<bool> {
         let Some(branch_grants) = self.branch_grants(branch)? else {
             return Ok(self.call.caller_level_in(self.project)? >= DEVELOPER);
@@ -110,7 +113,7 @@ impl Repository<'_> {
         grants::is_granted_to_caller(self.call, self.project, matching_grants)
     }
 
-    /// The grants of all protections that cover a branch; `None` if it is not protected.
+    /// The grants of all protections that apply to a branch; `None` if the branch is not protected.
     fn branch_grants(self, branch: &str) -> Result<Option<Vec<Grant>>> {
         let protections = self.project.protections(self.call, branch)?;
         let grants = protections.iter().map(|protection| protection.grants(self.call.db));
@@ -200,8 +203,9 @@ fn list_branches(call: &Call<'_>) -> Result<Answer> {
     page::list_objects(call, &branches, |branch| repository.ref_json(BRANCHES, branch))
 }
 
-/// True if a name matches a search text: `^text` matches at the start of the name, `text$` at its end,
-/// and any other text anywhere. If it has both `^` and `$`, only `^` is special.
+/// True if a name matches a search text. `^text` matches at the start of the name, `text$` matches
+/// at its end, and any other text matches anywhere. If a text has both `^` and `$`, only `^` is
+/// special.
 fn matches_search(name: &str, search: &str) -> bool {
     let name = name.to_lowercase();
     let search = search.to_lowercase();
@@ -261,8 +265,8 @@ fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     Answer::created(&repository.ref_json(kind, &repository.require(kind, &name)?)?)
 }
 
-/// Removes a branch or a tag. The default branch cannot be removed. Only maintainers remove protected
-/// branches and tags.
+/// Removes a branch or a tag. The default branch cannot be removed. Only maintainers can remove
+/// protected branches and tags.
 fn remove(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     let project = call.project_as(DEVELOPER)?;
     let repository = Repository { call, project: &project };
@@ -317,7 +321,7 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&repository.ref_json(BRANCHES, &branch)?)
 }
 
-/// Removes the protection with the name of a branch, if there is one.
+/// Removes the protection with the name of a branch, if the protection exists.
 fn unprotect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let repository = Repository { call, project: &project };

@@ -1,12 +1,12 @@
 //! Plain collections: an entry is one row of a table, and all collections share the same functions.
 //! A [`Collection`] describes the differences.
 //!
-//! The sandbox's own collections follow the real service. The caller of [`start`](crate::start) can add
-//! others ([`SandboxConfig::collections`](crate::SandboxConfig::collections)), which follow only their
-//! description.
+//! The sandbox's own collections follow the real service. The caller of [`start`](crate::start) can
+//! add other collections ([`SandboxConfig::collections`](crate::SandboxConfig::collections)). Such
+//! collections follow only their descriptions.
 //!
-//! To add a collection of the sandbox, define a constant in [`collections`](super::collections) and add it
-//! to the list there.
+//! To add a collection of the sandbox, define a constant in [`collections`](super::collections),
+//! and add the constant to the list in that module.
 
 use std::ops::Deref;
 
@@ -17,15 +17,15 @@ use super::registry::all_collections;
 /// A collection. Its rows store the fields under their names in requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Collection {
-    /// Its path, with `{id}` for the project or group.
+    /// The path of the collection, with `{id}` for the project or group.
     pub path: &'static str,
     /// The name of the path segment that identifies an entry.
     pub entry_segment: &'static str,
-    /// The key of that identifier in answers: `id`, a field, or another name for the id.
+    /// The key of an entry's identifier in responses: `id`, a field, or another name for the id.
     pub answer_key: &'static str,
-    /// The level needed to read, unless `scope` ignores it.
+    /// The access level that reads need, unless `scope` ignores this field.
     pub read_level: i64,
-    /// The level needed to write.
+    /// The access level that writes need, unless `scope` ignores this field.
     pub write_level: i64,
     /// The lowest licence with this collection.
     pub tier: AttributeTier,
@@ -35,13 +35,15 @@ pub struct Collection {
     pub required_params: &'static [&'static str],
     /// The fields whose values must be unique.
     pub unique_fields: &'static [&'static str],
-    /// The fields.
+    /// The fields of an entry.
     pub fields: &'static [RowField],
-    /// For a collection below the entries of another one: the path parameter for the id of the parent.
+    /// The path parameter with the id of the parent, for a collection below the entries of another
+    /// collection. Empty for other collections.
     pub parent_parameter: &'static str,
-    /// The field of the parent that contains the list, if there is no list request.
+    /// The field of the parent that contains the list, if no request lists the entries. Empty for
+    /// other collections.
     pub parent_field: &'static str,
-    /// Additional fields in answers, with their values as JSON.
+    /// Additional fields in responses, with their values as JSON text.
     pub extra_fields: &'static [(&'static str, &'static str)],
     /// True if a single entry can be read.
     pub has_show: bool,
@@ -49,13 +51,14 @@ pub struct Collection {
     pub has_update: bool,
     /// True if an edit is a PATCH.
     pub is_updated_by_patch: bool,
-    /// True if one answer has the whole list.
+    /// True if one response has the whole list.
     pub is_unpaged: bool,
-    /// True if it is a single object that always exists, read and edited at the path.
+    /// True if the collection is a single object that always exists. Calls read and edit the object
+    /// at the path.
     pub is_document: bool,
-    /// True if it has at most one entry, which has the path of the collection.
+    /// True if the collection has at most one entry. The entry has the path of the collection.
     pub is_single: bool,
-    /// True if an edit answers 204.
+    /// True if an edit answers with 204.
     pub updates_silently: bool,
     /// True if entries are created only by an edit (PUT) of a missing entry, whose name is in the path.
     pub is_created_by_put: bool,
@@ -63,17 +66,18 @@ pub struct Collection {
     pub is_fixed_set: bool,
     /// True if a project accepts the removal of an entry that does not exist. The profile can disable this.
     pub(super) is_idempotent: bool,
-    /// The table of its rows, named after the end of its path.
+    /// The database table of the rows. By default, its name is the end of the path.
     pub(super) table: RecordTable,
     /// The maximum number of entries of a project, and of a group, with the noun and the refusal.
     pub(super) limit: Option<EntryLimit>,
-    /// Sets of features of the project: while all features of one set are disabled, calls get 403.
+    /// Sets of features of the project. If all features of one set are disabled, calls get 403.
     pub(super) required_features: &'static [&'static [&'static str]],
     /// Finds the project or group of the call. Refuses callers who may not use the collection.
     pub(super) scope: fn(&Self, &Call<'_>) -> Result<GroupOrProject>,
     /// The fields that can filter a list.
     pub(super) filters: &'static [&'static str],
-    /// The entries of other projects and groups that are shown here too, each marked with [`INHERITED`].
+    /// The entries of other projects and groups that this project or group also shows. Each entry
+    /// is marked with [`INHERITED`].
     pub(super) list_inherited: fn(&CollectionCall<'_>) -> Result<Vec<Record>>,
     /// Fills in the fields of a row that the call does not set, and checks the row before it is stored.
     pub(super) complete: fn(&CollectionCall<'_>, &mut Record) -> Result<()>,
@@ -85,7 +89,7 @@ pub struct Collection {
     pub(super) remove: fn(&CollectionCall<'_>, &mut Record) -> Result<()>,
     /// Finds the row that the call names.
     pub(super) find: fn(&CollectionCall<'_>) -> Result<Record>,
-    /// The answer about an entry that does not exist.
+    /// The response for an entry that does not exist.
     pub(super) not_found: fn() -> ErrorResponse,
     pub(super) json: fn(&CollectionCall<'_>, &Record) -> Result<Value>,
 }
@@ -96,12 +100,12 @@ type EntryLimit = (&'static str, [i64; 2], fn(String) -> ErrorResponse);
 pub(super) const INHERITED: &str = "inherited";
 
 impl Collection {
-    /// A collection at `path`, which starts with `/projects/{id}/` or `/groups/{id}/`: maintainers
-    /// write and reporters read, without fields, with all operations.
+    /// A collection without fields and with all operations. `path` starts with `/projects/{id}/` or
+    /// `/groups/{id}/`. Maintainers can write, and reporters can read.
     ///
     /// # Panics
     ///
-    /// If it starts with something else.
+    /// If `path` starts with something else.
     pub const fn new(path: &'static str) -> Self {
         let is_project_path = path.as_bytes()[1] == b'p';
         let holder_prefix = if is_project_path { "/projects/{id}/" } else { "/groups/{id}/" };
@@ -170,7 +174,7 @@ impl Collection {
         operations.map(|(_, method, path, verb)| self.route(method, path, verb))
     }
 
-    /// A further operation, or another path for an existing one.
+    /// An additional operation, or another path for an existing operation.
     pub(super) const fn route(
         &'static self,
         method: Method,
@@ -199,7 +203,7 @@ impl Collection {
         call.require_tier(self.tier).map(|()| scope)
     }
 
-    /// True if it is below the entries of `other`.
+    /// True if this collection is below the entries of `other`.
     fn is_below(&self, other: &Self) -> bool {
         let path_suffix = self.path.strip_prefix(other.path);
         !self.parent_parameter.is_empty()
@@ -211,7 +215,7 @@ impl Collection {
         self.key_field().map(|field| field.name).or_else(|| self.required_params.first().copied())
     }
 
-    /// The field in the path of an entry.
+    /// The field that identifies an entry in its path; `None` if the id identifies it.
     fn key_field(&self) -> Option<&RowField> {
         self.fields.iter().find(|field| match field.field_type {
             FieldType::Reference(_) => field.name == self.answer_key,
@@ -237,7 +241,7 @@ impl<'a> Deref for CollectionCall<'a> {
 }
 
 impl<'a> CollectionCall<'a> {
-    /// The project; a collection of groups has none.
+    /// The project of the call. Fails with 404 for a collection of a group.
     pub(super) fn project(&self) -> Result<&'a Project> {
         match self.scope {
             GroupOrProject::Project(project) => Ok(project),
@@ -300,7 +304,7 @@ impl<'a> CollectionCall<'a> {
         }
     }
 
-    /// A row in an answer.
+    /// The JSON of a row in a response.
     pub(super) fn json(&self, row: &Record) -> Result<Value> {
         (self.collection.json)(self, row)
     }
@@ -335,7 +339,8 @@ impl<'a> CollectionCall<'a> {
         parent.table.find(self, self.scope.holder(), id)?.map(drop).or_no_record()
     }
 
-    /// The stored rows of the project or group; in a nested collection, those of the parent in the path.
+    /// The stored rows of the project or group; in a nested collection, only the rows of the parent
+    /// in the path.
     pub(super) fn stored_rows(&self) -> Result<Vec<Record>> {
         let Collection { parent_parameter, table, .. } = *self.collection;
         let rows = table.list(self, self.scope.holder())?;
@@ -347,7 +352,7 @@ impl<'a> CollectionCall<'a> {
         Ok(rows)
     }
 
-    /// False if the row is identified by an object that no longer exists. Such a row is ignored.
+    /// False if the object that identifies the row no longer exists. Such a row is ignored.
     pub(super) fn has_existing_target(&self, row: &Record) -> Result<bool> {
         Ok(match self.collection.key_field() {
             Some(RowField { field_type: FieldType::Reference(referenced_type), name, .. }) => {
@@ -370,7 +375,7 @@ impl<'a> CollectionCall<'a> {
         Ok(())
     }
 
-    /// A row with its fields as answers show them: names instead of ids.
+    /// The JSON of a row as responses show it: with names instead of ids.
     fn json_with_names(&self, row: &Record) -> Result<Value> {
         let (mut body, key) = (self.plain_json(row), self.collection.answer_key);
         for field in self.collection.fields {
@@ -383,7 +388,7 @@ impl<'a> CollectionCall<'a> {
         Ok(body)
     }
 
-    /// A row with its fields.
+    /// The JSON of a row with its fields.
     pub(super) fn plain_json(&self, row: &Record) -> Value {
         let Collection { answer_key, fields, extra_fields, .. } = *self.collection;
         let mut body = Map::new();
@@ -408,7 +413,7 @@ impl<'a> CollectionCall<'a> {
         (self.collection.find)(self)
     }
 
-    /// A new row with the name in the path.
+    /// A new row with the identifier in the path.
     fn new_row(&self) -> Result<Record> {
         let Collection { required_params, answer_key, entry_segment, .. } = *self.collection;
         self.params.require(required_params)?;

@@ -1,4 +1,5 @@
-//! Runners, and their assignment to projects. Only a seed creates runners; no operation changes one.
+//! Runners, and their assignment to projects. Only a seed creates runners; no operation changes a
+//! runner.
 
 use super::super::seed::SeedRunner;
 use super::prelude::*;
@@ -26,7 +27,8 @@ pub(crate) struct Runner {
 stored!(Runner: runners r, id, description, runner_type, locked, group_id);
 
 impl Runner {
-    /// Stores a new runner of a group, of projects, or of the instance. The first project owns it.
+    /// Stores a new runner of a group, of projects, or of the instance. The first project owns the
+    /// runner.
     pub(crate) fn create(call: &Call<'_>, seed: &SeedRunner) -> Result<()> {
         let projects = seed.projects.iter().map(|path| Ok(call.visible_project(path)?.id));
         let project_ids = projects.collect::<Result<Vec<_>>>()?;
@@ -49,7 +51,7 @@ impl Runner {
         call.execute(sql, [self.id, project_id]).map(drop)
     }
 
-    /// The ids of the projects to which the runner is assigned, the owner first.
+    /// The ids of the projects to which the runner is assigned, with the owner first.
     fn project_ids(&self, call: &Call<'_>) -> Result<Vec<i64>> {
         let sql = "SELECT project_id FROM runner_projects WHERE runner_id = ?1 ORDER BY id";
         call.query_column(sql, [self.id])
@@ -87,7 +89,7 @@ fn all_runners(call: &Call<'_>) -> Result<Vec<Runner>> {
     Ok(Runner::list(call.db, "ORDER BY r.id", [])?)
 }
 
-/// Answers the `runners` of the requested type.
+/// Answers with the `runners` of the requested type.
 fn answer_runners(call: &Call<'_>, mut runners: Vec<Runner>) -> Result<Answer> {
     if let Some(runner_type) = call.params.allowed_text("type", &RUNNER_TYPES)? {
         runners.retain(|runner| runner.runner_type == runner_type);

@@ -1,5 +1,6 @@
-//! Shares: groups that are invited to a project or to another group, listed from both sides. Also copies the
-//! members of another project (reference 2, 4.4).
+//! Shares: invitations of a group to a project or to another group. Lists exist for both the
+//! inviting and the invited side. This module also copies the members of another project (reference
+//! 2, 4.4).
 
 use super::prelude::*;
 
@@ -13,7 +14,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/share_locations", list_invitable_groups),
 ];
 
-/// The invitations of a project or group that the caller sees, as answers list them.
+/// The invitations of a project or group that the caller sees, as responses list them.
 pub(crate) fn invitations_json(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>> {
     let (column, id) = holder.column_and_id();
     let clauses = format!(
@@ -52,7 +53,7 @@ struct Invitation {
     group_id: i64,
     level: i64,
     expires_at: Option<String>,
-    /// The custom role; it is only read when the invitation is stored.
+    /// The id of the custom role. It is read only when the invitation is stored.
     role_id: Option<i64>,
 }
 
@@ -71,14 +72,14 @@ impl Invitation {
         })
     }
 
-    /// Stores the invitation; returns its id, or `None` if the group is already invited.
+    /// Stores the invitation. Returns its id, or `None` if the group is already invited.
     fn store(&mut self, call: &Call<'_>, holder: Holder) -> Result<Option<i64>> {
         let (column, id) = holder.column_and_id();
         let is_group_share = matches!(holder, Holder::Group(_));
         let since = if is_group_share { GROUP_ROLES_SINCE } else { PROJECT_ROLES_SINCE };
         self.role_id =
             member_roles::read_role_id(call, since, Some(self.level), ErrorResponse::conflict)?;
-        // An expired invitation still has its row.
+        // The row of an expired invitation still exists.
         let delete_sql = format!(
             "DELETE FROM shares WHERE {column} = ?1 AND invited_id = ?2 AND expires_at < ?3"
         );
@@ -94,14 +95,14 @@ impl Invitation {
     }
 }
 
-/// The error for an impossible invitation, for every reason.
+/// The error for an invitation that is not possible. It is the same for every reason.
 fn share_error() -> ErrorResponse {
     ErrorResponse::message(StatusCode::NOT_FOUND, "Not Found")
 }
 
 impl Namespace {
-    /// True if a group may invite `invited_group`. The top-level group can forbid all groups outside its
-    /// hierarchy.
+    /// True if a group may invite `invited_group`. The top-level group can forbid invitations of
+    /// groups outside its hierarchy.
     fn may_invite(&self, call: &Call<'_>, invited_group: &Self) -> Result<bool> {
         let root_id = protection::root_group_id(self);
         if !self.is_group() || root_id == protection::root_group_id(invited_group) {
@@ -143,8 +144,8 @@ fn share_project(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&body)
 }
 
-/// Removes an invitation. Only owners may remove an invitation with the level owner. In a group, a caller
-/// without this right gets a successful answer, but the invitation is not removed.
+/// Removes an invitation. Only owners may remove an invitation with the level owner. In a group, a
+/// caller without this right gets a successful response, but the invitation is not removed.
 fn unshare(call: &Call<'_>) -> Result<Answer> {
     let scope = GroupOrProject::from_call(call, [MAINTAINER, 0])?;
     let (column, id) = scope.holder().column_and_id();
@@ -178,8 +179,8 @@ fn share_group(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&groups::plain_json(call, &group)?)
 }
 
-/// Copies the direct members of another project; existing members stay unchanged. The reference answers 200,
-/// the real service 201.
+/// Copies the direct members of another project; existing members stay unchanged. The reference has
+/// the status 200; the real service answers with 201.
 fn import_members(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let source = call.visible_project(call.segment("project_id"))?;
@@ -215,8 +216,8 @@ fn list_inviting_groups(call: &Call<'_>) -> Result<Answer> {
     groups::list_by_ids(call, &list_active_ids(call, select_sql, group.id)?)
 }
 
-/// The groups invited to a project or group: directly, to the groups above, or both, depending on the
-/// call.
+/// The groups that are invited to a project or group directly, or to the groups above. The
+/// parameter `relation` selects one of the two, or both.
 fn list_invited_groups(call: &Call<'_>) -> Result<Answer> {
     refuse_if(!call.is_at_least(17, 4), ErrorResponse::no_route)?;
     let scope = GroupOrProject::from_call_if_visible(call)?;

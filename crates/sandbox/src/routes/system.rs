@@ -1,5 +1,5 @@
-//! Information about the service itself. The reference does not cover it, but real clients
-//! need it.
+//! Information about the service itself. The reference does not describe these operations, but real
+//! clients need them.
 
 use super::prelude::*;
 
@@ -72,7 +72,7 @@ fn list_namespaces(call: &Call<'_>) -> Result<Answer> {
     page::list_objects(call, &listed_namespaces, |namespace| namespace_json(call, namespace))
 }
 
-/// A namespace as in lists; from 18.9 on with numbers that its owners see.
+/// A namespace as in lists. From 18.9 on, it has additional numbers, some only for its owners.
 fn namespace_json(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     let mut body = namespace.brief(&call.base_url);
     if !call.is_observed() || !call.is_premium() {
@@ -103,7 +103,8 @@ fn namespace_json(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     Ok(body)
 }
 
-/// The caller's own namespace, and the groups with a direct membership of this level.
+/// The ids of the caller's own namespace, and of the groups in which the caller has at least this
+/// level by direct membership.
 fn owned_namespace_ids(call: &Call<'_>, min_level: i64) -> Result<HashSet<i64>> {
     let sql = "SELECT id FROM namespaces WHERE owner_id = ?1 UNION
                SELECT group_id FROM members WHERE user_id = ?1 AND group_id IS NOT NULL

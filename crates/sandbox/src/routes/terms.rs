@@ -12,7 +12,7 @@ pub(crate) struct MembershipTerms {
     pub(super) level: i64,
     pub(crate) expires_at: Option<String>,
     pub(super) role: Option<MemberRole>,
-    /// The user who grants them; `None` for bots and for the first owner of a group.
+    /// The user who grants the membership; `None` for bots and for the first owner of a group.
     pub(super) granted_by: Option<i64>,
 }
 
@@ -26,7 +26,7 @@ impl MembershipTerms {
         Self { granted_by, ..Self::with_level(level) }
     }
 
-    /// The level and the expiry in a call, if the caller may grant them.
+    /// The level and the expiry in a call. Fails if the caller may not grant them.
     pub(super) fn from_call(call: &Call<'_>, scope: &GroupOrProject) -> Result<Self> {
         let level = requested_level(call, scope)?;
         let expires_at = requested_expiry(call)?.flatten();
@@ -39,7 +39,7 @@ impl MembershipTerms {
         Ok(Self { role: member_roles::read_new_role(call, ROLES_SINCE)?, ..terms })
     }
 
-    /// Inserts a membership without checks, unless it exists already.
+    /// Inserts a membership without checks, unless the user already has a membership.
     pub(crate) fn insert(&self, call: &Call<'_>, scope: &GroupOrProject, user: i64) -> Result<()> {
         let sql = format!(
             "INSERT INTO members ({}, user_id, access_level, expires_at, member_role_id, created_at, created_by)
@@ -52,7 +52,7 @@ impl MembershipTerms {
         call.execute(&sql, row).map(drop)
     }
 
-    /// Adds a member, or changes the membership of an existing one.
+    /// Adds a member, or changes the membership of an existing member.
     pub(super) fn grant(&self, call: &Call<'_>, scope: &GroupOrProject, user: &User) -> Result<()> {
         let text = "project bots cannot be added to other groups / projects";
         refuse_if(user.bot, || ErrorResponse::field("user", text))?;
@@ -61,7 +61,7 @@ impl MembershipTerms {
             return member.update_terms(call, self);
         }
         self.check_role_level(false)?;
-        // An expired membership still has its row.
+        // The row of an expired membership still exists.
         let sql = format!("DELETE FROM members WHERE {} = ?1 AND user_id = ?2", scope.id_column());
         call.execute(&sql, [scope.id(), user.id])?;
         self.insert(call, scope, user.id)
@@ -100,7 +100,7 @@ impl MembershipTerms {
 pub(crate) fn is_valid_level(call: &Call<'_>, level: i64, allows_minimal: bool) -> bool {
     let exists = match level {
         PLANNER => call.is_at_least(17, 7),
-        // From 18.7 on it needs a flag; the tested 18.9 refuses it.
+        // From 18.7 on, this role needs a flag. The tested release 18.9 refuses the role.
         SECURITY_MANAGER => call.is_at_least(19, 0),
         _ => true,
     };
@@ -110,12 +110,12 @@ pub(crate) fn is_valid_level(call: &Call<'_>, level: i64, allows_minimal: bool) 
             .any(|(value, _)| *value == level && (allows_minimal || *value >= GUEST))
 }
 
-/// The access level in the parameter `name`; refuses levels that are not in the reference (1, 2.1).
+/// The access level in the parameter `name`. Refuses levels that are not in the reference (1, 2.1).
 pub(crate) fn level_from_parameter(call: &Call<'_>, name: &str) -> Result<Option<i64>> {
     call.params.allowed_integer(name, |level| level == 0 || is_valid_level(call, level, true))
 }
 
-/// The requested level, if the caller may grant it.
+/// The requested level. Fails if the caller may not grant it.
 pub(super) fn requested_level(call: &Call<'_>, scope: &GroupOrProject) -> Result<i64> {
     let level = call.params.integer("access_level")?.unwrap_or(0);
     let is_subgroup = matches!(scope, GroupOrProject::Group(group) if group.parent_id.is_some());
@@ -129,7 +129,7 @@ pub(super) fn requested_level(call: &Call<'_>, scope: &GroupOrProject) -> Result
     let caller_level = scope.level(call)?;
     let can_maintainer_grant = call.profile().maintainer_grants_owner && caller_level >= MAINTAINER;
     let can_grant_owner = scope.choose(can_maintainer_grant, false);
-    // Two roles are outside the order of levels: only owners can grant them.
+    // Two roles are outside the order of levels. Only owners can grant these roles.
     let is_outside_order = [PLANNER, SECURITY_MANAGER].contains(&level);
     let is_not_grantable =
         level > caller_level && !can_grant_owner || is_outside_order && caller_level < OWNER;

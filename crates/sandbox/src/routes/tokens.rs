@@ -1,4 +1,4 @@
-//! Access tokens. The reference does not describe how they are created, but clients need it
+//! Access tokens. The reference does not describe the creation of tokens, but clients need tokens
 //! (reference 1, 5). Personal and impersonation tokens differ only in their URLs.
 
 use super::prelude::*;
@@ -21,8 +21,8 @@ const TOKEN_SCOPES: &str = "admin_mode ai_features api create_runner k8s_proxy m
     read_observability read_service_ping read_user self_rotate read_repository write_repository \
     read_registry write_registry sudo";
 
-/// The JSON of a token in answers. The sandbox does not record when tokens are used, so only the token of
-/// this call has a `last_used_at`: the current time.
+/// The JSON of a token in responses. The sandbox does not record the use of tokens. Only the token
+/// of this call has a `last_used_at`, which is the current time.
 pub(super) fn json(call: &Call<'_>, token: &AccessToken) -> Value {
     let is_caller_token =
         call.token.as_ref().is_some_and(|caller_token| caller_token.id == token.id);
@@ -35,7 +35,8 @@ pub(super) fn json(call: &Call<'_>, token: &AccessToken) -> Value {
     body
 }
 
-/// The JSON of a user's token, with the IP addresses that used it. Tokens of bots do not show these.
+/// The JSON of a user's token, with the IP addresses that used it. Tokens of bots do not show these
+/// addresses.
 fn full_json(call: &Call<'_>, token: &AccessToken) -> Value {
     let mut body = json(call, token);
     if call.is_observed() {
@@ -54,7 +55,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&issue_token(call, call.segment_user()?.id)?)
 }
 
-/// Creates a token with the parameters of the call. Returns its JSON, with the secret.
+/// Creates a token with the parameters of the call. Returns the JSON of the token, with the secret.
 pub(super) fn issue_token(call: &Call<'_>, user_id: i64) -> Result<Value> {
     call.params.require(&["name", "scopes"])?;
     let name = call.params.text("name")?.unwrap_or_default();
@@ -77,7 +78,8 @@ pub(super) fn issue_token(call: &Call<'_>, user_id: i64) -> Result<Value> {
     Ok(body)
 }
 
-/// The user whose tokens a list shows; `None` for all, which only administrators see.
+/// The user whose tokens a list shows; `None` for the tokens of all users, which only
+/// administrators see.
 fn read_owner_filter(call: &Call<'_>) -> Result<Option<i64>> {
     if !call.segment("user_id").is_empty() {
         call.require_admin()?;
@@ -106,8 +108,9 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     page::list(call, tokens.iter().map(|token| full_json(call, token)))
 }
 
-/// The token with the id in `:id`, or the token of this call if it is `self`. Answers 401 for tokens of
-/// other users, except to administrators. Only administrators may use the paths below a user.
+/// The token with the id in `:id`, or the token of this call if `:id` is `self`. Fails with 401 for
+/// tokens of other users, unless the caller is an administrator. Only administrators may use the
+/// paths below a user.
 fn find_token(call: &Call<'_>) -> Result<AccessToken> {
     let is_user_path = !call.segment("user_id").is_empty();
     let caller = if is_user_path { call.require_admin()? } else { call.require_user()? };

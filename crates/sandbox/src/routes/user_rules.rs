@@ -10,7 +10,7 @@ pub(super) struct RequestedUser {
     pub(super) username: String,
     pub(super) name: String,
     pub(super) admin: bool,
-    /// True if the user may read everything; `None` if a new user's call omits it.
+    /// True if the user may read everything; `None` if the call for a new user omits the field.
     pub(super) auditor: Option<bool>,
 }
 
@@ -18,7 +18,8 @@ pub(super) struct RequestedUser {
 const MAX_THEME_ID: i64 = 11;
 
 /// Refuses invalid fields, and values that another user or a group has. Values of another user are
-/// checked first, with 409. `stored_user` is the user before the change; `None` for a new user.
+/// checked first, and refused with 409. `stored_user` is the user before the change; `None` for a
+/// new user.
 pub(super) fn check(
     call: &Call<'_>,
     user: &RequestedUser,

@@ -1,4 +1,4 @@
-//! Users: operations that clients need in addition to those of the reference.
+//! Operations on users that clients need in addition to the operations in the reference.
 
 use super::identities;
 use super::prelude::*;
@@ -20,7 +20,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/users/{user_id}/memberships", list_memberships),
 ];
 
-/// The states of a user; only an active one may make calls.
+/// The states of a user. Only an active user may make calls.
 const ACTIVE: &str = "active";
 const BLOCKED: &str = "blocked";
 const BANNED: &str = "banned";
@@ -77,21 +77,21 @@ fn administrator_json(call: &Call<'_>, user: &User) -> Result<Value> {
     Ok(body)
 }
 
-/// The highest level of a user in any group or project.
+/// The highest level of a user in any group or project; `None` without a membership.
 fn max_level(call: &Call<'_>, user: &User) -> Result<Option<i64>> {
     call.query_value("SELECT max(access_level) FROM members WHERE user_id = ?1", [user.id])
 }
 
-/// The day of the user's last activity. The sandbox does not record it: active users with a token get the
-/// day on which the account was created.
+/// The day of the user's last activity. The sandbox does not record activity. For an active user
+/// with a token, it is the day on which the account was created.
 pub(super) fn last_activity(call: &Call<'_>, user: &User) -> Result<Option<String>> {
     let sql = "SELECT 1 FROM tokens WHERE user_id = ?1";
     let is_active = user.state == ACTIVE && call.db.prepare_cached(sql)?.exists([user.id])?;
     Ok(user.created_at.get(..10).filter(|_| is_active).map(str::to_owned))
 }
 
-/// Facts in the settings of a user: the creator, an unconfirmed e-mail address,
-/// and the rights.
+/// Further values in the settings of a user: the id of the creator, and true for an unconfirmed
+/// e-mail address.
 const CREATOR_ID: &str = "created_by";
 const UNCONFIRMED: &str = "unconfirmed";
 /// The right to read everything.
@@ -132,14 +132,15 @@ pub(super) fn may_create_project(call: &Call<'_>, user: &User) -> Result<bool> {
     Ok(limit.is_none_or(|limit| count < limit))
 }
 
-/// True if a user may create top-level groups: settings of the service and of the user must allow it.
+/// True if a user may create top-level groups: settings of the service and of the user must allow
+/// the creation.
 pub(super) fn may_create_groups(call: &Call<'_>, user: &User) -> Result<bool> {
     let may_create = instance::read_setting(call, CAN_CREATE_GROUP)? != Value::Bool(false);
     Ok(may_create && USER_SETTINGS.is_on(call.db, user.id, CAN_CREATE_GROUP)?)
 }
 
 /// Applies a change of `external`, also for a new user. External users cannot create projects and
-/// groups; others get the service's defaults, unless the call has other values.
+/// groups. Other users get the service's defaults, unless the call has other values.
 fn apply_external(call: &Call<'_>, user_id: i64, was_external: Option<bool>) -> Result<()> {
     let is_external = USER_SETTINGS.is_on(call.db, user_id, EXTERNAL)?;
     if was_external == Some(is_external) {
@@ -165,7 +166,7 @@ fn read_stored_fact(call: &Call<'_>, user: &User, name: &str) -> Result<Value> {
     Ok(USER_SETTINGS.stored_values(call.db, user.id)?.get(name).cloned().unwrap_or_default())
 }
 
-/// The fields that everybody may read. For a blocked or banned user there are fewer.
+/// The fields that everybody may read. A blocked or banned user has fewer such fields.
 fn public_json(call: &Call<'_>, user: &User, is_brief: bool) -> Result<Value> {
     let mut body = user.brief(call);
     let settings =
@@ -215,7 +216,8 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
     page::list_objects(call, &users, user_json)
 }
 
-/// The filters in a call for users. Some have an effect only for administrators.
+/// The conditions of the filters in a call for users. Some filters have an effect only for
+/// administrators.
 fn list_conditions(call: &Call<'_>) -> Result<SqlConditions> {
     let (params, sees_all) = (&call.params, call.is_administrator());
     let mut conditions = SqlConditions::default();
@@ -320,8 +322,9 @@ fn store_user_params(
     full_json(call, &User::find_by_id(call.db, id)?.or_not_found("User")?)
 }
 
-/// Edits a user. A new username also renames the personal namespace and everything in it. A new e-mail
-/// address only has an effect with `skip_reconfirmation`, because nobody can confirm it here.
+/// Edits a user. A new username also renames the personal namespace and everything in it. A new
+/// e-mail address only has an effect with `skip_reconfirmation`, because nobody can confirm an
+/// address in the sandbox.
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.require_admin()?;
     identities::read_identity(call)?;
@@ -359,16 +362,16 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     Ok(Answer::no_content())
 }
 
-/// The result of an action on a user who is in some state.
+/// The result of an action on a user in a certain state.
 #[derive(Clone, Copy, Debug)]
 enum UserTransition {
-    /// 201 `true`: the user's new state.
+    /// 201 with `true`. The user gets this state.
     Becomes(&'static str),
-    /// 201 with this body: nothing changed.
+    /// 201 with this body. Nothing changes.
     Stays(Option<bool>),
     /// 403 with this text.
     Refused(&'static str),
-    /// 403: not possible in this state.
+    /// 403, because the action is not possible in the user's state.
     Impossible,
 }
 use UserTransition::{Becomes, Impossible, Refused, Stays};
@@ -380,7 +383,7 @@ const NOT_ACTIVATED: UserTransition =
 const NOT_DEACTIVATED: UserTransition =
     Refused("Error occurred. A blocked user cannot be deactivated");
 
-/// The states of a user, in the order of the next table.
+/// The states of a user, in the order of the results in [`STATE_ACTIONS`].
 const STATES: [&str; 4] = [ACTIVE, BLOCKED, DEACTIVATED, BANNED];
 
 /// The result of each action, by the user's state.

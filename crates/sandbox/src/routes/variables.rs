@@ -1,13 +1,14 @@
-//! Variables of a project (reference 1, 4.1), and those of a group, which the reference leaves out.
-//! They differ in their managers, in the licence for scopes, and in the effect of PUT.
+//! Variables of projects (reference 1, 4.1) and of groups. The reference does not describe
+//! variables of groups. The two types differ in the callers who may manage them, in the licence for
+//! scopes, and in the effect of PUT.
 
 use super::prelude::*;
 
 pub(super) const COLLECTIONS: &[Collection] =
     &[VARIABLES, Collection { path: "/groups/{id}/variables", fields: &GROUP_FIELDS, ..VARIABLES }];
 
-/// The fields of reference 1, 2.2, and `description` (from release 16.2 on). Rows also store `hidden`: true
-/// if no answer contains the value (from release 17.4 on).
+/// The fields of reference 1, 2.2, and `description` (from release 16.2 on). Rows also store
+/// `hidden`: true if no response contains the value (from release 17.4 on).
 const FIELDS: [RowField; 8] = [
     RowField::new(VARIABLE_TYPE, FieldType::Word(&["env_var", "file"]))
         .with_default(r#""env_var""#),
@@ -85,8 +86,9 @@ fn check(variable: &Record, profile: &Profile) -> Result<()> {
     errors.into_result()
 }
 
-/// True if a value can be masked: it is long enough, on one line, and, unless it is raw, has only
-/// characters that are never expanded.
+/// True if the value of a variable can be masked. The value must be long enough and have no spaces
+/// or line breaks. Unless the variable is raw, the value must have only characters that are never
+/// expanded.
 fn is_maskable_value(variable: &Record, profile: &Profile) -> bool {
     let allows_any_character = variable.is_true("raw") && !profile.raw_masks_plainly;
     let value = variable.text("value");
@@ -98,7 +100,7 @@ fn is_maskable_value(variable: &Record, profile: &Profile) -> bool {
 
 /// Refuses a variable whose key and scope are taken.
 fn check_key_free(call: &CollectionCall<'_>, variable: &Record) -> Result<()> {
-    // The database column has the only limit, and only for groups.
+    // Only the database column limits the length, and only for groups.
     let is_long = variable.text(ENVIRONMENT_SCOPE).chars().count() > MAX_NAME_LENGTH;
     let is_refused = is_long && matches!(call.scope, GroupOrProject::Group(_));
     refuse_if(is_refused, || ErrorResponse::internal(&"the scope is too long"))?;
@@ -119,7 +121,7 @@ fn is_key_taken(call: &CollectionCall<'_>, variable: &Record) -> Result<bool> {
 /// The feature of a project that pipelines and their variables and schedules need.
 pub(super) const PIPELINE_FEATURES: &[&str] = &["builds_access_level"];
 
-/// The answer for a variable that does not exist.
+/// The response for a variable that does not exist.
 fn not_found(scope: &GroupOrProject) -> ErrorResponse {
     ErrorResponse::not_found(scope.choose("Variable", "GroupVariable"))
 }
@@ -136,7 +138,7 @@ fn read_scope_filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
     }
 }
 
-/// The variables with the key in the call, the least recently changed one first.
+/// The variables with the key in the call, with the least recently changed variable first.
 fn find_by_key(call: &CollectionCall<'_>, filter: Option<&str>) -> Result<Vec<Record>> {
     let mut variables =
         VARIABLES.table.list_with_text(call, call.scope.holder(), "key", call.segment("key"))?;
@@ -146,7 +148,8 @@ fn find_by_key(call: &CollectionCall<'_>, filter: Option<&str>) -> Result<Vec<Re
     Ok(variables)
 }
 
-/// Finds the variable with the key of the call, and with the scope in the filter if there is one.
+/// Finds the variable with the key of the call. If the call has a filter, the variable must have
+/// its scope.
 fn find(call: &CollectionCall<'_>) -> Result<Record> {
     let mut variables = find_by_key(call, read_scope_filter(call)?)?;
     let text = "There are multiple variables with provided parameters. Please use 'filter[environment_scope]'";
@@ -154,8 +157,9 @@ fn find(call: &CollectionCall<'_>) -> Result<Record> {
     variables.pop().ok_or_else(|| not_found(call.scope))
 }
 
-/// The variable that PUT changes. In a group it is found by its key alone; if there are several, the least
-/// recently changed one is used. Later releases apply the filter first, unless no variable matches it.
+/// The variable that PUT changes. In a group, it is found by its key alone. If several variables
+/// have the key, the least recently changed variable is used. From 16.9 on, the filter is applied
+/// first, unless no variable matches it.
 fn find_changeable(call: &CollectionCall<'_>) -> Result<Record> {
     if matches!(call.scope, GroupOrProject::Project(_)) {
         if !call.profile().optional_variable_value {
@@ -188,7 +192,8 @@ fn complete(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
         variable.set("masked", true);
     }
     check(variable, call.profile())?;
-    // A dialect resets fields that the call omits. Then the comparison uses the reset values.
+    // The dialect `put_resets_omitted_flags` resets fields that the call omits. The comparison then
+    // uses the reset values.
     let refused_flag = Some(call.profile().put_resets_omitted_flags);
     let is_hidden = !is_new && variable.is_true("hidden");
     let text = "The visibility setting cannot be changed for masked and hidden variables.";

@@ -1,18 +1,19 @@
-//! Projects as answers: the simple and the full form (reference 1, 2.8).
+//! Projects in responses: the simple and the full form (reference 1, 2.8).
 //!
-//! The attributes of a [`ProjectView`] come from `project_view`. This module adds names, URLs (which depend on the
-//! host that the client used), and values that are counted or looked up.
+//! The attributes of a [`ProjectView`] come from `project_view`. This module adds names, URLs, and
+//! values that are counted or read from other tables. The URLs depend on the host that the client
+//! used.
 
 use super::super::project_view::ProjectView;
 use super::prelude::*;
 
-/// A JSON object, written field by field to a text. A page has a hundred projects with sixty fields each, so
-/// the fields are not collected in a map first.
+/// A JSON object that is written to a text, field by field. A page has a hundred projects with
+/// sixty fields each. The fields are therefore not collected in a map first.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectWriter(Vec<u8>);
 
 impl ObjectWriter {
-    /// Starts a field; its value follows. Names are plain words.
+    /// Starts a field. The caller writes the value after this. Names need no escapes.
     fn start_field(&mut self, name: &str) -> &mut Vec<u8> {
         self.0.push(if self.0.is_empty() { b'{' } else { b',' });
         self.0.extend_from_slice(&[b"\"", name.as_bytes(), b"\":"].concat());
@@ -43,12 +44,12 @@ impl ObjectWriter {
     }
 }
 
-/// The optional fields of an answer.
+/// The optional fields of a response.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Extras {
-    /// The caller's roles: in reads of projects.
+    /// The caller's roles, which only reads of projects show.
     pub(crate) permissions: bool,
-    /// The error of a failed import: in answers for single projects.
+    /// The error of a failed import, which only responses for single projects show.
     pub(crate) import_error: bool,
     pub(crate) license: bool,
     pub(crate) statistics: bool,
@@ -57,7 +58,7 @@ pub(crate) struct Extras {
 
 impl Extras {
     /// The default for reads, with `license`, `statistics` and `with_custom_attributes` from the
-    /// call, the last for administrators only.
+    /// call. Custom attributes are only for administrators.
     pub(crate) fn from_call(call: &Call<'_>) -> Result<Self> {
         Ok(Self {
             permissions: true,
@@ -69,7 +70,7 @@ impl Extras {
         })
     }
 
-    /// The optional fields in the answer to a create or an edit.
+    /// The optional fields in the response to a create or an edit.
     pub(crate) fn for_saved_project() -> Self {
         Self { import_error: true, ..Self::default() }
     }
@@ -124,7 +125,8 @@ impl Project {
         for (name, value) in view.full_form_attributes() {
             body.set(name, value)?;
         }
-        // A project sends no e-mails if its own setting or that of a group above disables them.
+        // A project sends no e-mails if its own setting, or the setting of a group above, disables
+        // them.
         if call.is_at_least(16, 3) {
             let name = "emails_disabled";
             let is_off = attributes.get(name) == Some(&Value::Bool(true))
@@ -248,7 +250,7 @@ impl ProjectView<'_> {
         let Self { call, project, .. } = self;
         let direct_level = call.direct_level(caller.id, project.id)?;
         let inherited_level = call.memberships()?.level_in_namespace(&project.namespace.traversal);
-        // The notification level is the default: nobody can change it here.
+        // The notification level is the default, because nobody can change it in the sandbox.
         let role_json = |level: i64| json!({ "access_level": level, "notification_level": 3 });
         let inherited_role = (inherited_level > 0).then(|| role_json(inherited_level));
         Ok(json!({ "project_access": direct_level.map(role_json), "group_access": inherited_role }))
@@ -266,7 +268,7 @@ fn import_url(attributes: &Object) -> Option<String> {
     Some(format!("{scheme}://{}", &after_scheme[host_start..]))
 }
 
-/// The description as a paragraph: Markdown is not rendered here.
+/// The description as an HTML paragraph. The sandbox does not render Markdown.
 fn description_html(attributes: &Object) -> String {
     let text = attributes.get("description").and_then(Value::as_str).unwrap_or_default();
     let Some(last_line_length) = text.lines().last().map(|line| line.chars().count()) else {
@@ -286,8 +288,8 @@ fn client_host<'a>(call: &'a Call<'_>) -> &'a str {
     call.base_url.split_once("://").map_or("", |(_, host)| host)
 }
 
-/// The owner of a personal namespace: the short form of a user. Before 16.5 it has further fields of the
-/// reference (1, 2.8).
+/// The owner of a personal namespace, in the short form of a user. Before 16.5, the owner also has
+/// the additional fields of the reference (1, 2.8).
 fn owner_json(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value> {
     let user = User::find_by_id(call.db, id)?.map(|user| user.brief(call));
     if call.is_at_least(16, 5) {
@@ -317,20 +319,21 @@ fn upstream_json(call: &Call<'_>, id: i64, extras: Extras) -> Result<Option<Obje
     Ok(Some(body))
 }
 
-/// The keys of `statistics`; no repository has contents, so all are 0.
+/// The keys of `statistics`. All values are 0 in the sandbox.
 pub(super) const STATISTICS: &str = "commit_count storage_size repository_size wiki_size \
     lfs_objects_size job_artifacts_size pipeline_artifacts_size packages_size snippets_size \
     uploads_size";
 
-/// The URL of the avatar.
+/// The URL of the avatar; `None` if the project has no avatar.
 pub(crate) fn avatar_url(call: &Call<'_>, project: &Project) -> Option<String> {
     let name = project.avatar.as_ref()?;
     Some(avatars::avatar_url(&call.base_url, Holder::Project(project.id), name))
 }
 
-/// The condition for projects `p` that a user is a member of. The query binds `:user`, `:namespaces` (a JSON
-/// array of those in which the user has the level), `:least` (the level), `:today`, and `:everybody` (true to
-/// include projects that all users may see).
+/// The SQL condition for projects `p` in which a user is a member. The query binds `:user`,
+/// `:least` (the minimum level) and `:today`. It binds `:namespaces` to a JSON array with the ids
+/// of the namespaces in which the user has this level. It also binds `:everybody` (true to include
+/// projects that all users may see).
 pub(crate) const MEMBER_OF_SQL: &str = "((:everybody AND p.visibility <> 'private')
     OR p.namespace_id IN (SELECT id FROM namespaces WHERE owner_id = :user)
     OR p.namespace_id IN (SELECT value FROM json_each(:namespaces))

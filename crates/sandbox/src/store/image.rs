@@ -1,8 +1,8 @@
 //! Copies and restores a store in memory.
 //!
 //! [`Store::image`] and [`Store::restore`] leave a transaction open, and later calls run inside it.
-//! Restoring the image that was taken or restored last is a rollback: it is fast after few changes, and keeps
-//! prepared statements. Any other image is copied page by page.
+//! The image that was taken or restored last is restored by a rollback. A rollback is fast after
+//! few changes, and keeps prepared statements. Any other image is copied page by page.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -11,13 +11,13 @@ use rusqlite::backup::Backup;
 
 use super::{Store, configure, create_tables, lock_mutex};
 
-/// The content of a store at some time. Clones are the same image.
+/// The content of a store at some time. Clones share one image.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreImage(Arc<Mutex<Connection>>);
 
 impl StoreImage {
-    /// The content of a new store. It is made once: copying tables takes microseconds, creating
-    /// them much longer.
+    /// The content of a new store. The image is made only once. Copying tables takes microseconds,
+    /// but creating tables takes much longer.
     pub(super) fn empty() -> rusqlite::Result<Self> {
         static EMPTY: OnceLock<StoreImage> = OnceLock::new();
         if let Some(empty_image) = EMPTY.get() {

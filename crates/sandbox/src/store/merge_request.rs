@@ -30,7 +30,8 @@ impl MergeRequestRow {
         Self::find_first(db, "WHERE m.project_id = ?1 AND m.iid = ?2", [project_id, iid])
     }
 
-    /// The number of its notes: all, those of the service, or those of people.
+    /// The number of notes: all notes for `None`, notes of the service for true, notes of people
+    /// for false.
     pub(crate) fn count_notes(&self, db: &Connection, system: Option<bool>) -> Result<i64> {
         let sql = "SELECT count(*) FROM notes WHERE merge_request_id = ?1 AND (?2 IS NULL OR system = ?2)";
         db.prepare_cached(sql)?.query_row(params![self.id, system], |row| row.get(0))
@@ -48,7 +49,7 @@ pub(crate) struct NoteRow {
     pub(crate) merge_request_id: i64,
     pub(crate) author_id: i64,
     pub(crate) body: String,
-    /// True if the service wrote it, to record an action.
+    /// True if the service wrote the note, to record an action.
     pub(crate) system: bool,
     pub(crate) internal: bool,
     pub(crate) created_at: String,

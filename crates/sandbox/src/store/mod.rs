@@ -1,9 +1,9 @@
 //! The database of the sandbox: one writer, any number of readers, one transaction per call.
 //!
-//! A file is in write-ahead mode, so reads never wait for a write, and is locked against other
-//! processes by `FILE.lock`. Without a file, one connection reads and writes, one call at a time: in
-//! memory, only this keeps a reader from seeing an unfinished write. The transaction of each call is then a
-//! savepoint, because an outer transaction can be open around all calls (see [`image`]).
+//! A database file is in write-ahead mode, and reads never wait for a write. `FILE.lock` locks the
+//! file against other processes. Without a file, one connection reads and writes, one call at a
+//! time. Otherwise a reader could see an unfinished write in memory. The transaction of each call
+//! is then a savepoint, because an outer transaction can be open around all calls (see [`image`]).
 
 pub(crate) mod holder;
 pub(crate) mod image;
@@ -29,16 +29,17 @@ use image::StoreImage;
 
 /// The statements that create the tables.
 const SCHEMA: &str = include_str!("schema.sql");
-/// The `PRAGMA user_version` of a file with these tables; increase it with each change of them.
+/// The `PRAGMA user_version` of a file with these tables. Increase it with each change of the
+/// tables.
 const FORMAT_VERSION: i64 = 29;
-/// The maximum number of idle readers; further ones are closed after use.
+/// The maximum number of idle readers. Further readers are closed after use.
 const MAX_IDLE_READERS: usize = 8;
-/// The page size in bytes. A project's row has about eight kilobytes; with the usual four kilobytes
-/// it would need several pages.
+/// The page size in bytes. A project's row has about eight kilobytes, and would need several pages
+/// of the usual four kilobytes.
 const PAGE_SIZE: i64 = 16_384;
 /// The maximum part of the file that is mapped into memory, in bytes.
 const MAX_MAPPED_BYTES: i64 = 1 << 30;
-/// The maximum length of the write-ahead log in bytes; a longer one is moved into the file.
+/// The maximum length of the write-ahead log in bytes. A longer log is moved into the file.
 const MAX_LOG_BYTES: u64 = 16 << 20;
 /// The number of prepared statements that a connection caches: more than the handlers have.
 const MAX_CACHED_STATEMENTS: usize = 256;
@@ -46,10 +47,10 @@ const MAX_CACHED_STATEMENTS: usize = 256;
 /// The location of the sandbox's data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DataLocation {
-    /// In memory; lost when the sandbox stops.
+    /// In memory. The data is lost when the sandbox stops.
     #[default]
     Memory,
-    /// In this SQLite file, which is created if missing; `FILE.lock` is next to it.
+    /// In this SQLite file, which is created if missing. `FILE.lock` is next to the file.
     File(PathBuf),
 }
 
@@ -59,16 +60,17 @@ pub(crate) struct Store {
     writer: Mutex<Connection>,
     /// `None` in memory, where the writer also reads.
     readers: Option<ReaderPool>,
-    /// The image to which the transaction around all calls rolls back, if one is open.
+    /// The image to which the transaction around all calls rolls back; `None` without such a
+    /// transaction.
     rollback_image: Option<StoreImage>,
-    /// Held until the store is dropped.
+    /// The lock file. The lock is held until the store is dropped.
     _lock: Option<File>,
 }
 
 #[derive(Debug)]
 struct ReaderPool {
     path: PathBuf,
-    /// The write-ahead log.
+    /// The path of the write-ahead log.
     log_path: PathBuf,
     idle_connections: Mutex<Vec<Connection>>,
 }
@@ -95,10 +97,11 @@ impl Store {
     fn open_file(path: &Path, is_durable: bool) -> Result<Self, StartError> {
         let lock = lock_file(path)?;
         let database_error = |source| StartError::Database { path: path.to_owned(), source };
-        // The file contains tokens, so only its owner can read it. SQLite gives its journals the same mode.
+        // The file contains tokens, and only its owner can read it. SQLite gives the journals of
+        // the file the same mode.
         drop(owner_only_options().open(path));
         let writer = Connection::open(path).and_then(configure).map_err(database_error)?;
-        // This has an effect only while the file is empty.
+        // The page size has an effect only while the file is empty.
         writer.pragma_update(None, "page_size", PAGE_SIZE).map_err(database_error)?;
         writer.pragma_update(None, "journal_mode", "wal").map_err(database_error)?;
         writer.pragma_update(None, "wal_autocheckpoint", 0).map_err(database_error)?;
@@ -146,8 +149,8 @@ impl Store {
         result
     }
 
-    /// Runs `work` in a transaction that is committed if it succeeds and rolled back if it fails or
-    /// panics.
+    /// Runs `work` in a transaction. The transaction is committed if `work` succeeds, and rolled
+    /// back if `work` fails or panics.
     pub(crate) fn write<T, E: From<rusqlite::Error>>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, E>,
@@ -166,7 +169,7 @@ impl Store {
         Ok(answer)
     }
 
-    /// Runs `work` outside of all transactions, for tests. It must only read.
+    /// Runs `work` outside of all transactions, for tests. `work` must only read.
     pub(crate) fn inspect<T>(&self, work: impl FnOnce(&Connection) -> T) -> T {
         work(&lock_mutex(&self.writer))
     }
@@ -201,8 +204,8 @@ impl Store {
     }
 }
 
-/// Takes a lock, also a poisoned one: a panic in a handler rolls its transaction back, so the data is
-/// valid.
+/// Locks a mutex, even a poisoned one. A panic in a handler rolls its transaction back, and the
+/// data stays valid.
 fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -210,19 +213,20 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn configure(connection: Connection) -> rusqlite::Result<Connection> {
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.pragma_update(None, "foreign_keys", "on")?;
-    // With the write-ahead log, a commit survives a crash of this process immediately, and a crash of
-    // the machine after the next checkpoint.
+    // With the write-ahead log, a commit survives a crash of this process immediately. It survives
+    // a crash of the machine after the next checkpoint.
     connection.pragma_update(None, "synchronous", "normal")?;
     // Readers share the file through the system's page cache instead of filling caches of their
     // own.
     connection.pragma_update(None, "mmap_size", MAX_MAPPED_BYTES)?;
     connection.set_prepared_statement_cache_capacity(MAX_CACHED_STATEMENTS);
-    // Otherwise a statement is prepared again for each new LIMIT or OFFSET, that is for each page.
+    // Without this option, SQLite prepares a statement again for each new LIMIT or OFFSET, and
+    // therefore for each page.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
 
-/// Creates all tables, or none.
+/// Creates all tables, or no table if an error occurs.
 fn create_tables(connection: &Connection) -> rusqlite::Result<()> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     transaction.execute_batch(SCHEMA)?;
@@ -237,7 +241,7 @@ fn path_with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Options to open a file for writing, which only its owner can read if it is new.
+/// Options to open a file for writing. Only the owner can read a file that they create.
 fn owner_only_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true);

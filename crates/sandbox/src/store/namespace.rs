@@ -14,11 +14,11 @@ pub(crate) struct Namespace {
     pub(crate) owner_id: Option<i64>,
     pub(crate) full_path: String,
     pub(crate) full_name: String,
-    /// The ids from the root down: `/1/5/9/`.
+    /// The ids of the groups from the root to this one, such as `/1/5/9/`.
     pub(crate) traversal: String,
     pub(crate) visibility: String,
     pub(crate) created_at: String,
-    /// The day on which a group was marked for deletion, if it was.
+    /// The day on which a group was marked for deletion; `None` if it is not marked.
     pub(crate) marked_for_deletion_on: Option<String>,
 }
 
@@ -54,7 +54,7 @@ impl Namespace {
         Self::find_first(db, "WHERE n.owner_id = ?1", [user_id])
     }
 
-    /// Inserts a group below `new_group.parent`, or as a root.
+    /// Inserts a group below `new_group.parent`, or at the top level. Returns the id of the group.
     pub(crate) fn insert_group(db: &Connection, new_group: NewGroup<'_>, now: &str) -> Result<i64> {
         let NewGroup { name, path, parent, visibility } = new_group;
         let (full_path, full_name) = match parent {
@@ -74,8 +74,8 @@ impl Namespace {
         execute(db, sql, params![format!("{parent_traversal}{id}/"), id]).map(|()| id)
     }
 
-    /// The bounds of the traversals at and below this namespace, such as `/1/5/` and `/1/50`: `0` is the
-    /// character after `/`.
+    /// The range of the traversals at and below this namespace, such as `/1/5/` and `/1/50`. The
+    /// second value is the excluded end: `0` is the character after `/`.
     pub(crate) fn traversal_range(&self) -> (String, String) {
         let range_prefix = self.traversal.strip_suffix('/').unwrap_or(&self.traversal);
         (self.traversal.clone(), format!("{range_prefix}0"))
@@ -93,7 +93,7 @@ impl Namespace {
         self.kind == "group"
     }
 
-    /// The URL of its web page.
+    /// The URL of the namespace's web page.
     pub(crate) fn web_url(&self, base: &str) -> String {
         let prefix = if self.is_group() { "groups/" } else { "" };
         format!("{base}/{prefix}{}", self.full_path)
@@ -101,7 +101,7 @@ impl Namespace {
 
     /// The form of a namespace in projects (reference 1, 2.8) and in the list of namespaces.
     pub(crate) fn brief(&self, base_url: &str) -> Value {
-        // Namespaces have no avatars here.
+        // The avatar is always null in this form.
         let mut body = self.json_columns("id name path kind full_path parent_id avatar_url");
         body["web_url"] = self.web_url(base_url).into();
         body

@@ -27,7 +27,7 @@ pub(crate) struct Project {
     pub(crate) import_status: String,
     /// The error with which the running import or fork will fail, or has failed.
     pub(crate) import_error: Option<String>,
-    /// The origin of its import.
+    /// The origin of the import, if it is shown.
     pub(crate) import_source: Option<String>,
     /// The time at which the running import or fork finishes.
     pub(crate) import_done_at: Option<String>,
@@ -36,7 +36,7 @@ pub(crate) struct Project {
     pub(crate) attributes_json: String,
     pub(crate) star_count: i64,
     pub(crate) forks_count: i64,
-    /// True if any group is invited.
+    /// True if a group is invited to the project.
     pub(crate) shared: bool,
     pub(crate) namespace: Rc<Namespace>,
 }
@@ -49,13 +49,13 @@ pub(crate) struct NewProject<'a> {
     pub(crate) path: &'a str,
     pub(crate) visibility: &'a str,
     pub(crate) empty_repo: bool,
-    /// True if its first commit has a `README.md`.
+    /// True if the first commit has a `README.md`.
     pub(crate) has_readme: bool,
-    /// The id of the project whose repository it copies.
+    /// The id of the project whose repository is copied.
     pub(crate) source_project_id: Option<i64>,
     pub(crate) creator_id: i64,
     pub(crate) forked_from_id: Option<i64>,
-    /// The background import of its contents, if there is one.
+    /// The background import of the contents; `None` without an import.
     pub(crate) import: Option<Import<'a>>,
     pub(crate) attributes: &'a Object,
 }
@@ -63,7 +63,7 @@ pub(crate) struct NewProject<'a> {
 /// An import or fork in the background.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Import<'a> {
-    /// Its origin, if it is shown.
+    /// The origin of the import, if it is shown.
     pub(crate) source: Option<&'a str>,
     /// The error with which the import fails; `None` if it succeeds.
     pub(crate) error: Option<&'a str>,
@@ -78,7 +78,8 @@ stored!(Project: projects p,
     shared = "EXISTS (SELECT 1 FROM shares s WHERE s.project_id = p.id)"; namespace);
 
 impl Project {
-    /// The start of a query for [`Project::read_with_namespace`]: projects are `p`, their namespaces `n`.
+    /// The start of a query for [`Project::read_with_namespace`]. In the query, projects are `p`
+    /// and their namespaces are `n`.
     pub(crate) fn select_sql() -> String {
         format!(
             "SELECT {}, {} FROM projects p JOIN namespaces n ON n.id = p.namespace_id",
@@ -87,7 +88,8 @@ impl Project {
         )
     }
 
-    /// Reads a row. The projects of a list share namespaces, so known `namespaces` are not read again.
+    /// Reads a row. The projects of a list share namespaces. Namespaces that are known in
+    /// `namespaces` are not read again.
     pub(crate) fn read_with_namespace(
         row: &Row<'_>,
         namespaces: &mut HashMap<i64, Rc<Namespace>>,
@@ -110,7 +112,8 @@ impl Project {
         Self::find(db, "p.full_path = ?1", &path)
     }
 
-    /// Finds a project by its id or full path. A path always has a slash, so a text of digits is an id.
+    /// Finds a project by its id or full path. A path always has a slash. A text of digits is
+    /// therefore an id.
     pub(crate) fn find_by_reference(db: &Connection, reference: &str) -> Result<Option<Self>> {
         match reference.parse() {
             Ok(id) => Self::find_by_id(db, id),
@@ -185,7 +188,7 @@ impl Project {
         self.import_error.as_deref().filter(|_| has_failed)
     }
 
-    /// All attributes as stored.
+    /// All attributes in their stored form.
     pub(crate) fn attributes(&self, db: &Connection) -> Result<Object> {
         let text: String = db
             .prepare_cached("SELECT attributes FROM projects WHERE id = ?1")?

@@ -10,7 +10,7 @@ pub(crate) enum ProtectedAction {
     Push,
     Merge,
     Unprotect,
-    /// Only for tags.
+    /// The creation of a tag.
     Create,
 }
 
@@ -18,7 +18,7 @@ impl ProtectedAction {
     /// The actions on a branch.
     pub(crate) const BRANCH_ACTIONS: [Self; 3] = [Self::Push, Self::Merge, Self::Unprotect];
 
-    /// Its name in the database and in the names of parameters.
+    /// The name of the action in the database and in the names of parameters.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Push => "push",
@@ -46,7 +46,7 @@ impl FromSql for ProtectedAction {
 /// The receiver of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grantee {
-    /// Everybody with this role or a higher one.
+    /// Everybody with this level or a higher level.
     Level(i64),
     /// The user with this id.
     User(i64),
@@ -56,12 +56,12 @@ pub(crate) enum Grantee {
     Key(i64),
 }
 
-/// One grant. Its level counts only if it names no user, group or deploy key.
+/// One grant. The level counts only if the grant names no user, group or deploy key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Grant {
-    /// 0 before it is stored.
+    /// The id; 0 before the grant is stored.
     pub(crate) id: i64,
-    /// The protected branch; 0 for a tag.
+    /// The id of the protected branch; 0 for a tag.
     pub(crate) branch_id: i64,
     pub(crate) action: ProtectedAction,
     #[serde(rename = "level")]
@@ -89,13 +89,14 @@ impl Grant {
     }
 }
 
-/// One protected branch, or wildcard.
+/// The protection of one branch, or of all branches that match a wildcard.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Protection {
     pub(crate) id: i64,
-    /// The project, if the protection belongs to one.
+    /// The id of the project; `None` if the protection belongs to a group.
     pub(crate) project_id: Option<i64>,
-    /// The top-level group, if the protection applies to all its projects.
+    /// The id of the top-level group; `None` if the protection belongs to a project. The protection
+    /// of a group applies to all its projects.
     pub(crate) namespace_id: Option<i64>,
     pub(crate) name: String,
     pub(crate) allow_force_push: bool,
@@ -114,7 +115,7 @@ impl Holder {
         self.active_protections(call, None)
     }
 
-    /// Finds the protection with this name, case-sensitively.
+    /// Finds the protection with exactly this name. Case matters.
     pub(crate) fn protection(self, call: &Call<'_>, name: &str) -> Result<Option<Protection>> {
         Ok(self.active_protections(call, Some(name))?.pop())
     }
@@ -133,7 +134,7 @@ impl Holder {
 }
 
 impl Project {
-    /// The protections that cover a branch: the project's and its top-level group's.
+    /// The protections of the project and of its top-level group that apply to a branch.
     pub(crate) fn protections(&self, call: &Call<'_>, branch: &str) -> Result<Vec<Protection>> {
         let mut protections = Holder::Project(self.id).protections(call)?;
         protections.extend(Holder::Group(root_group_id(&self.namespace)).protections(call)?);
@@ -143,7 +144,7 @@ impl Project {
 }
 
 impl Protection {
-    /// The grants.
+    /// The grants of the protection.
     pub(crate) fn grants(&self, db: &Connection) -> Result<Vec<Grant>> {
         Grant::list(db, "WHERE g.branch_id = ?1 ORDER BY g.id", [self.id])
     }
@@ -164,7 +165,7 @@ pub(crate) fn root_group_id(namespace: &Namespace) -> i64 {
     traversal_ids(&namespace.traversal).next().unwrap_or(namespace.id)
 }
 
-/// Removes pending automatic protections that `pattern` covers.
+/// Removes pending automatic protections of branches that `pattern` matches.
 pub(crate) fn remove_pending(
     db: &Connection,
     project_id: i64,
@@ -179,7 +180,7 @@ pub(crate) fn remove_pending(
         .try_for_each(|protection| protection.remove(db))
 }
 
-/// True if a pattern, in which `*` matches any text, matches a branch.
+/// True if a pattern matches a branch. In a pattern, `*` matches any text.
 pub(crate) fn matches_pattern(pattern: &str, branch: &str) -> bool {
     let mut parts: Vec<&str> = pattern.split('*').collect();
     let first_part = parts.remove(0);

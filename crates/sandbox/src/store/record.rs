@@ -41,7 +41,7 @@ impl Record {
         values.collect()
     }
 
-    /// True if another row has the same value.
+    /// True if another row has the same text in the field `name`.
     pub(crate) fn is_taken(&self, rows: &[Self], name: &str) -> bool {
         rows.iter().any(|other| other.id != self.id && other.text(name) == self.text(name))
     }
@@ -99,7 +99,7 @@ impl RecordTable {
         call.db.prepare_cached(&sql)?.query_row([holder_id], |row| row.get(0))
     }
 
-    /// The row of a holder that has at most one.
+    /// The row of a holder that has at most one row.
     pub(crate) fn find_single(self, call: &Call<'_>, holder: Holder) -> Result<Option<Record>> {
         Ok(self.list(call, holder)?.pop())
     }

@@ -1,5 +1,5 @@
 //! Repositories: commits, each with the complete tree of its files, and the branches and tags that
-//! point to them. Nothing of Git is stored; ids only look like Git's.
+//! point to them. No Git objects are stored; the ids only look like ids of Git.
 
 use crate::prelude::*;
 use rusqlite::Result;
@@ -21,7 +21,7 @@ pub(crate) struct RepositoryFile {
     pub(crate) blob_id: String,
     pub(crate) content: Vec<u8>,
     pub(crate) executable: bool,
-    /// The commit that changed it last.
+    /// The id of the commit that last changed the file.
     pub(crate) last_commit_id: String,
 }
 
@@ -29,13 +29,13 @@ pub(crate) struct RepositoryFile {
 #[derive(Clone, Debug)]
 pub(crate) struct GitRef {
     pub(crate) name: String,
-    /// Empty for a branch and a lightweight tag.
+    /// The message of a tag; empty for a branch and for a lightweight tag.
     pub(crate) message: String,
     pub(crate) created_at: String,
     pub(crate) commit: Commit,
 }
 
-/// Branches or tags.
+/// The kind of a ref: branches or tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RefKind {
     pub(crate) table: &'static str,
@@ -82,7 +82,7 @@ pub(crate) fn digest_id(parts: &[&[u8]]) -> String {
 }
 
 impl Repository<'_> {
-    /// All branches or tags, by name.
+    /// All branches or tags, sorted by name.
     pub(crate) fn list_refs(self, kind: RefKind) -> Result<Vec<GitRef>> {
         self.find_refs(kind, None)
     }
@@ -94,7 +94,8 @@ impl Repository<'_> {
 
     fn find_refs(self, kind: RefKind, name: Option<&str>) -> Result<Vec<GitRef>> {
         let RefKind { table, columns, .. } = kind;
-        // Two conditions: a single one with OR could not use the index.
+        // The two cases have separate conditions, because a condition with OR could not use the
+        // index.
         let condition = if name.is_some() { "r.name = ?2" } else { "?2 IS NULL" };
         let clauses = format!(
             "JOIN {table} r ON r.project_id = c.project_id AND r.commit_id = c.id
@@ -157,7 +158,8 @@ impl Repository<'_> {
         query_rows(self.call.db, sql, params![self.project.id, commit_id])
     }
 
-    /// Commits `edits` to a branch, which is created if missing. The commit gets its id and parent.
+    /// Commits `edits` to a branch, which is created if missing. This function sets the id and the
+    /// parent of the commit.
     pub(crate) fn commit(
         self,
         branch: &str,

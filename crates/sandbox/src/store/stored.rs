@@ -5,15 +5,15 @@ use serde_json::Value;
 
 #[cfg(test)]
 thread_local! {
-    /// The number of rows that this thread has read, for tests of growth.
+    /// The number of rows that this thread has read, for tests of the amount of work.
     pub(crate) static ROWS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// A type that is read from rows; [`stored!`] implements it.
+/// A type that is read from rows. [`stored!`] implements this trait.
 pub(crate) trait Stored: Sized {
-    /// Its table, with the alias used in conditions.
+    /// The table of the type, with the alias that conditions use.
     const TABLE: &str;
-    /// Its columns, which come first in a row.
+    /// The columns of the type, which come first in a row.
     const COLUMNS: &str;
     /// The number of [`Self::COLUMNS`].
     const COLUMN_COUNT: usize;
@@ -21,14 +21,14 @@ pub(crate) trait Stored: Sized {
     /// Reads a row in which [`Self::COLUMNS`] begin at the index `first_column`.
     fn read(row: &Row<'_>, first_column: usize) -> Result<Self>;
 
-    /// The values of its columns.
+    /// The values of [`Self::COLUMNS`].
     fn values(&self) -> Vec<&dyn ToSql>;
 
-    /// The value of a column as JSON; null for another name.
+    /// The value of a column as JSON; null if the type has no such column.
     fn column(&self, name: &str) -> Value;
 
-    /// A JSON object with these columns, separated by spaces. A name without a column gets null, which the
-    /// caller may replace.
+    /// A JSON object with the columns in `names`, which are separated by spaces. A name without a
+    /// column gets null, which the caller may replace.
     fn json_columns(&self, names: &str) -> Value {
         names.split(' ').map(|name| (name.to_owned(), self.column(name))).collect()
     }
@@ -38,7 +38,7 @@ pub(crate) trait Stored: Sized {
         Self::read(row, 0)
     }
 
-    /// A query for all its rows; joins, conditions and orders may follow.
+    /// A query for all rows of the table. `clauses` may contain joins, conditions and orders.
     fn query(clauses: &str) -> String {
         format!("SELECT {} FROM {} {clauses}", Self::COLUMNS, Self::TABLE)
     }
@@ -48,8 +48,8 @@ pub(crate) trait Stored: Sized {
         db.prepare_cached(&Self::query(clauses))?.query_map(params, Self::from_row)?.collect()
     }
 
-    /// Replaces the row with its id, or inserts a new one if its id is 0. Returns the id. Only for
-    /// types without computed columns.
+    /// Replaces the stored row with the same id, or inserts a new row if the id is 0. Returns the
+    /// id. This works only for types without computed columns.
     fn upsert(&self, db: &Connection) -> Result<i64> {
         let (table, alias) = Self::TABLE.split_once(' ').unwrap_or_default();
         let names = Self::COLUMNS.replace(&format!("{alias}."), "");
@@ -69,7 +69,8 @@ pub(crate) trait Stored: Sized {
         execute(db, &sql, params_from_iter(self.values().first()))
     }
 
-    /// All rows with the columns `extra_columns`, which begin at [`Self::COLUMN_COUNT`]; `read` combines both.
+    /// All rows with `extra_columns`, which begin at the index [`Self::COLUMN_COUNT`]. `read`
+    /// combines the type with the extra columns.
     fn list_with<T>(
         db: &Connection,
         extra_columns: &str,
@@ -112,9 +113,9 @@ where
     db.prepare_cached(sql)?.query_map(params, |row| row.try_into())?.collect()
 }
 
-/// `stored!(Type: table alias, field, field = "expression"; other)`: all fields of a type, each
-/// with the column of its name or an expression. Fields after the semicolon are not read and get
-/// their defaults.
+/// Implements [`Stored`]: `stored!(Type: table alias, field, field = "expression"; other)` lists
+/// all fields of a type. A field is read from the column with its name, or from the expression.
+/// Fields after the semicolon are not read and get their defaults.
 macro_rules! stored {
     ($type:ty: $table:ident $alias:ident,
      $first:ident $(, $field:ident $(= $column:literal)?)* $(; $($other:ident),*)?) => {

@@ -57,13 +57,13 @@ impl User {
         }
     }
 
-    /// True if one of the names contains this text, in lower case.
+    /// True if one of the names contains this text. The text must be in lower case.
     pub(crate) fn is_named(&self, text: &str) -> bool {
         [&self.username, &self.name].iter().any(|name| name.to_lowercase().contains(text))
     }
 
-    /// True if a search for this text, in lower case, finds the user: by a part of the names, or by
-    /// the whole e-mail address. Only administrators find private addresses.
+    /// True if a search for this text finds the user: by a part of the names, or by the whole
+    /// e-mail address. The text must be in lower case. Only administrators find private addresses.
     pub(crate) fn matches_search(&self, text: &str, finds_private_address: bool) -> bool {
         let address = Some(&self.email).filter(|_| finds_private_address);
         let address = address.or(self.public_email.as_ref());
@@ -100,8 +100,8 @@ impl User {
         body
     }
 
-    /// The URL of the picture, which is never null in the reference (1, 2.3). Without an upload it is a URL of
-    /// another service, made from the e-mail address.
+    /// The URL of the picture, which is never null in the reference (1, 2.3). Without an upload, it
+    /// is a URL of another service that contains a digest of the e-mail address.
     pub(crate) fn avatar_url(&self, base: &str) -> String {
         match &self.picture {
             Some(name) => format!("{base}/uploads/-/system/user/avatar/{}/{name}", self.id),

@@ -31,7 +31,7 @@ pub struct Subject<'d> {
     pub section: Option<Section>,
     /// The entry, with its identity and fields; `None` for a list as a whole.
     pub entry: Option<(&'d str, &'d DeclaredFields)>,
-    /// The names that lead to the field; empty for all fields.
+    /// The name of the field, and the keys inside its value; empty for all fields.
     pub field: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl Subject<'_> {
         format!("{address}{section}{slash}{field}")
     }
 
-    /// True if the object at `address` is the subject, or in it.
+    /// True if the object at `address` is the subject, or a part of the subject.
     fn includes(&self, address: &Address) -> bool {
         let subject = self.address();
         subject.path == address.path
@@ -100,8 +100,8 @@ pub fn explain_declaration(
             }
             let entry_chain = trace.value_chain(section, key, &[]);
             let title = (section.shape == Shape::List).then_some(section.noun);
-            // The fields of a mapping already show that it is declared. It only gets its own lines if it
-            // has no fields, or if a layer does more than declare it.
+            // The fields of a mapping already show that the mapping is declared. The mapping only
+            // gets lines of its own if it has no fields, or if a layer does more than declare it.
             let shows_declaration = fields.keys().next().is_none()
                 || entry_chain.iter().any(|link| link.traced_value.value != LayerValue::Declared);
             if title.is_some() || shows_declaration {

@@ -1,4 +1,4 @@
-//! Tests of how the client judges answers.
+//! Tests of how the client judges responses.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn project_request() -> op::Request<op::Read> {
     op::PROJECT_GET.request().arg("id", "acme/shop")
 }
 
-/// The error of a single read with this answer.
+/// The error of a single read that gets this reply.
 async fn get_error(reply: Reply) -> ApiError {
     read_client(&Script::new([reply]), settings()).get(project_request()).await.unwrap_err()
 }
@@ -36,7 +36,7 @@ fn variable_create_request() -> op::Request<op::Write> {
     op::VARIABLE_CREATE.request().arg("id", "acme/shop").fields(fields)
 }
 
-/// All texts of an error.
+/// All texts of an error, joined.
 fn all_texts(error: &crate::api::ApiError) -> String {
     format!("{error} {error:?} {:#} {:?}", anyhow::Error::new(error.clone()), error.hint())
 }
@@ -224,7 +224,7 @@ fn hook_list_request() -> op::Request<op::Read> {
     op::HOOK_LIST.request().arg("id", 1)
 }
 
-/// A page of one hook, in a list of `total`.
+/// A page with one hook, in a list of `total` hooks. `next` is the number of the next page.
 fn hook_page(hook: &str, next: &str, total: u32) -> Reply {
     let total = total.to_string();
     json_with_headers(
@@ -255,7 +255,8 @@ async fn an_answer_has_the_kept_and_the_checked_keys() {
         .await
         .unwrap();
     assert_eq!(Json::from(list[0].clone()), serde_json::json!({"id": 1, "a": {"b": 1}, "x": 2}));
-    // `list` names no keys of entries: then the filter is not used, and entries keep all keys.
+    // This read requires no keys of entries. Then the filter is not used, and entries keep all
+    // keys.
     assert_eq!(Json::from(client.list_error(hooks()).await.unwrap()[0].clone()).to_string(), body);
 
     for (body, expected_text) in [
@@ -503,7 +504,7 @@ async fn after_a_401_nothing_more_is_sent() {
     assert_eq!(script.sent_times().len(), 1);
 }
 
-/// The list of the links of a group.
+/// The operation that lists the links of a group.
 fn link_list_operation() -> op::Op<op::Read> {
     let row = Operation::with_defaults(Method::Get);
     let (id, path, answer) = ("link-list", "/groups/:id/links", ResponseBody::List);
@@ -747,8 +748,8 @@ async fn repeated_values_are_sent_as_they_were_read() {
 #[tokio::test(start_paused = true)]
 async fn repeated_values_are_not_sent_after_a_wait() {
     let throttled = || json_with_headers(429, &[("retry-after", "2")], "");
-    // If the service makes the request itself wait, it is not sent again: it must be rebuilt, and the
-    // error contains the time from which that is possible.
+    // If the service makes the edit itself wait, the client does not send the edit again. The
+    // caller must rebuild it, and the error contains the time from which a new attempt is possible.
     let script = Script::new([throttled(), json_answer(200, "{}")]);
     let error = write_client(&script).send_fresh(variable_edit(), freshness()).await.unwrap_err();
     assert!(
@@ -756,8 +757,8 @@ async fn repeated_values_are_not_sent_after_a_wait() {
         "{error:?}"
     );
     assert_eq!(script.sent_times().len(), 1);
-    // It is also not sent if another request made it wait, or if its values are too old when it may
-    // be sent.
+    // The edit is also not sent if another request made it wait, or if its values have become too
+    // old.
     let script = Script::new([throttled(), json_answer(200, "{}")]);
     let client = write_client(&script);
     let (other, edit_result) = tokio::join!(client.send(variable_create_request()), async {
@@ -769,7 +770,7 @@ async fn repeated_values_are_not_sent_after_a_wait() {
     let expired = Freshness { ends_at: Duration::ZERO, attempt: 1, read_at: Duration::ZERO };
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(client.send_fresh(variable_edit(), expired).await.unwrap_err().is_stale());
-    // A request that does not go stale may wait.
+    // A request that cannot become stale may wait.
     assert!(client.send_fresh(variable_create_request(), expired).await.is_ok());
 }
 
@@ -790,7 +791,7 @@ async fn the_client_does_not_resend_an_edit_with_repeated_values() {
         );
         assert!(error.retry_at().is_some(), "{reply:?}");
     }
-    // After the last attempt, the error contains no time for another one.
+    // After the last attempt, the error contains no time for another attempt.
     let last_attempt =
         Freshness { ends_at: Duration::from_secs(5), attempt: 6, read_at: Duration::ZERO };
     let error = write_client(&Script::new([json_answer(429, "")]))
@@ -893,7 +894,7 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
         };
         (interrupted, start.elapsed().as_secs())
     };
-    // In this order: a write and a read in flight, a throttled request, and a queued one.
+    // In this order: a write and a read in flight, a throttled request, and a queued request.
     let (write, read, throttled, queued, _) =
         tokio::join!(timed(false), timed(true), timed(false), timed(false), interrupt);
     assert_eq!([write, read, throttled, queued], [(false, 30), (true, 1), (true, 1), (true, 1)]);
@@ -918,7 +919,8 @@ async fn a_caller_with_one_success_continues() {
             "a list was answered"
         );
     }
-    // A successful read of the token's user does not count: a token without any right gets it too.
+    // A successful read of the token's user does not count, because a token without any right can
+    // read it too.
     let script =
         Script::new([json_answer(200, r#"{"id":1,"username":"a"}"#), json_answer(403, "{}")]);
     let client = read_client(&script, settings());
@@ -982,14 +984,16 @@ async fn a_delete_sends_the_time_of_reading_by_the_clock_of_the_service() {
         sent.last().unwrap().request.if_unmodified_since.map(httpdate::fmt_http_date)
     };
     let (noon, earlier) = ("Sun, 22 Nov 2026 12:00:00 GMT", "Sun, 22 Nov 2026 11:59:58 GMT");
-    // The service's clock showed noon three seconds ago; two seconds are added because dates are
-    // truncated and arrive late. Of several dates the latest is the most precise.
+    // The object was read three seconds after noon by the service's clock. Two seconds are added
+    // because dates are truncated and arrive late. Of several dates, the latest is the most
+    // precise.
     let expected = Some("Sun, 22 Nov 2026 12:00:05 GMT".to_owned());
     for dates in [[noon, noon], [earlier, noon], [noon, earlier]] {
         let replies = vec![dated(dates[0]), dated(dates[1]), json_answer(204, "")];
         assert_eq!(sent_header(replies, delete()).await, expected, "{dates:?}");
     }
-    // No header without a known date, nor for operations that ignore it.
+    // The header is not sent without a known date, and not for an operation that ignores the
+    // header.
     let undated = vec![json_answer(200, r#"{"id":1}"#)];
     assert_eq!(sent_header(undated, delete()).await, None);
     let other = op::VARIABLE_DELETE.request().arg("id", 1).arg("key", "A");

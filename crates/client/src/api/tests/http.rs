@@ -1,4 +1,4 @@
-//! The real transport, over loopback sockets.
+//! Tests of the real transport, over loopback sockets.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,20 +18,22 @@ use crate::{
     secret::Secret,
 };
 
-/// A certificate authority whose key is destroyed, and two certificates for `localhost` that it
-/// signed, each with its key. They are for these tests alone.
+/// The certificate of an authority whose key is destroyed. The authority signed the two
+/// certificates for `localhost` below, each stored with its key. All three are for these tests
+/// alone.
 const AUTHORITY: &str = include_str!("tls/ca.pem");
 const SERVER: &str = include_str!("tls/server.pem");
 const CLIENT: &str = include_str!("tls/client.pem");
 
 const TOKEN: &str = "token-of-undrift";
 
-/// Retries without delay.
+/// Settings for retries without delay.
 fn settings() -> ClientSettings {
     ClientSettings { random: Arc::new(FixedRandom(0.0)), ..ClientSettings::default() }
 }
 
-/// A server that gives `answer` to each connection and closes it. It keeps the requests.
+/// Starts a server that sends `answer` on each connection, and then closes the connection. Returns
+/// the address of the server, and the requests that it received.
 async fn serve_answer(answer: Vec<u8>) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -198,7 +200,8 @@ async fn a_failed_tls_handshake_is_not_retried() {
     assert!(!requests.lock().unwrap().join("").contains(TOKEN));
 }
 
-/// A server with TLS that answers each connection once, after a certificate of the client.
+/// Starts a server with TLS that requires a client certificate, and answers each connection once.
+/// Returns its URL.
 async fn serve_known_clients() -> String {
     use tokio_rustls::{
         TlsAcceptor,
@@ -346,7 +349,8 @@ async fn no_proxy_gets_the_token_in_plain_text_for_this_machine() {
 #[tokio::test]
 async fn no_proxy_is_taken_from_the_environment() {
     let (trap, requests) = serve_answer(json_answer("{}")).await;
-    // The environment belongs to the process, so another test runs again in its own process.
+    // Environment variables belong to the process. Therefore another test runs again in its own
+    // process.
     let mut command = tokio::process::Command::new(std::env::current_exe().unwrap());
     command.args([
         "--exact",

@@ -1,5 +1,5 @@
-//! A transport that answers from a script and records requests, and the clients, secrets and
-//! randomness for tests with it.
+//! A transport that answers from a script and records requests. Also the clients, secrets and
+//! random numbers for tests that use this transport.
 
 use std::{
     collections::VecDeque,
@@ -20,20 +20,20 @@ use crate::{
     secret::{Reference, Secret, Secrets},
 };
 
-/// The header that delays an answer of the script, in seconds.
+/// The header with the number of seconds by which the script delays a reply.
 const DELAY_HEADER: &str = "x-delay";
 
-/// One answer of the script.
+/// One reply of the script: a response, or the error of a request without a response.
 pub(super) type Reply = Result<WireResponse, SendError>;
 
-/// A sent request, with its time.
+/// A sent request, and its time since the start of the script.
 #[derive(Clone)]
 pub(super) struct SentRequest {
     pub(super) request: WireRequest,
     pub(super) sent_at: Duration,
 }
 
-/// Answers from a script; repeats its last answer.
+/// Answers requests from a script. Repeats the last reply of the script.
 pub(super) struct Script {
     replies: Mutex<VecDeque<Reply>>,
     pub(super) sent: Mutex<Vec<SentRequest>>,
@@ -56,7 +56,7 @@ impl Transport for Script {
         let mut in_flight = self.in_flight_counts.lock().unwrap();
         *in_flight = (in_flight.0 + 1, in_flight.1.max(in_flight.0 + 1));
         Box::pin(async {
-            // Others run while a request is in flight.
+            // Let other tasks run while the request is in flight.
             tokio::task::yield_now().await;
             let delay = reply
                 .as_ref()
@@ -82,7 +82,7 @@ impl Script {
         })
     }
 
-    /// When each request was sent.
+    /// The times when the requests were sent, since the start of the script.
     pub(super) fn sent_times(&self) -> Vec<Duration> {
         self.sent.lock().unwrap().iter().map(|sent| sent.sent_at).collect()
     }
@@ -157,7 +157,7 @@ pub(super) fn json_answer(status: u16, body: &str) -> Reply {
     json_with_headers(status, &[], body)
 }
 
-/// A JSON answer with more headers.
+/// A JSON response with additional headers.
 pub(super) fn json_with_headers(status: u16, pairs: &[(&str, &str)], body: &str) -> Reply {
     let mut headers = headers(pairs);
     headers.insert("content-type", HeaderValue::from_static("application/json"));
@@ -185,7 +185,7 @@ pub(super) fn send_failure(phase: RequestPhase, kind: SendErrorKind) -> Reply {
     Err(SendError::new(phase, kind, "connection reset"))
 }
 
-/// A JSON answer that takes this many seconds.
+/// A JSON response that takes this many seconds.
 pub(super) fn slow_json(status: u16, seconds: u64, body: &str) -> Reply {
     json_with_headers(status, &[(DELAY_HEADER, &seconds.to_string())], body)
 }

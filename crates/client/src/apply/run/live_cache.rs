@@ -1,8 +1,8 @@
-//! The live state of a container while its steps run: the last reading, updated by the answers to
+//! The live state of a container while its steps run: the last reading, updated by the responses to
 //! writes.
 //!
-//! An object that an answer shows is not read again. Everything else that a write may have changed,
-//! such as the list after a delete, becomes stale, and is read again before it is used.
+//! An object that a response shows is not read again. Everything else that a write may have
+//! changed, such as the list after a delete, becomes stale, and is read again before it is used.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,16 +28,17 @@ pub(super) struct LiveCache {
     pub(super) live: LiveContainer,
     /// The sections that must be read again.
     pub(super) stale_sections: BTreeSet<&'static str>,
-    /// The entries that are up to date even if their section is stale, because the answer to their own
-    /// step contained them.
+    /// The entries that are up to date even if their section is stale, because the response to
+    /// their own step contained these entries.
     confirmed_entries: BTreeSet<Address>,
     /// The ids of entries that this run created, from the responses.
     created_ids: BTreeMap<Address, u64>,
     /// The sections that were written to since the last reading began.
     written_sections: BTreeSet<&'static str>,
-    /// When the last reading began.
+    /// When the last reading began, on the client's clock.
     reading_started_at: Duration,
-    /// When this run created the container. Nobody else is expected to change it after that.
+    /// When this run created the container, on the client's clock. Nobody else is expected to
+    /// change the container after that.
     pub(super) created_at: Option<Duration>,
     /// True if the container's own object must be read again.
     pub(super) is_object_stale: bool,
@@ -68,9 +69,10 @@ impl LiveCache {
         self.live.clone()
     }
 
-    /// Merges a reading of `read_sections`, and whatever else it contains, such as the container's own
-    /// object. A section that was written during the reading keeps its cached state, because the reading
-    /// may be older than the write; if the reading contains the section, it is marked as stale.
+    /// Merges a reading of `read_sections` into the cache. The reading may also contain other
+    /// parts, such as the container's own object. A section that was written during the reading
+    /// keeps its cached state, because the reading may be older than the write. If the reading
+    /// contains such a section, the section is marked as stale.
     pub(super) fn merge_reading(
         &mut self,
         mut live: LiveContainer,
@@ -102,20 +104,20 @@ impl LiveCache {
         }));
     }
 
-    /// True if the state of the object at `address` is newer than every write to it.
+    /// True if the state of the object at `address` is newer than every write to the object.
     pub(super) fn is_up_to_date(&self, address: &Address) -> bool {
         let is_stale = address.section.is_some_and(|section| self.stale_sections.contains(section));
         !self.is_object_stale && (!is_stale || self.confirmed_entries.contains(address))
     }
 
-    /// True if nothing must be read again. If the answer to a write does not contain the group, the
-    /// group must be read again, because another group may have taken its path. This does not apply to
-    /// projects, because the service limits reads of projects most strictly.
+    /// True if nothing must be read again. If the response to a write does not contain the group,
+    /// the group must be read again, because another group may have taken its path. This rule does
+    /// not apply to projects, because the service limits reads of projects most strictly.
     pub(super) fn is_fully_up_to_date(&self) -> bool {
         self.stale_sections.is_empty() && !self.is_object_stale && !self.is_path_stale
     }
 
-    /// Marks the section of `step` as stale.
+    /// Marks the section of `step` as stale, or the whole container if the step has no section.
     pub(super) fn mark_stale(&mut self, step: &Step, container: &Container) {
         self.confirmed_entries.remove(&step.address);
         match step.address.section {
@@ -130,7 +132,8 @@ impl LiveCache {
         self.is_object_stale = true;
     }
 
-    /// The id of the entry at `address`: as read, or from the response to its creation.
+    /// The id of the entry at `address`, from the last reading or from the response to its
+    /// creation.
     pub(super) fn find_entry_id(&self, container: &Container, address: &str) -> Option<u64> {
         let prefix = container.address();
         let live_id = self.live.sections.iter().find_map(|(name, live_entries)| {
@@ -149,7 +152,7 @@ impl LiveCache {
         })
     }
 
-    /// Records the answer to a call of `step` in the container with this `id`.
+    /// Records the response to a call of `step` in the container with this `id`.
     pub(super) fn record_response(
         &mut self,
         container: &Container,
@@ -171,13 +174,13 @@ impl LiveCache {
             self.created_ids.insert(step.address.clone(), id);
         }
         if step.action == Action::Delete {
-            // The service also removed its child entries.
+            // The service also removed the child entries of the deleted entry.
             let child_sections = container.sections.iter().filter(|other| {
                 other.kind.scoped_kind.parent.is_some_and(|parent| parent.section == section_name)
             });
             self.stale_sections.extend(child_sections.map(|other| other.kind.section));
         }
-        // Responses do not contain the parent.
+        // Responses do not contain the parent of an entry.
         let has_no_parent = section.kind.scoped_kind.parent.is_none();
         let declared_names = section.field_names().collect();
         let shown_body = body
@@ -207,8 +210,9 @@ impl LiveCache {
         }
     }
 
-    /// Records the container's own object from an answer, if it has this `id`; otherwise marks the
-    /// whole container as stale. `created_at` is set if the write may have created the container.
+    /// Records the container's own object from the `body` of a response. If the object does not
+    /// have this `id`, marks the whole container as stale. `created_at` is the time of a write that
+    /// may have created the container; `None` for any other write.
     fn record_container_object(
         &mut self,
         container: &Container,
@@ -233,8 +237,8 @@ impl LiveCache {
             _ => None,
         };
         let is_new = old_level.is_none();
-        // An answer to a write may lack the caller's access level: keep the old one. For a new container, use
-        // at least the level that its creator gets.
+        // A response to a write may lack the caller's access level: keep the old level. For a new
+        // container, use at least the level that its creator gets.
         facts.caller_level = match old_level {
             Some(level) => facts.caller_level.or(level),
             None => facts.caller_level.max(Some(container_lookup.creator_level)),
@@ -250,7 +254,8 @@ impl LiveCache {
                 ReadSource::Object => entries_in_object(section, body).filter(|_| {
                     shows_declared_fields(section, body, &section.field_names().collect())
                 }),
-                // Skip it: another step may have changed this field after the service built this answer.
+                // Skip the section: another step may have changed its field after the service built
+                // this response.
                 ReadSource::ListField(_) | ReadSource::ObjectField { .. } if !is_new => continue,
                 ReadSource::ListField(_) | ReadSource::ObjectField { .. } => {
                     entries_in_object(section, body)
@@ -278,8 +283,8 @@ fn is_in_object(name: &str) -> bool {
     sections.any(Section::is_in_object)
 }
 
-/// True if an answer can replace a reading: it contains the identifying keys and every declared field
-/// (`names`) that a reading would contain.
+/// True if a response can replace a reading. Its `body` must contain the identifying keys, and each
+/// declared field in `names` that a reading would contain.
 fn shows_declared_fields(section: &DeclaredSection, body: &Object, names: &BTreeSet<&str>) -> bool {
     let entry_keys = section.kind.scoped_kind.entry_keys;
     let has_keys = match section.kind.scoped_kind.read_source {
@@ -331,8 +336,8 @@ mod tests {
         )
     }
 
-    /// A reading that began before the answer to a create lacks the new entry, whose id another step
-    /// may need.
+    /// A reading that began before the response to a create lacks the new entry, whose id another
+    /// step may need.
     #[test]
     fn an_answer_replaces_a_read_that_began_earlier() {
         let container =
@@ -371,7 +376,7 @@ mod tests {
         let kept_entries = cache.live.sections["protected_branches"].entries().unwrap();
         assert_eq!(kept_entries.len(), 1);
         assert_eq!(cache.stale_sections, BTreeSet::from(["protected_branches"]));
-        // The next reading begins after it.
+        // The next reading begins after the response.
         cache.begin_reading(Duration::ZERO);
         cache.merge_reading(live_without_entries(), &BTreeSet::from(["protected_branches"]));
         assert!(cache.live.sections["protected_branches"].entries().unwrap().is_empty());
@@ -432,7 +437,8 @@ mod tests {
         assert_eq!(facts.caller_level, Some(40));
     }
 
-    /// The container was renamed meanwhile, or another container has its path.
+    /// Such a response shows that the container was renamed meanwhile, or that another container
+    /// has its path.
     #[test]
     fn an_answer_with_another_path_or_id_is_not_recorded() {
         let container = shop(&json!({"settings": {"description": "new"}}), Unlisted::Report);
@@ -451,7 +457,7 @@ mod tests {
         }
     }
 
-    /// By the time a write by id is answered, another group may have the path.
+    /// When the response to a write by id arrives, another group may have the path.
     #[test]
     fn a_group_is_read_again_after_writes_that_do_not_show_it() {
         let new_variable = || json!({"key": "A", "value": "x", "environment_scope": "*"});
@@ -482,13 +488,13 @@ mod tests {
             record_response(&mut cache, "variables", variable, &new_variable());
             assert!(cache.stale_sections.is_empty(), "the answer shows it");
             assert_eq!(cache.is_fully_up_to_date(), scope == Scope::Project);
-            // A reading that began before that answer proves nothing.
+            // A reading that began before that response proves nothing.
             cache.merge_reading(make_live(), &BTreeSet::from(["variables"]));
             assert!(!cache.is_fully_up_to_date());
             cache.begin_reading(Duration::ZERO);
             cache.merge_reading(make_live(), &BTreeSet::from(["variables"]));
             assert!(cache.is_fully_up_to_date());
-            // The answer to an edit of the group itself shows its path.
+            // The response to an edit of the group itself shows its path.
             record_response(&mut cache, "variables", variable, &new_variable());
             let answer = json!({"id": 1, lookup.path_field: "acme", "description": "new"});
             record_response(&mut cache, "settings", edit, &answer);
@@ -530,7 +536,7 @@ mod tests {
         }
     }
 
-    /// The answer to a write shows one entry; the others stay known.
+    /// The response to a write shows one entry. All other entries stay known.
     #[test]
     fn an_answer_adds_or_replaces_its_own_entry() {
         let container = shop(&json!({"variables": []}), Unlisted::Report);
@@ -561,7 +567,7 @@ mod tests {
         }
     }
 
-    /// Older answers are dropped if the container no longer exists.
+    /// Older responses are dropped if the container no longer exists.
     #[test]
     fn a_read_that_does_not_find_the_container_keeps_no_answers() {
         let container = shop(&json!({"variables": []}), Unlisted::Report);
@@ -591,7 +597,7 @@ mod tests {
         }
     }
 
-    /// The answer to an edit may be older than the result of another step.
+    /// The response to an edit may be older than the result of another step.
     #[test]
     fn the_result_of_a_removal_is_not_taken_from_another_answer() {
         let container =

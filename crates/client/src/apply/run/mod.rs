@@ -9,12 +9,12 @@
 //! ```
 //!
 //! If the live state of the plan is recent and the plan kept its requests, the steps are sent as
-//! planned, because the same state would give the same plan. An older state is read again before the
-//! first write. Verification plans once more, from the answers to writes, and from new reads of
-//! everything that the answers did not show ([`live_cache`]).
+//! planned. The same state would give the same plan. An older state is read again before the first
+//! write. Verification plans once more, from the responses to writes, and from new reads of
+//! everything that the responses did not show ([`live_cache`]).
 //!
-//! Waiting steps of a container share one reading. While all of them wait, another container gets
-//! the slot.
+//! Waiting steps of a container share one reading. While all steps of a container wait, another
+//! container gets its slot.
 
 mod live_cache;
 mod progress;
@@ -59,7 +59,7 @@ pub(super) struct RunState<'p> {
     progress: StepProgress,
     /// The error after which all further requests would fail.
     pub(super) error: Option<ApiError>,
-    /// The slot of this container, unless it waits.
+    /// The slot of this container; `None` while the container waits.
     slot: Option<SemaphorePermit<'p>>,
 }
 
@@ -76,22 +76,22 @@ pub(super) struct ContainerRun<'a> {
     /// One slot for each container that may be processed at a time.
     slots: &'a Semaphore,
     cache: RefCell<LiveCache>,
-    /// The id of the container, once it is known. All requests use it, because another container may
-    /// get the path.
+    /// The id of the container, once the id is known. All requests use the id, because another
+    /// container may get the path.
     id: OnceCell<u64>,
 }
 
-/// The state of the container as read last.
+/// The result of the last reading of the container.
 struct Reading {
     times: ReadTimes,
-    /// The remaining steps.
+    /// The plan of the remaining steps.
     plan: ContainerPlan,
     /// The plan without steps that only resend fields; `None` if the run has no such steps.
     without_resends: Option<ContainerPlan>,
 }
 
 impl Reading {
-    /// The remaining steps with a visible difference.
+    /// The plan of the remaining steps that have a visible difference.
     fn plan_without_resends(&self) -> &ContainerPlan {
         self.without_resends.as_ref().unwrap_or(&self.plan)
     }
@@ -110,14 +110,15 @@ impl<'a> ContainerRun<'a> {
         let mut container = container.clone();
         let changed_sections: BTreeSet<_> =
             steps.iter().filter_map(|step| step.address.section).collect();
-        // Keep the sections in the container's own object: they decide whether other sections can be
-        // read, and some are set when the container is created.
+        // Keep the sections in the container's own object. These sections decide if other sections
+        // can be read, and some of them are set when the container is created.
         container.sections.retain(|section| {
             changed_sections.contains(section.kind.section)
                 || section.kind.is_created_with_container()
                 || matches!(section.kind.scoped_kind.read_source, ReadSource::Object)
         });
-        // Do not list undeclared projects again: the plan reported them, and no step changes them.
+        // Do not list undeclared projects again: the plan reported these projects, and no step
+        // changes them.
         container.lifecycle.unlisted_projects = None;
         let unread = Presence::Unreadable(Cause::new("not read yet"));
         let cache =
@@ -179,7 +180,8 @@ impl<'a> ContainerRun<'a> {
         state
     }
 
-    /// Carries out `steps`, which were planned from a reading at these `times`, and verifies them.
+    /// Carries out `steps`, which were planned from a reading at these `times`, and verifies the
+    /// result.
     async fn run_planned(&self, steps: Vec<Step>, times: &ReadTimes, state: &mut RunState<'a>) {
         let replanned =
             steps.into_iter().filter_map(|step| self.merge_planned_edges(step, &state.progress));
@@ -240,8 +242,9 @@ impl<'a> ContainerRun<'a> {
         self.run_steps(steps, &reading.times, state).await;
     }
 
-    /// Adds the planned edges to a step, because a new plan of this container alone may lack them.
-    /// Keeps new edges that do not contradict them. `None` if the step was not planned.
+    /// Adds the planned edges to a step, because a new plan of this container alone may lack these
+    /// edges. Keeps new edges that do not contradict the planned edges. Returns `None` if the step
+    /// was not planned.
     fn merge_planned_edges(&self, mut step: Step, progress: &StepProgress) -> Option<Step> {
         let mut edges = self.steps[progress.position(&step.address)?].after.clone();
         for edge in std::mem::take(&mut step.after) {
@@ -324,7 +327,7 @@ impl<'a> ContainerRun<'a> {
             if action == Action::Delete {
                 self.apply.observer.record_removed(&self.container);
             } else if let Some(id) = self.id.get() {
-                // Other containers may wait for its id.
+                // Other containers may wait for the id.
                 self.apply.observer.record_created(&self.container, *id);
                 self.dependencies.record_id(&self.container.path, *id);
             }
@@ -401,7 +404,7 @@ impl<'a> ContainerRun<'a> {
         PlanSettings { created: self.dependencies.created_ids(), ..self.apply.settings.clone() }
     }
 
-    /// Plans the remaining steps from `live`, without those that only resend fields.
+    /// Plans the remaining steps from `live`, without steps that only resend fields.
     fn replan_without_resends(&self, live: &LiveContainer) -> ContainerPlan {
         plan::plan_container(&self.container, live, &self.plan_settings().for_plan_after_run())
     }

@@ -1,5 +1,5 @@
-//! Tracks the steps of a container: which have ended, and which can start. Looks up edges in maps
-//! instead of searching.
+//! Tracks which steps of a container have ended, and which steps can start. Edges are looked up in
+//! maps, without a search.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,7 +9,7 @@ use crate::{
     diff::Step,
 };
 
-/// The progress of the steps.
+/// The progress of the steps of one container.
 #[derive(Default)]
 pub(super) struct StepProgress {
     /// The position of each step in the plan.
@@ -64,8 +64,8 @@ impl StepProgress {
         }
     }
 
-    /// True if a step in another section that `step` waited for was carried out: it may have changed
-    /// the object of `step` too.
+    /// True if a step in another section that `step` waited for was carried out. That step may have
+    /// changed the object of `step` too.
     pub(super) fn may_have_changed(&self, step: &Step) -> bool {
         step.after.iter().any(|edge| {
             edge.address.section != step.address.section
@@ -74,7 +74,7 @@ impl StepProgress {
     }
 
     /// The readiness of `step`, from the steps that it waits for. An edge to a section means all
-    /// earlier steps in it.
+    /// earlier steps in that section.
     pub(super) fn readiness(&self, step: &Step, dependencies: &StepDependencies) -> Readiness {
         let position = self.positions.get(&step.address).copied().unwrap_or(usize::MAX);
         let mut has_open_steps = false;

@@ -1,5 +1,5 @@
-//! Compares a new plan of the container with the approved one: which steps must not be sent, because
-//! their objects changed meanwhile.
+//! Compares a new plan of the container with the approved plan. Finds the steps that must not be
+//! sent, because their objects changed meanwhile.
 
 use super::{ContainerRun, unreadable_outcome};
 use crate::{
@@ -15,13 +15,15 @@ use crate::{
 };
 
 impl ContainerRun<'_> {
-    /// The first step whose object changed since the plan or could not be read, with its outcome.
+    /// The first step whose object changed since the plan was made, or could not be read. Returns
+    /// the address and the outcome of the step.
     pub(super) fn find_stale_step(
         &self,
         replanned: &ContainerPlan,
     ) -> Option<(Address, StepOutcome)> {
         if let Some((address, outcome)) = self.find_stale_container(replanned) {
-            // Report it at a planned step of its section, or else at the first step.
+            // Report the change at a planned step of the changed section, or else at the first
+            // step.
             let mut steps = self.steps.iter();
             let step = steps.find(|step| step.address.section == address.section);
             return Some((step.unwrap_or(&self.steps[0]).address.clone(), outcome));
@@ -31,8 +33,8 @@ impl ContainerRun<'_> {
         })
     }
 
-    /// The outcome if the container as a whole changed since the plan, with the address of the
-    /// changed object.
+    /// The address of the changed object and the outcome, if the container as a whole changed since
+    /// the plan was made.
     fn find_stale_container<'p>(
         &self,
         replanned: &'p ContainerPlan,
@@ -50,8 +52,9 @@ impl ContainerRun<'_> {
             let message = "it was renamed, moved or marked for deletion";
             return Some((&container_step.address, changed_outcome(message)));
         }
-        // If a step of this run changed a group above, that may already have set a field that a step here sets. A
-        // guard that now refuses this step is then no sign of another change.
+        // If a step of this run changed a group above, the service may already have set a field
+        // that a step of this container sets. If a guard then refuses this step, the refusal is no
+        // sign of a change by somebody else.
         let replaces_values_below =
             self.apply.settings.groups.replaces_values_below(&self.container.path);
         let refusal = replanned.refusals.iter().find(|refusal| {
@@ -65,9 +68,9 @@ impl ContainerRun<'_> {
         Some((&refusal.address, refusal_outcome(refusal)))
     }
 
-    /// Returns the outcome of `step` if it must not be sent, because its object changed since the
-    /// plan and does not match its manifest. If this run `may_have_changed` the object, a part of
-    /// the step may be done already.
+    /// Returns the outcome of `step` if the step must not be sent. This is so if its object changed
+    /// since the plan was made, and does not match its manifest. If this run `may_have_changed` the
+    /// object, a part of the step may be done already.
     pub(super) fn stale_outcome(
         &self,
         step: &Step,
@@ -103,7 +106,8 @@ impl ContainerRun<'_> {
         let reason = "someone changed it, and the service does not return";
         Some(changed_outcome(format!("{reason} {}", text::list_names(&unverifiable))))
     }
-    /// Returns the step of the new `plan` for the possible `step`, if it does no more than planned.
+    /// Returns the step of the new `plan` for the possible `step`, if the new step does no more
+    /// than planned.
     ///
     /// # Errors
     /// The outcome of the step if it is not sent.
@@ -122,8 +126,8 @@ impl ContainerRun<'_> {
                 .unconfirmed_cause(step)
                 .map_or(StepOutcome::Already, unreadable_outcome));
         };
-        // A guard may refuse this creation in the new live state. It does not count if this run creates the
-        // container.
+        // A guard may refuse this creation in the new live state. Such a refusal does not count if
+        // this run creates the container.
         let creates_container = self.steps.iter().any(|step| step.creates_container());
         if step.action == Action::Create && !creates_container {
             let mut refusals = plan.refusals.iter();

@@ -1,4 +1,5 @@
-//! A run without a service, to test its decisions: tests supply its readings, and nothing is sent.
+//! A run without a service, for tests of its decisions. Tests supply the readings of the run, and
+//! nothing is sent.
 
 use std::{
     sync::Arc,
@@ -125,7 +126,7 @@ pub(super) fn settings() -> PlanSettings {
     PlanSettings::for_run(caller(), Arc::new(Secrets::default()), &Desired::default())
 }
 
-/// The reading of `live`; its plan resends the objects that `resend` selects.
+/// The reading of `live`. Its plan resends the fields of the objects that `resend` selects.
 pub(super) fn reading(container: &Container, live: &LiveContainer, resend: &[&str]) -> Reading {
     let resend = resend.iter().map(|selector| Selector::parse(selector).unwrap()).collect();
     let plan = plan::plan_container(container, live, &PlanSettings { resend, ..settings() });

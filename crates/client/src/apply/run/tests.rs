@@ -53,7 +53,7 @@ fn a_step_planned_again_keeps_its_planned_edges() {
     }
 }
 
-/// Plans have no cycles of edges. With one, a run would wait without end.
+/// Plans have no cycles of edges. With a cycle, a run would wait forever.
 #[test]
 fn steps_that_wait_for_each_other_are_skipped() {
     let container = declared_shop();
@@ -245,7 +245,7 @@ fn a_possible_step_never_exceeds_the_plan() {
         live.sections.insert("variables", LiveEntries::Unreadable(Cause::new("503")));
         reading(&container, &live, &[]).plan
     };
-    // The plan of the live state with this change of the step.
+    // A new plan in which `change` modified the step for the variable.
     let replanned = |change: &dyn Fn(&mut Step)| {
         let mut plan = plan_for(json!([]));
         change(plan.findings.steps.iter_mut().find(|s| s.address == variable.address).unwrap());

@@ -36,8 +36,8 @@ impl Observer {
         Ok(levels.unwrap_or_default().unwrap_or_default())
     }
 
-    /// The access levels in the nearest group above the declared `path` that exists: one that does not exist
-    /// yet starts with the members of the group above it.
+    /// The access levels in the nearest existing group above the declared `path`. A group that does
+    /// not exist yet starts with the members of the group above it.
     async fn read_nearest_levels(&self, path: &str) -> Result<Option<InheritedLevels>> {
         for group in groups_above(path) {
             match self.read_levels_after_moves(group).await {
@@ -48,8 +48,9 @@ impl Observer {
         Ok(None)
     }
 
-    /// Reads the users who will have access to a project, or be maintainers of a group, at its
-    /// declared path and with its declared shares.
+    /// Reads the users who will have access to `container` if it is a project, or who will be its
+    /// maintainers if it is a group. The result is for the declared path and the declared shares of
+    /// `container`.
     pub(super) async fn find_users_with_access(
         &self,
         container: &Container,
@@ -88,8 +89,8 @@ impl Observer {
         Ok(Ok(levels.into_keys().collect()))
     }
 
-    /// The declared paths, in lower case, of the groups that `container` and the groups above are shared
-    /// with, or are declared to be.
+    /// The groups with which `container` and the groups above are shared, or are declared to be
+    /// shared. Returns their declared paths, in lower case.
     pub(super) async fn find_sharing_groups(
         &self,
         container: &Container,
@@ -100,7 +101,8 @@ impl Observer {
         let mut objects = vec![Arc::new(own_object.unwrap_or_default())];
         for path in std::iter::once(&*container.path).chain(groups_above(&container.path)) {
             let group = self.read_group_above(path).await?;
-            // A group that does not exist yet has at least the settings of those above it.
+            // A group that does not exist yet has at least the settings of the groups above it. An
+            // empty object therefore means that the group could not be read.
             if group.is_empty() && parent_group_path(path).is_some() {
                 return Ok(Err(Cause::new("a group above could not be read")));
             }
@@ -124,7 +126,8 @@ impl Observer {
         }
     }
 
-    /// The access levels in the group that is declared at `path`, without those that it loses by moves.
+    /// The access levels in the group that is declared at `path`, without the levels that the group
+    /// loses because of moves.
     async fn read_levels_after_moves(&self, path: &str) -> Result<InheritedLevels> {
         let live_path = self.live_group_path(path).await?;
         if live_path.eq_ignore_ascii_case(path) {
@@ -158,7 +161,7 @@ impl Observer {
         })
     }
 
-    /// The access levels in a group, with inherited ones, read once for each group.
+    /// The access levels in a group, with inherited levels, read once for each group.
     pub(super) async fn read_group_levels(&self, group: &str) -> Result<InheritedLevels> {
         let read = async || {
             let members_request = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", group);
@@ -199,7 +202,8 @@ impl Observer {
         live: &LiveContainer,
     ) -> Result<CallerAccess> {
         let path = self.live_path(&container.path).await?;
-        // The object of a project shows memberships only; the object of a group includes shares.
+        // The level in the object of a project comes only from memberships. The level in the object
+        // of a group includes shares.
         let direct_level = match &live.presence {
             Presence::Existing(_, facts) if container.scope == Scope::Project => {
                 Ok(facts.caller_level.unwrap_or(0))
@@ -241,7 +245,7 @@ fn declared_shares(container: &Container) -> impl Iterator<Item = &str> {
     shares.chain(container.lifecycle.shares_above.iter().map(|group| &**group))
 }
 
-/// Raises the levels of users to those in `others`, to at most `max_level`.
+/// Raises the levels of users to their levels in `others`, but to at most `max_level`.
 fn raise_levels(levels: &mut BTreeMap<u64, u8>, others: &BTreeMap<u64, u8>, max_level: u8) {
     others.iter().for_each(|(user_id, level)| raise_level(levels, *user_id, max_level.min(*level)));
 }

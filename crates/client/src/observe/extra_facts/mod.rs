@@ -1,4 +1,4 @@
-//! Reads the [`ExtraFact`]s that a plan asks for: facts that only some changes need.
+//! Reads the [`ExtraFact`]s that a plan requests. Only some changes need such facts.
 
 mod levels;
 
@@ -22,8 +22,8 @@ use crate::{
 };
 
 impl Observer {
-    /// Copies cached facts about the parent group to `live`. Without them, the plan would ask for these facts and
-    /// then be computed a second time. Waits for facts that are being read.
+    /// Copies cached facts about the parent group to `live`. Without these facts, the plan would
+    /// request them, and would then be computed a second time. Waits for facts that are being read.
     pub async fn fill_from_cache(&self, container: &Container, live: &mut LiveContainer) {
         let no_group_above_moves = self.moves.nearest_group_above(&container.path).is_none();
         let Some(group) = parent_group_path(&container.path).filter(|_| no_group_above_moves)
@@ -31,7 +31,8 @@ impl Observer {
             return;
         };
         let key = group.to_lowercase();
-        // Two rounds: while this plan waits for one of the two facts, another plan may start to read the other.
+        // Try twice: while this plan waits for one fact, another plan may start to read the second
+        // fact.
         for _ in 0..2 {
             if live.levels_above.is_none() && self.cache.group_levels.contains(&key) {
                 live.levels_above = self.read_group_levels(group).await.ok();
@@ -45,7 +46,7 @@ impl Observer {
     /// Reads the extra `facts` that a plan needs about a container.
     ///
     /// # Errors
-    /// Those of [`Self::read_container`].
+    /// The errors of [`Self::read_container`].
     pub async fn read_extra_facts(
         &self,
         container: &Container,
@@ -78,7 +79,8 @@ impl Observer {
                 }
                 ExtraFact::GroupAbove => {
                     // A top-level group has no parent, but some of its settings also restrict the
-                    // group itself. With a slash at the end of the path, it becomes its own parent here.
+                    // group itself. With a slash at the end of its path, the group becomes its own
+                    // parent in this look-up.
                     let mut lookup_path = container.path.to_string();
                     if !lookup_path.contains('/') {
                         lookup_path.push('/');
@@ -112,7 +114,7 @@ impl Observer {
         Ok(())
     }
 
-    /// The release of the service, read once. Some installations hide it.
+    /// The release of the service, read once. Some installations hide the release.
     pub async fn release(&self) -> Result<DetectedRelease> {
         let read = async || {
             let answer = self.client.get(operation::VERSION_GET.request()).await?;
@@ -122,7 +124,7 @@ impl Observer {
         Ok(split_fatal(self.cache.release.read("", read).await)?.unwrap_or(DetectedRelease::Hidden))
     }
 
-    /// The live entries of a section, read unless `live` contains them.
+    /// The live entries of a section: from `live`, or else read from the service.
     pub(super) async fn cached_or_read_entries(
         &self,
         section: Section,
@@ -137,7 +139,7 @@ impl Observer {
         self.read_section(&empty_section, (target, facts), &[]).await
     }
 
-    /// Declared and live rows may name entries of other sections. Reads the ids of these entries.
+    /// Reads the ids of the entries of other sections that declared or live rows name.
     pub(super) async fn add_row_entry_ids(
         &self,
         container: &Container,
@@ -232,7 +234,7 @@ impl Observer {
         Ok(entries_above)
     }
 
-    /// The readable groups and projects below the group `target`: their paths and visibilities.
+    /// The paths and visibilities of the readable groups and projects below the group `target`.
     async fn read_visibilities(&self, target: &Target) -> Result<Vec<(Arc<str>, String)>> {
         let mut visibilities = Vec::new();
         for scope in Scope::ALL {
@@ -248,8 +250,9 @@ impl Observer {
         Ok(visibilities)
     }
 
-    /// The API object of the parent group of the declared `path`. It has the values that the group gets by the
-    /// moves of this run. Each group is read once. The object is empty if the group cannot be read.
+    /// The API object of the parent group of the declared `path`. The object has the values that
+    /// the group gets from the moves of this run. Each group is read once. The object is empty if
+    /// the group cannot be read.
     pub(super) async fn read_group_above(&self, path: &str) -> Result<Arc<Object>> {
         let Some(group) = parent_group_path(path) else { return Ok(Arc::default()) };
         let read = async || {
@@ -260,7 +263,8 @@ impl Observer {
                     Err(error) if error.is_absent() => Object::new(),
                     object => object?,
                 };
-            // Some settings apply if any ancestor sets them, so the object also lists the ancestors that do.
+            // Some settings apply if any ancestor sets them, so the object also lists the ancestors
+            // that set them.
             let parent_object = Box::pin(self.read_group_above(group)).await?;
             let declared_parent = parent_group_path(group).unwrap_or_default();
             if parent_group_path(&live_path).unwrap_or_default()
@@ -301,7 +305,8 @@ impl Observer {
     }
 }
 
-/// Changes the settings in the object of a group as its move below the group `parent_object` does.
+/// Changes the settings in `object` as the service does when the group moves below the group of
+/// `parent_object`.
 fn add_values_after_move(object: &mut Object, parent_object: &Object) {
     for row in constraints::all_constraints() {
         let name = &row.group_setting.field;

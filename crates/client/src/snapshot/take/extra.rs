@@ -1,5 +1,5 @@
-//! Answers that only plans of other manifests need: all objects below managed groups, their members, the users,
-//! and sections that nobody declares yet.
+//! Reads data that only plans of other manifests need: all groups and projects below managed
+//! groups, the members of groups, the users, and sections that no manifest declares yet.
 
 use std::collections::BTreeSet;
 
@@ -21,12 +21,13 @@ use crate::{
     value::{Json, Object},
 };
 
-/// The maximum number of pages of a list of users or of namespaces; longer lists are skipped.
+/// The maximum number of pages of a list of users or of namespaces. Longer lists are skipped.
 const MAX_PAGES: u64 = 100;
 
 impl SnapshotRecorder {
-    /// Reads data that plans of other manifests may need: all containers below managed groups, their
-    /// members, and the users. Call it before planning, so that the plan needs fewer single reads.
+    /// Reads data that plans of other manifests may need: all containers below managed groups, the
+    /// members of groups, and the users. Call this function before planning, so that the plan needs
+    /// fewer single reads.
     ///
     /// # Errors
     /// A fatal [`ApiError`](crate::api::ApiError), after which all further requests would fail too.
@@ -66,8 +67,9 @@ impl SnapshotRecorder {
         self.fetch_all(namespace_requests, || {}).await
     }
 
-    /// Reads the group at `root` and all containers below it. Reads one container of each scope by
-    /// itself to check whether list rows have all fields; if not, reads each group by itself.
+    /// Reads the group at `root` and all containers below it. For each scope, also reads one
+    /// container with a single read, to check if list rows have all fields. If the rows of groups
+    /// lack fields, reads each group with a single read.
     async fn fetch_below(&self, root: &str) -> Result<()> {
         self.fetch_request((catalogue::container_lookup(Scope::Group).get_request)(root)).await?;
         if self.contents().find_id(Scope::Group, root).is_none() {
@@ -120,7 +122,7 @@ impl SnapshotRecorder {
         for raw in namespaces.iter() {
             let path = raw.get("full_path").and_then(Json::as_str).unwrap_or_default();
             let query = Query::parse(&operation::NAMESPACE_GET.request().arg("id", path).target());
-            // Skip a path of digits: the service would read it as an id.
+            // Skip a path of digits, because the service would read the path as an id.
             let query = query.filter(|_| contents::parse_id(path).is_none());
             let reduced_object = self.reducer().reduce_one(operation::NAMESPACE_GET, "", raw);
             if let (Some(query), Ok(reduced)) = (query, reduced_object) {
@@ -145,7 +147,7 @@ impl SnapshotRecorder {
         Ok(())
     }
 
-    /// Reads the list of `op` to its end; `None` if it is too long or fails.
+    /// Reads the list of `op` to its end. Returns `None` if the list is too long or cannot be read.
     async fn list_if_short(
         &self,
         op: Op<Read>,
@@ -167,9 +169,10 @@ impl SnapshotRecorder {
         }
     }
 
-    /// The requests for sections of declared groups and projects that the snapshot lacks: a branch
-    /// may declare them. Returns either the sections without parents, or, if `only_nested`, the
-    /// sections with parents, for each parent that was read.
+    /// The requests for sections of declared groups and projects that the snapshot lacks. A branch
+    /// may declare these sections. If `only_nested` is false, returns the requests for sections
+    /// without parents. If `only_nested` is true, returns the requests that need entries that were
+    /// already read: for the details of entries, and for sections with parents.
     pub fn unread_section_requests(
         &self,
         desired: &Desired,
@@ -235,7 +238,7 @@ fn entries_in_snapshot(contents: &SnapshotContents, section: Section, id: u64) -
     }
 }
 
-/// The paths of declared groups, and of groups of declared projects, in lower case.
+/// The paths of declared groups, and of the parent groups of declared projects, in lower case.
 fn managed_groups(desired: &Desired) -> BTreeSet<String> {
     let groups = desired.containers.iter().filter_map(|container| {
         container.scope.choose(Some(&*container.path), parent_group_path(&container.path))

@@ -1,9 +1,9 @@
-//! Takes a snapshot: a transport that answers from the snapshot. It first requests each missing
-//! answer from the service, reduces it, and stores it.
+//! Takes a snapshot with a transport that answers from the snapshot. The transport first requests
+//! each missing response from the service, reduces the response, and stores it.
 //!
 //! Therefore, a plan that uses this transport equals a plan from the snapshot, and the snapshot
-//! contains every answer that the plan needs. [`SnapshotRecorder::fetch_extra`] adds answers that
-//! only plans of other manifests need.
+//! contains every response that the plan needs. [`SnapshotRecorder::fetch_extra`] adds responses
+//! that only plans of other manifests need.
 
 mod extra;
 
@@ -38,7 +38,7 @@ use crate::{
 /// The maximum number of parallel requests.
 const MAX_CONCURRENT: usize = 8;
 
-/// A snapshot that is being taken.
+/// A transport that takes a snapshot.
 #[derive(Debug)]
 pub struct SnapshotRecorder {
     client: ReadClient,
@@ -54,8 +54,9 @@ impl Transport for SnapshotRecorder {
 }
 
 impl SnapshotRecorder {
-    /// Takes a snapshot with `client`; `header` contains the service and the time. Values in
-    /// `secrets` are removed, and secret values are kept as digests under `key`.
+    /// Creates a recorder that requests missing responses with `client`. `header` contains the
+    /// service and the time. The recorder removes the values in `secrets`, and keeps secret values
+    /// as digests under `key`.
     pub fn new(
         client: ReadClient,
         header: SnapshotHeader,
@@ -72,7 +73,7 @@ impl SnapshotRecorder {
         }
     }
 
-    /// Replaces the declarations that decide what is kept.
+    /// Replaces the declarations that decide which values are kept.
     pub fn use_declarations(&self, desired: &Desired) {
         let mut reducer = lock(&self.reducer);
         let (secrets, key) = (Arc::clone(&reducer.secrets), reducer.key.clone());
@@ -110,7 +111,8 @@ impl SnapshotRecorder {
                     &Cause::from(&error).to_string(),
                 ));
             }
-            // The token is not accepted: pass on the 401, so that the calling client stops too.
+            // The service does not accept the token. Return the 401, so that the calling client
+            // stops too.
             let failure = ReadFailure::from_message(error.message().unwrap_or_default().to_owned());
             return Ok(failure_response(401, &failure, &self.header));
         }
@@ -120,7 +122,7 @@ impl SnapshotRecorder {
         })
     }
 
-    /// Reads the answer from the service, unless the snapshot has it.
+    /// Reads the response to `query` from the service, unless the snapshot has the response.
     ///
     /// # Errors
     /// A fatal [`ApiError`], after which all further requests would fail too. Other failures are stored.
@@ -129,7 +131,8 @@ impl SnapshotRecorder {
         let is_recorded = {
             let contents = self.contents();
             match (contents.answer(query), &subject) {
-                // A list has only new paths: ask the service, which redirects former ones.
+                // A roster has only current paths. Send the request to the service, which redirects
+                // former paths.
                 (Some(Err(_)), QuerySubject::Object(scope)) => contents
                     .failed_objects
                     .contains_key(&(*scope, query.container_key().to_lowercase())),
@@ -170,8 +173,8 @@ impl SnapshotRecorder {
         Ok(())
     }
 
-    /// Adds the object `raw`, which was requested at `path_or_id` or is a row of a list. If it
-    /// cannot be kept, records the reason.
+    /// Adds the object `raw`, which was requested at `path_or_id`. `path_or_id` is `None` for a row
+    /// of a list. If the object cannot be kept, records the reason.
     fn add_object(&self, scope: Scope, raw: &Object, path_or_id: Option<&str>) {
         let reduced_object = self.reducer().reduce_object(scope, raw);
         let mut contents = self.contents();
@@ -263,7 +266,7 @@ impl SnapshotRecorder {
         Ok(())
     }
 
-    /// Sends `requests`, and calls `on_answer` after each answer. Failures are stored.
+    /// Sends `requests`, and calls `on_answer` after each response. Failures are stored.
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
@@ -281,7 +284,7 @@ impl SnapshotRecorder {
         Ok(())
     }
 
-    /// The failed reads, each with its reason.
+    /// The failed reads: a description of each request, and the reason of the failure.
     pub fn failed_reads(&self) -> Vec<(String, String)> {
         self.contents()
             .failed_reads()
@@ -290,7 +293,8 @@ impl SnapshotRecorder {
     }
 }
 
-/// Returns the name of the user `raw` in lower case, with the id and the name as spelled.
+/// Returns the name of the user `raw` in lower case, then the id and the name as the service spells
+/// it.
 fn parse_user(raw: &Json) -> Option<(String, Option<(u64, String)>)> {
     let (id, username) = (raw["id"].as_u64()?, raw["username"].as_str()?.to_owned());
     Some((username.to_lowercase(), Some((id, username))))

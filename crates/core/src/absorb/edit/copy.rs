@@ -9,8 +9,8 @@ use crate::{
     yaml::write::{self as writer, MapItem},
 };
 
-/// Copies `document`, which is part of `text`, for one of its paths. The copy starts with the line
-/// `---`.
+/// Copies `document`, which is part of `text`, for its path at `path_index`. The copy starts with
+/// the line `---`.
 ///
 /// # Errors
 /// If the document is in flow style, or starts in the middle of a line.

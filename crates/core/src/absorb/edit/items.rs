@@ -10,8 +10,9 @@ use crate::{
 };
 
 impl YamlText<'_> {
-    /// The changes that turn a block list into `new_items` and keep the comments of unchanged items. `None`
-    /// if no item remains, or if the order of the remaining items changes.
+    /// The changes that replace the items of a block list by `new_items` and keep the comments of
+    /// unchanged items. `None` if no old item remains, or if the order of the remaining items
+    /// changes.
     pub(super) fn edit_items(
         self,
         list: &Node,
@@ -34,7 +35,8 @@ impl YamlText<'_> {
         for (item, _) in
             list.items().iter().zip(&old_items).filter(|(_, old)| !new_items.contains(old))
         {
-            // Remove the line feed before the item, not after it: new items are inserted after the last line.
+            // Remove the line feed before the item instead of the line feed after it, because new
+            // items are inserted after the last line.
             let lines = self.item_lines(list, item.span.start..self.node_end(item))?;
             ranges.push((lines, String::new()));
         }

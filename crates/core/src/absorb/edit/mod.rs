@@ -1,8 +1,8 @@
 //! Edits a YAML text, but keeps its comments, order, quotes, indentation and line endings.
 //!
-//! A [`TextEdit`] names its node by keys and list positions, never by bytes. So each edit can be applied
-//! to the result of the previous one. This module does not check the edited text; the caller reads it
-//! again.
+//! A [`TextEdit`] names its node by keys and list positions, never by bytes. Therefore each edit
+//! can be applied to the result of the previous edit. This module does not check the edited text.
+//! The caller loads the text again and checks the result.
 
 mod copy;
 mod items;
@@ -46,12 +46,12 @@ impl PathStep {
     }
 }
 
-/// A node in a text.
+/// The path to a node in a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Pointer {
     /// The number of the document in the text.
     pub(super) document: usize,
-    /// The path to the node.
+    /// The steps from the root of the document to the node.
     pub(super) steps: Vec<PathStep>,
 }
 
@@ -64,8 +64,8 @@ impl Pointer {
     }
 }
 
-/// An edit of a text. If several edits concern one list, apply them in the order of the variants, and
-/// removals from the last item to the first, so that the indexes of the other items do not change.
+/// An edit of a text. Several edits of one list must be applied in the order of the variants.
+/// Removals start with the last item, so that the indexes of the other items do not change.
 #[derive(Clone, Debug)]
 pub(super) enum TextEdit {
     /// Sets the last of `keys` below the mapping `target` to `value`. Missing mappings in between are
@@ -137,12 +137,13 @@ impl TextEdit {
     }
 }
 
-/// The key `name` of the mapping `map` and its value, if it is written there and not merged in.
+/// The key `name` of the mapping `map` and its value, if the text of `map` contains the entry. A
+/// merged entry is in the text of another mapping.
 pub(super) fn written_entry<'n>(map: &'n Node, name: &str) -> Option<(&'n MappingKey, &'n Node)> {
     written_entries(map).find(|(key, _)| key.name == name)
 }
 
-/// The entries written in `map`, without merged ones.
+/// The entries that the text of `map` contains. Merged entries are in the text of another mapping.
 pub(super) fn written_entries(map: &Node) -> impl Iterator<Item = (&MappingKey, &Node)> {
     let entries = map.entries().iter().map(|(key, value)| (key, value));
     entries.filter(|(key, _)| map.span.contains(&key.span.start))
@@ -174,7 +175,7 @@ impl YamlText<'_> {
         Ok(node)
     }
 
-    /// Refuses a node that is written elsewhere and only referenced here.
+    /// Refuses an alias, because its node is written at another place of the text.
     fn check_written(self, node: &Node) -> Result<(), EditFailure> {
         if self.0[node.span.clone()].starts_with('*') {
             let reason = "it is an alias of a YAML anchor";

@@ -8,9 +8,9 @@ use std::{
 use super::{Changes, EditFailure, Pointer, TextEdit, written_entry};
 use crate::yaml::{self, ParsedYaml};
 
-/// Applies all `edits` to `text`, each to the result of the previous ones. Edits with separate changes
-/// share one pass, which parses the text once. If an edit fails, calls `refuse` with its number and the
-/// text before the edit.
+/// Applies all `edits` to `text`, each to the result of the previous edits. Edits whose changes do
+/// not overlap share one pass, which parses the text once. If an edit fails, calls `refuse` with
+/// the number of the edit, the failure, and the text before the edit.
 pub(in crate::absorb) fn apply_all(
     mut text: String,
     edits: Vec<(usize, TextEdit)>,
@@ -41,7 +41,7 @@ pub(in crate::absorb) fn apply_all(
     text
 }
 
-/// Changes of a text that can be made together, because they do not overlap.
+/// Changes of a text that can be made in one pass, because they do not overlap.
 #[derive(Default)]
 pub(super) struct EditPass {
     /// The replacement texts, by start, end and order of addition.
@@ -54,7 +54,8 @@ pub(super) struct EditPass {
 }
 
 impl EditPass {
-    /// True if the `changes` of `edit` can be made in this pass, together with the accepted ones.
+    /// True if the `changes` of `edit` can be made in this pass, together with the accepted
+    /// changes.
     fn accepts(&self, edit: &TextEdit, changes: &Changes, parsed: &ParsedYaml) -> bool {
         if self.edit_kind.is_some_and(|variant| variant != mem::discriminant(edit)) {
             return false;
@@ -78,7 +79,8 @@ impl EditPass {
         }
     }
 
-    /// True if `changes` overlap no accepted change. They may touch one only if `can_touch`.
+    /// True if `changes` overlap no accepted change. If `can_touch` is false, `changes` must also
+    /// not touch an accepted change.
     fn is_disjoint(&self, changes: &Changes, can_touch: bool) -> bool {
         let gap = usize::from(!can_touch);
         changes.iter().all(|(range, _)| {
@@ -109,7 +111,7 @@ impl EditPass {
         }
     }
 
-    /// Applies the changes to `text`, with its line endings.
+    /// Applies the changes to `text`. New lines get the line endings of `text`.
     pub(super) fn apply(self, text: &str) -> String {
         let has_crlf = text.contains("\r\n");
         let (mut result, mut copied_end) = (String::with_capacity(text.len()), 0);

@@ -31,7 +31,8 @@ fn alphabet() -> Vec<&'static str> {
     "a b c d e f g h i j k l m n o p q r s t u v w x y z".split(' ').collect()
 }
 
-/// Sets the value at the keys in `path`; new keys are in alphabetical order.
+/// The edit that sets the value at the keys in `path`. `//` separates the path of the mapping from
+/// the keys below it. New keys are inserted in alphabetical order.
 fn put(path: &str, value: Json) -> TextEdit {
     let (steps, keys) = path.split_once("//").unwrap_or(("", path));
     TextEdit::Put {
@@ -102,7 +103,7 @@ fn a_text_of_many_lines_changes_as_a_whole() {
         ("{a: old}\n", "x\ny\n", "{a: \"x\\ny\\n\"}\n"),
         ("a: |\r\n  one\r\nb: 1\r\n", "x\ny\n", "a: |\r\n  x\r\n  y\r\nb: 1\r\n"),
     ] {
-        // A last line without a line feed is the same apart from the line feed.
+        // If the text has no final line feed, the edited text has no final line feed.
         if before.ends_with('\n') || to == "short" {
             assert_edit(&put("a", to.into()), before, after);
         } else {
@@ -223,7 +224,7 @@ fn aliases_tags_and_commented_entries_are_not_edited() {
     }
 }
 
-/// A text with a mapping, in various usual styles.
+/// A text with a mapping in one of several common styles.
 fn text() -> impl Strategy<Value = String> {
     let value = prop::sample::select(vec![
         "1",
@@ -267,7 +268,7 @@ proptest! {
     ) {
         let read = |text: &str| {
             let parsed = yaml::parse(text);
-            // A comment below a block text is only a warning.
+            // A comment below a block text only causes a warning.
             let is_error = |fault: &yaml::YamlFault| fault.code != "no-effect";
             assert!(!parsed.faults.iter().any(is_error), "{text}\n{:?}", parsed.faults);
             parsed.documents[0].to_json()
@@ -281,7 +282,8 @@ proptest! {
     }
 }
 
-/// Many edits at once have the same result as one after the other, without parsing the text for each.
+/// Edits that are applied together have the same result as edits that are applied one by one.
+/// Together they need fewer parses.
 #[test]
 fn many_edits_are_made_in_few_passes() {
     let list = || Pointer { document: 0, steps: Vec::new() };
@@ -330,7 +332,7 @@ fn many_edits_are_made_in_few_passes() {
             };
             let one_by_one = edits(40).fold(text(40), |text, (_, edit)| edit.apply(&text).unwrap());
             assert_eq!(apply(40), one_by_one, "{kind}");
-            // Each pass counts steps for each node.
+            // Each pass parses the text, which counts a step for each node.
             steps::grow_in_proportion("edits", |n| drop(apply(n)));
         }
     }

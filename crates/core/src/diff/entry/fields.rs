@@ -35,8 +35,8 @@ impl EntryDiff<'_> {
         false
     }
 
-    /// True if only undrift uses a field, or if it only identifies the entry: it is neither compared nor
-    /// shown as a change.
+    /// True if only undrift uses the field `name`, or if the field only identifies the entry. Such
+    /// a field is neither compared nor shown as a change.
     pub(super) fn is_local_only(&self, name: &str) -> bool {
         let field = self.field(name);
         let is_identity = self.section.identity.contains(&name);
@@ -81,8 +81,8 @@ impl EntryDiff<'_> {
         Some(live_after_groups)
     }
 
-    /// True if the service would refuse these changes because a field would then show more than its limit.
-    /// Adds a problem for each field whose visibility exceeds its limit.
+    /// True if the service would refuse these changes, because the visibility of a field would
+    /// exceed its limit. Adds a problem for each field whose visibility exceeds its limit.
     pub(super) fn check_visibility(
         &self,
         live: &LiveEntry,
@@ -232,7 +232,7 @@ impl EntryDiff<'_> {
             }
         };
         let after = match (show_declared(field, &self.values[name], &self.values), &before) {
-            // Live rows are shown without their defaults, too.
+            // Omit the defaults of rows, because live rows are shown without their defaults too.
             (Shown::Value(rows), Shown::Value(_)) => Shown::Value(
                 self.spec(name).map_or_else(|| rows.clone(), |spec| spec.without_defaults(&rows)),
             ),
@@ -246,13 +246,13 @@ impl EntryDiff<'_> {
 enum FieldDiff {
     Same,
     Differs,
-    /// Only undrift uses it; it is never sent.
+    /// Only undrift uses the field. It is never sent.
     Local,
-    /// The service never returns it.
+    /// The service never returns the field.
     NotReadable,
-    /// The service can return it, but did not.
+    /// The service can return the field, but the response lacks it.
     NotReturned,
-    /// Its declared value is a secret that is not set.
+    /// The declared value is a secret that is not set.
     SecretMissing,
 }
 
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use crate::{catalogue, desired::testing, diff::tests::World, field::Scope};
 
-    /// Fields that are neither compared nor shown.
+    /// The fields that are neither compared nor shown are exactly the fields of this list.
     #[test]
     fn local_fields_are_neither_compared_nor_shown() {
         let mut found_fields = Vec::new();

@@ -1,4 +1,4 @@
-//! One declared entry under comparison: its values, its identity and its problems.
+//! The comparison of one declared entry: its values, its identity and its problems.
 //!
 //! `fields` compares the entry with its live entry, `steps` plans the steps.
 
@@ -49,8 +49,8 @@ impl<'a> EntryDiff<'a> {
         Self { section, entry, context, address, values: entry.values(), has_unique_path: true }
     }
 
-    /// The fields to send: all except fields that the service only has in later releases. Until
-    /// then, only undrift uses these.
+    /// The fields to send. Omits fields that the service has only in later releases, because only
+    /// undrift uses them.
     fn fields_to_send(&self) -> Cow<'_, Fields> {
         let is_local = |(name, value): &(&String, &Value)| {
             release_support(self.section, name, value, self.context.release) == Support::LocalOnly
@@ -62,8 +62,8 @@ impl<'a> EntryDiff<'a> {
         Cow::Owned(sent_fields.map(|(name, value)| (name.clone(), value.clone())).collect())
     }
 
-    /// A copy in which each list condition (such as `at_least`) is replaced by a list: the live list,
-    /// changed so that it meets the condition. `None` if there are no list conditions.
+    /// A copy in which a list replaces each list condition, such as `at_least`. The list is the
+    /// live list, changed so that it meets the condition. `None` if there are no list conditions.
     fn resolve_list_conditions(&self, live: &Object) -> Option<Self> {
         Some(self.with_values(forms::resolve_conditions(self.section, &self.values, live)?))
     }
@@ -73,7 +73,8 @@ impl<'a> EntryDiff<'a> {
         Self { values, address: self.address.clone(), ..*self }
     }
 
-    /// A copy with the undeclared fields that a create request must contain. `None` if there are none.
+    /// A copy that also has the undeclared fields that a create request must contain, with their
+    /// defaults. `None` if there are no such fields.
     fn with_create_defaults(&self) -> Option<Self> {
         let default_fields = self.section.table().specs().iter().filter_map(|spec| {
             let default = spec.field.default.create.as_ref()?;
@@ -119,7 +120,7 @@ impl<'a> EntryDiff<'a> {
         plain_value.map_or(Cow::Borrowed(value), |plain| Cow::Owned(plain.into()))
     }
 
-    /// All fields, with the values of secrets that are set. Only for comparison.
+    /// The declared fields with the values of secrets that are set, for comparison only.
     fn expose_all(&self) -> Cow<'_, Fields> {
         if !self.values.values().any(|value| matches!(value, Value::Secret(_))) {
             return Cow::Borrowed(&self.values);
@@ -200,8 +201,9 @@ impl<'a> EntryDiff<'a> {
         reason.or_else(|| self.closed_section_reason(name, live?))
     }
 
-    /// The reason why a container's field waits. It waits if it names a declared entry of a section that
-    /// is closed: the same edit opens the section, and would fail because the entry does not exist yet.
+    /// The reason why a field of the container waits; `None` if the field can be set. A field waits
+    /// if it names a declared entry of a closed section. The edit that opens the section would also
+    /// set the field, and would fail because the entry does not exist yet.
     fn closed_section_reason(&self, name: &str, live: &LiveEntry) -> Option<String> {
         let followed_section =
             self.field(name).relations.follows.filter(|_| self.section.is_in_object())?;
@@ -219,7 +221,7 @@ impl<'a> EntryDiff<'a> {
         Note { fields, ..Note::new(&self.address, reason, &self.entry.origin) }
     }
 
-    /// Adds a note about secrets that are not set: the plan cannot compare them.
+    /// Adds a note about secrets that are not set, because the plan cannot compare them.
     pub(super) fn note_missing_secrets(&self, findings: &mut Findings) {
         if self.entry.state == EntryPresence::Absent {
             return;

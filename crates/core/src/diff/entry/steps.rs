@@ -22,8 +22,8 @@ use crate::{
 impl EntryDiff<'_> {
     /// Plans an entry that is live.
     pub(in crate::diff) fn plan_present(&self, live: &LiveEntry, findings: &mut Findings) {
-        // In sections whose entries are read one by one, only inherited entries are protected. They
-        // are read only if they are declared absent, which is a problem.
+        // In sections whose entries are read one by one, only inherited entries are protected. An
+        // inherited entry is read only if it is declared absent, which is a problem.
         if let Some(protection) = live.protection_reason {
             if self.section.detail.is_some() {
                 findings.problems.push(self.problem(texts::INHERITED, &[("why", &protection)], ""));
@@ -44,8 +44,9 @@ impl EntryDiff<'_> {
         resolved_diff.as_ref().unwrap_or(self).plan_change(live, live_after_groups, findings);
     }
 
-    /// Adds the step that changes `live`, the entry after changes of groups above. Guards compare with
-    /// `live_before`, the entry before the run, because undoing a change by a group needs no acknowledgement.
+    /// Adds the step that changes `live`. `live` is the entry after changes of groups above;
+    /// `live_before` is the entry before the run. Guards compare with `live_before`, because
+    /// undoing a change by a group needs no acknowledgement.
     fn plan_change(&self, live_before: &LiveEntry, live: &LiveEntry, findings: &mut Findings) {
         let changes = self.changes(live, findings);
         if changes.is_empty()
@@ -59,7 +60,7 @@ impl EntryDiff<'_> {
         }
     }
 
-    /// The step that makes these `changes` to `live`. It does not contain the live entry.
+    /// The step that makes these `changes` to `live`. The step does not contain the live entry.
     fn change_step(
         &self,
         live_before: &LiveEntry,
@@ -138,7 +139,7 @@ impl EntryDiff<'_> {
         } else if self.context.target.id.is_some() {
             self.unread_edit_step(findings)
         } else {
-            // The container does not exist yet, so neither does the entry.
+            // The container does not exist yet. Therefore the entry does not exist either.
             return self.plan_absent(findings);
         };
         if let Some(step) = step {
@@ -235,7 +236,8 @@ impl EntryDiff<'_> {
         fields_after
     }
 
-    /// Adds a step, unless the service would refuse it because of the group above.
+    /// Adds a step. If the service would refuse the step because of the group above, adds a problem
+    /// instead.
     fn add_step(&self, mut step: Step, findings: &mut Findings) {
         let access = step.accesses().next();
         if let Some((user_id, ..)) = access.filter(|_| self.context.has_group_above()) {
@@ -298,7 +300,7 @@ impl EntryDiff<'_> {
         }
     }
 
-    /// The calls for `context`. If there are none, adds the reason to `findings`.
+    /// The calls for `context`. If no calls are possible, adds the reason to `findings`.
     fn plan_calls(
         &self,
         context: &CallContext<'_>,
@@ -328,7 +330,7 @@ impl EntryDiff<'_> {
     }
 
     /// Adds a problem for each changed field whose value the service refuses together with the
-    /// value of an undeclared field in `fields_after`. Returns true if there is one.
+    /// value of an undeclared field in `fields_after`. Returns true if it added a problem.
     fn check_with_live(
         &self,
         changed_fields: &[&str],

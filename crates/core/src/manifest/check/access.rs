@@ -12,19 +12,21 @@ use crate::{
     value::Json,
 };
 
-/// Declared access that is too low: the service refuses a rule that names its holder, now or later.
+/// Declared access that is too low: the service refuses a rule that names the holder of this
+/// access, now or later.
 struct LowAccess {
     fault_texts: FaultTexts,
     name: String,
-    /// The level, if the level is too low. Then only rows are faults: a list of names needs no level.
+    /// The declared level, if it is too low. Then only rows are faults, because a list of names
+    /// needs no level.
     level: Option<&'static str>,
     /// The declaration of the access.
     origin: Origin,
 }
 
-/// Reports rows and lists of rules that name a grantee with too low access: a group or user with a low
-/// level, a deploy key that can only read, or a grantee whose access is removed. In a group, rows must
-/// also only name groups below it.
+/// Reports rows and lists of rules that name a grantee with too low access: a group or user with a
+/// low level, a deploy key that can only read, or a grantee whose access is removed. In a group,
+/// rows must also only name groups below this group.
 pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
     let scope = container.scope;
     let sections = container.sections.iter();
@@ -62,8 +64,8 @@ pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
     }
 }
 
-/// The grantees in a `value` of `field`: for each, the key of its row (or of the row it would have), its
-/// name, and whether it is a row.
+/// The grantees in a `value` of `field`. Each has the key of its row, its name, and true if it is
+/// written as a row. A plain name has the key that its row would have.
 fn grantees<'v>(
     field: &Field,
     value: Option<&'v Json>,

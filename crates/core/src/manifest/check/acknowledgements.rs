@@ -1,4 +1,5 @@
-//! Checks acknowledgements: reports those that have expired, and those that cannot match any refusal.
+//! Checks acknowledgements: reports acknowledgements that have expired, and acknowledgements that
+//! cannot match any refusal.
 
 use super::{CheckContext, ContainersByPath};
 use crate::{
@@ -14,9 +15,10 @@ use crate::{
     text::nearest,
 };
 
-/// The acknowledgements of `documents`. Warns about expired ones, which the planner ignores, and about
-/// those that match no declared object, or no possible refusal. Reports addresses such as
-/// `group/project/section`, which must be `group/project#section`.
+/// The acknowledgements in `declarations`. Warns about expired acknowledgements, which the planner
+/// ignores. Also warns about acknowledgements that match no declared object, or no possible
+/// refusal. Reports addresses such as `group/project/section`, which must be
+/// `group/project#section`.
 pub(super) fn check(
     declarations: Vec<DocumentAcknowledgement>,
     path_map: &ContainersByPath<'_>,
@@ -96,7 +98,7 @@ fn check_declared_path(
 }
 
 /// The length of the project's path if the lower-case `path` names something inside a declared
-/// project; `None` if `path` is itself a project.
+/// project. `None` if `path` is itself a project, or is not inside a project.
 fn find_project_end(path: &str, path_map: &ContainersByPath<'_>) -> Option<usize> {
     let is_project =
         |path: &str| path_map.get(path).is_some_and(|container| container.scope == Scope::Project);

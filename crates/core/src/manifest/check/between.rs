@@ -24,8 +24,8 @@ use crate::{
     value::Value,
 };
 
-/// Records in each container which shares the groups above have, and in each group whether a declared
-/// project may be created directly in it.
+/// Records in each container the shares of the groups above. Records in each group whether a run
+/// may create a declared project directly in this group.
 pub(super) fn mark_namespaces(containers: &mut [Container]) {
     let groups = containers.iter().filter(|container| container.scope == Scope::Group);
     let group_shares = groups.filter_map(|group| {
@@ -184,8 +184,8 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
     }
 }
 
-/// Reports a visibility that is higher than the visibility of `group`, a group above: a group
-/// without a declared visibility starts private if this run creates it.
+/// Reports a visibility that is higher than private if `group`, a group above, starts private. A
+/// group without a declared visibility starts private if this run creates the group.
 fn check_private_start(
     constraint: &Constraint,
     container: &Container,
@@ -237,7 +237,8 @@ pub(super) fn check_named_scopes(
     }
 }
 
-/// Reports two projects that are each created from the other: as forks, or with the other's members.
+/// Reports two projects that are each created from the other project: as a fork, or with the
+/// members of the other project.
 pub(super) fn check_circular_sources(path_map: &ContainersByPath<'_>, faults: &mut Faults) {
     for name in [catalogue::fork_of::FORK_OF, catalogue::source::MEMBERS_FROM_FIELD] {
         for (path, project) in path_map {
@@ -291,7 +292,7 @@ pub(super) fn check_shared_fields(containers: &[Container], faults: &mut Faults)
             for (entry, field) in declared_values(section, spec) {
                 let field_value = |name: &str| entry.fields.get(name).map(|field| field.value);
                 let id = identify_entry(section.kind, &field_value).keys;
-                // Another check reports two entries of one project.
+                // Another check reports two equal entries of one project.
                 if !seen_ids.insert(id.clone()) {
                     continue;
                 }

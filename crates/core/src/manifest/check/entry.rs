@@ -55,8 +55,8 @@ impl ContainerCheck<'_> {
         (DeclaredEntry { key: identity.name.clone(), origin, state, fields }, identity)
     }
 
-    /// Reports an entry that was written as several, with a `- ` before each field. Returns true after a
-    /// fault.
+    /// Reports an entry that was written as several entries, with a `- ` before each field. Returns
+    /// true after a fault.
     pub(super) fn report_split_entry(&mut self, section: Section, entries: &[LayerEntry]) -> bool {
         if section.shape != Shape::List {
             return false;
@@ -76,13 +76,14 @@ impl ContainerCheck<'_> {
         true
     }
 
-    /// Reports missing required fields. Returns true if none is missing. An absent entry only needs its
-    /// identity.
+    /// Reports missing required fields. Returns true if no field is missing. An absent entry only
+    /// needs its identity.
     fn check_required(&mut self, section: Section, entry: &LayerEntry) -> bool {
         if section.shape != Shape::List && entry.state == EntryState::Absent {
             return true;
         }
-        // An unchecked entry that has only fields with defaults belongs to another section. This is reported elsewhere.
+        // An unchecked entry that has only fields with defaults belongs to another section. Another
+        // check reports this entry.
         if entry.validity == Validity::Unchecked
             && entry.fields.keys().all(|name| has_default(section, name))
         {
@@ -103,8 +104,8 @@ impl ContainerCheck<'_> {
         missing_names.is_empty()
     }
 
-    /// Reports the faults that the kind finds. If the schema refuses a value, reports only faults of
-    /// single values: the others may be consequences.
+    /// Reports the faults that the kind finds. If the schema refuses a value, reports only faults
+    /// of single values, because other faults may be consequences.
     fn check_rules(&mut self, section: Section, entry: &LayerEntry, values: &Fields) {
         self.check_dots(section, entry, values);
         section.check(values, true, &mut |fault| {
@@ -170,7 +171,8 @@ impl ContainerCheck<'_> {
         glob.ok()
     }
 
-    /// Reports fields that do not belong to the identity: an entry with this `state` must not have them.
+    /// Reports fields that do not belong to the identity: an entry with this `state` must not have
+    /// such fields.
     fn check_identity_only(&mut self, section: Section, entry: &LayerEntry, state: &str) {
         for (name, field) in entry.fields.iter() {
             let spec = section.spec(name);
@@ -307,7 +309,8 @@ impl ContainerCheck<'_> {
         let mut identified_entries: Vec<_> = entries.iter().zip(identities).collect();
         self.check_former_identities(section, &identified_entries);
         self.check_nearly_equal(section, &identified_entries);
-        // The first entry with each key: in manifests, and on the service.
+        // The first entry with each key. The first map has the keys in manifests, the second map
+        // the keys on the service.
         let mut entries_by_key: [HashMap<&str, &DeclaredEntry>; 2] = Default::default();
         identified_entries.retain(|(entry, _)| !entry.key.is_empty());
         for (entry, identity) in identified_entries {
@@ -401,18 +404,19 @@ fn has_default(section: Section, name: &str) -> bool {
     section.spec(name).is_some_and(Spec::has_default)
 }
 
-/// The position of the field `name`; if the entry lacks it, the position of the entry.
+/// The position of the field `name`; if the entry lacks the field, the position of the entry.
 fn value_position(fields: &DeclaredFields, name: &str, entry_origin: &Origin) -> NodePosition {
     let field = fields.origin(name);
     field.map_or_else(|| NodePosition::key(entry_origin), |field| NodePosition::value(&field))
 }
 
-/// The position of the field `name` of `entry`; if it lacks the field, the position of the entry.
+/// The position of the field `name` of `entry`; if the entry lacks the field, the position of the
+/// entry.
 fn field_position(entry: &DeclaredEntry, name: &str) -> NodePosition {
     value_position(&entry.fields, name, &entry.origin)
 }
 
-/// Replaces deprecated names of nested keys. Another check reports them.
+/// Replaces deprecated names of nested keys. Another check reports these names.
 fn rename_deprecated_keys(section: Section, fields: DeclaredFields) -> DeclaredFields {
     let mapping_spec = |name: &str| section.spec(name).filter(|spec| spec.is_mapping());
     if !fields.keys().any(|name| mapping_spec(name).is_some()) {

@@ -193,7 +193,7 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// Checks the name of a secret or file, without access to it.
+    /// Checks the name of a secret or file, without reading the secret or file.
     fn check_reference(&mut self, name: &str, reference: &Reference, position: NodePosition) {
         let problem_texts = match reference {
             // The merge reports why the name could not be filled in.
@@ -253,7 +253,8 @@ impl ContainerCheck<'_> {
         let text = field.value.text().filter(|_| is_access_end);
         let date = text.and_then(|day| day.parse::<Date>().ok());
         if date.is_some_and(|day| day < self.context.today) {
-            // Only a warning: a date that has passed must not block all other projects.
+            // This is only a warning, because a date that has passed must not block all other
+            // projects.
             let args = words![name = spec.name];
             self.faults.report_key(texts::PAST_EXPIRY, &field.origin, args);
         }
@@ -265,8 +266,9 @@ fn part_position(field: &Sourced<Value>, part: KeyPart) -> NodePosition {
     NodePosition { origin: field.origin.clone(), key_part: part }
 }
 
-/// The field `name` of `schema` if it is deprecated, and deprecated fields within `value`: for each its
-/// name, help, and the path of keys to it, after `keys`.
+/// The deprecated fields: the field `name` itself, if its `schema` says so, and fields within its
+/// `value`. Each has its name, a help text, and the path of keys to it. `keys` is the path to the
+/// field `name`.
 fn find_deprecated(
     name: &str,
     schema: &Json,
@@ -290,8 +292,9 @@ fn find_deprecated(
     deprecated_fields
 }
 
-/// The first name of a group or project in a `value` of `schema` that is not a full path. `names` is the
-/// type of object that the field names. The caller passes it, because reading it from a schema is slow.
+/// The first name of a group or project in a `value` of `schema` that is not a full path. `names`
+/// is the type of object that the field names. The caller passes this type, because reading the
+/// type from a schema is slow.
 fn find_wrong_path<'v>(
     names: Option<NamedObject>,
     schema: &Json,

@@ -1,8 +1,9 @@
 //! The third part of loading: checks merged groups and projects, and makes [`Desired`] from them.
 //!
-//! It finds every fault that can be found without the service: faults that span fields, entries or
-//! documents, and faults that a kind's own rules find. Each fault has an origin, which points into
-//! the right document. This part reads no manifests (their texts were dropped) and no live state.
+//! This part finds every fault that can be found without the service: faults that span fields,
+//! entries or documents, and faults that a kind's own rules find. Each fault has an origin, which
+//! points into the right document. This part reads no live state, and no manifests, because their
+//! texts were dropped.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, hash_map},
@@ -127,7 +128,7 @@ fn check_samples(
     }
 }
 
-/// Checks one container.
+/// Checks and converts one container.
 pub(super) fn check_container(
     declaration: Box<DeclaredContainer>,
     context: &CheckContext,
@@ -138,7 +139,8 @@ pub(super) fn check_container(
     (container, check.faults)
 }
 
-/// The name of the section of projects that corresponds to `section` of a group.
+/// The name of the section of projects that corresponds to `section` of a group; `None` if there is
+/// no such section.
 fn project_section_name(section: Section) -> Option<&'static str> {
     let alias = words::find_alias(&["Project"], section.section).and_then(Meaning::field);
     let mut names = [Some(section.section), alias].into_iter().flatten();
@@ -153,7 +155,8 @@ fn declared_values<'s>(
     section.entries.iter().filter_map(|entry| Some((entry, entry.fields.get(spec.name)?)))
 }
 
-/// Finds items with equal keys. Returns each repeated item in a pair with the first item of this key.
+/// Finds items with equal keys. Returns a pair for each repeated item: the first item with the key,
+/// and the repeated item.
 fn find_repeats<K: Eq + Hash, T: Clone>(
     items: impl IntoIterator<Item = (K, T)>,
 ) -> impl Iterator<Item = (T, T)> {
@@ -225,7 +228,7 @@ impl ContainerCheck<'_> {
         let container = Container { create, is_watched, lifecycle, ..container };
         within::check_sections(&container, &mut self.faults);
         self.check_files(&container);
-        // Faults in rules may only exist for this container.
+        // A fault in a rule may exist only for this container, so name the container.
         for fault in &mut self.faults.items {
             if fault.position.origin.layer <= Layer::Profile {
                 fault.label.get_or_insert_with(|| format!("for `{}`", container.path));
@@ -272,8 +275,9 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// Checks the fields of the create request, including the sections that belong to it. Reports
-    /// fields of `create` that differ from those of such a section.
+    /// Checks the fields of the create request, including the sections that are created with the
+    /// container. Reports fields of `create` that differ from the same field of one of these
+    /// sections.
     fn check_creation(&mut self, create_section: Section, sections: &[DocumentSection]) {
         let find_first_entry = |kind: Section| {
             let section =
@@ -321,8 +325,9 @@ impl ContainerCheck<'_> {
         });
     }
 
-    /// Drops entries that name the project itself from sections in which the service always lists it: a
-    /// rule for many projects may name one of them. Reports such an entry if a document declares it.
+    /// Drops entries that name the project itself from sections in which the service always lists
+    /// the project. A rule for many projects may name one of these projects, so the entry is no
+    /// fault in a rule. Reports the entry if a document declares it.
     fn drop_self_entry(&mut self, path: &str, sections: &mut [DeclaredSection]) {
         for section in sections {
             if !section.kind.traits.contains(&CollectionTrait::ListsItself) {
@@ -337,7 +342,8 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// Converts `create`: whether the container may be created, and with which fields.
+    /// Converts `create`. The result decides if the container may be created, and with which
+    /// fields.
     fn convert_creation(&mut self, section: DocumentSection) -> CreationPolicy {
         let first_entry = section.entries.into_iter().next();
         let Some(entry) = first_entry.filter(|part| part.state == EntryState::Present) else {
@@ -364,7 +370,7 @@ impl ContainerCheck<'_> {
         }
         let parts = if self.report_split_entry(kind, &parts) { Vec::new() } else { parts };
         let (mut identities, mut unmanaged_globs) = (Vec::new(), Vec::new());
-        // Not `unzip`, which would reserve memory for unmanaged entries too.
+        // Do not use `unzip`, which would reserve memory for unmanaged entries too.
         let mut entries: Vec<_> = parts
             .into_iter()
             .filter_map(|layer_entry| {

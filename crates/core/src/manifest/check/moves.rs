@@ -1,7 +1,7 @@
 //! Checks that all former paths together are consistent.
 //!
 //! It must be possible to tell from the paths alone which container is at a path: before a run,
-//! after it, and after an interrupted run.
+//! after a run, and after an interrupted run.
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
@@ -40,7 +40,8 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         if lower_path == container.path.to_lowercase() {
             continue;
         }
-        // Compare canonical forms: one container may list both forms of a path.
+        // Compare the canonical forms of paths. One container may list a path twice: with the
+        // former path and with the new path of a moved group.
         let canonical_path = moves.canonical_path(&former_path.value).to_lowercase();
         let (first_container, first_path) =
             *first_by_path.entry(canonical_path).or_insert((container, former_path));
@@ -50,7 +51,8 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
             let origins = [&former_path.origin, &first_path.origin];
             faults.report_values(texts::FORMER_OF_TWO, origins, args);
         }
-        // Another container at this path must have former paths too, or `create`.
+        // If another container is declared at this former path, it must have former paths itself,
+        // or `create`.
         let other_container = container_by_path.get(&lower_path).filter(|other| {
             moves.declared_at(&other.path).is_none()
                 && !matches!(other.create, CreationPolicy::Allowed(_))
@@ -74,8 +76,8 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
     moves
 }
 
-/// Reports a former path that is the path of the container itself; for a group, also of a group above
-/// it. Returns true after a fault.
+/// Reports a former path that is the path of the container itself. For a group, also reports the
+/// path of a group above, because a group cannot move below itself. Returns true after a fault.
 fn check_self_move(container: &Container, former: &Sourced<Arc<str>>, faults: &mut Faults) -> bool {
     let path = container.path.to_lowercase();
     let problem_texts = match path.strip_prefix(&former.value.to_lowercase()) {
@@ -98,7 +100,7 @@ fn former_paths(
     })
 }
 
-/// Reports containers that swap paths: these look the same before and after a run.
+/// Reports containers that swap paths: the paths look the same before and after a run.
 fn check_circle(containers: &[Container], moves: &Moves, faults: &mut Faults) {
     let Some(circle) = moves.find_circle() else { return };
     let mut path_pairs = former_paths(containers);
@@ -109,8 +111,8 @@ fn check_circle(containers: &[Container], moves: &Moves, faults: &mut Faults) {
     faults.report_value(texts::SWAPPED_PATHS, &former_path.origin, args);
 }
 
-/// Reports uses of former paths, which are wrong after the move: names in fields for groups and
-/// projects, and probable paths in other texts.
+/// Reports former paths in declared values, which are wrong after the move. These are names in
+/// fields for groups and projects, and probable paths in other texts.
 fn check_former_names(
     container: &Container,
     moves: &Moves,
@@ -162,7 +164,7 @@ impl<'f> FormerPathFinder<'f> {
         Self { automaton: automaton.ok(), paths }
     }
 
-    /// The number of the first former path in a text of `value`.
+    /// The lowest index in `paths` of a former path that a text of `value` contains.
     fn find_first(&self, value: &Json) -> Option<usize> {
         let automaton = self.automaton.as_ref()?;
         let numbers = texts(value).flat_map(|text| {
@@ -189,7 +191,7 @@ fn is_path_at(text: &str, span: Range<usize>) -> bool {
     is_delimited && is_path
 }
 
-/// True if this character continues a name.
+/// True if `c` is a character that can continue a name.
 fn continues_word(c: Option<char>) -> bool {
     c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
 }

@@ -12,9 +12,9 @@ use crate::{
 };
 
 impl ContainerCheck<'_> {
-    /// Reports files that cannot be read. For a file to upload, this is an error: it is in Git next to the
-    /// manifests, and apply must not fail halfway. For a secret file, it is a warning: the job that
-    /// applies may create it.
+    /// Reports files that cannot be read. For a file to upload, this is an error: such a file is in
+    /// Git next to the manifests, and `apply` must not fail halfway. For a secret file, this is a
+    /// warning: the job that applies may create the file.
     pub(super) fn check_files(&mut self, container: &Container) {
         let Some(reader) = &self.context.file_reader else { return };
         for (address, origin, value) in container.secrets_and_files() {

@@ -29,7 +29,7 @@ pub(super) fn is_renamed(former: &str, path: &str) -> bool {
 /// other existing containers keep their paths. Projects have stricter rules (reference 1, 8: since release 14.9).
 ///
 /// # Errors
-/// The broken rule: a fragment that follows "the path".
+/// The broken rule, as the end of a sentence that starts with "the path".
 pub(in crate::manifest) fn check(
     scope: Scope,
     path: &str,
@@ -91,7 +91,7 @@ pub(in crate::manifest) fn check(
     }
 }
 
-/// Help for an invalid path, if its form shows the intention.
+/// Help for an invalid path, if the form of the path shows what the user meant.
 pub(super) fn suggest_path_fix(path: &str) -> Option<String> {
     match path_in_address(path) {
         Some(path) => Some(format!("write only the path: `{path}`")),
@@ -99,7 +99,7 @@ pub(super) fn suggest_path_fix(path: &str) -> Option<String> {
     }
 }
 
-/// The path in the URL of a group, project or repository.
+/// The path in the URL of a group, project or repository; `None` if `text` is not such a URL.
 fn path_in_address(text: &str) -> Option<&str> {
     let path = match (text.split_once("://"), text.split_once('@')) {
         (Some((_, without_scheme)), _) => without_scheme.split_once('/')?.1,

@@ -152,7 +152,8 @@ fn check_allowlists(container: &Container, faults: &mut Faults) {
     }
 }
 
-/// Reports sections with entries that have no effect, because settings turn off all features that they belong to.
+/// Reports sections with entries that have no effect, because settings turn off all features that
+/// the section belongs to.
 fn check_closed_sections(container: &Container, faults: &mut Faults) {
     let specs = catalogue::section(container.scope, SETTINGS).map_or(&[][..], Section::specs);
     let find_off = |feature: &&'static str| {
@@ -164,7 +165,8 @@ fn check_closed_sections(container: &Container, faults: &mut Faults) {
             Some((name, field.origin))
         })
     };
-    // Entries below those of another section are reported with that one.
+    // Skip sections whose entries are below entries of another section: the other section is
+    // reported.
     let sections = container
         .sections
         .iter()
@@ -197,8 +199,8 @@ fn check_self_reference(container: &Container, faults: &mut Faults) {
     }
 }
 
-/// Reports `approvals_before_merge` if approval rules conflict with it. The service turns this setting
-/// into an approval rule.
+/// Reports `approvals_before_merge` if approval rules conflict with this setting. The service turns
+/// this setting into an approval rule.
 fn check_approvals(container: &Container, faults: &mut Faults) {
     let name = approval_rules::APPROVALS_SETTING;
     let count = container.setting(catalogue::settings::SECTION, name).filter(|count| {

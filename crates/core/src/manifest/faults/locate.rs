@@ -12,22 +12,25 @@ use crate::{
 #[derive(Clone)]
 pub(super) struct SchemaPosition<'d> {
     pub(super) node: &'d Node,
-    /// The mapping or list that contains it, with its schema.
+    /// The mapping or list that contains `node`, with the schema of that mapping or list.
     pub(super) parent: Option<(&'d Node, &'d Json)>,
-    /// The key of the value, or of the list that contains it.
+    /// The key of `node`, or of the list that contains `node`.
     pub(super) key: Option<&'d MappingKey>,
     pub(super) is_list_item: bool,
+    /// The number of keys and list items on the path to `node`.
     pub(super) depth: usize,
-    /// The first key of the path to it; empty at the top.
+    /// The first key of the path to `node`; empty at the top of the document.
     pub(super) section: String,
+    /// The schema of `node`.
     pub(super) schema: &'d Json,
+    /// The schema of the whole document.
     pub(super) root: &'d Json,
     /// The types that the field accepts.
     pub(super) types: &'d [&'d str],
-    /// The allowed values, if the field accepts only some.
+    /// The words that the field accepts, if it accepts only some words.
     pub(super) allowed_words: &'d [String],
-    /// The subject: an unknown key, the pattern that a text does not match, or the violated keyword of the
-    /// schema.
+    /// The subject of the error: an unknown key, the pattern that a text does not match, or the
+    /// violated keyword of the schema.
     pub(super) subject: &'d str,
     /// The value of the unknown key.
     pub(super) value: Option<&'d Node>,
@@ -52,8 +55,8 @@ impl<'d> SchemaPosition<'d> {
         }
     }
 
-    /// Follows a JSON pointer through the tree and the schema. Stops at a secret, so that no message shows
-    /// parts of it.
+    /// Follows a JSON pointer through the tree and the schema. Stops at a secret, so that no
+    /// message shows parts of the secret.
     pub(super) fn follow_pointer(self, pointer: &str) -> Option<Self> {
         let mut position = self;
         for token in pointer.split('/').skip(1) {
@@ -93,7 +96,8 @@ impl<'d> SchemaPosition<'d> {
         }
     }
 
-    /// The range to mark: the value if it is on one line, otherwise its key or its first key.
+    /// The byte range to mark. For a scalar, this is the value. For a mapping, a list or an empty
+    /// value, it is the key, or the first key of a mapping without a key.
     pub(super) fn span(&self) -> Range<usize> {
         match (&self.node.data, self.key) {
             (NodeValue::Map(entries), _) if self.is_list_item || self.key.is_none() => {
@@ -117,12 +121,12 @@ impl<'d> SchemaPosition<'d> {
         }
     }
 
-    /// The name of the key; empty at the top.
+    /// The name of the key; empty at the top of the document.
     pub(super) fn key_name(&self) -> &'d str {
         self.key.map_or("", |key| &key.name)
     }
 
-    /// The names of the properties of its schema.
+    /// The names of the properties in `schema`.
     pub(super) fn property_names(&self) -> Vec<&str> {
         let properties = self.schema["properties"].as_object();
         properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
@@ -135,7 +139,7 @@ impl<'d> SchemaPosition<'d> {
         names
     }
 
-    /// The first sentence of the description in its schema.
+    /// The first sentence of the description in `schema`.
     pub(super) fn description(&self) -> Option<String> {
         first_sentence(self.schema)
     }

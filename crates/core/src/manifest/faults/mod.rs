@@ -1,9 +1,9 @@
 //! Faults of manifests before they become diagnostics.
 //!
 //! While a file is read, a [`LocatedFault`] has a byte range. The [`Findings`] of a file become
-//! diagnostics while its text is available. Faults that are found later have a [`NodePosition`], from
-//! which [`locate`](super::locate) finds the line again. Messages contain names, never values: the
-//! quoted line shows the value, unless it is secret.
+//! diagnostics while the text of the file is in memory. Faults that are found later have a
+//! [`NodePosition`], from which [`locate`](super::locate) finds the line again. Messages contain
+//! names, never values. The quoted line shows the value, unless the value is secret.
 
 use std::{collections::BTreeSet, fmt, ops::Range};
 
@@ -40,32 +40,32 @@ pub(super) mod texts {
 /// The severity, code, message and help of a fault, and the label of its related place.
 pub(super) type FaultTexts = [&'static str; 5];
 
-/// The maximum number of faults that are shown for one file. Further ones are only counted: many
-/// are consequences of the first ones.
+/// The maximum number of faults that are shown for one file. Further faults are only counted,
+/// because many of them are consequences of the first faults.
 pub(super) const MAX_SHOWN_FAULTS: usize = 100;
 
 /// A position that can be found again in the text of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NodePosition {
-    /// The origin of the key, or of the value if it has no key.
+    /// The origin of the key, or of the value if the value has no key.
     pub(super) origin: Origin,
     pub(super) key_part: KeyPart,
 }
 
-/// A part of a key and its value.
+/// The part of a key and its value that a position marks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum KeyPart {
     /// The key.
     Key,
     /// The value, or the key if the value is not a scalar.
     Value,
-    /// A key within the value, by the path of names to it.
+    /// A key within the value. The names are the path to this key.
     NestedKey(Vec<String>),
-    /// The value of the key with this name in the value, or in one of its rows; if there is no such
-    /// key, the item with this text.
+    /// The value of the first key with this name, in the value or in an item of the value. If there
+    /// is no such key, the first item with this text.
     NestedValue(&'static str),
-    /// The first item with this text, at any depth of the value; the key if there is none, for example
-    /// because a template produced the item.
+    /// The first item with this text, at any depth of the value. If there is no such item, the key:
+    /// for example, a template produced the item.
     ListItem(String),
 }
 
@@ -103,7 +103,8 @@ pub(super) struct LocatedFault<A = Range<usize>> {
 pub(super) type NodeFault = LocatedFault<NodePosition>;
 
 impl<A> LocatedFault<A> {
-    /// The fault with these texts, filled in with `args`.
+    /// The fault with these `texts`. `args` are the values of the placeholders in the message and
+    /// the help.
     pub(super) fn new(texts: FaultTexts, position: A, args: PlaceholderValues<'_>) -> Self {
         let [severity, code, message, help, related_label] = texts;
         let severity = Severity::from_word(severity);
@@ -127,7 +128,8 @@ impl<A> LocatedFault<A> {
         self
     }
 
-    /// Adds the help "did you mean `near`?" if there is a similar name.
+    /// Adds the help "did you mean `...`?" with `similar_name`. Does nothing if there is no such
+    /// name.
     pub(super) fn suggest(&mut self, similar_name: Option<impl fmt::Display>) {
         if let Some(near) = similar_name {
             self.help(format!("did you mean `{near}`?"));
@@ -163,7 +165,7 @@ impl<A> LocatedFault<A> {
     }
 }
 
-/// A diagnostic with these texts about a whole file.
+/// A diagnostic with these texts about the whole file `name`.
 pub(super) fn file_diagnostic(
     texts: FaultTexts,
     name: impl Into<FileName>,
@@ -189,7 +191,7 @@ impl<A> Default for Faults<A> {
 }
 
 impl<A> Faults<A> {
-    /// True if there are none.
+    /// True if there are no faults.
     pub(super) const fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -204,7 +206,8 @@ impl<A> Faults<A> {
         self.push(LocatedFault::new(texts, position, args))
     }
 
-    /// Adds a fault with these texts at the first position. The second one is its related position.
+    /// Adds a fault with these texts at the first position. The second position is its related
+    /// position.
     pub(super) fn report_pair(
         &mut self,
         texts: FaultTexts,
@@ -264,8 +267,8 @@ impl Faults {
         self.report_pair(texts, origins.map(NodePosition::value), args)
     }
 
-    /// Drops faults about missing names if a rule could not be read, because that rule may declare
-    /// them. Keeps faults whose help suggests a similar name.
+    /// Drops faults about missing names. Call this method if a rule could not be read: that rule
+    /// may declare the missing names. Keeps faults whose help suggests a similar name.
     pub(super) fn drop_follow_up_faults(&mut self) {
         let dependent_codes = ["missing", "params", "template", "unlisted"];
         self.items.retain(|fault| {
@@ -282,7 +285,7 @@ impl Faults {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct HiddenFaults {
     pub(super) count: usize,
-    /// True if any of them is an error.
+    /// True if any hidden fault is an error.
     pub(super) has_errors: bool,
 }
 
@@ -293,7 +296,7 @@ impl HiddenFaults {
         self.has_errors |= count > 0 && severity == Severity::Error;
     }
 
-    /// A diagnostic with the number of hidden faults of `file`, if there are any.
+    /// A diagnostic with the number of hidden faults of `file`; `None` if no fault is hidden.
     pub(super) fn diagnostic(self, file: FileName) -> Option<Diagnostic> {
         let message = format!("{} more faults in `{}` are not shown", self.count, escape(&file));
         let new_fault = if self.has_errors { Diagnostic::error } else { Diagnostic::warning };
@@ -304,7 +307,8 @@ impl HiddenFaults {
 }
 
 impl Findings {
-    /// If there are too many faults, keeps the first ones and the last one, and counts the others.
+    /// If there are too many faults, keeps the first faults and the last fault, and counts the
+    /// other faults.
     fn drop_excess_faults(&mut self) {
         if self.items.len() > MAX_SHOWN_FAULTS {
             let last = self.items.len() - 1;
@@ -313,8 +317,8 @@ impl Findings {
         }
     }
 
-    /// Parses the glob in `node`. If it is invalid, reports a fault: `what` is the noun for the matched
-    /// objects, and `example` a valid glob.
+    /// Parses the glob in `node`. If the glob is invalid, reports a fault. In its message, `what`
+    /// is the noun for the matched objects, and `example` is a valid glob.
     pub(super) fn check_glob(&mut self, node: &Node, what: &str, example: &str) -> Option<Glob> {
         match Glob::for_paths(node.text()?) {
             Ok(glob) => Some(glob),
@@ -350,15 +354,15 @@ impl Findings {
         if checker.is_valid(&json) {
             return BTreeSet::new();
         }
-        // A repaired copy is checked too: it shows the faults of values below a misspelled key or in a
-        // wrong form, so that all faults can be fixed at once.
+        // Also check a repaired copy. The copy shows the faults of values below a misspelled key or
+        // in a wrong form. A user can then fix all faults at once.
         let repaired_copy = sentences::repair_document(document, &checker.schema);
         let copies = [(document, json, 0), (&repaired_copy, repaired_copy.to_json(), 2)];
         let [document_refused, _] = copies.map(|(document, json, depth)| {
             let mut refused_pointers = BTreeSet::new();
             for (pointer, error) in checker.schema_errors(&json).take(2 * MAX_SHOWN_FAULTS) {
-                // In the repaired copy, report only faults below a section: the help for the name
-                // of the section also explains its form.
+                // In the repaired copy, report only faults below a section. The help for the name
+                // of a section also explains the form of the section.
                 let is_key_fault = matches!(error.kind(), Kind::AdditionalProperties { .. });
                 if pointer.matches('/').count() + usize::from(is_key_fault) < depth {
                     continue;
@@ -374,8 +378,9 @@ impl Findings {
         document_refused
     }
 
-    /// Deserializes a document. Reports a fault if this fails although the schema accepts the
-    /// document (`is_valid`): without its configuration, a run would have no limits.
+    /// Deserializes a document. `is_valid` is true if the schema accepts the document. Reports a
+    /// fault if deserializing fails although the document is valid. Otherwise, a run could continue
+    /// without the limits in its configuration.
     pub(super) fn deserialize<T: DeserializeOwned>(
         &mut self,
         document: &Node,
@@ -391,8 +396,8 @@ impl Findings {
         content.ok()
     }
 
-    /// Parses `text` and calls `read`. Returns its result and the faults of the file. `schema` decides
-    /// which values the quoted lines hide.
+    /// Parses `text` and calls `read`. Returns the result of `read` and the faults of the file.
+    /// `schema` decides which values the quoted lines hide.
     pub(super) fn collect_from_file<T>(
         name: FileName,
         text: &str,
@@ -410,8 +415,8 @@ impl Findings {
         (content, diagnostics)
     }
 
-    /// Converts the faults to diagnostics with places in `source`, which hides secrets. Also returns the
-    /// count of hidden faults.
+    /// Converts the faults to diagnostics with places in `source`, which hides secrets. Also
+    /// returns the hidden faults.
     pub(super) fn into_diagnostics(
         self,
         source: &SourceText<'_>,

@@ -1,4 +1,4 @@
-//! Fills in the templates of fields, and checks the results by the schema.
+//! Fills in the templates of fields, and checks the results with the schema.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -22,8 +22,8 @@ use crate::{
     value::{Json, Value},
 };
 
-/// Fills in the templates in the identity of `part`. Returns its key and its fields; `None` after a
-/// fault.
+/// Fills in the templates in the identity of `entry`. Returns the key and the fields of the entry;
+/// `None` after a fault.
 pub(super) fn fill_identity<'p>(
     section: Section,
     entry: &'p LayerEntry,
@@ -97,8 +97,8 @@ pub(super) fn fill_templates(
     false
 }
 
-/// The value as JSON for a check by its schema, with a dummy reference for each secret in it. `None` for
-/// a secret or a file, which need no check.
+/// The value as JSON that its schema can check. A dummy reference replaces each secret in a list or
+/// mapping. `None` if the whole value is a secret or a file, which needs no check.
 fn checkable_json(value: &Value) -> Option<Cow<'_, Json>> {
     match value {
         Value::Plain(json) => Some(Cow::Borrowed(json)),
@@ -109,7 +109,7 @@ fn checkable_json(value: &Value) -> Option<Cow<'_, Json>> {
     }
 }
 
-/// The value itself, or the lists `at_least` and `none_of` of a condition.
+/// The value itself. For a condition, the lists `at_least` and `none_of`.
 fn plain_values(value: &Json) -> impl Iterator<Item = &Json> {
     let (plain_value, conditions) = match value {
         Json::Object(object) if object.keys().all(|key| CONDITION_KEYS.contains(&&**key)) => {

@@ -59,8 +59,9 @@ impl LayerRules {
         for (index, TrackedRule { rule, is_used, unlisted_counts, param_uses: params }) in
             self.rules.iter().enumerate()
         {
-            // Do not report a rule that may match included paths, because only the service knows these. Do not
-            // report one of two profiles with the same name, because it is unknown which of them is used.
+            // Do not report a rule that may match included paths, because only the service knows
+            // these paths. Do not report one of two profiles with the same name, because it is
+            // unknown which of them is used.
             let is_duplicate_profile = rule
                 .profile
                 .as_ref()
@@ -97,7 +98,7 @@ impl LayerRules {
     }
 }
 
-/// Reports a parameter that no text uses. The help suggests a similar name of `used_names`.
+/// Reports a parameter that no text uses. The help suggests a similar name from `used_names`.
 pub(super) fn report_idle_param<'u>(
     name: &str,
     origin: &Origin,
@@ -140,8 +141,8 @@ fn can_overlap(first: &Glob, other: &Glob) -> bool {
     patterns_overlap(&first_pattern, &other_pattern)
 }
 
-/// True if a glob of `rule` starts with the path of one of `groups`, in lower case. Globs that look like
-/// regular expressions are ignored.
+/// True if a glob of `rule` starts with the path of one of `groups`, which must be in lower case.
+/// Globs that look like regular expressions are ignored.
 fn starts_with_group(rule: &Rule, groups: &[String]) -> bool {
     rule.path_globs.iter().map(Glob::pattern).filter(|glob| !looks_like_regex(glob)).any(|glob| {
         let glob = format!("{}/", glob.to_lowercase());
@@ -159,8 +160,8 @@ fn has_single_part_globs(rule: &Rule) -> bool {
     is_for_projects && globs.all(|glob| !glob.contains('/') && !glob.contains("**"))
 }
 
-/// Reports a rule that matches none of `containers`. `sort` describes them in the message: "declared" or
-/// "declared or existing".
+/// Reports a rule that matches none of `containers`. In the message, `sort` describes the paths
+/// that were compared: "declared" or "declared or existing".
 fn report_idle_rule(
     rule: &Rule,
     sort: &str,

@@ -1,9 +1,10 @@
-//! Merges the rules for groups and projects that a rule with `undeclared: include` includes: they exist,
-//! and no document declares them.
+//! Merges the rules for groups and projects that a rule with `undeclared: include` includes. These
+//! groups and projects exist, and no document declares them.
 //!
-//! Every rule that matches such a path applies, as for a declared container, but there is no document
-//! above the rules. `create` is dropped, because included containers exist. Only the service knows
-//! their paths. Offline, each rule is checked at a sample path.
+//! Every rule that matches the path of an included container applies, as for a declared container.
+//! There is no document above the rules. `create` is dropped, because included containers exist.
+//! Only the service knows the paths of included containers. Offline, each rule is checked at a
+//! sample path.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -21,8 +22,9 @@ use crate::{
 };
 
 impl LayerRules {
-    /// Merges the rules for the container at `path`, also returning the glob of the rule that includes it;
-    /// `None` if no named rule does. The container must exist, and no document may declare it.
+    /// Merges the rules for the container at `path`. Also returns the glob of the rule that
+    /// includes the container. Returns `None` if no rule in a named file includes the container.
+    /// The container must exist, and no document may declare it.
     pub(in crate::manifest) fn include_path(
         &self,
         scope: Scope,
@@ -33,7 +35,8 @@ impl LayerRules {
         Some((glob, declaration, faults))
     }
 
-    /// The globs of named rules that include existing containers.
+    /// The globs of the rules in named files that include existing containers, each with the scope
+    /// of its rule.
     pub(in crate::manifest) fn including_globs(&self) -> impl Iterator<Item = (Scope, &Glob)> {
         let including_rules = self.iter().filter(|rule| rule.includes_undeclared && rule.is_named);
         including_rules.flat_map(|rule| rule.path_globs.iter().map(|glob| (rule.scope, glob)))
@@ -64,9 +67,9 @@ fn merge_rules(
     (declaration, faults)
 }
 
-/// Makes a sample path for each rule and merges the rules there, also for rules that only apply to
-/// containers of other rules. Skips declared paths. Adds the merged containers and their
-/// faults to `result`.
+/// Makes a sample path for each rule, and merges the rules for this path. A rule that only applies
+/// to containers included by other rules also gets a sample path. Skips declared paths. Adds the
+/// merged containers and their faults to `result`.
 pub(super) fn merge_sample_paths(rules: &LayerRules, result: &mut MergeResult) {
     let declared_paths: BTreeSet<String> =
         result.containers.iter().map(|container| path_key(container)).collect();

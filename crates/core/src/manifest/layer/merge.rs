@@ -1,8 +1,8 @@
 //! Merges the layers of a group or project.
 //!
 //! Ranks are compared for each slot: a leaf of a field, the state of an entry, the policy of a
-//! section, `watch`. Layers are added from the lowest to the highest, and the highest one that sets
-//! a slot decides. Different values of equal rank are an error unless a higher layer decides.
+//! section, `watch`. Layers are added from the lowest to the highest. The highest layer that sets a
+//! slot decides. Different values of equal rank are an error unless a higher layer decides.
 
 use std::{
     borrow::Cow,
@@ -54,7 +54,7 @@ pub(super) fn merge_layers(
 }
 
 impl LayerBody {
-    /// True if it has the section `name`.
+    /// True if the layer has the section `name`.
     pub(super) fn has_section(&self, name: &str) -> bool {
         self.sections.iter().any(|section| section.section_kind.section == name)
     }
@@ -91,13 +91,13 @@ struct SectionMerge<'m> {
 #[derive(Clone, Copy, PartialEq)]
 struct LayerPosition {
     rank: usize,
-    /// Its number among the layers of this rank.
+    /// The number of the layer among the layers of this rank, from 0.
     number: usize,
 }
 
 /// An entry during merging.
 struct MergedEntry<'m> {
-    /// The highest layer that sets it.
+    /// The highest layer that sets the entry.
     layer: LayerPosition,
     origin: Origin,
     state: EntryState,
@@ -111,7 +111,7 @@ struct MergedEntry<'m> {
 enum MergedFields<'m> {
     /// Plain values from one layer.
     SingleLayer(Cow<'m, DeclaredFields>),
-    /// From several layers, or with forms.
+    /// Fields from several layers, or with templates or changes of lists.
     Slots(BTreeMap<String, Slot>),
 }
 
@@ -319,7 +319,7 @@ impl<'m> SectionMerge<'m> {
 }
 
 impl MergedEntry<'_> {
-    /// Removes and returns its slots.
+    /// Removes the slots of the entry, and returns them.
     fn take_slots(&mut self, section: Section) -> BTreeMap<String, Slot> {
         match std::mem::replace(&mut self.fields, MergedFields::Slots(BTreeMap::new())) {
             MergedFields::SingleLayer(fields) => split_fields(section, &fields, self.layer.rank),
@@ -327,7 +327,7 @@ impl MergedEntry<'_> {
         }
     }
 
-    /// Merges the entry of another layer, which is not lower.
+    /// Merges the entry of another layer into this entry. The other layer must not be lower.
     fn merge(&mut self, section: Section, mut other: Self) {
         let mut all_slots = self.take_slots(section);
         for (key, slot) in other.take_slots(section) {

@@ -1,15 +1,16 @@
 //! The second part of loading: merges documents into groups and projects.
 //!
-//! The input is the documents of all files. The output is one [`DeclaredContainer`] for each group and
-//! project. It is merged from the `Defaults` that match its path, the `Profile`s that it uses, and its own
-//! document. Every field keeps the origin of its document. `rules` orders the layers, `merge` merges
-//! them, and `fill` and `text` fill in templates. The result is checked later.
+//! The input is the documents of all files. The output is one [`DeclaredContainer`] for each group
+//! and project. The container is merged from the `Defaults` that match its path, the `Profile`s
+//! that it uses, and its own document. Every field keeps the origin of its document. `rules` orders
+//! the layers, `merge` merges them, and `fill` and `text` fill in templates. `check` checks the
+//! result later.
 //!
 //! | layer | outranks | among each other |
 //! |---|---|---|
 //! | `Defaults` | | the more literal match; different values of equal matches are an error |
-//! | `Profile` | `Defaults` | the later in `uses`; a profile outranks those that it uses |
-//! | `Group`, `Project` | both | one document for each |
+//! | `Profile` | `Defaults` | the later in `uses`; a profile outranks the profiles that it uses |
+//! | `Group`, `Project` | `Defaults`, `Profile` | one document for each group or project |
 //!
 //! Containers that a rule includes (`undeclared: include`) have no document. Only the service knows
 //! their paths. Offline, the rules are checked at sample paths ([`include`]).
@@ -39,12 +40,12 @@ pub use trace::{ChainLink, LayerEffect, LayerValue, Trace, TracedLayer, TracedVa
 /// The result of merging all documents.
 #[derive(Debug, Default)]
 pub(super) struct MergeResult {
-    /// The groups and projects, ordered by their lower-case paths. If one is declared twice, the list has
-    /// both, because they may have different faults.
+    /// The groups and projects, ordered by their lower-case paths. If a path is declared twice, the
+    /// list has both declarations, because they may have different faults.
     #[expect(clippy::vec_box, reason = "each is freed as soon as it is checked")]
     pub(super) containers: Vec<Box<DeclaredContainer>>,
-    /// Containers at sample paths that rules would include, with the faults of their layers. They are
-    /// only checked.
+    /// Containers at sample paths that rules would include, with the faults of their layers. These
+    /// containers are only checked.
     pub(super) sample_containers: Vec<(Box<DeclaredContainer>, Faults)>,
     /// All rules, to include undeclared containers later.
     pub(super) rules: LayerRules,
@@ -131,8 +132,9 @@ fn drop_used_param_faults(containers: &[Box<DeclaredContainer>], faults: &mut Fa
     });
 }
 
-/// Reports two groups or projects in which templates result in the same name of a secret: one would
-/// get the secret of the other. For included containers, [`text`] refuses such templates.
+/// Reports two groups or projects in which templates result in the same name of a secret. One of
+/// them would get the secret of the other one. For included containers, [`text`] refuses templates
+/// in names of secrets.
 fn check_shared_secrets(containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
     let mut owner_by_secret: BTreeMap<&Reference, (&DeclaredContainer, &[String])> =
         BTreeMap::new();

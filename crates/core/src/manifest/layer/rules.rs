@@ -21,12 +21,12 @@ use crate::{
     value::Value,
 };
 
-/// All rules.
+/// All rules of the manifests.
 #[derive(Debug, Default)]
 pub(in crate::manifest) struct LayerRules {
-    /// Ordered by origin.
+    /// The rules, ordered by origin.
     pub(super) rules: Vec<TrackedRule>,
-    /// The positions of profiles in `rules`.
+    /// The positions of profiles in `rules`, by scope and name.
     pub(super) profiles: BTreeMap<(Scope, Arc<str>), usize>,
     /// The positions of rules in `rules`, by glob.
     glob_index: GlobIndex,
@@ -44,10 +44,10 @@ pub(super) const MAX_LISTED_NAMES: usize = 10;
 pub(super) struct TrackedRule {
     pub(super) rule: Rule,
     pub(super) is_used: AtomicBool,
-    /// For each section of its `unlisted`: the number of containers with this section, and the
-    /// number of containers without it.
+    /// For each section in the `unlisted` of the rule: the number of containers with this section,
+    /// and the number of containers without it.
     pub(super) unlisted_counts: BTreeMap<&'static str, [AtomicUsize; 2]>,
-    /// For each of its parameters: true if a container uses it.
+    /// For each parameter of the rule: true if a container uses the parameter.
     pub(super) param_uses: BTreeMap<Arc<str>, AtomicBool>,
 }
 
@@ -57,11 +57,13 @@ type Precision = (usize, usize, usize);
 /// The layers of one group or project.
 #[derive(Debug, Default)]
 pub(super) struct Layers<'r> {
-    /// The rules with their ranks. A higher rank wins; two rules can have equal rank.
+    /// The rules with their ranks. A rule with a higher rank decides. Two rules can have equal
+    /// rank.
     pub(super) rules: Vec<(usize, &'r TrackedRule)>,
     /// The parameters for templates, including the parameters of the document itself.
     pub(super) params: BTreeMap<Arc<str>, Sourced<Value>>,
-    /// The parameters that profiles need and that are missing. They are already reported.
+    /// The parameters that profiles need and that are missing. These parameters are already
+    /// reported.
     pub(super) missing_params: BTreeSet<Arc<str>>,
 }
 
@@ -134,7 +136,8 @@ impl LayerRules {
         self.profiles.get(&(scope, name.clone())).copied()
     }
 
-    /// The names of profiles near `name` in alphabetical order; all names, unless there are very many.
+    /// The names of profiles near `name` in alphabetical order. These are all names, unless there
+    /// are very many.
     fn nearby_profiles(&self, scope: Scope, name: &Arc<str>) -> impl Iterator<Item = &str> {
         let key = (scope, name.clone());
         let profiles_before = self.profiles.range(..key.clone()).rev().take(MAX_NEARBY_NAMES);
@@ -222,7 +225,7 @@ impl LayerRules {
     }
 
     /// The profiles `names` and all profiles that they use, lowest layer first. A profile comes
-    /// after those that it uses, and is listed once, at its last position.
+    /// after the profiles that it uses. Each profile is listed once, at its last position.
     fn flatten_profiles(
         &self,
         scope: Scope,
@@ -230,7 +233,7 @@ impl LayerRules {
     ) -> Vec<(usize, Sourced<Arc<str>>)> {
         let mut listed_positions = BTreeSet::new();
         let mut flat_profiles = Vec::new();
-        // From the end, so that the last position is found first.
+        // Read the names from the end, so that the last position is found first.
         let mut pending_names: Vec<&Sourced<Arc<str>>> = names.iter().collect();
         while let Some(name) = pending_names.pop() {
             let found_position = self.profile_position(scope, &name.value);
@@ -250,8 +253,9 @@ impl LayerRules {
         self.rules.iter().map(|tracked| &tracked.rule)
     }
 
-    /// The rule that includes the undeclared container at the lower-case `path`, with its glob. If there
-    /// are several, returns the one with the most precise glob. `needs_named` skips rules of other files.
+    /// The rule that includes the undeclared container at the lower-case `path`, with its glob. If
+    /// several rules include the container, returns the rule with the most precise glob. If
+    /// `needs_named` is true, skips rules in files that the command does not name.
     pub(in crate::manifest) fn including_rule(
         &self,
         scope: Scope,
@@ -302,7 +306,8 @@ impl TrackedRule {
 }
 
 impl Rule {
-    /// The most precise glob that matches the lower-case `path`; `None` if `path` is excluded.
+    /// The most precise glob that matches the lower-case `path`; `None` if no glob matches, or if
+    /// `path` is excluded.
     pub(super) fn best_match(&self, path: &str) -> Option<(Precision, &Glob)> {
         let matches = self.path_globs.matching_globs(path);
         let matches = matches.map(|glob| (precision(glob.pattern()), glob));
@@ -326,7 +331,7 @@ fn precision(glob: &str) -> Precision {
     precision
 }
 
-/// Merges `uses` of the document and of its `rules`. Returns the names of the profiles.
+/// Merges the keys `uses` of the document and of its `rules`. Returns the names of the profiles.
 fn merge_uses(
     rules: &[(usize, &TrackedRule)],
     document: &LayerBody,
@@ -359,7 +364,7 @@ fn merge_uses(
     used_names
 }
 
-/// Merges `params` of the document and of its `rules`.
+/// Merges the `params` of the document and of its `rules`.
 fn merge_params(
     rules: &[(usize, &TrackedRule)],
     document: &LayerBody,
@@ -405,7 +410,8 @@ impl<T: Clone + PartialEq> RankedValue<T> {
     }
 }
 
-/// Reports layers of equal rank that set `what` to different values, if there are any.
+/// Reports two layers of equal rank that set `what` to different values. Does nothing if
+/// `other_origin` is `None`.
 pub(super) fn report_ambiguous(
     what: &str,
     path: &str,
@@ -471,7 +477,7 @@ mod tests {
         let best_match = |path: &str| rule.best_match(path).map(|(rank, _)| rank);
         assert_eq!(best_match("acme/web/shop"), Some((2, 0, 1)));
         assert_eq!(best_match("acme/shop"), Some((1, 0, 0)));
-        assert_eq!(best_match("acme"), None, "what is below `acme`, not `acme` itself");
+        assert_eq!(best_match("acme"), None, "the glob matches paths below `acme`, not `acme`");
         assert_eq!(best_match("acme/old/shop"), None);
         assert_eq!(best_match("acme/old/deep/shop"), Some((1, 0, 0)));
     }

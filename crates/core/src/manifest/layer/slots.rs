@@ -19,11 +19,11 @@ use crate::{
 #[derive(Clone)]
 pub(super) struct Slot {
     pub(super) rank: usize,
-    /// The path of names to it, as written. The key of the slot has current names instead of
+    /// The path of names to the slot, as written. The key of the slot has current names instead of
     /// deprecated ones, so that a field has the same slot under both names.
     pub(super) names: Vec<String>,
     pub(super) value: Value,
-    /// The value of lower layers, if `value` changes it.
+    /// The list of lower layers, if `value` only changes this list.
     pub(super) lower_value: Option<Value>,
     pub(super) origin: Origin,
     /// The origin of a different value in a layer of the same rank.
@@ -31,7 +31,7 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// True if it sets an empty mapping.
+    /// True if the slot sets an empty mapping.
     fn is_empty(&self) -> bool {
         self.value.plain_json().is_some_and(|json| *json == json!({}))
     }
@@ -45,7 +45,7 @@ fn is_within(key: &str, parent: &str) -> bool {
 /// The separator of the names in the key of a slot.
 pub(super) const KEY_SEPARATOR: char = '\0';
 
-/// Splits `fields` into slots, by key.
+/// Splits `fields` into slots. Returns the slots by their keys.
 pub(super) fn split_fields(
     section: Section,
     fields: &DeclaredFields,
@@ -67,7 +67,8 @@ pub(super) fn split_fields(
     slots
 }
 
-/// The names in the key of the slot at the path `names` in an entry of `section`.
+/// The names that form the key of a slot. `names` is the path of the slot in an entry of `section`,
+/// as written.
 pub(super) fn slot_path(section: Section, names: &[String]) -> Vec<String> {
     let Some((field, inner_names)) = names.split_first() else { return Vec::new() };
     let mut schema = section.spec(field).map_or(&Json::Null, |spec| &spec.schema);
@@ -109,14 +110,14 @@ fn add_leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<Strin
     }
 }
 
-/// Adds a slot of a layer, whose rank must not be lower than the rank of earlier layers.
+/// Adds a slot of a layer. The rank of the layer must not be lower than the rank of earlier layers.
 pub(super) fn add_slot(
     section: Section,
     slots: &mut BTreeMap<String, Slot>,
     key: String,
     mut new_slot: Slot,
 ) {
-    // `{}` sets nothing within the mapping.
+    // An empty mapping, `{}`, sets nothing within the mapping.
     if new_slot.is_empty() && slots.keys().any(|other_key| is_within(other_key, &key)) {
         return;
     }
@@ -159,8 +160,8 @@ pub(super) fn add_slot(
     }
 }
 
-/// The lists `add` and `remove` in `value` of the field `name`; `None` if it is not `{add: [...],
-/// remove: [...]}`.
+/// The lists `add` and `remove` in `value` of the field `name`; `None` if the value is not
+/// `{add: [...], remove: [...]}`.
 pub(super) fn list_changes<'v>(
     section: Section,
     name: &str,

@@ -1,13 +1,13 @@
 //! Templates: `{text: 'https://{name}.example.org:{port}'}`.
 //!
-//! `{name}` is replaced by a parameter; `{{` and `}}` are literal braces. There are no functions and no
-//! conditions. If the field does not accept text, the result is parsed as a number or a boolean.
-//! `{env:NAME}`, `{file:PATH}`, and parameters that are references are not replaced by their
-//! values, so they are only allowed in fields that accept a reference.
+//! `{name}` is replaced by the value of a parameter. `{{` and `}}` are literal braces. There are no
+//! functions and no conditions. If the field does not accept text, the result is parsed as a number
+//! or a boolean. `{env:NAME}`, `{file:PATH}`, and parameters that are references are not replaced
+//! by their values. They are therefore only allowed in fields that accept a reference.
 //!
-//! The name of a variable or file may be a template too: `{env: 'DEPLOY_{name}'}`. This is only allowed
-//! for declared containers. Otherwise, a person who can create a container that a rule includes could
-//! choose the secret.
+//! The name of a variable or file may be a template too: `{env: 'DEPLOY_{name}'}`. Such a template
+//! is only allowed for declared containers. Otherwise, a person who can create a container that a
+//! rule includes could choose the secret.
 
 use std::{
     cell::RefCell,
@@ -72,7 +72,8 @@ impl<'w> Filler<'w> {
             (self.filled_names.into_inner(), self.used_params.into_inner());
     }
 
-    /// True if a profile needs the missing parameter: this is reported where the profile is used.
+    /// True if a profile needs the missing parameter. Another fault reports this at the use of the
+    /// profile.
     pub(super) fn is_reported_as_missing(&self, error: &FillError) -> bool {
         let missing_param = error.missing_param.as_deref();
         missing_param.is_some_and(|name| self.layers.missing_params.contains(name))
@@ -83,7 +84,7 @@ impl<'w> Filler<'w> {
         &self.path.value
     }
 
-    /// The value of the parameter `name`.
+    /// The value of the parameter `name`; `None` if the parameter has no value.
     fn resolve_param(&self, name: &str) -> Option<TextPiece> {
         let path = self.path();
         let (group, last_name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -186,17 +187,17 @@ impl<'w> Filler<'w> {
         names.find(|name| matches!(self.resolve_param(name), Some(TextPiece::Secret(_))))
     }
 
-    /// Fills in the name in `reference`. Records the result: the check for shared secrets needs it.
+    /// Fills in the name in `reference`. Records the result for the check for shared secrets.
     fn fill_name(&self, reference: &Reference, origin: &Origin) -> Result<Reference, FillError> {
         let name = match reference {
             Reference::Env(name) | Reference::File(name) if reference.is_template() => name,
             _ => return Ok(reference.clone()),
         };
-        // A rule includes the container, so it has no document.
+        // The container has no document, because a rule includes it.
         if self.path.origin.layer <= Layer::Profile {
             return Err(FillError::new(texts::SECRET_OF_INCLUDED, origin, &[]));
         }
-        // Check this before filling in, because two secrets could contain each other.
+        // Check this before filling in, because the names of two secrets could contain each other.
         if self.find_secret_param(name).is_some() {
             return Err(FillError::new(texts::SECRET_IN_SECRET, origin, &[]));
         }
@@ -205,7 +206,8 @@ impl<'w> Filler<'w> {
             Reference::Env(_) => Reference::Env(variable_name(&text)),
             _ => Reference::File(text.clone()),
         };
-        // `path`, `name` and `path_slug` depend on this container, so they are recorded as its path.
+        // `path`, `name` and `path_slug` depend on this container. Record the path of the container
+        // instead of their values.
         let inserted_texts =
             template_params(name).filter_map(|param| match (param, self.resolve_param(param)?) {
                 ("path" | "name" | "path_slug", _) => Some(self.path().to_owned()),
@@ -297,7 +299,7 @@ impl<'w> Filler<'w> {
     fn fill_value(&self, schema: &Json, json: &mut Json, origin: &Origin) -> Result<(), FillError> {
         if let Some(template) = template_text(schema, json) {
             let filled_value = self.fill_template(template, origin).map_err(|mut error| {
-                // The field accepts no secret: a reference would be the next error.
+                // The field accepts no secret, so the help must not suggest a reference.
                 if error.missing_param.is_some()
                     && error.fault.help.as_ref().is_some_and(|help| help.contains("{env:"))
                 {
@@ -308,7 +310,7 @@ impl<'w> Filler<'w> {
             let Value::Plain(Json::String(text)) = filled_value else {
                 let secret = self.find_secret_param(template).filter(|name| looks_like_name(name));
                 let secret =
-                    secret.map_or("what is filled in".into(), |name| format!("`{{{name}}}`"));
+                    secret.map_or("the filled-in text".into(), |name| format!("`{{{name}}}`"));
                 return Err(FillError::new(texts::SECRET_IN_TEXT, origin, words![secret]));
             };
             *json = parse_scalar(schema, text);
@@ -327,8 +329,9 @@ impl<'w> Filler<'w> {
     }
 }
 
-/// The name in `{{ name }}`, from the texts before its second brace and after it. Other tools fill it
-/// in; here, the braces are literal.
+/// The name in `{{ name }}`. `text_before` and `text_after` are the texts before and after the two
+/// opening braces. Other tools fill in such a name. In templates of undrift, the braces are
+/// literal.
 fn expression_name<'t>(text_before: &str, text_after: &'t str) -> Option<&'t str> {
     let (inner, _) = text_after.split_once("}}")?;
     let is_expression = inner.starts_with(' ') && !text_before.ends_with(['{', '$', '%']);
@@ -382,7 +385,7 @@ impl FilledText {
     }
 }
 
-/// The text of the template, if `json`, a value of `schema`, is one.
+/// The text of the template `json`, a value of `schema`; `None` if `json` is not a template.
 fn template_text<'j>(schema: &Json, json: &'j Json) -> Option<&'j str> {
     let object = json.as_object().filter(|object| object.len() == 1)?;
     object.get("text").filter(|_| schema.get("properties").is_none())?.as_str()
@@ -508,7 +511,7 @@ mod tests {
         assert_eq!(
             filler.fill_template(&written, &path.origin),
             Ok(Value::Secret(filled)),
-            "it can be written again"
+            "a filled-in template can be read again"
         );
     }
 

@@ -1,8 +1,8 @@
 //! Shows which layer each value of a group or project comes from.
 //!
-//! The merge only keeps the deciding values. A [`Trace`] also keeps the values of the other layers. It
-//! uses the same slots as the merge: the highest layer that sets a slot decides. A test compares traces
-//! with the results of the merge.
+//! The merge only keeps the deciding values. A [`Trace`] also keeps the values of the other layers.
+//! The trace uses the same slots as the merge: the highest layer that sets a slot decides. A test
+//! compares traces with the results of the merge.
 
 use std::sync::Arc;
 
@@ -29,22 +29,22 @@ use crate::{
 pub struct Trace {
     /// The layers, lowest first. The last one is the document itself.
     pub layers: Vec<TracedLayer>,
-    /// The result.
+    /// The merged declaration.
     pub(in crate::manifest) declaration: Box<DeclaredContainer>,
 }
 
-/// One layer.
+/// A layer of one group or project, with its values.
 #[derive(Debug)]
 pub struct TracedLayer {
-    /// Its rank. Layers may have equal ranks.
+    /// The rank of the layer. Layers may have equal ranks.
     rank: usize,
-    /// Its name: `Defaults acme/**`, `Profile service`, `Project`.
+    /// The name of the layer: `Defaults acme/**`, `Profile service`, `Project`.
     pub name: String,
-    /// Its place.
+    /// The place of the layer in the manifests.
     pub origin: Origin,
-    /// The values of its entries.
+    /// The values of the entries in the layer.
     values: Vec<TracedValue>,
-    /// The places of its sections, of its policies for unlisted entries, and of `watch`.
+    /// The places of the layer's sections, of its policies for unlisted entries, and of `watch`.
     other_origins: Vec<Origin>,
 }
 
@@ -52,7 +52,8 @@ pub struct TracedLayer {
 #[derive(Debug)]
 pub struct TracedValue {
     section: &'static str,
-    /// The key of the entry; empty if the section has a single entry, and for the section as a whole.
+    /// The key of the entry. Empty if the section is not a list, or if the value concerns the whole
+    /// section.
     entry: String,
     /// The path of field names to the value, with the current name of each deprecated field.
     current_names: Vec<String>,
@@ -60,29 +61,29 @@ pub struct TracedValue {
     pub written_names: Vec<String>,
     /// The value.
     pub value: LayerValue,
-    /// Its place.
+    /// The place of the value in the manifests.
     pub origin: Origin,
 }
 
-/// A value in the chain of a slot: its layer and its effect.
+/// A value in the chain of values for one slot, with its layer and its effect.
 #[derive(Debug)]
 pub struct ChainLink<'t> {
     /// The layer.
     pub layer: &'t TracedLayer,
     /// The value.
     pub traced_value: &'t TracedValue,
-    /// Its effect.
+    /// The effect of the value.
     pub effect: LayerEffect,
 }
 
 /// The effect of a layer's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayerEffect {
-    /// No layer above sets the slot.
+    /// The value decides, because no higher layer sets the slot.
     Decides,
-    /// A layer above adds to the list or removes from it.
+    /// A higher layer adds items to the list, or removes items from the list.
     Extended,
-    /// A layer above sets or drops it.
+    /// A higher layer sets or drops the slot.
     Outranked,
 }
 
@@ -93,7 +94,7 @@ pub enum LayerValue {
     Declared,
     /// The entry must not exist.
     Absent,
-    /// The entry is unmanaged, or each entry whose name matches is.
+    /// The entry is unmanaged. If its name is a glob, each entry with a matching name is unmanaged.
     Unmanaged,
     /// The layer ignores lower layers (`ignore_layers`).
     Ignores,
@@ -102,7 +103,7 @@ pub enum LayerValue {
 }
 
 impl Trace {
-    /// Traces `layers` and the document of the `merged` container.
+    /// Traces `layers` and `document`. `declaration` is the result of merging them.
     pub(super) fn new(
         layers: &Layers<'_>,
         document: &LayerBody,
@@ -123,7 +124,7 @@ impl Trace {
         Self { layers: traced_layers, declaration }
     }
 
-    /// Its scope: group or project.
+    /// The scope of the traced container: group or project.
     pub const fn scope(&self) -> Scope {
         self.declaration.scope
     }
@@ -133,7 +134,8 @@ impl Trace {
         &self.declaration.path.value
     }
 
-    /// The rule that has a value at `origin`; `None` if only the document has one.
+    /// The rule that has a value at `origin`; `None` if only the document has a value at this
+    /// place.
     pub fn rule_at(&self, origin: &Origin) -> Option<&TracedLayer> {
         let (_, rules) = self.layers.split_last()?;
         rules.iter().find(|layer| {
@@ -240,13 +242,14 @@ impl TracedLayer {
 }
 
 impl TracedValue {
-    /// A value for a section or an entry as a whole.
+    /// A value for a whole section or a whole entry.
     fn new(section: &'static str, entry: &str, value: LayerValue, origin: &Origin) -> Self {
         let (entry, origin) = (entry.to_owned(), origin.clone());
         Self { section, entry, current_names: Vec::new(), written_names: Vec::new(), value, origin }
     }
 
-    /// True if it affects the entry `key` of `section`, and maybe other entries.
+    /// True if the value affects the entry `key` of `section`. The value may also affect other
+    /// entries.
     fn applies_to(&self, section: &str, key: &str) -> bool {
         self.section == section
             && match &self.value {
@@ -258,7 +261,7 @@ impl TracedValue {
             }
     }
 
-    /// True if it changes the list of lower layers.
+    /// True if the value changes the list of lower layers.
     fn changes_list(&self, section: Section) -> bool {
         match &self.value {
             LayerValue::Value(value) => {
@@ -268,12 +271,12 @@ impl TracedValue {
         }
     }
 
-    /// True if it is an empty mapping, which sets no slot.
+    /// True if the value is an empty mapping, which sets no slot.
     fn is_empty(&self) -> bool {
         self.value == LayerValue::Value(serde_json::json!({}).into())
     }
 
-    /// True if it replaces the value `other` of a lower layer for the same entry.
+    /// True if this value replaces the value `other` of a lower layer for the same entry.
     fn replaces(&self, other: &Self) -> bool {
         match (&self.value, &other.value) {
             (LayerValue::Value(_), LayerValue::Value(_)) => {
@@ -281,7 +284,7 @@ impl TracedValue {
                     || (other.current_names.starts_with(&self.current_names) && !self.is_empty())
             }
             (LayerValue::Absent | LayerValue::Unmanaged | LayerValue::Ignores, _) => true,
-            // A declared entry starts empty if it was absent or unmanaged before.
+            // A declared entry starts empty if it is absent or unmanaged in a lower layer.
             (LayerValue::Declared, other) => {
                 matches!(other, LayerValue::Absent | LayerValue::Unmanaged)
             }

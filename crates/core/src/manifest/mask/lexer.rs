@@ -1,9 +1,10 @@
-//! Finds secrets in a text with broken syntax, line by line, without a tree.
+//! Finds secrets in a text with broken syntax. Such a text has no parsed tree, so it is read line
+//! by line.
 
 use std::{collections::BTreeSet, ops::Range};
 
-/// The parts of a text with broken syntax that must not be shown. The values of `shown_names` may be
-/// shown.
+/// The byte ranges of a text with broken syntax that must not be shown. The values of keys in
+/// `shown_names` may be shown.
 pub(super) fn find_secrets_in_lines(
     text: &str,
     shown_names: &BTreeSet<String>,
@@ -21,9 +22,10 @@ pub(super) fn find_secrets_in_lines(
 /// Masks a text line by line. Everything uncertain is hidden.
 struct LineMasker<'o> {
     shown_names: &'o BTreeSet<String>,
-    /// The keys that contain the line: for each, its column, and whether values below it are shown.
+    /// The keys that contain the current line. Each has its column, and true if values below the
+    /// key may be shown.
     parents: Vec<(usize, bool)>,
-    /// True if a bracket or quote may be open. The text up to the next document is hidden then.
+    /// True if a bracket or quote may be open. The text up to the next document is then hidden.
     may_be_open: bool,
     hidden: Vec<Range<usize>>,
 }
@@ -63,8 +65,8 @@ impl LineMasker<'_> {
         self.may_be_open |= depth > 0;
     }
 
-    /// Masks the brackets, keys and words of a line. Returns the byte from which the rest is uncertain,
-    /// and the number of open brackets.
+    /// Reads the brackets, keys and words of a line, and hides secret values. Returns the byte at
+    /// which an uncertain part of the line starts, if any, and the number of open brackets.
     fn mask_content(&mut self, content: &str, start: usize) -> (Option<usize>, usize) {
         let (mut position, mut depth) = (0, 0_usize);
         while let Some(c) = content[position..].chars().next() {

@@ -1,10 +1,11 @@
 //! Finds the parts of a manifest that must not be shown.
 //!
-//! With a tree, a value is shown only if the schema has its field and the field is not secret. The type of
-//! the value does not matter: a person who wrote `5MB` instead of a number needs to see it. The value of an
-//! unknown key is shown if all similar fields are harmless. If there are no similar fields, it is shown if
-//! no field of the mapping can contain a secret and the key is not similar to the name of a secret. Without
-//! a tree, after broken syntax, a word is shown only on the line of a key that is known to be harmless.
+//! If the text has a parsed tree, a value is shown only if the schema has its field and the field
+//! is not secret. The type of the value does not matter: a person who wrote `5MB` instead of a
+//! number needs to see this value. The value of an unknown key is shown if all similar fields are
+//! harmless. If there are no similar fields, the value is shown if no field of the mapping can
+//! contain a secret and the key is not similar to the name of a secret. After broken syntax, there
+//! is no tree. A word is then shown only on the line of a key that is known to be harmless.
 
 use std::{cell::OnceCell, collections::BTreeSet, ops::Range};
 
@@ -28,7 +29,7 @@ const SECRET_NAMES: [&str; 7] = ["key", "password", "secret", "token", "tokens",
 /// The YAML key that merges an anchor into a mapping. Manifests must not have it.
 const MERGE_KEY: &str = "<<";
 
-/// The trust in quotes and indentation of a text.
+/// The state of a text. It decides if quotes and indentation of the text can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextState {
     /// The text may have any fault.
@@ -37,8 +38,9 @@ pub(super) enum TextState {
     Faultless,
 }
 
-/// Hides secrets in `source`. `find_schema` returns a document's schema. In text without a tree, a
-/// value is shown only if at least one of `schemas` has its field and none of them marks it as secret.
+/// Hides secrets in `source`. `find_schema` returns the schema of a document. In a part of the text
+/// without a tree, a value is shown only if at least one of `schemas` has its field and none of
+/// them marks it as secret.
 pub(super) fn hide_secrets<'j>(
     source: &mut SourceText<'_>,
     parsed: &ParsedYaml,
@@ -66,7 +68,8 @@ pub(super) fn hide_secrets<'j>(
     source.hide(hidden);
 }
 
-/// The parts of `node`, a document with `schema`, that must be hidden.
+/// The byte ranges of the document `node` that must be hidden. `schema` is the schema of the
+/// document.
 fn find_secrets(
     text: &str,
     node: &Node,
@@ -86,7 +89,7 @@ fn find_secrets(
     walk.hidden
 }
 
-/// Walks through a document and collects the hidden parts.
+/// Walks through a document and collects the byte ranges to hide.
 struct MaskWalk<'t> {
     text: &'t str,
     text_state: TextState,
@@ -94,7 +97,7 @@ struct MaskWalk<'t> {
     schema: &'t Json,
     /// The names of fields that are never secret in the document. Computed on first use.
     shown_names: OnceCell<BTreeSet<String>>,
-    /// True if forms may replace values.
+    /// True if the document may contain forms that replace a value, such as templates.
     allows_template_forms: bool,
     /// True below a misplaced field. There, a field is shown only if its name is never secret in the
     /// whole document.
@@ -120,7 +123,8 @@ impl MaskWalk<'_> {
                 entries.iter().for_each(|(key, value)| self.visit_entry(key, value, schema));
             }
             NodeValue::List(items) => {
-                // If a list is written instead of another value, its items have the schema of that value.
+                // If a list is written instead of a single value, its items are read with the
+                // schema of the value.
                 let schema = schema.get("items").unwrap_or(schema);
                 items.iter().for_each(|item| self.visit(item, item.span.start, schema));
             }
@@ -157,8 +161,8 @@ impl MaskWalk<'_> {
             Some((_, Secrecy::Address)) if !is_credential(value) => {
                 self.hide_address(key.span.end, value);
             }
-            // An unknown field, or a harmless but misplaced field with a scalar. `true` is never a
-            // secret.
+            // This is an unknown field, or a harmless but misplaced field with a scalar. `true` is
+            // never a secret.
             None if free_schema.is_none()
                 && (self.is_harmless_unknown(key, value, schema)
                     || is_plain_scalar(value)
@@ -174,7 +178,7 @@ impl MaskWalk<'_> {
                     self.hide_continuation_lines(item, item.span.start);
                 }
             }
-            // A list or mapping in a wrong place.
+            // This is a list or mapping at a wrong place of the document.
             None if matches!(
                 value.data,
                 NodeValue::Map(_) | NodeValue::List(_) | NodeValue::Unreadable
@@ -212,7 +216,8 @@ impl MaskWalk<'_> {
         !may_be_secret(schema) && text::nearest(&key.name, SECRET_NAMES).is_none()
     }
 
-    /// Hides possible credentials in a URL. If the value cannot be read as a URL, hides all of it.
+    /// Hides possible credentials in a URL. If the value cannot be read as a URL, hides the whole
+    /// value.
     fn hide_address(&mut self, key_end: usize, value: &Node) {
         let range = value_range(self.text, key_end, &value.span);
         if range.start == value.span.start
@@ -233,8 +238,9 @@ impl MaskWalk<'_> {
         }
     }
 
-    /// Hides the parts of a value that are not on the line of its key. They may contain anything, because
-    /// quotes and indentation are often wrong.
+    /// Hides the parts of a value that are not on the line of its key. These parts may contain
+    /// anything, because quotes and indentation are often wrong. In a faultless text, hides them
+    /// only if the value may be a secret.
     fn hide_continuation_lines(&mut self, node: &Node, key_end: usize) {
         if self.text_state == TextState::Faultless
             && !node.text().is_some_and(|text| judge::may_be_secret(text, Secrecy::Sensitive))
@@ -242,7 +248,8 @@ impl MaskWalk<'_> {
             return;
         }
         let Some(value) = self.text.get(key_end..node.span.end) else { return };
-        // The parser ends a block text at the next token, so remove the white space before that.
+        // The parser ends a block text at the next token, so remove the white space before that
+        // token.
         if let Some(length) = value.find('\n') {
             let start = (key_end + length).max(node.span.start);
             self.hidden.push(start..key_end + value.trim_end().len());
@@ -256,31 +263,33 @@ fn is_plain_scalar(node: &Node) -> bool {
         && !is_credential(node)
 }
 
-/// True if the text is or contains a known form of a credential. Ignores a password in a URL,
-/// because only the password itself is hidden there.
+/// True if the text of `node` is or contains a known form of a credential. A password in a URL does
+/// not count, because only the password itself is hidden in a URL.
 fn is_credential(node: &Node) -> bool {
     node.text()
         .and_then(judge::find_credential)
         .is_some_and(|credential| credential != Credential::Password)
 }
 
-/// The range of the value of a key that ends at `key_end`. It starts right after the colon, because
-/// a secret that begins with `&` or `!` looks like an anchor or tag.
+/// The byte range of the value of a key that ends at `key_end`. The range starts right after the
+/// colon, because a secret that begins with `&` or `!` looks like an anchor or tag.
 fn value_range(text: &str, key_end: usize, value: &Range<usize>) -> Range<usize> {
     let after_key = text.get(key_end..value.end).unwrap_or_default();
     let value_text = after_key.trim_start_matches(|c: char| c.is_whitespace() || c == ':');
-    // The parser ends a collection in block style at the next token, so remove the white space before that.
+    // The parser ends a collection in block style at the next token, so remove the white space
+    // before that token.
     let start = value.end - value_text.len();
     start..start + value_text.trim_end().len()
 }
 
-/// The range of a value with its anchor and tag.
+/// The byte range of a value with its anchor and tag.
 fn anchored_range(text: &str, value: &Range<usize>) -> Range<usize> {
     let start = anchor_start(text, value.start);
     start..start + text.get(start..value.end).unwrap_or_default().trim_end().len()
 }
 
-/// The start of the anchor and tag of a value; if it has neither, the start of the value.
+/// The byte at which the anchor and tag of a value start. If the value has neither, the start of
+/// the value.
 fn anchor_start(text: &str, value_start: usize) -> usize {
     let mut start = value_start;
     while let Some(text_before) =
@@ -315,7 +324,7 @@ fn accepts_scalars(schema: &Json) -> bool {
         || types.any(|kind| !matches!(kind, "array" | "object" | "null"))
 }
 
-/// The first field of this name in `schema` at any depth.
+/// The schema of the first field with this `name` in `schema`, at any depth.
 fn find_property<'j>(schema: &'j Json, name: &str) -> Option<&'j Json> {
     let properties = schema["properties"].as_object();
     let mut inner_schemas =

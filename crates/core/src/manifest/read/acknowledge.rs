@@ -79,7 +79,7 @@ impl DocumentReader<'_, '_> {
     fn read_until(&mut self, document: &Node) -> Option<Date> {
         let (_, node) = document.get("until")?;
         let date = node.text()?.parse();
-        // The schema refuses a text that has not the form of a date.
+        // The schema already refuses a text that does not have the form of a date.
         if date.is_err() && !self.refused_pointers.contains("/until") {
             self.findings.report(texts::NO_DAY, node.span.clone(), &[]);
         }

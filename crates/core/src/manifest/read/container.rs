@@ -27,7 +27,7 @@ use crate::{
 #[derive(Default)]
 struct ParsedFields<'n> {
     fields: Vec<(&'n str, Sourced<Value>)>,
-    /// True if one of them contains a template or a list change.
+    /// True if one of the fields contains a template or a list form.
     has_forms: bool,
 }
 
@@ -38,7 +38,7 @@ impl ParsedFields<'_> {
 }
 
 impl DocumentReader<'_, '_> {
-    /// Reads the document of a group or project, or of several.
+    /// Reads the document of a group or project, or of several groups or projects.
     pub(super) fn read_containers(&mut self, document: &Node) -> Vec<Document> {
         let paths = self.read_paths(document);
         if paths.is_empty() {
@@ -62,7 +62,8 @@ impl DocumentReader<'_, '_> {
     pub(super) fn read_body(&mut self, document: &Node) -> LayerBody {
         let mut body = self.read_layering_keys(document);
         for kind in catalogue::sections(self.scope) {
-            // Skip a list section whose value is not a list: validation reports it.
+            // Skip a list section whose value is not a list, because the check by the schema
+            // reports it.
             if let Some((key, node)) = document.get(kind.section)
                 && (kind.shape != Shape::List || matches!(node.data, NodeValue::List(_)))
             {
@@ -88,7 +89,7 @@ impl DocumentReader<'_, '_> {
         body
     }
 
-    /// Reads `state`: whether the group or project must exist.
+    /// Reads `state`, which decides if the group or project must exist.
     fn read_state(&self, document: &Node) -> Option<Sourced<EntryPresence>> {
         let (key, state) = document.get("state")?;
         let is_absent = state.text() == Some("absent");
@@ -157,8 +158,9 @@ impl DocumentReader<'_, '_> {
         LayerEntry { origin, state, validity, has_forms, fields, key: OnceLock::new() }
     }
 
-    /// Adds the misspelled fields of an invalid entry under their right names, so that such a field is
-    /// not also reported as missing. Returns true if there are some, and all keys are known then.
+    /// Adds the misspelled fields of an invalid entry under their right names, so that such a field
+    /// is not also reported as missing. Returns true if the entry has misspelled fields and no
+    /// other unknown keys.
     fn add_misspelled_fields<'n>(
         &self,
         section: kind::Section,
@@ -253,7 +255,7 @@ impl DocumentReader<'_, '_> {
     }
 }
 
-/// Parses the policy for unlisted entries; the default if it is invalid.
+/// Parses the policy for unlisted entries. Returns the default if the policy is invalid.
 fn parse_policy(node: &Node) -> Unlisted {
     let word = node.text();
     Unlisted::ALL.into_iter().find(|policy| word == Some(policy.word())).unwrap_or_default()
@@ -268,7 +270,8 @@ fn read_value(spec: &Spec, node: &Node) -> Value {
     }
 }
 
-/// Parses a reference: `{env: NAME}` or `{file: PATH}`.
+/// Parses a reference: `{env: NAME}` or `{file: PATH}`. Returns `None` if `node` is not a
+/// reference.
 pub(super) fn parse_reference(node: &Node) -> Option<Reference> {
     let [(key, value)] = node.entries() else { return None };
     Reference::parse(&key.name, value.text()?.to_owned())

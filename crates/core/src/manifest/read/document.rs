@@ -1,7 +1,7 @@
 //! The content of a document without its text. Every part has an origin.
 //!
-//! It must be small, because all documents are in memory at once: a large organisation writes millions
-//! of fields.
+//! The content must be small. All documents are in memory at once, and a large organisation writes
+//! millions of fields.
 
 use std::{
     borrow::Cow,
@@ -32,68 +32,69 @@ pub(in crate::manifest) enum Document {
     Acknowledge(Box<DocumentAcknowledgement>),
 }
 
-/// The declaration of a group or project: of one document, or merged from all layers.
+/// The declaration of a group or project, from one document or merged from all layers.
 #[derive(Clone, Debug)]
 pub(in crate::manifest) struct DeclaredContainer {
     pub(in crate::manifest) scope: Scope,
     /// The full path as written, with the origin of its key.
     pub(in crate::manifest) path: Sourced<Arc<str>>,
-    /// True if the file was named or is in the named folder.
+    /// True if the command names the file or a folder above it.
     pub(in crate::manifest) is_named: bool,
-    /// True if its document declares several paths.
+    /// True if the document declares several paths.
     pub(in crate::manifest) shares_document: bool,
     /// The former paths and the state of the container.
     pub(in crate::manifest) lifecycle: ContainerLifecycle,
     pub(in crate::manifest) body: LayerBody,
 }
 
-/// A rule for many groups or many projects: `Defaults` apply to matching paths, a `Profile` to the
-/// documents and rules that use it.
+/// A rule for many groups or many projects: `Defaults` apply to matching paths, and a `Profile`
+/// applies to the documents and rules that use the profile.
 #[derive(Debug)]
 pub(in crate::manifest) struct Rule {
     pub(in crate::manifest) scope: Scope,
-    /// The globs of the paths that it applies to; empty for a profile.
+    /// The globs of the paths that the rule applies to; empty for a profile.
     pub(in crate::manifest) path_globs: Globs,
     pub(in crate::manifest) excluded_globs: Option<Sourced<Globs>>,
-    /// Its name, if it is a profile.
+    /// The name of the profile; `None` for `Defaults`.
     pub(in crate::manifest) profile: Option<Arc<str>>,
     /// The parameters that each document with the profile must set.
     pub(in crate::manifest) required_params: Vec<Sourced<Arc<str>>>,
-    /// The origin of its key `match` or `name`.
+    /// The origin of the key `match` or `name`.
     pub(in crate::manifest) origin: Origin,
-    /// True if the file was named or is in the named folder.
+    /// True if the command names the file or a folder above it.
     pub(in crate::manifest) is_named: bool,
-    /// True if it includes existing containers that no document declares.
+    /// True if the rule includes existing containers that no document declares.
     pub(in crate::manifest) includes_undeclared: bool,
     pub(in crate::manifest) body: LayerBody,
 }
 
-/// The content of a layer: sections, policies for unlisted entries, and how it combines with other
-/// layers.
+/// The content of a layer: sections, policies for unlisted entries, and the keys that decide how
+/// layers are merged.
 #[derive(Clone, Debug, Default)]
 pub(in crate::manifest) struct LayerBody {
     /// The sections, ordered by name, including the section of the container itself (`create`).
     pub(in crate::manifest) sections: Vec<DocumentSection>,
     /// The policies for unlisted live entries, by section.
     pub(in crate::manifest) unlisted: BTreeMap<&'static str, Sourced<Unlisted>>,
-    /// The profiles that it uses.
+    /// The profiles that the layer uses.
     pub(in crate::manifest) uses: Option<UsedProfiles>,
-    /// The parameters for templates, by name; after merging, only the used ones.
+    /// The parameters for templates, by name. After merging, only the parameters that templates
+    /// use.
     pub(in crate::manifest) params: BTreeMap<Arc<str>, Sourced<Value>>,
     /// The sections for which lower layers are ignored.
     pub(in crate::manifest) ignored_sections: Vec<&'static str>,
     /// If true, the container is only compared and reported.
     pub(in crate::manifest) watch: Option<Sourced<bool>>,
-    /// After merging: the secrets whose names were filled in.
+    /// The secrets whose names were filled in. Empty before merging.
     pub(in crate::manifest) filled_names: BTreeSet<FilledName>,
 }
 
-/// A secret whose name was filled in.
+/// A secret whose name was a template, with the filled-in name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::manifest) struct FilledName {
     pub(in crate::manifest) secret: Reference,
-    /// The filled-in name and the inserted texts. Two containers may share a secret only if these are
-    /// equal.
+    /// The filled-in name and the inserted texts. Two containers may share a secret only if these
+    /// texts are equal.
     pub(in crate::manifest) inserted_texts: Vec<String>,
     /// The origin of the field.
     pub(in crate::manifest) origin: Origin,
@@ -104,9 +105,9 @@ pub(in crate::manifest) struct FilledName {
 pub(in crate::manifest) struct UsedProfiles {
     /// The origin of the key `uses`.
     pub(in crate::manifest) origin: Origin,
-    /// True if they are added to the profiles of lower layers.
+    /// True if the profiles are added to those of lower layers. False if they replace them.
     pub(in crate::manifest) adds_to_lower: bool,
-    /// Their names. Later ones outrank earlier ones.
+    /// The names of the profiles. Later profiles outrank earlier profiles.
     pub(in crate::manifest) names: Vec<Sourced<Arc<str>>>,
 }
 
@@ -114,35 +115,37 @@ pub(in crate::manifest) struct UsedProfiles {
 #[derive(Clone, Debug)]
 pub(in crate::manifest) struct DocumentSection {
     pub(in crate::manifest) section_kind: kind::Section,
-    /// The origin of its key.
+    /// The origin of the section's key.
     pub(in crate::manifest) origin: Origin,
-    /// Its content as written. A section that is not a list has one entry.
+    /// The content as written. A section that is not a list has one entry.
     pub(in crate::manifest) entries: Vec<LayerEntry>,
 }
 
 /// An entry, or the whole content of a section that is not a list.
 #[derive(Clone, Debug)]
 pub(in crate::manifest) struct LayerEntry {
-    /// The origin of its first key, or of the key of the section.
+    /// The origin of the entry's first key. If the section is not a list, the origin of the
+    /// section's key.
     pub(in crate::manifest) origin: Origin,
-    /// Its state. `create: false` and `push_rule: null` are absent.
+    /// The state. `create: false` and `push_rule: null` mean absent.
     pub(in crate::manifest) state: EntryState,
-    /// Its validity by the schema.
+    /// The validity of the entry by the schema.
     pub(in crate::manifest) validity: Validity,
     /// True if a field contains a form that replaces a value: see [`templates`](super::templates).
     pub(in crate::manifest) has_forms: bool,
     /// The fields, including keys below `extra:`.
     pub(in crate::manifest) fields: DeclaredFields,
-    /// See [`LayerEntry::key`].
+    /// The key of the entry within the section, computed on first use.
     pub(in crate::manifest) key: OnceLock<String>,
 }
 
 /// The validity of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::manifest) enum Validity {
-    /// The schema refuses the entry; its kind does not check it.
+    /// The schema refuses the entry. The rules of its kind are not applied.
     Unchecked,
-    /// The schema refuses only values outside the identity, or misspelled fields.
+    /// The schema refuses only values of fields outside the identity, or misspelled names of
+    /// fields.
     NamesOnly,
     /// The schema accepts the entry.
     Full,
@@ -151,16 +154,16 @@ pub(in crate::manifest) enum Validity {
 /// The state of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::manifest) enum EntryState {
-    /// It must exist as declared.
+    /// The entry must exist as declared.
     Present,
-    /// It must not exist.
+    /// The entry must not exist.
     Absent,
-    /// It is managed elsewhere.
+    /// The entry is managed elsewhere.
     Unmanaged,
 }
 
 impl LayerEntry {
-    /// Its key within the section.
+    /// The key of the entry within the section.
     pub(in crate::manifest) fn key(&self, section: kind::Section) -> &str {
         self.key.get_or_init(|| {
             identify_entry(section, &|name| self.fields.get(name).map(|field| field.value)).name
@@ -168,7 +171,7 @@ impl LayerEntry {
     }
 }
 
-/// The identity of an entry with these fields.
+/// The identity of an entry. `field_value` returns the value of the field with a name.
 pub(in crate::manifest) fn identify_entry(
     section: kind::Section,
     field_value: &dyn Fn(&str) -> Option<Value>,
@@ -186,8 +189,8 @@ pub(in crate::manifest) fn identify_entry(
 /// An acknowledgement.
 #[derive(Debug)]
 pub(in crate::manifest) struct DocumentAcknowledgement {
-    /// Its content; `None` if a field is invalid.
+    /// The content; `None` if a field is invalid.
     pub(in crate::manifest) acknowledgement: Option<Acknowledgement>,
-    /// Its last day.
+    /// The last day of the acknowledgement; `None` if it does not expire or the day is invalid.
     pub(in crate::manifest) until: Option<Sourced<Date>>,
 }

@@ -1,9 +1,9 @@
 //! Checks the keys below `extra:`: fields of an object that undrift does not know yet.
 //!
-//! They are sent unchanged, in one body with the parameters that address the object. Some keys
-//! are refused: they would select another object or namespace, act as another user, or set a
-//! visibility that no guard checks. Names are compared in the form to which the service reduces
-//! them: only the part before `[`. The comparison ignores case.
+//! These fields are sent unchanged, in one body with the parameters that address the object. Some
+//! keys are refused: they would select another object or namespace, act as another user, or set a
+//! visibility that no guard checks. The service only uses the part of a name before `[`, so only
+//! this part is compared. The comparison ignores case.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -129,8 +129,8 @@ fn has_braces(value: &Node) -> bool {
     value.text().is_some_and(|text| text.contains('{')) || value.children().any(has_braces)
 }
 
-/// The name as the service parses it: without nested keys in brackets, and without white space around
-/// it.
+/// The name as the service parses it: without nested keys in brackets, and without white space
+/// around the name. In lower case.
 fn parameter_name(key: &str) -> String {
     key.trim_start_matches(|c: char| c == '[' || c == ']' || c.is_whitespace())
         .split(['[', ']'])

@@ -1,7 +1,8 @@
 //! Finds manifests and reads them, within limits.
 //!
-//! All manifests below the root belong together. The folder or file that a command names only selects the
-//! groups and projects of the run. Outside of it, files of other tools are skipped.
+//! All manifests below the root belong together. The folder or file that a command names only
+//! selects the groups and projects of the run. Outside of the named folder, files of other tools
+//! are skipped.
 
 use std::{
     collections::BTreeMap,
@@ -30,18 +31,19 @@ pub const MAX_TOTAL_BYTES: u64 = 256 << 20;
 /// The maximum depth of nested folders.
 const MAX_FOLDER_DEPTH: usize = 64;
 
-/// The names of files that are not manifests, at the root and directly in the named folder.
+/// The names of files that are not manifests if they are at the root or directly in the named
+/// folder.
 pub const RESERVED_FILES: [&str; 4] = [CONFIG_FILE, MISNAMED_FILE, "sandbox.yaml", "sandbox.yml"];
 
 /// A manifest.
 #[derive(Debug)]
 pub(in crate::manifest) struct ManifestFile {
-    /// Its name in messages: the path relative to the working directory, with `/`.
+    /// The name of the file in messages: the path relative to the working directory, with `/`.
     pub(in crate::manifest) name: FileName,
     pub(in crate::manifest) path: PathBuf,
     /// True if the command names this file or a folder above it.
     pub(in crate::manifest) is_named: bool,
-    /// A text that replaces its content.
+    /// A text that replaces the content of the file.
     pub(in crate::manifest) replacement: Option<String>,
 }
 
@@ -51,7 +53,7 @@ impl ManifestFile {
         Self { name, path: PathBuf::new(), is_named: true, replacement: Some(text) }
     }
 
-    /// Its text.
+    /// The text of the file.
     pub(in crate::manifest) fn read_text(&self) -> Result<String, Box<Diagnostic>> {
         match &self.replacement {
             Some(text) => check_size(text.len(), &self.name).map(|()| text.clone()),
@@ -89,8 +91,8 @@ fn check_size(byte_count: usize, name: &FileName) -> Result<(), Box<Diagnostic>>
     Err(file_diagnostic(texts::LARGE_FILE, name.clone(), &[]).into())
 }
 
-/// The type of the file at `path`, if it is not a regular file. Such files are refused: reading a pipe
-/// could wait forever, and a link could lead anywhere.
+/// The noun for the type of the file at `path`; `None` for a regular file. Files of other types are
+/// refused: reading a pipe could wait forever, and a link could lead anywhere.
 ///
 /// # Errors
 /// The error of the system, for example that the file does not exist.
@@ -141,7 +143,8 @@ pub(in crate::manifest) fn find_manifests(
     };
     search.search_folder(&root.folder, &RESERVED_FILES, 0);
     if !search.files.iter().any(|file| file.is_named) {
-        // A hidden file, or one with another extension, is only read if it is named.
+        // A hidden file, or a file with another extension, is only read if the command names the
+        // file.
         if named_path.is_file() {
             search.files.push(named_file);
         } else if root.folder != named_path {
@@ -204,7 +207,8 @@ struct ManifestSearch<'d> {
 }
 
 impl ManifestSearch<'_> {
-    /// Adds files in `folder`, except `reserved_names`.
+    /// Adds the manifests in `folder` and in its subfolders. Skips files directly in `folder` whose
+    /// names are `reserved_names`.
     fn search_folder(&mut self, folder: &Path, reserved_names: &[&str], depth: usize) {
         if let Err(error) = self.search_entries(folder, reserved_names, depth) {
             let texts = match error.kind() {

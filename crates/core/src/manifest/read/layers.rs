@@ -52,7 +52,8 @@ impl DocumentReader<'_, '_> {
         })))
     }
 
-    /// Reads the parts that both kinds of rules have. The origin of the rule is the origin of `key`.
+    /// Reads the parts that `Defaults` and profiles share. The origin of the rule is the origin of
+    /// `key`.
     fn read_rule(&mut self, key: &MappingKey, document: &Node) -> Rule {
         Rule {
             scope: self.scope,

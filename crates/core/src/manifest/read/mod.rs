@@ -1,10 +1,10 @@
 //! The first part of loading: reads one file into documents.
 //!
 //! The output is the file's [`Document`]s, whose fields have origins, and the faults of single
-//! documents: invalid YAML, and violations of the schema. The text and its tree are dropped, because
-//! a large organisation has gigabytes of them. This part uses the tables and schemas of kinds, but
-//! not their rules, and it sees one document at a time: rules that span fields or entries are
-//! checked after the layers are merged.
+//! documents: invalid YAML, and violations of the schema. The text and its tree are then dropped,
+//! because the texts and trees of a large organisation need gigabytes. This part uses the tables
+//! and schemas of kinds, but not their rules. It reads one document at a time. Rules that span
+//! fields or entries are checked after the layers are merged.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -53,11 +53,12 @@ pub(super) struct FileContent {
     pub(super) hidden_faults: HiddenFaults,
     /// True if a document that may be a rule could not be read.
     pub(super) is_partial: bool,
-    /// The section names of kind descriptions in the file.
+    /// The names of the sections that kind descriptions in the file describe.
     pub(super) described_sections: Vec<String>,
 }
 
-/// Reads a file. A file without a manifest is skipped, unless the command names it or its folder.
+/// Reads a file. A file without a manifest is skipped, unless the command names the file or a
+/// folder above it.
 pub(super) fn read_file(file: &ManifestFile) -> FileContent {
     let text = file.read_text();
     if !file.is_named && !text.as_deref().map_or_else(|_| file.may_be_manifest(), is_manifest) {
@@ -71,7 +72,7 @@ pub(super) fn read_file(file: &ManifestFile) -> FileContent {
     }
 }
 
-/// Reads the text of `file`.
+/// Reads `text`, the content of `file`.
 pub(super) fn read_text(file: &ManifestFile, text: &str) -> FileContent {
     let parsed = yaml::parse(text);
     let mut source = SourceText::new(file.name.clone(), text);
@@ -119,7 +120,7 @@ pub(super) fn is_manifest(text: &str) -> bool {
     })
 }
 
-/// The number of lines of a text that start a rule, even if its syntax is broken.
+/// The number of lines of a text that start a rule, even if the syntax of the text is broken.
 fn count_rules(text: &str) -> usize {
     let kinds = text.lines().filter_map(|line| line.strip_prefix("kind:"));
     let kinds = kinds.map(|kind| kind.trim_start().trim_start_matches(['"', '\'']));
@@ -201,7 +202,7 @@ fn report_not_a_mapping(document: &Node, findings: &mut Findings) {
     }
 }
 
-/// Reads the kind of a document. Reports a fault if it is missing or unknown.
+/// Reads the kind of a document. Reports a fault if the kind is missing or unknown.
 fn read_kind(
     document: &Node,
     source: &SourceText<'_>,
@@ -262,7 +263,7 @@ fn find_misnamed_kind(document: &Node) -> Option<(Range<usize>, String)> {
     })
 }
 
-/// Help for a document without a kind: how to start it.
+/// Help for a document without a kind. It explains how the document must start.
 fn suggest_first_line(document: &Node) -> String {
     let entries = document.entries();
     if !entries.is_empty() && entries.iter().all(|(key, _)| key.name.starts_with('.')) {
@@ -282,7 +283,7 @@ fn nearest_kind(text: &str) -> Option<&'static str> {
     nearest(text, kinds.iter().copied()).or_else(|| words::find_option(text, kinds))
 }
 
-/// The section whose name or noun is the word `kind`, in any spelling.
+/// The section whose name or noun is the text `kind`, in any spelling.
 fn find_section(kind: &str) -> Option<&'static str> {
     let word = snake_case(kind);
     let mut sections = catalogue::all_sections();
@@ -294,7 +295,8 @@ fn find_section(kind: &str) -> Option<&'static str> {
 /// The help for a document of another tool.
 const MOVE: &str = "move it out of the folder: all YAML files in it are read as manifests";
 
-/// A sign of a document without a kind, with a description and help.
+/// The signs of a document without a kind, with a description and help. The head of `foreign.yaml`
+/// explains the fields.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct DocumentSign {
@@ -332,7 +334,7 @@ fn recognise_document(
 }
 
 impl DocumentReader<'_, '_> {
-    /// The validity of the entry of `section` at `pointer`.
+    /// The validity of the entry of `section` at the JSON pointer `pointer`.
     fn find_validity(&self, section: Section, pointer: impl FnOnce() -> String) -> Validity {
         if self.refused_pointers.is_empty() {
             return Validity::Full;

@@ -1,7 +1,8 @@
-//! Reads the path of a document about a group or project, or `paths` of a document about several.
+//! Reads the path of a document about a group or project, or `paths` of a document about several
+//! groups or projects.
 //!
-//! A document with several paths is expanded into one declaration for each path, with the origin of
-//! its path. The shared fields keep their origins in the body.
+//! A document with several paths is expanded into one declaration for each path. The declaration
+//! has the origin of its path. The shared fields keep their origins in the body of the document.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -69,7 +70,8 @@ impl DocumentReader<'_, '_> {
             let former = node.items().first().and_then(Node::text).unwrap_or("acme/old");
             self.findings.report(texts::SHARED_PREVIOUSLY, key.span.clone(), words![former]);
         }
-        // Containers cannot share a source, which is a field of their creation, or an address.
+        // Several containers must not share the source from which they are created, or an import
+        // URL.
         let (container_kind, lookup) = catalogue::container(self.scope);
         let kinds = catalogue::sections(self.scope).filter(|kind| kind.is_created_with_container());
         for (key, node) in std::iter::once(container_kind)
@@ -91,13 +93,14 @@ impl DocumentReader<'_, '_> {
     }
 }
 
-/// True if `node` is a text, or a reference to a name, into which nothing of a path is filled in.
+/// True if `node` has the same value for each path: a text, or a template or reference without
+/// parameters.
 fn is_fixed_text(node: &Node) -> bool {
     let mut references = node.entries().iter().filter_map(|(_, inner)| inner.text());
     node.text().is_some() || references.any(|text| !text.contains('{'))
 }
 
-/// The fields of a section, or the section itself if it is a single value.
+/// The fields of a section. If the section is a single value, the section itself.
 fn section_fields<'n>((key, node): (&'n MappingKey, &'n Node)) -> Vec<(&'n MappingKey, &'n Node)> {
     match node.entries() {
         [] => vec![(key, node)],

@@ -1,10 +1,11 @@
-//! Forms that may replace a value. A scalar: `{text: '...'}`, which is filled in for each group and
-//! project. A list: `{add: [...]}` and `{remove: [...]}`, which change the list of lower layers; or
-//! `{at_least: [...]}` and `{none_of: [...]}`, which only set conditions on the live list.
+//! Forms that may replace a value. A template, `{text: '...'}`, may replace a scalar. It is filled
+//! in for each group and project. A list form may replace a list. `{add: [...]}` and
+//! `{remove: [...]}` change the list of lower layers. `{at_least: [...]}` and `{none_of: [...]}`
+//! only set conditions on the live list.
 //!
 //! The schemas of fields do not contain these forms, so that messages only mention the plain value.
-//! Before a document is checked, its templates are removed, and a list form is replaced by the plain
-//! list of its items. The result of a template is checked after it is filled in.
+//! Before a document is checked, its templates are removed, and a list form is replaced by the
+//! plain list of its items. The result of a template is checked after the template is filled in.
 
 use super::{container::parse_reference, paths::PATHS_KEY};
 use crate::{
@@ -15,7 +16,7 @@ use crate::{
     yaml::{MappingKey, Node, NodeValue},
 };
 
-/// The text of the template, if `node` is one.
+/// The text of the template `node`; `None` if `node` is not a template.
 pub(in crate::manifest) fn template_text(node: &Node) -> Option<&Node> {
     match node.entries() {
         [(key, text)] if key.name == "text" && matches!(text.data, NodeValue::Text(_)) => {
@@ -39,8 +40,8 @@ fn form_items(node: &Node) -> Option<Vec<&Node>> {
         .then(|| entries.iter().flat_map(|(_, list)| list.items()).collect())
 }
 
-/// The values in a form that replaces a value of `schema`, each with the end of its key; `None` if
-/// `node` is not such a form.
+/// The values in a form that replaces a value of `schema`, each with the byte at which its key
+/// ends; `None` if `node` is not such a form.
 pub(in crate::manifest) fn form_values<'n>(
     node: &'n Node,
     schema: &Json,
@@ -54,8 +55,9 @@ pub(in crate::manifest) fn form_values<'n>(
     is_form.then(|| node.entries().iter().map(|(key, node)| (key.span.end, node)))
 }
 
-/// A copy of `document` for its schema, without templates and with plain lists instead of list forms;
-/// `None` if it has no forms. If `allows_added_profiles`, `uses` may be a list form too.
+/// A copy of `document` that its schema can check: without templates, and with plain lists instead
+/// of list forms. `None` if `document` has no forms. If `allows_added_profiles` is true, `uses` may
+/// also be a list form.
 pub(super) fn remove_forms(
     document: &Node,
     scope: Scope,
@@ -102,7 +104,8 @@ fn may_have_form(node: &Node) -> bool {
 /// The state of an entry whose identity may be a glob. A glob has characters that a name must not have.
 const UNMANAGED_STATE: &str = "unmanaged";
 
-/// Keeps the entries of a mapping for which `keeps_entry` returns true. It may change their values.
+/// Keeps the entries of a mapping for which `keeps_entry` returns true. `keeps_entry` may change
+/// the values.
 fn retain_entries(node: &mut Node, mut keeps_entry: impl FnMut(&MappingKey, &mut Node) -> bool) {
     if let NodeValue::Map(entries) = &mut node.data {
         entries.retain_mut(|(key, value)| keeps_entry(key, value));
@@ -150,8 +153,8 @@ fn strip_value_forms(schema: &Json, node: &mut Node) -> bool {
     !contains_form(schema, node) || is_list(schema) && flatten_list_form(&schema["items"], node)
 }
 
-/// Replaces a list form by the plain list of its items, which have `schema`. Returns false if an item
-/// contains a template, so that the list must be removed.
+/// Replaces a list form by the plain list of its items. `schema` is the schema of the items.
+/// Returns false if an item contains a template, so that the list must be removed.
 fn flatten_list_form(schema: &Json, node: &mut Node) -> bool {
     let Some(items) = form_items(node) else { return false };
     let has_plain_items = items.iter().all(|item| !contains_form(schema, item));

@@ -16,7 +16,7 @@ use crate::{
     yaml::{self, MappingKey, Node, NodeValue},
 };
 
-/// The syntax of a placeholder of another tool.
+/// The syntax of a placeholder of another tool. The head of `unfilled.yaml` explains the fields.
 #[derive(Default, Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"), default, deny_unknown_fields)]
 struct UnfilledSyntax {
@@ -64,8 +64,8 @@ impl DocumentReader<'_, '_> {
         self.check_placeholders(place, key, value, &Json::Bool(true));
     }
 
-    /// Reports the first text in `value` that contains a placeholder of another tool. `key` is its
-    /// key; `schema` must accept the value.
+    /// Reports the first text in `value` that contains a placeholder of another tool. `key` is the
+    /// key of `value`. If `schema` refuses the value, reports nothing.
     pub(super) fn check_placeholders(
         &mut self,
         place: TextPlace,
@@ -88,8 +88,8 @@ impl DocumentReader<'_, '_> {
     }
 }
 
-/// True if `value` is an expression of another tool in the masked entry `node`. The check of masked values
-/// reports it.
+/// True if `value` is an expression of another tool in the masked entry `node`. The check of masked
+/// values reports this fault.
 pub(super) fn is_masked_expression(node: &Node, value: &Node) -> bool {
     let is_on = |name: &str| node[name].data == NodeValue::Bool(true);
     let text = value.text().filter(|_| is_on("masked") || is_on("masked_and_hidden"));
@@ -102,7 +102,7 @@ fn find_syntax<'t>(
     key: &MappingKey,
     text: &'t str,
 ) -> Option<(&'static UnfilledSyntax, &'t str)> {
-    // Most texts contain none of these characters, so the patterns are not tried.
+    // Most texts contain none of these characters. For such a text, the patterns are not tried.
     let may_match = text.contains(['{', '$', '[', '<'])
         || ["env", "file:", "vault:"].iter().any(|sign| text.starts_with(sign));
     let mut syntaxes = UNFILLED_SYNTAXES.iter().filter(|syntax| {

@@ -1,5 +1,5 @@
-//! The schemas of the sections of a document, made from the tables of the kinds, of the keys that
-//! concern other layers, and of the forms that may replace a value.
+//! Schemas of the parts of a document: its sections, the keys that concern other layers, and the
+//! forms that may replace a value. The schemas of sections are made from the tables of the kinds.
 
 use serde_json::json;
 
@@ -18,18 +18,20 @@ use crate::{
 /// The deprecated key of a group for `unlisted: {projects: ...}`.
 pub(in crate::manifest) const OLD_UNLISTED_KEY: &str = "undeclared_projects";
 
-/// The use of a schema.
+/// The purpose of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SchemaUse {
-    /// To check one document. Required fields are optional, because another layer may set them.
+    /// The schema checks one document. Required fields are optional, because another layer may set
+    /// them.
     Checking,
-    /// To check one document without its sections, which may have any value.
+    /// The schema checks one document, but accepts any value in a section.
     CheckingFrame,
-    /// For editors: with required fields and with the forms that may replace a value.
+    /// The schema is for editors. It demands required fields, and accepts the forms that may
+    /// replace a value.
     Editing,
 }
 
-/// The schemas of the sections of `scope`, and of the keys that concern sections.
+/// The schemas of the sections of `scope`, and of the keys `unlisted` and `ignore_layers`, by name.
 pub(super) fn section_schemas(scope: Scope, usage: SchemaUse) -> Object {
     let sections: Vec<_> = catalogue::sections(scope).collect();
     let names: Vec<_> = sections.iter().map(|section| section.section).collect();
@@ -62,7 +64,7 @@ pub(super) fn section_schema(section: Section, usage: SchemaUse) -> Json {
             add_forms(&mut fields_schema["properties"][name]);
         }
         if section.shape == Shape::List {
-            // The other fields may come from another layer.
+            // Fields outside the identity may come from another layer.
             let required = texts(&section.table().schema["required"]);
             let required = required.filter(|name| section.identity.contains(name));
             fields_schema["required"] = required.collect();
@@ -71,7 +73,7 @@ pub(super) fn section_schema(section: Section, usage: SchemaUse) -> Json {
     schema
 }
 
-/// The schema of `create`: `true`, or a mapping.
+/// The schema of `create`: a boolean, or a mapping.
 fn create_schema(section: Section) -> Json {
     let mut create = strip_root_keys(&section.table().schema);
     create.insert("type".into(), json!(["boolean", "object"]));
@@ -127,7 +129,8 @@ fn mapping_schema(section: Section) -> Json {
 /// The schema of a section with a list of entries.
 fn list_schema(section: Section) -> Json {
     let mut fields = entry_schema(section);
-    // The default is only in the text: editors would insert a `default` into every new entry.
+    // Write the default only into the description: editors would insert a `default` into every new
+    // entry.
     let (noun, keeps_entries) = (section.noun, section.keeps_entries());
     let intro = match section.is_only_edited() {
         true => format!("Whether the {noun} is managed (default: `present`)."),
@@ -146,7 +149,7 @@ fn list_schema(section: Section) -> Json {
     json!({"type": "array", "items": fields, "description": fields.get("description")})
 }
 
-/// The schema of an entry: its fields, and `extra`.
+/// The schema of an entry, with its fields and `extra`.
 fn entry_schema(section: Section) -> Object {
     let mut fields = strip_root_keys(&section.table().schema);
     let extra = document_part("in_values").remove("extra").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Looks up names in manifests: a `kind`, a section, or a field at any depth.
+//! Finds descriptions of the names in manifests: of a `kind`, a section, or a field at any depth.
 
 use std::collections::BTreeSet;
 
@@ -19,11 +19,11 @@ pub struct NameDescription {
     pub contexts: Vec<String>,
     /// The full name, such as `settings.visibility`; empty for a kind.
     pub name: String,
-    /// Its description.
+    /// The description of the name.
     pub field: FieldReference,
-    /// The fields that creating an entry needs, as a sentence.
+    /// A sentence about the fields that a new entry needs, if the name is a section.
     pub required_fields: Option<String>,
-    /// The names that are directly below it.
+    /// The names that are directly below this name.
     pub inner_names: Vec<String>,
 }
 
@@ -47,7 +47,8 @@ pub fn describe_name(name: &str) -> Vec<NameDescription> {
             (&one.field, &one.required_fields, &one.inner_names)
                 == (&description.field, &description.required_fields, &description.inner_names)
         }) {
-            // The context of a rule for groups starts with the context of one for projects: list only one.
+            // The context of a rule for groups starts with the context of a rule for projects. Of
+            // the two contexts, list only the one for projects.
             description.contexts.retain(|context| {
                 !existing.contexts.iter().any(|other| context.starts_with(other))
             });
@@ -93,7 +94,8 @@ pub fn find_full_names(name: &str) -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// The description of `name` in documents of this `kind`; of the kind itself if `name` is empty.
+/// The description of `name` in documents of this `kind`. If `name` is empty, the description of
+/// the kind itself.
 fn describe_in_kind(kind: DocumentKind, name: &str) -> Option<NameDescription> {
     let description = find_in_schema(&kind.checker().schema, name)?;
     let section = kind.scope().and_then(|scope| catalogue::section(scope, name));
@@ -126,7 +128,7 @@ fn find_in_schema(root: &Json, name: &str) -> Option<NameDescription> {
     })
 }
 
-/// The schemas of the mappings in a value of `schema`.
+/// The schemas of mappings in a value of `schema`: of the value itself, and of the items of a list.
 fn list_mappings(schema: &Json) -> impl Iterator<Item = &Json> {
     [schema, &schema["items"]].into_iter().filter(|schema| schema.get("properties").is_some())
 }

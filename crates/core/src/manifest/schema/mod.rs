@@ -2,7 +2,8 @@
 //!
 //! The schema of a document for a group or project is made from the tables of the kinds, so a new
 //! kind needs no code here. The schemas for editors demand required fields. When a file is read,
-//! these fields are optional, because other layers may set them; they are checked after merging.
+//! these fields are optional, because other layers may set them. Required fields are checked after
+//! the layers are merged.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -35,13 +36,14 @@ use container::SchemaUse;
 /// A value that is computed on first use.
 type Lazy<T> = LazyLock<T, Box<dyn FnOnce() -> T + Send>>;
 
-/// A schema with its validators. Each section has its own validator, which is built on first use:
-/// building all of them takes longer than the rest of a short run.
+/// A schema with its validators. Each section has its own validator, which is built on first use,
+/// because building all validators takes longer than the rest of a short run.
 #[derive(Debug)]
 pub(super) struct Checker {
-    /// The schema.
+    /// The schema of the whole document.
     pub(super) schema: Lazy<Json>,
-    /// The validator of the document. If there is a scope, it accepts any value in a section.
+    /// The validator of the document. If the document has sections, this validator accepts any
+    /// value in a section.
     validator: Lazy<Validator>,
     /// The scope of the sections; `None` if the document has no sections.
     scope: Option<Scope>,
@@ -59,8 +61,8 @@ impl Checker {
     }
 
     fn build_validator(schema: &Json) -> Validator {
-        // The schemas are made from the types in this crate, and a test builds all of them.
-        // Refusing everything is the safe fallback.
+        // This crate makes all schemas, and a test builds all validators, so building does not
+        // fail. The safe fallback is a validator that refuses everything.
         let options = jsonschema::options();
         match options.build(schema).or_else(|_| options.build(&json!(false))) {
             Ok(validator) => validator,
@@ -76,7 +78,7 @@ impl Checker {
                 .all(|(_, json, validator)| validator.is_valid(json))
     }
 
-    /// The faults of `document`, with the JSON pointer of each.
+    /// The faults of `document`, each with the JSON pointer to the refused value.
     pub(super) fn schema_errors<'a>(
         &'a self,
         document: &'a Json,
@@ -92,7 +94,7 @@ impl Checker {
             .map(|(pointer, error)| (pointer + error.instance_path().as_str(), error))
     }
 
-    /// The sections that `document` has, with their validators.
+    /// The name and the value of each section in `document`, with the validator of the section.
     fn section_validators<'a>(
         &self,
         document: &'a Json,
@@ -143,7 +145,7 @@ pub(super) static CONFIG_CHECKER: LazyLock<Checker> =
 pub(super) static DESCRIPTION_CHECKER: LazyLock<Checker> =
     LazyLock::new(|| Checker::new(description_schema()));
 
-/// The kind of a document, and for rules their scope.
+/// The kind of a document, with its scope if it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentKind {
     /// A group or project.
@@ -152,7 +154,7 @@ pub enum DocumentKind {
     Defaults(Scope),
     /// A rule for all groups or projects that use it.
     Profile(Scope),
-    /// The content of an `Acknowledge` document.
+    /// An acknowledgement of refusals of a guard.
     Acknowledge,
 }
 
@@ -168,7 +170,7 @@ impl DocumentKind {
         Self::Acknowledge,
     ];
 
-    /// Its name, as the value of `kind`.
+    /// The name of the kind, which is the value of the key `kind`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Container(scope) => scope.document_kind(),
@@ -185,7 +187,7 @@ impl DocumentKind {
         names
     }
 
-    /// The kind in `document`, if it is a known one.
+    /// The kind of `document`; `None` if the key `kind` is missing or its value is unknown.
     pub(super) fn from_document(document: &Node) -> Option<Self> {
         let kind = document["kind"].text()?;
         let is_for_groups = document["for"].text() == Some(Scope::Group.document_kind());
@@ -209,13 +211,13 @@ impl DocumentKind {
         }
     }
 
-    /// The checker of such a document.
+    /// The checker of documents of this kind.
     pub(super) fn checker(self) -> &'static Checker {
         let index = Self::ALL.iter().position(|kind| *kind == self).unwrap_or_default();
         &CHECKERS[index]
     }
 
-    /// The standalone schema of such a document, for editors.
+    /// The schema of documents of this kind, for editors. It refers to no other schema.
     pub fn schema(self) -> Json {
         self.build_schema(SchemaUse::Editing)
     }
@@ -265,7 +267,8 @@ impl DocumentKind {
     }
 }
 
-/// The reason why the schema refuses `value` for the field `name` of a section of `kind`, if it does.
+/// The reason why the schema refuses `value` for the field `name` of a section of `kind`; `None` if
+/// the schema accepts the value.
 pub fn find_refusal(kind: Section, name: &str, value: &Json) -> Option<String> {
     let fields = Object::from_iter([(name.to_owned(), value.clone())]);
     let section = match kind.shape {
@@ -281,7 +284,7 @@ pub fn find_refusal(kind: Section, name: &str, value: &Json) -> Option<String> {
 pub fn manifest_schema() -> Json {
     let documents = DocumentKind::ALL.map(|kind| {
         let mut schema = kind.schema();
-        // Documents of one scope share the schemas of sections, so these are in `$defs`.
+        // Documents of one scope share the schemas of sections, so these schemas are in `$defs`.
         let sections =
             kind.scope().map(|scope| container::section_schemas(scope, SchemaUse::Editing));
         for name in sections.iter().flat_map(|sections| sections.keys()) {
@@ -345,7 +348,8 @@ pub(super) fn document_keys() -> Vec<String> {
     part_properties.map(|(key, _)| key).chain(other_keys).collect()
 }
 
-/// Removes defaults of `null`: an optional field must not be `null`.
+/// Removes `null` as the default of properties, because the value of an optional field must not be
+/// `null`.
 fn remove_null_defaults(schema: &mut Json) {
     for property in schema.get_mut("properties").into_iter().flat_map(object_values_mut) {
         if property.get("default").is_some_and(Json::is_null) {
@@ -400,7 +404,7 @@ mod tests {
         let files = corpus::cases().into_iter().flat_map(|case| case.files);
         let manifests = files.filter(|(name, _)| name.ends_with(".yaml"));
         let mut texts: Vec<_> = manifests.map(|(_, text)| text).collect();
-        // Equal numbers and lists, and names that are not words.
+        // Also test equal numbers, equal items of a list, and names that are not words.
         texts.push("kind: Project\npath: a/b\nsettings: {topics: [a, a, 1, 1.0], build_timeout: 3600.0, 'ü\"/~': 1e3}".to_owned());
         let (mut count, mut of_sections) = (0, 0);
         for text in &texts {
@@ -466,8 +470,9 @@ mod tests {
                     assert_eq!(alias, text::snake_case(alias), "{place}.{name}");
                     assert!(names.insert(alias), "{place}: {alias}");
                     let other = words::find_alias(&[place], alias);
-                    // A list within a section may have the name of a section. A meaning for one kind
-                    // of document takes precedence.
+                    // Check only the fields of sections (depth 1). At the top of a document (depth
+                    // 0), a meaning for one kind of document takes precedence. Deeper, a list may
+                    // have the name of a section.
                     assert!(other.is_none() || depth != 1, "{place}: {alias} is {other:?}");
                     count += 1;
                 }

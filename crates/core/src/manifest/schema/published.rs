@@ -1,5 +1,5 @@
-//! Additions to the schemas for editors: names, and Markdown descriptions of fields as on the
-//! reference page.
+//! Adds an id to each schema for editors, and descriptions of fields in Markdown. These are the
+//! same descriptions as on the reference page.
 
 use crate::{
     catalogue::reference::{self, FieldReference},
@@ -65,7 +65,7 @@ pub(super) fn object_values_mut(object: &mut Json) -> impl Iterator<Item = &mut 
     object.as_object_mut().into_iter().flat_map(Object::values_mut)
 }
 
-/// The properties of `schema`, without the forms that may replace a value.
+/// A schema with only the properties of `schema`, without the forms that may replace a value.
 fn strip_forms(schema: &Json) -> Json {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let properties = properties.map(|(name, property)| {

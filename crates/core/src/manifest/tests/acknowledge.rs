@@ -73,7 +73,8 @@ fn every_guard_can_be_acknowledged() {
     }
 }
 
-/// U+212A, the Kelvin sign, is shorter in lower case: positions in one text are none in the other.
+/// U+212A, the Kelvin sign, has fewer bytes in lower case. A byte offset in the written text may be
+/// invalid in the text in lower case.
 #[test]
 fn an_address_that_shrinks_in_lower_case_is_read() {
     let document = "kind: Acknowledge\nat: \"acme/sho\u{212a}/x\"\nguard: removals\n";

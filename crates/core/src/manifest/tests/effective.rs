@@ -1,4 +1,5 @@
-//! Tests of the merged layers as one document, with origins and without changes.
+//! Tests of the document that shows merged layers: it names the origins, and declares the same
+//! values.
 
 use proptest::{prelude::*, sample::select};
 
@@ -195,7 +196,7 @@ fn assert_deciding_origins(loaded: &LoadedManifests) {
                     let links = trace.value_chain(section.kind, &entry.key, &[name.to_owned()]);
                     let mut deciding_links =
                         links.iter().filter(|link| link.effect == LayerEffect::Decides);
-                    // A field of the identity may be omitted, which means the default.
+                    // A field of the identity may be omitted. It then has the default.
                     assert!(
                         deciding_links.any(|link| link.traced_value.origin == field.origin),
                         "{name} at {:?}: {links:?}",
@@ -313,7 +314,7 @@ proptest! {
         let reloaded_json = reloaded.as_ref().map(full_json);
         prop_assert_eq!(reloaded_json, merged.as_ref().map(full_json), "{}\n{}", text, shown_text);
         prop_assert!(shown_text.lines().all(|line| line.chars().count() <= 100), "{}", shown_text);
-        // A single document stays unchanged, line by line, except for its places.
+        // If the shown document is loaded and shown again, only the places differ.
         let values = |text: &str| -> Vec<Json> {
             crate::yaml::parse(text).documents.iter().map(crate::yaml::Node::to_json).collect()
         };

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{desired::EntryPresence, diagnostic::Severity};
 
-/// A segment `..` is removed from a URL, so no request could address such an entry.
+/// A segment `..` is removed from a URL, so no request could address an entry with this name.
 #[test]
 fn no_name_is_a_segment_of_dots() {
     for (name, expected) in [("..", vec![("value", 4)]), (".", vec![("value", 4)]), ("a..", vec![])]
@@ -205,7 +205,8 @@ fn sections_of_a_feature_that_is_off_are_reported() {
     assert_eq!(check_messages("", &ignoring), [""; 0], "as the help says");
 }
 
-/// Otherwise the second fault shows only when the first one is corrected.
+/// If only the misspelled field were reported, a user would see the missing field only after
+/// correcting it.
 #[test]
 fn a_misspelled_field_hides_no_missing_one() {
     let codes = |fields: &str| {
@@ -218,12 +219,16 @@ fn a_misspelled_field_hides_no_missing_one() {
     let password = "password: {env: JIRA}";
     assert_eq!(codes(&format!("jira_url: '{url}', username: bot, {password}")), ["unknown-field"]);
     let group = "kind: Group\npath: a\nintegrations: [{slug: jenkins, jenkins_url: 'https://h', project_name: x}]\n";
-    assert_eq!(faults(&[("a.yaml", group)]).len(), 1, "a field of projects");
-    // Nobody knows what this key means.
+    assert_eq!(
+        faults(&[("a.yaml", group)]).len(),
+        1,
+        "no missing field: `project_name` is a field of projects"
+    );
+    // The key `frobnicate` has no known meaning.
     assert_eq!(codes(&format!("frobnicate: '{url}', username: bot")), ["unknown-field"]);
 }
 
-/// The advice about the reference, to leave it to jobs, contradicts the error.
+/// A second message would advise to leave the reference for jobs, which contradicts the error.
 #[test]
 fn a_masked_reference_in_the_syntax_of_a_shell_is_reported_once() {
     for value in ["${SHOP_TOKEN}", "$SHOP_TOKEN", "{{ shop_token }}", "${var.shop_token}"] {
@@ -237,7 +242,7 @@ fn a_masked_reference_in_the_syntax_of_a_shell_is_reported_once() {
     }
 }
 
-/// A rule without `undeclared: include` declares nothing alone.
+/// Without documents, a rule declares nothing unless it has `undeclared: include`.
 #[test]
 fn advice_to_write_a_rule_names_undeclared_projects() {
     let group = "kind: Group\npath: acme\nsettings: {merge_method: ff}\n";

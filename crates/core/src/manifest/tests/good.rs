@@ -70,7 +70,7 @@ fn every_value_has_the_origin_of_its_key() {
     assert_eq!(
         origin(0, "environment_scope"),
         "a.yaml:7:6",
-        "a default is written where its entry is"
+        "a default has the origin of its entry"
     );
 }
 
@@ -131,6 +131,6 @@ fn the_configuration_is_read() {
     assert_eq!(
         faults(&[("sub/undrift.yaml", "version: 1\n")]),
         [("document", 1)],
-        "only the one at the root configures"
+        "only `undrift.yaml` at the root is a configuration"
     );
 }

@@ -39,7 +39,7 @@ fn numbered_paths(n: usize, start: &str) -> Vec<String> {
     (0..n).map(|i| format!("{start}{i}")).collect()
 }
 
-/// Parts of a file that can be numerous.
+/// A name and a function that makes `n` documents. In them, one part of the input is numerous.
 type Shape = (&'static str, fn(usize) -> Vec<Json>);
 
 const SHAPES: [Shape; 35] = [
@@ -105,7 +105,7 @@ const SHAPES: [Shape; 35] = [
             .push(json!({"kind": "Defaults", "match": {"path": "**"}, "variables": variables}));
         documents
     }),
-    ("entries of somebody else's", |n| {
+    ("unmanaged entries", |n| {
         let glob_entry = |i| json!({"key": format!("W{i}_*"), "state": "unmanaged"});
         let mut documents = make_project("variables", &repeat(n, glob_entry));
         let variables = repeat(n, |i| json!({"key": format!("V{i}"), "value": "x"}));
@@ -139,7 +139,7 @@ const SHAPES: [Shape; 35] = [
         let rules = repeat(n, |i| defaults(&json!({"path": format!("*/p{i}")})));
         [plain_projects(n), rules].concat()
     }),
-    ("rules that bring in", |n| {
+    ("rules that include", |n| {
         let include = |i| json!({"kind": "Defaults", "match": {"path": format!("acme/g{i}/*")}, "undeclared": "include"});
         [plain_projects(n), repeat(n, include)].concat()
     }),
@@ -160,7 +160,7 @@ const SHAPES: [Shape; 35] = [
         [projects(1, |_| json!({"uses": ["x0"]})), repeat(n, next_profile), vec![last_profile]]
             .concat()
     }),
-    ("profiles that there are not", |n| {
+    ("profiles that do not exist", |n| {
         let profile = |i| json!({"kind": "Profile", "name": format!("x{i}"), "watch": true});
         [projects(n, |i| json!({"uses": [format!("y{i}")]})), repeat(n, profile)].concat()
     }),
@@ -228,7 +228,9 @@ fn checking_manages_takes_linear_time() {
         numbered_paths(n, start).into_iter().map(|path| json!({"path": path})).collect()
     };
     steps::grow_in_proportion("managed paths", |n| load_managed(n, paths(n, "acme/p")));
-    steps::grow_in_proportion("what is outside", |n| load_managed(n, paths(n, "other/p")));
+    steps::grow_in_proportion("projects outside of `manages`", |n| {
+        load_managed(n, paths(n, "other/p"))
+    });
     steps::grow_in_proportion("exceptions", |n| {
         load_managed(n, json!([{"path": "**", "except": self::numbered_paths(n, "acme/q")}]));
     });

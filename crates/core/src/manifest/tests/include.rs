@@ -49,7 +49,8 @@ fn include_paths(files: &[(&str, &str)], paths: &[&str]) -> Result<Desired, Diag
     loaded.includes.unwrap().include_from(loaded.desired.unwrap(), &mut roster)
 }
 
-/// Two paths can result in one name, so an included project could get the secret of another one.
+/// Two paths can result in the same name, so an included project could get the secret of another
+/// project.
 #[test]
 fn no_secret_is_named_after_an_included_project() {
     let document = "kind: Project\npath: acme/a-b\n";
@@ -77,7 +78,7 @@ fn no_secret_is_named_after_an_included_project() {
     }
 }
 
-/// Secrets are resolved before the roster.
+/// The secrets that rules need are resolved before the roster is read.
 #[test]
 fn secrets_in_templates_and_data_of_rules_are_listed() {
     let rules = "kind: Defaults
@@ -100,12 +101,16 @@ hooks: [{url: 'https://h.example.org', custom_headers: [{key: A, value: {env: RO
 #[test]
 fn including_rules_are_checked_offline() {
     let no_faults = [""; 0];
-    assert_eq!(messages(&[("a.yaml", RULES)]), no_faults, "what they bring in uses what they name");
+    assert_eq!(
+        messages(&[("a.yaml", RULES)]),
+        no_faults,
+        "included projects use each rule and profile"
+    );
     let rules_without_include = RULES.replace("undeclared: include\n", "");
     assert_eq!(
         messages(&[("a.yaml", &rules_without_include)]).len(),
         1,
-        "no project at all: three idle rules are no news"
+        "without any project, there is only one fault"
     );
     for (rule, expected) in [
         ("uses: [other]", "unknown-profile: unknown profile `other`"),
@@ -232,7 +237,7 @@ fn excluded_projects_are_not_included() {
     assert_eq!(&*roster.incomplete[0].0, "acme/**");
 }
 
-/// Otherwise, a mistyped rule passes every check.
+/// Without this warning, a mistyped rule would pass every check.
 #[test]
 fn a_rule_that_matches_nothing_at_all_is_a_warning() {
     let rule = |path: &str| {
@@ -261,7 +266,8 @@ fn a_rule_that_matches_nothing_at_all_is_a_warning() {
     let lose_namespace = |roster: &mut Roster| roster.missing_namespaces = vec!["^acme".to_owned()];
     assert_eq!(check_rule("'^acme/.*$'", lose_namespace), (found, 1, 0));
     assert_eq!(check_rule("acme/**", change_nothing), (vec![], 0, 1));
-    // A match that is archived or may be in an unread list needs no correction.
+    // If the matched project is archived, or may be in a list that could not be read, the rule
+    // needs no correction.
     let archive =
         |roster: &mut Roster| roster.containers[0].exclusion = Some(ExclusionReason::Archived);
     assert_eq!(check_rule("acme/**", archive), (vec![], 0, 0));

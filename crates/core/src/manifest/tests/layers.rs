@@ -139,7 +139,8 @@ fn mappings_merge_leaf_by_leaf_and_null_is_a_value() {
     );
 }
 
-/// No key, one key and two keys in a mapping: in two ranks, and in both orders of one rank.
+/// Tests mappings without a key, with one key and with two keys. The mappings are in two ranks, and
+/// in both orders of one rank.
 #[test]
 fn a_mapping_is_ambiguous_leaf_by_leaf() {
     let policy = |text: &str| format!("settings: {{container_expiration_policy: {text}}}");
@@ -270,7 +271,8 @@ fn unmanaged_drops_entries_of_lower_layers_only() {
     assert_eq!(entries(&merged, "variables"), ["B@* Present", "TF_A@* Present"]);
 }
 
-/// Neither of two layers of equal rank drops entries of the other; the same holds in one document.
+/// Of two layers of equal rank, neither drops entries of the other layer. Entries of one document
+/// do not drop each other either.
 #[test]
 fn unmanaged_keeps_entries_of_equal_rank() {
     let (declared, unmanaged) = ("{key: TF_A, value: a}", "{key: 'TF_*', state: unmanaged}");
@@ -504,13 +506,13 @@ fn two_declared_projects_never_share_a_filled_in_secret_name() {
             fault_messages(&text).into_iter().filter(|line| !line.starts_with("ambig")).collect();
         assert_eq!(messages, expected, "{name}");
     }
-    // Two secrets must not name each other.
+    // The names of two secrets must not contain each other.
     let circle = "params: {a: {env: 'X_{b}'}, b: {env: 'X_{a}'}}\nvariables: [{key: A, value: {text: '{a}'}}]";
     assert_eq!(
         fault_messages(&project("acme/shop", circle)),
         ["template: the name of a secret must not contain a secret"]
     );
-    // In two documents.
+    // The templates may also be in two documents.
     let text =
         project("acme/a-b", &variables("{name}")) + &project("acme/a.b", &variables("{name}"));
     assert_eq!(
@@ -525,7 +527,7 @@ fn two_declared_projects_never_share_a_filled_in_secret_name() {
 }
 
 mod naive {
-    //! A second, naive merge: it finds the deciding layer of each slot.
+    //! A second, naive merge. It finds the deciding layer of each slot.
 
     use proptest::{prelude::*, sample::select};
 
@@ -670,7 +672,7 @@ mod naive {
         is_declared.then(|| json!([key, fields]))
     }
 
-    /// A loaded project in the same form.
+    /// The settings and variables of a loaded project, in the form of `settings` and `variable`.
     fn loaded_values(container: &Container) -> Json {
         let desired = Desired { containers: vec![container.clone()], ..Desired::default() };
         let sections = desired_json(&desired)[0][0][2].clone();

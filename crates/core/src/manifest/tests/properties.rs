@@ -1,4 +1,4 @@
-//! Properties of all manifests.
+//! Property tests of loading manifests.
 
 use proptest::{prelude::*, sample::Index};
 
@@ -31,7 +31,7 @@ pub(super) fn documents() -> Vec<Json> {
     documents.chain((0..3).map(acknowledge)).collect()
 }
 
-/// Documents with faults, alone or together with another one.
+/// Documents with faults. Some have a fault only together with another document.
 fn wrong_documents() -> Vec<Json> {
     vec![
         json!({"kind": "Project", "path": "acme/one", "variables": [{"key": "A B"}, {"key": "C"}, {"key": "C", "value": 1}]}),
@@ -58,7 +58,8 @@ fn sorted_messages(files: &[(&str, &str)]) -> Vec<String> {
     messages
 }
 
-/// The documents, each shuffled, in three files.
+/// The documents in any order, distributed over three files. The keys of each document are
+/// shuffled.
 fn split_into_files(documents: Vec<Json>, picks: &mut impl Iterator<Item = Index>) -> [String; 3] {
     let mut files = [String::new(), String::new(), String::new()];
     let mut remaining = documents;
@@ -70,7 +71,7 @@ fn split_into_files(documents: Vec<Json>, picks: &mut impl Iterator<Item = Index
     files
 }
 
-/// `json` with its keys, and the entries of lists that are sets, in another order.
+/// `json` with its keys, and the items of lists of mappings, in another order.
 fn reorder(json: &Json, picks: &mut impl Iterator<Item = Index>) -> Json {
     let mut shuffle = |mut items: Vec<Json>| {
         for i in (1..items.len()).rev() {
@@ -93,8 +94,9 @@ fn reorder(json: &Json, picks: &mut impl Iterator<Item = Index>) -> Json {
     }
 }
 
-/// A manifest with secrets in every possible place. None follows a key that is open in another
-/// section: a `#` before `{extra: {key: ...}}` would turn it into that open field.
+/// A manifest with secrets in every possible place. No secret follows a key that is an open field
+/// in another section. For example, a `#` before `{extra: {key: ...}}` would make the value of
+/// `key` visible.
 const SECRETS: &str = "\
 # CANARY
 kind: Project
@@ -182,7 +184,7 @@ fn is_in_authority(text: &str) -> bool {
     text.rsplit_once("://").is_some_and(|(_, tail)| !tail.contains(['@', '/', '\'', '\n']))
 }
 
-/// Texts that are added by mistake.
+/// Texts that a typing error adds.
 const SLIPS: [&str; 16] =
     [" ", "'", "\"", "[", "}", "\t", ": ", "&", "\n", "- ", "#", "|", "*", "!", ",", "{"];
 
@@ -219,15 +221,15 @@ proptest! {
         prop_assert_eq!(diagnostics.is_empty(), diagnostics.render(DiagnosticStyle::default()).is_empty());
     }
 
-    /// Typing mistakes between the words, which may break the YAML or move values, but never into an
-    /// open field.
+    /// Typing errors may break the YAML or move values, but must not show a secret. This test makes
+    /// no error that moves a secret into an open field.
     #[test]
     fn no_slip_shows_a_secret(slips in prop::collection::vec((any::<Index>(), 0..=SLIPS.len()), 1..4)) {
         let mut text = SECRETS.to_owned();
         for (offset_index, slip) in slips {
             let offsets: Vec<_> = text.char_indices().map(|(at, _)| at).collect();
             let offset = offsets[offset_index.index(offsets.len())];
-            // The word itself stays whole, so that it can be found.
+            // The word `CANARY` stays whole, so that it can be found in the report.
             if text[..offset].ends_with(|c: char| c.is_ascii_uppercase()) && text[offset..].starts_with(|c: char| c.is_ascii_uppercase()) {
                 continue;
             }
@@ -237,21 +239,22 @@ proptest! {
                 continue;
             }
             match slip {
-                // Without `?` a query is a path, without `@` a user is a host, and without `&` a value
-                // is part of a name: all of these are open.
+                // Keep these characters. Without `?`, a query is a path. Without `@`, a user is a
+                // host. Without `&`, a value is part of a name. Paths, hosts and names are open.
                 0 if !text[offset..].starts_with(|c: char| c.is_ascii_uppercase() || "?@&".contains(c)) => {
                     text.remove(offset);
                 }
                 0 => {}
-                // A user before `#` is a host too.
+                // Skip `#` after a user in a URL, because it would make the user a host.
                 slip if SLIPS[slip - 1] == "#" && is_in_authority(&text[..offset]) => {}
-                // A secret with a colon after it cannot be distinguished from a key.
+                // Skip `: ` after a secret, because such a secret cannot be distinguished from a
+                // key.
                 slip if SLIPS[slip - 1] == ": " && text[..offset].ends_with("CANARY") => {}
                 slip => text.insert_str(offset, SLIPS[slip - 1]),
             }
         }
         let diagnostics = load_files(&[("a.yaml", &text)]).diagnostics;
-        // Names of files are not secrets: messages name missing ones.
+        // Names of files are not secrets: messages name missing files.
         let other_faults = diagnostics.into_iter().filter(|fault| fault.code != "missing-file");
         let report = other_faults.collect::<Diagnostics>().render(DiagnosticStyle::default());
         prop_assert!(!report.contains("CANARY"), "{}\n{}", text, report);

@@ -1,5 +1,5 @@
-//! Tests that a value that looks like a reference to a secret is one, or an error, and that templates
-//! never give two groups or projects the same secret.
+//! Tests that a value that looks like a reference to a secret is a reference or an error. Also
+//! tests that templates never give two groups or projects the same secret.
 
 use super::*;
 use crate::{
@@ -119,7 +119,8 @@ fn document(kind: Section, fields: serde_json::Map<String, Json>) -> Json {
     json!({"kind": kind.scoped_kind.scope.document_kind(), "path": path, kind.section: section})
 }
 
-/// Every field of every kind, and a field below `extra:`, with a mapping that looks like a reference.
+/// Writes a mapping that looks like a reference into every field of every kind, and into a field
+/// below `extra:`.
 #[test]
 fn a_mapping_like_a_reference_is_one_or_an_error() {
     let (mut secret_count, mut refused_count) = (0, 0);

@@ -81,10 +81,13 @@ fn the_configuration_is_not_searched_above_the_repository() {
     assert_eq!(
         lines,
         ["shop.yaml", "web/undrift.yaml", "document web/undrift.yaml"],
-        "one below the root is no configuration"
+        "`undrift.yaml` below the root is no configuration"
     );
     let (_, said) = load_below(&[files[0], ("plain/shop.yaml", SHOP)], "plain", "plain");
-    assert_eq!(said[1], "value ../undrift.yaml", "without a repository the search goes on");
+    assert_eq!(
+        said[1], "value ../undrift.yaml",
+        "without a repository, the search continues upwards"
+    );
 }
 
 /// The paths that are declared and selected, and the codes of all faults.
@@ -138,7 +141,7 @@ fn named_files_are_selected_and_the_whole_root_is_loaded() {
         );
     }
     let (paths, codes) = load_selected(&files, "undrift.yaml");
-    assert_eq!((paths, codes), (vec![], vec!["document"]), "named, it is a manifest");
+    assert_eq!((paths, codes), (vec![], vec!["document"]), "a named `undrift.yaml` is a manifest");
     let (paths, codes) = load_selected(&files, "acknowledge.yaml");
     assert_eq!((paths, codes), (vec![], vec!["no-manifests"]));
 }
@@ -159,11 +162,11 @@ fn a_fault_anywhere_below_the_root_is_reported() {
     assert_eq!(
         (paths, codes),
         (vec!["acme/shop".to_owned()], vec![]),
-        "without a root only `a` is"
+        "without a root, only `a` is loaded"
     );
 }
 
-/// The broken file may contain the profile.
+/// The broken file may contain the profile that is missing.
 #[test]
 fn a_broken_profile_causes_no_further_errors() {
     for kind in ["Profile", "\"Profile\"", "'Profile'"] {
@@ -190,7 +193,11 @@ fn files_of_other_tools_count_only_in_the_named_folder() {
     assert_eq!(load_selected(&files[..7], "manifests"), (vec!["acme/shop".to_owned()], vec![]));
     assert_eq!(load_selected(&files, "manifests"), (vec![], vec!["duplicate-project"]));
     let (paths, codes) = load_selected(&files[..5], "");
-    assert_eq!((paths.len(), codes.contains(&"document")), (0, true), "named, they are manifests");
+    assert_eq!(
+        (paths.len(), codes.contains(&"document")),
+        (0, true),
+        "files in the named folder are manifests"
+    );
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub(super) struct DeclarationPair<'p> {
     pub(super) head: &'p Container,
     /// The declaration at the base.
     pub(super) base: &'p Container,
-    /// The plan for that declaration.
+    /// The plan for the declaration at the base.
     pub(super) base_plan: &'p ContainerPlan,
 }
 
@@ -67,8 +67,8 @@ impl DeclarationPair<'_> {
                 let base_step = base_step.filter(|base_step| base_step.action == Action::Create);
                 self.label_creation(step, base_step);
             }
-            // Whether a rename, move or restoration is needed depends on the live state, so the
-            // plans do not show who declared it: compare the declared paths.
+            // The live state decides if a rename, move or restoration is needed. The plans do not
+            // show which side declared it. Therefore compare the declared paths.
             Action::Update if step.address.section.is_none() => {
                 let is_drift = base_step.is_some() && has_same_paths(self.base, self.head);
                 set_label(step, if is_drift { Label::Drift } else { Label::Change });
@@ -117,7 +117,7 @@ impl DeclarationPair<'_> {
 
     fn label_creation(&self, step: &mut Step, base_step: Option<&Step>) {
         let Some(base_step) = base_step else {
-            // The base's plan has no step for it, but the base may declare the same entry.
+            // The base's plan has no step for this object, but the base may declare the same entry.
             let base_entry = declared_entry(self.base, &step.address);
             let base_entry = base_entry.filter(|(_, entry)| entry.state == EntryPresence::Present);
             let label = match base_entry.zip(declared_entry(self.head, &step.address)) {
@@ -155,8 +155,8 @@ impl DeclarationPair<'_> {
                 self.field_label(&address, change, base_step)
             });
         }
-        // Write-only fields are only sent together with another field, or because of the command
-        // line, so they get the label of the other fields.
+        // A write-only field is sent only together with another field, or because of the command
+        // line. It gets the label of the other fields.
         let is_readable = |change: &&FieldChange| *change.before != Shown::Unknown;
         let label = step.changes.iter().filter(is_readable).filter_map(|change| change.label).min();
         let label = label.unwrap_or(Label::Change);
@@ -177,7 +177,7 @@ impl DeclarationPair<'_> {
         else {
             return Label::Change;
         };
-        // Two hidden values look the same.
+        // Hidden values look equal in plans. Therefore compare the declared values.
         let is_same = base_change.after == change.after
             && (*change.after != Shown::Hidden
                 || declared_value(self.base, address, &change.field)
@@ -224,7 +224,8 @@ impl DeclarationPair<'_> {
             .collect()
     }
 
-    /// Live entries that the base lists and the branch does not, and that no step removes.
+    /// The addresses of live entries that the base lists and the branch does not, and that no step
+    /// removes.
     fn dropped_entries(&self, plan: &ContainerPlan) -> Vec<Address> {
         let unlisted = plan.notes.iter().filter(|note| note.reason.is_unlisted());
         let unlisted = unlisted.map(|note| &note.address);
@@ -243,7 +244,7 @@ impl DeclarationPair<'_> {
     }
 }
 
-/// Includes in the branch's change everything that its steps depend on.
+/// Labels everything that steps of the branch depend on as part of the branch's change.
 fn include_dependencies(steps: &mut [Step], head: &Container, caller: &Caller) {
     // The fields of an identity change together.
     for step in &mut *steps {
@@ -273,7 +274,8 @@ fn include_dependencies(steps: &mut [Step], head: &Container, caller: &Caller) {
     include_needed_steps(steps, head, caller);
 }
 
-/// If steps of the branch depend on other steps, labels these as part of its change too.
+/// If a step of the branch depends on another step, labels the other step as part of the branch's
+/// change too.
 fn include_needed_steps(steps: &mut [Step], head: &Container, caller: &Caller) {
     let needed_steps = order::needed_steps(head.scope, caller, steps);
     let mut pending: Vec<_> =
@@ -331,7 +333,7 @@ fn refers_to_entry(step: &Step, other: &Step, head: &Container) -> bool {
     name.is_some_and(|name| changed_texts.contains(&name.to_lowercase()))
 }
 
-/// Turns an excluded label into one of the branch.
+/// Replaces an excluded label by `Both`, which belongs to the branch.
 fn include_in_branch(label: &mut Option<Label>) {
     if is_excluded_label(*label) {
         *label = Some(Label::Both);
@@ -355,7 +357,7 @@ fn is_creation(step: &Step) -> bool {
     step.address.section.is_none() && step.action == Action::Create
 }
 
-/// Includes the step of a copy if the branch changes its original.
+/// Includes the removal of a copy in the branch's change if the branch changes the original.
 fn include_copies(steps: &mut [Step]) {
     let originals = steps.iter().filter(|step| !step.is_copy && !is_excluded_label(step.label));
     let originals: Vec<_> = originals.map(|step| step.address.clone()).collect();
@@ -376,7 +378,7 @@ fn collect_texts(value: &Json, texts: &mut BTreeSet<String>) {
     }
 }
 
-/// The declared section of `container` with `address`, if any.
+/// The declared section of `container` at `address`; `None` if there is no declared section.
 pub(super) fn declared_section<'c>(
     container: &'c Container,
     address: &Address,

@@ -1,9 +1,9 @@
-//! Labels the differences of a plan by comparing with the base of a branch.
+//! Labels the differences of a plan by comparing the plan with the base of a branch.
 //!
 //! The live state is planned twice: for the branch, and for its base. A difference in both plans is
-//! drift from before the branch (`label`). Apply excludes it: it is removed from the declaration
-//! (`rest`), and the container is planned again. The steps are not removed from the plan itself, so that
-//! guards count what is really written, and apply can plan again from the same declaration.
+//! drift from before the branch (`label`). Apply excludes drift: `rest` removes it from the
+//! declaration, and the container is planned again. The steps are not removed from the plan itself.
+//! Therefore guards count only real writes, and apply can plan again from the same declaration.
 
 mod label;
 mod rest;
@@ -38,7 +38,7 @@ pub enum Base {
     Known(BaseDeclarations),
 }
 
-/// The declarations at the base, and where the branch differs from them.
+/// The declarations at the base, and the groups in which the branch differs from them.
 #[derive(Clone, Debug)]
 pub struct BaseDeclarations {
     /// The groups and projects, by their path in lower case.
@@ -56,8 +56,8 @@ pub struct BaseComparison {
     /// Changes that the base needs and the branch does not, because the branch declares the live state.
     #[serde(rename = "already", default, skip_serializing_if = "Vec::is_empty")]
     pub adopted: Vec<Adopted>,
-    /// Declarations of the base that the branch lacks, and that no step removes: groups, projects, sections,
-    /// and live entries without a policy that removes them.
+    /// The addresses that the base declares and the branch does not, and that no step removes:
+    /// groups, projects, sections, and live entries without a policy that removes them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<Address>,
     /// Steps that apply excludes because the branch did not cause them.
@@ -69,19 +69,19 @@ pub struct BaseComparison {
     /// Problems that the base has too, of groups and projects without a step of the branch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
-    /// How many groups and projects were not read, because branch and base declare the same for
-    /// them.
+    /// The number of groups and projects that were not read, because branch and base declare the
+    /// same for them.
     pub unchanged: usize,
 }
 
-/// How a run treats drift from before the branch.
+/// The treatment of drift from before the branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriftPolicy {
-    /// Exclude it.
+    /// Exclude the drift.
     Exclude,
-    /// Write it.
+    /// Write the drift.
     Write,
-    /// Show it, and write nothing.
+    /// Show the drift, and write nothing.
     Show,
 }
 
@@ -100,8 +100,8 @@ pub struct Adopted {
     pub fields: Vec<String>,
 }
 
-/// The declared sections of each group or project, by its path in lower case; `None` if it is declared
-/// absent. Includes unselected ones.
+/// The declared sections of each group or project, by its path in lower case. The value is `None`
+/// if the group or project is declared absent. Includes unselected groups and projects.
 #[derive(Clone, Debug, Default)]
 pub struct Outline(BTreeMap<String, Option<BTreeSet<&'static str>>>);
 
@@ -174,7 +174,7 @@ impl Base {
         let comparable_pair =
             base_declaration.and_then(|before| Some((before, comparable_part(before, declared)?)));
         let Some((base_container, comparable_base)) = comparable_pair else {
-            // The base does not declare the container, so every step comes from the branch.
+            // The base does not declare the container. Therefore every step comes from the branch.
             return label::label_all(plan, Label::Change);
         };
         let base_plan = plan_container(&comparable_base, live, settings);
@@ -184,7 +184,8 @@ impl Base {
             base_plan: &base_plan,
         };
         let mut comparison = declarations.label_steps(plan, &settings.caller);
-        // If the branch changes something in a group that no longer exists, it must create the group again.
+        // If the branch changes a declaration in a group that no longer exists, the run must create
+        // the group again.
         if base.groups_with_changes.contains(&declared.path.to_lowercase()) {
             label::include_creation(&mut plan.findings.steps);
         }
@@ -230,7 +231,7 @@ impl Base {
                 None if moves.declares(path)
                     || base_container.lifecycle.absent_origin().is_some() => {}
                 None => removed_addresses.push(base_container.address()),
-                // The branch deletes it with all its contents.
+                // The branch deletes the container with all its contents.
                 Some(None) => {}
                 Some(Some(declared)) => {
                     let address = Address::container(declared_path);
@@ -244,8 +245,9 @@ impl Base {
         removed_addresses
     }
 
-    /// Keeps the containers whose declarations differ from the base, and the containers with a policy
-    /// for unlisted projects below which a declaration was removed. Keeps all if the base is not known.
+    /// Keeps the containers whose declarations differ from the base. Also keeps a group with a
+    /// policy for unlisted projects, if a declaration below the group was removed. Keeps all
+    /// containers if the base is not known.
     pub fn changed_containers(&self, mut containers: Vec<Container>) -> Vec<Container> {
         let Self::Known(base) = self else { return containers };
         let paths: BTreeSet<_> =
@@ -268,7 +270,8 @@ fn has_changed(base: &BTreeMap<String, Container>, container: &Container) -> boo
     before.is_none_or(|before| declared_values(before) != declared_values(container))
 }
 
-/// True if both declare the same at `address` and below it, where a problem prevents the comparison.
+/// True if both containers declare the same values at `address` and below it. A problem at
+/// `address` prevents the comparison of plans.
 fn declares_same(before: &Container, current: &Container, address: &Address) -> bool {
     let Address { section, entry, .. } = address;
     let [before, current] = [before, current].map(|declared| {
@@ -293,7 +296,7 @@ fn find_declaration<'b>(
 }
 
 /// Adds the base's identity to each entry of one section, unless another entry has that identity
-/// now. Entries are the same if the service stores the same name for them.
+/// now. Two entries are the same entry if the service stores the same name for them.
 fn add_former_identities(section: &mut DeclaredSection, base_section: &DeclaredSection) {
     let kind = section.kind;
     let Some(field) = kind.table().get(FORMER_FIELD).map(|spec| spec.name) else { return };
@@ -320,9 +323,9 @@ fn add_former_identities(section: &mut DeclaredSection, base_section: &DeclaredS
     }
 }
 
-/// The sections of the base's declaration that `head` also declares: only these were read. `None` if
-/// the two cannot be compared, because only one declares the container absent, or only the base
-/// watches it.
+/// The declaration of the base, reduced to the sections that `head` also declares, because only
+/// these sections were read. `None` if the declarations cannot be compared: only one declares the
+/// container absent, or only the base watches it.
 fn comparable_part(base: &Container, head: &Container) -> Option<Container> {
     let [base_deletes, head_deletes] =
         [base, head].map(|declared| declared.lifecycle.absent_origin().is_some());
@@ -338,7 +341,7 @@ fn comparable_part(base: &Container, head: &Container) -> Option<Container> {
 }
 
 impl Plan {
-    /// The number of steps for each label, without excluded ones.
+    /// The number of steps for each label, without excluded steps.
     pub fn label_counts(&self) -> BTreeMap<Label, usize> {
         let mut counts = BTreeMap::new();
         for label in self.steps.iter().filter_map(|step| step.label) {

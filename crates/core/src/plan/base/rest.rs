@@ -16,7 +16,7 @@ pub enum BranchPart {
     Whole,
     /// No part of the container.
     Nothing,
-    /// This part of the container.
+    /// A part of the container.
     Some(Box<Container>),
 }
 
@@ -81,7 +81,7 @@ fn has_excluded_part(step: &Step) -> bool {
         || step.changes.iter().any(|change| is_excluded_label(change.label))
 }
 
-/// Removes from `fields` those that `step` excludes.
+/// Removes the fields that `step` excludes.
 fn drop_excluded(fields: &mut DeclaredFields, step: &Step) {
     let remaining_fields = fields.iter().filter(|(name, _)| {
         step.change(name).is_none_or(|change| !is_excluded_label(change.label))
@@ -89,7 +89,8 @@ fn drop_excluded(fields: &mut DeclaredFields, step: &Step) {
     *fields = remaining_fields.collect();
 }
 
-/// The excluded parts of `steps`, or all if `includes_all`, for display. They have no calls: none is sent.
+/// The excluded parts of `steps`, for display; all of `steps` if `includes_all` is true. The
+/// returned steps have no calls, because no call is sent.
 pub fn excluded_steps(steps: &[Step], includes_all: bool) -> Vec<Step> {
     steps
         .iter()

@@ -103,7 +103,7 @@ fn removed_declarations_are_reported() {
         base.removed_declarations(&outline, &moves).iter().map(ToString::to_string).collect();
     assert_eq!(addresses, ["acme/a", "acme/b#variables"]);
     assert_eq!(Base::Unknown.removed_declarations(&outline, &moves), []);
-    // A project declared absent is in the plan.
+    // A project that is declared absent is not reported, because the plan deletes it.
     let absent =
         Sourced { value: EntryPresence::Absent, origin: crate::desired::testing::origin(1) };
     let mut removed = new_container("acme/a", json!({}), &[]);
@@ -186,8 +186,8 @@ fn the_label_of_an_entry_depends_on_base_branch_and_live_state() {
     }
 }
 
-/// All combinations of whether base and branch declare an entry present or absent, and whether it
-/// is live.
+/// The branch declares an entry absent. The test combines each declaration of the base with a live
+/// and a missing entry.
 #[test]
 fn the_label_of_a_removal_depends_on_which_side_declares_it_absent() {
     let declare = |state: Option<&str>| {
@@ -263,7 +263,7 @@ fn removing_watch_makes_a_difference_a_change_of_the_branch() {
     assert_eq!(compare_with_base(&watched, &head, &live).0, ["Update Change description=Change"]);
 }
 
-/// Watched differences have labels, like steps.
+/// Watched differences have labels like the differences that apply writes.
 #[test]
 fn watched_differences_have_labels() {
     let describe = |text: &str| {
@@ -356,7 +356,7 @@ fn a_hook_with_a_new_url_is_found_by_its_url_at_the_base() {
     assert_eq!(urls(declare(&taken_hooks)), None, "another one has that URL now");
 }
 
-/// The base would do something else to the entry of that name: create it, or rename another one.
+/// A base without this rename would create the new entry, or would plan nothing.
 #[test]
 fn a_rename_is_drift_only_if_the_base_renames_the_same_entry() {
     let label = |name: &str, former: &[&str]| {
@@ -406,7 +406,8 @@ fn only_containers_declared_differently_at_the_base_are_selected() {
     );
 }
 
-/// Otherwise, a change of the branch would be neither planned nor reported.
+/// If a problem counted as drift although the branch changes something, the change would be neither
+/// planned nor reported.
 #[test]
 fn a_problem_is_drift_only_where_the_branch_changes_nothing() {
     let project = |text: &str, user: &str| {
@@ -492,7 +493,8 @@ fn a_copy_is_removed_if_the_branch_changes_its_original() {
     }
 }
 
-/// If a change of the branch names drifted entries, these are created too, and no others.
+/// If a change of the branch names drifted entries, the named entries are created too, but no other
+/// entries.
 #[test]
 fn drifted_entries_that_a_change_names_are_created() {
     let declare = |branches: Json| {
@@ -537,7 +539,7 @@ fn drifted_entries_that_a_change_names_are_created() {
     }
 }
 
-/// If the base keeps the project archived, its removals are unknown.
+/// If the base keeps the project archived, the removals of the base are unknown.
 #[test]
 fn a_removal_is_unknown_where_the_base_may_have_removed_it_too() {
     let declare = |archived: bool, policy| {
@@ -571,8 +573,8 @@ fn a_removal_is_a_change_if_the_base_does_not_manage_the_entry() {
     assert_eq!(compare_with_base(&base, &head, &live).0, ["Delete Change"]);
 }
 
-/// The base would remove an unlisted entry, and the branch declares it. With its live value there is no
-/// step; with another value there is one.
+/// The base would remove an unlisted entry, and the branch declares the entry. If the branch
+/// declares the live value, there is no step. If it declares another value, there is a step.
 #[test]
 fn a_removal_by_the_base_is_adopted_only_if_the_branch_declares_the_live_state() {
     let declare = |value: Option<&str>| {
@@ -592,7 +594,8 @@ fn a_removal_by_the_base_is_adopted_only_if_the_branch_declares_the_live_state()
     }
 }
 
-/// The base keeps the project archived, so it has no plan for its fields.
+/// The base keeps the project archived. Therefore the base's plan has no step for the fields of the
+/// project.
 #[test]
 fn a_field_that_both_declare_alike_is_drift_even_if_the_base_has_no_plan_for_it() {
     let declare = |archived: bool, description: Option<&str>| {
@@ -640,7 +643,8 @@ fn a_missing_or_needless_mapping_is_excluded_as_a_whole() {
     }
 }
 
-/// The base keeps the project archived, so it has no plan for its entries.
+/// The base keeps the project archived. Therefore the base's plan has no step for the entries of
+/// the project.
 #[test]
 fn a_creation_is_a_change_unless_the_base_declares_the_entry_present() {
     let declare = |archived: bool, entry: Option<Json>| {
@@ -693,7 +697,8 @@ fn a_move_is_drift_only_if_the_base_declares_the_former_path() {
 const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
 
-/// The parts of a project that a branch may change. Form 0: absent; forms 1 and 2: two different values.
+/// The parts of a project that a branch may change. A part has one of three forms. In form 0 the
+/// part is absent; in the forms 1 and 2 it has different values.
 const PARTS: [&str; 9] = [
     "description",
     "builds_access_level",
@@ -808,10 +813,11 @@ fn branch_fields(steps: &[Step]) -> Vec<String> {
     steps.iter().filter(|step| !label::is_excluded_label(step.label)).map(line).collect()
 }
 
-/// Access that was taken away by hand is given back only if the branch needs it.
+/// Access that somebody removed by hand is granted again only if the branch needs it.
 #[test]
 fn drift_is_written_only_if_a_step_of_the_branch_needs_it() {
-    // By hand: CI/CD switched off, the project archived, the member and the share removed, the key read-only.
+    // Somebody switched off CI/CD, archived the project, removed the member and the share, and made
+    // the key read-only.
     let base_forms = [1, 1, 0, 1, 1, 2, 1, 0, 0];
     let live_forms = [1, 0, 1, 0, 0, 1, 1, 0, 0];
     for (part_index, form, expected) in [
@@ -882,7 +888,7 @@ proptest::proptest! {
         there in proptest::collection::vec(0_u8..3, PARTS.len()),
         changed in 0_u8..8,
     ) {
-        // Most branches change little.
+        // In most cases, the branch changes only one part.
         for (at, form) in head.iter_mut().enumerate() {
             if at != usize::from(changed) && changed < 7 {
                 *form = base[at];

@@ -1,5 +1,6 @@
-//! Orders entries that collide with an entry of a group above. The service refuses an entry below if
-//! the group's entry exists already; if the entry below is created first, the service accepts both.
+//! Orders entries that collide with an entry of a group above. The service refuses an entry below
+//! the group if the group's entry exists already. If the entry below is created first, the service
+//! accepts both entries.
 
 use std::collections::HashMap;
 
@@ -16,8 +17,8 @@ use crate::{
     text,
 };
 
-/// If a step below takes a name, a step above that frees the name comes first, and a step above that takes
-/// it comes later.
+/// Orders the steps that take a name. If a step in a container takes a name, a step in a group
+/// above that frees the name comes first. A step in a group above that takes the name comes later.
 pub(super) fn order_colliding_entries(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
     let mut group_entries: HashMap<_, Vec<_>> = HashMap::new();
@@ -86,7 +87,8 @@ pub(super) fn order_colliding_entries(steps: &[Step]) -> StepRelations {
     relations
 }
 
-/// The group, the section and the name that `step` of a project frees for an entry of its group.
+/// The lower-case path of the group, the section, and the name that `step` of a project frees for
+/// an entry of the group. `None` if the step frees no such name.
 fn title_freed_for_group(step: &Step) -> Option<(String, &'static str, &str)> {
     let (section, name, _) = find_exclusive_key(step, step.freed_name())?;
     let group = parent_group_path(&step.address.path)?;
@@ -94,8 +96,8 @@ fn title_freed_for_group(step: &Step) -> Option<(String, &'static str, &str)> {
         .then(|| (group.to_lowercase(), section.section, name))
 }
 
-/// The section of `step` in projects, the `name`, and the key that only one entry of a project and
-/// its parent groups can have. `None` if there is no such key.
+/// The section of `step` in projects, the `name`, and its exclusive key. Only one entry of a
+/// project and its parent groups can have an exclusive key. `None` if `name` has no exclusive key.
 fn find_exclusive_key<'n>(
     step: &Step,
     name: Option<&'n str>,

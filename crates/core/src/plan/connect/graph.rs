@@ -79,7 +79,8 @@ impl StepGraph {
                 }
             }
         }
-        // In reverse order, the nodes that follow a node and have no cycle yet are exactly the cycle of this node.
+        // Visit the nodes in reverse order. The nodes that follow a node and are not in a cycle yet
+        // are exactly the nodes of its cycle.
         let mut cycle_of = HashMap::new();
         for start in finished.into_iter().rev() {
             self.visit_followers(start, |node| {

@@ -1,24 +1,24 @@
 //! Relations between steps, mostly of different containers: edges, which order one step after
 //! another, and conflicts.
 //!
-//! - A step in a new group, or a step that names the group, comes after its creation. A project that is
-//!   created from another new project comes after that project.
+//! - A step in a new group, or a step that names the group, comes after the creation of the group.
+//!   A project that is created from another new project comes after that project.
 //! - A container is created after changes of settings that it inherits from its groups.
 //! - A step in a group that the run moves comes after the move, unless it narrows visibility.
-//! - A container takes a path after the container that had it has moved, and after the groups above
-//!   have moved. An entry takes a name after the rename that frees it.
+//! - A container takes a path after the former container at that path has moved, and after the
+//!   groups above have moved. An entry takes a name after the rename that frees the name.
 //! - Nothing is more visible than its group: a group is widened before its contents, and narrowed
 //!   after them.
 //! - A field that a setting of a group limits is changed after the setting. An entry that the setting
 //!   forbids is created while the setting allows it.
 //! - A rule that names users comes after the groups above give them access, and before groups remove
 //!   that access.
-//! - If a group above must not have an entry with the same name, an entry is created before the entry
-//!   of the group, or after that one is removed.
+//! - If a group above must not have an entry with the same name, an entry is created before the
+//!   entry of the group, or after the entry of the group is removed.
 //! - A user with a level in a group has at least that level in everything below.
 //!
 //! An edge points to a step of the nearest group above, and that step has its own edge to the next
-//! group. So the number of edges per step does not grow with the depth.
+//! group. Therefore the number of edges per step does not grow with the depth.
 
 mod entries;
 mod graph;
@@ -58,7 +58,8 @@ struct StepRelations {
 }
 
 impl StepRelations {
-    /// Adds an edge: the step at position `later` comes after the steps at the address `earlier`.
+    /// Adds an edge: the step at the position `later_index` comes after the steps at
+    /// `earlier_address`.
     fn add_edge(&mut self, later_index: usize, earlier_address: &Address, reason: &'static str) {
         self.edges.push((later_index, Edge { address: earlier_address.clone(), reason }));
     }
@@ -135,7 +136,8 @@ fn values_above<'m, T>(by_path: &'m HashMap<String, T>, path: &str) -> impl Iter
     values.into_iter()
 }
 
-/// A step that names a group or project of the run comes after its creation.
+/// A step that names a group or project of the run comes after the creation of that group or
+/// project.
 fn edges_to_creations(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
     let creations = map_by_path(steps, |_, step| step.address.section.is_none().then_some(step));
@@ -311,12 +313,14 @@ fn order_constraint(constraint: &'static Constraint, steps: &mut [Step]) -> Vec<
                     Some(_) => "a change of the group above sets it too",
                     None => "the group above must allow it first",
                 };
-                // If both narrow visibility, the group comes last; `order_visibility` adds that edge.
+                // If both steps narrow visibility, the step of the group comes last;
+                // `order_visibility` adds that edge.
                 if !(narrows_visibility(step) && narrows_visibility(group)) {
                     edges.push((index, *group_position, reason));
                 }
             } else if forbids {
-                // A new project depends on the group's step only if that step changes other fields too.
+                // The creation of a project depends on the group's step only if that step also
+                // changes other fields.
                 let needs_group_step = if is_on_creation {
                     let mut predecessors = step.after.iter().map(|edge| &edge.address);
                     group.changes.len() > 1
@@ -368,7 +372,7 @@ fn forbidden_problem(
 ) -> Problem {
     let (path, setting) = (&group.address.path, &constraint.group_setting.field);
     let message = format!(
-        "`{setting}` of `{path}` {}, but this run would need it afterwards",
+        "`{setting}` of `{path}` {}, but a later step of this run needs another value",
         constraint.text
     );
     let help = format!("leave out `{setting}` of `{path}` until everything in it exists");

@@ -27,7 +27,8 @@ pub(super) fn order_access(steps: &[Step]) -> StepRelations {
     relations
 }
 
-/// A step that gives a user access to a container.
+/// A step that gives a user access to a container, with the user's levels before and after. The
+/// level 0 means no access.
 struct AccessGrant {
     address: Address,
     before: u8,
@@ -50,8 +51,8 @@ fn collect_grants(steps: &[Step]) -> GrantsByUser {
     grants
 }
 
-/// The grants of `grants` that give access to the container at `path`, in a group above or, for an
-/// `outsider`, in a group that it is shared with.
+/// The grants that give access to the container at `path` through a group above. For an `outsider`,
+/// also the grants in groups with which the container is shared, and in groups above these.
 fn grants_for<'g>(
     grants: &'g HashMap<String, AccessGrant>,
     path: &str,
@@ -63,7 +64,8 @@ fn grants_for<'g>(
     values_above(grants, path).chain(shared_grants)
 }
 
-/// Users named in a rule get access first: in a group above or through shares.
+/// Adds edges so that users get access, in a group above or through shares, before a rule names
+/// them.
 fn order_needed_access(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
     let reason = Capability::NamedAccess.order_reason(Scope::Project);
     let raised_shares =
@@ -93,7 +95,8 @@ fn raises_share(step: &Step) -> bool {
         .any(|effect| matches!(effect, Effect::Share { before, after, .. } if before < after))
 }
 
-/// Rules may name only users who have access, or get it in a group above or by a share.
+/// Refuses rules that name users without access, unless the users get access in a group above or by
+/// a share.
 fn refuse_outsiders(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
     for step in steps {
         let path = step.address.path.to_lowercase();
@@ -122,8 +125,8 @@ fn user_losing_access(step: &Step) -> Option<u64> {
     step.accesses().find(|(.., after)| *after == 0).map(|(user, ..)| user)
 }
 
-/// Orders removals of members. A user gets access in a group above before losing it below. Rules that
-/// name the user are changed before the user leaves a group.
+/// Orders removals of members. A user gets access in a group above before losing access below it.
+/// Rules that name the user are changed before the user leaves a group.
 fn order_removals(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
     let mut removals_by_user: HashMap<_, HashMap<_, _>> = HashMap::new();
     for (index, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {

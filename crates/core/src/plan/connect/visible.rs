@@ -14,8 +14,9 @@ use crate::{
     plan::order::{narrows_visibility, visibility_change},
 };
 
-/// Refuses a step if its container would become more visible than the nearest group above after this run.
-/// A new group without a declared visibility counts as private; the service may have another default.
+/// Refuses a step if its container would become more visible than the nearest group above after
+/// this run. A new group without a declared visibility counts as private, although the service may
+/// have another default.
 pub(super) fn refuse_excess_visibility(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
     let groups = map_by_path(steps, |_, step| {
@@ -44,7 +45,7 @@ pub(super) fn refuse_excess_visibility(steps: &[Step]) -> StepRelations {
 
 /// The rank of the container's visibility after the step; `None` if the step does not set it.
 fn visibility_after(step: &Step) -> Option<usize> {
-    // A restored group keeps its former visibility, so it is not treated as new.
+    // A restored group keeps its former visibility. Therefore it is not treated as new.
     let is_new_group = step.scope == Scope::Group
         && step.action == Action::Create
         && step.provides(Capability::Exists);

@@ -1,5 +1,5 @@
-//! Grants that the service removes from rules together with a share or a membership: repairs, and notes
-//! about those that no manifest declares.
+//! Handles grants that the service removes from rules together with a share or a membership. Plans
+//! repairs of declared grants, and adds notes about grants that no manifest declares.
 
 use jiff::civil::Date;
 
@@ -15,8 +15,8 @@ use crate::{
 };
 
 impl ContainerPlanner<'_> {
-    /// Plans the repair of rules. The service may remove their grants when a share is replaced, or
-    /// when a membership ends although the user keeps access.
+    /// Plans the repair of rules. The service may remove grants from rules when a share is
+    /// replaced, or when a membership ends although the user keeps access.
     pub(in crate::plan) fn plan_grant_repairs(&self, plan: &mut ContainerPlan) {
         let losers: Vec<_> =
             plan.findings.steps.iter().filter_map(|step| self.grant_loser(step)).collect();
@@ -47,7 +47,8 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// The group or user that `step` may deprive of grants in rules, although it keeps its access.
+    /// The type and id of the group or user that keeps access, but may lose grants in rules because
+    /// of `step`.
     fn grant_loser(&self, step: &Step) -> Option<(NamedObject, u64)> {
         let keeps_access = step.provides(Capability::NamedAccess);
         match step.action {
@@ -59,8 +60,8 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// The differences that the section would have without its grants to `losers`; `None` if it cannot
-    /// name users or groups, or was not read.
+    /// The differences that the section would have without its grants to `losers`. `None` if the
+    /// section cannot name users or groups, or was not read.
     fn plan_without_grants(
         &self,
         section: &DeclaredSection,
@@ -110,8 +111,8 @@ impl ContainerPlanner<'_> {
             .then(|| Note::new(&step.address, Reason::TakesAlong { grants_of }, &step.origin))
     }
 
-    /// The kept entries of `section` that grant access to the group `group_id` in an undeclared field; the
-    /// section itself if it was not read.
+    /// The kept entries of `section` that grant access to the group `group_id` in an undeclared
+    /// field. If the section is not declared or was not read, the result is the section itself.
     fn undeclared_grants(&self, section: Section, group_id: u64) -> Vec<Address> {
         let address = self.address.section(section.section);
         let declared = self.declared.section(section.section);

@@ -29,15 +29,15 @@ use crate::{
 };
 
 impl ContainerPlanner<'_> {
-    /// Refuses steps whose rules name somebody without enough access. In a project, this is a group
-    /// whose share (declared or live) is missing or below developer. In a group, this is a group
-    /// outside it, or a member below maintainer.
+    /// Refuses steps whose rules name a user or group without enough access. A rule of a project
+    /// must not name a group whose declared or live share is missing or below developer. A rule of
+    /// a group must not name a group outside that group, or a member below maintainer.
     pub(super) fn refuse_low_access(&self, plan: &mut ContainerPlan) {
         let mut effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
         if !effects.any(|effect| matches!(effect, Effect::NeedsAccess { .. })) {
             return;
         }
-        // The level of other grantees does not matter.
+        // The levels of the other type of grantee do not matter.
         let deciding_type = self.declared.scope.choose(NamedObject::User, NamedObject::Group);
         let levels = self.merged_levels(deciding_type);
         for step in std::mem::take(&mut plan.findings.steps) {
@@ -91,7 +91,7 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// True if the group that is now at `path` is declared inside this one.
+    /// True if the group that is now at `path` is declared inside this group.
     fn is_within(&self, path: &str) -> bool {
         let declared_path = self.settings.moves.declared_path(path).to_lowercase();
         groups_above(&declared_path).any(|group| *group == self.address.path.to_lowercase())
@@ -114,9 +114,10 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// Marks steps whose rules name users without access to this project, or without maintainer access
-    /// to this group. `connect` refuses them unless a step elsewhere grants the access. Marks nothing
-    /// if the caller is not an administrator: others cannot see all shares with private groups.
+    /// Marks steps whose rules name users without access to this project, or without maintainer
+    /// access to this group. `connect` refuses them unless a step elsewhere grants the access.
+    /// Marks nothing if the caller is not an administrator, because other callers cannot see all
+    /// shares with private groups.
     pub(super) fn mark_outsiders(&self, plan: &mut ContainerPlan) {
         let mut effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
         let owner = self.context.facts.personal_owner_id;
@@ -167,7 +168,8 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// Adds the contents that would be more visible than the group to the step that narrows the group.
+    /// Finds the step that narrows the visibility of the group, and adds to that step the contents
+    /// that would be more visible than the group.
     pub(super) fn fill_more_visible(&self, plan: &mut ContainerPlan) {
         let mut steps = plan.findings.steps.iter_mut().filter(|step| step.scope == Scope::Group);
         let Some(step) = steps.find(|step| narrows_visibility(step)) else { return };
@@ -210,7 +212,7 @@ impl ContainerPlanner<'_> {
                     self.context.live.levels_above.as_ref().filter(|_| path.contains('/'));
                 if self.settings.groups.has_member_above(path, &grantee.1)
                     || levels_above.is_some_and(|levels| {
-                        // An empty list may be one that could not be read.
+                        // An empty map may mean that the levels could not be read.
                         levels.is_empty() || user_id.is_none_or(|user| levels.contains_key(&user))
                     })
                 {
@@ -282,13 +284,14 @@ impl ContainerPlanner<'_> {
 /// A rule that names a user.
 #[derive(Clone, Debug)]
 pub(super) struct UserRule {
-    /// The rule.
+    /// The address of the rule.
     pub(super) address: Address,
     /// True if the same document declares the user as a member.
     pub(super) is_member: bool,
 }
 
-/// A user, a group, or (`None`) a deploy key, with its name in lower case.
+/// The type and the lower-case name of a user, a group or a deploy key. The type of a deploy key is
+/// `None`.
 pub type Grantee = (Option<NamedObject>, String);
 
 /// The grantee whose access `step` removes or reduces, or the deploy key that it changes.

@@ -1,4 +1,5 @@
-//! Guards against the loss of access: the caller's own, and that of the last owner of a container.
+//! Guards against the loss of the caller's own access, and against the loss of the last owner of a
+//! container.
 
 use super::{GuardedSteps, new_refusal};
 use crate::{
@@ -11,7 +12,8 @@ use crate::{
     text::escape,
 };
 
-/// A change of the access level of a user, or of a group with which the container is shared.
+/// A change of the access level of a user, or of a group with which the container is shared. The
+/// level 0 means no access.
 struct AccessChange<'s> {
     step: &'s Step,
     subject_id: Option<u64>,
@@ -141,8 +143,8 @@ fn lost_role(step: &Step) -> Option<&str> {
     })
 }
 
-/// Refuses to lower the access of an external directory: its members are unknown, and the caller may be
-/// one.
+/// Refuses to lower the access of the members of an external directory. The members are unknown,
+/// and the caller may be one of them.
 pub(super) fn refuse_directory_access(step: &Step, caller: &Caller) -> Option<GuardRefusal> {
     let lowered_levels = step.effects.iter().find_map(|effect| match effect {
         Effect::Share { group_id: None, before, after, .. } if after < before => {

@@ -1,7 +1,7 @@
-//! Guards: refuse dangerous steps until they are acknowledged.
+//! Guards refuse dangerous steps until they are acknowledged.
 //!
-//! They check the effects of steps ([`Effect`]) and name no section. A refusal contains the numbers and
-//! the acknowledgement to pass. Guards cannot be switched off as a whole.
+//! Guards check the effects of steps ([`Effect`]) and name no section. A refusal contains the
+//! numbers and the acknowledgement to pass. Guards cannot be switched off as a whole.
 
 mod access;
 
@@ -26,14 +26,15 @@ use crate::{
     text::{count, escape},
 };
 
-/// How many objects may be removed, or reached by a rule, in one run.
+/// The limits of a guard for one run: for removed entries, or for containers that a rule changes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// The maximum number of entries removed from one section, or of changed containers that one
     /// rule includes.
     pub count: usize,
-    /// The maximum share of either, from 0 to 1; a few are always allowed.
+    /// The maximum share of these entries or containers, from 0 to 1. A small number is always
+    /// allowed.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub share: f64,
 }
@@ -61,8 +62,8 @@ fn is_removal(step: &&Step) -> bool {
     step.action == Action::Delete
 }
 
-/// Refuses removals from a section with `live_count` entries: too many, too large a share, or all. A
-/// copy counts as a removal, but not for the share, because its original is kept.
+/// Refuses removals from a section with `live_count` entries: too many entries, too large a share,
+/// or all entries. A copy counts as a removal, but not for the share, because its original is kept.
 pub(super) fn refuse_removals(
     address: &Address,
     origin: &Origin,
@@ -111,8 +112,8 @@ pub(super) fn refuse_many_removals(steps: &[&Step]) -> Option<GuardRefusal> {
     })
 }
 
-/// Refuses changes of too many, or too large a share, of the `included_count` groups and projects
-/// that only the rule with this `glob` includes.
+/// Refuses to change too many groups and projects that only the rule with this `glob` includes, or
+/// too large a share of them. The rule includes `included_count` of them.
 pub(super) fn refuse_reach(
     glob: &Arc<str>,
     origin: &Origin,
@@ -199,7 +200,8 @@ impl<'a> GuardedSteps<'a> {
             count(gaining, "user"),
             count(loss_count, "user")
         );
-        // Do not acknowledge a number of users: it may change while groups above move in the same run.
+        // The refusal counts one object, not the users, because the number of users may change
+        // while groups above move in the same run.
         self.refuse(Guard::Transfer, step, reason);
     }
 
@@ -264,8 +266,8 @@ fn refuse_visibility(step: &Step) -> Option<GuardRefusal> {
         .then(|| GuardRefusal::new(Guard::Visibility, &step.address, reason, 1, origin))
 }
 
-/// Refuses to open a new container to outside access. Other protection guards do not apply: there is no
-/// earlier protection to weaken.
+/// Refuses to open a new container to outside access. Other guards of protection do not apply,
+/// because a new container has no protection that could become weaker.
 pub(super) fn refuse_openings(steps: &[Step]) -> impl Iterator<Item = GuardRefusal> {
     steps.iter().filter_map(|step| {
         protection_refusal(step, &risk_texts(step, &[Risk::Opens]).collect::<Vec<_>>())

@@ -20,11 +20,11 @@ pub(super) struct EdgeBuilder<'p> {
     scope: Scope,
     facts: &'p [StepFacts],
     steps: &'p [Step],
-    /// The steps that provide each capability, by section.
+    /// The positions of the steps that provide each capability, by section.
     providers: BTreeMap<Capability, BTreeMap<Option<&'static str>, Vec<usize>>>,
     /// The positions of each section's steps, in order.
     sections: BTreeMap<Option<&'static str>, Vec<usize>>,
-    /// The positions of steps by address, computed if a step names another one.
+    /// The positions of steps by address, computed if a step names another step.
     positions: OnceCell<HashMap<String, usize>>,
 }
 
@@ -126,7 +126,7 @@ impl<'p> EdgeBuilder<'p> {
             steps::count_step();
             self.facts[*other].rank < rank
         });
-        // Two are enough: they already lead to an edge to the section.
+        // Two steps are enough: with two steps, the edge already leads to the section.
         self.add_edge(&earlier_indices.take(2).collect::<Vec<_>>(), reason, edges);
     }
 
@@ -135,8 +135,8 @@ impl<'p> EdgeBuilder<'p> {
         self.positions.get_or_init(|| step_positions(self.steps)).get(address).copied()
     }
 
-    /// Adds an edge to the steps at `indices`, of one section: to a single step, or to the section, which
-    /// means all its earlier steps.
+    /// Adds an edge to the steps at `indices`, which belong to one section. If there are several
+    /// steps, the edge leads to the section, which means all its earlier steps.
     fn add_edge(&self, indices: &[usize], reason: &'static str, edges: &mut Vec<Edge>) {
         let address = match indices {
             [] => return,

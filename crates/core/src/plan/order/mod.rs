@@ -6,7 +6,7 @@
 //! writable and that the caller can access. A section may need more
 //! ([`ScopedKind::needed_capabilities`]), and an entry needs the objects that it names. If several
 //! steps of a section provide a capability, one edge leads to the section instead of an edge to
-//! each step. So the number of edges does not grow with the square of the number of steps.
+//! each step. Therefore the number of edges does not grow with the square of the number of steps.
 
 mod edges;
 
@@ -47,11 +47,11 @@ struct StepFacts {
     provides: Vec<Capability>,
     removes: Vec<Capability>,
     kind: Option<&'static ScopedKind>,
-    /// True if the container can have only one such entry.
+    /// True if the entry belongs to a group of entries of which the container can have only one.
     is_exclusive: bool,
 }
 
-/// Orders `steps` so that each comes after those that it depends on, and adds the edges.
+/// Orders `steps` so that each step comes after the steps that it depends on. Adds the edges.
 pub(super) fn order_steps(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
     add_naming_effects(scope, steps);
     let facts = collect_facts(scope, caller, steps);
@@ -115,7 +115,8 @@ fn chain_lengths(container_steps: &[Step]) -> HashMap<Address, usize> {
     let mut depths = HashMap::new();
     for mut address in predecessors.keys().copied() {
         let mut chain = Vec::new();
-        // Branches that are created from each other form a cycle, so the length of the chain is limited.
+        // Branches that are created from each other form a cycle. Therefore the length of the chain
+        // is limited.
         while let Some(predecessor) = predecessors.get(address)
             && !depths.contains_key(address)
             && chain.len() < predecessors.len()
@@ -135,8 +136,9 @@ fn chain_lengths(container_steps: &[Step]) -> HashMap<Address, usize> {
 }
 
 /// For each of the ordered `steps`: the positions of the earlier steps that it needs, each with the
-/// needed capability. The capability is `None` if the step names the object of the earlier step, or is a
-/// move that must follow it. The step would fail without these steps; other edges only decide the order.
+/// needed capability. The capability is `None` if the step names the object of the earlier step, or
+/// is a move that must follow the earlier step. The step would fail without these earlier steps.
+/// Other edges only decide the order.
 pub(super) fn needed_steps(
     scope: Scope,
     caller: &Caller,
@@ -170,7 +172,8 @@ fn step_positions(steps: &[Step]) -> HashMap<String, usize> {
 
 fn collect_facts(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<StepFacts> {
     let mut facts: Vec<_> = steps.iter().map(|step| StepFacts::new(scope, step, caller)).collect();
-    // If one request turns one feature on and another off, it comes before entries of the first feature.
+    // If one request turns one feature on and another feature off, the request comes before the
+    // entries of the feature that it turns on.
     if facts.iter().any(|fact| fact.rank == DISABLE_FEATURE_RANK) {
         let needed: BTreeSet<_> = facts.iter().flat_map(StepFacts::needed_capabilities).collect();
         for closer in facts.iter_mut().filter(|rank| rank.rank == DISABLE_FEATURE_RANK) {
@@ -201,8 +204,9 @@ fn collect_facts(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<StepFacts
 }
 
 /// Removes the steps in sections whose feature an earlier step turns off. Returns these sections,
-/// each with the missing feature. The earlier step cannot come after them: it also turns a feature
-/// on, or must come before a move. `is_off` returns true for settings that are already off.
+/// each with the missing feature. The earlier step cannot come after the removed steps, because it
+/// also turns a feature on, or must come before a move. `is_off` returns true for settings that are
+/// already off.
 pub(super) fn drop_closed_sections(
     scope: Scope,
     caller: &Caller,

@@ -1,8 +1,8 @@
-//! Compares a saved plan with a new one: finds the containers that apply may change as saved, and
+//! Compares a saved plan with a new plan. Finds the containers that apply may change as saved, and
 //! the changes since the plan was saved.
 //!
 //! The plans agree on a group or project if its declaration is unchanged and all its new steps were
-//! saved. A saved step may be missing from the new plan if everything that it concerns could be read.
+//! saved. A saved step may be missing from the new plan if its object was read completely.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -45,20 +45,20 @@ pub struct PlanComparison {
 pub struct StaleObject {
     /// The object, or the group or project as a whole.
     pub address: Address,
-    /// What changed.
+    /// The change, as a message.
     pub reason: String,
-    /// The fields that would change in another way than saved.
+    /// The fields that would change in another way than the saved plan shows.
     pub fields: Vec<FieldDifference>,
 }
 
-/// A field that would change in another way than saved.
+/// A field that would change in another way than the saved plan shows.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FieldDifference {
-    /// Its name in the manifest.
+    /// The name of the field in the manifest.
     pub field: String,
-    /// The saved change, if there was one.
+    /// The saved change; absent if the saved plan does not change the field.
     pub saved: Option<ChangeSides>,
-    /// The new change, if there is one.
+    /// The new change; absent if the new plan does not change the field.
     pub now: Option<ChangeSides>,
 }
 
@@ -94,7 +94,7 @@ impl SavedPlan {
             let mut stale = Vec::from_iter(declaration_change(saved_container, current));
             for step in steps.iter().filter(|step| *step.path == *saved_container.path) {
                 let saved_step = self.steps.iter().find(|saved| saved.has_same_object(step));
-                // Steps of the new plan have known sections, so others cannot match.
+                // The steps of the new plan have known sections, so this conversion does not fail.
                 let Ok(current_step) = step.to_step() else { continue };
                 if let Some((reason, fields)) = excess_reason(saved_step, step) {
                     stale.push(StaleObject { address: current_step.address, reason, fields });
@@ -121,7 +121,7 @@ impl SavedPlan {
     }
 }
 
-/// The change from the declaration `saved` to the declaration `current`, if any.
+/// The change from the declaration `saved` to the declaration `current`; `None` if they are equal.
 fn declaration_change(saved: &Declaration, current: Option<&Declaration>) -> Option<StaleObject> {
     let reason = match current {
         Some(declaration) if declaration.declared == saved.declared => return None,
@@ -132,8 +132,8 @@ fn declaration_change(saved: &Declaration, current: Option<&Declaration>) -> Opt
     Some(StaleObject { address, reason: reason.to_owned(), fields: Vec::new() })
 }
 
-/// The reason why `new_step` does something that the step `saved` does not do, with the fields that
-/// differ.
+/// The reason why `new_step` does more than the step `saved`, with the fields that differ. `None`
+/// if `new_step` does no more.
 fn excess_reason(
     saved: Option<&SavedStep>,
     new_step: &SavedStep,
@@ -224,7 +224,7 @@ fn is_same_digest(saved: Option<&String>, new: Option<&String>) -> bool {
 }
 
 impl SavedCall {
-    /// The reason why no call in `saved` equals this new call; `None` if one does.
+    /// The reason why no call in `saved` equals this new call; `None` if a saved call is equal.
     fn excess_reason(&self, saved: &[Self]) -> Option<String> {
         let differing_names: Vec<Vec<&str>> = saved
             .iter()
@@ -267,7 +267,8 @@ fn is_same_path(saved: &str, new: &str) -> bool {
         })
 }
 
-/// True if two values are equal, except for ids that were not known when saved.
+/// True if two values are equal. An id that was not known when the plan was saved equals every
+/// number.
 fn is_same_value(saved: &Json, new: &Json) -> bool {
     match (saved, new) {
         (saved, Json::Number(_)) if placeholder_path(saved).is_some() => true,
@@ -304,8 +305,9 @@ mod tests {
         .unwrap()
     }
 
-    /// The saved plan is the maximum: a certain step must be the same. A possible one may do less,
-    /// as an edit or a create, and never remove.
+    /// A new step may do at most what the saved step does. If the saved step is certain, the new
+    /// step must be the same. If the saved step is possible, the new step may do less, as an edit
+    /// or a creation, and must never remove the object.
     #[test]
     fn a_step_that_exceeds_the_saved_one_is_stale() {
         let all_forms = || {

@@ -1,7 +1,7 @@
 //! Converts steps and declarations into the records of a saved plan.
 //!
-//! The same code records the plan to save and the new plan that it is compared with later, so both
-//! omit the same values.
+//! The same code records the plan to save and, later, the new plan for the comparison. Therefore
+//! both records omit the same values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -181,8 +181,8 @@ impl PlanRecorder<'_> {
         json!({ "value": self.redact_shown(&shown_value), "keyed": keyed })
     }
 
-    /// The keyed digest of a field's `value`; `None` without a key. It depends on the address, so that
-    /// equal values of two objects have different digests.
+    /// The keyed digest of a field's `value`; `None` without a key. The digest depends on the
+    /// address, so that equal values of two objects have different digests.
     fn keyed_digest(self, address: &Address, field: &str, value: &Json) -> Option<String> {
         let address_text = address.to_string();
         Some(self.key?.digest(&json!({ "at": address_text, "field": field, "value": value })))
@@ -244,7 +244,7 @@ impl SavedSections {
     }
 }
 
-/// True if records of `value` are masked, regardless of its field.
+/// True if records mask `value`, regardless of the field that contains it.
 fn is_masked(value: &Json) -> bool {
     judge::contains_secret(value, Secrecy::Open)
 }

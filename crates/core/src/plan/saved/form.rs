@@ -1,6 +1,6 @@
 //! The file format of a saved plan. Contains only serialisable types.
 //!
-//! No text in it contains a secret. A file must be read with
+//! No text in a file contains a secret. A file must be read with
 //! [`SavedPlan::read`](super::SavedPlan::read), which verifies it.
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -19,7 +19,7 @@ use crate::{
     value::Json,
 };
 
-/// The version of the format. 0: still unstable.
+/// The version of the format. The version 0 is still unstable.
 pub const FORMAT: u32 = 0;
 
 /// Shown as the condition of a possible step, because files do not store the condition.
@@ -42,7 +42,7 @@ pub struct SealedPlan {
     pub plan: SavedPlan,
     /// The SHA-256 of everything except `seal`, in canonical JSON.
     pub id: String,
-    /// The HMAC-SHA-256 of `id` under `UNDRIFT_PLAN_KEY`, if that was set.
+    /// The HMAC-SHA-256 of `id` under `UNDRIFT_PLAN_KEY`; absent if that key was not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<String>,
 }
@@ -54,17 +54,18 @@ pub struct SavedPlan {
     pub undrift: PlanFileKind,
     /// The version of the format; 0 is unstable.
     pub format_version: u32,
-    /// The version of undrift that wrote it.
+    /// The version of undrift that wrote the file.
     pub tool_version: String,
-    /// When it was made, in UTC.
+    /// The time of the plan, in UTC.
     pub created_at: String,
     /// The address of the service.
     pub target: String,
     /// The username that the token belonged to.
     pub caller: String,
-    /// Whether the service is the embedded sandbox.
+    /// True if the service is the embedded sandbox.
     pub sandbox: bool,
-    /// The folder of manifests relative to the working directory, if it is below that directory.
+    /// The folder of manifests relative to the working directory; absent if the folder is not below
+    /// that directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifests: Option<String>,
     /// The selected part, as in `--only`.
@@ -73,21 +74,21 @@ pub struct SavedPlan {
     pub exclude: Vec<String>,
     /// The objects whose write-only fields are sent again, as in `--resend`.
     pub resend: Vec<String>,
-    /// The groups and projects that it changes.
+    /// The groups and projects that the plan changes.
     pub containers: Vec<Declaration>,
-    /// What it does, in order.
+    /// The steps, in order.
     pub steps: Vec<SavedStep>,
 }
 
 /// The declaration of a group or project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Declaration {
-    /// Whether it is a group or a project.
+    /// The scope: group or project.
     pub scope: Scope,
-    /// Its full path.
+    /// The full path.
     pub path: String,
-    /// The SHA-256 of its declaration with all layers merged. It only includes the HMACs of hidden
-    /// values.
+    /// The SHA-256 of the declaration with all layers merged. Of hidden values, only the HMACs are
+    /// included.
     pub declared: String,
 }
 
@@ -95,7 +96,8 @@ pub struct Declaration {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "SavedStep")]
 pub struct SavedStep {
-    /// Whether the object is a group or a project, or is in a group or in a project.
+    /// The scope: `group` for a group and for objects in a group, `project` for a project and for
+    /// objects in a project.
     pub scope: Scope,
     /// The full path of the group or project.
     pub path: Arc<str>,
@@ -105,15 +107,15 @@ pub struct SavedStep {
     /// The entry within a section that is a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
-    /// What it does to the object.
+    /// The action on the object.
     pub action: Action,
-    /// Whether the object is removed and added again.
+    /// True if the object is removed and added again.
     pub replaces: bool,
-    /// Whether it may be unnecessary, or a smaller change, once its object can be read.
+    /// True if the step may be unnecessary, or a smaller change, once its object can be read.
     pub possible: bool,
-    /// Where it is declared.
+    /// The place of the declaration.
     pub origin: Origin,
-    /// What changes, field by field.
+    /// The changes, field by field.
     pub changes: Vec<SavedChange>,
     /// The calls, in order.
     pub calls: Vec<SavedCall>,
@@ -123,7 +125,7 @@ pub struct SavedStep {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "SavedChange")]
 pub struct SavedChange {
-    /// Its name in the manifest.
+    /// The name of the field in the manifest.
     pub field: String,
     /// The live value.
     pub before: Shown,
@@ -132,7 +134,7 @@ pub struct SavedChange {
     /// The HMAC of the live value, if it is hidden and `UNDRIFT_PLAN_KEY` was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
-    /// Where it is declared.
+    /// The place of the declaration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
 }
@@ -148,13 +150,13 @@ pub struct SavedCall {
     pub path: String,
     /// The fields of the body.
     pub body: BTreeMap<String, Sent>,
-    /// Whether it is sent only if the call before it failed.
+    /// True if the call is sent only if the call before it failed.
     pub restores: bool,
-    /// Whether it is sent only if the call before it turned on a switch and the answer lacks the
-    /// limit of that switch.
+    /// True if the call is sent only if the call before it turned on a switch, and the response
+    /// lacks the limit of that switch.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undoes: bool,
-    /// Whether it waits for the import of the contents.
+    /// True if the call waits for the import of the contents.
     pub awaits: bool,
 }
 
@@ -176,8 +178,8 @@ pub enum Sent {
 }
 
 impl SavedStep {
-    /// Converts the step for display, without requests. Fails if it names a section or an operation that
-    /// undrift does not know.
+    /// Converts the step for display, without requests. Fails if the step names a section or an
+    /// operation that undrift does not know.
     pub(super) fn to_step(&self) -> Result<diff::Step, UnusablePlan> {
         let section = self.section.as_ref().map(|name| {
             let section = catalogue::section(self.scope, name).map(|section| section.section);

@@ -1,13 +1,15 @@
-//! Saved plans: one CI job plans, somebody approves the file, another job applies it.
+//! Saved plans: one CI job makes a plan, somebody approves the file, and another job applies the
+//! plan.
 //!
-//! A file is canonical JSON with a digest of itself ([`SealedPlan`]), so each plan has exactly one
-//! text, and a file that was cut or edited is refused. It contains no secret, and nothing from which
-//! one could be guessed: it contains only the HMAC of a hidden value, and only if there is a key.
+//! A file is canonical JSON with a digest of itself ([`SealedPlan`]). Therefore each plan has
+//! exactly one text, and a file that was cut or edited is refused. A file contains no secret, and
+//! nothing from which a secret could be guessed. Of a hidden value, it contains only the HMAC, and
+//! only if there is a key.
 //!
-//! The steps of the file are never executed. Apply plans again; [`SavedPlan::compare`] finds the groups
-//! and projects for which the new plan and the file agree, and [`Plan::approve`] skips the others.
-//! Guards, acknowledgements and problems come from the new plan. So the worst that an edited file can do
-//! is to skip steps.
+//! The steps of the file are never executed. Apply plans again; [`SavedPlan::compare`] finds the
+//! groups and projects for which the new plan and the file agree, and [`Plan::approve`] skips the
+//! others. Guards, acknowledgements and problems come from the new plan. Therefore an edited file
+//! can at most skip steps.
 
 mod compare;
 mod content;
@@ -35,7 +37,7 @@ use crate::{
 use form::Sent;
 
 /// The maximum size of a file, in bytes. The plan of a change to 10,000 projects takes a tenth of
-/// that.
+/// this size.
 pub const MAX_BYTES: u64 = 64 << 20;
 /// The maximum age of a saved plan, in hours.
 const MAX_AGE_HOURS: i64 = 7 * 24;
@@ -53,7 +55,8 @@ pub struct PlanSource {
     pub caller: String,
     /// True if the service is the embedded sandbox.
     pub is_sandbox: bool,
-    /// The folder of manifests relative to the working directory, if it is below that directory.
+    /// The folder of manifests relative to the working directory; `None` if the folder is not below
+    /// that directory.
     pub manifests: Option<String>,
     /// The values of `--only`, `--exclude` and `--resend`.
     pub selectors: [Vec<String>; 3],
@@ -63,9 +66,9 @@ pub struct PlanSource {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UnusablePlan {
-    /// The reason.
+    /// The reason, as a message.
     pub message: String,
-    /// The advice.
+    /// The advice for the user.
     pub help: &'static str,
     /// True if the file is not a saved plan at all.
     pub is_other_file: bool,
@@ -137,7 +140,7 @@ impl SavedPlan {
     /// Checks that the plan is for the service `target` and not too old.
     ///
     /// # Errors
-    /// If one of these is not true, or if the plan's time is in the future.
+    /// If the plan is for another service, is too old, or has a time in the future.
     pub fn check_target(&self, target: &str, now: Timestamp) -> Result<(), UnusablePlan> {
         if self.target != target {
             let message = format!("the saved plan is for `{}`, not for `{target}`", self.target);
@@ -192,7 +195,7 @@ impl SealedPlan {
     /// afterwards, when all kinds are loaded.
     ///
     /// # Errors
-    /// If it cannot be used.
+    /// If the file cannot be used.
     pub fn read(bytes: &[u8]) -> Result<Self, UnusablePlan> {
         if bytes.len() as u64 > MAX_BYTES {
             let help = "save a smaller plan, with `--only` or `--limit`";
@@ -200,7 +203,8 @@ impl SealedPlan {
         }
         check_file_header(bytes)?;
         let sealed: Self = serde_json::from_slice(bytes).map_err(|_| damaged_plan())?;
-        // Refuses spaces, duplicate or unknown keys, and other spellings of numbers.
+        // This comparison refuses spaces, duplicate or unknown keys, and other spellings of
+        // numbers.
         if sealed.to_text().as_bytes() != bytes
             || digest::json_digest(&json!(sealed.plan)) != sealed.id
         {
@@ -209,10 +213,11 @@ impl SealedPlan {
         Ok(sealed)
     }
 
-    /// Checks that it was saved with `key`, or without a key if there is none.
+    /// Checks that the plan was saved with `key`; if `key` is `None`, that it was saved without a
+    /// key.
     ///
     /// # Errors
-    /// If it is not trusted.
+    /// If the plan was saved with another key, or if only one side has a key.
     pub fn check_seal(&self, key: Option<&DigestKey>) -> Result<(), UnusablePlan> {
         let seal = key.map(|key| key.digest(&json!({ "seal": self.id })));
         let help = "set the same UNDRIFT_PLAN_KEY for `plan -o` and `apply`";

@@ -100,7 +100,7 @@ impl PlanInputs {
         saved.seal(self.key.as_ref())
     }
 
-    /// The reasons why `sealed` is stale for these inputs.
+    /// The reasons why `sealed` is stale for a new plan from these inputs.
     fn stale_reasons(&self, sealed: &SealedPlan) -> Vec<String> {
         let containers = std::slice::from_ref(&self.container);
         let compared = sealed.plan.compare(&sealed.id, &self.plan(), containers, self.recording());
@@ -140,7 +140,7 @@ fn a_file_holds_no_secret_and_nothing_that_identifies_one() {
         let text = side.save().to_text();
         for secret in secrets {
             assert!(!text.contains(secret), "{secret} in {text}");
-            // A correct guess must not be visible either.
+            // The digest of a correctly guessed secret must not be in the file either.
             for guess in [json!(secret), json!({"value": secret})] {
                 assert!(!text.contains(&digest::json_digest(&guess)), "the digest of {secret}");
             }
@@ -160,7 +160,8 @@ fn a_file_holds_no_secret_and_nothing_that_identifies_one() {
     assert_ne!(text("one-value-for-all", true), text("another-value-here", true));
 }
 
-/// Parts of a text that look like a credential are masked, but their changes are noticed.
+/// Parts of a text that look like a credential are masked, but the key detects changes of these
+/// parts.
 #[test]
 fn masked_parts_of_open_texts_are_covered_by_the_key() {
     let address = |secret: &str| format!("https://h.example.org/x?token={secret}");
@@ -212,7 +213,7 @@ fn every_changed_byte_is_detected() {
         let mut bytes = text.clone().into_bytes();
         bytes[byte_index] ^= 1 << (byte_index % 8);
         let Ok(sealed) = SealedPlan::read(&bytes) else { continue };
-        // Only the seal itself is not in the digest.
+        // The digest does not cover the seal.
         assert_eq!((&sealed.plan, &sealed.id), (&original.plan, &original.id), "{byte_index}");
         assert!(sealed.check_seal(side.key.as_ref()).is_err(), "{byte_index}");
     }
@@ -275,7 +276,7 @@ fn an_edit_of_any_declared_value_makes_the_plan_stale() {
 fn a_change_of_any_planned_live_value_makes_the_plan_stale() {
     let mut pointers = Vec::new();
     leaves(&live(), "", &mut pointers);
-    // Values that no call sends, or that become the declared value.
+    // These values do not matter: no call sends them, or they become the declared value.
     let unimportant = [
         "/settings/lfs_enabled",
         "/protected_tags/0/create_access_levels/0/id",
@@ -403,7 +404,7 @@ fn resealed(mut json: Json) -> String {
     file_text(json)
 }
 
-/// A position, a kind of edit, a source.
+/// An edit of JSON: the position to change, the kind of edit, and the position of the new value.
 fn edit() -> impl Strategy<Value = (prop::sample::Index, u8, prop::sample::Index)> {
     (any::<prop::sample::Index>(), 0..4_u8, any::<prop::sample::Index>())
 }
@@ -449,7 +450,7 @@ proptest! {
         let policy = ApprovalPolicy { comparison: Some(&compared), ..ApprovalPolicy::default() };
         let Ok((approved, _)) = plan.approve(policy) else { return Ok(()) };
         for step in approved.steps() {
-            // The file contains all steps that run, and the new plan contains them too.
+            // Both the file and the new plan contain all steps that run.
             let saved = edited.plan.shown_steps();
             let saved = saved.iter().find(|saved| saved.address == step.address);
             let has = |field: &str| {
@@ -478,7 +479,7 @@ fn a_stale_container_is_skipped_and_stops_all_or_nothing() {
             let policy = ApprovalPolicy { comparison: Some(&comparison), all_or_nothing };
             plan.approve(policy).map(|(approved, _)| approved.steps().count() > 0)
         };
-        // The guard for removals may refuse it.
+        // The guard for removals may refuse the plan.
         if plan.refusals.is_empty() {
             assert_eq!(approve(false), Ok(runs));
             assert_eq!(approve(true).is_ok(), runs);
@@ -511,7 +512,7 @@ fn the_digest_covers_every_part_of_a_declaration() {
     assert_ne!(declared_digest(&absent, &|_| ()), declared_digest(&present, &|_| ()));
 }
 
-/// The steps of the file are shown as those of the plan.
+/// The file shows the same steps as the plan.
 #[test]
 fn a_saved_plan_shows_the_steps_of_the_plan() {
     let row = |id: u64, level: u8| json!({"id": id, "access_level": level});

@@ -47,7 +47,8 @@ fn plan(projects: usize) -> Plan {
     Plan { findings, projects, ..Plan::default() }
 }
 
-/// The number of steps that may run, and the skipped paths with their steps; or why nothing may run.
+/// The number of steps that may run, and the skipped paths with their numbers of steps. The error
+/// is the reason why nothing may run.
 fn approve_plan(
     plan: &Plan,
     all_or_nothing: bool,
@@ -61,7 +62,8 @@ fn approve_plan(
 
 #[test]
 fn broken_containers_are_skipped_and_too_many_stop_the_run() {
-    // The number of projects, the number of broken ones, and whether the others may run.
+    // The number of projects, the number of broken projects, and true if the other projects may
+    // run.
     for (container_count, broken_count, is_applied) in [
         (1, 0, true),
         (1, 1, true),
@@ -97,8 +99,8 @@ fn broken_containers_are_skipped_and_too_many_stop_the_run() {
     }
 }
 
-/// A withheld section is skipped alone. But the project is not archived then: after that, the section
-/// could not be changed.
+/// Only the withheld section is skipped. But if a step archives the project, the whole project is
+/// skipped, because the section could not be changed after that step.
 #[test]
 fn a_withheld_section_is_left_out_alone_unless_the_project_is_archived() {
     use crate::cause::Withheld::{Refused, SwitchedOff, Tier};

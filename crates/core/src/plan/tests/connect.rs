@@ -44,7 +44,7 @@ fn a_step_that_needs_the_id_of_a_group_follows_its_creation() {
     assert_eq!(edges(&steps), [vec!["acme/neo"], vec![]]);
 }
 
-/// Edges and missing secrets are found without the requests.
+/// Edges and missing secrets are found without the requests of a step.
 #[test]
 fn references_of_dropped_requests_stay_known() {
     let secret = Value::Secret(Reference::Env("TOKEN".into()));
@@ -133,7 +133,7 @@ fn projects_are_created_while_their_group_lets_somebody_create_them() {
     assert_eq!(problems.len(), 1);
     assert_eq!(
         problems[0].message,
-        "`project_creation_level` of `acme` lets nobody create projects, but this run would need it afterwards"
+        "`project_creation_level` of `acme` lets nobody create projects, but a later step of this run needs another value"
     );
 }
 
@@ -258,7 +258,7 @@ fn visibility_step(path: &str, before: &str, after: &str) -> Step {
 fn visibility_is_raised_top_down_and_lowered_bottom_up() {
     let (private, internal, public) = ("private", "internal", "public");
     for (steps, expected) in [
-        // The nearest widened group above, which need not be the parent.
+        // The edge leads to the nearest widened group above, which need not be the parent.
         (
             vec![
                 visibility_step("a", private, public),
@@ -332,7 +332,7 @@ fn nothing_becomes_more_visible_than_its_group() {
     for (inner, outer) in [("internal", "internal"), ("private", "public")] {
         assert_eq!(problems(vec![group("private", outer), shop("", inner)]), [] as [&str; 0]);
     }
-    // A new group without a visibility is private. A restored one is not new.
+    // A new group without a visibility is private. A restored group is not new.
     let unset_group = |action| Step {
         effects: vec![Effect::provides(Capability::Exists)],
         ..Step::new(
@@ -498,7 +498,7 @@ fn a_creation_waits_until_its_name_is_free() {
     for (rename, creation, waits) in [
         (rename_step("acme/old", text("Shop")), creation_step("acme/neo", Some("shop")), true),
         (rename_step("acme/old", text("Shop")), creation_step("ACME/neo", Some("SHOP")), true),
-        // Without a declared name it gets one equal to its path.
+        // A project without a declared name gets a name equal to its path.
         (rename_step("acme/old", text("Shop")), creation_step("acme/shop", None), true),
         (rename_step("acme/old", text("")), creation_step("acme/neo", Some("old")), true),
         (rename_step("acme/old", text("Shop")), creation_step("acme/shop", Some("Else")), false),
@@ -621,7 +621,8 @@ fn a_project_that_is_too_visible_has_the_origin_of_its_visibility() {
     }
 }
 
-/// A rename frees the former title for what is below, and takes the new one from it.
+/// The rename of a label in a group frees the former title for labels below, and forbids the new
+/// title for them.
 #[test]
 fn labels_below_a_group_follow_the_rename_that_frees_their_title() {
     let address =

@@ -6,7 +6,7 @@ use crate::{address::Selector, catalogue, kind::Section, live::entry_ids};
 const MADE: &str = "2026-01-31T12:00:00Z";
 const LATER: &str = "2026-01-31T13:00:00Z";
 
-/// A section, a declared entry of it, and the service's object without its id.
+/// A section, a declared entry of the section, and the live object of the entry without its id.
 type Case = (Section, Json, Json);
 
 /// A case for each section in which the service accepts duplicates.
@@ -14,8 +14,9 @@ fn all_cases() -> Vec<Case> {
     catalogue::all_sections().filter(|section| section.allows_duplicates()).map(case).collect()
 }
 
-/// The case for `section`. The service adds undeclared fields to some entries. The others are shown as
-/// declared; their fields are the examples from the table of the kind.
+/// The case for `section`. The live objects of some sections have undeclared fields too. The live
+/// objects of other sections have the declared fields, with the examples from the table of the
+/// kind.
 fn case(section: Section) -> Case {
     let (declared, live_fields) = match section.section {
         "hooks" => (json!({"url": "https://h/x"}), json!({"created_at": MADE})),
@@ -54,7 +55,7 @@ fn add_id(raw: &Json, id: u64, other_fields: Json) -> Json {
     Json::Object(raw)
 }
 
-/// The plan for one declared entry and the live ones.
+/// The plan for the declared entry of the case and these live entries.
 fn plan_case((kind, declared, _): &Case, live: &[Json], resend: &[Selector]) -> ContainerPlan {
     let declared = json!({kind.section: [declared]});
     let declared = container_of(kind.scoped_kind.scope, "acme/shop", &declared, Unlisted::Report);
@@ -122,7 +123,8 @@ fn a_renewal_replaces_the_newest_and_removes_the_rest() {
     );
 }
 
-/// Copies of a parent count as one: its entries are compared with those of the kept parent.
+/// Copies of a parent count as one parent. The declared entries below it are compared with the
+/// entries below the kept parent.
 #[test]
 fn an_entry_below_copies_is_compared_below_the_one_that_stays() {
     let (section, declared, shown) =

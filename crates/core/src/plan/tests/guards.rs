@@ -70,7 +70,8 @@ fn removing_a_duplicate_counts_but_leaves_its_original() {
     };
     let plan = plan_of(&declared(None), &live(vec![hook(20, "https://b.example.org")]));
     assert_eq!((plan.steps.len(), refusals(&plan)), (4, vec![]), "four copies, none is missed");
-    // Only one of two different hooks is removed: not all, and too few for a share.
+    // Only one of two different hooks is removed: not all hooks are removed, and there are too few
+    // hooks for the limit of the share.
     let plan = plan_of(&declared(Some("absent")), &live(vec![hook(20, "https://b.example.org")]));
     assert_eq!((plan.steps.len(), refusals(&plan)), (5, vec![]));
     // A copy makes the share neither smaller nor larger.
@@ -504,8 +505,8 @@ fn inherited_levels(levels: &[(u64, u8)]) -> Option<InheritedLevels> {
     Some(Arc::new(levels.iter().copied().collect()))
 }
 
-/// The plan of a project in a group with these members; `inherited` are the levels from the group
-/// above.
+/// The plan of a project in a group. The project has these declared and live members; `inherited`
+/// contains the levels from the group above.
 fn plan_members(declared: &Json, live: &Json, inherited: Option<InheritedLevels>) -> ContainerPlan {
     let declared = shop(&json!({"members": declared}), Unlisted::Report);
     let mut names = Names::default();
@@ -662,7 +663,7 @@ fn the_callers_access_through_a_share_is_guarded() {
     for (declared, level, team, crew, expected) in [
         (&lower_share, 0, 50, 0, refusal),
         (&removal, 30, 50, 0, refusal),
-        // There is no edit: once the share is removed, the caller may not add it again.
+        // A share cannot be edited: after its removal, the caller may not add the share again.
         (&raised, 0, 50, 0, refusal),
         (&ends, 0, 50, 0, refusal),
         (&both_absent, 0, 50, 30, refusal),

@@ -15,7 +15,7 @@ fn settings_with_holds(holds: &[&str]) -> PlanSettings {
     PlanSettings { holds, ..settings(&[]) }
 }
 
-/// The moves in `declared`.
+/// The moves of containers, each declared by its scope, its path and its former path.
 fn moves_from(declared: &[(Scope, &str, &str)]) -> Arc<Moves> {
     let container = |(scope, path, former): &(Scope, &str, &str)| {
         let mut container = testing::container(*scope, path, &Json::Null, Unlisted::Report);
@@ -95,7 +95,7 @@ fn every_step_is_either_planned_or_held() {
         (&["acme/shop#settings"], 1),
         (&["acme/shop#variables"], 3),
         (&["acme/*#variables/A@*"], 1),
-        // No manifest lists it, and `unlisted: delete` would remove it.
+        // No manifest lists this variable, and `unlisted: delete` would remove it.
         (&["acme/shop#variables/C@*"], 1),
         (&["**#hooks", "acme/shop#settings"], 2),
         (&[hook], 1),
@@ -203,7 +203,8 @@ fn a_held_switch_also_holds_the_steps_that_need_it() {
     assert!(plan.unapplied_paths().len() == 1 && !plan.differs(Strictness::Declared), "{plan:?}");
 }
 
-/// A project can have only one issue tracker, so a hold on the old or the new one covers both.
+/// A project can have only one issue tracker. Therefore a hold on the old or the new tracker covers
+/// both.
 #[test]
 fn an_exchange_is_held_as_a_whole() {
     let tracker = |slug: &str| json!({"slug": slug, "project_url": "https://i.example.org", "issues_url": "https://i.example.org/:id"});

@@ -147,9 +147,9 @@ fn a_field_missing_in_the_answer_is_unknown() {
         let plan = plan_of(&json!({"settings": declared}), &json!({"settings": live}));
         (step_lines(&plan).len(), plan.notes.first().map(|note| note.reason.clone()))
     };
-    // A boolean that the answer lacks is neither true nor false.
+    // A boolean that the response lacks is neither true nor false.
     assert_eq!(reason(json!({"lfs_enabled": true}), json!({})), (0, Some(Reason::NotReturned)));
-    // The API reference does not list it as a returned field.
+    // The API reference does not list the field as a returned field.
     assert_eq!(
         reason(json!({"emails_disabled": true}), json!({})),
         (0, Some(Reason::CannotVerify))
@@ -475,7 +475,7 @@ fn a_section_follows_the_switch_that_it_needs() {
     let reasons = |plan: &ContainerPlan| -> Vec<_> {
         plan.notes.iter().map(|note| (note.address.to_string(), note.reason.clone())).collect()
     };
-    // Off and declared off: an unreadable section is closed, not incomplete.
+    // The switch is off and declared off: an unreadable section is closed, not incomplete.
     let closed_plan = plan(off(), off(), false);
     let reason = Reason::Closed { why: "CI/CD must be on".into() };
     assert_eq!(reasons(&closed_plan), [("acme/shop#variables".to_owned(), reason)]);
@@ -488,7 +488,7 @@ fn a_section_follows_the_switch_that_it_needs() {
         (whole.differs(Strictness::Declared), whole.differs(Strictness::Unlisted)),
         (false, false)
     );
-    // Off and declared on: possible.
+    // The switch is off and declared on: the steps are possible steps.
     let opened = plan(on(), off(), false);
     assert_eq!(
         conditions(&opened),
@@ -499,7 +499,7 @@ fn a_section_follows_the_switch_that_it_needs() {
     );
     assert_eq!(opened.steps[1].after[0].reason, "CI/CD must be on");
     assert_eq!(opened.incomplete, []);
-    // On, or not declared: unreadable means incomplete.
+    // The switch is on, or is not declared: an unreadable section is incomplete.
     for declared in [on(), json!({"merge_method": "ff"})] {
         let unread = plan(declared, json!({"builds_access_level": "enabled"}), false);
         assert_eq!(unread.incomplete.len(), 1);
@@ -590,7 +590,8 @@ fn the_strictness_decides_which_notes_are_differences() {
     }
 }
 
-/// A container that is missing in a snapshot may have been renamed: creating it would make a second one.
+/// A container that is missing in a snapshot may have been renamed: a creation would make a second
+/// container.
 #[test]
 fn a_snapshot_never_advises_a_creation() {
     let declared = shop(&json!({"variables": []}), Unlisted::Report);
@@ -624,7 +625,7 @@ fn an_unselected_creation_is_a_problem_with_help() {
     );
 }
 
-/// The same holds if only a part of the container is selected.
+/// Nothing is planned either if only a part of the container is selected.
 #[test]
 fn nothing_is_planned_until_imported_contents_have_arrived() {
     let mut declared = shop(&json!({"variables": [{"key": "A", "value": "x"}]}), Unlisted::Report);
@@ -732,7 +733,7 @@ fn a_project_marked_for_deletion_is_restored() {
     }
 }
 
-/// A project with an entry of every kind, its live state when planned, and the plan.
+/// A project with four sections, its live state after the plan was applied, and the plan.
 fn planned_everything() -> (Container, Json, ContainerPlan) {
     let sections = json!({
         "settings": {"merge_method": "ff"},
@@ -905,7 +906,8 @@ fn a_creation_does_not_wait_for_a_failed_user_lookup() {
     );
 }
 
-/// With a share, the service removes the group's grants in rules; only declared ones are restored.
+/// When a share is removed, the service also removes the group's grants in rules. The run restores
+/// only declared grants.
 #[test]
 fn a_removed_share_names_the_undeclared_grants_it_takes_away() {
     let row = |id: u64, group: u64| json!({"id": id, "access_level": 40, "group_id": group});
@@ -949,8 +951,8 @@ fn a_removed_share_names_the_undeclared_grants_it_takes_away() {
     assert_eq!(lost_grants(share("developer"), whole), rule_addresses(&["other"]));
 }
 
-/// A project shared with a group that may push by a rule; `other_fields` are live fields of the
-/// rule.
+/// A project that is shared with a group, and a rule that lets the group push. `other_fields` are
+/// further live fields of the rule.
 fn project_with_share_and_rule(other_fields: Json) -> Json {
     let mut rule = json!({
         "name": "main", "allow_force_push": false,
@@ -1140,7 +1142,7 @@ fn a_rule_that_names_a_group_with_a_low_share_is_a_problem() {
     }
 }
 
-/// A level, or a field that names another type of object, is no user, even if a user has that name.
+/// A level or an object of another type is no user, even if a user has the same name.
 #[test]
 fn only_fields_that_name_users_make_a_removed_member_a_problem() {
     for (row, is_named) in [

@@ -28,7 +28,8 @@ fn entries_are_created_before_others_are_removed() {
     assert!(plan.steps[2].after.iter().any(|edge| edge.reason == "create first, then remove"));
 }
 
-/// One request opens and closes features, so steps in the closed features cannot come before it.
+/// One request opens and closes features. Therefore steps in the closed features cannot come before
+/// that request.
 #[test]
 fn entries_of_a_feature_that_the_same_request_closes_are_not_planned() {
     let labels = json!([{"name": "bug", "color": "#112233"}, {"name": "old", "state": "absent"}]);
@@ -219,8 +220,8 @@ fn sections_share_edges() {
     assert!(json.len() < 600 * 700, "{} bytes for 602 steps", json.len());
 }
 
-/// A container that moves must not be more visible than its new group: it is narrowed before the move,
-/// and widened after it.
+/// A container that moves must not be more visible than its new group. Its visibility is narrowed
+/// before the move, and widened after the move.
 #[test]
 fn narrower_visibility_precedes_a_move() {
     let moves =
@@ -302,7 +303,7 @@ fn a_step_follows_the_entry_that_it_names() {
         (a, vec![format!("{a}: what it names must exist")]),
         (b, vec![format!("{b}: what it names must exist")]),
         ("acme/shop#protected_branches/c", vec![]),
-        // A container is none of these.
+        // A container is not one of the created entries.
         ("acme/shop", vec![]),
     ] {
         let steps = vec![branch("a"), branch("b"), rule_step(named_address)];

@@ -8,8 +8,8 @@ use crate::{
     diff::Edge,
 };
 
-/// A plan of one declared project that changes, and of `container_count` projects that a rule includes;
-/// `changed_count` of them change.
+/// A plan of one declared project and of `container_count` projects that a rule includes. The
+/// declared project and `changed_count` of the included projects change.
 fn plan_with(container_count: usize, changed_count: usize, extent: &Extent) -> Plan {
     let mut plan = Plan::default();
     for i in 0..=container_count {

@@ -74,8 +74,8 @@ impl DescriptionCheck<'_> {
         }
     }
 
-    /// If a PUT to the path of an entry creates it, the path must contain its identity. If no request
-    /// creates entries, no request may remove them.
+    /// If a PUT to the path of an entry creates the entry, the path must contain the identity of
+    /// the entry. If no request creates entries, no request may remove them.
     fn check_creation(&mut self) {
         let Kind { create, edit, identity, fields, before_removal, .. } = self.description;
         let paths = self.paths();
@@ -171,7 +171,8 @@ impl DescriptionCheck<'_> {
         self.find_fields(name).next()
     }
 
-    /// The manifest fields with this name. There are two if groups and projects have different ones.
+    /// The manifest fields with this name. There are two such fields if the field of groups differs
+    /// from the field of projects.
     fn find_fields(&self, name: &str) -> impl Iterator<Item = &'_ Field> {
         let declared_fields =
             self.description.fields.iter().filter(|field| field.accepted != Acceptance::ByCall);
@@ -274,9 +275,9 @@ impl DescriptionCheck<'_> {
         }
     }
 
-    /// Guards must know who gets which access, and who loses it. For a flag in `grants`, they use the
-    /// risk of the flag, not the risk of its entry. A field that gives access must not be described as
-    /// a protection.
+    /// Guards must know who gets which access, and who loses access. For a flag in `grants`, guards
+    /// use the risk of the flag, not the risk of its entry. A field that gives access must not be
+    /// described as a protection.
     fn check_guards(&mut self, pointer: &str, field: &Field) {
         let Kind { identity, name_field, removal, fields, grants, .. } = self.description;
         let is_readable = field.read != Readback::Never;
@@ -342,7 +343,7 @@ impl DescriptionCheck<'_> {
         }
     }
 
-    /// Checks that use the schema of the field.
+    /// Runs the checks that need the schema of the field.
     fn check_schema(&mut self, pointer: &str, field: &Field) {
         let NumberRange { min, max } = field.valid.size;
         let is_length = field.value_type != ValueType::Integer;
@@ -423,8 +424,8 @@ impl DescriptionCheck<'_> {
         self.report(pointer, fault_key);
     }
 
-    /// The key of the fault and a detail, if this path must not be described, or if undrift already
-    /// has it.
+    /// The key of the fault of this path, with a detail. A path is a fault if it must not be
+    /// described, or if undrift already has the path.
     fn find_path_fault<'o>(
         &self,
         path: &EntryPath,

@@ -18,7 +18,8 @@ use crate::{
     value::Json,
 };
 
-/// Sets the operations of `scoped_kind` at `path`, and returns those that no other kind has.
+/// Sets the operations of `scoped_kind` at `path`, and returns the operations that no other kind
+/// has.
 pub(super) fn derive_operations(
     kind: &Kind,
     scoped_kind: &mut ScopedKind,

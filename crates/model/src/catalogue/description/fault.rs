@@ -1,5 +1,5 @@
-//! Faults of descriptions. Their texts, and the field types that each key is for, are in
-//! `faults.yaml`.
+//! Faults of descriptions. The file `faults.yaml` contains their texts, and the field types that
+//! allow each key.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -29,12 +29,12 @@ pub(super) struct FaultTable {
     pub(super) faults: BTreeMap<&'static str, (&'static str, &'static str)>,
 }
 
-/// The field types that a key is for.
+/// The field types that allow a key of descriptions.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct KeyTypes {
     pub(super) key: &'static str,
-    /// The values that are restricted to these types; all values if the list is empty.
+    /// The values of the key that only these types allow. An empty list means all values.
     #[serde(default)]
     pub(super) values: Vec<Json>,
     pub(super) types: Vec<ValueType>,

@@ -18,8 +18,8 @@ use crate::{
     page::EntryKeys,
 };
 
-/// Derives what the description `kind` does not contain. Checks only the paths. `registry` must contain the parent
-/// section.
+/// Completes `kind` with the properties that its description does not contain. Checks only the
+/// paths. `registry` must contain the parent section.
 ///
 /// # Errors
 /// If a path is not the path of a collection.
@@ -36,7 +36,7 @@ pub(super) fn make_kind(
     for scoped_kind in &mut scoped_kinds {
         let is_group_path = scoped_kind.path.starts_with("/groups/");
         scoped_kind.scope = if is_group_path { Scope::Group } else { Scope::Project };
-        // Operations on the container itself are only in the table.
+        // Operations on the container itself are only in the table of operations.
         let path = match scoped_kind.path {
             "/groups/:id" | "/projects/:id" => None,
             path => Some(EntryPath::parse(path)?),
@@ -218,7 +218,7 @@ fn choose_names(
     }
 }
 
-/// True if the users and groups that the field names need access.
+/// True if the users and groups that the field names need access to the container.
 fn requires_members(field: &Field) -> bool {
     match field.value_type {
         ValueType::Grants | ValueType::Approvals => true,

@@ -17,14 +17,14 @@ pub use fault::DescriptionFault;
 use super::Registry;
 use crate::{kind::Kind, operation::AnyOp, value::Json, yaml};
 
-/// The descriptions of `catalogue` as JSON, by file name.
+/// The descriptions in `catalogue` as JSON texts, in the order of their file names.
 pub const FILES: &[&str] = include!(concat!(env!("OUT_DIR"), "/descriptions.rs"));
 
 /// A kind made from a description.
 pub struct DescribedKind {
     /// The kind.
     pub kind: &'static Kind,
-    /// Its operations, in each of its scopes.
+    /// The operations of the kind in all its scopes.
     pub operations: Vec<AnyOp>,
 }
 
@@ -49,8 +49,8 @@ impl DescribedKind {
     }
 }
 
-/// The sections that come first in output and documentation, in this order. The others follow in
-/// the order of their file names.
+/// The sections that come first in output and documentation, in this order. The other sections
+/// follow in the order of their file names.
 const FIRST_SECTIONS: &str = "create settings variables members shares protected_branches approvals \
     approval_rules pipeline_schedules hooks integrations push_rule fork_of archived";
 

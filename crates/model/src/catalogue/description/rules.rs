@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl Kind {
-    /// The fields of this type, each with a verb such as `deploy`: what the listed people may do, or
-    /// what needs their approval.
+    /// The fields of this type, each with a verb such as `deploy`. The verb names what the listed
+    /// people may do, or what needs their approval.
     fn lists_with_verbs(&self, value_type: ValueType) -> Vec<(&'static str, &'static str)> {
         let lists = self.fields.iter().filter(|field| field.value_type == value_type);
         lists.filter_map(|field| Some((field.name, field.grants.lets?))).collect()
@@ -42,12 +42,13 @@ impl KindRules for Kind {
     }
 
     fn effects(&self, _: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        // Skip flags: the risk of a flag is described at its field.
+        // Flags are skipped, because the risk of a flag is described at its field.
         let declared_grants = self.grants.iter().filter(|name| {
             before.is_empty() && after.get(**name).is_some_and(|value| !value.is_boolean())
         });
-        // Runners use `Opens`, which guards also check in a new project. The other lists use `Weakens`, which
-        // guards do not check there: each new project must declare whose job tokens it accepts.
+        // Runners use `Opens`, which guards also check in a new project. The other lists use
+        // `Weakens`, which guards do not check in a new project. Each new project must declare
+        // whose job tokens it accepts.
         let grant_effects = declared_grants.map(|_| {
             let risk =
                 if self.refers_to(NamedObject::Runner) { Risk::Opens } else { Risk::Weakens };
@@ -70,7 +71,7 @@ impl KindRules for Kind {
         let name_field = self.identity.first().filter(|_| !list_names.is_empty());
         let protection_effects = name_field
             .map(|name| rule_effects(name, before, after, &grant_lists, &list_names, false));
-        // No group: undrift does not know who gets the level.
+        // There is no group id, because undrift does not know who gets the level.
         let level_field = self.fields.iter().find(|field| field.value_type == ValueType::Level);
         let access_effect = level_field.map(|level| Effect::Share {
             group_id: None,
@@ -81,7 +82,8 @@ impl KindRules for Kind {
         let [had_grants, has_grants] = [before, after].map(|fields| {
             self.grants.iter().any(|name| fields.get(*name).is_some_and(|value| *value != false))
         });
-        // Rules name these entries. A rule can only name an entry that grants something.
+        // Entries of a kind with `called_by` are named in rules. A rule can only name an entry that
+        // grants something.
         let people_effect =
             (self.called_by.is_some() && had_grants != has_grants).then_some(Effect::Capability {
                 capability: Capability::NamedAccess,

@@ -232,8 +232,8 @@ fn a_collection_has_five_operations_and_reads_only_with_get() {
     assert_eq!(create.id, "odd-badge-create");
 }
 
-/// The method of an operation determines its effect: planning only gets operations that read, in
-/// any order.
+/// The method of an operation determines its use, in any order of the operations. Planning only
+/// gets operations that read.
 #[test]
 fn operations_are_assigned_by_method() {
     let kind_with = |operations: &str| {
@@ -465,7 +465,7 @@ fn a_changed_protected_tag_is_replaced() {
     }
 }
 
-/// Faults of [`EVERYTHING`] with `new_text` for `old_text`.
+/// The faults of [`EVERYTHING`] after `new_text` replaced `old_text`.
 fn faults(old_text: &str, new_text: &str) -> Vec<(String, String)> {
     assert!(EVERYTHING.contains(old_text), "{old_text}");
     let reserved = ["path".to_owned()];
@@ -850,7 +850,7 @@ fn an_access_level_field_must_be_guarded() {
     }
 }
 
-/// Parts of widgets, which are a described collection too.
+/// A description of the parts of widgets. Widgets are a described collection, too.
 const PARTS: &str = r"
 section: widget_parts
 noun: widget part
@@ -944,7 +944,7 @@ fn a_nested_collection_must_name_its_parent_and_field() {
             |fault: &DescriptionFault| fault.pointer == pointer && fault.message.contains(reason);
         assert!(faults.iter().any(is_expected), "{to}: {faults:?}");
     }
-    // Another kind below the same entries.
+    // Describe another kind below the same entries.
     let parts = describe(PARTS, &registry, &[]).unwrap();
     let known = registry.with_kind(parts);
     let other_text =

@@ -1,24 +1,25 @@
 //! Every code of diagnostics, with an explanation and usually an example.
 //!
-//! `codes/CODE.md` contains everything about a code: `explain` shows it, the reference contains it,
-//! and a test runs `undrift check` on its example.
+//! The page `codes/CODE.md` explains one code. `undrift explain` shows the page, and undrift's
+//! reference contains the page. A test runs `undrift check` on the example in the page.
 
 /// A code of diagnostics.
 #[derive(Debug)]
 pub struct Code {
     /// The name in the brackets of a message.
     pub name: &'static str,
-    /// Its page in Markdown: a paragraph, and after `Wrong:` and `Right:` one block of YAML each.
+    /// The page in Markdown. Each page has a paragraph. Most pages also have a block of YAML after
+    /// `Wrong:`, and a block of YAML after `Right:`.
     pub page: &'static str,
 }
 
-/// An example of a fault. A line such as `# undrift.yaml` starts a new file; an example without
+/// An example of a fault. A line such as `# undrift.yaml` starts a new file. An example without
 /// such a line is one manifest.
 #[derive(Debug)]
 pub struct Example {
     /// Manifests with the fault and no other error.
     pub wrong: &'static str,
-    /// The same without the fault.
+    /// The same manifests without the fault.
     pub right: &'static str,
 }
 
@@ -40,7 +41,7 @@ impl Code {
         self.page.lines().next().unwrap_or_default()
     }
 
-    /// The example, if there is one.
+    /// The example; `None` if the page has no example.
     pub fn example(&self) -> Option<Example> {
         let (wrong, right) = self.page.split_once("\nRight:\n")?;
         Some(Example { wrong: yaml_block(wrong)?, right: yaml_block(right)? })

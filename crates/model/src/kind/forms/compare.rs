@@ -23,9 +23,9 @@ use crate::{
 };
 
 /// The identity of an entry. Names of objects are compared case-insensitively, other texts by the
-/// comparison of their field. Values that may contain a credential are shown without it. If the
-/// service stores a name ([`Kind::name_field`](crate::kind::Kind::name_field)), the entry is called
-/// by that name.
+/// comparison of their field. Values that may contain a credential are shown without the
+/// credential. If the service stores a name ([`Kind::name_field`](crate::kind::Kind::name_field)),
+/// the entry is called by that name.
 pub fn identify(section: Section, find_value: FieldLookup<'_>) -> Identity {
     let identity_values = section.identity.iter().filter_map(|name| {
         let value = find_value(name).filter(|value| !value.is_null())?;
@@ -116,7 +116,7 @@ fn has_row(rows: &[Json], row: &Json) -> bool {
     rows.iter().any(|other| rows::without_id(other) == rows::without_id(row))
 }
 
-/// True if `row` gives the level "nobody". In a list with other rows it has no effect.
+/// True if `row` gives the level "nobody". Such a row has no effect in a list with other rows.
 fn is_nobody_row(row: &Json) -> bool {
     row.get("access_level").and_then(AccessLevel::parse).is_some_and(|level| level.number == 0)
 }
@@ -127,7 +127,8 @@ fn normalised_topics(list: &[Json]) -> BTreeSet<String> {
     texts.map(|text| text.trim().to_lowercase()).filter(|text| !text.is_empty()).collect()
 }
 
-/// A day or a point in time in UTC; any other text is returned unchanged.
+/// The point in time that `text` names, in UTC. For a day, this is its start. Any other text is
+/// returned unchanged.
 fn normal_instant(text: &str) -> String {
     let instant = text.parse::<Timestamp>().or_else(|_| {
         let day = text.parse::<Date>()?;

@@ -3,8 +3,8 @@
 //! | form | where | a level | a user | a rule's rows |
 //! |---|---|---|---|---|
 //! | declared | manifests | `maintainer`, `40` | `alice` | `[{user: alice}]` |
-//! | comparable | both sides of a comparison | `maintainer` | `alice` | `[{user_id: 5}]`, live ones with their `id` |
-//! | sent | requests | `40` | `user_id: 5` | the rows to add, and the ids of those to remove |
+//! | comparable | both sides of a comparison | `maintainer` | `alice` | `[{user_id: 5}]`, live rows also with `id` |
+//! | sent | requests | `40` | `user_id: 5` | the rows to add, and the ids of the rows to remove |
 
 mod compare;
 mod request;
@@ -76,8 +76,8 @@ pub fn referenced_ids(section: Section, comparable: &Object) -> Vec<(NamedObject
     ids
 }
 
-/// The entries of other sections that the rows in `fields` name, declared or live. Each is a
-/// section and the entry's name or id.
+/// The entries of other sections that the rows in `fields` name. The fields are declared or live.
+/// Each item is the section, and the name or id of the entry.
 pub fn referenced_entries(
     section: Section,
     fields: &Object,
@@ -94,7 +94,8 @@ pub fn referenced_entries(
     })
 }
 
-/// Normalizes a declared value that has several spellings. Done once, when a manifest is read.
+/// Normalizes a declared value that has several spellings. This is done once, when a manifest is
+/// read.
 pub fn normalise(spec: &Spec, declared: &mut Value) {
     let Value::Plain(value) = declared else { return };
     if spec.field.is_level() {
@@ -120,7 +121,8 @@ pub fn normalise(spec: &Spec, declared: &mut Value) {
     }
 }
 
-/// Replaces deprecated keys of a declared mapping. Done after they were reported.
+/// Replaces deprecated keys of a declared mapping. This is done after the deprecated keys were
+/// reported.
 pub fn replace_deprecated_keys(spec: &Spec, declared: &mut Value) {
     let Value::Plain(Json::Object(object)) = declared else { return };
     for field in spec.key_fields {
@@ -136,8 +138,8 @@ pub fn replace_deprecated_keys(spec: &Spec, declared: &mut Value) {
 /// contain.
 pub const CONDITION_KEYS: [&str; 2] = ["at_least", "none_of"];
 
-/// Replaces each declared condition on a list by the list that meets it and is closest to the
-/// `live` one. An unknown list is treated as empty. `None` if there are no conditions.
+/// Replaces each declared condition on a list by the list that meets the condition and is closest
+/// to the `live` list. An unknown list is treated as empty. `None` if there are no conditions.
 pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) -> Option<Fields> {
     let resolved_lists = declared.iter().filter_map(|(name, value)| {
         let condition = value.plain_json()?.as_object().filter(|object| {
@@ -165,7 +167,7 @@ pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) ->
 /// Converts a live value to the comparable form; `None` if the object does not contain the field.
 pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
     let live = raw.get(spec.field.live_name()?);
-    // A member without a custom role lacks the key: the role is null.
+    // The object of a member without a custom role does not contain the key. The role is then null.
     let is_member = spec.field.names == Some(NamedObject::Role) && raw.contains_key("username");
     let missing_role = is_member.then_some(&Json::Null);
     let live = live.or(missing_role)?;
@@ -190,7 +192,7 @@ pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
     })
 }
 
-/// The path of the group whose page is at `url`: some responses contain only the URL. Any other
+/// The path of the group whose page is at `url`. Some responses contain only this URL. Any other
 /// text is returned unchanged.
 fn group_path(url: &str) -> &str {
     let host_and_path = url.split_once("://").and_then(|(_, tail)| tail.split_once("/groups/"));
@@ -249,13 +251,13 @@ fn find_name(object_type: NamedObject, id: &Json, names: &Names) -> Option<Json>
     placeholder_path(id).or_else(|| names.name(object_type, id.as_u64()?)).map(Json::from)
 }
 
-/// The value of a deprecated boolean: `issues_enabled` is true unless `issues_access_level` is
-/// `disabled`.
+/// Converts an access level to the value of the deprecated boolean. For example, `issues_enabled`
+/// is true unless `issues_access_level` is `disabled`.
 pub fn is_level_enabled(level: &Json) -> Option<bool> {
     level.as_str().map(|level| level != "disabled")
 }
 
-/// The plain fields among `fields`.
+/// The fields with plain values, without secrets and files.
 pub fn plain_fields(fields: &Fields) -> Object {
     let plain_values =
         fields.iter().filter_map(|(name, value)| Some((name.clone(), value.plain_json()?.clone())));
@@ -367,7 +369,7 @@ mod tests {
         assert_eq!(
             to_readable(spec, &unknown_rows, &names()),
             id_rows,
-            "nobody knows what it is called"
+            "the name of this id is unknown"
         );
     }
 }

@@ -57,7 +57,7 @@ impl Encoder<'_> {
     /// would reset.
     ///
     /// # Errors
-    /// Those of [`Self::body`].
+    /// The errors of [`Self::body`].
     pub fn edit_body(
         self,
         declared: &Fields,
@@ -96,7 +96,7 @@ impl Encoder<'_> {
     /// value or else their live value.
     ///
     /// # Errors
-    /// Those of [`Self::body`].
+    /// The errors of [`Self::body`].
     pub fn add_required_fields(
         self,
         body: &mut Fields,
@@ -115,7 +115,7 @@ impl Encoder<'_> {
             if body.contains_key(companion.field.sent_name()) {
                 continue;
             }
-            // The service removes credentials from a live URL, so it must not be sent back.
+            // Responses show a URL without its credentials, so the live URL must not be sent.
             let readable_entry = live.filter(|_| companion.field.secrecy() == Secrecy::Open);
             let live_value = readable_entry.and_then(|live| live.fields.raw().get(companion.name));
             let value = declared
@@ -132,7 +132,7 @@ impl Encoder<'_> {
     /// The live fields that an edit must send again, because the service would reset them otherwise.
     ///
     /// # Errors
-    /// If the response lacks such a field and it is not declared.
+    /// If such a field is neither in the response nor declared.
     pub fn repeated_fields(self, declared: &Fields, live: &LiveEntry) -> Result<Object, NoCalls> {
         if Bug::OmitRepeatedValues.is_planted() {
             return Ok(Object::new());
@@ -153,7 +153,7 @@ impl Encoder<'_> {
     /// Encodes one field: returns its name and value for requests.
     ///
     /// # Errors
-    /// Those of [`Self::body`].
+    /// The errors of [`Self::body`].
     pub fn encode_field(self, name: &str, value: &Value) -> Result<(String, Value), NoCalls> {
         let Self { section, names } = self;
         let field = section.field(name);
@@ -214,8 +214,8 @@ pub fn is_hidden_in_responses(field: &Field, live: &LiveEntry) -> bool {
     field.relations.hidden_by.is_some_and(|flag| is_true(live.fields.raw(), flag))
 }
 
-/// True if the value of `field` is masked in job logs. Then undrift's output must not contain it
-/// either, even if it is a literal in Git.
+/// True if the value of `field` is masked in job logs. Then undrift's output must not contain the
+/// value either, even if the value is a literal in Git.
 pub fn is_masked_in_logs(field: &Field, values: &Fields) -> bool {
     field.secrecy() == Secrecy::Sensitive
         && ["masked"].into_iter().chain(field.relations.hidden_by).any(|flag| values.is_on(flag))
@@ -226,7 +226,7 @@ pub fn find_credential_in(value: &Json) -> Option<Credential> {
     value::texts(value).find_map(judge::find_credential)
 }
 
-/// True if reports must not show a literal `value` of `field`: a secret in plain text must not
+/// True if reports must not show a literal `value` of `field`. A secret in plain text must not
 /// spread from Git into reports. `check` reports such a secret.
 pub fn is_literal_hidden(field: &Field, value: &Json, values: &Fields) -> bool {
     is_masked_in_logs(field, values)
@@ -279,8 +279,8 @@ pub fn prefer_single_levels(section: Section, body: &mut Fields) {
     }
 }
 
-/// Replaces `null` by an empty text, also within mappings. Both clear a text, but other clients send
-/// `null` for "not set".
+/// Replaces `null` by an empty text, also within mappings. Both values clear a text, but other
+/// clients send `null` for "not set".
 fn replace_null(value: &Json) -> Json {
     match value {
         Json::Null => "".into(),

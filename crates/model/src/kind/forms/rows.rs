@@ -1,6 +1,7 @@
-//! The rows of a list field, for example `allowed_to_push`. Most rows name a user, a group, a deploy
-//! key or an access level; the inputs of a schedule have names. Some rows have extra values, each with
-//! a default: [`FieldDefaults::service`](crate::field::FieldDefaults::service).
+//! The rows of a list field, for example `allowed_to_push`. Most rows name a user, a group, a
+//! deploy key or an access level. The rows for the inputs of a schedule have names. Some rows have
+//! extra values, each with a default:
+//! [`FieldDefaults::service`](crate::field::FieldDefaults::service).
 
 use crate::{
     field::{Equality, Field, NamedObject, Secrecy, Tier},
@@ -10,7 +11,7 @@ use crate::{
 };
 
 impl Spec {
-    /// True if it is a list of rows.
+    /// True if the value of the field is a list of rows.
     pub fn has_rows(&self) -> bool {
         self.field.compare == Equality::Rows
     }
@@ -20,7 +21,7 @@ impl Spec {
         self.has_rows() && self.key_field("name").is_some()
     }
 
-    /// True if its rows contain secrets.
+    /// True if the rows of the field contain secrets.
     pub fn has_secret_rows(&self) -> bool {
         self.has_rows() && self.key_fields.iter().any(|field| field.secrecy() != Secrecy::Open)
     }
@@ -37,7 +38,8 @@ impl Spec {
             .filter_map(|field| Some((field.name, field.default.service.as_ref()?)))
     }
 
-    /// Adds the extra values of `row` to `comparable`, and the defaults of those that `row` lacks.
+    /// Adds the extra values of `row` to `comparable`, and the defaults of the extra values that
+    /// `row` lacks.
     fn add_extra_values(&self, row: &Json, mut comparable: Object) -> Json {
         for (name, default) in self.extra_values() {
             let value = row.get(name).filter(|value| !value.is_null());
@@ -46,8 +48,9 @@ impl Spec {
         Json::Object(comparable)
     }
 
-    /// A live row in comparable form. If the row names an object, only the object's id remains, because
-    /// the service also shows a level in such rows. If it names no object, the level remains.
+    /// A live row in comparable form. If the row names an object, only the object's id remains,
+    /// because the service also shows a level in such rows. If the row names no object, the level
+    /// remains.
     pub(super) fn decode_row(&self, row: &Json) -> Json {
         let subject_fields = self.key_fields.iter().filter(|field| field.default.service.is_none());
         let mut fields: Vec<_> = subject_fields.collect();
@@ -137,9 +140,10 @@ impl Spec {
         Ok(Json::Object(fields))
     }
 
-    /// The rows to send so that the live list becomes the `declared` list: rows to add or to change, and
-    /// ids of rows to remove. The service keeps live rows that are not sent. Rows with extra values are
-    /// changed in place. To remove such a row, the service also requires its subject.
+    /// The rows to send so that the live list becomes the `declared` list: rows to add or to
+    /// change, and ids of rows to remove. The service keeps live rows that are not sent. Rows with
+    /// extra values are changed in place. The removal of such a row must also contain its subject:
+    /// the object or level that the row names.
     pub(super) fn row_changes(&self, declared: &Json, live: Option<&Json>) -> Json {
         let live_rows = live.and_then(Json::as_array).into_iter().flatten();
         let mut live_rows: Vec<Json> = live_rows
@@ -178,7 +182,7 @@ impl Spec {
             }
         }
         let removals = live_rows.iter().filter_map(|row| {
-            // The service requires the row's value even in its removal.
+            // Even the removal of a named row must contain the value of the row.
             if self.has_named_rows() {
                 let mut removal = row.as_object().cloned().unwrap_or_default();
                 removal.insert("destroy".into(), true.into());
@@ -204,8 +208,8 @@ impl Spec {
         }
     }
 
-    /// The tier that the service must have to show these live rows: only some tiers have rows for users
-    /// and groups. `None` if no rows are shown.
+    /// The lowest tier of a service that shows these live rows. Only some tiers have rows for users
+    /// and groups. `None` if the response shows no rows.
     pub fn tier_proven_by_rows(&self, raw: &Object) -> Option<Tier> {
         let rows = self.field.live_name().and_then(|name| raw.get(name)?.as_array());
         let rows = rows.filter(|_| self.has_rows())?;

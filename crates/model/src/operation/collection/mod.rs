@@ -1,4 +1,5 @@
-//! Operations of plain collections. They are generated from data and are not in the table.
+//! Operations of plain collections. These operations are generated from data and are not in the
+//! table.
 //!
 //! Only a GET becomes an [`Op<Read>`], so planning never writes, even if data are wrong. No path
 //! addresses the group or project itself, because a fixed segment always follows its id.
@@ -11,26 +12,28 @@ use crate::field::Scope;
 pub struct EntryPath {
     /// The scope of the container.
     pub scope: Scope,
-    /// The argument that addresses an entry; `None` for a single object, and for entries addressed by
-    /// the query.
+    /// The argument that addresses an entry; `None` for a single object, and for entries that the
+    /// query addresses.
     pub argument: Option<&'static str>,
     /// The parameters of the query that address an entry, each with its field.
     pub address_query: Vec<(&'static str, &'static str)>,
     /// The parameters of the query of the list, with their values.
     pub list_query: Vec<(&'static str, &'static str)>,
-    /// The segments after the id of the container: names, and between them at most one `:argument`,
-    /// for the parent of each entry.
+    /// The segments after the id of the container. Most segments are names. At most one `:argument`
+    /// is between the names, and addresses the parent entry.
     segments: Vec<&'static str>,
 }
 
-/// The reason why a text is not the path of an entry. It completes the sentence "the path …".
+/// The reason why a text is not the path of an entry. The reason completes the sentence "the path
+/// …".
 pub type EntryPathError = &'static str;
 
 impl EntryPath {
     /// Reads a path such as `/projects/:id/badges/:badge_id`.
     ///
     /// # Errors
-    /// If the path is not below a group or project, or contains anything but plain names and arguments.
+    /// If the path is not below a group or project, or if it contains other text than plain names
+    /// and arguments.
     pub fn parse(path: &'static str) -> Result<Self, EntryPathError> {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let mut scopes = Scope::ALL.into_iter();
@@ -66,7 +69,8 @@ impl EntryPath {
         Ok(path)
     }
 
-    /// Adds the parameters of a query: a value `:field` addresses an entry, others are sent unchanged.
+    /// Adds the parameters of a query. A parameter with a value `:field` addresses an entry. Other
+    /// parameters are sent unchanged.
     fn add_query(&mut self, query: &'static str) -> Result<(), EntryPathError> {
         for pair in query.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = pair.split_once('=').ok_or("has a query without `=`")?;
@@ -85,18 +89,20 @@ impl EntryPath {
         Ok(())
     }
 
-    /// The names in the path; there is at least one.
+    /// The names in the path after the id of the container. The path has at least one name.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.segments.iter().copied().filter(|segment| !segment.starts_with(':'))
     }
 
-    /// The parents' argument, and its index in the segments; `None` without parents.
+    /// The index and the name of the argument that addresses the parent entry. `None` if entries
+    /// have no parent.
     fn find_parent(&self) -> Option<(usize, &'static str)> {
         let mut segments = self.segments.iter().enumerate();
         segments.find_map(|(index, segment)| Some((index, segment.strip_prefix(':')?)))
     }
 
-    /// The path of the parents' collection, and the argument for one parent; `None` without parents.
+    /// The path of the collection of parent entries, and the argument that addresses one parent.
+    /// `None` if entries have no parent.
     pub fn parent_path(&self) -> Option<(String, &'static str)> {
         let (index, argument) = self.find_parent()?;
         let names = self.segments[..index].join("/");
@@ -108,7 +114,8 @@ impl EntryPath {
         format!("{}/{}", container_path(self.scope), self.segments.join("/"))
     }
 
-    /// True if the path of `operation` has the same first name after the id of the container or parent.
+    /// True if the path of `operation` has the same first name after the id of the container, or
+    /// after the id of the parent entry.
     pub fn shares_first_name_with(&self, operation: &Operation) -> bool {
         let Some(subpath) = operation.path.strip_prefix(&container_path(self.scope)) else {
             return false;
@@ -140,7 +147,7 @@ fn is_plain_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// The path of a container, with `:id`.
+/// The path template of a container, such as `/projects/:id`.
 fn container_path(scope: Scope) -> String {
     format!("/{}s/:id", scope.noun())
 }
@@ -159,7 +166,7 @@ pub fn make_write_op(row: Operation) -> Op<Write> {
     Op::new(Box::leak(Box::new(row)))
 }
 
-/// All possible ids of operations for a collection of `noun`s.
+/// The ids that operations of a collection of `noun`s may have.
 pub fn operation_ids(scope: Scope, noun: &str) -> impl Iterator<Item = String> {
     ["list", "get", "create", "edit", "delete"]
         .into_iter()

@@ -54,7 +54,8 @@ fn a_path_is_below_one_container() {
     assert!(!hooks.shares_first_name_with(super::super::PROJECT_GET.row()));
 }
 
-/// A query parameter with a field addresses an entry; one with a value belongs to the list request.
+/// A query parameter with a field addresses an entry. A query parameter with a value belongs to the
+/// list request.
 #[test]
 fn a_query_addresses_entries_or_lists_them() {
     let path =

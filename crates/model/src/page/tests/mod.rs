@@ -1,5 +1,5 @@
-//! Tests of the pager with hand-made pages, and with a model of the service: without faults, and
-//! with every single fault.
+//! Tests of the pager with hand-made pages, and with a model of the service. The responses of the
+//! model are tested without damage, and with each single damage.
 
 mod model;
 
@@ -123,8 +123,8 @@ fn each_contradiction_is_named_with_its_page() {
     }
 }
 
-/// Every first page of up to three entries with every set of headers, compared with a second
-/// implementation of the rules; and which next page is accepted.
+/// Tests every first page of up to three entries with every set of headers. Compares the result
+/// with a second implementation of the rules. Also tests which second page is accepted.
 #[test]
 fn the_first_page_decides_what_may_follow() {
     let count = every_first_page(|entries, first_page| {
@@ -385,7 +385,7 @@ fn an_entry_needs_its_identifying_keys() {
         variables(&["key", "environment_scope"]).accept(&total, null_rows).map(drop).unwrap_err();
     assert_eq!(error.to_string(), "an entry on page 1 of the list has no `environment_scope`");
     assert_eq!(error, PageError::Unidentified { page: 1, key: "environment_scope" });
-    // A value that is only shown may have any type.
+    // Without identity keys, an entry without an id is identified by its whole content.
     let star_row = |user: u64| object(&json!({"id": null, "user": {"id": user}}));
     let mut pager = variables(&[]);
     assert_eq!(pager.accept(&total, vec![star_row(1), star_row(2)]).unwrap().len(), 2);
@@ -463,7 +463,7 @@ fn a_filtered_list_is_read_as_far_as_the_responses_announce() {
             ],
             Ok(ids([7])),
         ),
-        // By the total alone, which includes filtered entries.
+        // Only the total shows that a second page follows. The total includes filtered entries.
         (vec![("x-total: 101", ids([1])), ("x-total: 101", empty_page())], Ok(ids([1]))),
         // Without any header, the first empty page is the end.
         (vec![("", ids([1])), ("", ids([2])), ("", empty_page())], Ok(ids([1, 2]))),
@@ -480,7 +480,7 @@ fn a_filtered_list_is_read_as_far_as_the_responses_announce() {
             vec![("x-next-page: 2", ids([1])), ("x-next-page:", ids([1]))],
             Err(contradiction("page 2 of the list repeats an entry")),
         ),
-        // A removal moved an entry to a page that was read already.
+        // The removal of an entry moved another entry to a page that was already read.
         (
             vec![("x-total: 300", ids([1])), ("x-total: 299", ids([2]))],
             Err(contradiction(
@@ -573,8 +573,8 @@ fn the_last_total_counts() {
 
 #[test]
 fn a_list_that_becomes_shorter_may_have_lost_other_entries_too() {
-    // The first of five entries is removed after the first page; the third entry then moves to that
-    // page.
+    // The first of five entries is removed after the first page was read. The third entry then
+    // moves to the first page and is missed.
     let pages = [("x-per-page: 2\nx-total: 5", ids(1..=2)), ("x-total: 4", ids(4..=5))];
     let message = "page 2 of the list announces 4 entries in all, earlier pages 5";
     assert_eq!(read_list(&pages), Err(contradiction(message)));

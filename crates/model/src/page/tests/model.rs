@@ -6,8 +6,8 @@ use super::*;
 
 const HEADER_NAMES: [&str; 5] = ["link", "x-next-page", "x-page", "x-per-page", "x-total"];
 
-/// A service with the entries 1 to `count`. It sends at most `page_size` entries per page, and the
-/// headers in `sent_headers`.
+/// A service with the entries 1 to `count`. The service sends at most `page_size` entries per page,
+/// and the headers in `sent_headers`.
 #[derive(Clone, Debug)]
 struct Model {
     count: u64,
@@ -24,7 +24,7 @@ struct ModelResponse {
 }
 
 impl ModelResponse {
-    /// Replaces the value of a header, if it has this header.
+    /// Replaces the value of the header `name`, if the response has this header.
     fn set(mut self, name: &str, value: impl ToString) -> Self {
         for pair in self.pairs.iter_mut().filter(|pair| pair.0 == name) {
             pair.1 = value.to_string();
@@ -139,8 +139,8 @@ impl Model {
     }
 }
 
-/// Lists with about the size of one or two pages. Pages of at most 3 entries announce their size;
-/// pages of 100 entries may omit it.
+/// Lists with about the size of one or two pages, with many combinations of headers. Pages of at
+/// most 3 entries announce their size. Pages of 100 entries may omit the size.
 fn every_model(uses_keyset: bool) -> Vec<Model> {
     let small_lists = (1..=3).flat_map(|cap| (0..=7).map(move |count| (count, cap)));
     let large_lists = [0, 1, 99, 100, 101, 200, 201].map(|count| (count, 100));

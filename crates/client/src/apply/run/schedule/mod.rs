@@ -1,4 +1,4 @@
-//! Sends the steps of one container in the order of their edges. A step whose answer was lost, or
+//! Sends the steps of one container in the order of their edges. A step whose response was lost, or
 //! whose live values are stale, waits for the next reading ([`wait`]).
 
 #[cfg(test)]
@@ -29,22 +29,22 @@ use crate::{
     value::Json,
 };
 
-/// The maximum age of live values that an update repeats. Any wait makes them stale.
+/// The maximum age of live values that an update repeats. Any wait makes these values stale.
 const FRESH_DURATION: Duration = Duration::from_secs(5);
 
 /// A step that is being applied.
 struct StepTask {
     /// The step from the latest plan.
     step: Step,
-    /// When the live state of its section was read.
+    /// When the live state of the step's section was read.
     read_time: ReadTime,
     /// The index of the next call.
     next_call: usize,
-    /// The number of the next attempt to send this call, from 1.
+    /// The number of the next attempt to send this call, counted from 1.
     attempt: u32,
     /// True if the call was sent once more after a reading that did not find its object.
     is_resent: bool,
-    /// True if steps of this run may have changed its object.
+    /// True if other steps of this run may have changed the object of this step.
     may_have_changed: bool,
     /// The failure whose recovery calls (restore or undo) are being sent.
     failure: Option<Cause>,
@@ -52,7 +52,7 @@ struct StepTask {
 
 /// The next action of a step.
 enum NextAction {
-    /// The step ended.
+    /// The step ended. Contains the error if all further requests would fail.
     Finished(StepOutcome, Option<ApiError>),
     /// The step continues after the next reading of its section that begins at this instant or later.
     WaitUntil(Duration, WaitReason),
@@ -65,7 +65,7 @@ enum FinishedWork {
     Reread(Vec<(StepTask, WaitReason)>, Result<Reading>),
 }
 
-/// A step that waits for a reading that begins at an instant or later.
+/// A step that waits for a reading that begins at this instant or later, and the reason.
 type WaitingTask = (Duration, StepTask, WaitReason);
 
 /// The steps of a container that have not ended.
@@ -88,14 +88,15 @@ impl<'r> Schedule<'r> {
         self.open_steps.is_empty() && self.in_flight.is_empty() && self.waiting.is_empty()
     }
 
-    /// When the next reading is due; `None` during a reading.
+    /// When the next reading is due; `None` during a reading, or if no step waits.
     fn next_due(&self) -> Option<Duration> {
         self.waiting.iter().map(|(due, ..)| *due).min().filter(|_| !self.is_reading)
     }
 }
 
 impl<'a> ContainerRun<'a> {
-    /// Carries out `steps` in the order of their edges; their live state was read at `times`.
+    /// Carries out `steps` in the order of their edges. The live state of the steps was read at
+    /// `times`.
     pub(super) async fn run_steps(
         &self,
         steps: Vec<Step>,
@@ -112,7 +113,11 @@ impl<'a> ContainerRun<'a> {
             }
             if schedule.open_steps.len() == count_before && self.is_deadlocked(&schedule) {
                 for step in schedule.open_steps {
-                    self.end_step(state, &step, StepOutcome::Skipped("it waits for itself".into()));
+                    self.end_step(
+                        state,
+                        &step,
+                        StepOutcome::Skipped("it waits for steps that wait for it".into()),
+                    );
                 }
                 return;
             }
@@ -133,8 +138,8 @@ impl<'a> ContainerRun<'a> {
             if !schedule.in_flight.is_empty() {
                 return schedule.in_flight.next().await;
             }
-            // The remaining steps wait for another container, or for a step that ended just now: in
-            // both cases, check again.
+            // The remaining steps wait for another container, or for a step that ended just now. In
+            // both cases, check the steps again.
             if schedule.open_steps.iter().any(|step| self.waits_for_another(step)) {
                 self.wait_for_another(&mut schedule.open_steps, state).await;
             }
@@ -179,8 +184,9 @@ impl<'a> ContainerRun<'a> {
             }
             FinishedWork::Reread(mut tasks, reading) => {
                 schedule.is_reading = false;
-                // This reading also serves steps that began to wait meanwhile, if it began after they
-                // became due. At the same instant, the order is uncertain.
+                // This reading also serves steps that began to wait during the reading, if it began
+                // after these steps became due. If both happened at the same instant, the order is
+                // uncertain.
                 if let Ok(Reading { times, .. }) = &reading {
                     let served_tasks = schedule.waiting.extract_if(.., |(due_time, task, _)| {
                         times.read_time(task.step.address.section).start > *due_time
@@ -203,7 +209,7 @@ impl<'a> ContainerRun<'a> {
         }
     }
 
-    /// Starts the steps that can start, ends those that are blocked, and keeps the others.
+    /// Starts the steps that can start, ends the blocked steps, and keeps all other steps.
     fn start_ready<'r>(
         &'r self,
         schedule: &mut Schedule<'r>,
@@ -236,13 +242,15 @@ impl<'a> ContainerRun<'a> {
         (self.emit)(Event::Started { address, action });
         state.progress.has_sent = true;
         let mut read_time = times.read_time(step.address.section);
-        // A container that this run created was empty at its creation, which replaces a reading.
+        // A container that this run created was empty at its creation. Therefore its creation
+        // replaces a reading.
         if let Some(created_at) = self.cache.borrow().created_at
             && created_at > read_time.end
         {
             read_time = ReadTime { start: created_at, end: created_at };
         }
-        // Deletes and creates do not repeat live values; before closing, the container was just read.
+        // Deletes and creates do not repeat live values. Before a step that closes the container,
+        // the container was just read.
         let may_have_changed = step.action == Action::Update
             && !step.archives_container()
             && state.progress.may_have_changed(&step);
@@ -250,8 +258,8 @@ impl<'a> ContainerRun<'a> {
         StepTask { step, read_time, next_call, attempt, is_resent, may_have_changed, failure }
     }
 
-    /// True if all remaining steps wait for each other. Plans have no such cycles, but a run with one
-    /// would never end.
+    /// True if all remaining steps wait for each other. Plans have no such cycles, but a run with
+    /// such a cycle would never end.
     fn is_deadlocked(&self, schedule: &Schedule<'_>) -> bool {
         schedule.in_flight.is_empty()
             && schedule.waiting.is_empty()
@@ -288,7 +296,7 @@ impl<'a> ContainerRun<'a> {
         FinishedWork::Calls(task, next_action)
     }
 
-    /// Sends the calls of a step in order, until one cannot be sent.
+    /// Sends the calls of a step in order, until a call cannot be sent.
     async fn send_calls(&self, task: &mut StepTask) -> NextAction {
         while let Some(call) = task.call_at(0).cloned() {
             if call.is_only_after_failure() && task.failure.is_none() {
@@ -330,7 +338,8 @@ impl<'a> ContainerRun<'a> {
             } else if call.is_undo {
                 break;
             }
-            // Wait until the id is known: the answer may lack it, and the next request needs it.
+            // Wait until the id is known: the response may lack the id, and the next request needs
+            // it.
             let waits_for_jobs =
                 call.awaits_jobs || (task.step.creates_container() && self.id.get().is_none());
             task.go_to_next_call();
@@ -341,8 +350,8 @@ impl<'a> ContainerRun<'a> {
         NextAction::Finished(StepOutcome::Done, None)
     }
 
-    /// The cause of a failure if a write turned on a switch, and the answer lacks a limit that was
-    /// sent with it.
+    /// The cause of a failure if a write turned on a switch, and the response lacks a limit that
+    /// was sent with the switch.
     fn missing_limit_cause(
         &self,
         task: &StepTask,
@@ -360,8 +369,8 @@ impl<'a> ContainerRun<'a> {
         Some(Cause::new(format!("the service did not save {limit_list}, which limits `{switch}`")))
     }
 
-    /// The id of a container that this run created, by its path, or of an entry of this container, by
-    /// its address.
+    /// The id of the object at `address`. The address is the path of a container that this run
+    /// created, or the address of an entry of this container.
     fn created_id(&self, address: &str) -> Option<u64> {
         if !address.contains('#') {
             return self.dependencies.created_ids().numeric_id(address);
@@ -374,7 +383,7 @@ impl<'a> ContainerRun<'a> {
         let mut cache = self.cache.borrow_mut();
         cache.record_response(&self.container, &task.step, request, answer, container_id, now);
         self.record_id(&cache.live.presence);
-        // The answer to a fork or an import is not a full object: use only its id.
+        // The response to a fork or an import is not a full object: use only its id.
         if task.next_call == 0 && task.step.creates_container() {
             let path = ["path_with_namespace", "full_path"].iter().find_map(|key| answer.get(key));
             let path = path.and_then(Json::as_str).unwrap_or_default().trim_start_matches('/');
@@ -386,8 +395,9 @@ impl<'a> ContainerRun<'a> {
         }
     }
 
-    /// Continues with the call that restores the object that a failed step had removed. Returns the
-    /// outcome of the step if there is no such call, or if it was sent already.
+    /// If a step failed after it removed an object, continues with the call that restores the
+    /// object. Returns the outcome of the step if the step has no such call, or if the call was
+    /// sent already.
     fn restore_after_failure(
         &self,
         task: &mut StepTask,
@@ -444,7 +454,7 @@ impl<'a> ContainerRun<'a> {
 }
 
 impl StepTask {
-    /// Returns the call `offset` positions after the next one.
+    /// Returns the call `offset` positions after the next call.
     fn call_at(&self, offset: usize) -> Option<&PlannedCall> {
         self.step.planned_calls.get(self.next_call + offset)
     }
@@ -468,21 +478,21 @@ fn finish_failed(cause: Cause) -> NextAction {
     NextAction::Finished(StepOutcome::Failed(cause), None)
 }
 
-/// Schedules the next poll for contents that were requested at `since`, `elapsed` ago.
+/// Schedules the next poll for contents that were requested at `since`, which was `elapsed` ago.
 fn schedule_arrival_poll(since: Duration, elapsed: Duration) -> NextAction {
     let due = round_up_to_second(since.saturating_add(next_poll(elapsed)));
     NextAction::WaitUntil(due, WaitReason::Arrival { since })
 }
 
-/// The cause of a failed write with a success status: some answers report a refused part only in the
-/// body.
+/// The cause of a failed write with a success status; `None` if the write did not fail. Some
+/// responses report a refused part only in the body.
 fn partial_refusal_cause(answer: &Json) -> Option<Cause> {
     let status = answer.get("status").filter(|_| answer.get("id").is_none())?;
     (status == "error")
         .then(|| Cause::new(success_message(answer)).context("the service refused a part of it"))
 }
 
-/// Rounds up to a whole second, so that one reading serves all steps due in it.
+/// Rounds up to a whole second, so that one reading serves all steps that are due in that second.
 fn round_up_to_second(instant: Duration) -> Duration {
     Duration::from_secs(instant.as_secs() + u64::from(instant.subsec_nanos() > 0))
 }

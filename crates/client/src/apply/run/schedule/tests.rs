@@ -1,5 +1,5 @@
-//! Tests of the next action of a step that waited or failed. Tests supply the readings; nothing is
-//! sent.
+//! Tests of the next action of a step that waited or failed. Tests supply the readings, and nothing
+//! is sent.
 
 use serde_json::json;
 
@@ -39,7 +39,8 @@ fn first_task(reading: &Reading) -> StepTask {
     }
 }
 
-/// A declaration, its live state before the call, and the possible live states after a lost answer.
+/// A declaration, its live state before the call, and the possible live states after a lost
+/// response.
 struct Case {
     container: Container,
     resend: &'static [&'static str],
@@ -110,7 +111,7 @@ fn error(status: u16) -> ApiError {
     ApiError::answered(HOOK_CREATE.row(), status)
 }
 
-/// The result of a reading after a lost answer.
+/// The result of a reading after a lost response.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum RereadResult {
     Applied,
@@ -216,7 +217,7 @@ fn the_live_state_decides_after_a_lost_answer() {
                                 matches!(reread, NotApplied | SectionUnread | Failed),
                                 "{context}"
                             );
-                            // Not before now, and on a whole second.
+                            // The reading is due at a whole second, and not before now.
                             let expected = (since
                                 + *REREAD_DELAYS.get(rereads).unwrap()
                                 + Duration::from_millis(800))
@@ -235,7 +236,7 @@ fn the_live_state_decides_after_a_lost_answer() {
                                 resent || case.retry_safety != RetrySafety::Idempotent,
                                 "{context}"
                             );
-                            // A request that goes stale is built from the last reading.
+                            // A request that can become stale is built from the last reading.
                             let read_at = if case.becomes_stale { READ_AT } else { Duration::ZERO };
                             assert_eq!(
                                 (task.next_call, task.read_time.end),
@@ -251,7 +252,7 @@ fn the_live_state_decides_after_a_lost_answer() {
     }
 }
 
-/// The end of a step: a word, the text of its cause, and true if it has an error.
+/// The end of a step: a word for its outcome, the text of its cause, and true if it has an error.
 fn describe_end(next: &NextAction) -> (&'static str, String, bool) {
     let NextAction::Finished(outcome, error) = next else { return ("waits", String::new(), false) };
     let word = match outcome {
@@ -320,7 +321,7 @@ fn a_write_only_field_is_resent_only_on_request() {
     // The section could not be read: the next reading may succeed.
     let (_, next) = case.next_action(case.first_task(), lost(1), RereadResult::SectionUnread);
     assert_eq!(describe_end(&next.unwrap()).0, "waits");
-    // The new plan does not resend it, so the outcome is unknown.
+    // The new plan does not resend the field, so the outcome is unknown.
     let case = Case { resend: &[], ..case };
     let (_, next) = case.next_action(
         resend_case().first_task(),
@@ -374,7 +375,7 @@ fn a_refused_create_may_exist_already() {
     }
 }
 
-/// The service may add entries to a container that the run creates; only these are updated.
+/// The service may add entries to a container that the run creates. Only such entries are updated.
 #[test]
 fn entries_made_by_the_service_in_a_new_container_are_updated() {
     let case = &cases()[1];
@@ -411,7 +412,7 @@ fn entries_made_by_the_service_in_a_new_container_are_updated() {
     }
 }
 
-/// From the answer to a fork or an import, only the id of the project is used.
+/// From the response to a fork or an import, only the id of the project is used.
 #[test]
 fn a_new_container_gets_its_id_from_the_answer_to_its_creation() {
     let case = &cases()[0];
@@ -471,7 +472,8 @@ fn a_step_planned_again_is_sent_only_as_shown() {
     }
 }
 
-/// Another step of the same run may have done a part of the step; another user may not.
+/// A step is rebuilt if another step of the same run did a part of it, but not if another user did
+/// a part.
 #[test]
 fn a_step_partly_done_by_this_run_is_rebuilt() {
     let sections = json!({"settings": {"description": "new", "merge_method": "ff"}});
@@ -529,7 +531,8 @@ fn waiting_steps_end_with_the_run() {
     }
 }
 
-/// A tag's protection, which is removed and created again, or restored if that fails.
+/// The protection of a tag is removed and created again. If the creation fails, the old protection
+/// is restored.
 fn replacement_case() -> Case {
     let tag = |level: u8| json!({"protected_tags": [{"name": "v*", "create_access_levels": [{"id": 1, "access_level": level, "access_level_description": "x"}]}]});
     let developers = json!([{"access_level": "developer"}]);
@@ -553,7 +556,9 @@ fn each_call_of_a_replacement_has_its_own_outcome() {
     let lost =
         |rereads| WaitReason::Lost { error: error(502), since: Duration::from_secs(100), rereads };
     let last = REREAD_DELAYS.len();
-    // The call, the live state, and the expected next action; "next" is the call after it.
+    // A row has the index of the call, and true if the old object is removed. Then follow the live
+    // state, the number of the reading, and the expected next action. "next" means that the next
+    // call is sent.
     for (next_call, is_removed, reread, rereads, expected) in [
         (0, false, NotApplied, 1, "waits"),
         (0, false, NotApplied, last, "again"),
@@ -607,7 +612,7 @@ fn a_refused_call_of_a_replacement_follows_the_live_state() {
     }
 }
 
-/// A failed step restores a removed object, or undoes a switch, once.
+/// A failed step restores a removed object, or turns off a switch again, exactly once.
 #[test]
 fn a_failed_step_restores_or_undoes_once() {
     let refused = || StepOutcome::Failed(Cause::new("refused"));
@@ -673,8 +678,8 @@ fn the_error_decides_after_a_failed_call() {
     let (removal, unshare) = (make_call(HOOK_DELETE), make_call(SHARE_DELETE));
     let answered_error = |of: &(Request<Write>, _), status| ApiError::answered(of.1, status);
     let unsent_error = |of: &(Request<Write>, _), is_stale| ApiError::not_sent(of.1, is_stale);
-    // A call, its error, the index of the call, true if it was resent, and the next action with the
-    // second of its reading.
+    // A row has a call, its error, the index of the call, and true if the call was resent. Then
+    // follow the expected next action, and the second of its reading.
     for (call, error, next_call, resent, expected, due) in [
         (
             &edit,
@@ -780,7 +785,7 @@ fn imported_contents_are_awaited_while_they_can_be_read() {
         match next {
             None => assert_eq!("next", expected, "{label}"),
             Some(NextAction::WaitUntil(due, WaitReason::Arrival { since })) => {
-                // After three seconds, the next reading is due in two more.
+                // Three seconds have passed. The next reading is due two seconds later.
                 assert_eq!(
                     (expected, due, since.as_secs()),
                     ("waits", Duration::from_secs(105), 100)

@@ -1,4 +1,5 @@
-//! Handles failed calls: why a step waits, and how it continues after the next reading.
+//! Handles failed calls. Decides why a step waits, and how the step continues after the next
+//! reading.
 
 use std::{fmt::Display, time::Duration};
 
@@ -23,19 +24,19 @@ use crate::{
     text,
 };
 
-/// The status of a delete that was refused because its object changed.
+/// The HTTP status of a delete that was refused because its object changed.
 const PRECONDITION_FAILED: u16 = 412;
 
 /// The reason why a step waits.
 pub(super) enum WaitReason {
-    /// The answer to its call was lost. `since` is the start of the sending, `rereads` the number of
-    /// the awaited reading.
+    /// The response to a call of the step was lost. `since` is the time when the sending began.
+    /// `rereads` is the number of the awaited reading, counted from 1.
     Lost { error: ApiError, since: Duration, rereads: usize },
     /// The contents that were requested at `since` have not arrived.
     Arrival { since: Duration },
-    /// Its call must be built again from new live values.
+    /// The next call of the step must be built again from new live values.
     Rebuild,
-    /// Its call was answered with success and `null` instead of the written object.
+    /// The service answered a call with success, but with `null` instead of the written object.
     NullAnswer,
     /// The service refused the create, perhaps because the object already exists.
     Refused(ApiError),
@@ -45,7 +46,7 @@ pub(super) enum WaitReason {
 type Reread<'r> = Result<&'r Reading, &'r ApiError>;
 
 impl ContainerRun<'_> {
-    /// The next action of a waiting step; `None` if its next call is to be sent.
+    /// The next action of a waiting step; `None` if its next call must be sent.
     pub(super) fn action_after_reading(
         &self,
         mut task: StepTask,
@@ -153,7 +154,8 @@ impl ContainerRun<'_> {
         lost::call_state(self.container.scope, &task.step, task.next_call, plan)
     }
 
-    /// The next action after the answer `null`: usually the service saved nothing, but sometimes it did.
+    /// The next action after the response `null`. Usually the service saved nothing, but sometimes
+    /// it saved the object.
     fn action_after_null_answer(
         &self,
         task: &mut StepTask,
@@ -172,7 +174,7 @@ impl ContainerRun<'_> {
         }))
     }
 
-    /// The next action after a refused create: the object may exist anyway.
+    /// The next action after a refused create. The object may exist anyway.
     fn action_after_refusal(
         &self,
         task: &mut StepTask,
@@ -184,19 +186,20 @@ impl ContainerRun<'_> {
         let matches_manifest =
             find_step(reading.plan_without_resends(), &task.step.address).is_none();
         match self.call_state(task, reading) {
-            // The old object was removed, and somebody else added the declared one.
+            // The old object was removed, and somebody else added the declared object.
             CallState::Applied if is_restore && matches_manifest => finish(StepOutcome::Already),
-            // The first of two sendings arrived late, so the second was refused. Or the object to
-            // restore was never removed.
+            // Perhaps the call was sent twice: the first request arrived late, and the service
+            // refused the second request. Or the object to restore was never removed.
             CallState::Applied if task.is_resent || is_restore => self.continue_with_next(task),
             // Somebody else, for example another run, created the same object first.
             CallState::Applied if task.has_single_call() => finish(StepOutcome::Already),
-            // The object was not removed, although the service reported success: nothing to restore.
+            // The object was not removed, although the service reported success. Nothing must be
+            // restored.
             CallState::Unexpected if task.step.replaces => {
                 task.next_call = task.step.planned_calls.len();
                 Some(finish_failed(Cause::from(error).context("the old entry was not removed")))
             }
-            // The service itself may have added the entry to the new container: update it.
+            // The service itself may have added the entry to the new container: update the entry.
             _ => match self.find_update_of_new_entry(task, reading) {
                 Some(step) => {
                     task.step = step;
@@ -249,7 +252,7 @@ impl ContainerRun<'_> {
         if task.has_only_recovery_calls() { finish(StepOutcome::Done) } else { None }
     }
 
-    /// Replaces the calls of the step with those from the plan of `reading`.
+    /// Replaces the calls of the step with the calls from the plan of `reading`.
     fn rebuild(&self, task: &mut StepTask, reading: &Reading) -> Option<NextAction> {
         let stale_outcome = self.stale_outcome(&task.step, &reading.plan, task.may_have_changed);
         if stale_outcome.is_some() {
@@ -266,7 +269,7 @@ impl ContainerRun<'_> {
         None
     }
 
-    /// The next action after a lost answer.
+    /// The next action after a lost response.
     fn action_after_loss(
         &self,
         task: &mut StepTask,
@@ -281,7 +284,7 @@ impl ContainerRun<'_> {
             Err(read_error) if is_fatal(read_error) => return finish_unknown(&error, read_error),
             Err(read_error) => CallState::Unknown(Cause::from(read_error)),
         };
-        // The client has already retried calls that do not go stale.
+        // The client has already retried calls that cannot become stale.
         let is_repeatable = request.becomes_stale() && task.attempt <= MAX_RETRIES;
         let history = LostCallHistory { rereads, is_resent: task.is_resent, is_repeatable };
         match lost::decide_lost_call(&request, state, history) {
@@ -327,8 +330,8 @@ impl ContainerRun<'_> {
         }
     }
 
-    /// True if an object that a replacement added has all undeclared fields of the old one. Somebody
-    /// else may have added it with only the declared fields.
+    /// True if an object that a replacement added has all undeclared fields of the old object.
+    /// Somebody else may have added the object with only the declared fields.
     fn is_fully_restored(&self, task: &StepTask) -> bool {
         let is_addition = task.call_at(1).is_some_and(|call| call.is_restore);
         let address = &task.step.address;
@@ -371,7 +374,7 @@ impl ContainerRun<'_> {
     }
 }
 
-/// The cause of a write whose answer does not contain the written object.
+/// The cause of a write whose response does not contain the written object.
 const NULL_ANSWER: &str = "the service answered with success and `null`";
 
 fn finish(outcome: StepOutcome) -> Option<NextAction> {

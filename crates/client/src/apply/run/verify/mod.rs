@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl ContainerRun<'_> {
-    /// Records the remaining differences, after reading everything that answers to writes did not
+    /// Records the remaining differences, after reading everything that responses to writes did not
     /// show.
     pub(super) async fn verify(&self, state: &mut RunState<'_>) {
         let has_sent = state.progress.has_sent;
@@ -48,8 +48,8 @@ impl ContainerRun<'_> {
         }
     }
 
-    /// The differences that remain according to the answers to writes. Used if no further read is
-    /// possible.
+    /// The differences that remain according to the responses to writes. This function is used if
+    /// no further read is possible.
     fn find_unsaved_fields(&self, state: &RunState<'_>) -> Vec<Mismatch> {
         let cache = self.cache.borrow();
         let plan = self.replan_without_resends(&cache.live);
@@ -58,7 +58,7 @@ impl ContainerRun<'_> {
         step_mismatches.filter(|mismatch| mismatch.reason == MismatchReason::NotSaved).collect()
     }
 
-    /// The differences that remain, and the objects that could not be read, after the steps.
+    /// The differences that remain after the steps, and the objects that could not be read.
     fn find_mismatches(&self, plan: &ContainerPlan, state: &RunState<'_>) -> Vec<Mismatch> {
         let incomplete_scopes = plan.incomplete.iter();
         let mut mismatches: Vec<_> = incomplete_scopes
@@ -67,13 +67,14 @@ impl ContainerRun<'_> {
         let succeeded_steps = self.steps.iter().copied().filter(|step| {
             state.results.get(&step.address).is_some_and(|result| result.outcome.is_success())
         });
-        // A closed container cannot be read; it was verified before it was closed.
+        // A closed (archived) container cannot be read. It was verified before it was closed.
         let is_closed = succeeded_steps.clone().any(Step::archives_container);
         for step in succeeded_steps {
             let is_reported = mismatches.iter().any(|mismatch| {
                 mismatch.address.section.is_none_or(|section| step.address.section == Some(section))
             });
-            // A section whose feature was turned off cannot be read: trust the answers to its writes.
+            // A section whose feature was turned off cannot be read: trust the responses to its
+            // writes.
             let is_section_closed =
                 step.address.section.is_some_and(|section| plan.is_section_closed(section));
             if is_reported || is_section_closed || (is_closed && !step.archives_container()) {
@@ -87,8 +88,8 @@ impl ContainerRun<'_> {
         mismatches
     }
 
-    /// The mismatch for a step that is still needed after the run; `None` if its own result reports
-    /// it, or if it closes the container later.
+    /// The mismatch for a step that is still needed after the run. Returns `None` if the result of
+    /// the step already reports the difference, or if the step closes the container later.
     fn find_mismatch(&self, remaining_step: &Step, state: &RunState<'_>) -> Option<Mismatch> {
         // Some sections are created together with their container.
         let section = remaining_step.address.section.and_then(|name| self.container.section(name));
@@ -154,8 +155,8 @@ impl ContainerRun<'_> {
         (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 
-    /// A possible reason why the service did not save the field `name`: its release, its tier, a
-    /// setting of a group above, or a feature flag.
+    /// A possible reason why the service did not save the field `name`. The reason may be the
+    /// release or the tier that the field needs, a setting of a group above, or a feature flag.
     fn explain_unsaved_field(
         &self,
         remaining_step: &Step,

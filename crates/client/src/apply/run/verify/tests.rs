@@ -30,7 +30,7 @@ fn ended_state(run: &ContainerRun<'_>, outcomes: &[StepOutcome]) -> RunState<'st
     state
 }
 
-/// After an error that ends the run, only the answers to writes count.
+/// After an error that ends the run, only the responses to writes count.
 #[test]
 fn nothing_is_read_after_an_error_that_ends_the_run() {
     let container = declared_shop();
@@ -46,7 +46,7 @@ fn nothing_is_read_after_an_error_that_ends_the_run() {
     });
 }
 
-/// The reason of a remaining difference depends on the outcome of its step.
+/// The reason for a remaining difference depends on the outcome of its step.
 #[test]
 fn a_remaining_difference_is_reported_unless_its_step_failed() {
     use MismatchReason::{ChangedMeanwhile, NotPlanned, NotSaved};
@@ -241,7 +241,7 @@ fn an_unsaved_field_names_the_missing_release_tier_or_group() {
             with_run(container, steps.clone(), &live, |run| run.explain_unsaved(&steps[0], &names));
         assert_eq!(found.as_deref(), expected, "{names:?}");
     }
-    // If the service has the needed release and tier, they are not named as a reason.
+    // If the service has the needed release and tier, the text does not name them as a reason.
     let mut latest = live;
     latest.release = DetectedRelease::Known("18.9".parse().unwrap());
     if let Presence::Existing(_, facts) = &mut latest.presence {
@@ -253,7 +253,7 @@ fn an_unsaved_field_names_the_missing_release_tier_or_group() {
     assert_eq!(found, None);
 }
 
-/// The tier is certain; the effect of a group is a guess.
+/// The tier of the service is certain. The effect of a group above is only a guess.
 #[test]
 fn a_missing_tier_explains_an_unsaved_field_before_a_group_above_does() {
     let field = "merge_requests_author_approval";
@@ -276,7 +276,7 @@ fn a_missing_tier_explains_an_unsaved_field_before_a_group_above_does() {
     }
 }
 
-/// If no further read is possible, only the answers to writes count.
+/// If no further read is possible, only the responses to writes count.
 #[test]
 fn answers_show_unsaved_fields_without_a_read() {
     let container = declared_shop();

@@ -1,4 +1,5 @@
-//! Builds examples of correct values. They reuse parts of the wrong value that are not secret.
+//! Builds examples of correct values. The examples reuse parts of the wrong value that are not
+//! secret.
 
 use crate::{
     catalogue::words,
@@ -16,10 +17,10 @@ use super::{SchemaPosition, find_sections, guess::has_property, suggest::option_
 /// Texts of this length in bytes or more are not quoted in an example.
 const MAX_QUOTED_LENGTH: usize = 40;
 
-/// An example only uses the first field of a mapping as a guess if it has at most this number of fields.
+/// If a mapping has more fields than this number, an example does not guess its first field.
 const MAX_GUESSABLE_FIELDS: usize = 6;
 
-/// Keys whose value is the name if a mapping is written instead of a name.
+/// If a mapping is written instead of a name, the value of one of these keys is the name.
 pub(super) const NAME_KEYS: [&str; 6] = ["group", "name", "path", "project", "user", "username"];
 
 /// The values of a switch.
@@ -28,12 +29,13 @@ const SWITCH_VALUES: [&str; 2] = ["true", "false"];
 /// The phrase in messages for a field that names a user.
 pub(super) const USERNAME_PHRASE: &str = "the username";
 
-/// True if a value of `schema` is `true` or `false`, or perhaps `null`.
+/// True if `schema` accepts `true` and `false`, and no text.
 pub(super) fn is_switch(schema: &Json) -> bool {
     allows_type(schema, "boolean") && !allows_type(schema, "string")
 }
 
-/// The access level for a word (also in the plural), or for a number in quotes.
+/// The word of the access level that `text` means. `text` is a word, also in the plural, or a
+/// number.
 pub(super) fn parse_level(text: &str) -> Option<&'static str> {
     let text = text.trim();
     let level = (AccessLevel::parse(&text.into()))
@@ -49,8 +51,8 @@ pub(super) fn has_only_fields(node: &Node, schema: &Json) -> bool {
 }
 
 impl<'d> SchemaPosition<'d> {
-    /// An example of an entry, for an entry or a list of the wrong type. It has the required fields, or
-    /// the identity if there are none.
+    /// An example of an entry, for an entry or a list of the wrong type. The example has the
+    /// required fields. If no field is required, it has the identity.
     pub(super) fn entry_example(&self) -> Option<String> {
         let item_schema = if self.is_list_item { self.schema } else { self.schema.get("items")? };
         let properties = item_schema.get("properties")?.as_object()?;
@@ -64,7 +66,8 @@ impl<'d> SchemaPosition<'d> {
         let identity = section.and_then(|kind| kind.identity.first().copied());
         names.extend(identity.filter(|_| names.is_empty()).map(str::to_owned));
         let (key, text) = split_pair(self.node);
-        // A key is used only as the identity, and only if that is the first required field.
+        // Use the written key only as the identity, and only if the identity is the first required
+        // field.
         let key = key.filter(|_| {
             identity.is_none_or(|name| names.first().is_some_and(|first_name| first_name == name))
         });
@@ -88,7 +91,7 @@ impl<'d> SchemaPosition<'d> {
         let fields = names.iter().map(|name| {
             let nested_text = first_value.and_then(|inner| quotable_scalar(inner.get(name)?.1));
             let key = key.as_ref().filter(|_| *name == names[0]).cloned();
-            // A text is used for only one field, except for a level of access.
+            // Use the written text for only one field, but for every field with an access level.
             let takes_text = has_key || *name == names[0] || name.contains("access");
             let pieces = [nested_text, key, text.clone().filter(|_| takes_text)];
             let value = pieces.iter().find_map(|source_text| format_field(name, source_text));
@@ -110,7 +113,8 @@ impl<'d> SchemaPosition<'d> {
         })
     }
 
-    /// Formats a text of the wrong value as the value of the field `name`; `None` if it is not valid there.
+    /// Formats a text of the wrong value as the value of the field `name`; `None` if the field does
+    /// not accept the text.
     fn format_if_valid(&self, name: &str, schema: &Json, candidate: &str) -> Option<String> {
         let (options, level) = (option_texts(&schema["enum"]), parse_level(candidate));
         if name.contains("access") {
@@ -136,7 +140,7 @@ impl<'d> SchemaPosition<'d> {
             .then(|| quoted(candidate, true))
     }
 
-    /// An example of a mapping, for a scalar or list that is written instead of one.
+    /// An example of a mapping, for a scalar or list that is written instead of a mapping.
     pub(super) fn mapping_example(&self) -> Option<String> {
         let Some(properties) = self.schema["properties"].as_object() else {
             let first_example = self.schema["examples"][0].as_object()?;
@@ -149,7 +153,7 @@ impl<'d> SchemaPosition<'d> {
             first_node.scalar_text().filter(|text| can_be_quoted(text)).unwrap_or_default();
         let format_text =
             |name: &str| self.format_if_valid(name, properties.get(name)?, &first_text);
-        // Fields whose names the enclosing mapping has too, such as sections of a document, come first.
+        // Fields that the enclosing mapping also has, such as sections of a document, come first.
         let mut names: Vec<_> = properties.keys().map(String::as_str).collect();
         names.sort_by_key(|name| self.parent.is_none_or(|(parent, _)| parent.get(name).is_none()));
         let mut names = names.into_iter();
@@ -167,12 +171,13 @@ impl<'d> SchemaPosition<'d> {
         Some(format!("{{{name}: {value}}}"))
     }
 
-    /// True if the schema marks secret values. The schemas of manifests, `undrift.yaml` and descriptions do.
+    /// True if the schema marks secret values. This is so for the schemas of manifests,
+    /// `undrift.yaml` and descriptions.
     fn marks_secrets(&self) -> bool {
         ["kind", "version", "section"].iter().any(|key| self.root["properties"].get(key).is_some())
     }
 
-    /// An example of a list of texts, for a text or mapping that is written instead of one.
+    /// An example of a list of texts, for a text or mapping that is written instead of a list.
     pub(super) fn list_example(&self) -> Option<String> {
         let items = self.schema.get("items").filter(|items| items.get("properties").is_none())?;
         let may_quote_items = self.marks_secrets() && !may_be_secret(items);
@@ -202,7 +207,7 @@ impl<'d> SchemaPosition<'d> {
 }
 
 /// Splits a pair that is written instead of an entry into key and text: `alice: maintainer` into
-/// `alice` and `maintainer`. `users: {alice: {...}}` is not such a pair.
+/// `alice` and `maintainer`. `users: {alice: {...}}` is no pair.
 fn split_pair(node: &Node) -> (Option<String>, Option<String>) {
     let NodeValue::Map(entries) = &node.data else {
         return (None, quotable_scalar(node).map(|text| text.trim_start_matches('@').to_owned()));

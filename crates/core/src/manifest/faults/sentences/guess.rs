@@ -1,8 +1,9 @@
 //! Guesses the meaning of an unknown key, and of a value that its field does not accept.
 //!
-//! The candidates for a key are the fields that are not written yet. They are compared by aliases, by spelling, and
-//! by the fields that an entry still needs. If the key is known in few other parts of the document, it probably
-//! belongs there. A value may be a synonym, have another unit, or contain characters that the field refuses.
+//! The candidates for an unknown key are the fields that are not written yet. The candidates are
+//! compared by aliases, by spelling, and by the fields that an entry still needs. If only a few
+//! other parts of a document know the key, the key probably belongs in one of these parts. A
+//! refused value may be a synonym, have another unit, or contain characters that the field refuses.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +22,8 @@ use crate::{
     yaml::{MappingKey, Node, NodeValue, write::scalar as quoted},
 };
 
-/// The units of fields. Each has factors that convert other units to it, by the first letter of their names.
+/// The units of fields. Each unit has factors that convert other units to this unit, by the first
+/// letter of the other unit's name.
 const UNITS: [(&str, &[(&str, f64)]); 5] = [
     ("in seconds", &[("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0), ("w", 604_800.0)]),
     ("in minutes", &[("m", 1.0), ("h", 60.0), ("d", 1440.0)]),
@@ -30,7 +32,8 @@ const UNITS: [(&str, &[(&str, f64)]); 5] = [
     ("from 0 to 1", &[("%", 0.01)]),
 ];
 
-/// Words in names of switches that forbid something, and words that permit something.
+/// Words in the names of switches. The first list has words that forbid something, the second list
+/// has words that permit something.
 const NEGATION_WORDS: &str =
     "block deny disable disabled disallow forbid no prevent reject without";
 const PERMISSION_WORDS: &str = "allow can enable enabled";
@@ -158,8 +161,8 @@ impl<'d> SchemaPosition<'d> {
         }
     }
 
-    /// True if `field` may accept the written value: a list needs a list or mapping, and `true` or `false`
-    /// needs a switch or an enumeration.
+    /// True if `field` may accept the written value. A written list needs a field for a list or a
+    /// mapping. A written `true` or `false` needs a switch or an enumeration.
     fn accepts_written_value(&self, field: &str) -> bool {
         let schema = &self.schema["properties"][field];
         match self.value.map(|value| &value.data) {
@@ -176,8 +179,8 @@ impl<'d> SchemaPosition<'d> {
         if !is_section {
             return Vec::new();
         }
-        // An unknown field of an entry does not belong elsewhere, unless it is a whole section that
-        // is indented too much.
+        // An unknown field of an entry does not belong at another place, unless the field is a
+        // whole section that is indented too much.
         let section = &self.root["properties"][self.subject];
         let is_whole_section = is_list(section) || section["properties"].is_object();
         let is_collection = matches!(
@@ -196,7 +199,8 @@ impl<'d> SchemaPosition<'d> {
         self.value.map_or(&[], Node::entries)
     }
 
-    /// The field of `fields` that `name` most likely means: the same name, or one with this alias or misspelling.
+    /// The field of `fields` that `name` most likely means: the field with this name or alias, or a
+    /// field with a similar name.
     pub(super) fn guess_field<'k>(&self, name: &str, fields: &[&'k str]) -> Option<&'k str> {
         let name = match self.find_alias(name).map(Meaning::field) {
             _ if fields.contains(&name) => name,
@@ -213,7 +217,7 @@ pub(super) fn has_property(schema: &Json, name: &str) -> bool {
 }
 
 /// The places of a document where the key `name` is known, as the end of a sentence that starts
-/// with "it belongs". If `is_in_entry`, fields of other entries are ignored.
+/// with "it belongs". If `is_in_entry` is true, fields of entries are ignored.
 pub(super) fn find_key_places(name: &str, root: &Json, is_in_entry: bool) -> Vec<String> {
     // A key at the top takes precedence over fields of entries with the same name.
     if has_property(root, name) {
@@ -227,7 +231,8 @@ pub(super) fn find_key_places(name: &str, root: &Json, is_in_entry: bool) -> Vec
             places.push(format!("in an entry of `{section}`"));
         }
     }
-    // `settings` takes precedence: a name that several sections have is usually meant as a setting.
+    // `settings` takes precedence: a name that several sections have is usually the name of a
+    // setting.
     if let Some(settings_index) = places.iter().position(|place| place.contains("`settings:`")) {
         places = vec![places.swap_remove(settings_index)];
     }
@@ -291,7 +296,8 @@ impl SchemaPosition<'_> {
         Some(format!("write `{{{field}: {value}}}`"))
     }
 
-    /// Converts a value with units, as in `1h 30m`, to the unit of the field. Returns number and unit.
+    /// Converts a value with units, as in `1h 30m`, to the unit of the field. Returns a text with
+    /// the number and the unit.
     pub(super) fn convert_units(&self, text: &str) -> Option<String> {
         let description = self.schema["description"].as_str()?;
         let mut units = UNITS.iter();
@@ -312,7 +318,8 @@ impl SchemaPosition<'_> {
         Some(format!("`{sum}`: it is {base_unit}"))
     }
 
-    /// The option of the field that the written word most likely means, unless it is an option itself.
+    /// The option of the field that the written word most likely means. `None` if the word is an
+    /// option itself.
     pub(super) fn suggest_option(&self) -> Option<String> {
         let choices = self.schema["anyOf"].as_array().into_iter().flatten();
         let options = choices.chain([self.schema]).flat_map(|schema| option_texts(&schema["enum"]));
@@ -350,7 +357,7 @@ impl SchemaPosition<'_> {
     }
 }
 
-/// True if one of two switches forbids and the other one permits.
+/// True if one of two switches forbids something and the other switch permits something.
 fn is_opposite(key: &str, field: &str) -> bool {
     has_any_word(key, NEGATION_WORDS) != has_any_word(field, NEGATION_WORDS)
         && (has_any_word(key, NEGATION_WORDS) || has_any_word(key, PERMISSION_WORDS))

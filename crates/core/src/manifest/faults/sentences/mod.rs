@@ -33,14 +33,14 @@ use crate::{
 };
 
 /// The maximum number of names in one mapping that are compared with each field. Real mappings have
-/// fewer.
+/// fewer names.
 const MAX_COMPARED_NAMES: usize = 1_000;
 
-/// The end of a help text: how to declare something for all projects below a group.
+/// The end of a help text. It explains how to declare something for all projects below a group.
 const RULE_HINT: &str = "; for all projects below, write `kind: Defaults` with `match: {path: GROUP/**}`, and `undeclared: include` for those without a document";
 
-/// The corrected parts of `document`: an alias is replaced by the name of its field, and a mapping from
-/// names to entries becomes a list.
+/// A mapping with only the corrected parts of `document`: an alias is replaced by the name of its
+/// field, and a mapping from names to entries becomes a list.
 pub(super) fn repair_document(document: &Node, root: &Json) -> Node {
     let root_position = SchemaPosition::new(document, root, root);
     let mut repaired_names = BTreeSet::new();
@@ -52,7 +52,7 @@ pub(super) fn repair_document(document: &Node, root: &Json) -> Node {
         };
         let list_node = list_from_mapping(name, value, &root["properties"][name]);
         let is_repaired = if is_property { list_node.is_some() } else { name != key.name };
-        // Two names can mean the same key: use only the first.
+        // Two written names can mean the same key. Use only the first name.
         let key = MappingKey { name: name.to_owned(), span: key.span.clone() };
         let is_new = is_repaired && repaired_names.insert(key.name.clone());
         is_new.then(|| (key, list_node.unwrap_or_else(|| value.clone())))
@@ -60,7 +60,8 @@ pub(super) fn repair_document(document: &Node, root: &Json) -> Node {
     Node { data: NodeValue::Map(entries.collect()), span: document.span.clone() }
 }
 
-/// Converts `value`, a mapping from names to entries, to the list of the section `name`.
+/// Converts `value`, a mapping from names to entries, to the list of the section `name`. Returns
+/// `None` if `value` is not such a mapping.
 fn list_from_mapping(name: &str, value: &Node, schema: &Json) -> Option<Node> {
     let identity = *find_sections(name).next()?.identity.first()?;
     let properties = &schema["items"]["properties"];
@@ -92,7 +93,8 @@ fn find_sections(name: &str) -> impl Iterator<Item = Section> {
     catalogue::all_sections().filter(move |kind| kind.section == name)
 }
 
-/// The fault of a missing required field. `schema` is the schema of its parent.
+/// The fault of a missing required field. `schema` is the schema of the mapping that lacks the
+/// field.
 pub(in crate::manifest) fn missing_field_fault<A>(
     property: &str,
     schema: &Json,
@@ -109,8 +111,8 @@ pub(in crate::manifest) fn missing_field_fault<A>(
 }
 
 impl SchemaPosition<'_> {
-    /// Reports `error`. Of several errors at one position, only the first (`is_first`) is reported; but all
-    /// unknown keys and missing fields are.
+    /// Reports `error`. All unknown keys and missing fields are reported. Of several other errors
+    /// at one position, only the first is reported (`is_first` is true).
     pub(super) fn report_error(
         &self,
         error: &ValidationError<'_>,
@@ -144,7 +146,7 @@ impl SchemaPosition<'_> {
                     fault.label = self.is_list_item.then(|| "in this entry".to_owned());
                 }
             }
-            // Unknown keys are reported instead.
+            // If the mapping has unknown keys, these keys are reported instead.
             Kind::MaxProperties { .. }
                 if !self.node.keys().all(|name| has_property(self.schema, name)) => {}
             _ if is_first && !self.has_misplaced_keys() => {
@@ -154,7 +156,7 @@ impl SchemaPosition<'_> {
         }
     }
 
-    /// The section of an entry that only has fields of another section.
+    /// The other section, if an entry only has fields of another section.
     fn guess_other_section(&self) -> Option<&str> {
         let has_no_known_key = self.is_list_item
             && self.depth == 2
@@ -168,7 +170,8 @@ impl SchemaPosition<'_> {
         kind.identity.iter().all(|name| self.node.get(name).is_some()).then_some(section)
     }
 
-    /// Reports unknown keys.
+    /// Reports the unknown keys `unexpected`. If one of these keys belongs to another tool, reports
+    /// only that key.
     fn report_unknown_keys(&self, unexpected: &[String], findings: &mut Findings) {
         let mut names = unexpected.iter();
         if let Some(name) =
@@ -230,8 +233,8 @@ impl SchemaPosition<'_> {
         LocatedFault { position: span, ..position.fault("field", code, message) }
     }
 
-    /// Help for the key `name`, which is an alias. If its value must change too, the help contains the new
-    /// value.
+    /// Help for the key `name`, which is an alias. If the value of the key must change too, the
+    /// help contains the new value.
     fn alias_help(&self, name: &str, alias: Meaning<'_>) -> String {
         let help = alias.help();
         let Some((key, node)) = self.node.get(name) else { return help };
@@ -284,13 +287,15 @@ impl SchemaPosition<'_> {
         ["write ", "remove ", "put "].iter().any(|verb| help.starts_with(verb)).then_some(help)
     }
 
-    /// True if the key of this position has no value, because the keys below it are not indented.
+    /// True if the key of this position has no value, because the keys that belong below it are not
+    /// indented.
     fn has_misplaced_keys(&self) -> bool {
         let parent = self.parent.zip(self.key).filter(|_| !self.is_list_item);
         parent.is_some_and(|((node, schema), key)| !misplaced_keys(node, schema, key).is_empty())
     }
 
-    /// True if an unknown key probably means the missing `property`: only the unknown key is reported.
+    /// True if an unknown key probably means the missing `property`. Then only the unknown key is
+    /// reported.
     fn is_misnamed(&self, property: &str) -> bool {
         let fields = self.property_names();
         let mut entries = self.node.entries().iter();
@@ -305,8 +310,8 @@ impl SchemaPosition<'_> {
             |name| {
                 match self.find_alias(name) {
                     Some(Meaning::Foreign(_)) => true,
-                    // The key belongs in another section, or stands for several entries: do not also report the
-                    // missing identity.
+                    // The key belongs in another section, or means several entries. Do not also
+                    // report the missing identity.
                     Some(Meaning::Write(_)) if self.is_list_item && self.is_identity(property) => {
                         true
                     }
@@ -374,7 +379,7 @@ impl SchemaPosition<'_> {
         self.depth == usize::from(!self.section.is_empty()) + usize::from(self.is_list_item)
     }
 
-    /// The meaning of an unknown key, if it is an alias.
+    /// The meaning of the unknown key `name`; `None` if `name` is not an alias.
     fn find_alias(&self, name: &str) -> Option<Meaning<'_>> {
         // In the table of aliases, `NAME[]` is a key `NAME` whose value is a list of texts.
         let list_name = format!("{name}[]");
@@ -406,7 +411,7 @@ impl SchemaPosition<'_> {
             (None, Some(kind)) => vec![kind, words::TOP_LEVEL],
             (None, None) => vec![self.root["title"].as_str().unwrap_or_default()],
         };
-        // If the document already has the field, the key cannot be an alias of it.
+        // If the document already has the field, the key cannot be an alias of this field.
         look_up(self.schema, &places).filter(|alias| match alias {
             Meaning::Field(field) => {
                 self.property_names().contains(field) && self.node.get(field).is_none()

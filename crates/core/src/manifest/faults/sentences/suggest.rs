@@ -1,7 +1,9 @@
-//! Suggests corrections for mistakes: the first row of `helps.yaml` that matches the mistake.
+//! Suggests corrections for mistakes. A suggestion is the first row of `helps.yaml` that matches
+//! the mistake.
 //!
 //! Suggestions come from the tables of aliases, from similar names, from other places in a document
-//! where the name is allowed, and from examples. `helps.yaml` lists the most certain ones first.
+//! where the name is allowed, and from examples. `helps.yaml` lists the most certain suggestions
+//! first.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -32,11 +34,12 @@ pub(super) const MAX_LISTED_NAMES: usize = 12;
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct SuggestionRow {
-    /// The accepted types of the field.
+    /// The field must accept one of these types.
     want: Vec<&'static str>,
-    /// True if the field accepts no other type, except `null`.
+    /// True if the field must accept no other type, except `null`.
     only: bool,
-    /// The written value, as JSON.
+    /// The pattern for the written value as JSON. The next three are patterns for the key, for the
+    /// subject of the error, and for the text of the value.
     value: Pattern,
     key: Pattern,
     name: Pattern,
@@ -44,7 +47,7 @@ struct SuggestionRow {
     /// The facts that must be true; `not` lists the facts that must be false.
     when: Vec<&'static str>,
     not: Vec<&'static str>,
-    /// The code of the fault, if it replaces the usual one.
+    /// The code that replaces the usual code of the fault, if there is one.
     code: Option<&'static str>,
     message: Option<&'static str>,
     help: &'static str,
@@ -56,8 +59,8 @@ static SUGGESTIONS: LazyLock<BTreeMap<&str, Vec<SuggestionRow>>> =
 /// A better message and help for a mistake.
 struct Suggestion {
     code: Option<&'static str>,
-    /// The message that replaces the usual one, and the matched text. If the matched text is a key
-    /// in the value, the fault is reported at that key.
+    /// The message that replaces the usual message, and the matched text. If the matched text is a
+    /// key in the value, the fault is reported at that key.
     message: Option<(String, String)>,
     help: String,
 }
@@ -84,7 +87,7 @@ impl SuggestionRow {
     }
 }
 
-/// The help of the first row of a list whose pattern matches `text`.
+/// The help of the first row in the table `table_name` whose pattern matches `text`.
 pub(in crate::manifest) fn suggest_for_text(table_name: &str, text: &str) -> Option<&'static str> {
     SUGGESTIONS[table_name].iter().find(|row| row.text.is_match(text)).map(|row| row.help)
 }
@@ -140,8 +143,8 @@ impl<'d> SchemaPosition<'d> {
         Some(text)
     }
 
-    /// True if a fact is true at this position. The name of a placeholder is also a fact: it is true if
-    /// the placeholder has a value.
+    /// True if `fact` is true at this position. The name of a placeholder is also a fact: it is
+    /// true if the placeholder has a value.
     fn fact_holds(&self, fact: &str) -> bool {
         let node = self.node;
         let (entries, key, field) =
@@ -175,7 +178,7 @@ impl<'d> SchemaPosition<'d> {
         }
     }
 
-    /// True if a fact about the written value, or about the value of an unknown key, is true.
+    /// True if `fact` is true. The fact concerns the written value, or the value of an unknown key.
     fn value_fact_holds(&self, fact: &str) -> bool {
         let (node, entries) = (self.node, self.node.entries());
         match fact {
@@ -185,7 +188,8 @@ impl<'d> SchemaPosition<'d> {
                 entries.first().is_some_and(|(key, _)| key.span.start != node.span.start)
             }
             "entries_by_name" => {
-                // Check only the first field of the identity: the others have defaults.
+                // Check only the first field of the identity, because the other fields have
+                // defaults.
                 let section = find_sections(self.key_name()).next();
                 let identity = section.and_then(|kind| kind.identity.first());
                 identity.is_some_and(|identity| {
@@ -273,7 +277,8 @@ impl<'d> SchemaPosition<'d> {
         }
     }
 
-    /// The text, quoted if necessary, with the first correction that its field accepts.
+    /// The written text with the first correction that the field accepts. It is quoted if
+    /// necessary.
     fn correct_text(&self) -> Option<String> {
         let text = self.node.scalar_text().filter(|text| can_be_quoted(text))?;
         let spellings = [text.clone(), text.to_lowercase()];

@@ -21,8 +21,8 @@ use crate::{
     yaml::{Node, NodeValue},
 };
 
-/// The maximum number of different characters in a text to find the refused ones. For each one, a
-/// schema is compiled.
+/// The maximum number of different characters in a text that is searched for refused characters.
+/// The search compiles a schema for each character.
 const MAX_CHARACTERS: usize = 100;
 
 impl SchemaPosition<'_> {
@@ -59,8 +59,8 @@ impl SchemaPosition<'_> {
         }
     }
 
-    /// The characters that the field refuses: it refuses `example` with one of them, and accepts the text
-    /// without them.
+    /// The characters of the text that the field refuses, as text. The field refuses `example` with
+    /// one of these characters in the middle, and accepts the text without these characters.
     fn find_refused_chars(&self, example: Option<&str>) -> Option<String> {
         let (text, example) = (self.node.scalar_text()?, example?);
         let middle = example.char_indices().nth(example.chars().count() / 2)?.0;
@@ -111,7 +111,8 @@ impl SchemaPosition<'_> {
         })
     }
 
-    /// Describes the name that the value must be, if it must name an object.
+    /// The description of the name that the value must be; `None` if the value need not name an
+    /// object.
     pub(super) fn describe_named_object(&self) -> Option<&'static str> {
         let item_object = self
             .parent
@@ -130,7 +131,8 @@ impl SchemaPosition<'_> {
         find_sections(&self.section).any(|kind| kind.identity.contains(&name))
     }
 
-    /// The section whose entries have the fields of `items`, if the schema here does not have them.
+    /// The section whose entries have the fields of the first item. `None` if the schema at this
+    /// position has these fields.
     pub(super) fn guess_section(&self, items: &[Node]) -> Option<&str> {
         let first_item = items.first().filter(|first| !has_only_fields(first, self.schema))?;
         let mut sections = self.root["properties"].as_object()?.iter();
@@ -147,7 +149,8 @@ impl SchemaPosition<'_> {
         position.fault("choice", "choice", format!("{} must be {requirement}", self.name()))
     }
 
-    /// The scope whose documents accept this word here, if this scope does not.
+    /// The scope whose documents accept the written word at this position. `None` if the scope of
+    /// this document accepts the word.
     pub(super) fn other_scope(&self) -> Option<Scope> {
         let (word, key) = (self.node.text()?, self.key?);
         let has_option = |schema: &Json| {
@@ -163,19 +166,22 @@ impl SchemaPosition<'_> {
         other_kind.map(|kind| kind.scoped_kind.scope)
     }
 
-    /// The address after the guard, if `guard` has both in one text, as on the command line.
+    /// The address in the value of `guard`, if the value is `GUARD:ADDRESS`, as on the command
+    /// line.
     pub(super) fn address_after_guard(&self) -> Option<&str> {
         let (_, address) = self.node.text()?.split_once(':')?;
         Some(address).filter(|_| self.key.is_some_and(|key| key.name == "guard"))
     }
 
-    /// The fault of a value that no alternative accepts. It lists the accepted values.
+    /// The fault of a value that no alternative of the schema accepts. The message lists the
+    /// accepted values.
     fn alternatives_fault(&self) -> LocatedFault {
         let choices = ["anyOf", "oneOf"].map(|keyword| self.schema[keyword].as_array());
         let (mut options, mut types) = (Vec::new(), Vec::new());
         for choice in choices.into_iter().flatten().flatten() {
             match (choice.get("enum").or_else(|| choice.get("const")), choice["type"].as_str()) {
-                // Numbers are also accepted instead of words, but not mentioned.
+                // A field that accepts words also accepts numbers, but the message does not mention
+                // them.
                 (Some(Json::Array(words)), _) if words.iter().all(Json::is_string) => {
                     options.extend(option_texts(&choice["enum"]));
                 }

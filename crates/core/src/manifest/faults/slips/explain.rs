@@ -1,4 +1,5 @@
-//! Explains a fault by the slip that causes it, given the lines around the fault.
+//! Explains a fault by the typing error (slip) that causes the fault. The lines around the fault
+//! show the slip.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -46,29 +47,29 @@ impl<'t> FaultContext<'t> {
         self.lines.get(number).copied().unwrap_or(&self.text[self.text.len()..])
     }
 
-    /// The byte at which a part of the text starts.
+    /// The byte at which `part` starts. `part` must be a slice of the text.
     fn find_start(&self, part: &str) -> usize {
         part.as_ptr().addr() - self.text.as_ptr().addr()
     }
 
-    /// The range of a part of the text.
+    /// The byte range of `part`, which must be a slice of the text.
     fn find_range(&self, part: &str) -> Range<usize> {
         self.find_start(part)..self.find_start(part) + part.len()
     }
 
-    /// The lines from `first` to `last`.
+    /// The text of the lines from the number `first` to the number `last`.
     fn join_lines(&self, first: usize, last: usize) -> &'t str {
         let last = self.line(last);
         let range = self.find_start(self.line(first))..self.find_range(last).end;
         self.text.get(range).unwrap_or(last)
     }
 
-    /// The end of the line of the fault.
+    /// The byte at which the line of the fault ends.
     fn line_end(&self) -> usize {
         self.find_range(self.line(self.line_number)).end
     }
 
-    /// The range of the document with the fault.
+    /// The byte range of the document with the fault.
     fn document_range(&self) -> Range<usize> {
         let (text_above, text_below) = self.text.split_at(self.line_end());
         let start = text_above.rfind("\n---").map_or(0, |line| line + 1);
@@ -102,8 +103,8 @@ impl<'t> FaultContext<'t> {
         }
     }
 
-    /// Explains a fault with the first match of `list_name`. Returns true if the slip causes all
-    /// faults on its line; `None` if no slip matches.
+    /// Explains a fault with the first slip of the list `list_name` that matches. Returns true if
+    /// this slip causes all faults on its line. Returns `None` if no slip matches.
     fn explain_by_list(&self, list_name: &str, finding: &mut LocatedFault) -> Option<bool> {
         let position = &finding.position;
         let marked_text = self.text.get(position.clone()).unwrap_or_default();
@@ -154,7 +155,7 @@ impl<'t> FaultContext<'t> {
         {
             return false;
         }
-        // If the corrected part is above the line, the rest of the line may have other faults.
+        // If the corrected part is above the line, the text after the fault may have other faults.
         let fault_end = if part_end <= self.find_start(line) { self.fault_start } else { end };
         let corrected_text =
             [&self.text[document_start..part_start], corrected, &self.text[part_end..document_end]]
@@ -164,7 +165,7 @@ impl<'t> FaultContext<'t> {
         faults.all(|fault| corrected_text.len() - fault.span.start < document_end - fault_end)
     }
 
-    /// Explains a fault by the first slip that matches. Returns the same as
+    /// Explains a fault by the first slip that matches. The result is that of
     /// [`explain_by_list`](Self::explain_by_list).
     pub(super) fn explain(&self, finding: &mut LocatedFault) -> Option<bool> {
         let is_alias =
@@ -182,7 +183,7 @@ impl<'t> FaultContext<'t> {
             .or_else(|| self.explain_by_list("last", finding))
     }
 
-    /// Explains a text after `|` or `>` that is not indented.
+    /// Explains the fault of a text after `|` or `>` that is not indented.
     fn explain_unindented(&self, finding: &mut LocatedFault) -> Option<bool> {
         let head_number =
             (0..self.line_number).rev().find(|number| is_block_head(self.line(*number)))?;
@@ -207,7 +208,7 @@ impl<'t> FaultContext<'t> {
         Some(false)
     }
 
-    /// Explains a line whose indentation is one or two columns off.
+    /// Explains the fault of a line whose indentation is one or two columns off.
     fn explain_indentation(&self, finding: &mut LocatedFault) -> Option<bool> {
         let line = self.line(self.line_number);
         let current_width = indentation_width(line);
@@ -244,8 +245,9 @@ fn indentation_width(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
 
-/// Help for the unknown alias at the byte `start`, if an anchor with this name follows, or one with a
-/// similar name precedes it. The name may be part of a secret, so it is not quoted.
+/// Help for the unknown alias at the byte `start`. There is help if an anchor with the same name
+/// follows. There is also help if an anchor with a similar name precedes the alias. The help does
+/// not quote the name, because the name may be part of a secret.
 fn suggest_anchor(text: &str, start: usize) -> Option<String> {
     let alias = leading_anchor_name(text.get(start + 1..)?);
     if text[start..].split('&').skip(1).any(|name| leading_anchor_name(name) == alias) {

@@ -1,8 +1,8 @@
-//! Typing errors in YAML syntax, recognised from the faults that they cause.
+//! Recognises typing errors (slips) in YAML syntax from the faults that they cause.
 //!
-//! `slips.yaml` lists them, the most certain first: patterns for the lines around a fault, and help. If a
-//! pattern alone is not certain, the text is parsed again with the slip corrected. The slip is the
-//! cause only if the parser then gets further.
+//! `slips.yaml` lists the slips, the most certain first. Each slip has patterns for the lines
+//! around a fault, and a help text. If a pattern alone is not certain, the text is parsed again
+//! with the slip corrected. The slip is the cause only if the parser then gets further.
 
 mod explain;
 
@@ -32,11 +32,13 @@ enum SlipSearch {
     Two,
     /// The document up to the fault.
     Document,
-    /// Each line from the fault upwards: alone, and joined with the lines between it and the fault.
+    /// Each line from the fault upwards: alone, and joined with all lines from this line to the
+    /// fault.
     Above,
 }
 
-/// A typing error: how to recognise it, and help. The head of `slips.yaml` explains the fields.
+/// A typing error: the conditions that recognise the error, and a help text. The head of
+/// `slips.yaml` explains the fields.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Slip {
@@ -54,8 +56,8 @@ struct Slip {
     help: &'static str,
 }
 
-/// A regular expression of a table. It is compiled on first use, because most runs need none. Without a
-/// text, it matches everything.
+/// A regular expression of a table. The expression is compiled on first use, because most runs need
+/// no pattern. A pattern without a text matches everything.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub(in crate::manifest) struct Pattern {
@@ -65,14 +67,14 @@ pub(in crate::manifest) struct Pattern {
 }
 
 impl Pattern {
-    /// The compiled expression. A test compiles all of them.
+    /// The compiled expression. A test compiles all expressions.
     fn regex(&self) -> Option<&Regex> {
         let text = self.text?;
         self.regex_cell.get_or_init(|| Regex::new(text).ok()).as_ref()
     }
 
-    /// The match in `text`: the group `at` if there is one, otherwise the first group, otherwise the whole
-    /// match.
+    /// The match in `text`. This is the group `at`, or the first group, or the whole match, in this
+    /// order.
     pub(in crate::manifest) fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
         if self.text.is_none() {
             return Some(&text[..0]);
@@ -112,14 +114,16 @@ impl Slip {
     }
 }
 
-/// The code of duplicate keys: a second document without `---` before it causes such faults.
+/// The code of faults about duplicate keys. A second document without `---` before it causes these
+/// faults.
 const DUPLICATE_KEY_CODE: &str = "duplicate-key";
 
 /// The codes of faults that a slip on the same line may cause.
 const CONSEQUENCE_CODES: [&str; 5] = ["missing", "null", "reference", "type", "unknown-field"];
 
 impl Findings {
-    /// Explains the faults that a typing error causes, and drops its follow-up faults.
+    /// Explains the faults that a typing error causes, and drops the follow-up faults of the same
+    /// error.
     pub(in crate::manifest) fn explain_slips(&mut self, text: &str) {
         if self.is_empty() {
             return;
@@ -191,8 +195,8 @@ impl Findings {
         true
     }
 
-    /// Drops syntax errors that follow an explained `document` fault in the same document: they are its
-    /// consequences.
+    /// Drops syntax errors that follow an explained `document` fault in the same document, because
+    /// the explained fault causes them.
     fn drop_consequences(&mut self, text: &str) {
         let mut explained_ends = Vec::new();
         for finding in self.items.iter().filter(|finding| finding.code == "document") {
@@ -237,7 +241,7 @@ impl Findings {
     }
 }
 
-/// The line, the first byte and the code of a fault.
+/// The number of the line (from 0), the first byte and the code of a fault.
 fn fault_key(text: &str, fault: &LocatedFault) -> (usize, usize, &'static str) {
     let start = fault.position.start;
     (line_number_at(text, start), start, fault.code)
@@ -248,7 +252,7 @@ fn line_number_at(text: &str, offset: usize) -> usize {
     text[..offset].matches('\n').count()
 }
 
-/// The range of the tag of the node that begins at the byte `start`.
+/// The byte range of the tag of the node that begins at the byte `start`.
 fn find_tag(text: &str, start: usize) -> Option<Range<usize>> {
     let text_before = text.get(..start)?;
     let tag_start = text_before.rfind('!')?;
@@ -263,7 +267,7 @@ mod tests {
     use super::*;
 
     impl Pattern {
-        /// True if it can be compiled.
+        /// True if the pattern can be compiled.
         pub(in crate::manifest::faults) fn is_valid(&self) -> bool {
             self.text.is_none() || self.regex().is_some()
         }
