@@ -1,7 +1,13 @@
 //! The declared fields of one entry. They are packed into text, because a large organisation
 //! declares millions of fields.
 
-use std::{cell::RefCell, collections::HashSet, fmt, sync::Arc};
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    fmt,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::Arc,
+};
 
 use serde_json::json;
 
@@ -31,9 +37,24 @@ pub struct DeclaredFields {
 }
 
 thread_local! {
-    /// The lists of field names that this thread used before. Many entries have the same list of
-    /// names.
-    static NAMES: RefCell<HashSet<Arc<Vec<String>>>> = RefCell::default();
+    /// The lists of names that this thread used before, by their hash. Most entries have the same
+    /// names as many others.
+    static NAMES: RefCell<HashMap<u64, Arc<Vec<String>>>> = RefCell::default();
+}
+
+/// A shared list of `names`.
+fn intern_names<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Arc<Vec<String>> {
+    let mut hasher = DefaultHasher::new();
+    names.clone().for_each(|name| name.hash(&mut hasher));
+    let new_list = || Arc::new(names.clone().map(str::to_owned).collect::<Vec<_>>());
+    NAMES.with_borrow_mut(|lists| {
+        let list = lists.entry(hasher.finish()).or_insert_with(new_list);
+        // Another list may have the same hash.
+        if !list.iter().map(String::as_str).eq(names.clone()) {
+            *list = new_list();
+        }
+        Arc::clone(list)
+    })
 }
 
 impl DeclaredFields {
@@ -49,7 +70,7 @@ impl DeclaredFields {
 
     /// True if there is a field `name`.
     pub fn contains_key(&self, name: &str) -> bool {
-        self.find_field(name).is_some()
+        self.find_index(name).is_some()
     }
 
     /// Every field with its name.
@@ -64,7 +85,7 @@ impl DeclaredFields {
 
     /// The name of every field.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
-        self.packed_fields().map(|field| field.name)
+        self.names.iter().map(String::as_str)
     }
 
     /// The fields without their origins.
@@ -75,7 +96,13 @@ impl DeclaredFields {
     }
 
     fn find_field(&self, name: &str) -> Option<PackedField<'_>> {
-        self.packed_fields().find(|field| field.name == name)
+        let index = self.find_index(name)?;
+        steps::count_step();
+        self.packed.split('\n').nth(index).map(|line| PackedField::new(&self.names[index], line))
+    }
+
+    fn find_index(&self, name: &str) -> Option<usize> {
+        self.names.binary_search_by(|other| other.as_str().cmp(name)).ok()
     }
 
     fn packed_fields(&self) -> impl Iterator<Item = PackedField<'_>> {
@@ -95,21 +122,14 @@ impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for DeclaredFields {
         let common_layer = fields.first().map(|(_, field)| field.origin.file_layer.clone());
         let mut packed = String::new();
         for (_, Sourced { value, origin }) in &fields {
-            let own_layer = (common_layer.as_ref() != Some(&origin.file_layer))
-                .then(|| json!((origin.layer, &origin.file)).to_string());
-            let own_layer = own_layer.unwrap_or_default();
+            let has_common_layer = common_layer.as_ref() == Some(&origin.file_layer);
+            let own_layer = (!has_common_layer).then(|| json!((origin.layer, &origin.file)));
+            let own_layer = own_layer.map(|layer| layer.to_string()).unwrap_or_default();
             packed += &format!("{}\t{}\t{own_layer}\t", origin.line, origin.column);
             push_value(&mut packed, value);
             packed.push('\n');
         }
-        let names: Vec<_> = fields.iter().map(|(name, _)| name.as_ref().to_owned()).collect();
-        let names = NAMES.with_borrow_mut(|interned| {
-            interned.get(&names).cloned().unwrap_or_else(|| {
-                let new_names = Arc::new(names);
-                interned.insert(Arc::clone(&new_names));
-                new_names
-            })
-        });
+        let names = intern_names(fields.iter().map(|(name, _)| name.as_ref()));
         // Copying the text saves memory, because the allocator does not shrink a buffer by less
         // than half.
         Self { common_layer, names, packed: packed.as_str().into() }
