@@ -78,14 +78,18 @@ pub fn render(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<Stri
 }
 
 /// The text for the number of other objects with the same finding; empty for 0.
-fn others_text(copies: usize) -> String {
-    if copies == 0 { String::new() } else { format!(", and in {}", count(copies, "other")) }
+fn others_text(other_count: usize) -> String {
+    if other_count == 0 {
+        String::new()
+    } else {
+        format!(", and in {}", count(other_count, "other"))
+    }
 }
 
 /// The identity of a finding's object. The identity of a finding for several objects contains no
 /// path, so it stays the same if another object becomes the first.
-fn finding_identity(address: &Address, copies: usize) -> String {
-    if copies == 0 { address.to_string() } else { local_name(address) }
+fn finding_identity(address: &Address, other_count: usize) -> String {
+    if other_count == 0 { address.to_string() } else { local_name(address) }
 }
 
 /// A list that is being built.
@@ -99,7 +103,7 @@ struct IssueList<'a> {
 
 impl IssueList<'_> {
     /// Adds an item. `copies` is the number of other objects with the same item.
-    fn add_item(&mut self, item: &ReportItem<'_>, copies: usize) {
+    fn add_item(&mut self, item: &ReportItem<'_>, other_count: usize) {
         let severity = match item.group {
             ItemGroup::Run => "blocker",
             ItemGroup::Refused | ItemGroup::Problem | ItemGroup::Error | ItemGroup::NotApplied => {
@@ -109,12 +113,12 @@ impl IssueList<'_> {
             ItemGroup::Drift | ItemGroup::Warning => "minor",
             ItemGroup::Acknowledged => "info",
         };
-        let object = item.address.map(|address| finding_identity(address, copies));
-        let message = item.is_identified_by_message.then(|| match copies {
+        let object = item.address.map(|address| finding_identity(address, other_count));
+        let message = item.is_identified_by_message.then(|| match other_count {
             0 => item.message.to_string(),
             _ => item.fold_key().2,
         });
-        let prefix = item.address.map(|address| format!("{address}{}: ", others_text(copies)));
+        let prefix = item.address.map(|address| format!("{address}{}: ", others_text(other_count)));
         let about = prefix.unwrap_or_default();
         let acknowledged = matches!(item.group, ItemGroup::Acknowledged).then_some("acknowledged");
         let key = json!([object, message, acknowledged]);
@@ -152,11 +156,12 @@ impl IssueList<'_> {
                 (location.ok_or_else(|| note.address.to_string()), note::note_object(note))
             });
             for group in groups {
-                let (note, copies) = (*group[0], group.len() - 1);
+                let (note, other_count) = (*group[0], group.len() - 1);
                 let location =
                     note.origin.as_ref().map(|origin| (&*origin.file, Some(origin.line)));
-                let text = format!("{}{}: {title}", note.address, others_text(copies));
-                let key = json!([finding_identity(&note.address, copies), note::note_object(note)]);
+                let text = format!("{}{}: {title}", note.address, others_text(other_count));
+                let key =
+                    json!([finding_identity(&note.address, other_count), note::note_object(note)]);
                 self.add(text, "drift", "minor", location, &key);
             }
         }

@@ -74,8 +74,8 @@ impl From<WrittenOrigin> for Origin {
 }
 
 impl From<Origin> for WrittenOrigin {
-    fn from(Origin { file_layer: within, line, column }: Origin) -> Self {
-        Self { file: within.file.clone(), line, column, layer: within.layer }
+    fn from(Origin { file_layer: file_layer, line, column }: Origin) -> Self {
+        Self { file: file_layer.file.clone(), line, column, layer: file_layer.layer }
     }
 }
 

@@ -209,9 +209,9 @@ impl GitRepository {
     /// another clone.
     pub(super) fn check_all_manifests(&self, commit: &str, path: &str) -> Result<()> {
         let path_arguments: &[&str] = if path.is_empty() { &[] } else { &["--", path] };
-        let commit_list = ["ls-tree", "-r", "-z", "--full-tree", commit];
-        let index_list = ["ls-files", "-z", "--stage"];
-        for entries in [&commit_list[..], &index_list]
+        let commit_args = ["ls-tree", "-r", "-z", "--full-tree", commit];
+        let index_args = ["ls-files", "-z", "--stage"];
+        for entries in [&commit_args[..], &index_args]
             .iter()
             .map(|list| self.list_entries(&[list, path_arguments].concat()))
         {
@@ -234,8 +234,8 @@ impl GitRepository {
                 format!("keep copies of them in this repository, or {WITHOUT_BASE}"),
             ));
         }
-        let ignored = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
-        for file in self.list_entries(&[&ignored, path_arguments].concat())? {
+        let ignored_args = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
+        for file in self.list_entries(&[&ignored_args, path_arguments].concat())? {
             let relative_path = Path::new(&file).strip_prefix(path);
             let is_reserved = relative_path
                 .is_ok_and(|relative| RESERVED_FILES.iter().any(|name| relative == *name));
@@ -337,8 +337,8 @@ fn is_tracked(path: &Path) -> Result<bool> {
         return Ok(false);
     };
     let Ok(relative_path) = path.strip_prefix(&outer_repository.root) else { return Ok(false) };
-    let list = ["ls-files".as_ref(), "-z".as_ref(), "--".as_ref(), relative_path.as_os_str()];
-    Ok(!outer_repository.list_entries(&list)?.is_empty())
+    let arguments = ["ls-files".as_ref(), "-z".as_ref(), "--".as_ref(), relative_path.as_os_str()];
+    Ok(!outer_repository.list_entries(&arguments)?.is_empty())
 }
 
 /// True if a file may be a manifest or `undrift.yaml`; hidden files are neither.

@@ -229,7 +229,7 @@ async fn send_read(operation: Op<Read>, args: &Args, cx: &RunContext) -> Command
         let objects = client.list_visible(request, EntryKeys::with_id(&[])).await;
         objects.map(|objects| objects.into_iter().map(Json::Object).collect())
     } else {
-        let objects = client.list_error(request).await;
+        let objects = client.list(request).await;
         objects.map(|objects| objects.into_vec().into_iter().map(Json::Object).collect())
     };
     print_answer(row, answer.map_err(|error| call_failure(error, Exit::Incomplete))?, args, cx)?;

@@ -536,7 +536,7 @@ async fn the_exit_code_of_a_failed_call_shows_its_outcome() {
             .unwrap_err();
         assert_eq!(call_failure(error, Exit::Unfinished).exit.code(), write_code, "{answer:?}");
     }
-    let error = client(Ok(200)).list_error(NOTE_LIST.request().arg("id", 1)).await.unwrap_err();
+    let error = client(Ok(200)).list(NOTE_LIST.request().arg("id", 1)).await.unwrap_err();
     assert_eq!(call_failure(error, Exit::Incomplete).exit.code(), 10, "a list that is not whole");
 }
 

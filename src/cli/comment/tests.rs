@@ -82,8 +82,8 @@ fn only_reports_written_by_undrift_are_accepted() {
         (vec![0xff], "not UTF-8"),
         (format!("{marker}\na\n/merge\n").into_bytes(), "plan.md`:3:"),
     ] {
-        let why = read(&bytes).unwrap_err();
-        assert!(why.contains(words), "{words}: {why}");
+        let reason = read(&bytes).unwrap_err();
+        assert!(reason.contains(words), "{words}: {reason}");
     }
     assert!(read_report(&folder.path().join("missing")).is_err());
 }
@@ -112,7 +112,7 @@ fn several_reports_become_one_comment() {
         ([&first_file, &other_file], "other.md` has another marker"),
         ([&half_file, &half_file], "the reports together: more than 1000000 characters"),
     ] {
-        let why = read(&wrong).unwrap_err();
-        assert!(why.contains(words), "{words}: {why}");
+        let reason = read(&wrong).unwrap_err();
+        assert!(reason.contains(words), "{words}: {reason}");
     }
 }

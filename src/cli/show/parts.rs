@@ -72,7 +72,7 @@ struct JobReport {
 /// Shows the reports in `files` as one.
 pub(super) fn show(files: &[PathBuf], cx: &RunContext) -> Result<ReportedExit> {
     let reports: Vec<_> = files.iter().map(|file| read_report(file)).collect::<Result<_, _>>()?;
-    if let Some(reason) = find_overlap(files, &reports) {
+    if let Some(reason) = find_conflict(files, &reports) {
         return Err(CommandError::usage(reason).help("each group and project must be in one part"));
     }
     let exit = Exit::first_of(reports.iter().map(|part| part.exit));
@@ -85,7 +85,7 @@ pub(super) fn show(files: &[PathBuf], cx: &RunContext) -> Result<ReportedExit> {
 
 /// The reason why the reports cannot be joined: two of them are for different services or bases, or
 /// change the same object.
-fn find_overlap(files: &[PathBuf], reports: &[JobReport]) -> Option<String> {
+fn find_conflict(files: &[PathBuf], reports: &[JobReport]) -> Option<String> {
     let mut service: Option<(&Path, &str)> = None;
     let mut base: Option<(&Path, &str)> = None;
     let mut report_by_address: BTreeMap<&Address, usize> = BTreeMap::new();
@@ -230,7 +230,7 @@ mod tests {
         };
         let revisions = [with_base("1a2b", "members"), with_base("3c4d", "settings")];
         let reason = "`a.json` is for the base 1a2b, and `b.json` for 3c4d";
-        assert_eq!(find_overlap(&files, &revisions).as_deref(), Some(reason));
+        assert_eq!(find_conflict(&files, &revisions).as_deref(), Some(reason));
         let first_part = || make_report("https://one", "settings");
         for (second_part, reason) in [
             (make_report("https://one", "members"), None),
@@ -243,7 +243,7 @@ mod tests {
                 Some("both `a.json` and `b.json` change acme/shop#settings"),
             ),
         ] {
-            assert_eq!(find_overlap(&files, &[first_part(), second_part]).as_deref(), reason);
+            assert_eq!(find_conflict(&files, &[first_part(), second_part]).as_deref(), reason);
         }
     }
 

@@ -32,7 +32,7 @@ const FILTERS: &str = include_str!("filters.html");
 const SCRIPT: &str = include_str!("page.js");
 
 /// If a report has more steps than this, all steps are folded when the page opens.
-const MAX_UNFOLDED: usize = 300;
+const MAX_OPEN_STEPS: usize = 300;
 
 /// Renders `report` as a page, without `secrets`.
 pub fn render(report: &Report<'_>, secrets: &Secrets) -> String {
@@ -61,7 +61,7 @@ pub fn render(report: &Report<'_>, secrets: &Secrets) -> String {
     if !steps.is_empty() {
         page += &FILTERS.replace("{all}", &count(steps.len(), "object"));
     }
-    let is_unfolded = steps.len() <= MAX_UNFOLDED;
+    let is_unfolded = steps.len() <= MAX_OPEN_STEPS;
     for (part, items) in parts.iter().filter(|(_, items)| !items.is_empty()) {
         let is_unfolded = is_unfolded && *part != ReportPart::Drift;
         steps::write_part(&mut page, items, *part, is_unfolded);

@@ -90,7 +90,7 @@ pub(super) fn write_others(
     *page += "</ul>\n</details>\n";
 }
 
-fn write_step(page: &mut HtmlPage<'_>, item: &StepItem<'_>, is_unfolded: bool) {
+fn write_step(page: &mut HtmlPage<'_>, item: &StepItem<'_>, is_open: bool) {
     let (step, action) = (item.step, action_word(item.step.action));
     let section = step.address.section.unwrap_or(step.scope.noun());
     let label = step.label.map(label_word);
@@ -106,7 +106,7 @@ fn write_step(page: &mut HtmlPage<'_>, item: &StepItem<'_>, is_unfolded: bool) {
          <summary><span class=\"sign\" title=\"{action}\">{sign}</span> <span class=\"object\">{}</span>",
         item.number,
         page.escape_text(section),
-        if is_unfolded { " open" } else { "" },
+        if is_open { " open" } else { "" },
         page.escape_text(&object_name(step.scope, &step.address)),
     );
     for badge in [label, item.outcome].into_iter().flatten() {

@@ -350,7 +350,7 @@ fn write_order(page: &mut MarkdownPage<'_>, steps: &[StepItem<'_>]) {
 
 /// Writes the notes, folded.
 fn write_notes(page: &mut MarkdownPage<'_>, report: &Report<'_>) {
-    let ink = page.escaper;
+    let escaper = page.escaper;
     for ((_, title), notes) in report.notes() {
         let objects = notes.iter().map(|note| (&*note.address.path, note::note_object(note)));
         let lines = fold_objects(objects, false).into_iter().map(|group| {
@@ -358,10 +358,14 @@ fn write_notes(page: &mut MarkdownPage<'_>, report: &Report<'_>) {
             let objects: Vec<_> = objects.filter(|object| !object.is_empty()).collect();
             if objects.is_empty() {
                 let paths: Vec<_> = [group.path].into_iter().chain(group.others).collect();
-                return format!("- {}\n", shorten_names(&paths, ink));
+                return format!("- {}\n", shorten_names(&paths, escaper));
             }
             let title_suffix = group.title().replacen(group.path, "", 1);
-            format!("- {}{title_suffix} {}\n", ink.code(group.path), shorten_names(&objects, ink))
+            format!(
+                "- {}{title_suffix} {}\n",
+                escaper.code(group.path),
+                shorten_names(&objects, escaper)
+            )
         });
         // The title is HTML, where backticks have no meaning.
         write_details(page, &title.replace('`', ""), notes.len(), lines.collect(), "line");

@@ -62,7 +62,7 @@ pub fn blocker_lines(plan: &Plan) -> Vec<Line> {
     if !paths.is_empty() {
         let unread = plan.unread_containers();
         let skipped_steps = plan.steps.iter().filter(|step| unread.contains(&step.address.path));
-        let effect = write_if_any(skipped_steps.count(), |steps| {
+        let effect = text_if_any(skipped_steps.count(), |steps| {
             let paths: Vec<&str> = unread.iter().map(|path| &***path).collect();
             format!("; apply skips {}, with {}", list_first(&paths), count(steps, "change"))
         });
@@ -108,7 +108,7 @@ fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
         }
     };
     let object_count = count_notes(plan, |reason| matches!(reason, Reason::SecretMissing { .. }));
-    let secret_text = write_if_any(object_count, |objects| {
+    let secret_text = text_if_any(object_count, |objects| {
         format!("; secrets of {} not set", count(objects, "object"))
     });
     let paint = if is_complete && unchanged_count == 0 { Paint::Add } else { Paint::Change };
@@ -155,7 +155,7 @@ fn count_notes(plan: &Plan, matches_reason: impl Fn(&Reason) -> bool) -> usize {
 }
 
 /// The text that `text` returns for `number`; empty if the number is zero.
-fn write_if_any(number: usize, text: impl FnOnce(usize) -> String) -> String {
+fn text_if_any(number: usize, text: impl FnOnce(usize) -> String) -> String {
     if number == 0 { String::new() } else { text(number) }
 }
 
@@ -165,7 +165,7 @@ fn describe_uncompared(plan: &Plan) -> String {
     let paths = unread.chain(plan.problems.iter().map(|problem| &*problem.address.path));
     let paths: Vec<&str> = paths.collect::<BTreeSet<_>>().into_iter().collect();
     let (named, others) = paths.split_at(paths.len().min(MAX_NAMED));
-    let others = write_if_any(others.len(), |others| format!(" and {others} more"));
+    let others = text_if_any(others.len(), |others| format!(" and {others} more"));
     let verb = if paths.len() == 1 { "was" } else { "were" };
     format!("{}{others} {verb} not fully compared", named.join(", "))
 }
@@ -275,15 +275,15 @@ fn describe_total(plan: &Plan) -> String {
 /// Additions to the summary line: the numbers of unlisted objects, and of watched and held differences.
 fn unmanaged_counts(plan: &Plan) -> String {
     let (watched, held) = plan.watched_and_held();
-    let unlisted_text = write_if_any(plan.unlisted_count(), |number| {
+    let unlisted_text = text_if_any(plan.unlisted_count(), |number| {
         format!("; {} not in any manifest", count(number, "object"))
     });
     let watched_text =
-        write_if_any(watched.len(), |number| format!("; {}", count(number, "watched difference")));
+        text_if_any(watched.len(), |number| format!("; {}", count(number, "watched difference")));
     let difference_text =
-        write_if_any(held.len(), |number| format!(", with {}", count(number, "difference")));
+        text_if_any(held.len(), |number| format!(", with {}", count(number, "difference")));
     let held_text =
-        write_if_any(plan.held.len(), |number| format!("; {} held", count(number, "object")));
+        text_if_any(plan.held.len(), |number| format!("; {} held", count(number, "object")));
     unlisted_text
         + &watched_text
         + &if held_text.is_empty() { held_text } else { held_text + &difference_text }

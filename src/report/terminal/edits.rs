@@ -42,7 +42,7 @@ pub fn render_edits_text(files: &[EditedFile], max_lines: usize, style: TextStyl
     let diffs = files.iter().map(|(name, [old, new])| (name, TextDiff::from_lines(old, new)));
     let compared: Vec<_> = diffs.collect();
     let runs_by_file: Vec<_> =
-        compared.iter().map(|(name, diff)| (*name, line_runs(diff))).collect();
+        compared.iter().map(|(name, diff)| (*name, line_parts(diff))).collect();
     let replacements = runs_by_file.iter().flat_map(|(file, parts)| {
         let changed_parts = (0..parts.len()).filter(|index| is_edit(&parts[*index][0]));
         changed_parts.map(move |index| LineReplacement { file, runs: parts, index })
@@ -103,7 +103,7 @@ fn draw_omitted(canvas: &mut Canvas<'_>, omitted_text: &str) {
 }
 
 /// The lines of a file in parts: changed and unchanged parts alternate.
-fn line_runs<'d>(diff: &'d TextDiff<'_, '_, str>) -> Vec<Vec<LineChange<'d>>> {
+fn line_parts<'d>(diff: &'d TextDiff<'_, '_, str>) -> Vec<Vec<LineChange<'d>>> {
     let lines: Vec<_> = diff.iter_all_changes().collect();
     lines.chunk_by(|a, b| is_edit(a) == is_edit(b)).map(<[_]>::to_vec).collect()
 }

@@ -332,14 +332,14 @@ fn a_project_with_a_closed_section_does_not_match() {
         origin: None,
     });
     let findings = Findings { notes: notes.into(), ..Findings::default() };
-    for (title, projects, says) in [
+    for (title, projects, expected) in [
         (ReportKind::Plan, 1, format!("no changes: 1 project {partly}")),
         (ReportKind::Drift, 1, format!("1 project {partly}")),
         (ReportKind::Drift, 3, format!("2 projects match their manifests; 1 project {partly}")),
     ] {
         let found = Plan::for_test(findings.clone(), projects);
         let text = plan(&found, &run(), title, TextStyle::default());
-        assert!(text.ends_with(&format!("\n\n{says}\n")), "{text}");
+        assert!(text.ends_with(&format!("\n\n{expected}\n")), "{text}");
     }
 }
 
@@ -605,8 +605,8 @@ fn the_result_of_a_plan() {
 
 #[test]
 fn alike_failures_are_one_paragraph_in_every_format() {
-    let mut world = ReportFixture::new();
-    world.applied = ApplyResult::default();
+    let mut fixture = ReportFixture::new();
+    fixture.applied = ApplyResult::default();
     for n in 0..200 {
         let request = format!("PUT /projects/{n}");
         let cause = Cause::from(CauseParts {
@@ -626,20 +626,21 @@ fn alike_failures_are_one_paragraph_in_every_format() {
         let hooks = Address::container(address.path.clone()).section("hooks");
         let not_started =
             StepResult { address: hooks, outcome: StepOutcome::NotStarted, ..failed.clone() };
-        world.applied.steps.extend([failed, not_started]);
+        fixture.applied.steps.extend([failed, not_started]);
         let reason = MismatchReason::Unreadable(cause);
-        world.applied.mismatches.push(Mismatch { address, fields: vec![], reason, help: None });
+        fixture.applied.mismatches.push(Mismatch { address, fields: vec![], reason, help: None });
     }
-    let text = applied(&world.applied, &run(), TextStyle::default());
+    let text = applied(&fixture.applied, &run(), TextStyle::default());
     assert!(text.lines().count() < 20, "{text}");
     assert!(text.contains("the same for 199 more steps: acme/p1#settings, "), "{text}");
     let full = TextStyle { full: true, ..TextStyle::default() };
-    assert!(applied(&world.applied, &run(), full).lines().count() > 800);
+    assert!(applied(&fixture.applied, &run(), full).lines().count() > 800);
     // One of the three is from a section that the plan could not read.
     let secrets = Secrets::default();
     let marker = Marker::from(ReportKind::Apply);
-    let comment = world.render_named("apply", |report| markdown::render(report, &marker, &secrets));
-    let page = world.render_named("apply", |report| html::render(report, &secrets));
+    let comment =
+        fixture.render_named("apply", |report| markdown::render(report, &marker, &secrets));
+    let page = fixture.render_named("apply", |report| html::render(report, &secrets));
     assert_eq!(comment.matches("answered 403").count(), 3, "{comment}");
     assert_eq!(page.matches("answered 403").count(), 3, "{page}");
 }
@@ -668,8 +669,8 @@ fn alike_refusals_are_one_in_every_format() {
     let secrets = Secrets::default();
     let marker = Marker::from(ReportKind::Plan);
     for (guard, shown) in [(Guard::Removals, 1), (Guard::Deletion, 40)] {
-        let mut world = ReportFixture::new();
-        let first = world.plan.refusals[0].clone();
+        let mut fixture = ReportFixture::new();
+        let first = fixture.plan.refusals[0].clone();
         let refusal = |n: usize| GuardRefusal {
             guard,
             address: Address::container(format!("acme/p{n}").into()).section("hooks"),
@@ -678,16 +679,16 @@ fn alike_refusals_are_one_in_every_format() {
             acknowledgement: format!("{guard}:acme/p{n}#hooks"),
             ..first.clone()
         };
-        world.plan.findings.refusals = (1..=40).map(refusal).collect();
-        let text = plan(&world.plan, &run(), ReportKind::Plan, TextStyle::default());
+        fixture.plan.findings.refusals = (1..=40).map(refusal).collect();
+        let text = plan(&fixture.plan, &run(), ReportKind::Plan, TextStyle::default());
         let is_for_all = text.contains(&format!("pass `--ack '{guard}:acme/**#hooks'`"));
         assert_eq!(is_for_all, shown == 1, "{text}");
         let comment =
-            world.render_named("plan", |report| markdown::render(report, &marker, &secrets));
+            fixture.render_named("plan", |report| markdown::render(report, &marker, &secrets));
         let all = format!("guard: {guard}, at: \"acme/**#hooks\", at_most: 820}}");
         assert_eq!(comment.matches("{kind: Acknowledge").count(), shown, "{comment}");
         assert_eq!(comment.contains(&all), shown == 1, "{comment}");
-        let page = world.render_named("plan", |report| html::render(report, &secrets));
+        let page = fixture.render_named("plan", |report| html::render(report, &secrets));
         assert_eq!(page.matches("--ack ").count(), shown, "{page}");
     }
 }
@@ -695,8 +696,8 @@ fn alike_refusals_are_one_in_every_format() {
 #[test]
 fn alike_problems_notes_and_results_are_one() {
     let path = |n: usize| Address::container(format!("acme/p{n:03}").into());
-    let mut world = ReportFixture::new();
-    let problem = world.plan.problems[0].clone();
+    let mut fixture = ReportFixture::new();
+    let problem = fixture.plan.problems[0].clone();
     let problem = |n| Problem {
         address: Address::container(format!("acme/g{n}/p").into()),
         message: format!("the project `acme/g{n}/p` does not exist"),
@@ -709,21 +710,21 @@ fn alike_problems_notes_and_results_are_one() {
         fields: Vec::new(),
         origin: None,
     };
-    world.plan.findings.problems = (0..100).map(problem).collect();
-    world.plan.findings.notes = (0..100).map(archived).collect();
+    fixture.plan.findings.problems = (0..100).map(problem).collect();
+    fixture.plan.findings.notes = (0..100).map(archived).collect();
     let marker = Marker::from(ReportKind::Plan);
-    let comment =
-        world.render_named("plan", |report| markdown::render(report, &marker, &Secrets::default()));
+    let comment = fixture
+        .render_named("plan", |report| markdown::render(report, &marker, &Secrets::default()));
     assert_eq!(comment.matches("does not exist").count(), 1, "{comment}");
     assert!(comment.contains("- `acme/p000`, `acme/p001`, "), "{comment}");
     assert!(comment.contains(", `acme/p019` and 80 more\n"), "{comment}");
-    let text = plan(&world.plan, &run(), ReportKind::Plan, TextStyle::default());
+    let text = plan(&fixture.plan, &run(), ReportKind::Plan, TextStyle::default());
     assert!(text.contains(" (--full lists all)\n  acme/p000 and 99 more\n"), "{text}");
 
     // Without steps, the title names the blockers.
-    world.plan.steps.clear();
-    let comment =
-        world.render_named("plan", |report| markdown::render(report, &marker, &Secrets::default()));
+    fixture.plan.steps.clear();
+    let comment = fixture
+        .render_named("plan", |report| markdown::render(report, &marker, &Secrets::default()));
     assert!(comment.contains("\n### undrift blocked: 100 problems"), "{comment}");
 
     let skipped = |n| plan::SkippedContainer { address: path(n), steps: 1 };

@@ -106,17 +106,18 @@ impl ClientCore {
     ) -> Result<ApiResponse> {
         let SendInputs { body, redactor: quote_redactor, freshness, read_at } = inputs;
         let wire = self.encode_request(request, body, read_at);
-        let mut in_doubt = None;
+        let mut in_doubt_since = None;
         let mut attempt = freshness.map_or(1, |freshness| freshness.attempt);
         loop {
             let admission = self.wait_for_admission(request.operation, attempt, freshness).await;
-            let (permit, mut slot) = admission
-                .map_err(|error_kind| self.error(request, error_kind).with_times(in_doubt, None))?;
+            let (permit, mut slot) = admission.map_err(|error_kind| {
+                self.error(request, error_kind).with_times(in_doubt_since, None)
+            })?;
             let sent_at = self.now();
             let SendVerdict { outcome, retry_after, quota, result } =
                 self.send_once(request, wire.clone(), &quote_redactor).await;
             if request.operation.retry_safety != RetrySafety::Reads && outcome.is_ambiguous() {
-                in_doubt = Some(sent_at);
+                in_doubt_since = Some(sent_at);
             }
             let jitter = self.settings.random.fraction();
             let wait =
@@ -141,18 +142,19 @@ impl ClientCore {
             }
             // Hold the permit until it is clear whether this response ends the run.
             let result =
-                result.map_err(|kind| self.error(request, kind).with_times(in_doubt, None));
+                result.map_err(|kind| self.error(request, kind).with_times(in_doubt_since, None));
             let Some(wait) = wait else {
                 self.end_if_refused(request, result.as_ref().err());
                 return result;
             };
             // Fail instead of waiting: the live state may change meanwhile.
             if let (Err(error), true) = (result, freshness.is_some()) {
-                return Err(error.with_times(in_doubt, Some(self.now().saturating_add(wait))));
+                return Err(error.with_times(in_doubt_since, Some(self.now().saturating_add(wait))));
             }
             drop((permit, slot));
             let sleep_result = self.sleep(wait).await;
-            sleep_result.map_err(|kind| self.error(request, kind).with_times(in_doubt, None))?;
+            sleep_result
+                .map_err(|kind| self.error(request, kind).with_times(in_doubt_since, None))?;
             attempt += 1;
         }
     }

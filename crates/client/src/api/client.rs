@@ -261,7 +261,7 @@ impl ReadClient {
     ///
     /// # Errors
     /// The errors of [`list_with_keys`](Self::list_with_keys).
-    pub async fn list_error(&self, request: Request<Read>) -> Result<CompleteList<Object>> {
+    pub async fn list(&self, request: Request<Read>) -> Result<CompleteList<Object>> {
         self.list_with_keys(request, EntryKeys::default()).await
     }
 

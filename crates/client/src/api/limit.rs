@@ -23,7 +23,7 @@ pub struct Gate {
     permits: Semaphore,
     state: Mutex<GateState>,
     /// Wakes the requests that wait for the response to another request.
-    answer_arrived: Notify,
+    slot_finished: Notify,
 }
 
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl BudgetSlot<'_> {
 impl Drop for BudgetSlot<'_> {
     fn drop(&mut self) {
         self.gate.state().budget.finish_request(self.operation, self.completion.take());
-        self.gate.answer_arrived.notify_waiters();
+        self.gate.slot_finished.notify_waiters();
     }
 }
 
@@ -75,7 +75,7 @@ impl Gate {
         let budget = Budget::default();
         let state =
             GateState { opens_at: Duration::ZERO, pace, budget, in_flight: 0, surplus_permits: 0 };
-        Self { permits, state: Mutex::new(state), answer_arrived: Notify::new() }
+        Self { permits, state: Mutex::new(state), slot_finished: Notify::new() }
     }
 
     /// Reserves the right to send a request at `now`.
@@ -93,7 +93,7 @@ impl Gate {
 
     /// Waits until a counted request ends.
     pub fn next_answer(&self) -> Notified<'_> {
-        self.answer_arrived.notified()
+        self.slot_finished.notified()
     }
 
     /// The user's limit of requests per minute, if the service announced it.

@@ -34,7 +34,7 @@ pub(super) enum ArrivalVerdict {
 
 /// The time of the next reading. Like `elapsed`, it is counted from the create. It is never later
 /// than [`MAX_ARRIVAL_WAIT`].
-pub(super) fn next_poll(elapsed: Duration) -> Duration {
+pub(super) fn next_poll_at(elapsed: Duration) -> Duration {
     elapsed.saturating_add((elapsed / 2).clamp(FIRST_PAUSE, MAX_PAUSE)).min(MAX_ARRIVAL_WAIT)
 }
 
@@ -74,7 +74,7 @@ pub(super) fn decide_arrival(
         }
     };
     if elapsed < MAX_ARRIVAL_WAIT {
-        return ArrivalVerdict::Reread(next_poll(elapsed));
+        return ArrivalVerdict::Reread(next_poll_at(elapsed));
     }
     let minutes = MAX_ARRIVAL_WAIT.as_secs() / 60;
     let timeout_cause = unfinished_cause.context(format!("not finished after {minutes} minutes"));

@@ -62,7 +62,7 @@ impl StepDependencies {
 
     /// `Some(Some(true))` if the step at `address` succeeded. `Some(None)` if the step has not
     /// ended yet. `None` if the step is not tracked.
-    pub(super) fn step_success(&self, address: &Address) -> Option<Option<bool>> {
+    pub(super) fn step_outcome(&self, address: &Address) -> Option<Option<bool>> {
         self.outcomes.borrow().get(address).copied()
     }
 

@@ -112,17 +112,17 @@ mod tests {
                 names.map(|name| (name.to_owned(), json!(name))).chain(extra_fields).collect()
             };
             let names = specs.iter().map(|spec| spec.name).chain(["added_by_hand"]);
-            for (name, empty, deprecated, tier) in names.flat_map(|name| {
+            for (name, is_empty, deprecated, tier) in names.flat_map(|name| {
                 let tiers = [Tier::Free, Tier::Premium, Tier::Ultimate];
                 let cases = tiers.into_iter().flat_map(|tier| {
                     [(true, true), (true, false), (false, true), (false, false)]
-                        .map(|(empty, deprecated)| (empty, deprecated, tier))
+                        .map(|(is_empty, deprecated)| (is_empty, deprecated, tier))
                 });
-                cases.map(move |(empty, deprecated, tier)| (name, empty, deprecated, tier))
+                cases.map(move |(is_empty, deprecated, tier)| (name, is_empty, deprecated, tier))
             }) {
                 let mut raw = make_object(deprecated, tier);
                 if section.scoped_kind.scope == Scope::Project {
-                    raw.insert("empty_repo".into(), empty.into());
+                    raw.insert("empty_repo".into(), is_empty.into());
                 }
                 let (container_kind, _) = catalogue::container(section.scoped_kind.scope);
                 let mut keys: BTreeSet<&str> = container_kind.looked_at.iter().copied().collect();

@@ -50,7 +50,7 @@ struct RosterScan<'a> {
 }
 
 /// The rows of a list, and true if the rows are projects in a personal namespace.
-type RosterList = (Vec<Object>, bool);
+type ListedRows = (Vec<Object>, bool);
 
 impl Observer {
     /// Reads the existing containers that `query` requests.
@@ -166,7 +166,7 @@ impl RosterScan<'_> {
 
     /// Reads all containers of `scope` at and below `root`, which is a group, a user or a project.
     /// Returns `None` if `root` does not exist.
-    async fn read_root(&self, scope: Scope, root: &str) -> Result<Option<RosterList>> {
+    async fn read_root(&self, scope: Scope, root: &str) -> Result<Option<ListedRows>> {
         let (observer, key_filter) = (self.observer, &self.key_filter);
         let group_list = observer
             .list_all(scope, exist::descendants_request(scope).arg("id", root), key_filter)
@@ -196,7 +196,7 @@ impl RosterScan<'_> {
     async fn add_rows(
         &self,
         scope: Scope,
-        (listed_rows, is_personal): RosterList,
+        (listed_rows, is_personal): ListedRows,
         rows: &mut BTreeMap<(Scope, String), Object>,
         roster: &mut Roster,
     ) -> Result<Option<Cause>> {

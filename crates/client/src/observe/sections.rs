@@ -258,9 +258,9 @@ impl SectionReader<'_> {
             None => BTreeMap::new(),
         };
         let mut child_rows = self.read_child_rows(&rows).await?;
-        let mut positions = 0..;
+        let mut next_positions = 0..;
         let kept_entries = rows.filter_map(|raw| {
-            let position = positions.next().unwrap_or_default();
+            let position = next_positions.next().unwrap_or_default();
             let mut raw = details.remove(&position).unwrap_or(raw);
             raw.extend(child_rows.remove(&position).unwrap_or_default());
             // Keep inherited entries that the plan must report as a problem.

@@ -138,7 +138,7 @@ pub struct SnapshotContents {
     pub(super) rosters: BTreeMap<(Scope, String), Result<BTreeSet<u64>, ReadFailure>>,
     /// True for a scope if its list rows have all fields of the object. A scope is missing if rows
     /// and objects were not compared.
-    pub(super) rows_are_whole: BTreeMap<Scope, bool>,
+    pub(super) complete_rows: BTreeMap<Scope, bool>,
     /// All other responses, by request.
     pub(super) answers: BTreeMap<RequestKey, RecordedAnswer>,
     /// The users, by name in lower case. Contains the id, and the name as the service writes it;
@@ -213,7 +213,7 @@ impl SnapshotContents {
         if let Some(row) =
             self.find_id(scope, path_or_id).and_then(|id| self.objects.get(&(scope, id)))
         {
-            let has_whole_rows = self.rows_are_whole.get(&scope).copied().unwrap_or_default();
+            let has_whole_rows = self.complete_rows.get(&scope).copied().unwrap_or_default();
             return (row.by_itself || has_whole_rows).then(|| Ok(row.object.json()));
         }
         let failure = self.failed_objects.get(&(scope, path_or_id.to_lowercase())).cloned();

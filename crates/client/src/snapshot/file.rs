@@ -208,7 +208,7 @@ impl Snapshot {
                 Some((id, name)) => UserRow { id: Some(*id), username: name.into() },
                 None => UserRow { id: None, username: key.into() },
             }),
-            whole_rows: contents.rows_are_whole.clone(),
+            whole_rows: contents.complete_rows.clone(),
         }
     }
 
@@ -249,7 +249,7 @@ impl SnapshotFile<'_> {
     fn into_contents(self) -> Result<SnapshotContents, LoadError> {
         let mut contents = SnapshotContents {
             has_all_users: self.all_users,
-            rows_are_whole: self.whole_rows,
+            complete_rows: self.whole_rows,
             ..SnapshotContents::default()
         };
         for row in self.objects {

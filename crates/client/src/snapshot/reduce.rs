@@ -240,9 +240,9 @@ impl Reducer {
         if !nested_fields.is_empty() {
             return Ok(nested_fields);
         }
-        let listed_fields = FIELDS_WITHOUT_KIND.iter().find(|(other, _)| other.row() == op.row());
+        let fields_of_op = FIELDS_WITHOUT_KIND.iter().find(|(other, _)| other.row() == op.row());
         let mut keys: BTreeSet<&str> =
-            listed_fields.into_iter().flat_map(|(_, keys)| *keys).copied().collect();
+            fields_of_op.into_iter().flat_map(|(_, keys)| *keys).copied().collect();
         for section in catalogue::all_sections() {
             let side_list = catalogue::side_list(section);
             if let Some(side_list) = side_list.filter(|side| side.list_op.row() == op.row()) {

@@ -152,7 +152,8 @@ fn a_rename_that_was_not_applied_stays_as_it_is_declared() {
         let world = World { text, live: live(2) };
         let (absorbed, refused) = world.absorb_part(AbsorbMode::OwnDocument, &[only]);
         assert_eq!(absorbed, expected, "{only}");
-        let refused: Vec<_> = refused.iter().map(|it| (it.address.to_string(), it.kind)).collect();
+        let refused: Vec<_> =
+            refused.iter().map(|refusal| (refusal.address.to_string(), refusal.kind)).collect();
         let rename = ("acme/shop#labels/new".to_owned(), RefusalKind::PendingRename);
         assert_eq!(refused, [rename], "{only}");
     }
@@ -219,7 +220,8 @@ fn a_value_that_cannot_be_edited_is_refused_with_its_line() {
     let (absorbed, refused) = world.try_absorb(AbsorbMode::OwnDocument, &["acme/b#settings"]);
     assert_eq!(refused, []);
     let Err(AbsorbError::Refused(refused)) = absorbed else { panic!("{absorbed:?}") };
-    let lines: Vec<_> = refused.iter().map(|it| it.origin.as_ref().map(|at| at.line)).collect();
+    let lines: Vec<_> =
+        refused.iter().map(|refusal| refusal.origin.as_ref().map(|at| at.line)).collect();
     assert_eq!(lines, [Some(5)]);
 }
 

@@ -589,9 +589,9 @@ fn a_change_that_would_reset_an_unknown_field_is_not_planned() {
     let [unread] = &findings.incomplete[..] else { panic!("{findings:?}") };
     assert_eq!(unread.address.to_string(), "acme/shop#variables/A@*");
     assert!(unread.reason.help.is_some());
-    let mut told = variable("new");
-    told["variable_type"] = "file".into();
-    assert_eq!(compare_declared(told).steps.len(), 1);
+    let mut complete = variable("new");
+    complete["variable_type"] = "file".into();
+    assert_eq!(compare_declared(complete).steps.len(), 1);
     assert!(compare_declared(variable("old")).incomplete.is_empty(), "as it is");
 }
 

@@ -63,8 +63,8 @@ pub(super) fn to_document(
         Presence::Existing(_, facts) if facts.deletion_mark.is_some() => return Ok(None),
         Presence::Existing(_, facts) => facts,
         Presence::Unreadable(cause) => return Err(cause.clone()),
-        absence => {
-            let reason = match absence {
+        presence => {
+            let reason = match presence {
                 Presence::Redirected { new_path: Some(to) } => format!("it is now `{to}`"),
                 Presence::Redirected { new_path: None } => "it was renamed".to_owned(),
                 _ => "it is gone".to_owned(),

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The reason for an omission if a response lacks a field that every response should have.
-const MISSING_IN_ANSWER: &str = "the response lacks it";
+const MISSING_IN_RESPONSE: &str = "the response lacks it";
 
 /// The reason for an omission if a live value may be secret.
 const MAY_BE_CREDENTIAL: &str = "it may hold a credential";
@@ -121,7 +121,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                 }
             };
             if !is_read {
-                self.record_omitted(name, MISSING_IN_ANSWER);
+                self.record_omitted(name, MISSING_IN_RESPONSE);
             }
         }
         // Write at least one field: a removable object without fields would not be declared.
@@ -154,7 +154,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             // missing fields, because the caller's role may hide them.
             match self.section.scoped_kind.read_source {
                 ReadSource::Optional(_) if !spec.field.is_nested() => {
-                    self.record_omitted(spec.name, MISSING_IN_ANSWER);
+                    self.record_omitted(spec.name, MISSING_IN_RESPONSE);
                 }
                 _ => {
                     let name = format!("{}.{}", self.section.section, spec.name);
@@ -225,13 +225,13 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                 continue;
             }
             if !is_empty_value(&value) {
-                let names_somebody = value.is_array() || value.is_object();
-                let reason = match names_somebody {
+                let is_collection = value.is_array() || value.is_object();
+                let reason = match is_collection {
                     _ if spec.has_secret_rows() => "the service never shows its secrets",
                     true => "it names something that the token cannot see",
                     false => "a manifest cannot express it",
                 };
-                if !names_somebody {
+                if !is_collection {
                     self.record_omitted(&name, reason);
                 }
                 self.omitted.push(format!("{name} not exported: {reason}"));

@@ -704,7 +704,7 @@ proptest! {
             sections
         });
         let projects: Vec<_> = paths.iter().map(String::as_str).zip(sections).collect();
-        let [apart, shared] = [false, true].map(|defaults| {
+        let [separate, shared] = [false, true].map(|defaults| {
             let mut builder = builder(SecretHandling::Plain, &projects);
             builder.settings.defaults = defaults;
             let files = builder.finish().files.into_iter();
@@ -712,11 +712,11 @@ proptest! {
             let today = jiff::civil::date(2026, 11, 1);
             manifest::load_texts(files, today, &Config::default()).unwrap()
         });
-        prop_assert_eq!(apart.containers.len(), shared.containers.len());
-        for (apart, shared) in apart.containers.iter().zip(&shared.containers) {
-            prop_assert_eq!(&apart.path, &shared.path);
-            let [apart, shared] = [apart, shared].map(desired::declared_values);
-            for (entry, fields) in apart {
+        prop_assert_eq!(separate.containers.len(), shared.containers.len());
+        for (separate, shared) in separate.containers.iter().zip(&shared.containers) {
+            prop_assert_eq!(&separate.path, &shared.path);
+            let [separate, shared] = [separate, shared].map(desired::declared_values);
+            for (entry, fields) in separate {
                 // Shared values may include a default of the service.
                 for (name, value) in fields {
                     prop_assert_eq!(shared.get(&entry).and_then(|of| of.get(&name)), Some(&value));

@@ -102,14 +102,14 @@ impl Trace {
     }
 
     /// The items of a list entry, and a comment if a field is hidden.
-    fn entry_items(&self, section: Section, part: &LayerEntry) -> (Vec<MapItem>, Option<String>) {
-        let (mut items, hidden_notes) = self.field_items(section, part);
-        let state = match part.state {
+    fn entry_items(&self, section: Section, entry: &LayerEntry) -> (Vec<MapItem>, Option<String>) {
+        let (mut items, hidden_notes) = self.field_items(section, entry);
+        let state = match entry.state {
             EntryState::Present => None,
             EntryState::Absent => Some("absent"),
             EntryState::Unmanaged => Some("unmanaged"),
         };
-        items.extend(state.map(|state| self.item_with_place("state", state, &part.origin)));
+        items.extend(state.map(|state| self.item_with_place("state", state, &entry.origin)));
         (items, (!hidden_notes.is_empty()).then(|| hidden_notes.join("; ")))
     }
 

@@ -385,8 +385,8 @@ fn excess_reason(
         [one] => format!("`{}` has {objects}", one.address),
         _ => format!("the {} refusals that it matches have {objects} together", matching.len()),
     };
-    let is_over = objects > max_objects;
-    is_over.then(|| {
+    let is_excess = objects > max_objects;
+    is_excess.then(|| {
         let message = format!(
             "the acknowledgement of `{ack}` allows at most {max_objects}, and {matching_text}"
         );

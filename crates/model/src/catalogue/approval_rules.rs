@@ -95,7 +95,7 @@ impl KindRules for ApprovalRules {
         weakness_effects.chain(access_effects).collect()
     }
 
-    fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, _is_unresolved: bool, report: Reporter<'_>) {
         let mut lists = ["users", "groups"].into_iter().filter(|_| is_any_approver_rule(declared));
         if let Some(list) = lists.find(|list| has_items(declared, list)) {
             report(EntryFault::for_field(texts::APPROVERS_OF_ANY, list));

@@ -7,7 +7,7 @@ use super::prelude::*;
 pub(super) struct ApprovalSettings;
 
 impl KindRules for ApprovalSettings {
-    fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, _is_unresolved: bool, report: Reporter<'_>) {
         let (reset_field, removal_field) =
             ("reset_approvals_on_push", "selective_code_owner_removals");
         if declared.is_on(reset_field) && declared.is_on(removal_field) {

@@ -5,7 +5,7 @@ use super::prelude::*;
 pub(super) struct Branches;
 
 impl KindRules for Branches {
-    fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, _is_unresolved: bool, report: Reporter<'_>) {
         let name = declared.text("name");
         if name.is_some() && name == declared.text("ref") {
             report(EntryFault::for_field(texts::BRANCH_OF_ITSELF, "ref"));

@@ -59,7 +59,7 @@ impl KindRules for Hooks {
         }
     }
 
-    fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, _is_unresolved: bool, report: Reporter<'_>) {
         let previous_items = declared.list("previously").into_iter().flatten();
         let previous_urls = previous_items.filter_map(Json::as_str).map(|url| ("previously", url));
         let url = declared.text("url").map(|url| ("url", url));

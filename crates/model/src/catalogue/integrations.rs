@@ -57,7 +57,7 @@ impl KindRules for Integrations {
         is_inherited.then_some("inherited from a group above or from the service")
     }
 
-    fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, _is_unresolved: bool, report: Reporter<'_>) {
         let Some(slug) = declared.text(SLUG_FIELD) else { return };
         // Projects have all integrations; groups may have fewer.
         let Some(section) = super::section(Scope::Project, SECTION) else { return };

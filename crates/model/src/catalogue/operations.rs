@@ -189,8 +189,8 @@ pub fn operation_remarks(row: &Operation) -> Vec<String> {
         ResponseBody::Undocumented => "what it returns is not described",
     };
     let mut remarks = vec![row.purpose.to_owned(), response_remark.to_owned()];
-    let one_of: Vec<_> = row.one_of.iter().map(|name| format!("`{name}`")).collect();
-    remarks.extend((!one_of.is_empty()).then(|| format!("needs {}", one_of.join(" or "))));
+    let choices: Vec<_> = row.one_of.iter().map(|name| format!("`{name}`")).collect();
+    remarks.extend((!choices.is_empty()).then(|| format!("needs {}", choices.join(" or "))));
     remarks.extend(restrictions(row.tier, row.since, row.needs_administrator));
     remarks
 }

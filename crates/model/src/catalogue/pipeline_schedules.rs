@@ -18,7 +18,7 @@ const RIGHTS_RISK: &str = "run its pipelines with the rights of the token's user
 pub(super) struct PipelineSchedules;
 
 impl KindRules for PipelineSchedules {
-    fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, _is_unresolved: bool, report: Reporter<'_>) {
         let inputs = declared.list("inputs").into_iter().flatten();
         let mut names = BTreeSet::new();
         for name in inputs.filter_map(|input| input.get("name")?.as_str()) {

@@ -47,7 +47,7 @@ impl KindRules for ProjectRules {
     }
 
     /// Checks `create:` and `settings:` of one project together.
-    fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, _is_unresolved: bool, report: Reporter<'_>) {
         check_create(declared, report);
         // An undeclared setting gets the service's default, `enabled`.
         let Some(settings) = super::section(Scope::Project, super::settings::SECTION) else {

@@ -17,7 +17,7 @@ use super::prelude::*;
 pub(super) struct ProtectedBranches;
 
 impl KindRules for ProtectedBranches {
-    fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, _is_unresolved: bool, report: Reporter<'_>) {
         let rows = declared.list(UNPROTECT_FIELD).into_iter().flatten();
         let mut levels = rows.filter_map(|row| AccessLevel::parse(row.get("access_level")?));
         if levels.any(|level| level.number == 0) {

@@ -145,7 +145,7 @@ mod tests {
     fn an_undo_turns_off_only_new_limited_switches() {
         let hooks = section("hooks");
         let (on, filter) = (json!(true), json!("main"));
-        for (was, body, is_undone) in [
+        for (was_on, body, is_undone) in [
             (Some(false), json!({"push_events": on, "push_events_branch_filter": filter}), true),
             (None, json!({"push_events": on, "push_events_branch_filter": filter}), true),
             (Some(true), json!({"push_events": on, "push_events_branch_filter": filter}), false),
@@ -156,13 +156,13 @@ mod tests {
             ),
             (Some(false), json!({"push_events": on}), false),
         ] {
-            let old_entry = was.map(|was| {
-                live_entry(hooks, json!({"id": 1, "url": "https://h", "push_events": was}))
+            let old_entry = was_on.map(|was_on| {
+                live_entry(hooks, json!({"id": 1, "url": "https://h", "push_events": was_on}))
             });
             let off_body = switch_off_body(hooks, &fields(body.clone()), old_entry.as_ref());
-            let was = old_entry.map(|was| was.fields);
+            let was_on = old_entry.map(|was_on| was_on.fields);
             let expected = if is_undone { json!({"push_events": false}) } else { json!({}) };
-            assert_eq!(off_body, fields(expected), "{was:?} {body}");
+            assert_eq!(off_body, fields(expected), "{was_on:?} {body}");
         }
     }
 

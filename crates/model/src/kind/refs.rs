@@ -325,10 +325,10 @@ mod tests {
         );
         let owner_rule = json!({"name": "main", "code_owner_approval_required": true});
         let force_rule = json!({"name": "main", "allow_force_push": true});
-        let lax = ["allow force pushes", "no longer require the approval of code owners"];
+        let actions = ["allow force pushes", "no longer require the approval of code owners"];
         assert_eq!(
             weakness_texts(&[rule(owner_rule)], &[rule(force_rule)]),
-            lax.map(|weakness| format!("main: {weakness}"))
+            actions.map(|weakness| format!("main: {weakness}"))
         );
         let unprotect_rule = |level: &str| {
             rule(json!({"name": "main", "allowed_to_unprotect": [{"access_level": level}]}))

@@ -352,10 +352,10 @@ impl FieldTable {
 }
 
 /// The pairs of fields that must be read together, as positions in `specs`.
-fn find_needed_pairs(specs: &[Spec], by_name: &Positions) -> Vec<(usize, usize)> {
+fn find_needed_pairs(specs: &[Spec], positions: &Positions) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
     for (position, Spec { field, .. }) in specs.iter().enumerate() {
-        let find_position = |name: &str| by_name.get(&name_key(name)).copied();
+        let find_position = |name: &str| positions.get(&name_key(name)).copied();
         let switch = field.relations.switch_field().and_then(find_position);
         pairs.extend(switch.map(|switch| (position, switch)));
         // The service refuses some combinations of the values of these two fields.

@@ -174,8 +174,8 @@ fn find_candidates(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize
             }
             1 => (Credential::Parameter, secret_parameter(text, start)),
             2 => (Credential::PrivateKey, private_key_range(text, start)),
-            pattern => {
-                let must_be_random = pattern >= *first_lookalike;
+            index => {
+                let must_be_random = index >= *first_lookalike;
                 (Credential::Token, token_range(text, start, end, must_be_random))
             }
         };

@@ -549,7 +549,7 @@ mod tests {
     }
 
     /// The part of `text` that is not redacted; `None` if no secret is found.
-    fn unredacted_text(matcher: &SecretMatcher, text: &str) -> Option<String> {
+    fn visible_text(matcher: &SecretMatcher, text: &str) -> Option<String> {
         let found_ranges = matcher.find(text);
         let redacted_text = redact(matcher, text);
         (!found_ranges.is_empty()).then(|| redacted_text.replace(SECRET_MARK, ""))
@@ -562,7 +562,7 @@ mod tests {
         for (outer, write_outer) in encodings() {
             for (inner, write) in encodings().into_iter().chain([("plain", str::to_owned as _)]) {
                 let text = format!("refused: '{}'.", write_outer(&write(secret)));
-                let unredacted = unredacted_text(&matcher, &text)
+                let unredacted = visible_text(&matcher, &text)
                     .unwrap_or_else(|| panic!("{outer} of {inner}: {text}"));
                 assert!(
                     unredacted.len() <= "refused: ''. ".len() + 48,
@@ -612,7 +612,7 @@ mod tests {
             window_length in 1..60_usize,
         ) {
             let (secret, all_encodings) = ("a secret,\nof \"two\" lines", encodings());
-            let encoded = indices.iter().fold(secret.to_owned(), |text, way| (all_encodings[*way].1)(&text));
+            let encoded = indices.iter().fold(secret.to_owned(), |text, index| (all_encodings[*index].1)(&text));
             let text = format!("{before}{encoded} {after}{encoded} {after}");
             let matcher = matcher_with([secret]);
             let expected_ranges = matcher.find(&text);
@@ -630,7 +630,7 @@ mod tests {
             let all_encodings = encodings();
             let text = indices.iter().fold(secret.clone(), |text, way| (all_encodings[*way].1)(&text));
             let text = format!("{before}{text}.");
-            let unredacted = unredacted_text(&matcher_with([secret.as_str()]), &text);
+            let unredacted = visible_text(&matcher_with([secret.as_str()]), &text);
             prop_assert!(unredacted.is_some_and(|left| left.len() <= before.len() + 60), "{}", text);
         }
 

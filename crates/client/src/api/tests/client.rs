@@ -171,7 +171,7 @@ async fn an_answer_of_a_proxy_is_neither_a_list_nor_absence() {
     ];
     for reply in proxy_replies {
         let client = read_client(&Script::new([reply.clone()]), settings());
-        let list_error = client.list_error(op::HOOK_LIST.request().arg("id", 1)).await.unwrap_err();
+        let list_error = client.list(op::HOOK_LIST.request().arg("id", 1)).await.unwrap_err();
         let client = read_client(&Script::new([reply.clone()]), settings());
         let rule_error =
             client.get_optional(op::PUSH_RULE_GET.request().arg("id", 1), &[]).await.unwrap_err();
@@ -182,7 +182,7 @@ async fn an_answer_of_a_proxy_is_neither_a_list_nor_absence() {
     }
     for body in ["{}", "[1]", "null", "7"] {
         let client = read_client(&Script::new([json_answer(200, body)]), settings());
-        assert!(client.list_error(op::HOOK_LIST.request().arg("id", 1)).await.is_err(), "{body}");
+        assert!(client.list(op::HOOK_LIST.request().arg("id", 1)).await.is_err(), "{body}");
     }
     for body in ["[]", "[{}]", "7", "true", r#""acme/shop""#] {
         let client = read_client(&Script::new([json_answer(200, body)]), settings());
@@ -257,7 +257,7 @@ async fn an_answer_has_the_kept_and_the_checked_keys() {
     assert_eq!(Json::from(list[0].clone()), serde_json::json!({"id": 1, "a": {"b": 1}, "x": 2}));
     // This read requires no keys of entries. Then the filter is not used, and entries keep all
     // keys.
-    assert_eq!(Json::from(client.list_error(hooks()).await.unwrap()[0].clone()).to_string(), body);
+    assert_eq!(Json::from(client.list(hooks()).await.unwrap()[0].clone()).to_string(), body);
 
     for (body, expected_text) in [
         ("{\"x\":1}", "something other than a list"),
@@ -278,10 +278,7 @@ async fn a_list_is_complete_or_failed() {
     let pages = [(1, "2"), (2, "3"), (3, "")]
         .map(|(id, next)| hook_page(&format!(r#"{{"id":{id}}}"#), next, 3));
     let script = Script::new(pages.clone());
-    assert_eq!(
-        read_client(&script, settings()).list_error(hook_list_request()).await.unwrap().len(),
-        3
-    );
+    assert_eq!(read_client(&script, settings()).list(hook_list_request()).await.unwrap().len(), 3);
     assert_eq!(
         script.targets(),
         [1, 2, 3].map(|n| format!("/projects/1/hooks?per_page=100&page={n}"))
@@ -291,7 +288,7 @@ async fn a_list_is_complete_or_failed() {
         replies.splice(failed_page.., [json_answer(403, "{}")]);
         assert!(
             read_client(&Script::new(replies), settings())
-                .list_error(hook_list_request())
+                .list(hook_list_request())
                 .await
                 .unwrap_err()
                 .is_forbidden()
@@ -309,7 +306,7 @@ async fn a_list_whose_answers_contradict_each_other_is_read_again_twice() {
             let replies =
                 (0..times).flat_map(|_| broken.clone()).chain([page(1, "2"), page(2, "")]);
             let script = Script::new(replies);
-            let list = read_client(&script, settings()).list_error(hook_list_request()).await;
+            let list = read_client(&script, settings()).list(hook_list_request()).await;
             assert_eq!(
                 list.as_ref().map(|all| all.len()).ok(),
                 (times < 3).then_some(2),
@@ -323,10 +320,8 @@ async fn a_list_whose_answers_contradict_each_other_is_read_again_twice() {
     }
     let short =
         json_with_headers(200, &[("x-total", "20"), ("x-next-page", "")], r#"[{"id":1},{"id":2}]"#);
-    let error = read_client(&Script::new([short]), settings())
-        .list_error(hook_list_request())
-        .await
-        .unwrap_err();
+    let error =
+        read_client(&Script::new([short]), settings()).list(hook_list_request()).await.unwrap_err();
     assert_eq!(
         format!("{:#}", anyhow::Error::new(error.clone())),
         "hook-list: `GET /projects/1/hooks` returned an incomplete list: the service announced 20 entries and sent 2"
@@ -353,7 +348,7 @@ async fn an_entry_without_a_required_key_fails_the_list() {
         assert_eq!(list_with_keys.is_ok(), is_accepted, "{body}");
         assert_eq!(script.sent_times().len(), 1, "reading again brings nothing: {body}");
         assert!(
-            read_client(&list(body), settings()).list_error(hook_list_request()).await.is_ok(),
+            read_client(&list(body), settings()).list(hook_list_request()).await.is_ok(),
             "{body}"
         );
     }
@@ -371,7 +366,7 @@ async fn a_list_above_the_size_limit_is_refused() {
         )
     };
     let script = Script::new((1..9).map(padded_page));
-    let error = read_client(&script, settings()).list_error(hook_list_request()).await.unwrap_err();
+    let error = read_client(&script, settings()).list(hook_list_request()).await.unwrap_err();
     assert_eq!(error.page_error().unwrap().to_string(), "the list has more than 64 MiB of JSON");
     assert_eq!(script.sent_times().len(), 3, "not read again");
 }
@@ -381,7 +376,7 @@ async fn a_list_that_is_filtered_after_paging_is_never_complete() {
     let script =
         Script::new([json_with_headers(200, &[("x-total", "0"), ("x-next-page", "")], "[]")]);
     let error = read_client(&script, settings())
-        .list_error(op::NOTE_LIST.request().arg("id", 1))
+        .list(op::NOTE_LIST.request().arg("id", 1))
         .await
         .unwrap_err();
     assert!(matches!(error.page_error(), Some(crate::page::PageError::Filtered)), "{error}");
@@ -672,7 +667,7 @@ async fn workers_on_any_thread_share_a_client() {
     let client = write_client(&script);
     let (reader, writer) = (client.read_client().clone(), client.clone());
     let read_task =
-        tokio::spawn(async move { reader.list_error(op::HOOK_LIST.request().arg("id", 1)).await });
+        tokio::spawn(async move { reader.list(op::HOOK_LIST.request().arg("id", 1)).await });
     let write_task =
         tokio::spawn(async move { writer.send(op::PROJECT_ARCHIVE.request().arg("id", 1)).await });
     assert!(read_task.await.unwrap().is_ok() && write_task.await.unwrap().is_ok());
@@ -912,10 +907,10 @@ async fn a_caller_with_one_success_continues() {
     let list = op::GROUP_PROJECTS.request().arg("id", "acme");
     let script = Script::new([json_answer(200, "[]"), json_answer(403, "{}")]);
     let client = read_client(&script, settings());
-    client.list_error(list.clone()).await.unwrap();
+    client.list(list.clone()).await.unwrap();
     for id in 1..9 {
         assert!(
-            !client.list_error(variables(id)).await.unwrap_err().is_run_ended(),
+            !client.list(variables(id)).await.unwrap_err().is_run_ended(),
             "a list was answered"
         );
     }
@@ -926,9 +921,9 @@ async fn a_caller_with_one_success_continues() {
     let client = read_client(&script, settings());
     client.get(op::CURRENT_USER.request()).await.unwrap();
     for id in 1..=3 {
-        assert!(!client.list_error(variables(id)).await.unwrap_err().is_run_ended());
+        assert!(!client.list(variables(id)).await.unwrap_err().is_run_ended());
     }
-    assert!(client.list_error(list).await.unwrap_err().is_run_ended());
+    assert!(client.list(list).await.unwrap_err().is_run_ended());
 }
 
 #[tokio::test(start_paused = true)]
@@ -1010,8 +1005,7 @@ async fn an_empty_list_may_be_a_404() {
         (r#"{"error":"404 Not Found"}"#, false),
     ] {
         let script = Script::new([json_with_headers(404, &[], body)]);
-        let list_result =
-            read_client(&script, settings()).list_error(list.request().arg("id", 1)).await;
+        let list_result = read_client(&script, settings()).list(list.request().arg("id", 1)).await;
         assert_eq!(list_result.map(|found| found.len()).ok(), is_empty.then_some(0), "{body}");
     }
 }

@@ -135,7 +135,7 @@ async fn an_answer_cut_anywhere_is_never_a_complete_list() {
     for answer in [with_length, chunked.to_vec()] {
         for cut in 0..=answer.len() {
             let (url, requests) = serve_answer(answer[..cut].to_vec()).await;
-            let list = client(&url).list_error(op::HOOK_LIST.request().arg("id", 1)).await;
+            let list = client(&url).list(op::HOOK_LIST.request().arg("id", 1)).await;
             if cut < answer.len() {
                 let error = list.unwrap_err();
                 assert!(!error.is_not_found(), "{cut}: {error}");
@@ -202,7 +202,7 @@ async fn a_failed_tls_handshake_is_not_retried() {
 
 /// Starts a server with TLS that requires a client certificate, and answers each connection once.
 /// Returns its URL.
-async fn serve_known_clients() -> String {
+async fn serve_mutual_tls() -> String {
     use tokio_rustls::{
         TlsAcceptor,
         rustls::{
@@ -246,7 +246,7 @@ async fn serve_known_clients() -> String {
 
 #[tokio::test]
 async fn a_client_certificate_is_shown_to_the_service_that_asks_for_one() {
-    let url = serve_known_clients().await;
+    let url = serve_mutual_tls().await;
     let identity = Some((CLIENT.into(), CLIENT.into()));
     let options = HttpOptions { client_cert: identity, ..with_ca(AUTHORITY) };
     let answer = client_with(&url, &options).get(op::CURRENT_USER.request()).await.unwrap();
@@ -280,13 +280,13 @@ async fn a_sign_in_page_is_told_apart_from_other_answers() {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: 6\r\n\r\n");
         [head.as_bytes(), b"<html>"].concat()
     };
-    for (kind, why, hint) in [
+    for (kind, problem, hint) in [
         ("text/html; charset=utf-8", "an HTML page", "sign-in page"),
         ("text/plain", "something other than JSON", "a proxy may"),
     ] {
         let (url, _) = serve_answer(answer(kind)).await;
         let error = client(&url).get(op::CURRENT_USER.request()).await.unwrap_err();
-        assert!(error.to_string().ends_with(&format!("answered 200 with {why}")), "{error}");
+        assert!(error.to_string().ends_with(&format!("answered 200 with {problem}")), "{error}");
         assert!(error.hint().unwrap().contains(hint), "{error}");
     }
 }
@@ -348,7 +348,7 @@ async fn no_proxy_gets_the_token_in_plain_text_for_this_machine() {
 
 #[tokio::test]
 async fn no_proxy_is_taken_from_the_environment() {
-    let (trap, requests) = serve_answer(json_answer("{}")).await;
+    let (proxy_url, requests) = serve_answer(json_answer("{}")).await;
     // Environment variables belong to the process. Therefore another test runs again in its own
     // process.
     let mut command = tokio::process::Command::new(std::env::current_exe().unwrap());
@@ -358,7 +358,7 @@ async fn no_proxy_is_taken_from_the_environment() {
     ]);
     for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
     {
-        command.env(name, &trap);
+        command.env(name, &proxy_url);
     }
     let output = command.env_remove("NO_PROXY").env_remove("no_proxy").output().await.unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));

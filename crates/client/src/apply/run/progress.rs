@@ -91,7 +91,7 @@ impl StepProgress {
                     section_steps.flat_map(|steps| steps.range(earlier_positions.clone()));
                 (open_steps.clone().any(|(_, has_failed)| *has_failed), open_steps.next().is_some())
             } else {
-                let state = dependencies.step_success(&edge.address);
+                let state = dependencies.step_outcome(&edge.address);
                 (state == Some(Some(false)), state == Some(None))
             };
             if has_failed {
@@ -121,10 +121,10 @@ mod tests {
 
     fn step(section: &'static str, entry: &str, after: &[Address]) -> Step {
         let address = address(section, Some(entry));
-        let no_values = Vec::new;
+        let no_changes = Vec::new;
         let make_edge = |address: &Address| Edge { address: address.clone(), reason: "of a rule" };
         let action = Action::Update;
-        let step = Step::new(Scope::Project, address, action, origin(1), no_values(), Vec::new());
+        let step = Step::new(Scope::Project, address, action, origin(1), no_changes(), Vec::new());
         Step { after: after.iter().map(make_edge).collect(), ..step }
     }
 

@@ -99,7 +99,7 @@ impl SnapshotRecorder {
                 let is_whole = full_object.is_some_and(|stored_object| {
                     field_names(stored_object).is_subset(&field_names(row))
                 });
-                let has_whole_rows = contents.rows_are_whole.entry(scope).or_insert(true);
+                let has_whole_rows = contents.complete_rows.entry(scope).or_insert(true);
                 *has_whole_rows &= is_whole;
                 *has_whole_rows
             };
@@ -191,10 +191,10 @@ impl SnapshotRecorder {
                         let get_request = get.request().arg("id", id);
                         let snapshot_entries =
                             entries_in_snapshot(&contents, section, id).into_iter();
-                        let row_requests = snapshot_entries.filter_map(|row| {
+                        let detail_requests = snapshot_entries.filter_map(|row| {
                             scoped_kind.entry_request(get_request.clone(), row.as_object()?)
                         });
-                        requests.extend(row_requests);
+                        requests.extend(detail_requests);
                     }
                     (Some(parent), _) if only_nested => {
                         let parent_section = catalogue::section(container.scope, parent.section);

@@ -236,7 +236,7 @@ impl SnapshotRecorder {
     async fn fetch_other(&self, query: &Query) -> Result<()> {
         let (path, reducer) = (self.contents().container_path(query), self.reducer());
         let reduced_result = match query.op.row().answer {
-            ResponseBody::List => self.client.list_error(query.request()).await.map(|rows| {
+            ResponseBody::List => self.client.list(query.request()).await.map(|rows| {
                 let rows = rows.map(|row| add_parent_id(query, row));
                 let reduced_rows = reducer.reduce_list(query.op, &path, &rows)?;
                 Ok(RecordedAnswer::Entries(reduced_rows.iter().map(PackedJson::new).collect()))

@@ -241,10 +241,12 @@ fn text() -> impl Strategy<Value = String> {
     let line = (value, prop::sample::select(vec!["", "  # said", "\n  # said"]));
     let lines = prop::collection::vec(line, 1..5);
     (lines, any::<bool>(), any::<bool>()).prop_map(|(lines, crlf, end)| {
-        let line = |(index, (value, said)): (usize, (&str, &str))| {
-            let said = if value.contains('\n') { said.trim_start_matches("  ") } else { said };
-            let said = if value.contains('\n') && !said.starts_with('\n') { "" } else { said };
-            format!("  {}: {value}{said}\n", char::from(b'a' + u8::try_from(index).unwrap_or(0)))
+        let line = |(index, (value, comment)): (usize, (&str, &str))| {
+            let comment =
+                if value.contains('\n') { comment.trim_start_matches("  ") } else { comment };
+            let comment =
+                if value.contains('\n') && !comment.starts_with('\n') { "" } else { comment };
+            format!("  {}: {value}{comment}\n", char::from(b'a' + u8::try_from(index).unwrap_or(0)))
         };
         let mut text =
             format!("# top\ns:\n{}", lines.into_iter().enumerate().map(line).collect::<String>());
@@ -277,8 +279,8 @@ proptest! {
         let mut expected = read(&text);
         expected["s"][key.as_str()] = to;
         prop_assert_eq!(read(&edited), expected, "{:?} -> {:?}", text, edited);
-        let said = |text: &str| text.matches("# said").count() + text.matches("# top").count();
-        prop_assert_eq!(said(&text), said(&edited), "{:?} -> {:?}", text, edited);
+        let count = |text: &str| text.matches("# said").count() + text.matches("# top").count();
+        prop_assert_eq!(count(&text), count(&edited), "{:?} -> {:?}", text, edited);
     }
 }
 

@@ -37,16 +37,16 @@ pub(super) fn check(
     for (acknowledgement, is_idle) in acknowledgements.iter().zip(idle_flags) {
         let Some(origin) = &acknowledgement.origin else { continue };
         let address = acknowledgement.selector.pattern();
-        let path = acknowledgement.selector.path_pattern().to_ascii_lowercase();
-        if let Some(end) = find_project_end(&path, path_map) {
+        let lower_path = acknowledgement.selector.path_pattern().to_ascii_lowercase();
+        if let Some(end) = find_project_end(&lower_path, path_map) {
             let rest = address.get(end + 1..).unwrap_or_default().replace('.', "/");
             let args = words![project = &address[..end], rest];
             faults.report_value(texts::INSIDE_PROJECT, origin, args);
         } else if is_idle {
             check_declared_path(acknowledgement, origin, path_map, rules, faults);
         }
-        let path = address.to_lowercase();
-        let Some(container) = path_map.get(&path) else { continue };
+        let lower_path = address.to_lowercase();
+        let Some(container) = path_map.get(&lower_path) else { continue };
         let problem_texts = match (acknowledgement.guard, container.lifecycle.absent_origin()) {
             (Guard::Deletion, None) => texts::NO_DELETION,
             (Guard::Deletion, Some(_)) => continue,

@@ -168,7 +168,7 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
         else {
             continue;
         };
-        let (words, at) =
+        let (words, origins) =
             (words![name, setting, path, limit], [&field.origin, &group_field.origin]);
         if constraint.effect == ConstraintEffect::Bounds {
             let max_text = limit
@@ -177,9 +177,9 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
             let help = max_text.map(|max_text| {
                 format!("write `{max_text}`, or raise `{setting}` of the group first")
             });
-            faults.report_values(texts::BEYOND_GROUP, at, words).help_if(help);
+            faults.report_values(texts::BEYOND_GROUP, origins, words).help_if(help);
         } else {
-            faults.report_values(texts::OVERRULED_BY_GROUP, at, words);
+            faults.report_values(texts::OVERRULED_BY_GROUP, origins, words);
         }
     }
 }

@@ -72,12 +72,11 @@ pub(super) fn check_declarations(
     rules: &LayerRules,
     context: &CheckContext,
 ) -> (Desired, Faults) {
-    let MergeResult { containers, sample_containers: invented_containers, mut faults, .. } =
-        merge_result;
+    let MergeResult { containers, sample_containers: samples, mut faults, .. } = merge_result;
     let mut named_flags =
         containers.iter().map(|merged| merged.is_named).collect::<Vec<_>>().into_iter();
     let results = map_parallel(containers, |merged| check_container(merged, context));
-    check_samples(invented_containers, context, &mut faults);
+    check_samples(samples, context, &mut faults);
     let mut containers = Vec::with_capacity(results.len());
     for (container, container_faults) in results {
         containers.push(container);
@@ -358,7 +357,7 @@ impl ContainerCheck<'_> {
         section: DocumentSection,
         policy: Option<Sourced<Unlisted>>,
     ) -> DeclaredSection {
-        let DocumentSection { section_kind: kind, origin, entries: parts } = section;
+        let DocumentSection { section_kind: kind, origin, entries: all_entries } = section;
         self.check_required_tier(kind.section, kind.tier(), NodePosition::key(&origin));
         if let (Some(release), Some(since)) =
             (self.context.config.service.release, kind.first_release())
@@ -368,10 +367,11 @@ impl ContainerCheck<'_> {
             let args = words![what, help = "take the section out", release];
             self.faults.report_key(texts::RELEASE, &origin, args);
         }
-        let parts = if self.report_split_entry(kind, &parts) { Vec::new() } else { parts };
+        let all_entries =
+            if self.report_split_entry(kind, &all_entries) { Vec::new() } else { all_entries };
         let (mut identities, mut unmanaged_globs) = (Vec::new(), Vec::new());
         // Do not use `unzip`, which would reserve memory for unmanaged entries too.
-        let mut entries: Vec<_> = parts
+        let mut entries: Vec<_> = all_entries
             .into_iter()
             .filter_map(|layer_entry| {
                 if layer_entry.state == EntryState::Unmanaged {

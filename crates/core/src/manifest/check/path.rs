@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_group_needs_no_namespace() {
-        for (path, old, new) in [
+        for (path, old, new_valid) in [
             ("acme", true, true),
             ("acme/web", true, true),
             ("acme/my--team_", true, true),
@@ -200,7 +200,7 @@ mod tests {
             (".", false, false),
         ] {
             let is_valid = |is_new| check(Scope::Group, path, is_new).is_ok();
-            assert_eq!((is_valid(false), is_valid(true)), (old, new), "{path:?}");
+            assert_eq!((is_valid(false), is_valid(true)), (old, new_valid), "{path:?}");
         }
     }
 }

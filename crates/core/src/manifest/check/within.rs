@@ -156,7 +156,7 @@ fn check_allowlists(container: &Container, faults: &mut Faults) {
 /// the section belongs to.
 fn check_closed_sections(container: &Container, faults: &mut Faults) {
     let specs = catalogue::section(container.scope, SETTINGS).map_or(&[][..], Section::specs);
-    let find_off = |feature: &&'static str| {
+    let off_setting = |feature: &&'static str| {
         let old_names = specs.iter().filter(|spec| spec.field.replacement_name() == Some(feature));
         let mut names = [*feature].into_iter().chain(old_names.map(|spec| spec.name));
         names.find_map(|name| {
@@ -174,7 +174,7 @@ fn check_closed_sections(container: &Container, faults: &mut Faults) {
     for section in sections {
         let feature_sets = section.kind.scoped_kind.closed_by.iter();
         let switches: Vec<Vec<_>> =
-            feature_sets.filter_map(|set| set.iter().map(find_off).collect()).collect();
+            feature_sets.filter_map(|set| set.iter().map(off_setting).collect()).collect();
         let Some((switch, origin)) = switches.iter().flatten().next() else { continue };
         let words = words![section = section.kind.section, switch];
         let fault = faults.report_key(texts::CLOSED_SECTION, &section.origin, words);

@@ -185,8 +185,12 @@ impl<'m> ContainerMerge<'m> {
             let entries = entries.into_iter();
             let finished_entries =
                 entries.map(|(key, entry)| self.finish_entry(section, key, entry));
-            let parts = finished_entries.chain(duplicates).collect();
-            body.sections.push(DocumentSection { section_kind: section, origin, entries: parts });
+            let all_entries = finished_entries.chain(duplicates).collect();
+            body.sections.push(DocumentSection {
+                section_kind: section,
+                origin,
+                entries: all_entries,
+            });
         }
         self.filler.store_uses(&mut body);
         body

@@ -255,17 +255,17 @@ impl LayerRules {
 
     /// The rule that includes the undeclared container at the lower-case `path`, with its glob. If
     /// several rules include the container, returns the rule with the most precise glob. If
-    /// `needs_named` is true, skips rules in files that the command does not name.
+    /// `only_named` is true, skips rules in files that the command does not name.
     pub(in crate::manifest) fn including_rule(
         &self,
         scope: Scope,
         path: &str,
-        needs_named: bool,
+        only_named: bool,
     ) -> Option<(&Rule, &Glob)> {
         let candidates =
             self.glob_index.candidates(path).into_iter().map(|index| &self.rules[index].rule);
         let including_rules = candidates.filter(|rule| {
-            rule.includes_undeclared && rule.scope == scope && (rule.is_named || !needs_named)
+            rule.includes_undeclared && rule.scope == scope && (rule.is_named || !only_named)
         });
         let matches = including_rules.filter_map(|rule| Some((rule.best_match(path)?, rule)));
         let ((_, glob), rule) = matches.max_by_key(|((precision, _), _)| *precision)?;

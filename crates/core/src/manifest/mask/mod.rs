@@ -353,17 +353,17 @@ fn collect_shown_names(schemas: &[&Json]) -> BTreeSet<String> {
     shown_names.difference(&secret_names).cloned().collect()
 }
 
-fn collect_names(schema: &Json, open: &mut BTreeSet<String>, secret: &mut BTreeSet<String>) {
+fn collect_names(schema: &Json, open_names: &mut BTreeSet<String>, secret: &mut BTreeSet<String>) {
     for (name, property) in schema.get("properties").and_then(Json::as_object).into_iter().flatten()
     {
         let is_open = Field::from_schema(property).secrecy() == Secrecy::Open && name != "extra";
-        if is_open { &mut *open } else { &mut *secret }.insert(name.clone());
+        if is_open { &mut *open_names } else { &mut *secret }.insert(name.clone());
         if is_open {
-            collect_names(property, open, secret);
+            collect_names(property, open_names, secret);
         }
     }
     if let Some(items) = schema.get("items") {
-        collect_names(items, open, secret);
+        collect_names(items, open_names, secret);
     }
 }
 

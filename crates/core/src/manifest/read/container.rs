@@ -105,13 +105,13 @@ impl DocumentReader<'_, '_> {
     ) -> DocumentSection {
         let origin = self.origin(key.span.start);
         if section.shape == Shape::List {
-            let mut parts = Vec::with_capacity(node.items().len());
+            let mut entries = Vec::with_capacity(node.items().len());
             for (index, entry) in node.items().iter().enumerate() {
                 if matches!(entry.data, NodeValue::Map(_)) {
-                    parts.push(self.read_entry(section, index, entry));
+                    entries.push(self.read_entry(section, index, entry));
                 }
             }
-            return DocumentSection { section_kind: section, origin, entries: parts };
+            return DocumentSection { section_kind: section, origin, entries: entries };
         }
         let validity = self.find_validity(section, || format!("/{}", section.section));
         let (state, fields, has_forms) = match (section.shape, &node.data) {

@@ -228,7 +228,7 @@ fn read_kind(
         let help = if let Some(alias) = words::find_alias(&["kind"], text) {
             alias.help()
         } else if document.get("metadata").is_some() {
-            MOVE.to_owned()
+            MOVE_HELP.to_owned()
         } else if let Some(near) = nearest_kind(text) {
             format!("did you mean `{near}`?")
         } else if let Some(section_name) = find_section(text) {
@@ -238,7 +238,7 @@ fn read_kind(
         } else if document.get("items").is_some() {
             texts::SEVERAL_DOCUMENTS[3].to_owned()
         } else if document.get("apiVersion").is_some() {
-            MOVE.to_owned()
+            MOVE_HELP.to_owned()
         } else {
             "start with `kind: Project`".to_owned()
         };
@@ -273,7 +273,9 @@ fn suggest_first_line(document: &Node) -> String {
     match recognise_document("unnamed", document, "") {
         Some(sign) => format!("start the document with `kind: {}`", sign.what),
         None if has_section => "start the document with `kind: Project`".to_owned(),
-        None => format!("if it is another tool's, {MOVE}; otherwise start it with `kind: Project`"),
+        None => {
+            format!("if it is another tool's, {MOVE_HELP}; otherwise start it with `kind: Project`")
+        }
     }
 }
 
@@ -293,7 +295,7 @@ fn find_section(kind: &str) -> Option<&'static str> {
 }
 
 /// The help for a document of another tool.
-const MOVE: &str = "move it out of the folder: all YAML files in it are read as manifests";
+const MOVE_HELP: &str = "move it out of the folder: all YAML files in it are read as manifests";
 
 /// The signs of a document without a kind, with a description and help. The head of `foreign.yaml`
 /// explains the fields.

@@ -37,10 +37,10 @@ pub fn describe_name(name: &str) -> Vec<NameDescription> {
         if kinds.is_empty() { (DocumentKind::ALL.to_vec(), name) } else { (kinds, inner_name) };
     let matches =
         kinds.iter().filter_map(|kind| Some((kind, describe_in_kind(*kind, name_in_kinds)?)));
-    let (in_containers, in_others): (Vec<_>, Vec<_>) =
+    let (container_matches, in_others): (Vec<_>, Vec<_>) =
         matches.partition(|(kind, _)| matches!(kind, DocumentKind::Container(_)));
     // Rules have the same fields as groups and projects.
-    let all_descriptions = if in_containers.is_empty() { in_others } else { in_containers };
+    let all_descriptions = if container_matches.is_empty() { in_others } else { container_matches };
     let mut descriptions: Vec<NameDescription> = Vec::new();
     for (_, mut description) in all_descriptions {
         if let Some(existing) = descriptions.iter_mut().find(|one: &&mut NameDescription| {

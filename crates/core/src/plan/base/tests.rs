@@ -129,15 +129,15 @@ fn the_label_of_a_field_depends_on_base_branch_and_live_value() {
             FieldSelection::Only(&["description"].into()),
         );
         let (steps, comparison) = compare_with_base(&base_declared, &declared, &live_state);
-        let about = format!("base {base:?}, head {head:?}, live {live:?}");
+        let case = format!("base {base:?}, head {head:?}, live {live:?}");
         let expected = head.filter(|_| head != live).map(|head| {
             let label = expected_label(base, head, live);
             format!("Update {label:?} description={label:?}")
         });
-        assert_eq!(steps, Vec::from_iter(expected), "{about}");
-        let is_already = head.is_some() && head == live && base.is_some() && base != live;
+        assert_eq!(steps, Vec::from_iter(expected), "{case}");
+        let is_adopted = head.is_some() && head == live && base.is_some() && base != live;
         let fields: Vec<_> = comparison.adopted.iter().flat_map(|object| &object.fields).collect();
-        assert_eq!(fields, if is_already { vec!["description"] } else { vec![] }, "{about}");
+        assert_eq!(fields, if is_adopted { vec!["description"] } else { vec![] }, "{case}");
     }
 }
 
@@ -156,7 +156,7 @@ fn the_label_of_an_entry_depends_on_base_branch_and_live_state() {
             let live_sections = json!({"variables": variables});
             let live_state = live_container_with(&declared, &live_sections, FieldSelection::All);
             let (steps, comparison) = compare_with_base(&base_declared, &declared, &live_state);
-            let about = format!("{policy:?}: base {base:?}, head {head:?}, live {live:?}");
+            let case = format!("{policy:?}: base {base:?}, head {head:?}, live {live:?}");
             let expected = match (head, live) {
                 (Some(head), Some(_)) if Some(head) != live => {
                     let label = expected_label(base, head, live);
@@ -179,9 +179,9 @@ fn the_label_of_an_entry_depends_on_base_branch_and_live_state() {
                 line.split(' ').filter(is_relevant).collect::<Vec<_>>().join(" ")
             };
             let steps: Vec<_> = steps.iter().map(shorten).collect();
-            assert_eq!(steps, Vec::from_iter(expected), "{about}");
+            assert_eq!(steps, Vec::from_iter(expected), "{case}");
             let is_unlisted = policy == Unlisted::Report && head.is_none() && live.is_some();
-            assert_eq!(!comparison.removed.is_empty(), is_unlisted && base.is_some(), "{about}");
+            assert_eq!(!comparison.removed.is_empty(), is_unlisted && base.is_some(), "{case}");
         }
     }
 }
@@ -582,7 +582,7 @@ fn a_removal_by_the_base_is_adopted_only_if_the_branch_declares_the_live_state()
             value.map(|value| json!({"key": "K", "environment_scope": "*", "value": value}));
         shop(&json!({"variables": Json::from_iter(entry)}), Unlisted::Delete)
     };
-    for (own, settled) in [("a", true), ("b", false)] {
+    for (own, is_adopted) in [("a", true), ("b", false)] {
         let head = declare(Some(own));
         let live = live_container_with(
             &head,
@@ -590,7 +590,11 @@ fn a_removal_by_the_base_is_adopted_only_if_the_branch_declares_the_live_state()
             FieldSelection::All,
         );
         let (steps, comparison) = compare_with_base(&declare(None), &head, &live);
-        assert_eq!((steps.is_empty(), !comparison.adopted.is_empty()), (settled, settled), "{own}");
+        assert_eq!(
+            (steps.is_empty(), !comparison.adopted.is_empty()),
+            (is_adopted, is_adopted),
+            "{own}"
+        );
     }
 }
 
@@ -862,17 +866,20 @@ fn check_writes(base: &[u8], head: &[u8], live_forms: &[u8]) {
         let is_needed = needed.iter().any(|edge| *edge == step.address || *edge == address);
         if section == "settings" {
             for change in &step.changes {
-                let is_left = label::is_excluded_label(change.label);
+                let is_excluded = label::is_excluded_label(change.label);
                 let is_ci = &*change.field == "builds_access_level";
-                assert!(is_left || edits(&change.field) || (is_ci && is_needed), "{step:#?}");
-                assert!(!is_left || !edits(&change.field), "{step:#?}");
+                assert!(is_excluded || edits(&change.field) || (is_ci && is_needed), "{step:#?}");
+                assert!(!is_excluded || !edits(&change.field), "{step:#?}");
             }
             continue;
         }
-        let is_left = label::is_excluded_label(step.label);
-        assert!(is_left || edits(section) || is_needed, "{step:#?}");
-        assert!(!is_left || !edits(section), "{step:#?}");
-        if ["members", "shares", "deploy_keys"].contains(&section) && !is_left && !edits(section) {
+        let is_excluded = label::is_excluded_label(step.label);
+        assert!(is_excluded || edits(section) || is_needed, "{step:#?}");
+        assert!(!is_excluded || !edits(section), "{step:#?}");
+        if ["members", "shares", "deploy_keys"].contains(&section)
+            && !is_excluded
+            && !edits(section)
+        {
             let names_them = edits("protected_branches") && *head.get(6).unwrap() == 2;
             assert!(names_them, "{step:#?}");
         }

@@ -305,10 +305,10 @@ fn order_constraint(constraint: &'static Constraint, steps: &mut [Step]) -> Vec<
             settings_above.filter_map(|group| setting_changes.get(group)).take(max_settings);
         for (group_position, (change, value_before, value_after)) in deciding_steps {
             let group = &steps[*group_position];
-            let [forbade, forbids] = [value_before, value_after].map(|value| {
+            let [forbidden, forbids] = [value_before, value_after].map(|value| {
                 value.is_some_and(|group_value| constraint.forbids(group_value, step.scope))
             });
-            if constraint.effect != ConstraintEffect::Forbids || (forbade && !forbids) {
+            if constraint.effect != ConstraintEffect::Forbids || (forbidden && !forbids) {
                 let reason = match value_after.and_then(|value| constraint.value_below(value)) {
                     Some(_) => "a change of the group above sets it too",
                     None => "the group above must allow it first",

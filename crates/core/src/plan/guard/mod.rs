@@ -189,7 +189,7 @@ impl<'a> GuardedSteps<'a> {
             self.findings.add_missing_fact(ExtraFact::LevelsAbove);
             return self.findings.add_missing_fact(ExtraFact::LevelsAboveFormerPath);
         };
-        let gaining = count_higher_levels(levels_after, levels_before);
+        let gain_count = count_higher_levels(levels_after, levels_before);
         let loss_count = count_higher_levels(levels_before, levels_after);
         let group_text =
             |path: &str| escape(parent_group_path(path).unwrap_or("the top")).into_owned();
@@ -197,7 +197,7 @@ impl<'a> GuardedSteps<'a> {
             "would move it from {} to {}: {} would inherit more access, {} less, and the variables that it inherits change",
             group_text(old_path),
             group_text(&step.address.path),
-            count(gaining, "user"),
+            count(gain_count, "user"),
             count(loss_count, "user")
         );
         // The refusal counts one object, not the users, because the number of users may change

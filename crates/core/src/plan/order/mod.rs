@@ -58,8 +58,8 @@ pub(super) fn order_steps(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) 
     let depths = chain_lengths(steps);
     let mut ranked: Vec<_> = facts.into_iter().zip(std::mem::take(steps)).collect();
     ranked.sort_by_key(|(fact, step)| (fact.rank, depths.get(&step.address).copied()));
-    let (ranks, mut sorted_steps): (Vec<_>, Vec<_>) = ranked.into_iter().unzip();
-    let edge_lists: Vec<_> = EdgeBuilder::compute(scope, &ranks, &sorted_steps).collect();
+    let (step_facts, mut sorted_steps): (Vec<_>, Vec<_>) = ranked.into_iter().unzip();
+    let edge_lists: Vec<_> = EdgeBuilder::compute(scope, &step_facts, &sorted_steps).collect();
     sorted_steps.iter_mut().zip(edge_lists).for_each(|(step, after)| step.after = after);
     *steps = sorted_steps;
 }

@@ -261,14 +261,15 @@ fn an_edit_of_any_declared_value_makes_the_plan_stale() {
     assert_eq!(pointers.len(), 15, "{pointers:?}");
     // Hidden values are compared only with the key.
     let hidden_paths = ["/variables/2/value"];
-    for (is_keyed, way) in pointers.iter().flat_map(|path| [(false, path), (true, path)]) {
-        let keyed = |side: PlanInputs| if is_keyed { side.with_key() } else { side };
+    for (is_keyed, pointer) in pointers.iter().flat_map(|path| [(false, path), (true, path)]) {
+        let add_key = |side: PlanInputs| if is_keyed { side.with_key() } else { side };
         let mut edited = declared();
-        let value = edited.pointer_mut(way).unwrap();
+        let value = edited.pointer_mut(pointer).unwrap();
         *value = changed_value(value);
-        let stale = keyed(PlanInputs::new(&edited, &live())).stale_reasons(&keyed(side()).save());
-        let is_seen = is_keyed || !hidden_paths.contains(&way.as_str());
-        assert_eq!(!stale.is_empty(), is_seen, "{way} with a key: {is_keyed}: {stale:?}");
+        let stale =
+            add_key(PlanInputs::new(&edited, &live())).stale_reasons(&add_key(side()).save());
+        let is_seen = is_keyed || !hidden_paths.contains(&pointer.as_str());
+        assert_eq!(!stale.is_empty(), is_seen, "{pointer} with a key: {is_keyed}: {stale:?}");
     }
 }
 
@@ -283,16 +284,16 @@ fn a_change_of_any_planned_live_value_makes_the_plan_stale() {
         "/hooks/0/push_events",
     ];
     let hidden = ["/variables/0/value", "/variables/1/value", "/variables/2/value"];
-    for (is_keyed, way) in pointers.iter().flat_map(|path| [(false, path), (true, path)]) {
-        let keyed = |side: PlanInputs| if is_keyed { side.with_key() } else { side };
+    for (is_keyed, pointer) in pointers.iter().flat_map(|path| [(false, path), (true, path)]) {
+        let add_key = |side: PlanInputs| if is_keyed { side.with_key() } else { side };
         let mut changed = live();
-        let value = changed.pointer_mut(way).unwrap();
+        let value = changed.pointer_mut(pointer).unwrap();
         *value = changed_value(value);
         let stale =
-            keyed(PlanInputs::new(&declared(), &changed)).stale_reasons(&keyed(side()).save());
-        let is_seen =
-            (is_keyed || !hidden.contains(&way.as_str())) && !unimportant.contains(&way.as_str());
-        assert_eq!(!stale.is_empty(), is_seen, "{way} with a key: {is_keyed}: {stale:?}");
+            add_key(PlanInputs::new(&declared(), &changed)).stale_reasons(&add_key(side()).save());
+        let is_seen = (is_keyed || !hidden.contains(&pointer.as_str()))
+            && !unimportant.contains(&pointer.as_str());
+        assert_eq!(!stale.is_empty(), is_seen, "{pointer} with a key: {is_keyed}: {stale:?}");
     }
 }
 
@@ -456,9 +457,9 @@ proptest! {
             let has = |field: &str| {
                 saved.is_some_and(|saved| saved.changes.iter().any(|other| *other.field == *field))
             };
-            let is_said = saved.is_some_and(|saved| saved.action == step.action)
+            let is_saved = saved.is_some_and(|saved| saved.action == step.action)
                 && step.changes.iter().all(|change| has(&change.field));
-            prop_assert!(is_said);
+            prop_assert!(is_saved);
             let is_planned = plan.steps.iter().any(|own| std::ptr::eq(own, step));
             prop_assert!(is_planned);
         }

@@ -583,7 +583,7 @@ fn a_limited_setting_follows_the_setting_of_its_group_exactly_once() {
         let step = entry_step("acme", "settings", Vec::new());
         Step { scope: Scope::Group, changes: vec![change("shared_runners_setting")], ..step }
     };
-    for texts in [&["acme#settings/x"][..], &["acme/shop#members/x"], &[]] {
+    for known_edges in [&["acme#settings/x"][..], &["acme/shop#members/x"], &[]] {
         let new_edge = |address_text: &&str| {
             let (path, suffix) = address_text.split_once('#').unwrap();
             let section = if suffix.starts_with("members") { "members" } else { "settings" };
@@ -592,14 +592,15 @@ fn a_limited_setting_follows_the_setting_of_its_group_exactly_once() {
         };
         let step = entry_step("acme/shop", "settings", Vec::new());
         let changes = vec![change("shared_runners_enabled")];
-        let project_step = Step { changes, after: texts.iter().map(new_edge).collect(), ..step };
+        let project_step =
+            Step { changes, after: known_edges.iter().map(new_edge).collect(), ..step };
         let mut steps = vec![group_step(), project_step];
         assert!(add_edges(&mut steps).is_empty());
         let targets = edges(&steps).remove(1);
         assert_eq!(targets.iter().filter(|at| *at == "acme#settings/x").count(), 1, "{targets:?}");
         assert_eq!(
             targets.len(),
-            texts.len().max(1) + usize::from(texts == ["acme/shop#members/x"])
+            known_edges.len().max(1) + usize::from(known_edges == ["acme/shop#members/x"])
         );
     }
 }
@@ -658,8 +659,8 @@ fn labels_below_a_group_follow_the_rename_that_frees_their_title() {
         let codes: Vec<_> = add_edges(&mut steps).iter().map(|problem| problem.code).collect();
         assert_eq!(codes, ["duplicate-entry"]);
     }
-    for below in [create(Vec::new()), rename_step(Vec::new())] {
-        let mut steps = vec![rename(Scope::Group, "acme", ["ops", "bug"]), below];
+    for step_below in [create(Vec::new()), rename_step(Vec::new())] {
+        let mut steps = vec![rename(Scope::Group, "acme", ["ops", "bug"]), step_below];
         assert!(add_edges(&mut steps).is_empty());
         assert_eq!(edges(&steps), [vec![project_label], vec![]]);
     }

@@ -528,13 +528,16 @@ fn member(id: u64, name: &str, level: u8) -> Json {
 fn removing_the_last_owner_is_refused_unless_an_owner_is_inherited() {
     let demotion = json!([{"user": "bob", "access_level": "maintainer"}]);
     let bob = json!([member(2, "bob", 50)]);
-    let asking = plan_members(&demotion, &bob, None);
-    assert_eq!((refusals(&asking), &asking.questions[..]), (vec![], &[ExtraFact::LevelsAbove][..]));
+    let first_plan = plan_members(&demotion, &bob, None);
+    assert_eq!(
+        (refusals(&first_plan), &first_plan.questions[..]),
+        (vec![], &[ExtraFact::LevelsAbove][..])
+    );
     let refusal = ["last-owner:acme/shop#members/bob"];
     assert_eq!(refusals(&plan_members(&demotion, &bob, inherited_levels(&[]))), refusal);
     assert_eq!(refusals(&plan_members(&demotion, &bob, inherited_levels(&[(9, 40)]))), refusal);
-    let answered = plan_members(&demotion, &bob, inherited_levels(&[(9, 50)]));
-    assert_eq!((refusals(&answered), &answered.questions[..]), (vec![], &[][..]));
+    let second_plan = plan_members(&demotion, &bob, inherited_levels(&[(9, 50)]));
+    assert_eq!((refusals(&second_plan), &second_plan.questions[..]), (vec![], &[][..]));
     // A user who gets more access, but does not become an owner, does not replace one.
     let changes = json!([
         {"user": "bob", "access_level": "maintainer"},
@@ -654,7 +657,8 @@ fn plan_shares(declared: &Json, level: u8, team: Result<u8, Cause>, crew: u8) ->
 fn the_callers_access_through_a_share_is_guarded() {
     let lower_share = json!([{"group": "team", "group_access": "guest"}]);
     let removal = json!([{"group": "team", "state": "absent"}]);
-    let ends = json!([{"group": "team", "group_access": "maintainer", "expires_at": "2099-01-31"}]);
+    let expiring =
+        json!([{"group": "team", "group_access": "maintainer", "expires_at": "2099-01-31"}]);
     let raised = json!([{"group": "team", "group_access": "owner"}]);
     let both_absent =
         json!([{"group": "team", "state": "absent"}, {"group": "crew", "state": "absent"}]);
@@ -665,7 +669,7 @@ fn the_callers_access_through_a_share_is_guarded() {
         (&removal, 30, 50, 0, refusal),
         // A share cannot be edited: after its removal, the caller may not add the share again.
         (&raised, 0, 50, 0, refusal),
-        (&ends, 0, 50, 0, refusal),
+        (&expiring, 0, 50, 0, refusal),
         (&both_absent, 0, 50, 30, refusal),
         // The caller keeps enough access without this share, or never had it through this share.
         (&removal, 40, 50, 0, &[]),
@@ -737,8 +741,8 @@ fn a_level_below_the_inherited_one_is_a_problem() {
         assert_eq!(plan_members(&declared, &live, None).questions[0], ExtraFact::LevelsAbove);
     }
     // Members that match need no further facts.
-    let as_it_is = plan_members(&declared, &json!([member(2, "bob", 30)]), None);
-    assert_eq!((as_it_is.steps.len(), as_it_is.questions.len()), (0, 0));
+    let same_plan = plan_members(&declared, &json!([member(2, "bob", 30)]), None);
+    assert_eq!((same_plan.steps.len(), same_plan.questions.len()), (0, 0));
 }
 
 #[test]

@@ -240,8 +240,9 @@ fn a_hold_that_matches_nothing_is_a_warning() {
     let settings = settings_with_holds(&["acme/shop#hooks", "acme/shop#hoks", "acme/shp"]);
     let mut plan = Plan::default();
     plan.add(&declared, plan_container(&declared, &live, &settings), live);
-    let idle = settings.holds.unmatched_warnings(&plan.finish(&Extent::default()), &settings.moves);
-    let messages: Vec<_> = idle.into_iter().map(|warning| warning.message).collect();
+    let warnings =
+        settings.holds.unmatched_warnings(&plan.finish(&Extent::default()), &settings.moves);
+    let messages: Vec<_> = warnings.into_iter().map(|warning| warning.message).collect();
     assert_eq!(messages.len(), 2, "{messages:?}");
     assert!(messages[0].contains("acme/shop#hoks@2027-01-10") && messages[1].contains("acme/shp@"));
 }

@@ -412,8 +412,9 @@ fn an_archived_project_is_skipped_and_differs_unless_declared_archived() {
         let notes: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
         assert_eq!((plan.steps.len(), notes), (0, vec![reason]), "{sections}");
         assert!(plan.not_compared_cause().is_some());
-        let open = plan_container(&declared, &live_container(&declared, &raw_live), &settings(&[]));
-        assert_eq!(open.not_compared_cause(), None);
+        let unarchived =
+            plan_container(&declared, &live_container(&declared, &raw_live), &settings(&[]));
+        assert_eq!(unarchived.not_compared_cause(), None);
         let whole = Plan::for_test(plan.findings, 1);
         assert_eq!(
             (whole.differs(Strictness::Declared), whole.differs(Strictness::Unlisted)),
@@ -826,8 +827,8 @@ fn an_answer_without_the_changed_field_proves_nothing() {
     let (declared, mut done, _) = planned_everything();
     done["push_rule"] = json!({"id": 1});
     done["settings"] = json!({});
-    let bare = live_container(&declared, &done);
-    let causes = unconfirmed_causes(|live| *live = bare);
+    let live_state = live_container(&declared, &done);
+    let causes = unconfirmed_causes(|live| *live = live_state);
     assert_eq!(causes[0].as_deref(), Some("the service's answer lacks `merge_method`"));
     assert_eq!(causes[3].as_deref(), Some("the service's answer lacks `commit_message_regex`"));
     assert_eq!(causes[1..3], [None, None]);
@@ -946,9 +947,10 @@ fn a_removed_share_names_the_undeclared_grants_it_takes_away() {
         Some(branches.chain(others).collect())
     };
     assert_eq!(lost_grants(absent, rules.clone()), rule_addresses(&["main", "other"]));
-    let mut whole = rules;
-    whole["protected_branches"][0]["allowed_to_merge"] = json!([{"access_level": "maintainer"}]);
-    assert_eq!(lost_grants(share("developer"), whole), rule_addresses(&["other"]));
+    let mut all_rules = rules;
+    all_rules["protected_branches"][0]["allowed_to_merge"] =
+        json!([{"access_level": "maintainer"}]);
+    assert_eq!(lost_grants(share("developer"), all_rules), rule_addresses(&["other"]));
 }
 
 /// A project that is shared with a group, and a rule that lets the group push. `other_fields` are

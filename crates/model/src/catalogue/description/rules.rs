@@ -18,7 +18,7 @@ impl Kind {
 }
 
 impl KindRules for Kind {
-    fn check(&self, declared: &Fields, _is_as_written: bool, report: Reporter<'_>) {
+    fn check(&self, declared: &Fields, _is_unresolved: bool, report: Reporter<'_>) {
         let has_either = self.either.iter().any(|name| declared.contains_key(name));
         if let Some(first_name) = self.either.first().filter(|_| !has_either) {
             let (noun_phrase, names) =

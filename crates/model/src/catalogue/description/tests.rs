@@ -243,12 +243,12 @@ fn operations_are_assigned_by_method() {
     };
     let parsed_kind =
         kind_with("hook-delete, hook-add, hook-get, hook-header-delete, hook-edit, hook-list");
-    let of = &parsed_kind.unwrap().homes[0].operations;
-    let ids = [of.list, of.get].map(|op| op.unwrap().row().id);
+    let ops = &parsed_kind.unwrap().homes[0].operations;
+    let ids = [ops.list, ops.get].map(|op| op.unwrap().row().id);
     assert_eq!(ids, ["hook-list", "hook-get"]);
-    let ids = [of.create, of.edit, of.delete].map(|op| op.unwrap().row().id);
+    let ids = [ops.create, ops.edit, ops.delete].map(|op| op.unwrap().row().id);
     assert_eq!(ids, ["hook-add", "hook-edit", "hook-delete"]);
-    assert_eq!(of.others.iter().map(|op| op.row().id).collect::<Vec<_>>(), ["hook-header-delete"]);
+    assert_eq!(ops.others.iter().map(|op| op.row().id).collect::<Vec<_>>(), ["hook-header-delete"]);
     let error = kind_with("hooks-list").err().map(|error| error.to_string()).unwrap_or_default();
     assert_eq!(error, "unknown operation `hooks-list`");
 }
@@ -400,8 +400,8 @@ fn grants_are_edited_by_row_and_guarded() {
 fn a_grants_field_needs_a_verb_and_a_guard() {
     let faults = |old_text: &str, new_text: &str| -> Vec<_> {
         assert!(GATES.contains(old_text), "{old_text}");
-        let made = describe(&GATES.replacen(old_text, new_text, 1), &Registry::built_in(), &[]);
-        let faults = made.err().unwrap_or_default().into_iter();
+        let result = describe(&GATES.replacen(old_text, new_text, 1), &Registry::built_in(), &[]);
+        let faults = result.err().unwrap_or_default().into_iter();
         faults.map(|fault| format!("{}: {}", fault.pointer, fault.message)).collect()
     };
     let message = "guards must see every new grant";
@@ -470,8 +470,8 @@ fn faults(old_text: &str, new_text: &str) -> Vec<(String, String)> {
     assert!(EVERYTHING.contains(old_text), "{old_text}");
     let reserved = ["path".to_owned()];
     let text = EVERYTHING.replacen(old_text, new_text, 1);
-    let made = describe(&text, &Registry::built_in(), &reserved);
-    let faults = made.err().unwrap_or_default();
+    let result = describe(&text, &Registry::built_in(), &reserved);
+    let faults = result.err().unwrap_or_default();
     assert!(faults.iter().all(|fault| !fault.help.is_empty()), "{faults:?}");
     faults.into_iter().map(|fault| (fault.pointer, fault.message)).collect()
 }

@@ -142,20 +142,20 @@ impl Model {
 /// Lists with about the size of one or two pages, with many combinations of headers. Pages of at
 /// most 3 entries announce their size. Pages of 100 entries may omit the size.
 fn every_model(uses_keyset: bool) -> Vec<Model> {
-    let small_lists = (1..=3).flat_map(|cap| (0..=7).map(move |count| (count, cap)));
+    let small_lists = (1..=3).flat_map(|size| (0..=7).map(move |count| (count, size)));
     let large_lists = [0, 1, 99, 100, 101, 200, 201].map(|count| (count, 100));
     let sets = (0..1 << HEADER_NAMES.len()).map(|bits: u32| {
         let chosen_names = HEADER_NAMES.into_iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1);
         chosen_names.map(|(_, name)| name).collect::<BTreeSet<_>>()
     });
     let header_sets: Vec<_> = sets.collect();
-    let models = small_lists.chain(large_lists).flat_map(|(count, cap)| {
+    let models = small_lists.chain(large_lists).flat_map(|(count, size)| {
         let sets = header_sets
             .iter()
-            .filter(move |says| uses_keyset || cap == 100 || says.contains("x-per-page"));
+            .filter(move |says| uses_keyset || size == 100 || says.contains("x-per-page"));
         sets.map(move |names| Model {
             count,
-            page_size: cap,
+            page_size: size,
             uses_keyset,
             sent_headers: names.clone(),
         })
@@ -344,7 +344,7 @@ fn a_wrong_link_skips_no_entry_of_a_keyset_list() {
         .filter(|model| model.page_size <= 3 && model.sent_headers.contains("link"))
     {
         for (last_id, linked_id) in
-            (0..=model.count).flat_map(|at| (0..=model.count + 2).map(move |led| (at, led)))
+            (0..=model.count).flat_map(|at| (0..=model.count + 2).map(move |linked| (at, linked)))
         {
             let (read, _) = model.read(|target, answer| {
                 let is_damaged = Model::query_number(target, "id_after").unwrap_or(0) == last_id

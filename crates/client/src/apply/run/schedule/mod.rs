@@ -16,7 +16,7 @@ use wait::WaitReason;
 use super::{ContainerRun, Reading, RunState, progress::Readiness};
 use crate::{
     api::{ApiError, Freshness, Result, success_message},
-    apply::{Event, StepOutcome, arrival::next_poll},
+    apply::{Event, StepOutcome, arrival::next_poll_at},
     catalogue::{self, settings},
     cause::Cause,
     diff::{Action, Step},
@@ -270,7 +270,7 @@ impl<'a> ContainerRun<'a> {
     fn waits_for_another(&self, step: &Step) -> bool {
         step.after.iter().any(|edge| {
             edge.address.path != step.address.path
-                && self.dependencies.step_success(&edge.address) == Some(None)
+                && self.dependencies.step_outcome(&edge.address) == Some(None)
         })
     }
 
@@ -480,7 +480,7 @@ fn finish_failed(cause: Cause) -> NextAction {
 
 /// Schedules the next poll for contents that were requested at `since`, which was `elapsed` ago.
 fn schedule_arrival_poll(since: Duration, elapsed: Duration) -> NextAction {
-    let due = round_up_to_second(since.saturating_add(next_poll(elapsed)));
+    let due = round_up_to_second(since.saturating_add(next_poll_at(elapsed)));
     NextAction::WaitUntil(due, WaitReason::Arrival { since })
 }
 

@@ -55,7 +55,8 @@ fn a_remaining_difference_is_reported_unless_its_step_failed() {
     let steps = reading(&container, &live, &[]).plan.findings.steps;
     let [first, other] = &steps[..] else { panic!("{steps:?}") };
     let failed_outcome = || StepOutcome::Failed(Cause::new("refused"));
-    let possible = |step: &Step| Step { possible: Some("unless it is so"), ..step.clone() };
+    let make_possible =
+        |step: &Step| Step { make_possible: Some("unless it is so"), ..step.clone() };
     let archive = Step {
         address: container.address().section("archived"),
         effects: vec![Effect::revokes(Capability::Writable)],
@@ -72,14 +73,14 @@ fn a_remaining_difference_is_reported_unless_its_step_failed() {
         ("of another", vec![first.clone()], vec![StepOutcome::Done], other, Some(ChangedMeanwhile)),
         (
             "seen only now",
-            vec![possible(other)],
+            vec![make_possible(other)],
             vec![StepOutcome::Done],
             &new_variable_step,
             Some(NotPlanned),
         ),
         (
             "seen only now in another section",
-            vec![possible(other)],
+            vec![make_possible(other)],
             vec![StepOutcome::Done],
             first,
             Some(ChangedMeanwhile),

@@ -93,8 +93,8 @@ impl<'d> SchemaPosition<'d> {
             let key = key.as_ref().filter(|_| *name == names[0]).cloned();
             // Use the written text for only one field, but for every field with an access level.
             let takes_text = has_key || *name == names[0] || name.contains("access");
-            let pieces = [nested_text, key, text.clone().filter(|_| takes_text)];
-            let value = pieces.iter().find_map(|source_text| format_field(name, source_text));
+            let candidates = [nested_text, key, text.clone().filter(|_| takes_text)];
+            let value = candidates.iter().find_map(|source_text| format_field(name, source_text));
             format!("{name}: {}", value.unwrap_or_else(|| value_example(&properties[name])))
         });
         let ellipsis = if is_incomplete { ", ..." } else { "" };
