@@ -231,7 +231,7 @@ async fn ask(
     Ok(all)
 }
 
-/// Reads one answer, which must be a success.
+/// Reads one response, which must be a success.
 async fn receive(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Fallible<()> {
     buffer.clear();
     let end = loop {

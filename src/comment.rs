@@ -120,11 +120,11 @@ pub async fn put_comment(
     body: &str,
 ) -> Result<Comment, CommentError> {
     let read_client = client.read_client();
-    let answer = read_client.get_object(request_for(MERGE_REQUEST_GET, target), &["iid"]).await;
-    let answer = answer.map_err(CommentError::MergeRequest)?;
+    let response = read_client.get_object(request_for(MERGE_REQUEST_GET, target), &["iid"]).await;
+    let response = response.map_err(CommentError::MergeRequest)?;
     let merge_request = MergeRequest {
-        state: answer.body["state"].as_str().unwrap_or_default().to_owned(),
-        discussion_locked: answer.body["discussion_locked"] == true,
+        state: response.body["state"].as_str().unwrap_or_default().to_owned(),
+        discussion_locked: response.body["discussion_locked"] == true,
     };
     let read_notes = async || list_marked_notes(read_client, author_id, target, marker).await;
     let notes = read_notes().await.map_err(CommentError::Notes)?;

@@ -69,7 +69,7 @@ fn format_property(key: &str, value: &Value) -> String {
     let word = value.as_str().unwrap_or_default();
     match (key, items) {
         ("method", _) => format!("method: Method::{word}"),
-        ("answer", _) => format!("answer: ResponseBody::{word}"),
+        ("response", _) => format!("response: ResponseBody::{word}"),
         ("retry_safety", _) => format!("retry_safety: RetrySafety::{word}"),
         ("tier", _) => format!("tier: Tier::{word}"),
         ("requests_per_minute", _) => format!("requests_per_minute: Some({value})"),

@@ -196,7 +196,7 @@ impl ConnectArgs {
         env: &Environment,
     ) -> Result<Observer> {
         Observer::connect(client).await.map_err(|error| {
-            let source = self.named_address(env).filter(|_| error.has_no_answer());
+            let source = self.named_address(env).filter(|_| error.has_no_response());
             let failure = CommandError::from(error);
             match (source, failure.help.clone()) {
                 (Some((name, _)), Some(help)) => {

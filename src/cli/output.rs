@@ -16,7 +16,7 @@ use crate::{
     secret::Secrets,
 };
 
-/// The maximum length of an answer to a prompt, in bytes.
+/// The maximum length of a response to a prompt, in bytes.
 const MAX_ANSWER_BYTES: u64 = 1 << 10;
 
 /// Removes all secrets that were looked up so far from texts. Clones share the secrets.
@@ -167,11 +167,12 @@ impl Output {
             return Err(failure.help("pass `--yes` to skip the question"));
         }
         self.eprint(&format!("{action_text}? [y/N] "));
-        let mut answer = Vec::new();
-        let read_result = io::stdin().lock().take(MAX_ANSWER_BYTES).read_until(b'\n', &mut answer);
+        let mut response = Vec::new();
+        let read_result =
+            io::stdin().lock().take(MAX_ANSWER_BYTES).read_until(b'\n', &mut response);
         read_result
             .map_err(|error| CommandError::usage(format!("cannot read the answer: {error}")))?;
-        Ok(is_yes(&String::from_utf8_lossy(&answer)))
+        Ok(is_yes(&String::from_utf8_lossy(&response)))
     }
 
     /// Writes the error that ended a run.
@@ -243,9 +244,9 @@ impl Output {
     }
 }
 
-/// True if the answer is `y` or `yes`.
-fn is_yes(answer: &str) -> bool {
-    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+/// True if the response is `y` or `yes`.
+fn is_yes(response: &str) -> bool {
+    matches!(response.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 /// True if a stream gets colours; by default on a terminal, unless NO_COLOR or CI is set.

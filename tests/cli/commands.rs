@@ -180,7 +180,7 @@ fn usage_errors_exit_with_3_and_say_what_to_do() {
 }
 
 #[test]
-fn a_service_that_does_not_answer_is_named_with_its_source() {
+fn a_service_that_does_not_response_is_named_with_its_source() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);

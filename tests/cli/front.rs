@@ -10,29 +10,29 @@ use std::{
 
 use serde_json::Value;
 
-/// The answer to a request, such as `GET /api/v4/user`, with a body; `None` forwards it.
+/// The response to a request, such as `GET /api/v4/user`, with a body; `None` forwards it.
 type Responder = dyn Fn(&str, Value) -> Option<String> + Send + Sync;
 
 /// Starts one in front of the service at `sandbox`, and returns its address.
 pub(crate) fn start_proxy(
     sandbox: &str,
-    answer: impl Fn(&str, Value) -> Option<String> + Send + Sync + 'static,
+    response: impl Fn(&str, Value) -> Option<String> + Send + Sync + 'static,
 ) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let sandbox = sandbox.trim_start_matches("http://").to_owned();
-    let answer: Arc<Responder> = Arc::new(answer);
+    let response: Arc<Responder> = Arc::new(response);
     thread::spawn(move || {
         for client in listener.incoming() {
-            let (sandbox, answer) = (sandbox.clone(), Arc::clone(&answer));
+            let (sandbox, response) = (sandbox.clone(), Arc::clone(&response));
             // A client that disconnects does not end a test.
-            thread::spawn(move || serve(client.unwrap(), &sandbox, &*answer).ok());
+            thread::spawn(move || serve(client.unwrap(), &sandbox, &*response).ok());
         }
     });
     url
 }
 
-/// An answer with JSON and these additional headers.
+/// A response with JSON and these additional headers.
 pub(crate) fn json(status: &str, headers: &str, text: &str) -> String {
     format!(
         "HTTP/1.1 {status}\r\ncontent-type: application/json\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{text}",
@@ -41,7 +41,7 @@ pub(crate) fn json(status: &str, headers: &str, text: &str) -> String {
 }
 
 /// Answers one request.
-fn serve(mut client: TcpStream, sandbox: &str, answer: &Responder) -> io::Result<()> {
+fn serve(mut client: TcpStream, sandbox: &str, response: &Responder) -> io::Result<()> {
     let mut reader = BufReader::new(client.try_clone()?);
     let mut first = String::new();
     reader.read_line(&mut first)?;
@@ -63,8 +63,8 @@ fn serve(mut client: TcpStream, sandbox: &str, answer: &Responder) -> io::Result
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
     let request = first.trim_end_matches(" HTTP/1.1\r\n");
-    match answer(request, serde_json::from_slice(&body).unwrap_or_default()) {
-        Some(answer) => client.write_all(answer.as_bytes())?,
+    match response(request, serde_json::from_slice(&body).unwrap_or_default()) {
+        Some(response) => client.write_all(response.as_bytes())?,
         None => {
             let mut server = TcpStream::connect(sandbox)?;
             write!(server, "{first}{head}connection: close\r\n\r\n")?;

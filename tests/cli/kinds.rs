@@ -45,7 +45,7 @@ impl GoalService {
             request_log.lock().unwrap().push(request.to_owned());
             let (_, rest) = request.split_once("/goals")?;
             let id = rest.strip_prefix('/').map(|id| id.parse().unwrap());
-            Some(answer(request, id, body, &mut stored_goals.lock().unwrap()))
+            Some(response(request, id, body, &mut stored_goals.lock().unwrap()))
         });
         Self { url, goals, requests }
     }
@@ -57,7 +57,12 @@ impl GoalService {
     }
 }
 
-fn answer(request: &str, id: Option<u64>, body: Value, goals: &mut BTreeMap<u64, Value>) -> String {
+fn response(
+    request: &str,
+    id: Option<u64>,
+    body: Value,
+    goals: &mut BTreeMap<u64, Value>,
+) -> String {
     let method = request.split(' ').next().unwrap();
     let set = |goal: &mut Value, body: Value| {
         goal.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());

@@ -85,7 +85,7 @@ fn a_server_prints_its_address_and_ends_with_0_on_a_signal() {
 }
 
 #[test]
-fn a_server_for_all_addresses_answers_to_them_and_to_names_that_are_allowed() {
+fn a_server_for_all_addresses_responses_to_them_and_to_names_that_are_allowed() {
     let server =
         Server::start(&Workspace::new(), "--listen 0.0.0.0:0 --allow-host box --allow-host other");
     let port = server

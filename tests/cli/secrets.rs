@@ -235,13 +235,13 @@ fn a_response_does_not_depend_on_the_secret() {
         let output = place.output(&format!(
             "call project-edit id=acme/shop description=@env:S{i} --sandbox --yes"
         ));
-        let answer: Value =
+        let response: Value =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
-        assert_no_secret(&answer);
+        assert_no_secret(&response);
         assert_eq!(
-            (answer["description"].as_str(), answer["path"].as_str()),
+            (response["description"].as_str(), response["path"].as_str()),
             (Some("[secret]"), Some("shop")),
-            "{answer:#}"
+            "{response:#}"
         );
     }
 }

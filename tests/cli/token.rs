@@ -12,17 +12,17 @@ const SEED: &str = "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n";
 const SHOP: &str = "kind: Project\npath: acme/shop\nsettings: {description: What we sell}\n";
 const TOKEN_ROUTE: &str = "GET /api/v4/personal_access_tokens/self";
 
-/// The output of runs for this answer about the token; each run asks once.
-fn runs(arguments: &[&str], status: &'static str, answer: &str) -> String {
+/// The output of runs for this response about the token; each run asks once.
+fn runs(arguments: &[&str], status: &'static str, response: &str) -> String {
     let place = Workspace::new().file("seed.yaml", SEED).file("m/shop.yaml", SHOP);
     let place = place.env("UNDRIFT_SANDBOX_TOKEN", "a-token").env("UNDRIFT_TOKEN", "a-token");
     let server = Server::start(&place, "--seed seed.yaml");
-    let (request_count, answer) = (Arc::new(AtomicUsize::new(0)), answer.to_owned());
+    let (request_count, response) = (Arc::new(AtomicUsize::new(0)), response.to_owned());
     let seen = Arc::clone(&request_count);
     let url = front::start_proxy(&server.url, move |request, _| {
         request.starts_with(TOKEN_ROUTE).then(|| {
             seen.fetch_add(1, Ordering::SeqCst);
-            front::json(status, "", &answer)
+            front::json(status, "", &response)
         })
     });
     let said = arguments.iter().map(|arguments| place.run(&format!("{arguments} m --url {url}")));
@@ -36,9 +36,9 @@ fn runs(arguments: &[&str], status: &'static str, answer: &str) -> String {
 
 #[test]
 fn a_token_that_only_reads_plans_and_is_refused_before_anything_is_applied() {
-    let answer =
+    let response =
         r#"{"id":1,"name":"ci","scopes":["read_api"],"expires_at":"2099-01-31","active":true}"#;
-    insta::assert_snapshot!(runs(&["plan", "apply --yes"], "200 OK", answer));
+    insta::assert_snapshot!(runs(&["plan", "apply --yes"], "200 OK", response));
 }
 
 #[test]
@@ -55,14 +55,14 @@ fn a_token_that_ends_soon_is_warned_of_and_one_that_reads_nothing_is_refused() {
 
 #[test]
 fn unknown_properties_of_a_token_are_not_reported() {
-    for (status, answer) in [
+    for (status, response) in [
         ("401 Unauthorized", r#"{"message":"401 Unauthorized"}"#),
         ("403 Forbidden", r#"{"error":"insufficient_scope"}"#),
         ("404 Not Found", r#"{"error":"404 Not Found"}"#),
         ("400 Bad Request", r#"{"message":"400 Bad request"}"#),
         ("200 OK", "{}"),
     ] {
-        let output = runs(&["apply --yes"], status, answer);
+        let output = runs(&["apply --yes"], status, response);
         assert!(output.contains(" as root\n") && !output.contains("warning"), "{status}: {output}");
         assert!(output.ends_with("---- exit code 0\ntrue\n"), "{status}: {output}");
     }

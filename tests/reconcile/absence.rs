@@ -132,7 +132,7 @@ async fn unread_sections(world: &World) -> Vec<(String, Option<Withheld>, String
 
 /// Once a `null` was a document that is not there: it was "created", and the service reset the rest.
 #[tokio::test]
-async fn an_empty_answer_is_no_absent_document() {
+async fn an_empty_response_is_no_absent_document() {
     let mut seed = seed(&[]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "top"}));
     let world = World::new(Profile::default().with_release(Release::new(18, 9)), seed).await;

@@ -16,8 +16,13 @@ fn shop(sections: Json) -> Json {
 }
 
 async fn names(world: &World) -> Vec<String> {
-    let answer = world.get(BRANCHES).await;
-    answer.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    let response = world.get(BRANCHES).await;
+    response
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn addresses(plan: &Plan) -> Vec<String> {

@@ -53,8 +53,8 @@ async fn post_comment(
 async fn notes(world: &World) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for page in 1.. {
-        let answer = world.get(&format!("{NOTES}?sort=asc&per_page=100&page={page}")).await;
-        let rows = answer.as_array().unwrap();
+        let response = world.get(&format!("{NOTES}?sort=asc&per_page=100&page={page}")).await;
+        let rows = response.as_array().unwrap();
         let text = |value: &Json| value.as_str().unwrap().to_owned();
         all.extend(rows.iter().map(|row| (text(&row["author"]["username"]), text(&row["body"]))));
         if rows.len() < 100 {
@@ -163,7 +163,7 @@ async fn no_comment_is_written_if_a_page_of_notes_fails() {
 }
 
 #[tokio::test]
-async fn lost_answers_never_cause_a_second_comment() {
+async fn lost_responses_never_cause_a_second_comment() {
     let applied = [
         FaultEffect::CommitThenDrop,
         FaultEffect::StatusAfter(500),

@@ -58,7 +58,7 @@ const TOP_LEVEL_FIELDS: &[&str] = &[
     "shared_runners_minutes_limit",
 ];
 
-/// Fields that answers never show; they are sent and not compared.
+/// Fields that responses never show; they are sent and not compared.
 const NEVER_READ: &[&str] = &[
     "approval_rules.previously",
     "branches.ref",
@@ -677,8 +677,8 @@ async fn fields_are_sent_together_or_apart_as_required() {
             world.declare(&[project("acme/shop", sections)]);
             world.converge(&format!("{release} {only} {regex}")).await;
         }
-        let answer = world.get("/projects/acme%2Fshop/freeze_periods").await;
-        assert_eq!(answer[0]["cron_timezone"], "UTC");
+        let response = world.get("/projects/acme%2Fshop/freeze_periods").await;
+        assert_eq!(response[0]["cron_timezone"], "UTC");
     }
 }
 
@@ -794,7 +794,7 @@ fn every_field_is_tried_in_some_release() {
 }
 
 #[test]
-fn fields_that_answers_never_show_are_listed() {
+fn fields_that_responses_never_show_are_listed() {
     let specs =
         || sections().flat_map(|of| of.table().specs().iter().map(move |spec| (of.section, spec)));
     let never: BTreeSet<_> = specs()
@@ -884,8 +884,8 @@ async fn a_default_branch_waits_until_the_repository_has_a_branch() {
         let plan = world.converge("empty repositories").await;
         assert_eq!(waiting(&plan), all, "{:#?}", plan.notes);
         for path in ["acme%2Fempty", "acme%2Ffresh", "acme%2Fsame"] {
-            let answer = world.get(&format!("/projects/{path}")).await;
-            let found = (&answer["description"], &answer["default_branch"]);
+            let response = world.get(&format!("/projects/{path}")).await;
+            let found = (&response["description"], &response["default_branch"]);
             assert_eq!(found, (&json!("new"), &shown), "{path}");
         }
         assert_eq!(waiting(&world.plan().await), all, "a note, and nothing to do");

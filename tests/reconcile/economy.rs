@@ -265,7 +265,7 @@ async fn a_group_costs_one_read_plus_one_per_section() {
 }
 
 #[tokio::test]
-async fn objects_in_the_answer_to_a_write_are_not_read_again() {
+async fn objects_in_the_response_to_a_write_are_not_read_again() {
     const FEW: usize = 4;
     let mut world = World::new(Profile::default(), seed(&[])).await;
     world.trust_time = Duration::from_secs(60);
@@ -287,7 +287,7 @@ async fn objects_in_the_answer_to_a_write_are_not_read_again() {
     // namespace, the users, and the access from above.
     let shared_reads = requests.len() - writes - FEW;
     assert!(shared_reads <= 8, "{shared_reads} of {requests:#?}");
-    // A removal needs a look afterwards, because its answer shows nothing.
+    // A removal needs a look afterwards, because its response shows nothing.
     let mut fewer = documents[0].clone();
     fewer["variables"] = json!([]);
     fewer["unlisted"] = json!({"variables": "delete"});

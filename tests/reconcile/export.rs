@@ -334,8 +334,8 @@ async fn presets_of_the_service_are_left_out() {
         ("groups/acme%2Fteam/hooks", json!({"url": "https://a.example.org/"})),
         ("groups/acme%2Fteam/push_rule", json!({"deny_delete_tag": true})),
     ] {
-        let answer = world.call("POST", &format!("/{path}"), Some(body)).await;
-        assert!(answer["message"].is_null() && answer["error"].is_null(), "{path}: {answer}");
+        let response = world.call("POST", &format!("/{path}"), Some(body)).await;
+        assert!(response["message"].is_null() && response["error"].is_null(), "{path}: {response}");
     }
     let written = world.export(SecretHandling::Plain).await;
     let text = join_files(&written);
@@ -384,8 +384,8 @@ async fn presets_of_later_releases_are_left_out() {
         for path in ["projects/acme%2Fneo", "groups/acme%2Fteam"] {
             for (section, body) in &entries {
                 let at = format!("/{path}/{section}");
-                let answer = world.call("POST", &at, Some(body.clone())).await;
-                assert!(answer["message"].is_null() && answer["error"].is_null(), "{answer}");
+                let response = world.call("POST", &at, Some(body.clone())).await;
+                assert!(response["message"].is_null() && response["error"].is_null(), "{response}");
             }
         }
         let token = world.sandbox.token().to_owned();

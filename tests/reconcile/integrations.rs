@@ -130,8 +130,8 @@ async fn unlisted_integrations_are_reported_or_deleted() {
     assert!(found.contains(&"acme/shop#integrations/external-wiki".to_owned()), "{found:?}");
     unlisted("delete");
     world.converge("only the declared one").await;
-    let answer = world.get(SHOP).await;
-    let left: Vec<_> = answer.as_array().unwrap().iter().map(|one| &one["slug"]).collect();
+    let response = world.get(SHOP).await;
+    let left: Vec<_> = response.as_array().unwrap().iter().map(|one| &one["slug"]).collect();
     assert_eq!(left, ["slack"]);
 }
 

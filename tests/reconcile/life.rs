@@ -87,7 +87,7 @@ async fn a_project_that_never_existed_is_absent() {
 }
 
 #[tokio::test]
-async fn a_deletion_whose_answer_was_lost_is_not_repeated() {
+async fn a_deletion_whose_response_was_lost_is_not_repeated() {
     for profile in profiles() {
         for (effect, tries) in [
             (FaultEffect::CommitThenDrop, 1),

@@ -49,9 +49,9 @@ fn moved_project(path: &str, former: &str) -> Json {
 /// The id of the container with exactly this path.
 async fn id_at(world: &World, path: &str) -> Option<u64> {
     let kind = if path.contains('/') { "projects" } else { "groups" };
-    let answer = world.get(&format!("/{kind}/{}", path.replace('/', "%2F"))).await;
-    let is_it = answer["path_with_namespace"] == path || answer["full_path"] == path;
-    answer["id"].as_u64().filter(|_| is_it)
+    let response = world.get(&format!("/{kind}/{}", path.replace('/', "%2F"))).await;
+    let is_it = response["path_with_namespace"] == path || response["full_path"] == path;
+    response["id"].as_u64().filter(|_| is_it)
 }
 
 /// The calls for `noun` itself, without its id.
@@ -274,23 +274,23 @@ async fn nothing_is_written_to_another_container_at_the_same_path() {
                 break;
             }
             number += 1;
-            let answer = world.get(&format!("/{plural}/{}", path.replace('/', "%2F"))).await;
-            if answer["lfs_enabled"] != false {
+            let response = world.get(&format!("/{plural}/{}", path.replace('/', "%2F"))).await;
+            if response["lfs_enabled"] != false {
                 continue;
             }
             swap_count += 1;
             let case = format!("{path} after {first}, before request {number}");
-            let variables = world.get(&format!("/{plural}/{}/variables", answer["id"])).await;
+            let variables = world.get(&format!("/{plural}/{}/variables", response["id"])).await;
             assert_eq!(variables, json!([]), "{case}");
-            assert_ne!(answer["description"], "as it is", "{case}");
+            assert_ne!(response["description"], "as it is", "{case}");
         }
     }
 }
 
 /// The id of the container with exactly this path.
 async fn id_of(world: &World, plural: &str, path: &str) -> Option<u64> {
-    let answer = world.get(&format!("/{plural}/{}", path.replace('/', "%2F"))).await;
-    answer["id"].as_u64()
+    let response = world.get(&format!("/{plural}/{}", path.replace('/', "%2F"))).await;
+    response["id"].as_u64()
 }
 
 /// The run that renames one project and creates another at its path ends between the two.
@@ -564,7 +564,7 @@ async fn a_half_moved_group_is_moved_on_only_from_a_declared_path() {
     }
 }
 
-/// Each call of a rename and a transfer is refused once, loses its answer, or is the last one.
+/// Each call of a rename and a transfer is refused once, loses its response, or is the last one.
 #[tokio::test]
 async fn a_group_is_renamed_and_moved_despite_a_fault_in_each_call() {
     for (method, path) in [("PUT", "/groups/"), ("POST", "/transfer")] {

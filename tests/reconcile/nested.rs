@@ -53,9 +53,9 @@ fn declare(world: &World, sections: Json) {
 
 /// The keys and values of the variables of a schedule.
 async fn variables(world: &World, id: u64) -> Vec<(String, String)> {
-    let answer = world.get(&format!("{SCHEDULES}/{id}")).await;
+    let response = world.get(&format!("{SCHEDULES}/{id}")).await;
     let text = |variable: &Json, name: &str| variable[name].as_str().unwrap().to_owned();
-    let all = answer["variables"].as_array().unwrap_or_else(|| panic!("{answer}")).iter();
+    let all = response["variables"].as_array().unwrap_or_else(|| panic!("{response}")).iter();
     let mut all: Vec<_> = all.map(|one| (text(one, "key"), text(one, "value"))).collect();
     all.sort();
     all
@@ -217,8 +217,8 @@ async fn a_new_schedule_is_created_before_its_variables() {
     for path in ["acme%2Fshop", "acme%2Fneo"] {
         let all = format!("/projects/{path}/pipeline_schedules");
         let id = world.get(&all).await[0]["id"].clone();
-        let answer = world.get(&format!("{all}/{id}")).await;
-        assert_eq!(answer["variables"].as_array().unwrap().len(), 2, "{answer}");
+        let response = world.get(&format!("{all}/{id}")).await;
+        assert_eq!(response["variables"].as_array().unwrap().len(), 2, "{response}");
     }
 }
 

@@ -241,7 +241,7 @@ async fn topics_are_compared_with_those_of_the_installation() {
 }
 
 #[tokio::test]
-async fn a_null_answer_is_a_failed_write() {
+async fn a_null_response_is_a_failed_write() {
     let declared = json!({"settings": {"description": "new", "topics": ["a"]}});
     let mut world = world(json!({"settings": {"description": "old"}}), declared).await;
     world.body_edit = Some(|method, _, _| (method == "PUT").then_some(Json::Null));

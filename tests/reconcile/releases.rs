@@ -196,9 +196,9 @@ async fn a_visible_variable_is_replaced_to_become_hidden() {
     world.declare(&[variable(true)]);
     let plan = world.converge("hidden").await;
     assert!(plan.steps[0].replaces && plan.steps[0].planned_calls.len() == 3);
-    let answer = world.get("/projects/acme%2Fshop/variables/A").await;
+    let response = world.get("/projects/acme%2Fshop/variables/A").await;
     assert_eq!(
-        (&answer["hidden"], &answer["value"], &answer["description"]),
+        (&response["hidden"], &response["value"], &response["description"]),
         (&json!(true), &Json::Null, &json!("x"))
     );
 }
@@ -287,7 +287,7 @@ async fn planner_is_a_valid_level_of_a_member() {
     }
 }
 
-/// No edit changes the credential of a mirror, and no answer shows it.
+/// No edit changes the credential of a mirror, and no response shows it.
 #[tokio::test]
 async fn a_credential_in_a_text_is_renewed_by_a_new_mirror() {
     let mut world = world_at(NEWEST).await;

@@ -54,10 +54,10 @@ fn declare(world: &World, section: &str, names: &[(&str, &[&str])]) {
 async fn ids(world: &World, section: &str) -> Vec<(String, u64)> {
     let (_, field, _) =
         renamable_sections().into_iter().find(|(name, ..)| *name == section).unwrap();
-    let answer = world.get(&format!("{SHOP}/{section}")).await;
+    let response = world.get(&format!("{SHOP}/{section}")).await;
     let one =
         |entry: &Json| (entry[field].as_str().unwrap().to_owned(), entry["id"].as_u64().unwrap());
-    let mut found: Vec<_> = answer.as_array().unwrap().iter().map(one).collect();
+    let mut found: Vec<_> = response.as_array().unwrap().iter().map(one).collect();
     found.sort();
     found
 }

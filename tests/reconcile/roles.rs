@@ -17,8 +17,8 @@ async fn world(roles: &[&str]) -> World {
     let world = World::new(Profile::default().with_release(NEWEST), seed).await;
     for name in roles {
         let role = json!({"name": name, "base_access_level": 20, "read_vulnerability": true});
-        let answer = world.call("POST", ROLES, Some(role)).await;
-        assert_eq!(answer["name"], *name, "{answer}");
+        let response = world.call("POST", ROLES, Some(role)).await;
+        assert_eq!(response["name"], *name, "{response}");
     }
     world
 }
@@ -29,8 +29,8 @@ fn bob(role: Json) -> [Json; 1] {
 }
 
 async fn live(world: &World) -> Json {
-    let answer = world.get("/projects/acme%2Fshop/members").await;
-    let bob = answer.as_array().unwrap().iter().find(|member| member["username"] == "bob");
+    let response = world.get("/projects/acme%2Fshop/members").await;
+    let bob = response.as_array().unwrap().iter().find(|member| member["username"] == "bob");
     bob.unwrap()["member_role"]["name"].clone()
 }
 

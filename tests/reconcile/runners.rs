@@ -31,8 +31,8 @@ fn shop(runners: &Json) -> [Json; 1] {
 
 /// The ids of the project's runners.
 async fn ids(world: &World) -> Json {
-    let answer = world.get(&format!("{SHOP}?type=project_type")).await;
-    answer.as_array().unwrap().iter().map(|row| row["id"].clone()).collect()
+    let response = world.get(&format!("{SHOP}?type=project_type")).await;
+    response.as_array().unwrap().iter().map(|row| row["id"].clone()).collect()
 }
 
 async fn problems(world: &World) -> Vec<String> {
@@ -63,8 +63,8 @@ async fn a_new_project_gets_a_runner() {
     let new = json!({"create": true, "runners": [{"runner": "docker"}]});
     world.declare(&[project("acme/fresh", new)]);
     world.converge("a new project").await;
-    let answer = world.get("/projects/acme%2Ffresh/runners?type=project_type").await;
-    assert_eq!(answer[0]["id"], 1);
+    let response = world.get("/projects/acme%2Ffresh/runners?type=project_type").await;
+    assert_eq!(response[0]["id"], 1);
 }
 
 #[tokio::test]

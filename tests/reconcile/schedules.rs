@@ -20,8 +20,8 @@ async fn world(crons: &[&str]) -> World {
     let world = World::new(Profile::default(), seed(&there)).await;
     for cron in crons {
         let new = json!({"description": "nightly", "ref": "refs/heads/main", "cron": cron, "sudo": "bob"});
-        let answer = world.call("POST", SCHEDULES, Some(new)).await;
-        assert_eq!(answer["owner"]["username"], "bob", "{answer}");
+        let response = world.call("POST", SCHEDULES, Some(new)).await;
+        assert_eq!(response["owner"]["username"], "bob", "{response}");
     }
     world
 }
@@ -59,8 +59,11 @@ async fn somebody_elses_schedule_is_taken_over_before_it_changes() {
         let plan = world.converge(cron).await;
         assert_eq!(world.writes()[before..], sent);
         assert_eq!(side_effect_count(&plan), sent.len() - 1, "{:?}", plan.notes);
-        let answer = world.get(&format!("{SCHEDULES}/1")).await;
-        assert_eq!((&answer["owner"]["username"], &answer["cron"]), (&"root".into(), &cron.into()));
+        let response = world.get(&format!("{SCHEDULES}/1")).await;
+        assert_eq!(
+            (&response["owner"]["username"], &response["cron"]),
+            (&"root".into(), &cron.into())
+        );
     }
 }
 
@@ -158,10 +161,10 @@ async fn schedules_with_other_variables_are_no_copies() {
         for target in ["prod", second] {
             let schedule =
                 json!({"description": "n", "ref": "refs/heads/main", "cron": "0 1 * * *"});
-            let answer = world.call("POST", SCHEDULES, Some(schedule)).await;
+            let response = world.call("POST", SCHEDULES, Some(schedule)).await;
             let variable = json!({"key": "TARGET", "value": target});
             if !target.is_empty() {
-                let variables = format!("{SCHEDULES}/{}/variables", answer["id"]);
+                let variables = format!("{SCHEDULES}/{}/variables", response["id"]);
                 world.call("POST", &variables, Some(variable)).await;
             }
         }

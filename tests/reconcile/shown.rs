@@ -133,8 +133,8 @@ impl Recorder {
             if_unmodified_since: None,
             ..like.clone()
         };
-        let answer = self.service.send(look).await.ok().filter(|answer| answer.status == 200);
-        let body = answer.and_then(|answer| answer.body.ok());
+        let response = self.service.send(look).await.ok().filter(|response| response.status == 200);
+        let body = response.and_then(|response| response.body.ok());
         body.and_then(|body| serde_json::from_slice(&body).ok()).unwrap_or_default()
     }
 
@@ -175,15 +175,16 @@ impl Transport for Recorder {
                 let sent = SentWrite { method, target, body, before };
                 self.sent.lock().unwrap().push(sent);
             }
-            let answer = self.inner.send(request).await?;
-            let body = answer.body.as_ref().ok().and_then(|body| serde_json::from_slice(body).ok());
+            let response = self.inner.send(request).await?;
+            let body =
+                response.body.as_ref().ok().and_then(|body| serde_json::from_slice(body).ok());
             let rows = body.as_ref().and_then(Json::as_array).into_iter().flatten();
             let found = rows
                 .chain(&body)
                 .flat_map(|shown| [container_id(shown), entry_id(shown)])
                 .flatten();
             self.ids.lock().unwrap().extend(found);
-            Ok(answer)
+            Ok(response)
         })
     }
 }

@@ -71,7 +71,7 @@ pub(crate) fn instant_settings() -> api::ClientSettings {
 }
 
 /// A change of a write's body before it reaches the service, by its method and path. It may remove
-/// parts, or return an answer so that the write is not carried out.
+/// parts, or return a response so that the write is not carried out.
 pub(crate) type BodyEdit = fn(&str, &str, &mut Json) -> Option<Json>;
 
 /// A service with a quirk.
@@ -89,10 +89,12 @@ impl Transport for EditingTransport {
             EncodedBody::Empty | EncodedBody::Form(_) => None,
         };
         if let Some(mut body) = body {
-            if let Some(answer) = (self.quirk)(request.method.as_str(), &request.target, &mut body)
+            if let Some(response) =
+                (self.quirk)(request.method.as_str(), &request.target, &mut body)
             {
                 let json = (http::header::CONTENT_TYPE, "application/json".parse().unwrap());
-                let (headers, body) = ([json].into_iter().collect(), Ok(answer.to_string().into()));
+                let (headers, body) =
+                    ([json].into_iter().collect(), Ok(response.to_string().into()));
                 return Box::pin(async { Ok(WireResponse { status: 200, headers, body }) });
             }
             request.body = EncodedBody::Json(body.to_string().into());

@@ -37,14 +37,14 @@ impl Id {
     }
 }
 
-/// A group or project in an answer to a run.
+/// A group or project in a response to a run.
 #[derive(Clone, Debug)]
 pub(crate) struct ShownContainer {
     who: RunRole,
     at: Duration,
     id: Id,
     path: String,
-    /// True if the answer is to its creation.
+    /// True if the response is to its creation.
     is_new: bool,
 }
 
@@ -53,7 +53,7 @@ fn is_create(target: &str) -> bool {
     matches!(target, "/projects" | "/groups") || target.starts_with("/import/")
 }
 
-/// The containers in an answer, at any depth.
+/// The containers in a response, at any depth.
 pub(crate) fn shown_containers(
     who: RunRole,
     at: Duration,
@@ -63,7 +63,7 @@ pub(crate) fn shown_containers(
     let Ok(body) = serde_json::from_slice::<Json>(body) else { return Vec::new() };
     let is_import = target.starts_with("/import/");
     let to_shown = |id: Id, path: &Json| {
-        // The answer to an import has no project object.
+        // The response to an import has no project object.
         let id = if is_import { Id::project(id.id) } else { id };
         let is_new = body["id"] == id.id && is_create(target);
         let path = path.as_str()?.trim_start_matches('/').to_lowercase();

@@ -9,7 +9,7 @@
 //! | a create takes 30 s | sent twice | waited for, 75 s in all | `slow-create` |
 //! | a create breaks off and is carried out 3 s, or 60 s, later | sent twice | looked for until the sending must have ended | `late-create`, `late-create-at-the-limit` |
 //! | a resent secret never arrives | "done" | sent again; unknown if it never arrives | `resend-never-arrives` |
-//! | a create in a personal namespace loses its answer | the edit after it was never sent | sent | `create-for-user-lost` |
+//! | a create in a personal namespace loses its response | the edit after it was never sent | sent | `create-for-user-lost` |
 //! | a list lacks entries that its total counts | counted as complete | read again, then incomplete | `short-list` |
 //! | a page is empty, repeated or skipped | the end of the list | read again, then incomplete | `lost-page-*` |
 //! | entries are removed between two pages | (found by the simulator) | a total that falls is a contradiction | `removed-while-paging` |
@@ -28,7 +28,7 @@
 //! | the service quotes a live value, or a hook's credentials | printed | redacted | `live-value-quoted`, `credentials-quoted` |
 //! | a signal among many writes | all were sent | none starts after it | `interrupted-at-a-write` |
 //! | a signal while the service asks to wait | waited out, then all were sent | none starts after it | `interrupted-in-a-wait` |
-//! | an answer that trickles beyond the deadline | waited for | reads are cut, a write is unknown | `deadline-in-a-read`, `deadline-in-a-write` |
+//! | a response that trickles beyond the deadline | waited for | reads are cut, a write is unknown | `deadline-in-a-read`, `deadline-in-a-write` |
 //! | projects with a forbidden section | ended the run | incomplete, the others are applied | `forbidden-sections` |
 //! | a user cannot be looked up | ended the plan | incomplete, the others are applied | `user-not-found-out` |
 //! | undrift's own token under another name, or its file | a variable's value | refused | `the_own_token_is_never_a_value_under_any_name` |
@@ -43,14 +43,14 @@
 //! | somebody changes the project while it is written, before it is archived | archived (found by the simulator) | its object is read first, with everything that it shows | `changed-while-trusted` |
 //! | the removal of a replacement breaks off, and is carried out 3 s later | sent twice; the late one removed the new entry (found by the simulator) | looked for until the sending must have ended | `replaced-then-removed-late` |
 //! | a rule names a member that the same run adds to a group above | refused, because nothing waited (found by the simulator) | waits for the other container | `rule-before-member` |
-//! | an answer lacks a flag that an edit must repeat | reset by the edit (found by the simulator) | no edit is planned unless the flag is declared | `flag-not-shown` |
+//! | a response lacks a flag that an edit must repeat | reset by the edit (found by the simulator) | no edit is planned unless the flag is declared | `flag-not-shown` |
 //! | the same for a rule that loses a grant with a share | the share was replaced, and the grant not restored (found by the simulator) | the share is not replaced | `flag-not-shown-after-share` |
 //! | a group moves while a moving project below it is read again | the guard counted other users than the plan, and the project was skipped (found by the simulator) | acknowledgements of a transfer ignore the number | `group-move-while-below-moves` |
 //! | a group that must move cannot be read, and a project below it moves | reported as done, at another path (found by the simulator) | skipped until the group moves | `group-unread-and-not-moved` |
 //! | a group is renamed and its path given to another one while a run writes to it | reported as done, exit 0 (found by the simulator) | the path is read after the last write | `group-swapped-in-a-run` |
-//! | an answer hides that the service has tiers | edited where the plan showed a replacement (found by the simulator) | changed meanwhile: the next run does it | `tier-not-shown` |
+//! | a response hides that the service has tiers | edited where the plan showed a replacement (found by the simulator) | changed meanwhile: the next run does it | `tier-not-shown` |
 //! | two runs at once replace the same variable | the failed run reported the old value as restored (found by the simulator) | it reports that somebody else added it | `replaced-by-two` |
-//! | the same, and the answer to one add is lost | done, without the undeclared fields (found by the simulator) | changed meanwhile | `replaced-by-two-unheard` |
+//! | the same, and the response to one add is lost | done, without the undeclared fields (found by the simulator) | changed meanwhile | `replaced-by-two-unheard` |
 //! | a fork names a path to which another project moves | the service finds none, or the wrong one (found by the simulator) | the project that is declared there | `a_fork_has_the_upstream_that_is_declared_at_the_path` |
 //!
 //! Attacks on the plan itself, and the tests that show that they no longer succeed, in
@@ -58,13 +58,13 @@
 //!
 //! | attack | now | shown by |
 //! |---|---|---|
-//! | a copy after a lost answer, and a guard against removals | the younger copies count, and their original stays | `removing_a_duplicate_counts_but_leaves_its_original` |
+//! | a copy after a lost response, and a guard against removals | the younger copies count, and their original stays | `removing_a_duplicate_counts_but_leaves_its_original` |
 //! | two unlisted hooks that differ only in their query | distinguished by their ids | `an_unlisted_hook_has_its_id_in_its_address` |
 //! | a project that is archived by hand, and differs | a difference, and skipped | `an_archived_project_is_skipped_and_differs_unless_declared_archived` |
 //! | a run switches CI/CD off and declares variables | switched off after the variables | `a_section_follows_the_switch_that_it_needs`, the scenario `ci-off` |
 //! | variables of an archived project that the run unarchives | planned as possible, and done by the same run | `unarchiving_makes_the_other_steps_possible_except_removals`, the scenarios `unarchive-*` |
 //! | a hook's query changes, and unlisted hooks are deleted | an unlisted hook has its id in its address | `an_unlisted_hook_has_its_id_in_its_address` |
-//! | a hook made by hand that equals a declared one except in unknown fields | ambiguous: a copy must equal the whole answer, and be created soon after | `a_copy_equals_the_first_and_was_made_soon_after_it` |
+//! | a hook made by hand that equals a declared one except in unknown fields | ambiguous: a copy must equal the whole response, and be created soon after | `a_copy_equals_the_first_and_was_made_soon_after_it` |
 //! | a service that rewrites hooks' URLs | identified by their normal form; one that differs by a `/` is a problem | `a_hook_is_the_same_in_normal_form_and_nearly_the_same_but_for_a_slash`, the dialect `normalises` |
 //! | the last owner is replaced, or expires | the new one is added first; the last one is guarded | `the_old_owner_is_removed_after_the_new_one_is_added`, `an_expiry_date_is_guarded_like_a_removal`, the scenario `group-owner-swap` |
 //! | 400 variables replaced by 400 others | found by lookup; sections share edges | `sections_share_edges` |

@@ -362,9 +362,9 @@ fn smallest(schedule: &Schedule, broken: impl Fn(&Schedule) -> Vec<Violation>) -
 fn print_trace(world: &World, state: &service::State, evidence: &Evidence<'_>) {
     println!("{}", serde_json::to_string(&world.schedule).unwrap());
     for sent in &state.sent {
-        let answer = if sent.answered.is_some() { "" } else { " (no answer)" };
+        let response = if sent.answered.is_some() { "" } else { " (no answer)" };
         println!(
-            "{:?} {} {:?} {:?} {} {}{answer}",
+            "{:?} {} {:?} {:?} {} {}{response}",
             sent.who, sent.number, sent.at, sent.arrived, sent.method, sent.target
         );
     }

@@ -343,7 +343,7 @@ impl Evidence<'_> {
         let archived = |deed: &ForeignChange| deed.act == Act::Archive;
         // A 404 is believed where the object may be absent.
         let is_false_404 = |fault: &Fault| *fault == Fault::NotFound(Missing::Thing);
-        // A run that was ended may only have the answers to its writes.
+        // A run that was ended may only have the responses to its writes.
         let is_cut_short = who == RunRole::First
             && (state.refused.is_some()
                 || state.interrupted.is_some()

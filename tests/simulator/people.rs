@@ -218,8 +218,8 @@ impl World {
         let scope = if document["kind"] == "Group" { "groups" } else { "projects" };
         let steps = [(&ids[0], "elsewhere"), (&ids[1], &names[0]), (&ids[0], &names[1])];
         let rename = |(id, path): (&Json, &str)| {
-            let answer = self.call("PUT", &format!("/{scope}/{id}"), &json!({"path": path}));
-            answer.status().is_success()
+            let response = self.call("PUT", &format!("/{scope}/{id}"), &json!({"path": path}));
+            response.status().is_success()
         };
         steps.into_iter().all(rename)
     }

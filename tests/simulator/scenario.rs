@@ -112,9 +112,9 @@ impl Scenario {
                 .uri(format!("/api/v4{path}"))
                 .header("private-token", TOKEN)
                 .header("content-type", "application/json");
-            let answer = model.answer(request.body(body.to_string().into()).unwrap());
-            assert!(answer.status().is_success(), "{path} {body}: {:?}", answer.body());
-            serde_json::from_slice::<Json>(answer.body()).unwrap()
+            let response = model.answer(request.body(body.to_string().into()).unwrap());
+            assert!(response.status().is_success(), "{path} {body}: {:?}", response.body());
+            serde_json::from_slice::<Json>(response.body()).unwrap()
         };
         let id = |group: &str| call("GET", &format!("/groups/{group}"), &Json::Null)["id"].clone();
         for (group, level) in &self.shares {

@@ -51,14 +51,14 @@ pub(crate) enum Fault {
     /// It is carried out after this many seconds, and answered then.
     Slow(u64),
     /// It is carried out, and answered after this many seconds.
-    SlowAnswer(u64),
+    SlowResponse(u64),
     /// It is not carried out, and answered with this status.
     StatusBefore(u16),
     /// It is carried out, and answered with this status.
     StatusAfter(u16),
-    /// It is carried out, and the answer breaks off.
+    /// It is carried out, and the response breaks off.
     Truncated,
-    /// It is carried out, and the answer has no body.
+    /// It is carried out, and the response has no body.
     Empty,
     /// A proxy answers with a page of HTML.
     Html,
@@ -82,11 +82,11 @@ pub(crate) enum Fault {
     NotFound(Missing),
     /// A proxy redirects it.
     Redirect,
-    /// Its answer, a list, is damaged.
+    /// Its response, a list, is damaged.
     List(Damage),
-    /// Its answer lacks some of its fields.
+    /// Its response lacks some of its fields.
     FieldsMissing,
-    /// Its answer is JSON that no service sends.
+    /// Its response is JSON that no service sends.
     Spoiled(Spoil),
     /// The service does something else than requested, without an error.
     Surprise(Surprise),
@@ -140,9 +140,9 @@ pub(crate) enum Missing {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Surprise {
-    /// Nothing of an edit is saved, and the answer is 200 with `null`.
+    /// Nothing of an edit is saved, and the response is 200 with `null`.
     Null,
-    /// Nothing of an edit is saved, and the answer shows the object as it was.
+    /// Nothing of an edit is saved, and the response shows the object as it was.
     Ignored,
     /// One attribute of a write is ignored, as if the service did not know it.
     Dropped,
@@ -286,7 +286,7 @@ impl Fault {
         ]);
         all.extend([1, 3, 20, 60].map(Late));
         all.extend([10, 30, 59].map(Slow));
-        all.extend([10, 30, 70, 200].map(SlowAnswer));
+        all.extend([10, 30, 70, 200].map(SlowResponse));
         all.extend([500, 502, 504].map(StatusBefore));
         all.extend([500, 503].map(StatusAfter));
         use Throttle::*;
@@ -322,7 +322,7 @@ impl Fault {
         all
     }
 
-    /// True if the request or its answer is lost or damaged on its way, or the run is killed there.
+    /// True if the request or its response is lost or damaged on its way, or the run is killed there.
     pub(crate) const fn is_of_connection(&self) -> bool {
         use Fault::*;
         matches!(

@@ -94,7 +94,7 @@ pub(crate) struct SentRequest {
     pub(crate) at: Duration,
     /// The time at which it reached the service.
     pub(crate) arrived: Duration,
-    /// The time of the answer, if any.
+    /// The time of the response, if any.
     pub(crate) answered: Option<Duration>,
     pub(crate) method: &'static str,
     pub(crate) target: String,
@@ -235,7 +235,7 @@ impl ModelTransport {
         tokio::time::sleep(Duration::from_millis(back)).await;
         if let Ok(response) = &reply {
             world.state().sent[place].answered = Some(world.now());
-            self.record_answer(response);
+            self.record_response(response);
             if let Ok(body) = &response.body {
                 let shown =
                     identity::shown_containers(self.who, world.now(), &request.target, body);
@@ -276,8 +276,8 @@ impl ModelTransport {
         (number, state.sent.len() - 1)
     }
 
-    /// Records what an answer asks the run to do or to avoid.
-    fn record_answer(&self, response: &WireResponse) {
+    /// Records what a response asks the run to do or to avoid.
+    fn record_response(&self, response: &WireResponse) {
         let now = self.world.now();
         let mut state = self.world.state();
         if self.who == RunRole::First && response.status == 401 {
@@ -290,7 +290,7 @@ impl ModelTransport {
         }
     }
 
-    /// The service's answer, without faults.
+    /// The service's response, without faults.
     fn answer(&self, request: &WireRequest) -> WireResponse {
         {
             let state = self.world.state();
@@ -336,7 +336,7 @@ impl ModelTransport {
                 self.world.state().sent[place].arrived = self.world.now();
                 Ok(self.answer(request))
             }
-            Fault::SlowAnswer(seconds) => {
+            Fault::SlowResponse(seconds) => {
                 let answer = self.answer(request);
                 if limit(seconds) < Duration::from_secs(*seconds) {
                     return self.time_out(time_limit).await;
@@ -412,7 +412,7 @@ impl ModelTransport {
         }
     }
 
-    /// The answer to a write for which the service does something else.
+    /// The response to a write for which the service does something else.
     fn surprise(&self, surprise: Surprise, request: &WireRequest) -> WireResponse {
         let is_edit = matches!(request.method, Method::Put | Method::Patch);
         let told = match &request.body {
@@ -586,7 +586,7 @@ impl ModelTransport {
         response
     }
 
-    /// An answer in which every object lacks three of its fields.
+    /// A response in which every object lacks three of its fields.
     fn without_fields(&self, mut response: WireResponse) -> WireResponse {
         let Some(mut body) =
             response.body.as_ref().ok().and_then(|body| serde_json::from_slice::<Json>(body).ok())

@@ -5,11 +5,11 @@ use serde_json::{Value as Json, json};
 
 use crate::numbers::Numbers;
 
-/// The damage of an answer. Its place and details are random.
+/// The damage of a response. Its place and details are random.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Spoil {
-    /// The whole answer is something else: null, a number, a text, a list for an object, or the
+    /// The whole response is something else: null, a number, a text, a list for an object, or the
     /// reverse.
     Whole,
     /// A field, at any depth, has a value of another type.

@@ -344,7 +344,7 @@ fn exports_and_edits_under_read_faults_are_right_or_refused() {
                 true => pair % every == 0,
                 false => number % COMMANDS.len() == turn && at == (7 * number + 1) % requests,
             };
-            // Only the first answer shows who the caller is, and so whose own access it is.
+            // Only the first response shows who the caller is, and so whose own access it is.
             let is_of_caller = at == 0 && *fault == Fault::Spoiled(Spoil::Number);
             if !is_tried || is_of_caller {
                 continue;

@@ -1,4 +1,4 @@
-//! All stored data of a sandbox as JSON: for tests that compare the data, not the answers.
+//! All stored data of a sandbox as JSON: for tests that compare the data, not the responses.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};

@@ -181,7 +181,7 @@ fn every_entry_that_can_be_written_can_be_addressed() {
         for handle in home.address_keys.iter().filter(is_addressed).filter(is_own) {
             assert!(known.contains(&handle.field), "{at}: rows without `{}`", handle.field);
         }
-        // A copy left by a lost answer must be removable.
+        // A copy left by a lost response must be removable.
         assert!(!section.allows_duplicates() || delete.is_some(), "{at}");
         assert!(!section.is_removable() || delete.is_some(), "{at}");
         let is_fixed = |name: &str| section.identity.contains(&name);
@@ -360,7 +360,7 @@ fn samples(schema: &Json) -> Vec<Json> {
     types.iter().flat_map(of_type).filter(|sample| jsonschema::is_valid(schema, sample)).collect()
 }
 
-/// The answer of a service that stores what it gets, with the names of answers. Empty text becomes
+/// The response of a service that stores what it gets, with the names of responses. Empty text becomes
 /// `null`, and a list of ids becomes a list of objects; the id of an entry of another section is
 /// its position in `entries`, which are names.
 fn echo(table: &FieldTable, body: &Fields, absent: &Json, entries: &[Json]) -> Object {

@@ -165,7 +165,7 @@ fn every_parameter_is_documented() {
         );
         assert!(row.one_of.iter().all(|name| names.contains(name)), "{}", row.id);
         let paged = names.contains(&"page") && names.contains(&"per_page");
-        assert!(paged == (row.answer == ResponseBody::List) || row.unpaged, "{}", row.id);
+        assert!(paged == (row.response == ResponseBody::List) || row.unpaged, "{}", row.id);
     }
 }
 

@@ -74,7 +74,7 @@ impl From<WrittenOrigin> for Origin {
 }
 
 impl From<Origin> for WrittenOrigin {
-    fn from(Origin { file_layer: file_layer, line, column }: Origin) -> Self {
+    fn from(Origin { file_layer, line, column }: Origin) -> Self {
         Self { file: file_layer.file.clone(), line, column, layer: file_layer.layer }
     }
 }

@@ -351,7 +351,7 @@ fn is_hidden(path: &Path) -> bool {
     path.iter().any(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
-/// Reads the next answer of `git cat-file --batch`, which must be the content of `blob`.
+/// Reads the next response of `git cat-file --batch`, which must be the content of `blob`.
 fn read_blob(reader: &mut impl std::io::BufRead, blob: &Blob) -> std::io::Result<Vec<u8>> {
     let mut header = String::new();
     reader.take(256).read_line(&mut header)?;
@@ -359,7 +359,7 @@ fn read_blob(reader: &mut impl std::io::BufRead, blob: &Blob) -> std::io::Result
         return Err(std::io::Error::other("an object of the commit is missing"));
     }
     let mut text = Vec::new();
-    // A line feed ends each answer.
+    // A line feed ends each response.
     reader.take(blob.size.saturating_add(1)).read_to_end(&mut text)?;
     if text.pop() != Some(b'\n') || text.len() as u64 != blob.size {
         return Err(std::io::Error::other("the answer was cut short"));
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_the_requested_blob_or_an_error() {
+    fn an_response_is_the_requested_blob_or_an_error() {
         let blob = Blob { id: "ab".into(), size: 3, path: "x".into() };
         let read = |text: &str| read_blob(&mut text.as_bytes(), &blob).ok();
         assert_eq!(read("ab blob 3\na\nb\n").as_deref(), Some(&b"a\nb"[..]));

@@ -57,7 +57,7 @@ pub(super) struct Args {
         default_value = "json",
         help_heading = "Output"
     )]
-    out: AnswerFormat,
+    out: ResponseFormat,
     /// Show the values of variables, tokens of runners and credentials in addresses
     #[arg(long, help_heading = "Output")]
     show_secrets: bool,
@@ -70,7 +70,7 @@ pub(super) struct Args {
 
 /// The format of the response on stdout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum AnswerFormat {
+enum ResponseFormat {
     /// One JSON document
     Json,
     /// JSON lines: one object per line
@@ -221,10 +221,10 @@ fn unusable_value_failure<E>(
 async fn send_read(operation: Op<Read>, args: &Args, cx: &RunContext) -> CommandResult {
     let (client, request) = prepare_call(operation, args, cx).await?;
     let row = request.operation;
-    let is_list = row.answer == operation::ResponseBody::List && !request.has_query("page");
-    let answer = if !is_list {
-        let answer = client.get_optional(request, &[]).await;
-        answer.map(|answer| answer.map_or(Json::Null, |answer| answer.body))
+    let is_list = row.response == operation::ResponseBody::List && !request.has_query("page");
+    let response = if !is_list {
+        let response = client.get_optional(request, &[]).await;
+        response.map(|response| response.map_or(Json::Null, |response| response.body))
     } else if row.filtered_after_paging {
         let objects = client.list_visible(request, EntryKeys::with_id(&[])).await;
         objects.map(|objects| objects.into_iter().map(Json::Object).collect())
@@ -232,7 +232,12 @@ async fn send_read(operation: Op<Read>, args: &Args, cx: &RunContext) -> Command
         let objects = client.list(request).await;
         objects.map(|objects| objects.into_vec().into_iter().map(Json::Object).collect())
     };
-    print_answer(row, answer.map_err(|error| call_failure(error, Exit::Incomplete))?, args, cx)?;
+    print_response(
+        row,
+        response.map_err(|error| call_failure(error, Exit::Incomplete))?,
+        args,
+        cx,
+    )?;
     Ok(Exit::Success)
 }
 
@@ -243,13 +248,13 @@ async fn send_write(operation: Op<Write>, args: &Args, cx: &RunContext) -> Comma
         cx.output.eprint("nothing was changed\n");
         return Ok(Exit::Interrupted);
     }
-    let answer = WriteClient::new(client).send(request).await;
-    let answer = answer.map_err(|error| call_failure(error, Exit::Unfinished))?;
-    match answer.status {
+    let response = WriteClient::new(client).send(request).await;
+    let response = response.map_err(|error| call_failure(error, Exit::Unfinished))?;
+    match response.status {
         304 => cx.output.eprint("nothing was changed: already done\n"),
         404 => cx.output.eprint("nothing was changed: already absent\n"),
-        _ if answer.body.is_null() => cx.output.eprint("done\n"),
-        _ => print_answer(row, answer.body, args, cx)?,
+        _ if response.body.is_null() => cx.output.eprint("done\n"),
+        _ => print_response(row, response.body, args, cx)?,
     }
     Ok(Exit::Success)
 }
@@ -268,24 +273,24 @@ fn call_failure(error: ApiError, refusal_exit: Exit) -> CommandError {
 }
 
 /// Writes the body of a response to stdout.
-fn print_answer(row: &Operation, mut answer: Json, args: &Args, cx: &RunContext) -> Result<()> {
+fn print_response(row: &Operation, mut response: Json, args: &Args, cx: &RunContext) -> Result<()> {
     if !args.show_secrets {
-        mask_answer(row, &mut answer);
+        mask_response(row, &mut response);
     }
     let secrets = cx.output.secrets();
     let showing_secrets = args.show_secrets.then(|| secrets.with_visible_credentials());
     let secrets = showing_secrets.as_ref().unwrap_or(&secrets);
-    let lines = match (args.out, &answer) {
-        (AnswerFormat::Ndjson, Json::Array(items)) => items.as_slice(),
-        (_, answer) => std::slice::from_ref(answer),
+    let lines = match (args.out, &response) {
+        (ResponseFormat::Ndjson, Json::Array(items)) => items.as_slice(),
+        (_, response) => std::slice::from_ref(response),
     };
     let mut text = String::new();
     for line in lines {
         // The keys are field names of the service, never data.
         let line = Redacted::new(line, KeyMeaning::Words, secrets);
         let line = match args.out {
-            AnswerFormat::Ndjson => serde_json::to_string(&line),
-            AnswerFormat::Json => serde_json::to_string_pretty(&line),
+            ResponseFormat::Ndjson => serde_json::to_string(&line),
+            ResponseFormat::Json => serde_json::to_string_pretty(&line),
         };
         text += &line.map_err(|error| CommandError::new(Exit::Internal, error))?;
         text += "\n";
@@ -295,9 +300,9 @@ fn print_answer(row: &Operation, mut answer: Json, args: &Args, cx: &RunContext)
 
 /// Hides the secrets in the body of a response: values of variables, tokens of runners, and
 /// credentials in URLs that the service calls or mirrors.
-fn mask_answer(row: &Operation, answer: &mut Json) {
-    match answer {
-        Json::Array(items) => items.iter_mut().for_each(|item| mask_answer(row, item)),
+fn mask_response(row: &Operation, response: &mut Json) {
+    match response {
+        Json::Array(items) => items.iter_mut().for_each(|item| mask_response(row, item)),
         Json::Object(object) => mask_fields(row, object),
         _ => {}
     }
@@ -319,7 +324,7 @@ fn mask_fields(row: &Operation, object: &mut Object) {
         };
         match masked_text {
             Some(text) => *value = text.into(),
-            None => mask_answer(row, value),
+            None => mask_response(row, value),
         }
     }
 }

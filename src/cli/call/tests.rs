@@ -446,10 +446,10 @@ fn external_hosts_get_the_names_of_the_service() {
 }
 
 #[test]
-fn secrets_in_answers_are_hidden() {
-    let mask = |row: &Operation, mut answer: Json| {
-        mask_answer(row, &mut answer);
-        answer
+fn secrets_in_responses_are_hidden() {
+    let mask = |row: &Operation, mut response: Json| {
+        mask_response(row, &mut response);
+        response
     };
     let project = json!({"runners_token": "canary", "value": "v", "forked": {"import_url": "https://u:canary@h/x"}});
     assert_eq!(
@@ -495,30 +495,35 @@ fn an_operation_is_found_by_its_id_or_suggested() {
 
 /// A service that gives every request the same response.
 #[derive(Debug)]
-struct OneAnswer(Result<u16, (RequestPhase, Why)>);
+struct OneResponse(Result<u16, (RequestPhase, Why)>);
 
-impl Transport for OneAnswer {
+impl Transport for OneResponse {
     fn send(&self, _: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
         let headers =
             [(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"))]
                 .into_iter()
                 .collect();
-        let answer = self.0.map(|status| WireResponse { status, headers, body: Ok("{}".into()) });
+        let response = self.0.map(|status| WireResponse { status, headers, body: Ok("{}".into()) });
         Box::pin(std::future::ready(
-            answer.map_err(|(phase, kind)| SendError::new(phase, kind, "planted")),
+            response.map_err(|(phase, kind)| SendError::new(phase, kind, "planted")),
         ))
     }
 }
 
-fn client(answer: Result<u16, (RequestPhase, Why)>) -> ReadClient {
+fn client(response: Result<u16, (RequestPhase, Why)>) -> ReadClient {
     let service = ServiceAddress::parse("https://example.org", false).unwrap();
-    ReadClient::new(service, Arc::new(OneAnswer(answer)), Arc::default(), ClientSettings::default())
+    ReadClient::new(
+        service,
+        Arc::new(OneResponse(response)),
+        Arc::default(),
+        ClientSettings::default(),
+    )
 }
 
 #[tokio::test]
 async fn the_exit_code_of_a_failed_call_shows_its_outcome() {
     let tls_failure = |phase| Err((phase, Why::Tls));
-    for (answer, read_code, write_code) in [
+    for (response, read_code, write_code) in [
         (Ok(400), 10, 6),
         (Ok(401), 7, 7),
         (Ok(403), 7, 7),
@@ -527,23 +532,25 @@ async fn the_exit_code_of_a_failed_call_shows_its_outcome() {
         (Ok(422), 10, 6),
         (tls_failure(RequestPhase::NotSent), 8, 8),
     ] {
-        let error =
-            client(answer).get_optional(PROJECT_GET.request().arg("id", 1), &[]).await.unwrap_err();
-        assert_eq!(call_failure(error, Exit::Incomplete).exit.code(), read_code, "{answer:?}");
-        let error = WriteClient::new(client(answer))
+        let error = client(response)
+            .get_optional(PROJECT_GET.request().arg("id", 1), &[])
+            .await
+            .unwrap_err();
+        assert_eq!(call_failure(error, Exit::Incomplete).exit.code(), read_code, "{response:?}");
+        let error = WriteClient::new(client(response))
             .send(PROJECT_FORK.request().arg("id", 1))
             .await
             .unwrap_err();
-        assert_eq!(call_failure(error, Exit::Unfinished).exit.code(), write_code, "{answer:?}");
+        assert_eq!(call_failure(error, Exit::Unfinished).exit.code(), write_code, "{response:?}");
     }
     let error = client(Ok(200)).list(NOTE_LIST.request().arg("id", 1)).await.unwrap_err();
     assert_eq!(call_failure(error, Exit::Incomplete).exit.code(), 10, "a list that is not whole");
 }
 
 #[tokio::test]
-async fn a_write_without_an_answer_may_have_been_carried_out() {
-    for answer in [Ok(500), Ok(503), Err((RequestPhase::MaybeSent, Why::Network))] {
-        let error = WriteClient::new(client(answer))
+async fn a_write_without_an_response_may_have_been_carried_out() {
+    for response in [Ok(500), Ok(503), Err((RequestPhase::MaybeSent, Why::Network))] {
+        let error = WriteClient::new(client(response))
             .send(PROJECT_FORK.request().arg("id", 1))
             .await
             .unwrap_err();
@@ -551,7 +558,7 @@ async fn a_write_without_an_answer_may_have_been_carried_out() {
         assert!(
             failure.exit == Exit::Unfinished
                 && failure.help.is_some_and(|help| help.contains("look")),
-            "{answer:?}"
+            "{response:?}"
         );
     }
 }

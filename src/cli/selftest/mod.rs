@@ -396,10 +396,10 @@ async fn find_group(
     reference: &str,
     path: &str,
 ) -> Result<Option<TestGroup>, ApiError> {
-    let Some(answer) = read_group(client, reference).await? else { return Ok(None) };
-    let is_marked = !answer["marked_for_deletion_on"].is_null();
-    let id = answer["id"].as_u64().unwrap_or_default();
-    let current_path = answer["full_path"].as_str().unwrap_or_default();
+    let Some(response) = read_group(client, reference).await? else { return Ok(None) };
+    let is_marked = !response["marked_for_deletion_on"].is_null();
+    let id = response["id"].as_u64().unwrap_or_default();
+    let current_path = response["full_path"].as_str().unwrap_or_default();
     let former_path = if is_marked { unmarked_path(current_path, id) } else { current_path };
     Ok((former_path == path).then(|| TestGroup { id, path: current_path.to_owned(), is_marked }))
 }
@@ -408,7 +408,7 @@ async fn find_group(
 async fn read_group(client: &ReadClient, reference: &str) -> Result<Option<Json>, ApiError> {
     let request = operation::GROUP_GET.request().arg("id", reference).query("with_projects", false);
     match client.get_object(request, &["id", "full_path"]).await {
-        Ok(answer) => Ok(Some(answer.body)),
+        Ok(response) => Ok(Some(response.body)),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error),
     }

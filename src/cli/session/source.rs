@@ -69,7 +69,7 @@ pub(super) struct OpenedSource {
     pub(super) client: ReadClient,
     /// The secrets of the manifests.
     pub(super) secrets: Arc<Secrets>,
-    /// The snapshot that answers requests instead of the service.
+    /// The snapshot that responses requests instead of the service.
     offline: Option<Arc<OfflineTransport>>,
     /// The snapshot that is being taken.
     pub(super) recorder: Option<Arc<SnapshotRecorder>>,

@@ -250,7 +250,7 @@ impl Ci {
         String::from_utf8_lossy(bytes).into_owned()
     }
 
-    /// Calls an operation on the shop as another user; returns the answer.
+    /// Calls an operation on the shop as another user; returns the response.
     pub(super) fn call(&mut self, operation: &str) -> String {
         let url = self.place.url().unwrap().to_owned();
         let output = self.place.run(&format!(

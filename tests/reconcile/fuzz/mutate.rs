@@ -230,7 +230,7 @@ impl Numbers {
         }
     }
 
-    /// Possible headers of an answer, with impossible values.
+    /// Possible headers of a response, with impossible values.
     pub(super) fn headers(&mut self, headers: &mut HeaderMap) {
         const NAMES: [&str; 15] = [
             "link",

@@ -119,7 +119,7 @@ async fn world() -> World {
     world
 }
 
-/// The answers to the reads of a plan, by target.
+/// The responses to the reads of a plan, by target.
 #[derive(Debug)]
 struct Recorder {
     inner: HttpTransport,
@@ -137,12 +137,12 @@ impl Transport for Recorder {
     }
 }
 
-/// A service that repeats its answers, except for damaged ones.
+/// A service that repeats its responses, except for damaged ones.
 #[derive(Debug)]
 struct DamagedService {
     answers: Arc<BTreeMap<String, WireResponse>>,
     chance: Mutex<Numbers>,
-    /// One in this many answers is damaged.
+    /// One in this many responses is damaged.
     interval: usize,
     requests: AtomicUsize,
 }
@@ -167,7 +167,7 @@ impl Transport for DamagedService {
             response.status = *chance.pick(&[0, 204, 301, 401, 403, 404, 412, 429, 500, 999]);
         }
         if chance.once_in(20 * self.interval) {
-            // The answer to another question.
+            // The response to another question.
             let other = chance.below(self.answers.len());
             response = self.answers.values().nth(other).unwrap().clone();
         }

@@ -35,7 +35,7 @@ const REDUCTION_FACTOR: f64 = 0.8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendAt {
     /// The request must wait until another response arrives.
-    AfterAnswer,
+    AfterResponse,
     /// Requests of all operations must wait until this time, on the client's clock.
     At(Duration),
     /// Only requests of this operation must wait until this time, on the client's clock.
@@ -97,7 +97,7 @@ pub struct Completion {
 struct OperationBudget {
     in_flight: usize,
     /// The times when responses of this operation arrived in the last minute, oldest first.
-    answer_times: VecDeque<Duration>,
+    response_times: VecDeque<Duration>,
     /// The limit per minute learned from a 429.
     learned_limit: Option<usize>,
     closed_until: Duration,
@@ -132,7 +132,7 @@ impl Budget {
             }
             match quota.remaining {
                 0 => return Err(SendAt::At(*window_end)),
-                remaining if remaining <= self.in_flight => return Err(SendAt::AfterAnswer),
+                remaining if remaining <= self.in_flight => return Err(SendAt::AfterResponse),
                 _ => {}
             }
         }
@@ -175,7 +175,7 @@ impl Budget {
         }
         // Count responses only for a service with limits.
         if self.user_quota.is_some() {
-            budget.answer_times.push_back(ended_at);
+            budget.response_times.push_back(ended_at);
         }
     }
 }
@@ -183,19 +183,19 @@ impl Budget {
 impl OperationBudget {
     fn require_capacity(&mut self, limit: Option<usize>, now: Duration) -> Result<(), SendAt> {
         while self
-            .answer_times
+            .response_times
             .front()
             .is_some_and(|ended_at| ended_at.saturating_add(MINUTE) <= now)
         {
-            self.answer_times.pop_front();
+            self.response_times.pop_front();
         }
         if self.closed_until > now {
             return Err(SendAt::OperationAt(self.closed_until));
         }
         match limit {
-            Some(limit) if self.in_flight + self.answer_times.len() >= limit => {
-                let oldest = self.answer_times.front();
-                Err(oldest.map_or(SendAt::AfterAnswer, |ended_at| {
+            Some(limit) if self.in_flight + self.response_times.len() >= limit => {
+                let oldest = self.response_times.front();
+                Err(oldest.map_or(SendAt::AfterResponse, |ended_at| {
                     SendAt::OperationAt(ended_at.saturating_add(MINUTE))
                 }))
             }
@@ -213,15 +213,15 @@ impl OperationBudget {
         closed_for: Duration,
     ) {
         if self.closed_until <= ended_at {
-            let recent_answers = self
-                .answer_times
+            let recent_responses = self
+                .response_times
                 .iter()
                 .filter(|answered_at| ended_at < answered_at.saturating_add(MINUTE));
             let reduced_limit =
                 self.learned_limit.map(|learned| (learned as f64 * REDUCTION_FACTOR) as usize);
             let max_limit = documented_limit.map_or(usize::MAX, |limit| limit as usize);
             self.learned_limit =
-                Some(reduced_limit.unwrap_or(recent_answers.count()).min(max_limit).max(1));
+                Some(reduced_limit.unwrap_or(recent_responses.count()).min(max_limit).max(1));
         }
         self.closed_until = self.closed_until.max(ended_at.saturating_add(closed_for));
     }
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(budget.try_send(hooks, seconds(1)), Ok(()));
         assert_eq!(
             budget.try_send(hooks, seconds(1)),
-            Err(SendAt::AfterAnswer),
+            Err(SendAt::AfterResponse),
             "both may be counted"
         );
         budget.finish_request(hooks, finish(seconds(2), quota(0, 120, 18)));
@@ -336,7 +336,7 @@ mod tests {
                     }
                     Err(SendAt::At(_)) => panic!("the user's budget is no obstacle"),
                     Err(SendAt::OperationAt(at)) if in_flight.is_empty() => now = at,
-                    Err(SendAt::AfterAnswer | SendAt::OperationAt(_)) => {
+                    Err(SendAt::AfterResponse | SendAt::OperationAt(_)) => {
                         now = now.max(in_flight.front().map_or(now, |(at, _)| *at));
                     }
                 }

@@ -239,16 +239,16 @@ impl ClientCore {
         freshness: Option<Freshness>,
     ) -> Result<BudgetSlot<'_>, ErrorKind> {
         loop {
-            let mut next_answer = std::pin::pin!(self.gate.next_answer());
+            let mut next_response = std::pin::pin!(self.gate.next_response());
             // Register before checking, so that no response is missed.
-            next_answer.as_mut().enable();
+            next_response.as_mut().enable();
             let now = self.now();
             let send_at = match self.gate.try_reserve_slot(operation, now) {
                 Ok(slot) => return Ok(slot),
                 Err(send_at) => send_at,
             };
             let wait = match send_at {
-                SendAt::AfterAnswer => std::future::pending().right_future(),
+                SendAt::AfterResponse => std::future::pending().right_future(),
                 SendAt::At(_) if freshness.is_some() => return Err(ErrorKind::Stale(None)),
                 SendAt::OperationAt(instant) if freshness.is_some() => {
                     return Err(ErrorKind::Stale(Some(instant)));
@@ -260,7 +260,7 @@ impl ClientCore {
             tokio::select! {
                 biased;
                 end = self.wait_for_end_reason() => return Err(end),
-                () = next_answer => {}
+                () = next_response => {}
                 slept = wait => slept?,
             }
         }
@@ -423,10 +423,10 @@ impl ClientCore {
     pub(super) fn malformed(
         &self,
         request: &Request<Read>,
-        answer: &ApiResponse,
+        response: &ApiResponse,
         reason: &'static str,
     ) -> ApiError {
-        let (status, request_id) = (answer.status, request_id(&answer.headers));
+        let (status, request_id) = (response.status, request_id(&response.headers));
         self.error(request, ErrorKind::Malformed { status, why: reason, request_id })
     }
 

@@ -195,11 +195,11 @@ impl ReadClient {
     /// # Errors
     /// [`ApiError`](super::ApiError), also if the response is `null` or empty.
     pub async fn get(&self, request: Request<Read>) -> Result<ApiResponse> {
-        let answer = self.call(&request).await?;
-        if answer.body.is_null() {
-            Err(self.core.malformed(&request, &answer, "nothing"))
+        let response = self.call(&request).await?;
+        if response.body.is_null() {
+            Err(self.core.malformed(&request, &response, "nothing"))
         } else {
-            Ok(answer)
+            Ok(response)
         }
     }
 
@@ -214,12 +214,12 @@ impl ReadClient {
         keys: &[&'static str],
     ) -> Result<ApiResponse> {
         let request = request.keep_keys(keys);
-        let answer = self.get(request.clone()).await?;
-        let (requested_id, returned_id) = (request.requested_id(), answer.body["id"].as_u64());
+        let response = self.get(request.clone()).await?;
+        let (requested_id, returned_id) = (request.requested_id(), response.body["id"].as_u64());
         if requested_id.is_some() && returned_id.is_some() && requested_id != returned_id {
-            return Err(self.core.malformed(&request, &answer, "an object of another id"));
+            return Err(self.core.malformed(&request, &response, "an object of another id"));
         }
-        self.require_keys(&request, answer, keys)
+        self.require_keys(&request, response, keys)
     }
 
     /// Reads one object that may be absent. Returns `None` if the service answers 200 with `null`,
@@ -234,25 +234,25 @@ impl ReadClient {
         keys: &[&'static str],
     ) -> Result<Option<ApiResponse>> {
         let request = request.keep_keys(keys);
-        let answer = self.call(&request).await?;
-        match (answer.body.is_null(), answer.status) {
-            (false, _) => self.require_keys(&request, answer, keys).map(Some),
+        let response = self.call(&request).await?;
+        match (response.body.is_null(), response.status) {
+            (false, _) => self.require_keys(&request, response, keys).map(Some),
             (true, 200) => Ok(None),
-            (true, _) => Err(self.core.malformed(&request, &answer, "nothing")),
+            (true, _) => Err(self.core.malformed(&request, &response, "nothing")),
         }
     }
 
-    /// Returns `answer` if its object has each of `keys`.
+    /// Returns `response` if its object has each of `keys`.
     fn require_keys(
         &self,
         request: &Request<Read>,
-        answer: ApiResponse,
+        response: ApiResponse,
         keys: &[&str],
     ) -> Result<ApiResponse> {
-        if keys.iter().all(|key| is_identifying(key, &answer.body[*key])) {
-            return Ok(answer);
+        if keys.iter().all(|key| is_identifying(key, &response.body[*key])) {
+            return Ok(response);
         }
-        Err(self.core.malformed(request, &answer, "an object without its identifying fields"))
+        Err(self.core.malformed(request, &response, "an object without its identifying fields"))
     }
 
     /// Reads a complete list for display, and does not check the fields of its entries. A caller
@@ -338,13 +338,13 @@ impl ReadClient {
         let Some(request) = pager.next_request() else { return Ok(None) };
         let (headers, objects) = match self.call(&request).await {
             Err(error) if error.is_empty_list() => (HeaderMap::new(), Vec::new()),
-            answer => {
-                let mut answer = answer?;
-                let Some(objects) = into_objects(answer.body.take()) else {
+            response => {
+                let mut response = response?;
+                let Some(objects) = into_objects(response.body.take()) else {
                     let problem = "something other than a list";
-                    return Err(self.core.malformed(&request, &answer, problem));
+                    return Err(self.core.malformed(&request, &response, problem));
                 };
-                (answer.headers, objects)
+                (response.headers, objects)
             }
         };
         let accept_result = pager.accept(&headers, objects);

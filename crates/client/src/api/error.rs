@@ -303,7 +303,7 @@ impl ApiError {
     }
 
     /// True if a request got no response from the service.
-    pub fn has_no_answer(&self) -> bool {
+    pub fn has_no_response(&self) -> bool {
         matches!(&self.ending_error().0.kind, ErrorKind::Unanswered(e) if e.kind != SendErrorKind::Offline)
     }
 

@@ -62,8 +62,8 @@ impl ClientCore {
             // The service had nothing to do: for example, the project already had the star, or was
             // not a fork.
             304 if operation.answers_not_modified => {
-                let answer = ApiResponse { status, headers: response.headers, body: Json::Null };
-                (SendOutcome::Success, Ok(answer))
+                let unchanged = ApiResponse { status, headers: response.headers, body: Json::Null };
+                (SendOutcome::Success, Ok(unchanged))
             }
             status => {
                 let refusal = self.read_rejection(&response, redactor);
@@ -140,7 +140,7 @@ fn parse_success(
         .ok_or((SendOutcome::Unreadable, "broken JSON"))?;
     // A write succeeded even if its response is not an object.
     if is_read
-        && operation.answer == operation::ResponseBody::One
+        && operation.response == operation::ResponseBody::One
         && !(body.is_object() || body.is_null())
     {
         return Err((SendOutcome::Unreadable, "something other than an object"));

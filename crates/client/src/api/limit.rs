@@ -92,7 +92,7 @@ impl Gate {
     }
 
     /// Waits until a counted request ends.
-    pub fn next_answer(&self) -> Notified<'_> {
+    pub fn next_response(&self) -> Notified<'_> {
         self.slot_finished.notified()
     }
 

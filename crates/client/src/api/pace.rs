@@ -116,7 +116,7 @@ struct UsualTime {
 
 impl UsualTime {
     /// Adds a response to the moving mean of the latest responses.
-    fn add_answer(&mut self, seconds: f64) {
+    fn add_response(&mut self, seconds: f64) {
         self.answers = (self.answers + 1).min(MIN_SAMPLE);
         self.mean += (seconds - self.mean) / self.answers as f64;
     }
@@ -162,13 +162,13 @@ impl PaceController {
                 if self.round.failures > self.sample_size() / 10 {
                     self.halve_limit(1);
                 } else {
-                    self.count_answer();
+                    self.count_response();
                 }
             }
             Reply::Answered(..) if !ticket.is_timed => {}
             Reply::Answered(operation, response_time) => {
                 self.round.ratio_sum += self.time_ratio(operation, response_time.as_secs_f64());
-                self.count_answer();
+                self.count_response();
             }
         }
     }
@@ -177,7 +177,7 @@ impl PaceController {
     fn time_ratio(&mut self, operation: &'static str, seconds: f64) -> f64 {
         let usual_time = self.usual_times.entry(operation).or_default();
         if usual_time.answers == 0 || self.limit <= self.range.start {
-            usual_time.add_answer(seconds);
+            usual_time.add_response(seconds);
         }
         ((seconds + TOLERANCE_SECONDS) / (usual_time.mean + TOLERANCE_SECONDS)).min(MAX_RATIO)
     }
@@ -188,15 +188,15 @@ impl PaceController {
     }
 
     /// Counts a response, and ends the round after its last response.
-    fn count_answer(&mut self) {
+    fn count_response(&mut self) {
         self.round.answers += 1;
         let is_below_range = self.limit < self.range.start;
-        let required_answers = if is_below_range && self.round.failures == 0 {
+        let required_responses = if is_below_range && self.round.failures == 0 {
             self.limit
         } else {
             self.sample_size()
         };
-        if self.round.answers < required_answers {
+        if self.round.answers < required_responses {
             return;
         }
         let round = std::mem::take(&mut self.round);
@@ -240,13 +240,13 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// Simulates a service, and a client that sends as many requests as allowed. `answer` decides
+    /// Simulates a service, and a client that sends as many requests as allowed. `response` decides
     /// the duration and the outcome of a request from its number and the number of requests in
     /// flight. Returns the limit after each response.
     fn simulate(
         pace: &mut PaceController,
         answers: usize,
-        mut answer: impl FnMut(usize, usize) -> (Duration, Option<Reply>),
+        mut response: impl FnMut(usize, usize) -> (Duration, Option<Reply>),
     ) -> Vec<usize> {
         let mut requests: Vec<(Duration, Reply, PaceTicket)> = Vec::new();
         let (mut now, mut sent_count, mut limits) = (Duration::ZERO, 0, Vec::new());
@@ -254,7 +254,7 @@ mod tests {
             while requests.len() < pace.limit() {
                 let in_flight = requests.len() + 1;
                 let ticket = pace.start_request(in_flight);
-                let (duration, reply) = answer(sent_count, in_flight);
+                let (duration, reply) = response(sent_count, in_flight);
                 let operation = OPERATIONS[sent_count % OPERATIONS.len()];
                 let reply = reply.unwrap_or(Reply::Answered(operation, duration));
                 requests.push((now + duration, reply, ticket));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_doubles_while_answers_stay_fast() {
+    fn the_limit_doubles_while_responses_stay_fast() {
         let mut pace = PaceController::new(ADAPTING);
         let limits = simulate(&mut pace, 400, |n, _| (millis(50 + 20 * (n % 2) as u64), None));
         let mut distinct_limits = limits.clone();
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn varying_answer_times_do_not_count_as_slow() {
+    fn varying_response_times_do_not_count_as_slow() {
         let mut pace = PaceController::new(ADAPTING);
         let mut state = 1_u32;
         let limits = simulate(&mut pace, 5_000, |_, _| {
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_answers_lower_the_limit_to_the_start_at_most() {
+    fn slow_responses_lower_the_limit_to_the_start_at_most() {
         let mut pace = PaceController::new(ADAPTING);
         simulate(&mut pace, 400, |_, _| (millis(20), None));
         assert_eq!(pace.limit(), 64);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_slow_or_failed_answer_changes_nothing() {
+    fn a_single_slow_or_failed_response_changes_nothing() {
         let mut pace = PaceController::new(ADAPTING);
         let limits = simulate(&mut pace, 5_000, |n, _| match n % 100 {
             17 => (Duration::from_secs(20), None),

@@ -393,7 +393,7 @@ fn classify_failure(error: &reqwest::Error, has_client_cert: bool) -> SendError 
         RequestPhase::MaybeSent
     };
     let reason = match tls_error {
-        Some(tls_error) if is_plain_http_answer(tls_error) => {
+        Some(tls_error) if is_plain_http_response(tls_error) => {
             "the port answers without TLS".to_owned()
         }
         _ => root_cause(error),
@@ -402,7 +402,7 @@ fn classify_failure(error: &reqwest::Error, has_client_cert: bool) -> SendError 
     SendError { hint, ..SendError::new(phase, kind, &reason) }
 }
 
-fn is_plain_http_answer(error: &rustls::Error) -> bool {
+fn is_plain_http_response(error: &rustls::Error) -> bool {
     matches!(error, rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType))
 }
 
@@ -410,7 +410,7 @@ fn is_plain_http_answer(error: &rustls::Error) -> bool {
 fn tls_hint(error: &rustls::Error, has_client_cert: bool) -> &'static str {
     use rustls::{AlertDescription as Alert, CertificateError as Wrong, Error};
     match error {
-        _ if is_plain_http_answer(error) => {
+        _ if is_plain_http_response(error) => {
             "check the port, and whether the address begins with `https` or `http`"
         }
         Error::AlertReceived(

@@ -116,8 +116,8 @@ impl<T: Clone> LookUpCache<T> {
     }
 
     /// Sets the result for `name` without a request.
-    fn insert(&self, name: &str, answer: T) {
-        let cell = Arc::new(OnceCell::new_with(Some(Ok(answer))));
+    fn insert(&self, name: &str, response: T) {
+        let cell = Arc::new(OnceCell::new_with(Some(Ok(response))));
         lock(&self.0).insert(name.to_owned(), cell);
     }
 

@@ -223,8 +223,8 @@ impl Observer {
     ) -> Result<Object> {
         let lookup = catalogue::container_lookup(scope);
         let request = (lookup.get_request)(path_or_id).with_key_filter(key_filter.clone());
-        let answer = self.client.get_object(request, &["id", lookup.path_field]).await?;
-        Ok(answer.object().cloned().unwrap_or_default())
+        let response = self.client.get_object(request, &["id", lookup.path_field]).await?;
+        Ok(response.object().cloned().unwrap_or_default())
     }
 
     /// Reads the names of the objects with `ids`. Objects that the caller cannot see get no name.
@@ -251,7 +251,7 @@ impl Observer {
                 };
                 let request = request.with_key_filter(KeyFilter::keys([field]));
                 match self.client.get_object(request, &["id", field]).await {
-                    Ok(answer) => Ok(answer.body[field].as_str().map(str::to_owned)),
+                    Ok(response) => Ok(response.body[field].as_str().map(str::to_owned)),
                     Err(error) if error.is_not_found() || error.is_forbidden() => Ok(None),
                     Err(error) => Err(error),
                 }

@@ -389,8 +389,8 @@ impl Observer {
     pub async fn read_caller_level(&self, scope: Scope, id: u64) -> Result<Option<u8>> {
         let lookup = catalogue::container_lookup(scope);
         let Some(request) = lookup.level_request else { return Ok(None) };
-        let answer = none_if_absent(self.client.get(request(id, self.caller.id)).await)?;
-        Ok(answer.and_then(|answer| object_level(answer.object()?, "access_level")))
+        let response = none_if_absent(self.client.get(request(id, self.caller.id)).await)?;
+        Ok(response.and_then(|response| object_level(response.object()?, "access_level")))
     }
 
     /// Explains why a container is not at its declared path.

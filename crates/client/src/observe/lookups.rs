@@ -162,9 +162,9 @@ impl Observer {
     pub(super) async fn find_user(&self, name: &str) -> Result<Option<u64>> {
         let key = name.to_lowercase();
         let read = async || {
-            let answer =
+            let response =
                 self.client.get(operation::USER_FIND.request().query("username", name)).await?;
-            let mut users = answer.body.as_array().into_iter().flatten();
+            let mut users = response.body.as_array().into_iter().flatten();
             let user = users.find(|user| {
                 user["username"].as_str().is_some_and(|username| username.to_lowercase() == key)
             });
@@ -224,8 +224,8 @@ impl Observer {
     async fn get_namespace(&self, path: &str) -> Result<Option<Json>> {
         let request = operation::NAMESPACE_GET.request().arg("id", path);
         match self.client.get_object(request, &["id", "full_path"]).await {
-            Ok(answer) => {
-                Ok(Some(answer.body).filter(|namespace| is_namespace_at(namespace, path)))
+            Ok(response) => {
+                Ok(Some(response.body).filter(|namespace| is_namespace_at(namespace, path)))
             }
             Err(error) if error.is_absent() => Ok(Some(Json::Null)),
             Err(error) => Err(error),

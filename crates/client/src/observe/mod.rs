@@ -65,15 +65,15 @@ impl Observer {
     /// # Errors
     /// [`ApiError`] if the service cannot be reached or does not accept the token.
     pub async fn connect(client: ReadClient) -> Result<Self> {
-        let answer =
+        let response =
             client.get_object(operation::CURRENT_USER.request(), &["id", "username"]).await?;
-        let user = &answer.body;
+        let user = &response.body;
         let caller = Caller {
             id: user["id"].as_u64().unwrap_or_default(),
             username: user["username"].as_str().unwrap_or_default().to_owned(),
             is_administrator: user["is_admin"] == true,
         };
-        let is_sandbox = answer.headers.contains_key(SANDBOX_HEADER);
+        let is_sandbox = response.headers.contains_key(SANDBOX_HEADER);
         Ok(Self {
             client,
             caller,
@@ -100,7 +100,7 @@ impl Observer {
     /// [`ApiError`] if all further requests would fail too.
     pub async fn read_token_properties(&self) -> Result<Option<TokenProperties>> {
         match self.client.get(operation::OWN_TOKEN.request()).await {
-            Ok(answer) => Ok(answer.object().and_then(TokenProperties::read)),
+            Ok(response) => Ok(response.object().and_then(TokenProperties::read)),
             // A refusal does not end the run: the service may refuse this request for a valid token.
             Err(error) if error.status().is_none() && is_fatal(&error) => Err(error),
             Err(_) => Ok(None),

@@ -227,8 +227,8 @@ impl SectionReader<'_> {
             let list = scoped_kind.list_request(request);
             return Ok(Some(client.list_with_keys(list, scoped_kind.entry_keys).await?.into_vec()));
         };
-        let answer = client.get_object(request, &["id"]).await?;
-        let Some(rows) = answer.body[field].as_array() else { return Ok(None) };
+        let response = client.get_object(request, &["id"]).await?;
+        let Some(rows) = response.body[field].as_array() else { return Ok(None) };
         let rows = rows.iter().map(|row| {
             let mut keys = scoped_kind
                 .entry_keys
@@ -344,12 +344,12 @@ impl SectionReader<'_> {
             let request =
                 scoped_kind.entry_request(self.request(get), raw).filter(|_| is_wanted)?;
             Some(async move {
-                let answer = self
+                let response = self
                     .observer
                     .client
                     .get_object(request, scoped_kind.entry_keys.identity_keys)
                     .await?;
-                Ok::<_, ApiError>((position, answer.object().cloned().unwrap_or_default()))
+                Ok::<_, ApiError>((position, response.object().cloned().unwrap_or_default()))
             })
         });
         Ok(future::try_join_all(reads).await?.into_iter().collect())
@@ -366,12 +366,12 @@ impl SectionReader<'_> {
         let is_absence_certain = kind.scoped_kind.absent_as == Absence::NotFound
             && self.sees_all
             && self.facts.tier >= kind.tier();
-        let answer = match read {
+        let response = match read {
             Err(error) if is_absence_certain && error.is_entry_missing() => None,
             read => read?,
         };
-        let Some(answer) = answer else { return Ok(LiveEntries::Single(None)) };
-        let Some(raw) = answer.object().filter(|raw| kind.shows_any_field(raw)) else {
+        let Some(response) = response else { return Ok(LiveEntries::Single(None)) };
+        let Some(raw) = response.object().filter(|raw| kind.shows_any_field(raw)) else {
             let reason = format!("the service shows a {} without any of its fields", kind.noun);
             return Ok(LiveEntries::Unreadable(Cause::new(reason).help(PROXY_HELP)));
         };

@@ -154,12 +154,12 @@ pub(super) type LookupResult = Option<Result<Json, ReadFailure>>;
 
 impl SnapshotContents {
     /// Looks up the response to a request.
-    pub(super) fn answer(&self, query: &Query) -> LookupResult {
+    pub(super) fn response(&self, query: &Query) -> LookupResult {
         match query.subject() {
             QuerySubject::Object(scope) => self.answer_object(scope, query.container_key()),
             QuerySubject::Roster(scope, root) => self.answer_roster(scope, root),
             QuerySubject::User(name) => {
-                self.answer_user(name).or_else(|| self.recorded_answer(query))
+                self.answer_user(name).or_else(|| self.recorded_response(query))
             }
             // A plan only searches for projects in these lists. If a list lacks a project, the plan
             // reads the single project.
@@ -169,7 +169,7 @@ impl SnapshotContents {
             QuerySubject::Other if query.is_operation(operation::GROUP_PROJECTS) => {
                 Some(Ok(self.rows_below(query.container_key())))
             }
-            QuerySubject::Other => self.recorded_answer(query),
+            QuerySubject::Other => self.recorded_response(query),
         }
     }
 
@@ -310,11 +310,11 @@ impl SnapshotContents {
         RequestKey { of: container_id, ..query.key.clone() }
     }
 
-    fn recorded_answer(&self, query: &Query) -> LookupResult {
+    fn recorded_response(&self, query: &Query) -> LookupResult {
         // The response may have been stored under the path, before the id was known.
-        let answer = self.answers.get(&self.storage_key(query));
-        if let Some(answer) = answer.or_else(|| self.answers.get(&query.key)) {
-            return Some(match answer {
+        let response = self.answers.get(&self.storage_key(query));
+        if let Some(response) = response.or_else(|| self.answers.get(&query.key)) {
+            return Some(match response {
                 RecordedAnswer::Entries(entries) => {
                     Ok(entries.iter().map(PackedJson::json).collect())
                 }
@@ -365,7 +365,7 @@ impl SnapshotContents {
         let lists = self.rosters.iter().filter_map(|((scope, root), roster)| {
             Some((format!("the {}s below `{root}`", scope.noun()), roster.as_ref().err()?))
         });
-        let answers = self.answers.iter().filter_map(|(key, answer)| match answer {
+        let answers = self.answers.iter().filter_map(|(key, response)| match response {
             RecordedAnswer::Failed(failure) => Some((self.describe_request(key), failure)),
             RecordedAnswer::Entries(_) | RecordedAnswer::One(_) => None,
         });

@@ -133,7 +133,8 @@ struct RosterRow<'a> {
 #[serde(deny_unknown_fields)]
 struct AnswerRow<'a> {
     /// The response.
-    answer: Cow<'a, RecordedAnswer>,
+    #[serde(rename = "answer")]
+    response: Cow<'a, RecordedAnswer>,
     /// The request.
     question: Cow<'a, RequestKey>,
 }
@@ -177,8 +178,8 @@ impl Snapshot {
         let incomplete = contents.failed_reads();
         SnapshotFile {
             all_users: contents.has_all_users,
-            answers: map_rows(&contents.answers, |question, answer| AnswerRow {
-                answer: Cow::Borrowed(answer),
+            answers: map_rows(&contents.answers, |question, response| AnswerRow {
+                response: Cow::Borrowed(response),
                 question: Cow::Borrowed(question),
             }),
             format_version: FORMAT_VERSION,
@@ -287,13 +288,16 @@ impl SnapshotFile<'_> {
             })?;
         }
         for row in self.answers {
-            let mut answer = row.answer.into_owned();
-            if let RecordedAnswer::Failed(failure) = answer {
-                answer = RecordedAnswer::Failed(require_failure_status(failure)?);
+            let mut response = row.response.into_owned();
+            if let RecordedAnswer::Failed(failure) = response {
+                response = RecordedAnswer::Failed(require_failure_status(failure)?);
             }
-            insert_unique(&mut contents.answers, row.question.into_owned(), answer, |question| {
-                format!("an answer to {}", question.operation)
-            })?;
+            insert_unique(
+                &mut contents.answers,
+                row.question.into_owned(),
+                response,
+                |question| format!("an answer to {}", question.operation),
+            )?;
         }
         for row in self.users {
             let name = row.username.into_owned();

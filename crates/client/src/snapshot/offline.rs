@@ -1,4 +1,4 @@
-//! A transport that answers from a snapshot and has no connection.
+//! A transport that responses from a snapshot and has no connection.
 
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, header::CONTENT_TYPE};
@@ -29,7 +29,7 @@ pub struct OfflineTransport {
 }
 
 impl OfflineTransport {
-    /// Creates a transport that answers from `snapshot`, which was taken with `key`.
+    /// Creates a transport that responses from `snapshot`, which was taken with `key`.
     pub fn new(snapshot: Snapshot, key: Option<DigestKey>) -> Self {
         Self { snapshot, unsealer: Unsealer::new(key) }
     }
@@ -41,7 +41,7 @@ impl OfflineTransport {
 
     fn look_up(&self, query: &Query) -> LookupResult {
         let contents = &self.snapshot.contents;
-        let mut json = match contents.answer(query)? {
+        let mut json = match contents.response(query)? {
             Ok(json) => json,
             failure => return Some(failure),
         };
@@ -62,27 +62,27 @@ impl OfflineTransport {
         })
     }
 
-    fn answer(&self, request: &WireRequest) -> Result<WireResponse, SendError> {
+    fn response(&self, request: &WireRequest) -> Result<WireResponse, SendError> {
         let header = &self.snapshot.header;
         let query = Query::parse(&request.target).filter(|_| request.method == Method::Get);
         let Some(query) = query else {
-            return Err(offline_error(&explain_no_answer(header, None)));
+            return Err(offline_error(&explain_no_response(header, None)));
         };
         build_response(&query, self.look_up(&query), header, |reason| {
-            explain_no_answer(header, reason)
+            explain_no_response(header, reason)
         })
     }
 }
 
 impl Transport for OfflineTransport {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
-        Box::pin(std::future::ready(self.answer(&request)))
+        Box::pin(std::future::ready(self.response(&request)))
     }
 }
 
 /// Explains why the snapshot has no response. `failure` is the reason if the read failed when the
 /// snapshot was taken.
-fn explain_no_answer(header: &SnapshotHeader, failure: Option<&str>) -> String {
+fn explain_no_response(header: &SnapshotHeader, failure: Option<&str>) -> String {
     let taken_at = format_to_minute(header.started_at);
     match failure {
         Some(reason) => format!("it could not be read for the snapshot of {taken_at}: {reason}"),
@@ -101,11 +101,11 @@ pub(super) fn offline_error(reason: &str) -> SendError {
 /// Its argument is the reason of a failed read.
 pub(super) fn build_response(
     query: &Query,
-    answer: LookupResult,
+    response: LookupResult,
     header: &SnapshotHeader,
     explain: impl Fn(Option<&str>) -> String,
 ) -> Result<WireResponse, SendError> {
-    match answer {
+    match response {
         Some(Ok(json)) => Ok(success_response(query, &json, header)),
         Some(Err(failure)) => match failure.status {
             Some(status) => Ok(failure_response(status, &failure, header)),
@@ -118,7 +118,7 @@ pub(super) fn build_response(
 /// A successful response. A list is a single page.
 fn success_response(query: &Query, json: &Json, header: &SnapshotHeader) -> WireResponse {
     let mut headers = base_headers(header);
-    if let (ResponseBody::List, Json::Array(entries)) = (query.op.row().answer, json) {
+    if let (ResponseBody::List, Json::Array(entries)) = (query.op.row().response, json) {
         let entry_count = entries.len();
         // The page size exceeds the length of the list, because a page that is not full is the last
         // page.

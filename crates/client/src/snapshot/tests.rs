@@ -137,9 +137,9 @@ fn make_declaration(section: Section, name: &str) -> Container {
 fn make_outputs(section: Section, name: &str, raw: &Object) -> Vec<(&'static str, String)> {
     let container = make_declaration(section, name);
     let is_single = section.shape != Shape::List;
-    let answer = Json::Object(raw.clone());
-    let answer = if is_single { answer } else { json!([answer]) };
-    let sections = Json::Object(Object::from_iter([(section.section.to_owned(), answer)]));
+    let response = Json::Object(raw.clone());
+    let response = if is_single { response } else { json!([response]) };
+    let sections = Json::Object(Object::from_iter([(section.section.to_owned(), response)]));
     let live = live_container_with(&container, &sections, FieldSelection::All);
     // The names of entries are masked when the plan is recorded. All other fields are masked before
     // that.

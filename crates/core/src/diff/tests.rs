@@ -607,9 +607,9 @@ fn a_step_detects_changes_by_others_in_fields_that_it_does_not_change() {
     let step = step.with_live(&live(raw("old", true)));
     assert!(step.leaves_rest_unchanged(section, &live(raw("new", true))));
     assert!(!step.leaves_rest_unchanged(section, &live(raw("new", false))));
-    let answer = json!({"key": "A", "environment_scope": "prod", "value": "new"});
+    let response = json!({"key": "A", "environment_scope": "prod", "value": "new"});
     assert!(
-        step.leaves_rest_unchanged(section, &live(answer)),
+        step.leaves_rest_unchanged(section, &live(response)),
         "what an answer does not say is no evidence"
     );
 }

@@ -94,7 +94,7 @@ fn unread_sections_are_missing_and_hidden_ones_are_not() {
 }
 
 #[test]
-fn an_entry_whose_answer_lacks_an_expected_field_is_left_out() {
+fn an_entry_whose_response_lacks_an_expected_field_is_left_out() {
     for (section, entry, omitted) in [
         ("variables", json!({"key": "A", "environment_scope": "*", "value": "x"}), None),
         (

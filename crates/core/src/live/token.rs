@@ -132,8 +132,8 @@ mod tests {
     use super::*;
 
     fn token(scopes: &[&str]) -> TokenProperties {
-        let answer = json!({"id": 1, "name": "ci", "scopes": scopes, "expires_at": "2030-01-08"});
-        TokenProperties::read(answer.as_object().unwrap()).unwrap()
+        let response = json!({"id": 1, "name": "ci", "scopes": scopes, "expires_at": "2030-01-08"});
+        TokenProperties::read(response.as_object().unwrap()).unwrap()
     }
 
     #[test]
@@ -175,8 +175,8 @@ mod tests {
             (json!("soon"), None),
             (json!("ü030-01-08"), None),
         ] {
-            let answer = json!({"name": "ci", "scopes": [], "expires_at": text});
-            let token = TokenProperties::read(answer.as_object().unwrap()).unwrap();
+            let response = json!({"name": "ci", "scopes": [], "expires_at": text});
+            let token = TokenProperties::read(response.as_object().unwrap()).unwrap();
             assert_eq!(token.expires_at, expected, "{text}");
         }
         for wrong in [json!({}), json!({"name": "ci"}), json!({"name": 1, "scopes": []})] {

@@ -181,7 +181,7 @@ fn key_parameters(field: &'static Field) -> &'static [Parameter] {
 
 /// Short remarks about an operation, apart from its parameters.
 pub fn operation_remarks(row: &Operation) -> Vec<String> {
-    let response_remark = match row.answer {
+    let response_remark = match row.response {
         ResponseBody::One => "returns one object",
         ResponseBody::List => "returns a list",
         ResponseBody::Map => "returns an object whose keys are data",

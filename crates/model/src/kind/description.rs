@@ -448,7 +448,7 @@ impl From<Vec<AnyOp>> for Operations {
         let mut ops_by_purpose = Self::default();
         for op in operations {
             match op {
-                AnyOp::Read(op) if op.row().answer == ResponseBody::List => {
+                AnyOp::Read(op) if op.row().response == ResponseBody::List => {
                     ops_by_purpose.list = Some(op);
                 }
                 AnyOp::Read(op) => ops_by_purpose.get = Some(op),

@@ -96,7 +96,7 @@ pub struct Operation {
     /// reference does not contain.
     pub source: &'static str,
     /// The content of a successful response.
-    pub answer: ResponseBody,
+    pub response: ResponseBody,
     /// The parameters, in lists that operations may share.
     pub parameters: &'static [ParameterList],
     /// The scope and section whose fields the body also accepts, and the type of the write request.
@@ -199,7 +199,7 @@ impl Operation {
             path: "",
             purpose: "",
             source: "supporting",
-            answer: ResponseBody::Undocumented,
+            response: ResponseBody::Undocumented,
             parameters: &[],
             fields: None,
             one_of: &[],

@@ -45,9 +45,9 @@ fn all_texts(error: &crate::api::ApiError) -> String {
 async fn a_secret_enters_the_body_and_nothing_else() {
     let echo = format!(r#"{{"message":{{"value":["{CANARY} is invalid"]}}}}"#);
     for reply in [
-        json_answer(400, &echo),
-        json_answer(500, &echo),
-        html_answer(200),
+        json_response(400, &echo),
+        json_response(500, &echo),
+        html_response(200),
         send_failure(RequestPhase::MaybeSent, SendErrorKind::Network),
     ] {
         let script = Script::new([reply]);
@@ -61,33 +61,33 @@ async fn a_secret_enters_the_body_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_create_whose_answer_was_lost_is_not_sent_again() {
+async fn a_create_whose_response_was_lost_is_not_sent_again() {
     let ambiguous = [
         send_failure(RequestPhase::MaybeSent, SendErrorKind::Timeout),
-        json_answer(500, "{}"),
-        json_answer(502, ""),
-        html_answer(200),
-        html_answer(201),
-        truncated_answer(201),
-        empty_answer(201),
+        json_response(500, "{}"),
+        json_response(502, ""),
+        html_response(200),
+        html_response(201),
+        truncated_response(201),
+        empty_response(201),
     ];
     for reply in ambiguous {
-        let script = Script::new([reply.clone(), json_answer(201, "{}")]);
+        let script = Script::new([reply.clone(), json_response(201, "{}")]);
         let error = write_client(&script).send(variable_create_request()).await.unwrap_err();
         assert!(error.in_doubt_since().is_some(), "{reply:?}");
         assert_eq!(script.sent_times().len(), 1, "{reply:?}");
     }
     for reply in [
         send_failure(RequestPhase::NotSent, SendErrorKind::Network),
-        json_answer(429, "{}"),
-        json_answer(409, r#"{"message":"409 Resource lock"}"#),
+        json_response(429, "{}"),
+        json_response(409, r#"{"message":"409 Resource lock"}"#),
         // Another request has just created the same topic.
-        json_answer(
+        json_response(
             400,
             r#"{"message":{"base":["PG::UniqueViolation: ERROR: duplicate key value violates unique constraint \"index_topics_on_organization_id_and_name\""]}}"#,
         ),
     ] {
-        let script = Script::new([reply.clone(), json_answer(201, "{}")]);
+        let script = Script::new([reply.clone(), json_response(201, "{}")]);
         assert_eq!(
             write_client(&script).send(variable_create_request()).await.unwrap().status,
             201,
@@ -107,24 +107,24 @@ async fn an_idempotent_write_is_sent_again_and_may_end_in_doubt() {
     };
     let lost = send_failure(RequestPhase::MaybeSent, SendErrorKind::Network);
     let table = [
-        (vec![lost.clone(), json_answer(200, "{}")], 2, Ok(())),
+        (vec![lost.clone(), json_response(200, "{}")], 2, Ok(())),
         (vec![lost.clone()], 6, Err(true)),
-        (vec![json_answer(503, "{}")], 6, Err(true)),
-        (vec![html_answer(200)], 6, Err(true)),
-        (vec![lost, json_answer(400, "{}")], 2, Err(true)),
+        (vec![json_response(503, "{}")], 6, Err(true)),
+        (vec![html_response(200)], 6, Err(true)),
+        (vec![lost, json_response(400, "{}")], 2, Err(true)),
         (vec![send_failure(RequestPhase::NotSent, SendErrorKind::Network)], 6, Err(false)),
         (
             vec![
                 send_failure(RequestPhase::NotSent, SendErrorKind::Network),
-                json_answer(400, "{}"),
+                json_response(400, "{}"),
             ],
             2,
             Err(false),
         ),
         (vec![send_failure(RequestPhase::NotSent, SendErrorKind::Tls)], 1, Err(false)),
-        (vec![json_answer(400, "{}")], 1, Err(false)),
-        (vec![json_answer(304, "")], 1, Err(false)),
-        (vec![json_answer(429, "{}")], 6, Err(false)),
+        (vec![json_response(400, "{}")], 1, Err(false)),
+        (vec![json_response(304, "")], 1, Err(false)),
+        (vec![json_response(429, "{}")], 6, Err(false)),
     ];
     for (replies, sent_count, result) in table {
         let script = Script::new(replies.clone());
@@ -140,34 +140,34 @@ async fn an_idempotent_write_is_sent_again_and_may_end_in_doubt() {
 #[tokio::test(start_paused = true)]
 async fn deleting_an_absent_object_succeeds_unless_the_project_or_the_route_is_absent() {
     let table = [
-        (empty_answer(204), Some(204)),
-        (json_answer(202, r#"{"message":"202 Accepted"}"#), Some(202)),
-        (json_answer(404, r#"{"message":"404 Not found"}"#), Some(404)),
-        (json_answer(404, r#"{"message":"404 Variable Not Found"}"#), Some(404)),
-        (json_answer(404, r#"{"message":"404 Project Not Found"}"#), None),
-        (json_answer(404, r#"{"error":"404 Not Found"}"#), None),
-        (json_answer(404, r#"{"message":"404 Not Found"}"#), None),
-        (html_answer(404), None),
+        (empty_response(204), Some(204)),
+        (json_response(202, r#"{"message":"202 Accepted"}"#), Some(202)),
+        (json_response(404, r#"{"message":"404 Not found"}"#), Some(404)),
+        (json_response(404, r#"{"message":"404 Variable Not Found"}"#), Some(404)),
+        (json_response(404, r#"{"message":"404 Project Not Found"}"#), None),
+        (json_response(404, r#"{"error":"404 Not Found"}"#), None),
+        (json_response(404, r#"{"message":"404 Not Found"}"#), None),
+        (html_response(404), None),
     ];
     for (reply, status) in table {
         let client = write_client(&Script::new([reply.clone()]));
-        let answer = client.send(op::HOOK_DELETE.request().arg("id", 1).arg("hook_id", 2)).await;
-        assert_eq!(answer.ok().map(|a| a.status), status, "{reply:?}");
+        let response = client.send(op::HOOK_DELETE.request().arg("id", 1).arg("hook_id", 2)).await;
+        assert_eq!(response.ok().map(|a| a.status), status, "{reply:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_of_a_proxy_is_neither_a_list_nor_absence() {
+async fn an_response_of_a_proxy_is_neither_a_list_nor_absence() {
     let proxy_replies = [
-        html_answer(200),
-        truncated_answer(200),
-        empty_answer(200),
-        json_answer(200, "[{}"),
-        json_answer(206, "[]"),
-        empty_answer(302),
-        html_answer(404),
-        json_answer(500, "[]"),
-        json_answer(403, "[]"),
+        html_response(200),
+        truncated_response(200),
+        empty_response(200),
+        json_response(200, "[{}"),
+        json_response(206, "[]"),
+        empty_response(302),
+        html_response(404),
+        json_response(500, "[]"),
+        json_response(403, "[]"),
     ];
     for reply in proxy_replies {
         let client = read_client(&Script::new([reply.clone()]), settings());
@@ -181,11 +181,11 @@ async fn an_answer_of_a_proxy_is_neither_a_list_nor_absence() {
         );
     }
     for body in ["{}", "[1]", "null", "7"] {
-        let client = read_client(&Script::new([json_answer(200, body)]), settings());
+        let client = read_client(&Script::new([json_response(200, body)]), settings());
         assert!(client.list(op::HOOK_LIST.request().arg("id", 1)).await.is_err(), "{body}");
     }
     for body in ["[]", "[{}]", "7", "true", r#""acme/shop""#] {
-        let client = read_client(&Script::new([json_answer(200, body)]), settings());
+        let client = read_client(&Script::new([json_response(200, body)]), settings());
         assert!(
             client.get(project_request()).await.is_err()
                 && client.get_optional(project_request(), &[]).await.is_err(),
@@ -198,7 +198,7 @@ async fn an_answer_of_a_proxy_is_neither_a_list_nor_absence() {
         (r#"{"id":1,"path":null}"#, false),
         (r#"{"id":1,"path":"x"}"#, true),
     ] {
-        let client = read_client(&Script::new([json_answer(200, body)]), settings());
+        let client = read_client(&Script::new([json_response(200, body)]), settings());
         assert_eq!(
             client.get_object(project_request(), &["id", "path"]).await.is_ok(),
             is_accepted,
@@ -206,12 +206,12 @@ async fn an_answer_of_a_proxy_is_neither_a_list_nor_absence() {
         );
     }
     for (requested_id, is_valid) in [("1", true), ("2", false), ("acme/shop", true)] {
-        let client = read_client(&Script::new([json_answer(200, r#"{"id":1}"#)]), settings());
+        let client = read_client(&Script::new([json_response(200, r#"{"id":1}"#)]), settings());
         let request = op::PROJECT_GET.request().arg("id", requested_id);
         assert_eq!(client.get_object(request, &["id"]).await.is_ok(), is_valid, "{requested_id}");
     }
     let rule = || op::PUSH_RULE_GET.request().arg("id", 1);
-    for (reply, is_absent) in [(json_answer(200, "null"), true), (empty_answer(204), false)] {
+    for (reply, is_absent) in [(json_response(200, "null"), true), (empty_response(204), false)] {
         let client = read_client(&Script::new([reply.clone()]), settings());
         let object = client.get_optional(rule(), &[]).await;
         assert_eq!(object.is_ok_and(|found| found.is_none()), is_absent);
@@ -235,14 +235,14 @@ fn hook_page(hook: &str, next: &str, total: u32) -> Reply {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_has_the_kept_and_the_checked_keys() {
+async fn an_response_has_the_kept_and_the_checked_keys() {
     let body = r#"{"id":1,"path_with_namespace":"acme/shop","a":{"b":1},"x":2}"#;
     let reduced =
         |request: op::Request<op::Read>| request.with_key_filter(op::KeyFilter::keys(["a"]));
-    let script = Script::new([json_answer(200, body)]);
+    let script = Script::new([json_response(200, body)]);
     let client = read_client(&script, settings());
-    let answer = client.get_object(reduced(project_request()), &["id"]).await.unwrap();
-    assert_eq!(answer.body, serde_json::json!({"id": 1, "a": {"b": 1}}));
+    let response = client.get_object(reduced(project_request()), &["id"]).await.unwrap();
+    assert_eq!(response.body, serde_json::json!({"id": 1, "a": {"b": 1}}));
     assert!(client.get_object(reduced(project_request()), &["id", "z"]).await.is_err());
 
     let page =
@@ -264,11 +264,11 @@ async fn an_answer_has_the_kept_and_the_checked_keys() {
         ("[1]", "something other than a list"),
         ("[{\"id\":1,\"x\":nul}]", "broken JSON"),
     ] {
-        let client = read_client(&Script::new([json_answer(200, body)]), settings());
+        let client = read_client(&Script::new([json_response(200, body)]), settings());
         let error = client.list_with_keys(hooks(), EntryKeys::with_id(&[])).await.unwrap_err();
         assert!(error.to_string().contains(expected_text), "{error}");
     }
-    let script = Script::new([json_answer(404, r#"{"message":"404 Project Not Found"}"#)]);
+    let script = Script::new([json_response(404, r#"{"message":"404 Project Not Found"}"#)]);
     let error = read_client(&script, settings()).get(reduced(project_request())).await.unwrap_err();
     assert!(error.is_missing(Scope::Project), "an error is read whole: {error}");
 }
@@ -285,7 +285,7 @@ async fn a_list_is_complete_or_failed() {
     );
     for failed_page in 0..3 {
         let mut replies = pages.to_vec();
-        replies.splice(failed_page.., [json_answer(403, "{}")]);
+        replies.splice(failed_page.., [json_response(403, "{}")]);
         assert!(
             read_client(&Script::new(replies), settings())
                 .list(hook_list_request())
@@ -297,7 +297,7 @@ async fn a_list_is_complete_or_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_whose_answers_contradict_each_other_is_read_again_twice() {
+async fn a_list_whose_responses_contradict_each_other_is_read_again_twice() {
     let page = |id: u32, next: &str| hook_page(&format!(r#"{{"id":{id}}}"#), next, 2);
     for broken in
         [vec![page(1, "2"), page(1, "")], vec![page(1, "")], vec![page(1, "2"), page(2, "3")]]
@@ -392,8 +392,10 @@ async fn a_project_that_has_moved_is_known_by_its_id() {
         get_error(redirect_to("https://evil.example/api/v4/projects/7?x=canary")).await;
     assert_eq!((other_origin.is_moved(), other_origin.moved_to()), (true, Some(7)));
     assert!(!all_texts(&other_origin).contains("canary"));
-    let moved =
-        json_answer(405, r#"{"message":"405 Non GET methods are not allowed for moved projects"}"#);
+    let moved = json_response(
+        405,
+        r#"{"message":"405 Non GET methods are not allowed for moved projects"}"#,
+    );
     assert!(
         write_client(&Script::new([moved]))
             .send(variable_create_request())
@@ -406,7 +408,7 @@ async fn a_project_that_has_moved_is_known_by_its_id() {
 #[tokio::test(start_paused = true)]
 async fn a_caller_without_any_access_ends_the_run() {
     let project = |id: u32| op::PROJECT_GET.request().arg("id", id);
-    let script = Script::new([json_answer(403, "{}")]);
+    let script = Script::new([json_response(403, "{}")]);
     let client = read_client(&script, settings());
     for id in [1, 1, 1, 2, 3] {
         assert!(!client.get(project(id)).await.unwrap_err().is_run_ended());
@@ -415,7 +417,7 @@ async fn a_caller_without_any_access_ends_the_run() {
     assert!(blocked.is_run_ended() && blocked.is_forbidden() && script.sent_times().len() == 5);
 
     let client =
-        read_client(&Script::new([json_answer(200, "{}"), json_answer(403, "{}")]), settings());
+        read_client(&Script::new([json_response(200, "{}"), json_response(403, "{}")]), settings());
     client.get(project(0)).await.unwrap();
     for id in 1..9 {
         assert!(!client.get(project(id)).await.unwrap_err().is_run_ended());
@@ -428,7 +430,7 @@ async fn a_file_makes_the_body_a_form() {
     std::fs::write(folder.path().join("logo.png"), b"\x89PNG").unwrap();
     let mut secrets = Secrets::new(folder.path(), [("CANARY".to_owned(), CANARY.to_owned())]);
     secrets.resolve([&canary_reference()]);
-    let script = Script::new([json_answer(200, "{}")]);
+    let script = Script::new([json_response(200, "{}")]);
     let client = write_client_with(&script, secrets);
     let nested_values = serde_json::json!({"topics": ["a", "b"], "policy": {"enabled": true, "cadence": "1d"}, "name": null});
     let mut fields: Fields = nested_values
@@ -475,7 +477,7 @@ async fn a_file_makes_the_body_a_form() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_sent_before_the_service_allows_it() {
     let throttled = json_with_headers(429, &[("retry-after", "17")], "Retry later\n");
-    let script = Script::new([throttled, json_answer(200, "{}")]);
+    let script = Script::new([throttled, json_response(200, "{}")]);
     let client = read_client(&script, settings());
     let (first, second) =
         tokio::join!(client.get(project_request()), client.get(project_request()));
@@ -488,8 +490,8 @@ async fn nothing_is_sent_before_the_service_allows_it() {
 #[tokio::test(start_paused = true)]
 async fn after_a_401_nothing_more_is_sent() {
     let script = Script::new([
-        json_answer(401, r#"{"message":"401 Unauthorized"}"#),
-        json_answer(200, "{}"),
+        json_response(401, r#"{"message":"401 Unauthorized"}"#),
+        json_response(200, "{}"),
     ]);
     let client = read_client(&script, settings());
     let first = client.get(project_request()).await.unwrap_err();
@@ -502,9 +504,16 @@ async fn after_a_401_nothing_more_is_sent() {
 /// The operation that lists the links of a group.
 fn link_list_operation() -> op::Op<op::Read> {
     let row = Operation::with_defaults(Method::Get);
-    let (id, path, answer) = ("link-list", "/groups/:id/links", ResponseBody::List);
+    let (id, path, response) = ("link-list", "/groups/:id/links", ResponseBody::List);
     let empty_as = Some("No links found");
-    collection::make_read_op(Operation { id, path, answer, denies_with_401: true, empty_as, ..row })
+    collection::make_read_op(Operation {
+        id,
+        path,
+        response,
+        denies_with_401: true,
+        empty_as,
+        ..row
+    })
 }
 
 /// Some collections answer 401 if their feature is switched off.
@@ -512,8 +521,8 @@ fn link_list_operation() -> op::Op<op::Read> {
 async fn a_401_of_a_switched_off_collection_does_not_end_the_run() {
     let links = link_list_operation().request().arg("id", 7);
     let script = Script::new([
-        json_answer(401, r#"{"message":"401 Unauthorized"}"#),
-        json_answer(200, "{}"),
+        json_response(401, r#"{"message":"401 Unauthorized"}"#),
+        json_response(200, "{}"),
     ]);
     let client = read_client(&script, settings());
     let denied = client.get(links).await.unwrap_err();
@@ -523,7 +532,7 @@ async fn a_401_of_a_switched_off_collection_does_not_end_the_run() {
 
 #[tokio::test(start_paused = true)]
 async fn a_budget_of_requests_and_of_time_ends_the_run() {
-    let script = Script::new([json_answer(200, "{}")]);
+    let script = Script::new([json_response(200, "{}")]);
     let client = read_client(&script, ClientSettings { max_requests: Some(2), ..settings() });
     assert!(
         client.get(project_request()).await.is_ok() && client.get(project_request()).await.is_ok()
@@ -531,8 +540,10 @@ async fn a_budget_of_requests_and_of_time_ends_the_run() {
     assert!(client.get(project_request()).await.unwrap_err().is_over_budget());
     assert_eq!(script.sent_times().len(), 2);
 
-    let script =
-        Script::new([json_with_headers(429, &[("retry-after", "60")], ""), json_answer(200, "{}")]);
+    let script = Script::new([
+        json_with_headers(429, &[("retry-after", "60")], ""),
+        json_response(200, "{}"),
+    ]);
     let client = read_client(
         &script,
         ClientSettings { deadline: Some(Duration::from_secs(59)), ..settings() },
@@ -546,7 +557,7 @@ async fn too_long_a_wait_is_an_error_and_not_a_shorter_wait() {
     for after in ["86400", "99999999999999999999999"] {
         let script = Script::new([
             json_with_headers(429, &[("retry-after", after)], ""),
-            json_answer(200, "{}"),
+            json_response(200, "{}"),
         ]);
         let client = read_client(&script, settings());
         let not_sent = "was not sent: the service asks to wait for ";
@@ -562,7 +573,7 @@ async fn too_long_a_wait_is_an_error_and_not_a_shorter_wait() {
 async fn waiting_requests_end_with_the_run() {
     let script = Script::new([
         json_with_headers(429, &[("retry-after", "3000")], ""),
-        json_answer(401, "{}"),
+        json_response(401, "{}"),
     ]);
     let client = read_client(&script, settings());
     let start = tokio::time::Instant::now();
@@ -590,7 +601,7 @@ async fn an_error_names_operation_path_status_and_request_and_nothing_twice() {
         format!("{:#}", anyhow::Error::new(error)),
         "project-get: `GET /projects/acme%2Fshop` got no answer: connection reset"
     );
-    let error = get_error(html_answer(200)).await;
+    let error = get_error(html_response(200)).await;
     assert_eq!(
         error.to_string(),
         "project-get: `GET /projects/acme%2Fshop` answered 200 with an HTML page"
@@ -600,7 +611,7 @@ async fn an_error_names_operation_path_status_and_request_and_nothing_twice() {
 #[tokio::test(start_paused = true)]
 async fn no_more_requests_are_in_flight_than_allowed() {
     for concurrency in [1, 3, 16] {
-        let script = Script::new([json_answer(200, "{}")]);
+        let script = Script::new([json_response(200, "{}")]);
         let client = read_client(
             &script,
             ClientSettings { in_flight: InFlightRange::fixed(concurrency), ..settings() },
@@ -623,7 +634,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let sent_times = runtime.block_on(async {
             let script = Script::new(replies.iter().map(|(status, after)| match status {
-                200 => json_answer(200, "{}"),
+                200 => json_response(200, "{}"),
                 _ => json_with_headers(*status, &[("retry-after", &after.to_string())], ""),
             }));
             let client = read_client(&script, ClientSettings { in_flight: InFlightRange::fixed(concurrency), ..settings() });
@@ -653,7 +664,7 @@ async fn not_modified_is_success_for_stars_and_deletes_only() {
     for (operation, outcome) in table.map(|(op, outcome)| (op.row(), outcome)) {
         let verdict = client.core.judge(
             operation,
-            empty_answer(304).unwrap(),
+            empty_response(304).unwrap(),
             &op::KeyFilter::All,
             &QuoteRedactor::default(),
         );
@@ -663,7 +674,7 @@ async fn not_modified_is_success_for_stars_and_deletes_only() {
 
 #[tokio::test(start_paused = true)]
 async fn workers_on_any_thread_share_a_client() {
-    let script = Script::new([json_answer(200, "[]")]);
+    let script = Script::new([json_response(200, "[]")]);
     let client = write_client(&script);
     let (reader, writer) = (client.read_client().clone(), client.clone());
     let read_task =
@@ -684,17 +695,17 @@ async fn workers_on_any_thread_share_a_client() {
 async fn each_error_has_a_hint() {
     let offset_limit_body = r#"{"error":"Offset pagination has a maximum allowed offset of 50000 for requests that return objects of type Project."}"#;
     let table = [
-        (json_answer(401, "{}"), "the token is wrong"),
-        (json_answer(403, r#"{"error":"insufficient_scope","scope":"api"}"#), "scope `api`"),
-        (json_answer(403, r#"{"message":"403 Forbidden"}"#), "needs a higher role"),
-        (json_answer(404, r#"{"error":"404 Not Found"}"#), "`%2F`"),
-        (json_answer(404, r#"{"message":"404 Not Found"}"#), "flag or setting"),
-        (json_answer(405, offset_limit_body), "too long for pages by number"),
+        (json_response(401, "{}"), "the token is wrong"),
+        (json_response(403, r#"{"error":"insufficient_scope","scope":"api"}"#), "scope `api`"),
+        (json_response(403, r#"{"message":"403 Forbidden"}"#), "needs a higher role"),
+        (json_response(404, r#"{"error":"404 Not Found"}"#), "`%2F`"),
+        (json_response(404, r#"{"message":"404 Not Found"}"#), "flag or setting"),
+        (json_response(405, offset_limit_body), "too long for pages by number"),
         (
             json_with_headers(302, &[("location", "https://sso.example/")], ""),
             "does not follow redirects",
         ),
-        (html_answer(200), "answered instead"),
+        (html_response(200), "answered instead"),
         (send_failure(RequestPhase::NotSent, SendErrorKind::Network), "check the address"),
         (json_with_headers(429, &[("retry-after", "86400")], ""), "try again later"),
     ];
@@ -703,11 +714,13 @@ async fn each_error_has_a_hint() {
         assert!(error.hint().is_some_and(|h| h.contains(hint)), "{error}: {:?}", error.hint());
     }
     let rule = op::PUSH_RULE_GET.request().arg("id", "acme/shop");
-    let error =
-        read_client(&Script::new([json_answer(404, r#"{"message":"404 Not Found"}"#)]), settings())
-            .get(rule)
-            .await
-            .unwrap_err();
+    let error = read_client(
+        &Script::new([json_response(404, r#"{"message":"404 Not Found"}"#)]),
+        settings(),
+    )
+    .get(rule)
+    .await
+    .unwrap_err();
     assert!(
         error.hint().is_some_and(|hint| hint.contains("licence")),
         "{error}: {:?}",
@@ -732,7 +745,7 @@ fn freshness() -> Freshness {
 
 #[tokio::test(start_paused = true)]
 async fn repeated_values_are_sent_as_they_were_read() {
-    let script = Script::new([json_answer(200, "{}")]);
+    let script = Script::new([json_response(200, "{}")]);
     write_client(&script).send_fresh(variable_edit(), freshness()).await.unwrap();
     assert_eq!(
         script.first_json(),
@@ -745,7 +758,7 @@ async fn repeated_values_are_not_sent_after_a_wait() {
     let throttled = || json_with_headers(429, &[("retry-after", "2")], "");
     // If the service makes the edit itself wait, the client does not send the edit again. The
     // caller must rebuild it, and the error contains the time from which a new attempt is possible.
-    let script = Script::new([throttled(), json_answer(200, "{}")]);
+    let script = Script::new([throttled(), json_response(200, "{}")]);
     let error = write_client(&script).send_fresh(variable_edit(), freshness()).await.unwrap_err();
     assert!(
         error.retry_at() >= Some(Duration::from_secs(2)) && error.in_doubt_since().is_none(),
@@ -754,7 +767,7 @@ async fn repeated_values_are_not_sent_after_a_wait() {
     assert_eq!(script.sent_times().len(), 1);
     // The edit is also not sent if another request made it wait, or if its values have become too
     // old.
-    let script = Script::new([throttled(), json_answer(200, "{}")]);
+    let script = Script::new([throttled(), json_response(200, "{}")]);
     let client = write_client(&script);
     let (other, edit_result) = tokio::join!(client.send(variable_create_request()), async {
         tokio::task::yield_now().await;
@@ -773,10 +786,10 @@ async fn repeated_values_are_not_sent_after_a_wait() {
 async fn the_client_does_not_resend_an_edit_with_repeated_values() {
     for reply in [
         send_failure(RequestPhase::MaybeSent, SendErrorKind::Network),
-        json_answer(502, ""),
-        html_answer(200),
+        json_response(502, ""),
+        html_response(200),
     ] {
-        let script = Script::new([reply.clone(), json_answer(200, "{}")]);
+        let script = Script::new([reply.clone(), json_response(200, "{}")]);
         let error =
             write_client(&script).send_fresh(variable_edit(), freshness()).await.unwrap_err();
         assert_eq!(
@@ -789,7 +802,7 @@ async fn the_client_does_not_resend_an_edit_with_repeated_values() {
     // After the last attempt, the error contains no time for another attempt.
     let last_attempt =
         Freshness { ends_at: Duration::from_secs(5), attempt: 6, read_at: Duration::ZERO };
-    let error = write_client(&Script::new([json_answer(429, "")]))
+    let error = write_client(&Script::new([json_response(429, "")]))
         .send_fresh(variable_edit(), last_attempt)
         .await
         .unwrap_err();
@@ -799,7 +812,7 @@ async fn the_client_does_not_resend_an_edit_with_repeated_values() {
 #[tokio::test(start_paused = true)]
 async fn sensitive_values_of_a_body_are_not_quoted() {
     let refusal = r#"{"message":{"value":["'live-canary-77' is invalid"],"url":["https://u:canary@h is blocked"]}}"#;
-    let error = write_client(&Script::new([json_answer(400, refusal)]))
+    let error = write_client(&Script::new([json_response(400, refusal)]))
         .send_fresh(variable_edit(), freshness())
         .await
         .unwrap_err();
@@ -810,7 +823,7 @@ async fn sensitive_values_of_a_body_are_not_quoted() {
     assert!(!all_texts(&error).contains("canary"), "{error:?}");
     let edit_with_short_value = variable_edit()
         .with_repeated_values(serde_json::json!({"value": "abc"}).as_object().unwrap().clone());
-    let refusal = json_answer(400, r#"{"message":{"value":["'abc' is invalid"]}}"#);
+    let refusal = json_response(400, r#"{"message":{"value":["'abc' is invalid"]}}"#);
     let error = write_client(&Script::new([refusal]))
         .send_fresh(edit_with_short_value, freshness())
         .await
@@ -830,7 +843,7 @@ async fn the_doubt_begins_with_the_last_ambiguous_attempt() {
             .fields(Fields::from([("name".to_owned(), Value::from("x"))]))
     };
     let throttled = json_with_headers(429, &[("retry-after", "7")], "");
-    let script = Script::new([throttled, json_answer(502, ""), json_answer(400, "{}")]);
+    let script = Script::new([throttled, json_response(502, ""), json_response(400, "{}")]);
     let error = write_client(&script).send(update()).await.unwrap_err();
     assert_eq!(error.in_doubt_since(), Some(script.sent_times()[1]));
     assert!(script.sent_times()[1] >= Duration::from_secs(7));
@@ -905,7 +918,7 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
 async fn a_caller_with_one_success_continues() {
     let variables = |id: u32| op::VARIABLE_LIST.request().arg("id", id);
     let list = op::GROUP_PROJECTS.request().arg("id", "acme");
-    let script = Script::new([json_answer(200, "[]"), json_answer(403, "{}")]);
+    let script = Script::new([json_response(200, "[]"), json_response(403, "{}")]);
     let client = read_client(&script, settings());
     client.list(list.clone()).await.unwrap();
     for id in 1..9 {
@@ -917,7 +930,7 @@ async fn a_caller_with_one_success_continues() {
     // A successful read of the token's user does not count, because a token without any right can
     // read it too.
     let script =
-        Script::new([json_answer(200, r#"{"id":1,"username":"a"}"#), json_answer(403, "{}")]);
+        Script::new([json_response(200, r#"{"id":1,"username":"a"}"#), json_response(403, "{}")]);
     let client = read_client(&script, settings());
     client.get(op::CURRENT_USER.request()).await.unwrap();
     for id in 1..=3 {
@@ -932,7 +945,7 @@ async fn an_optional_object_has_its_keys_or_is_absent() {
     for (body, is_present) in
         [("null", Some(false)), (r#"{"id":7}"#, Some(true)), ("{}", None), (r#"{"id":null}"#, None)]
     {
-        let found = read_client(&Script::new([json_answer(200, body)]), settings())
+        let found = read_client(&Script::new([json_response(200, body)]), settings())
             .get_optional(rule(), &["id"])
             .await;
         assert_eq!(found.ok().map(|found| found.is_some()), is_present, "{body}");
@@ -984,12 +997,12 @@ async fn a_delete_sends_the_time_of_reading_by_the_clock_of_the_service() {
     // precise.
     let expected = Some("Sun, 22 Nov 2026 12:00:05 GMT".to_owned());
     for dates in [[noon, noon], [earlier, noon], [noon, earlier]] {
-        let replies = vec![dated(dates[0]), dated(dates[1]), json_answer(204, "")];
+        let replies = vec![dated(dates[0]), dated(dates[1]), json_response(204, "")];
         assert_eq!(sent_header(replies, delete()).await, expected, "{dates:?}");
     }
     // The header is not sent without a known date, and not for an operation that ignores the
     // header.
-    let undated = vec![json_answer(200, r#"{"id":1}"#)];
+    let undated = vec![json_response(200, r#"{"id":1}"#)];
     assert_eq!(sent_header(undated, delete()).await, None);
     let other = op::VARIABLE_DELETE.request().arg("id", 1).arg("key", "A");
     assert_eq!(sent_header(vec![dated(noon)], other).await, None);

@@ -32,9 +32,9 @@ fn settings() -> ClientSettings {
     ClientSettings { random: Arc::new(FixedRandom(0.0)), ..ClientSettings::default() }
 }
 
-/// Starts a server that sends `answer` on each connection, and then closes the connection. Returns
+/// Starts a server that sends `response` on each connection, and then closes the connection. Returns
 /// the address of the server, and the requests that it received.
-async fn serve_answer(answer: Vec<u8>) -> (String, Arc<Mutex<Vec<String>>>) {
+async fn serve_response(response: Vec<u8>) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let requests = Arc::new(Mutex::new(Vec::new()));
@@ -42,14 +42,14 @@ async fn serve_answer(answer: Vec<u8>) -> (String, Arc<Mutex<Vec<String>>>) {
     tokio::spawn(async move {
         while let Ok((mut socket, _)) = listener.accept().await {
             let mut request = Vec::new();
-            // A TLS client waits for an answer to its first record, which starts with 22.
+            // A TLS client waits for a response to its first record, which starts with 22.
             while !request.windows(4).any(|w| w == b"\r\n\r\n") && request.first() != Some(&22) {
                 if socket.read_buf(&mut request).await.unwrap_or(0) == 0 {
                     break;
                 }
             }
             request_log.lock().unwrap().push(String::from_utf8_lossy(&request).into_owned());
-            socket.write_all(&answer).await.ok();
+            socket.write_all(&response).await.ok();
             socket.shutdown().await.ok();
         }
     });
@@ -68,16 +68,16 @@ fn client_with(url: &str, options: &HttpOptions) -> ReadClient {
 
 #[tokio::test]
 async fn a_request_carries_the_token_and_keeps_encoded_slashes() {
-    let (url, requests) = serve_answer(
+    let (url, requests) = serve_response(
         b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 8\r\n\r\n{\"id\":1}"
             .to_vec(),
     )
     .await;
-    let answer = client(&format!("{url}/git/api/v4/"))
+    let response = client(&format!("{url}/git/api/v4/"))
         .get(op::PROJECT_GET.request().arg("id", "acme/shop"))
         .await
         .unwrap();
-    assert_eq!(answer.object().unwrap()["id"], 1);
+    assert_eq!(response.object().unwrap()["id"], 1);
     let request = requests.lock().unwrap()[0].to_ascii_lowercase();
     assert!(request.starts_with("get /git/api/v4/projects/acme%2fshop http/1.1\r\n"), "{request}");
     for header in [
@@ -92,14 +92,14 @@ async fn a_request_carries_the_token_and_keeps_encoded_slashes() {
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let (other_url, requests) = serve_answer(Vec::new()).await;
+    let (other_url, requests) = serve_response(Vec::new()).await;
     for status in
         ["301 Moved Permanently", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"]
     {
-        let answer = format!(
+        let response = format!(
             "HTTP/1.1 {status}\r\nlocation: {other_url}/api/v4/projects/7\r\ncontent-length: 0\r\n\r\n"
         );
-        let (url, _) = serve_answer(answer.into_bytes()).await;
+        let (url, _) = serve_response(response.into_bytes()).await;
         let error = client(&url).get(op::PROJECT_GET.request().arg("id", 1)).await.unwrap_err();
         assert!(error.moved_to() == Some(7) && !error.is_not_found(), "{error}");
     }
@@ -119,7 +119,7 @@ async fn a_token_that_cannot_be_a_header_is_refused_and_not_shown() {
     assert!(!format!("{transport:?}").contains("token-of"));
 }
 
-fn json_answer(body: &str) -> Vec<u8> {
+fn json_response(body: &str) -> Vec<u8> {
     format!(
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
@@ -128,15 +128,15 @@ fn json_answer(body: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn an_answer_cut_anywhere_is_never_a_complete_list() {
+async fn an_response_cut_anywhere_is_never_a_complete_list() {
     let with_length =
         b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-total: 2\r\ncontent-length: 19\r\n\r\n[{\"id\":1},{\"id\":2}]".to_vec();
     let chunked = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-total: 2\r\ntransfer-encoding: chunked\r\n\r\na\r\n[{\"id\":1},\r\n9\r\n{\"id\":2}]\r\n0\r\n\r\n";
-    for answer in [with_length, chunked.to_vec()] {
-        for cut in 0..=answer.len() {
-            let (url, requests) = serve_answer(answer[..cut].to_vec()).await;
+    for response in [with_length, chunked.to_vec()] {
+        for cut in 0..=response.len() {
+            let (url, requests) = serve_response(response[..cut].to_vec()).await;
             let list = client(&url).list(op::HOOK_LIST.request().arg("id", 1)).await;
-            if cut < answer.len() {
+            if cut < response.len() {
                 let error = list.unwrap_err();
                 assert!(!error.is_not_found(), "{cut}: {error}");
                 assert_eq!(requests.lock().unwrap().len(), 6, "{cut}: {error}");
@@ -150,14 +150,14 @@ async fn an_answer_cut_anywhere_is_never_a_complete_list() {
 #[tokio::test]
 async fn a_body_above_the_size_limit_is_not_read() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n[";
-    let (url, requests) = serve_answer([head.as_slice(), &vec![b' '; 33 << 20]].concat()).await;
+    let (url, requests) = serve_response([head.as_slice(), &vec![b' '; 33 << 20]].concat()).await;
     let error = client(&url).get(op::PROJECT_GET.request().arg("id", 1)).await.unwrap_err();
     assert!(error.to_string().ends_with("answered 200 with a body of more than 32 MiB"), "{error}");
     assert_eq!(requests.lock().unwrap().len(), 1);
 }
 
 #[tokio::test]
-async fn a_compressed_answer_is_read() {
+async fn a_compressed_response_is_read() {
     // `{"id":1}`, as gzip with one stored block.
     let gzip =
         b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x01\x08\0\xf7\xff{\"id\":1}\xc5\xf8\x5d\x44\x08\x00\x00\x00";
@@ -165,9 +165,9 @@ async fn a_compressed_answer_is_read() {
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
         gzip.len()
     );
-    let (url, _) = serve_answer([head.as_bytes(), gzip.as_slice()].concat()).await;
-    let answer = client(&url).get(op::PROJECT_GET.request().arg("id", 1)).await.unwrap();
-    assert_eq!(answer.object().unwrap()["id"], 1);
+    let (url, _) = serve_response([head.as_bytes(), gzip.as_slice()].concat()).await;
+    let response = client(&url).get(op::PROJECT_GET.request().arg("id", 1)).await.unwrap();
+    assert_eq!(response.object().unwrap()["id"], 1);
 }
 
 #[tokio::test]
@@ -191,7 +191,7 @@ fn with_ca(ca: &str) -> HttpOptions {
 
 #[tokio::test]
 async fn a_failed_tls_handshake_is_not_retried() {
-    let (url, requests) = serve_answer(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()).await;
+    let (url, requests) = serve_response(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()).await;
     let client = client_with(&url.replace("http:", "https:"), &with_ca(AUTHORITY));
     let error = client.get(op::CURRENT_USER.request()).await.unwrap_err();
     assert!(error.is_tls_failure(), "{error:?}");
@@ -237,7 +237,7 @@ async fn serve_mutual_tls() -> String {
                     break;
                 }
             }
-            socket.write_all(&json_answer("{\"id\":1}")).await.ok();
+            socket.write_all(&json_response("{\"id\":1}")).await.ok();
             socket.shutdown().await.ok();
         }
     });
@@ -249,8 +249,8 @@ async fn a_client_certificate_is_shown_to_the_service_that_asks_for_one() {
     let url = serve_mutual_tls().await;
     let identity = Some((CLIENT.into(), CLIENT.into()));
     let options = HttpOptions { client_cert: identity, ..with_ca(AUTHORITY) };
-    let answer = client_with(&url, &options).get(op::CURRENT_USER.request()).await.unwrap();
-    assert_eq!(answer.object().unwrap()["id"], 1);
+    let response = client_with(&url, &options).get(op::CURRENT_USER.request()).await.unwrap();
+    assert_eq!(response.object().unwrap()["id"], 1);
 
     let error =
         client_with(&url, &with_ca(AUTHORITY)).get(op::CURRENT_USER.request()).await.unwrap_err();
@@ -275,8 +275,8 @@ fn a_client_certificate_needs_its_key() {
 }
 
 #[tokio::test]
-async fn a_sign_in_page_is_told_apart_from_other_answers() {
-    let answer = |kind: &str| {
+async fn a_sign_in_page_is_told_apart_from_other_responses() {
+    let response = |kind: &str| {
         let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: 6\r\n\r\n");
         [head.as_bytes(), b"<html>"].concat()
     };
@@ -284,7 +284,7 @@ async fn a_sign_in_page_is_told_apart_from_other_answers() {
         ("text/html; charset=utf-8", "an HTML page", "sign-in page"),
         ("text/plain", "something other than JSON", "a proxy may"),
     ] {
-        let (url, _) = serve_answer(answer(kind)).await;
+        let (url, _) = serve_response(response(kind)).await;
         let error = client(&url).get(op::CURRENT_USER.request()).await.unwrap_err();
         assert!(error.to_string().ends_with(&format!("answered 200 with {problem}")), "{error}");
         assert!(error.hint().unwrap().contains(hint), "{error}");
@@ -326,7 +326,7 @@ fn a_file_without_certificates_is_refused() {
 
 #[tokio::test]
 async fn a_proxy_is_used_if_it_is_named() {
-    let (proxy, requests) = serve_answer(json_answer("{}")).await;
+    let (proxy, requests) = serve_response(json_response("{}")).await;
     let options = HttpOptions { proxy: Some(proxy), ..HttpOptions::default() };
     let client = client_with("http://gitlab.test:1", &options);
     client.get(op::CURRENT_USER.request()).await.unwrap();
@@ -338,8 +338,8 @@ async fn a_proxy_is_used_if_it_is_named() {
 /// Plain http to this machine is allowed only because the token does not leave the machine.
 #[tokio::test]
 async fn no_proxy_gets_the_token_in_plain_text_for_this_machine() {
-    let (proxy, requests) = serve_answer(json_answer("{}")).await;
-    let (service, service_requests) = serve_answer(json_answer("{}")).await;
+    let (proxy, requests) = serve_response(json_response("{}")).await;
+    let (service, service_requests) = serve_response(json_response("{}")).await;
     let options = HttpOptions { proxy: Some(proxy), ..HttpOptions::default() };
     client_with(&service, &options).get(op::CURRENT_USER.request()).await.unwrap();
     assert_eq!(*requests.lock().unwrap(), Vec::<String>::new());
@@ -348,7 +348,7 @@ async fn no_proxy_gets_the_token_in_plain_text_for_this_machine() {
 
 #[tokio::test]
 async fn no_proxy_is_taken_from_the_environment() {
-    let (proxy_url, requests) = serve_answer(json_answer("{}")).await;
+    let (proxy_url, requests) = serve_response(json_response("{}")).await;
     // Environment variables belong to the process. Therefore another test runs again in its own
     // process.
     let mut command = tokio::process::Command::new(std::env::current_exe().unwrap());

@@ -1,4 +1,4 @@
-//! A transport that answers from a script and records requests. Also the clients, secrets and
+//! A transport that responses from a script and records requests. Also the clients, secrets and
 //! random numbers for tests that use this transport.
 
 use std::{
@@ -153,7 +153,7 @@ pub(super) fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
     pairs.iter().map(parse).collect()
 }
 
-pub(super) fn json_answer(status: u16, body: &str) -> Reply {
+pub(super) fn json_response(status: u16, body: &str) -> Reply {
     json_with_headers(status, &[], body)
 }
 
@@ -164,12 +164,12 @@ pub(super) fn json_with_headers(status: u16, pairs: &[(&str, &str)], body: &str)
     Ok(WireResponse { status, headers, body: Ok(Bytes::copy_from_slice(body.as_bytes())) })
 }
 
-pub(super) fn html_answer(status: u16) -> Reply {
+pub(super) fn html_response(status: u16) -> Reply {
     let body = Bytes::from_static(b"<html><body>Sign in</body></html>");
     Ok(WireResponse { status, headers: headers(&[("content-type", "text/html")]), body: Ok(body) })
 }
 
-pub(super) fn truncated_answer(status: u16) -> Reply {
+pub(super) fn truncated_response(status: u16) -> Reply {
     Ok(WireResponse {
         status,
         headers: headers(&[("content-type", "application/json")]),
@@ -177,7 +177,7 @@ pub(super) fn truncated_answer(status: u16) -> Reply {
     })
 }
 
-pub(super) fn empty_answer(status: u16) -> Reply {
+pub(super) fn empty_response(status: u16) -> Reply {
     Ok(WireResponse { status, headers: HeaderMap::new(), body: Ok(Bytes::new()) })
 }
 

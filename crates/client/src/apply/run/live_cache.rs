@@ -158,11 +158,11 @@ impl LiveCache {
         container: &Container,
         step: &Step,
         request: &Request<Write>,
-        answer: &Json,
+        response: &Json,
         id: Option<u64>,
         now: Duration,
     ) {
-        let body = answer.as_object().filter(|_| request.operation.shows_object);
+        let body = response.as_object().filter(|_| request.operation.shows_object);
         self.confirmed_entries.remove(&step.address);
         self.written_sections.extend(step.address.section);
         self.is_path_stale = container.scope == Scope::Group;
@@ -170,7 +170,8 @@ impl LiveCache {
             return self.record_container_object(container, body, id, Some(now));
         };
         let section_name = section.kind.section;
-        if let (Action::Create, Some(id)) = (step.action, answer.get("id").and_then(Json::as_u64)) {
+        if let (Action::Create, Some(id)) = (step.action, response.get("id").and_then(Json::as_u64))
+        {
             self.created_ids.insert(step.address.clone(), id);
         }
         if step.action == Action::Delete {
@@ -339,7 +340,7 @@ mod tests {
     /// A reading that began before the response to a create lacks the new entry, whose id another
     /// step may need.
     #[test]
-    fn an_answer_replaces_a_read_that_began_earlier() {
+    fn an_response_replaces_a_read_that_began_earlier() {
         let container =
             shop(&json!({"protected_branches": [{"name": "v*"}], "labels": []}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
@@ -355,12 +356,19 @@ mod tests {
         let mut cache = LiveCache::new(live_without_entries());
         cache.begin_reading(Duration::ZERO);
         let create_request = PROTECTED_BRANCH_CREATE.request().arg("id", 1);
-        let answer =
+        let response =
             json!({"id": 5, "name": "v*", "push_access_levels": [], "merge_access_levels": []});
         let branch_step = step(&container, "protected_branches");
         let record_creation = |cache: &mut LiveCache| {
             let now = Duration::ZERO;
-            cache.record_response(&container, &branch_step, &create_request, &answer, Some(1), now);
+            cache.record_response(
+                &container,
+                &branch_step,
+                &create_request,
+                &response,
+                Some(1),
+                now,
+            );
         };
         record_creation(&mut cache);
         // A reading of only the labels does not change the branches.
@@ -393,7 +401,7 @@ mod tests {
             let here = Presence::Existing(target.clone(), ContainerFacts::default());
             LiveContainer::with_presence(here, Duration::from_secs(at))
         };
-        let answer = json!({
+        let response = json!({
             "id": 1, "path_with_namespace": &*container.path, "description": "new", "name": "Shop",
         });
         for (object_read_at, stale) in [(0, &[][..]), (2, &["settings"])] {
@@ -401,7 +409,7 @@ mod tests {
             cache.begin_reading(Duration::from_secs(1));
             let (step, edit) =
                 (step(&container, "settings"), PROJECT_UPDATE.request().arg("id", 1));
-            cache.record_response(&container, &step, &edit, &answer, Some(1), Duration::ZERO);
+            cache.record_response(&container, &step, &edit, &response, Some(1), Duration::ZERO);
             cache.merge_reading(live_at(object_read_at), &BTreeSet::from(["labels"]));
             assert_eq!(cache.stale_sections.iter().copied().collect::<Vec<_>>(), stale);
             assert!(cache.live.sections["settings"].entries().is_ok());
@@ -412,7 +420,7 @@ mod tests {
 
     /// Without the role, no list below the container would count as complete.
     #[test]
-    fn an_answer_without_the_callers_role_keeps_the_old_role() {
+    fn an_response_without_the_callers_role_keeps_the_old_role() {
         let container = shop(&json!({"settings": {"description": "new"}}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
         let facts =
@@ -422,14 +430,14 @@ mod tests {
             Duration::ZERO,
         ));
         let edit_request = PROJECT_UPDATE.request().arg("id", 1);
-        let answer =
+        let response =
             json!({"id": 1, "path_with_namespace": &*container.path, "description": "new"});
         let settings = step(&container, "settings");
         cache.record_response(
             &container,
             &settings,
             &edit_request,
-            &answer,
+            &response,
             Some(1),
             Duration::ZERO,
         );
@@ -440,7 +448,7 @@ mod tests {
     /// Such a response shows that the container was renamed meanwhile, or that another container
     /// has its path.
     #[test]
-    fn an_answer_with_another_path_or_id_is_not_recorded() {
+    fn an_response_with_another_path_or_id_is_not_recorded() {
         let container = shop(&json!({"settings": {"description": "new"}}), Unlisted::Report);
         for (id, path, is_recorded) in
             [(1, "acme/shop", true), (1, "acme/other", false), (2, "acme/shop", false)]
@@ -450,9 +458,9 @@ mod tests {
             let here = Presence::Existing(target, ContainerFacts::default());
             let mut cache = LiveCache::new(LiveContainer::with_presence(here, Duration::ZERO));
             let edit = PROJECT_UPDATE.request().arg("id", 1);
-            let answer = json!({"id": id, "path_with_namespace": path, "description": "new"});
+            let response = json!({"id": id, "path_with_namespace": path, "description": "new"});
             let settings = step(&container, "settings");
-            cache.record_response(&container, &settings, &edit, &answer, Some(1), Duration::ZERO);
+            cache.record_response(&container, &settings, &edit, &response, Some(1), Duration::ZERO);
             assert_eq!(cache.live.sections.contains_key("settings"), is_recorded, "{id} {path}");
         }
     }
@@ -481,10 +489,18 @@ mod tests {
             };
             let mut cache = LiveCache::new(make_live());
             assert!(cache.is_fully_up_to_date());
-            let record_response = |cache: &mut LiveCache, section, op: Op<Write>, answer: &Json| {
-                let (step, request) = (step(&container, section), op.request().arg("id", 1));
-                cache.record_response(&container, &step, &request, answer, Some(1), Duration::ZERO);
-            };
+            let record_response =
+                |cache: &mut LiveCache, section, op: Op<Write>, response: &Json| {
+                    let (step, request) = (step(&container, section), op.request().arg("id", 1));
+                    cache.record_response(
+                        &container,
+                        &step,
+                        &request,
+                        response,
+                        Some(1),
+                        Duration::ZERO,
+                    );
+                };
             record_response(&mut cache, "variables", variable, &new_variable());
             assert!(cache.stale_sections.is_empty(), "the answer shows it");
             assert_eq!(cache.is_fully_up_to_date(), scope == Scope::Project);
@@ -496,8 +512,8 @@ mod tests {
             assert!(cache.is_fully_up_to_date());
             // The response to an edit of the group itself shows its path.
             record_response(&mut cache, "variables", variable, &new_variable());
-            let answer = json!({"id": 1, lookup.path_field: "acme", "description": "new"});
-            record_response(&mut cache, "settings", edit, &answer);
+            let response = json!({"id": 1, lookup.path_field: "acme", "description": "new"});
+            record_response(&mut cache, "settings", edit, &response);
             assert!(cache.is_fully_up_to_date(), "{scope:?} {:?}", cache.stale_sections);
         }
     }
@@ -538,7 +554,7 @@ mod tests {
 
     /// The response to a write shows one entry. All other entries stay known.
     #[test]
-    fn an_answer_adds_or_replaces_its_own_entry() {
+    fn an_response_adds_or_replaces_its_own_entry() {
         let container = shop(&json!({"variables": []}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
         let here = Presence::Existing(target, ContainerFacts::default());
@@ -553,9 +569,9 @@ mod tests {
             ("B", "x", vec!["A x", "B x"]),
             ("A", "y", vec!["B x", "A y"]),
         ] {
-            let answer = json!({"key": key, "value": value, "environment_scope": "*"});
+            let response = json!({"key": key, "value": value, "environment_scope": "*"});
             let (step, request) = (step(&container, "variables"), VARIABLE_CREATE.request());
-            cache.record_response(&container, &step, &request, &answer, Some(1), Duration::ZERO);
+            cache.record_response(&container, &step, &request, &response, Some(1), Duration::ZERO);
             let find_text = |entry: &LiveEntry, name: &str| {
                 entry.fields.raw()[name].as_str().unwrap().to_owned()
             };
@@ -569,7 +585,7 @@ mod tests {
 
     /// Older responses are dropped if the container no longer exists.
     #[test]
-    fn a_read_that_does_not_find_the_container_keeps_no_answers() {
+    fn a_read_that_does_not_find_the_container_keeps_no_responses() {
         let container = shop(&json!({"variables": []}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
         let here = Presence::Existing(target.clone(), ContainerFacts::default());
@@ -599,7 +615,7 @@ mod tests {
 
     /// The response to an edit may be older than the result of another step.
     #[test]
-    fn the_result_of_a_removal_is_not_taken_from_another_answer() {
+    fn the_result_of_a_removal_is_not_taken_from_another_response() {
         let container =
             shop(&json!({"settings": {"description": "new"}, "shares": []}), Unlisted::Delete);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
@@ -613,12 +629,12 @@ mod tests {
         assert_eq!(cache.stale_sections, BTreeSet::from(["shares"]));
         let edit = PROJECT_UPDATE.request().arg("id", 1);
         let share = json!({"group_id": 4, "group_full_path": "acme/x", "group_access_level": 30});
-        let answer = json!({
+        let response = json!({
             "id": 1, "path_with_namespace": &*container.path, "description": "new",
             "shared_with_groups": [share],
         });
         let settings = step(&container, "settings");
-        cache.record_response(&container, &settings, &edit, &answer, Some(1), Duration::ZERO);
+        cache.record_response(&container, &settings, &edit, &response, Some(1), Duration::ZERO);
         assert_eq!(cache.stale_sections, BTreeSet::from(["shares"]));
         assert!(matches!(cache.live.sections["settings"], LiveEntries::Single(Some(_))));
     }

@@ -4,7 +4,7 @@
 //! ```text
 //! unchanged? --> certain steps --> possible steps --> verify --> closing steps --> verify
 //!                  |      ^
-//!  lost answer or  '- wait, read again, plan again
+//!  lost response or  '- wait, read again, plan again
 //!  stale values
 //! ```
 //!

@@ -117,8 +117,8 @@ impl Observer {
     /// The release of the service, read once. Some installations hide the release.
     pub async fn release(&self) -> Result<DetectedRelease> {
         let read = async || {
-            let answer = self.client.get(operation::VERSION_GET.request()).await?;
-            let version = answer.body["version"].as_str().and_then(|text| text.parse().ok());
+            let response = self.client.get(operation::VERSION_GET.request()).await?;
+            let version = response.body["version"].as_str().and_then(|text| text.parse().ok());
             Ok(version.map_or(DetectedRelease::Hidden, DetectedRelease::Known))
         };
         Ok(split_fatal(self.cache.release.read("", read).await)?.unwrap_or(DetectedRelease::Hidden))

@@ -212,7 +212,7 @@ impl SnapshotRecorder {
         }
         requests.retain(|request| {
             let query = Query::parse(&request.target());
-            query.is_some_and(|query| contents.answer(&query).is_none())
+            query.is_some_and(|query| contents.response(&query).is_none())
         });
         requests
     }
@@ -232,7 +232,7 @@ fn list_request(section: Section, id: u64) -> Option<Request<Read>> {
 /// The entries of a section of the container with this `id`, if they were read.
 fn entries_in_snapshot(contents: &SnapshotContents, section: Section, id: u64) -> Vec<Json> {
     let list = list_request(section, id).and_then(|list| Query::parse(&list.target()));
-    match list.and_then(|query| contents.answer(&query)) {
+    match list.and_then(|query| contents.response(&query)) {
         Some(Ok(Json::Array(rows))) => rows,
         _ => Vec::new(),
     }

@@ -1,4 +1,4 @@
-//! Takes a snapshot with a transport that answers from the snapshot. The transport first requests
+//! Takes a snapshot with a transport that responses from the snapshot. The transport first requests
 //! each missing response from the service, reduces the response, and stores it.
 //!
 //! Therefore, a plan that uses this transport equals a plan from the snapshot, and the snapshot
@@ -116,8 +116,8 @@ impl SnapshotRecorder {
             let failure = ReadFailure::from_message(error.message().unwrap_or_default().to_owned());
             return Ok(failure_response(401, &failure, &self.header));
         }
-        let answer = self.contents().answer(&query);
-        build_response(&query, answer, &self.header, |reason| {
+        let response = self.contents().response(&query);
+        build_response(&query, response, &self.header, |reason| {
             reason.unwrap_or("the service gave no reason").to_owned()
         })
     }
@@ -130,13 +130,13 @@ impl SnapshotRecorder {
         let subject = query.subject();
         let is_recorded = {
             let contents = self.contents();
-            match (contents.answer(query), &subject) {
+            match (contents.response(query), &subject) {
                 // A roster has only current paths. Send the request to the service, which redirects
                 // former paths.
                 (Some(Err(_)), QuerySubject::Object(scope)) => contents
                     .failed_objects
                     .contains_key(&(*scope, query.container_key().to_lowercase())),
-                (answer, _) => answer.is_some(),
+                (response, _) => response.is_some(),
             }
         };
         match subject {
@@ -158,10 +158,10 @@ impl SnapshotRecorder {
         let request = query.request().with_key_filter(self.reducer().wanted_keys(scope));
         let path_or_id = query.container_key();
         match self.client.get_object(request, &["id", lookup.path_field]).await {
-            Ok(answer) => {
+            Ok(response) => {
                 self.add_object(
                     scope,
-                    &answer.object().cloned().unwrap_or_default(),
+                    &response.object().cloned().unwrap_or_default(),
                     Some(path_or_id),
                 );
             }
@@ -219,9 +219,10 @@ impl SnapshotRecorder {
 
     async fn fetch_user(&self, name: &str, query: &Query) -> Result<()> {
         match self.client.get(query.request()).await {
-            Ok(answer) => {
+            Ok(response) => {
                 let key = name.to_lowercase();
-                let mut users = answer.body.as_array().into_iter().flatten().filter_map(parse_user);
+                let mut users =
+                    response.body.as_array().into_iter().flatten().filter_map(parse_user);
                 let found_user = users.find(|(username, _)| *username == key);
                 self.contents().users.insert(key, found_user.and_then(|(_, user)| user));
             }
@@ -235,51 +236,51 @@ impl SnapshotRecorder {
 
     async fn fetch_other(&self, query: &Query) -> Result<()> {
         let (path, reducer) = (self.contents().container_path(query), self.reducer());
-        let reduced_result = match query.op.row().answer {
+        let reduced_result = match query.op.row().response {
             ResponseBody::List => self.client.list(query.request()).await.map(|rows| {
                 let rows = rows.map(|row| add_parent_id(query, row));
                 let reduced_rows = reducer.reduce_list(query.op, &path, &rows)?;
                 Ok(RecordedAnswer::Entries(reduced_rows.iter().map(PackedJson::new).collect()))
             }),
-            _ => self.client.get_optional(query.request(), &[]).await.map(|answer| {
-                let object = answer.as_ref().and_then(|answer| answer.object());
+            _ => self.client.get_optional(query.request(), &[]).await.map(|response| {
+                let object = response.as_ref().and_then(|response| response.object());
                 let object_with_parent = object.map(|raw| add_parent_id(query, raw.clone()));
                 let reduced_object =
                     object_with_parent.map(|raw| reducer.reduce_one(query.op, &path, &raw));
                 reduced_object.transpose().map(RecordedAnswer::from_object)
             }),
         };
-        let recorded_answer = match reduced_result {
-            Ok(Ok(answer)) => answer,
+        let recorded_response = match reduced_result {
+            Ok(Ok(response)) => response,
             Ok(Err(reason)) => RecordedAnswer::Failed(ReadFailure::from_message(reason)),
             Err(error) => RecordedAnswer::Failed(reduce_failure(error)?),
         };
         let mut contents = self.contents();
-        if let RecordedAnswer::Entries(entries) = &recorded_answer {
+        if let RecordedAnswer::Entries(entries) = &recorded_response {
             // Every member is a user.
             for (username, user) in entries.iter().filter_map(|entry| parse_user(&entry.json())) {
                 contents.users.entry(username).or_insert(user);
             }
         }
         let key = contents.storage_key(query);
-        contents.answers.insert(key, recorded_answer);
+        contents.answers.insert(key, recorded_response);
         Ok(())
     }
 
-    /// Sends `requests`, and calls `on_answer` after each response. Failures are stored.
+    /// Sends `requests`, and calls `on_response` after each response. Failures are stored.
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
     pub async fn fetch_all(
         &self,
         requests: Vec<Request<Read>>,
-        on_answer: impl Fn(),
+        on_response: impl Fn(),
     ) -> Result<()> {
         let fetches = requests.into_iter().map(|request| self.fetch_request(request));
         let mut fetches = stream::iter(fetches).buffer_unordered(MAX_CONCURRENT);
         while let Some(result) = fetches.next().await {
             result?;
-            on_answer();
+            on_response();
         }
         Ok(())
     }

@@ -142,7 +142,7 @@ fn only_declared_fields_that_differ_are_changed() {
 }
 
 #[test]
-fn a_field_missing_in_the_answer_is_unknown() {
+fn a_field_missing_in_the_response_is_unknown() {
     let reason = |declared: Json, live: Json| {
         let plan = plan_of(&json!({"settings": declared}), &json!({"settings": live}));
         (step_lines(&plan).len(), plan.notes.first().map(|note| note.reason.clone()))
@@ -823,7 +823,7 @@ fn a_step_counts_as_done_only_after_a_complete_read() {
 }
 
 #[test]
-fn an_answer_without_the_changed_field_proves_nothing() {
+fn an_response_without_the_changed_field_proves_nothing() {
     let (declared, mut done, _) = planned_everything();
     done["push_rule"] = json!({"id": 1});
     done["settings"] = json!({});

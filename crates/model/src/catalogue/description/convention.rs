@@ -158,7 +158,7 @@ impl OperationDeriver<'_> {
         &self,
         verb: &str,
         method: Method,
-        answer: ResponseBody,
+        response: ResponseBody,
         other_parameters: impl IntoIterator<Item = Parameter>,
     ) -> Operation {
         let Self { kind, path, .. } = self;
@@ -186,7 +186,7 @@ impl OperationDeriver<'_> {
             id: collection::operation_id(path.scope, kind.noun, verb).leak(),
             path: (path.collection_path() + &argument_suffix).leak(),
             purpose: format!("{verb} {}", self.purpose_object(verb)).leak(),
-            answer,
+            response,
             parameters: parameters.leak(),
             tier: self.scoped_kind.available.tier,
             since: self.scoped_kind.available.since,

@@ -616,8 +616,8 @@ fn a_row_without_a_text_as_path_is_refused() {
 /// are still checked.
 #[test]
 fn an_unpaged_list_is_complete_after_one_response() {
-    let (path, answer) = ("/projects/:id/odd", ResponseBody::List);
-    let row = Operation { path, answer, unpaged: true, ..Operation::with_defaults(Method::Get) };
+    let (path, response) = ("/projects/:id/odd", ResponseBody::List);
+    let row = Operation { path, response, unpaged: true, ..Operation::with_defaults(Method::Get) };
     let op = collection::make_read_op(row);
     for (text, sent, is_complete) in [
         ("", 0, true),

@@ -315,21 +315,21 @@ impl<'a> ContainerRun<'a> {
             let ReadTime { start: read_at, end: ended } = task.read_time;
             let ends_at = ended.saturating_add(FRESH_DURATION);
             let freshness = Freshness { ends_at, attempt: task.attempt, read_at };
-            let answer = match self.apply.writer.send_fresh(&request, freshness).await {
-                Ok(answer) => answer.body,
+            let response = match self.apply.writer.send_fresh(&request, freshness).await {
+                Ok(response) => response.body,
                 Err(error) => {
                     self.cache.borrow_mut().mark_stale(&task.step, &self.container);
                     return self.action_after_error(task, &request, error);
                 }
             };
-            self.record_response(task, &request, &answer);
-            if let Some(cause) = partial_refusal_cause(&answer) {
+            self.record_response(task, &request, &response);
+            if let Some(cause) = partial_refusal_cause(&response) {
                 return finish_failed(self.add_repeat_help(cause, task, &request));
             }
-            if request.operation.shows_object && answer.is_null() {
-                return NextAction::WaitUntil(self.now(), WaitReason::NullAnswer);
+            if request.operation.shows_object && response.is_null() {
+                return NextAction::WaitUntil(self.now(), WaitReason::NullResponse);
             }
-            if let Some(cause) = self.missing_limit_cause(task, &request, &answer) {
+            if let Some(cause) = self.missing_limit_cause(task, &request, &response) {
                 let undo = task.call_at(1).filter(|call| call.is_undo);
                 if undo.is_none() || self.has_run_ended() {
                     return finish_failed(cause.with_consequence("the switch is on without it"));
@@ -356,11 +356,11 @@ impl<'a> ContainerRun<'a> {
         &self,
         task: &StepTask,
         request: &Request<Write>,
-        answer: &Json,
+        response: &Json,
     ) -> Option<Cause> {
         let section = task.step.address.section.unwrap_or(settings::SECTION);
         let kind = catalogue::section(self.container.scope, section)?;
-        let body = answer.as_object().filter(|_| request.operation.shows_object)?;
+        let body = response.as_object().filter(|_| request.operation.shows_object)?;
         let missing_limits = limits::unlimited_switches(kind, request.body_fields()?, body);
         let (switch, _) = missing_limits.first()?;
         let switch_limits = missing_limits.iter().filter(|(other, _)| other == switch);
@@ -378,17 +378,18 @@ impl<'a> ContainerRun<'a> {
         self.cache.borrow().find_entry_id(&self.container, address)
     }
 
-    fn record_response(&self, task: &StepTask, request: &Request<Write>, answer: &Json) {
+    fn record_response(&self, task: &StepTask, request: &Request<Write>, response: &Json) {
         let (now, container_id) = (self.now(), self.id.get().copied());
         let mut cache = self.cache.borrow_mut();
-        cache.record_response(&self.container, &task.step, request, answer, container_id, now);
+        cache.record_response(&self.container, &task.step, request, response, container_id, now);
         self.record_id(&cache.live.presence);
         // The response to a fork or an import is not a full object: use only its id.
         if task.next_call == 0 && task.step.creates_container() {
-            let path = ["path_with_namespace", "full_path"].iter().find_map(|key| answer.get(key));
+            let path =
+                ["path_with_namespace", "full_path"].iter().find_map(|key| response.get(key));
             let path = path.and_then(Json::as_str).unwrap_or_default().trim_start_matches('/');
             if paths_are_equal(path, &self.container.path)
-                && let Some(id) = answer.get("id").and_then(Json::as_u64)
+                && let Some(id) = response.get("id").and_then(Json::as_u64)
             {
                 self.id.get_or_init(|| id);
             }
@@ -486,10 +487,10 @@ fn schedule_arrival_poll(since: Duration, elapsed: Duration) -> NextAction {
 
 /// The cause of a failed write with a success status; `None` if the write did not fail. Some
 /// responses report a refused part only in the body.
-fn partial_refusal_cause(answer: &Json) -> Option<Cause> {
-    let status = answer.get("status").filter(|_| answer.get("id").is_none())?;
+fn partial_refusal_cause(response: &Json) -> Option<Cause> {
+    let status = response.get("status").filter(|_| response.get("id").is_none())?;
     (status == "error")
-        .then(|| Cause::new(success_message(answer)).context("the service refused a part of it"))
+        .then(|| Cause::new(success_message(response)).context("the service refused a part of it"))
 }
 
 /// Rounds up to a whole second, so that one reading serves all steps that are due in that second.

@@ -144,7 +144,7 @@ impl Case {
 }
 
 #[test]
-fn the_live_state_decides_after_a_lost_answer() {
+fn the_live_state_decides_after_a_lost_response() {
     use RereadResult::{Applied, Failed, NotApplied, Other, RunEnded, SectionUnread};
     let since = Duration::from_millis(100_200);
     for case in cases() {
@@ -333,7 +333,7 @@ fn a_write_only_field_is_resent_only_on_request() {
 }
 
 #[test]
-fn the_live_state_decides_after_a_null_answer() {
+fn the_live_state_decides_after_a_null_response() {
     use RereadResult::{Applied, Failed, NotApplied, Other, RunEnded, SectionUnread};
     for case in cases() {
         for (reread, expected, expected_text, has_error) in [
@@ -344,7 +344,7 @@ fn the_live_state_decides_after_a_null_answer() {
             (Failed, "failed", "could not be read again", false),
             (RunEnded, "failed", "could not be read again", true),
         ] {
-            let (_, next) = case.next_action(case.first_task(), WaitReason::NullAnswer, reread);
+            let (_, next) = case.next_action(case.first_task(), WaitReason::NullResponse, reread);
             let (actual, why, ended_with_error) = describe_end(&next.unwrap());
             assert_eq!((actual, ended_with_error), (expected, has_error), "{reread:?} {why}");
             assert!(why.contains(expected_text), "{reread:?} {why}");
@@ -414,7 +414,7 @@ fn entries_made_by_the_service_in_a_new_container_are_updated() {
 
 /// From the response to a fork or an import, only the id of the project is used.
 #[test]
-fn a_new_container_gets_its_id_from_the_answer_to_its_creation() {
+fn a_new_container_gets_its_id_from_the_response_to_its_creation() {
     let case = &cases()[0];
     let live =
         LiveContainer::with_presence(Presence::Missing(testing::target(&case.container)), NOW);
@@ -428,23 +428,23 @@ fn a_new_container_gets_its_id_from_the_answer_to_its_creation() {
         ..case.first_task()
     };
     let update = StepTask { step: Step { action: Action::Update, ..create(0).step }, ..create(0) };
-    let answer = |name: &str, path: &str| json!({"id": 9, name: path});
-    for (task, answer, expected) in [
-        (create(0), answer("path_with_namespace", "acme/shop"), Some(9)),
-        (create(0), answer("full_path", "/Acme/Shop"), Some(9)),
-        (create(0), answer("full_path", "acme/other"), None),
+    let response = |name: &str, path: &str| json!({"id": 9, name: path});
+    for (task, response, expected) in [
+        (create(0), response("path_with_namespace", "acme/shop"), Some(9)),
+        (create(0), response("full_path", "/Acme/Shop"), Some(9)),
+        (create(0), response("full_path", "acme/other"), None),
         (create(0), json!({"id": 9}), None),
         (create(0), json!({"path_with_namespace": "acme/shop"}), None),
         (create(0), Json::Null, None),
-        (create(1), answer("path_with_namespace", "acme/shop"), None),
-        (update, answer("path_with_namespace", "acme/shop"), None),
-        (case.first_task(), answer("path_with_namespace", "acme/shop"), None),
+        (create(1), response("path_with_namespace", "acme/shop"), None),
+        (update, response("path_with_namespace", "acme/shop"), None),
+        (case.first_task(), response("path_with_namespace", "acme/shop"), None),
     ] {
         let id = with_run(&case.container, vec![task.step.clone()], &live, |run| {
-            run.record_response(&task, &PROJECT_FORK.request(), &answer);
+            run.record_response(&task, &PROJECT_FORK.request(), &response);
             run.id.get().copied()
         });
-        assert_eq!(id, expected, "{answer} to {:?} of {}", task.step.action, task.step.address);
+        assert_eq!(id, expected, "{response} to {:?} of {}", task.step.action, task.step.address);
     }
 }
 
@@ -514,7 +514,7 @@ fn waiting_steps_end_with_the_run() {
         ),
         (WaitReason::Refused(error(409)), 0, "failed", "409"),
         (WaitReason::Arrival { since }, 1, "unknown", "before its contents were imported"),
-        (WaitReason::NullAnswer, 0, "unknown", "`null`"),
+        (WaitReason::NullResponse, 0, "unknown", "`null`"),
         (WaitReason::Rebuild, 0, "not started", ""),
         (WaitReason::Rebuild, 1, "failed", "the run ended before its last call"),
     ] {

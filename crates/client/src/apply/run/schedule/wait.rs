@@ -37,7 +37,7 @@ pub(super) enum WaitReason {
     /// The next call of the step must be built again from new live values.
     Rebuild,
     /// The service answered a call with success, but with `null` instead of the written object.
-    NullAnswer,
+    NullResponse,
     /// The service refused the create, perhaps because the object already exists.
     Refused(ApiError),
 }
@@ -63,7 +63,9 @@ impl ContainerRun<'_> {
             (WaitReason::Arrival { since }, reading) => {
                 self.action_after_arrival(&task, since, reading)
             }
-            (WaitReason::NullAnswer, reading) => self.action_after_null_answer(&mut task, reading),
+            (WaitReason::NullResponse, reading) => {
+                self.action_after_null_response(&mut task, reading)
+            }
             (WaitReason::Rebuild, Ok(reading)) => self.rebuild(&mut task, reading),
             (WaitReason::Rebuild, Err(error)) => finish(unreadable_outcome(error)),
         };
@@ -156,7 +158,7 @@ impl ContainerRun<'_> {
 
     /// The next action after the response `null`. Usually the service saved nothing, but sometimes
     /// it saved the object.
-    fn action_after_null_answer(
+    fn action_after_null_response(
         &self,
         task: &mut StepTask,
         reading: Reread<'_>,
@@ -361,7 +363,7 @@ impl ContainerRun<'_> {
                 WaitReason::Arrival { .. } => StepOutcome::Unknown(
                     Cause::new("the run ended before its contents were imported").mark_transient(),
                 ),
-                WaitReason::NullAnswer => {
+                WaitReason::NullResponse => {
                     StepOutcome::Unknown(Cause::new(NULL_ANSWER).mark_transient())
                 }
                 WaitReason::Rebuild if task.next_call == 0 => StepOutcome::NotStarted,

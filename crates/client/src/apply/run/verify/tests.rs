@@ -55,8 +55,7 @@ fn a_remaining_difference_is_reported_unless_its_step_failed() {
     let steps = reading(&container, &live, &[]).plan.findings.steps;
     let [first, other] = &steps[..] else { panic!("{steps:?}") };
     let failed_outcome = || StepOutcome::Failed(Cause::new("refused"));
-    let make_possible =
-        |step: &Step| Step { make_possible: Some("unless it is so"), ..step.clone() };
+    let make_possible = |step: &Step| Step { possible: Some("unless it is so"), ..step.clone() };
     let archive = Step {
         address: container.address().section("archived"),
         effects: vec![Effect::revokes(Capability::Writable)],
