@@ -233,9 +233,9 @@ async fn find_drift(args: &Args, session: &Session, cx: &RunContext) -> Result<S
     Ok(drift)
 }
 
-/// Reads and compares `containers`, and passes each comparison to `process`. Before reading,
-/// `extend_declarations` adds to each declaration the fields that the export `settings` include, so
-/// that they are read too.
+/// Reads and compares `containers`, and passes each comparison to `process`. Before the
+/// reading, `extend_declarations` adds fields to each declaration: those that an export with `settings`
+/// includes. Then these fields are read too.
 pub(super) async fn compare_containers(
     session: &Session,
     containers: &[&Container],
@@ -353,7 +353,7 @@ impl<'a> ManifestEditor<'a> {
         loaded.desired.ok_or_else(|| loaded.diagnostics.render(self.cx.output.stderr_style.into()))
     }
 
-    /// Returns the edits after which the manifests declare the `goals`.
+    /// Computes edits of the manifests. With these edits, the manifests declare the `goals`.
     pub(super) fn absorb(
         &self,
         desired: &Desired,
@@ -400,20 +400,20 @@ pub(super) fn render_edits(
 /// A summary of the edits. With `affects_included`, the summary warns that groups and projects that
 /// a rule includes may change too. Only the service knows which groups and projects these are.
 fn summary(args: &Args, goals: &[Goal], absorbed: &EditedFiles, affects_included: bool) -> String {
-    let difference_count =
+    let differences_text =
         count(goals.iter().map(Goal::count_differences).sum::<usize>(), "difference");
-    let file_count = count(absorbed.files.len(), "file");
+    let files_text = count(absorbed.files.len(), "file");
     let mut summary = if args.write {
-        format!("absorbed {difference_count} into {file_count}\n")
+        format!("absorbed {differences_text} into {files_text}\n")
     } else {
-        format!("would absorb {difference_count} into {file_count}; pass `--write` to do it\n")
+        format!("would absorb {differences_text} into {files_text}; pass `--write` to do it\n")
     };
     let mut lines = Vec::new();
     if !absorbed.other_containers.is_empty() {
         let others: Vec<_> = absorbed.other_containers.iter().map(String::as_str).collect();
-        let other_count = count(others.len(), "other group or project");
+        let others_text = count(others.len(), "other group or project");
         let others = list_first(&others);
-        lines.push(format!("the edits also change the declarations of {other_count}: {others}"));
+        lines.push(format!("the edits also change the declarations of {others_text}: {others}"));
     }
     if affects_included {
         lines.push("groups and projects that a rule includes may change too".to_owned());

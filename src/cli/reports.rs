@@ -1,8 +1,8 @@
 //! Writes the reports of a run, even if the run fails.
 //!
 //! [`Reports::begin`] replaces an old report by an unfinished one, so that nobody takes the old one
-//! for a report of this run. A command must end with [`Reports::finish`], whose result proves that
-//! the command reported. [`Reports::end`] reports a failure instead. A file is replaced as a whole,
+//! for a report of this run. A command reports its result with [`Reports::finish`], which returns
+//! the proof. If the command fails without a result, [`Reports::end`] reports the failure. A file is replaced as a whole,
 //! so a reader never gets half a report. Every [`Format`] has the same content, from one model.
 
 use std::{
@@ -103,8 +103,8 @@ impl Reports {
         Self { output: output.clone(), kind, marker, manifests, targets, diagnostics, record }
     }
 
-    /// Refuses to replace a manifest by a report, or by `other_file`, another output of the
-    /// command. A report that would replace a manifest is not written at all.
+    /// Fails if a report would replace a manifest. Such a report is removed from the targets. Also
+    /// fails if `other_file`, another output of the command, would replace a manifest.
     ///
     /// # Errors
     /// If a later run would read one of the files as a manifest. Nothing is written in this case.
@@ -227,7 +227,7 @@ impl Reports {
         // The text comes first: it shows what was done even if a file cannot be written.
         let print_result =
             if self.replaces_text() { Ok(()) } else { self.output.print_parts(text) };
-        let exit = self.check_written(print_result, exit, help);
+        let exit = self.report_write_failure(print_result, exit, help);
         ReportedExit(
             self.write_targets(exit, help, kind, |exit_code| State::finished(exit_code, content)),
         )
@@ -250,7 +250,7 @@ impl Reports {
 
     /// Writes the record, and returns the final exit code.
     fn end_record(&self, exit: Exit, error: Option<String>) -> Exit {
-        self.check_written(self.record.end(exit, error), exit, None)
+        self.report_write_failure(self.record.end(exit, error), exit, None)
     }
 
     /// Writes `state` for `exit` to all targets, and returns the final exit code.
@@ -271,7 +271,7 @@ impl Reports {
             if write_result.is_ok() {
                 written_targets.push((target.format, path));
             }
-            final_exit = self.check_written(write_result, final_exit, help);
+            final_exit = self.report_write_failure(write_result, final_exit, help);
         }
         if final_exit != exit {
             // Files that were written before another one failed contain the wrong exit code, so
@@ -287,12 +287,12 @@ impl Reports {
         let print_result = self
             .render(target.format, kind, state(final_exit.code()))
             .and_then(|text| self.output.print_data(&text));
-        self.check_written(print_result, final_exit, help)
+        self.report_write_failure(print_result, final_exit, help)
     }
 
     /// If `result` is a failure to write something, reports it. Returns the exit code for a run
     /// that would otherwise end with `exit`.
-    fn check_written(&self, result: Result<()>, exit: Exit, help: Option<&str>) -> Exit {
+    fn report_write_failure(&self, result: Result<()>, exit: Exit, help: Option<&str>) -> Exit {
         let Err(failure) = result else { return exit };
         self.output.eprint_failure(&CommandError { help: help.map(str::to_owned), ..failure });
         Exit::first_of([exit, Exit::Usage])
@@ -344,8 +344,8 @@ pub(super) fn write_text(path: &Path, text: &str) -> io::Result<()> {
 /// and pipes are written in place.
 ///
 /// # Errors
-/// If the file cannot be written. A regular file is then unchanged, unless it could only be written
-/// in place.
+/// If the file cannot be written. A file that was to be replaced as a whole is then unchanged. A
+/// file that was written in place may be incomplete.
 pub(super) fn write_with(
     path: &Path,
     write: impl Fn(&mut fs::File) -> io::Result<()>,

@@ -65,7 +65,7 @@
 //! | variables of an archived project that the run unarchives | planned as possible, and done by the same run | `unarchiving_makes_the_other_steps_possible_except_removals`, the scenarios `unarchive-*` |
 //! | a hook's query changes, and unlisted hooks are deleted | an unlisted hook has its id in its address | `an_unlisted_hook_has_its_id_in_its_address` |
 //! | a hook made by hand that equals a declared one except in unknown fields | ambiguous: a copy must equal the whole response, and be created soon after | `a_copy_equals_the_first_and_was_made_soon_after_it` |
-//! | a service that rewrites hooks' URLs | identified by their normal form; one that differs by a `/` is a problem | `a_hook_is_the_same_in_normal_form_and_nearly_the_same_but_for_a_slash`, the dialect `normalises` |
+//! | a service that rewrites hooks' URLs | identified by their normal form; one that differs by a `/` is a problem | `a_hook_is_the_same_in_normal_form_and_nearly_the_same_but_for_a_slash`, the dialect `normalizes_values` |
 //! | the last owner is replaced, or expires | the new one is added first; the last one is guarded | `the_old_owner_is_removed_after_the_new_one_is_added`, `an_expiry_date_is_guarded_like_a_removal`, the scenario `group-owner-swap` |
 //! | 400 variables replaced by 400 others | found by lookup; sections share edges | `sections_share_edges` |
 //! | a selection without some entries of a new project, or with faulty entries | applied once, before anything is read | `an_unselected_creation_is_a_problem_with_help` |

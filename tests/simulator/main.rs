@@ -148,9 +148,12 @@ impl Simulator {
         );
         dialects.insert(
             "bots".to_owned(),
-            Profile { bots_among_members: true, shuffle_topics: true, ..faithful() },
+            Profile { bots_among_members: true, reverse_topics: true, ..faithful() },
         );
-        dialects.insert("normalises".to_owned(), Profile { normalises: true, ..faithful() });
+        dialects.insert(
+            "normalizes_values".to_owned(),
+            Profile { normalizes_values: true, ..faithful() },
+        );
         dialects.insert("echoes".to_owned(), Profile { echoes_input: true, ..faithful() });
         dialects.extend(halves(&switches()));
         let scenarios = names.iter().cloned().zip(prepared).collect();

@@ -5,12 +5,13 @@ use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 
-/// The minimum and maximum of a field, and names for the numbers from the minimum on.
+/// The minimum and maximum of a field, and the names of its numbers. The first name is for the
+/// minimum, the second for the next number, and so on.
 type FieldRange = (u32, u32, &'static [&'static str]);
 
 /// The range of the optional first field, the seconds. Their values are ignored.
 const SECONDS_RANGE: FieldRange = (0, 59, &[]);
-/// The bit for "the last day of the month", outside the bits of the days 1 to 31.
+/// The bit for "the last day of the month". It is bit 0, because the days use the bits 1 to 31.
 const LAST_DAY_BIT: u64 = 1;
 const FIELD_RANGES: [FieldRange; 5] = [
     (0, 59, &[]),
@@ -43,7 +44,7 @@ pub(crate) struct Cron {
     /// True if the field starts with `*`. The first item is for the day of the month, the second
     /// for the day of the week. If both fields are restricted, a day needs to match only one of
     /// them.
-    is_unrestricted: [bool; 2],
+    are_days_unrestricted: [bool; 2],
 }
 
 impl Cron {
@@ -74,7 +75,7 @@ impl Cron {
         bits[4] |= bits[4] >> 7;
         Some(Self {
             bits,
-            is_unrestricted: [fields[2].starts_with('*'), fields[4].starts_with('*')],
+            are_days_unrestricted: [fields[2].starts_with('*'), fields[4].starts_with('*')],
         })
     }
 
@@ -87,11 +88,11 @@ impl Cron {
             self.bits[2] & LAST_DAY_BIT != 0 && date.day() == date.days_in_month();
         let matches_month_day = matches_last_day || self.matches_number(2, date.day());
         let matches_weekday = self.matches_number(4, date.weekday().to_sunday_zero_offset());
-        let matches_days = match self.is_unrestricted {
+        let matches_day_fields = match self.are_days_unrestricted {
             [false, false] => matches_month_day || matches_weekday,
             _ => matches_month_day && matches_weekday,
         };
-        matches_days && self.matches_number(3, date.month())
+        matches_day_fields && self.matches_number(3, date.month())
     }
 
     /// The first matching time after `start_time`, in UTC. `None` if no day matches.
@@ -116,7 +117,8 @@ impl Cron {
     }
 }
 
-/// The bits of the numbers in an item of a field: `*`, one number, or a range, with or without a step.
+/// Parses an item of a field: `*`, one number or a range, each with or without a step. Returns one bit
+/// for each number that the item matches.
 fn parse_numbers(list_item: &str, field_range: FieldRange) -> Option<u64> {
     let (min, max, _) = field_range;
     let (range, step) = match list_item.split_once('/') {

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// Changes the texts of a request as [`Profile::normalises`] describes.
+/// Changes the texts of a request as [`Profile::normalizes_values`] describes.
 pub(crate) fn normalise_texts(params: &mut Params) {
     for name in ["name", "description"] {
         params.map_text(name, |text| text.trim().to_owned());
@@ -65,7 +65,7 @@ fn apply_to_json(profile: &Profile, value: &mut Value) {
             for (key, value) in fields.iter_mut() {
                 match value {
                     Value::Array(topics)
-                        if profile.shuffle_topics && (key == "topics" || key == "tag_list") =>
+                        if profile.reverse_topics && (key == "topics" || key == "tag_list") =>
                     {
                         topics.reverse();
                     }

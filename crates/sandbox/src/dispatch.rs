@@ -69,7 +69,7 @@ fn parse_request(
     let mut params = Params::default();
     params.add_form(query)?;
     body::add_body_params(&parts.headers, body, &mut params)?;
-    if service.profile.normalises && !is_read(&parts.method) {
+    if service.profile.normalizes_values && !is_read(&parts.method) {
         dialect::normalise_texts(&mut params);
     }
     let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());

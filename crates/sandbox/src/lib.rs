@@ -328,7 +328,7 @@ pub async fn start(config: SandboxConfig) -> Result<RunningSandbox, StartError> 
     let listener = TcpListener::bind(bind_address).await.map_err(bind_error)?;
     let address = listener.local_addr().map_err(bind_error)?;
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let frontend = Arc::new(server::Frontend {
+    let frontend = Arc::new(server::ServerState {
         service: Arc::clone(&service),
         read_permits: Semaphore::new(processors),
         write_permit: Semaphore::new(1),

@@ -29,7 +29,7 @@ pub struct Profile {
     /// The response to deleting a hook or push rule that does not exist.
     pub absent_delete: AbsentDelete,
     /// Topics come in reverse order instead of sorted.
-    pub shuffle_topics: bool,
+    pub reverse_topics: bool,
     /// Every new project gets a bot among its members.
     pub bots_among_members: bool,
     /// The name of a project attribute that is accepted with 200 and ignored. The attribute cannot
@@ -68,7 +68,7 @@ pub struct Profile {
     pub archive_twice_refused: bool,
     /// POST /projects accepts only the attributes in the reference's table, and ignores eight more
     /// that the real service accepts.
-    pub create_as_the_reference: bool,
+    pub accepts_only_reference_attributes: bool,
     /// An empty project has no default branch, as in a recording of 2020.
     pub empty_has_no_branch: bool,
     /// Calls for settings, hooks, members and push rules of an archived project fail with 403, like
@@ -83,32 +83,36 @@ pub struct Profile {
     /// Removing the last owner fails with 400 instead of 403.
     pub last_owner_bad_request: bool,
     /// `owner` of a project has only the three fields of the reference (1, 2.8).
-    pub owner_in_brief: bool,
-    /// Errors of forks, push rules and deploy keys have the bodies of releases after 16.
-    pub later_errors: bool,
-    /// The value of a masked variable must use the plain alphabet even if the variable is raw.
-    pub raw_masks_plainly: bool,
+    pub owner_has_three_fields: bool,
+    /// Failed calls for forks, push rules and deploy keys have the response bodies of 17.0 and later
+    /// releases.
+    pub errors_as_after_16: bool,
+    /// The value of a masked variable may contain only the characters that the reference lists for
+    /// masked values. Without this switch, raw variables may contain other characters.
+    pub raw_values_need_plain_alphabet: bool,
     /// A call for a feature that needs a higher licence fails with 403 instead of 404.
     pub unlicensed_forbidden: bool,
     /// Developers may read protected branches also before 16.0.
     pub developers_read_protections: bool,
     /// Protected tags accept only a level and ignore `allowed_to_create`. The behaviour before 16.1
     /// is not known.
-    pub tag_lists_ignored: bool,
-    /// PATCH of a protected branch without `code_owner_approval_required` keeps its value, as in 18.9.
+    pub tag_allowed_to_create_ignored: bool,
+    /// PATCH of a protected branch that does not contain `code_owner_approval_required` does not change
+    /// this field, as in 18.9.
     /// The first release with this behaviour is not known.
     pub code_owner_approval_kept: bool,
     /// The level of a member can be overridden only if the member comes from a directory. Other
     /// calls fail with 403. No member of the sandbox comes from a directory.
     pub override_needs_directory: bool,
-    /// `requirements_access_level` cannot be public: the reference contradicts itself (2, 4.3).
+    /// The service refuses `public` as `requirements_access_level`. The reference both allows and
+    /// forbids this value (2, 4.3).
     pub requirements_never_public: bool,
     /// Calls with the former path of a moved project still work, as before 16.4. Otherwise reads
     /// redirect to the project's id, and writes are refused.
     pub former_paths_answer: bool,
     /// Some values are stored in another spelling. URLs of hooks get their host in lower case, and
     /// a `/` for an empty path. Names and descriptions lose the spaces at their ends.
-    pub normalises: bool,
+    pub normalizes_values: bool,
     /// Every refusal in JSON quotes the whole body of its request.
     pub echoes_input: bool,
     /// Failures of connections; a [`Model`](super::Model) has no connections and ignores them.
@@ -124,7 +128,8 @@ impl Profile {
         Self {
             release,
             // The behaviour is known from 16.1 on.
-            tag_lists_ignored: self.tag_lists_ignored && !is_at_least(16, 1),
+            tag_allowed_to_create_ignored: self.tag_allowed_to_create_ignored
+                && !is_at_least(16, 1),
             import_members_created: self.import_members_created || is_observed,
             last_owner_bad_request: self.last_owner_bad_request && !is_observed,
             maintainer_grants_owner: self.maintainer_grants_owner && !is_observed,
@@ -133,17 +138,19 @@ impl Profile {
             put_clears_expiry: self.put_clears_expiry && !is_observed,
             runners_setting_shown: self.runners_setting_shown || is_at_least(16, 2),
             group_variable_filter: self.group_variable_filter || is_at_least(16, 9),
-            later_errors: self.later_errors || is_at_least(17, 0),
-            // A client cannot send the unchanged value of a hidden variable, because it cannot read it.
+            errors_as_after_16: self.errors_as_after_16 || is_at_least(17, 0),
+            // From 17.4 on, variables can be hidden. A client cannot read the value of a hidden
+            // variable, so it cannot repeat the value in a PUT.
             optional_variable_value: self.optional_variable_value || is_at_least(17, 4),
             archive_twice_refused: self.archive_twice_refused || is_observed,
             code_owner_approval_kept: self.code_owner_approval_kept || is_observed,
             absent_delete: if is_observed { AbsentDelete::NotFound } else { self.absent_delete },
             put_resets_omitted_flags: self.put_resets_omitted_flags && !is_observed,
-            raw_masks_plainly: self.raw_masks_plainly && !is_observed,
+            raw_values_need_plain_alphabet: self.raw_values_need_plain_alphabet && !is_observed,
             requirements_never_public: self.requirements_never_public || is_observed,
             unlisted_attributes_hidden: self.unlisted_attributes_hidden && !is_observed,
-            create_as_the_reference: self.create_as_the_reference && !is_observed,
+            accepts_only_reference_attributes: self.accepts_only_reference_attributes
+                && !is_observed,
             archived_read_only: self.archived_read_only && !is_observed,
             former_paths_answer: self.former_paths_answer && !is_at_least(16, 4),
             star_answers_ok: self.star_answers_ok && !is_observed,
@@ -154,7 +161,7 @@ impl Profile {
 
     /// True if the profile changes the responses of handlers.
     pub(crate) fn changes_answers(&self) -> bool {
-        self.unknown_extra_keys || self.drop_null_keys || self.shuffle_topics
+        self.unknown_extra_keys || self.drop_null_keys || self.reverse_topics
     }
 }
 

@@ -1,7 +1,8 @@
 //! The attributes of a project that a caller can read.
 //!
-//! The rows of [`attributes`] name the conditions, and this module evaluates them. This module also
-//! computes values that depend on several attributes or have no row.
+//! Each row of [`attributes`] tells which callers can read the attribute, and this module checks the
+//! caller. It also computes the values that depend on several attributes, and those that are no
+//! attribute.
 
 use super::attributes::{AnswerKey, RESTRICT_VARIABLES, VARIABLES_OVERRIDE_ROLE};
 use super::routes::view::Extras;
@@ -26,15 +27,15 @@ type AnswerField<'a> = (&'static str, Cow<'a, Value>);
 
 impl<'a> ProjectView<'a> {
     /// The fields of the simple form.
-    pub(crate) fn simple_attributes(&self) -> impl Iterator<Item = AnswerField<'a>> {
+    pub(crate) fn simple_form_fields(&self) -> impl Iterator<Item = AnswerField<'a>> {
         let tag_list =
             self.attributes.get("topics").map(|topics| ("tag_list", Cow::Borrowed(topics)));
         self.visible_attributes(true).chain(tag_list)
     }
 
     /// The fields that only the full form has.
-    pub(crate) fn full_form_attributes(&self) -> impl Iterator<Item = AnswerField<'a>> {
-        self.visible_attributes(false).chain(self.derived_attributes())
+    pub(crate) fn full_form_only_fields(&self) -> impl Iterator<Item = AnswerField<'a>> {
+        self.visible_attributes(false).chain(self.derived_fields())
     }
 
     /// The existing attributes that this caller can see: those of the simple form if `is_simple`,
@@ -48,9 +49,9 @@ impl<'a> ProjectView<'a> {
             .project_attributes()
             .filter(move |attribute| (attribute.answer_key == AnswerKey::Simple) == is_simple)
             .filter(move |attribute| {
-                let is_unguarded = release < attribute.guarded_since;
+                let is_shown_to_all = release < attribute.guarded_since;
                 attribute.is_shown_at(release)
-                    && (is_unguarded || view.is_in_audience(attribute.audience))
+                    && (is_shown_to_all || view.is_in_audience(attribute.audience))
             })
             .filter(move |attribute| {
                 !(hides_unlisted && attribute.answer_key == AnswerKey::Unlisted)
@@ -72,7 +73,8 @@ impl<'a> ProjectView<'a> {
         let is_on = match attribute.kind {
             ValueKind::TwinOf(target) => self.may_use_feature(target),
             ValueKind::OppositeOf(target) => !self.is_on(target),
-            // Merge trains need merged results, and skipping them needs merge commits.
+            // Merge trains need pipelines for merged results. Skipping a merge train also needs a merge
+            // method other than `ff`.
             _ if attribute.name == "merge_trains_enabled" => self.has_merge_trains(),
             _ if attribute.name == "merge_trains_skip_train_allowed" => {
                 self.has_merge_trains()
@@ -82,7 +84,8 @@ impl<'a> ProjectView<'a> {
             _ if attribute.name == RESTRICT_VARIABLES && self.call.release() >= ROLE_ONLY_SINCE => {
                 self.attributes.get(VARIABLES_OVERRIDE_ROLE).is_some_and(|role| role != "developer")
             }
-            // If the project was stored before the attribute existed, the preset applies.
+            // A project that was stored before the attribute existed has no value for it. The preset
+            // is its value then.
             _ => {
                 let value = self.attributes.get(attribute.name);
                 return Cow::Borrowed(value.unwrap_or(attribute.preset));
@@ -92,16 +95,17 @@ impl<'a> ProjectView<'a> {
     }
 
     /// Fields of the response that are not attributes.
-    fn derived_attributes(&self) -> impl Iterator<Item = AnswerField<'a>> {
+    fn derived_fields(&self) -> impl Iterator<Item = AnswerField<'a>> {
         let view = *self;
         let requirements = self.may_use_feature("requirements_access_level");
         let compliance = self.may_use_feature("security_and_compliance_access_level");
         let may_write = self.call.caller.is_some() && !self.project.archived;
-        let can_propose = self.is_in_audience(Audience::WithMergeRequests) && may_write;
+        let can_create_merge_request =
+            self.is_in_audience(Audience::WithMergeRequests) && may_write;
         [
             (Audience::Always, "requirements_enabled", requirements.into()),
             (Audience::Always, "security_and_compliance_enabled", compliance.into()),
-            (Audience::Always, "can_create_merge_request_in", can_propose.into()),
+            (Audience::Always, "can_create_merge_request_in", can_create_merge_request.into()),
             (Audience::Always, "compliance_frameworks", json!([])),
             (Audience::WithIssues, "open_issues_count", json!(0)),
             (Audience::ByHelpers, "service_desk_address", Value::Null),

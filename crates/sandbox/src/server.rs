@@ -52,7 +52,7 @@ const DUPLICATE_TOPIC: &str = "PG::UniqueViolation: ERROR:  duplicate key value 
 
 /// The state shared by all connections.
 #[derive(Debug)]
-pub(crate) struct Frontend {
+pub(crate) struct ServerState {
     pub(crate) service: Arc<ServiceState>,
     /// Limits the concurrent calls: one read per processor, and one write. Other calls wait in
     /// order, and without a thread. More threads would only take processor time from the threads
@@ -78,7 +78,7 @@ struct ConnectionDropped;
 /// Serves until `stop` changes, and then finishes open requests.
 pub(crate) async fn serve(
     listener: TcpListener,
-    frontend: Arc<Frontend>,
+    frontend: Arc<ServerState>,
     mut stop: watch::Receiver<bool>,
 ) {
     let slots = ConnectionSlots::new(MAX_CONNECTIONS);
@@ -118,7 +118,7 @@ async fn accept(
 async fn serve_connection(
     stream: TcpStream,
     slot: ConnectionSlot,
-    frontend: Arc<Frontend>,
+    frontend: Arc<ServerState>,
     mut stop_flag: watch::Receiver<bool>,
 ) {
     let slot = Arc::new(slot);
@@ -159,7 +159,7 @@ fn with_write_timeout<S: AsyncRead + AsyncWrite>(stream: S) -> Pin<Box<TimeoutSt
 /// The response to send, or an error if the connection is dropped instead.
 type ResponseOrDrop = Result<Response<ResponseBody>, ConnectionDropped>;
 
-impl Frontend {
+impl ServerState {
     /// Answers one request, or drops the connection.
     async fn answer(&self, slot: &ConnectionSlot, request: Request<Incoming>) -> ResponseOrDrop {
         let start_time = Instant::now();
@@ -339,8 +339,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_stops_reading_times_out() {
-        let (near, mut client) = tokio::io::duplex(10);
-        let mut server = with_write_timeout(near);
+        let (server_end, mut client) = tokio::io::duplex(10);
+        let mut server = with_write_timeout(server_end);
         server.write_all(&[0; 10]).await.expect("it fits");
         client.read_exact(&mut [0; 10]).await.expect("read");
         server.write_all(&[0; 10]).await.expect("it fits again");

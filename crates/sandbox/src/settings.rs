@@ -90,7 +90,7 @@ impl ProjectEdit<'_> {
         let is_allowed_unlisted = route == WriteRoute::Create && attribute.routes.contains('c');
         let is_edit_only = attribute.not_on_create && call.is_observed();
         (attribute.is_accepted_on(route)
-            || (is_allowed_unlisted && !profile.create_as_the_reference))
+            || (is_allowed_unlisted && !profile.accepts_only_reference_attributes))
             && (route == WriteRoute::Edit || !is_edit_only)
             && (call.is_administrator() || !attribute.administrators_only)
             && (self.level >= OWNER || !attribute.owners_only)
@@ -363,7 +363,7 @@ mod tests {
                 .apply(&mut values)?;
             let (call, stored, extras) = (&root_call, &values, Extras::default());
             let view = ProjectView { call, project, attributes: stored, level: OWNER, extras };
-            let fields = view.simple_attributes().chain(view.full_form_attributes());
+            let fields = view.simple_form_fields().chain(view.full_form_only_fields());
             Ok(fields.map(|(key, value)| (key.to_owned(), value.into_owned())).collect())
         })
     }

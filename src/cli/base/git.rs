@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn an_response_is_the_requested_blob_or_an_error() {
+    fn a_response_is_the_requested_blob_or_an_error() {
         let blob = Blob { id: "ab".into(), size: 3, path: "x".into() };
         let read = |text: &str| read_blob(&mut text.as_bytes(), &blob).ok();
         assert_eq!(read("ab blob 3\na\nb\n").as_deref(), Some(&b"a\nb"[..]));

@@ -418,7 +418,7 @@ fn every_operation_needs_only_its_required_parameters() {
 }
 
 #[test]
-fn external_hosts_get_the_names_of_the_service() {
+fn parameters_are_renamed_for_the_real_import_hosts() {
     let arguments = [
         "personal_access_token=@env:T",
         "extserver_url=u",
@@ -548,7 +548,7 @@ async fn the_exit_code_of_a_failed_call_shows_its_outcome() {
 }
 
 #[tokio::test]
-async fn a_write_without_an_response_may_have_been_carried_out() {
+async fn a_write_without_a_response_may_have_been_carried_out() {
     for response in [Ok(500), Ok(503), Err((RequestPhase::MaybeSent, Why::Network))] {
         let error = WriteClient::new(client(response))
             .send(PROJECT_FORK.request().arg("id", 1))

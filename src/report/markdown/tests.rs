@@ -136,7 +136,7 @@ fn new_and_blocked_projects_come_before_changed_settings() {
 }
 
 #[test]
-fn the_result_of_a_plan() {
+fn the_result_of_an_apply() {
     insta::assert_snapshot!(ReportFixture::new().render_named("apply", render_report));
 }
 

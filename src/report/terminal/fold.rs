@@ -36,7 +36,7 @@ pub(super) fn draw_steps<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item 
         canvas.add_paragraph([head.put(Paint::Dim, shared.unwrap_or_default())]);
         let noun = format!("more {}", folded.first_step().scope.noun());
         let FoldedSteps { steps, others, has_other_values, .. } = folded;
-        // Removals are never truncated.
+        // If something is removed, all other groups and projects are named, without a maximum.
         let has_removals = steps.iter().any(|excerpt| excerpt.item.step.action == Action::Delete);
         let max_named = if has_removals { others.len() } else { MAX_NAMED };
         for (index, StepExcerpt { item, changes }) in steps.into_iter().enumerate() {
@@ -59,7 +59,7 @@ pub(super) fn draw_steps<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item 
 
 /// Draws a summary of the steps that did not fit: their number, and the name of each removal. Each
 /// pair in `omitted_steps` is a step and the paths of other groups and projects with the same step.
-/// A step that was split is counted once.
+/// A step whose fields were drawn in several parts is counted once.
 fn draw_omitted(canvas: &mut Canvas, omitted_steps: &[(&Step, Vec<&str>)]) {
     let changes: BTreeSet<_> = omitted_steps
         .iter()
@@ -131,16 +131,20 @@ pub fn render_lines<T, K: Ord>(
     canvas.finish()
 }
 
-/// The number of `items` and the names of the first `max_named` of them; `None` if there are none.
+/// The text `introduction`, the number of `items` with their `noun`, and the names of the first `max_named`
+/// items; `None` if there are no items.
 pub(super) fn others_text(
-    intro: &str,
+    introduction: &str,
     noun: &str,
     items: &[impl AsRef<str>],
     max_named: usize,
 ) -> Option<String> {
     let named_items: Vec<_> = items.iter().take(max_named).map(AsRef::as_ref).collect();
     let rest_text = if items.len() > max_named { ", …; --full shows each" } else { "" };
-    let text =
-        format!("{intro} {}: {}{rest_text}", count(items.len(), noun), named_items.join(", "));
+    let text = format!(
+        "{introduction} {}: {}{rest_text}",
+        count(items.len(), noun),
+        named_items.join(", ")
+    );
     (!items.is_empty()).then_some(text)
 }

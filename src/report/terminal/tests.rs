@@ -117,7 +117,7 @@ fn make_plan(desired: &Desired, live: impl Fn(&Container) -> LiveContainer) -> P
     plan.finish(&Extent::default())
 }
 
-/// The text of a plan without known secrets.
+/// Renders `plan` for a run that knows no secrets.
 fn plan(plan: &Plan, run: &ReportedRun, kind: ReportKind, style: TextStyle) -> String {
     super::render_plan(Canvas::new(style, &Secrets::default()), plan, run, kind)
 }
@@ -146,7 +146,7 @@ fn origin(line: u32) -> Origin {
     Origin::new("shop.yaml", line, 3, Layer::Project)
 }
 
-/// A plan with problems, refusals and other parts in addition to steps and notes.
+/// A plan without steps, with a problem, an unreadable section and a refusal.
 pub(in crate::report) fn blocked_plan() -> Plan {
     let shop = Address::container("acme/shop".into());
     let findings = Findings {
@@ -234,9 +234,9 @@ labels: [{name: bug, color: '#FF0000'}]
 
 #[test]
 fn no_report_shows_a_live_secret() {
-    for title in [ReportKind::Plan, ReportKind::Drift] {
+    for kind in [ReportKind::Plan, ReportKind::Drift] {
         let text =
-            plan(&shop_plan(), &run(), title, TextStyle { full: true, ..TextStyle::default() });
+            plan(&shop_plan(), &run(), kind, TextStyle { full: true, ..TextStyle::default() });
         assert!(!text.contains("canary"), "{text}");
     }
 }
@@ -322,7 +322,7 @@ fn the_summary_of_a_plan_without_steps() {
 /// Nobody knows whether the entries of a feature that is off match.
 #[test]
 fn a_project_with_a_closed_section_does_not_match() {
-    let partly = "not fully compared, because a feature is declared off";
+    let partly_compared_text = "not fully compared, because a feature is declared off";
     let shop = Address::container("acme/shop".into());
     let sections = ["variables", "pipeline_schedules"].map(|name| shop.section(name));
     let notes = sections.map(|address| Note {
@@ -333,12 +333,16 @@ fn a_project_with_a_closed_section_does_not_match() {
     });
     let findings = Findings { notes: notes.into(), ..Findings::default() };
     for (title, projects, expected) in [
-        (ReportKind::Plan, 1, format!("no changes: 1 project {partly}")),
-        (ReportKind::Drift, 1, format!("1 project {partly}")),
-        (ReportKind::Drift, 3, format!("2 projects match their manifests; 1 project {partly}")),
+        (ReportKind::Plan, 1, format!("no changes: 1 project {partly_compared_text}")),
+        (ReportKind::Drift, 1, format!("1 project {partly_compared_text}")),
+        (
+            ReportKind::Drift,
+            3,
+            format!("2 projects match their manifests; 1 project {partly_compared_text}"),
+        ),
     ] {
-        let found = Plan::for_test(findings.clone(), projects);
-        let text = plan(&found, &run(), title, TextStyle::default());
+        let partial_plan = Plan::for_test(findings.clone(), projects);
+        let text = plan(&partial_plan, &run(), title, TextStyle::default());
         assert!(text.ends_with(&format!("\n\n{expected}\n")), "{text}");
     }
 }
@@ -362,22 +366,28 @@ fn the_summary_counts_unwritten_and_unread_objects() {
     };
     let notes = vec![archived_note("a"), archived_note("b")];
     let notes_summary = summary(Findings { notes, ..Findings::default() });
-    let unread = |names: &[&str]| {
-        let scope = |name: &&str| Incomplete {
+    let unread_summary = |names: &[&str]| {
+        let incomplete = |name: &&str| Incomplete {
             address: address_of(name),
             reason: Cause::new("answered 500"),
             origin: None,
         };
-        summary(Findings { incomplete: names.iter().map(scope).collect(), ..Findings::default() })
+        summary(Findings {
+            incomplete: names.iter().map(incomplete).collect(),
+            ..Findings::default()
+        })
     };
     for (sentence, expected) in [
         (
             notes_summary,
             "nothing to apply: 2 of 9 projects differ in objects that `apply` does not write",
         ),
-        (unread(&["a"]), "no differences in what could be read; acme/a was not fully compared"),
         (
-            unread(&["a", "b", "c", "d", "e"]),
+            unread_summary(&["a"]),
+            "no differences in what could be read; acme/a was not fully compared",
+        ),
+        (
+            unread_summary(&["a", "b", "c", "d", "e"]),
             "no differences in what could be read; acme/a, acme/b, acme/c and 2 more were not fully compared",
         ),
     ] {
@@ -392,9 +402,9 @@ pub(in crate::report) fn repeated_plan(projects: usize, depth: impl Fn(usize) ->
         let depth = depth(i);
         format!("---\nkind: Project\npath: acme/p{i:03}\nsettings: {{ci_default_git_depth: {depth}, avatar: {{file: a.png}}}}\n")
     });
-    let settings = json!({"settings": {"ci_default_git_depth": 50, "avatar_url": "https://gitlab.example.org/a.png"}});
+    let live_sections = json!({"settings": {"ci_default_git_depth": 50, "avatar_url": "https://gitlab.example.org/a.png"}});
     make_plan(&load_desired(&manifests.collect::<String>()), |project| {
-        make_live(project, &settings)
+        make_live(project, &live_sections)
     })
 }
 
@@ -587,7 +597,7 @@ pub(in crate::report) fn sample_applied() -> ApplyResult {
 }
 
 #[test]
-fn the_result_of_a_plan() {
+fn the_result_of_an_apply() {
     insta::assert_snapshot!(applied(&sample_applied(), &run(), TextStyle::default()));
     let interrupted = ApplyResult { interrupted: true, ..sample_applied() };
     assert!(applied(&interrupted, &run(), TextStyle::default()).contains("\ninterrupted: "));
@@ -635,7 +645,8 @@ fn alike_failures_are_one_paragraph_in_every_format() {
     assert!(text.contains("the same for 199 more steps: acme/p1#settings, "), "{text}");
     let full = TextStyle { full: true, ..TextStyle::default() };
     assert!(applied(&fixture.applied, &run(), full).lines().count() > 800);
-    // One of the three is from a section that the plan could not read.
+    // The text occurs three times: for the failed steps, for the mismatches, and for a section that
+    // the plan of the fixture could not read.
     let secrets = Secrets::default();
     let marker = Marker::from(ReportKind::Apply);
     let comment =
@@ -668,7 +679,7 @@ fn addresses_of_alike_steps_are_decoded() {
 fn alike_refusals_are_one_in_every_format() {
     let secrets = Secrets::default();
     let marker = Marker::from(ReportKind::Plan);
-    for (guard, shown) in [(Guard::Removals, 1), (Guard::Deletion, 40)] {
+    for (guard, acknowledgement_count) in [(Guard::Removals, 1), (Guard::Deletion, 40)] {
         let mut fixture = ReportFixture::new();
         let first = fixture.plan.refusals[0].clone();
         let refusal = |n: usize| GuardRefusal {
@@ -682,14 +693,18 @@ fn alike_refusals_are_one_in_every_format() {
         fixture.plan.findings.refusals = (1..=40).map(refusal).collect();
         let text = plan(&fixture.plan, &run(), ReportKind::Plan, TextStyle::default());
         let is_for_all = text.contains(&format!("pass `--ack '{guard}:acme/**#hooks'`"));
-        assert_eq!(is_for_all, shown == 1, "{text}");
+        assert_eq!(is_for_all, acknowledgement_count == 1, "{text}");
         let comment =
             fixture.render_named("plan", |report| markdown::render(report, &marker, &secrets));
         let all = format!("guard: {guard}, at: \"acme/**#hooks\", at_most: 820}}");
-        assert_eq!(comment.matches("{kind: Acknowledge").count(), shown, "{comment}");
-        assert_eq!(comment.contains(&all), shown == 1, "{comment}");
+        assert_eq!(
+            comment.matches("{kind: Acknowledge").count(),
+            acknowledgement_count,
+            "{comment}"
+        );
+        assert_eq!(comment.contains(&all), acknowledgement_count == 1, "{comment}");
         let page = fixture.render_named("plan", |report| html::render(report, &secrets));
-        assert_eq!(page.matches("--ack ").count(), shown, "{page}");
+        assert_eq!(page.matches("--ack ").count(), acknowledgement_count, "{page}");
     }
 }
 
@@ -757,17 +772,19 @@ fn a_change_that_waits_for_its_own_group_is_the_same_everywhere() {
     for (n, step) in waiting_plan.steps.iter_mut().enumerate() {
         let group = format!("acme/g{n}");
         step.address = Address::container(format!("{group}/p").into()).section("settings");
-        let first = Address::container(group.into()).section("settings");
-        let first = if n == 5 { Address::container("acme/other".into()) } else { first };
-        step.after = vec![crate::diff::Edge { address: first, reason: "groups come first" }];
+        let awaited_address = Address::container(group.into()).section("settings");
+        let awaited_address =
+            if n == 5 { Address::container("acme/other".into()) } else { awaited_address };
+        step.after =
+            vec![crate::diff::Edge { address: awaited_address, reason: "groups come first" }];
     }
     let text = plan(&waiting_plan, &run(), ReportKind::Plan, TextStyle::default());
     assert_eq!(text.matches("groups come first").count(), 2, "{text}");
     assert!(text.contains("the same change in 4 more projects: acme/g1/p, "), "{text}");
-    let world = ReportFixture { plan: waiting_plan, ..ReportFixture::new() };
+    let fixture = ReportFixture { plan: waiting_plan, ..ReportFixture::new() };
     let marker = Marker::from(ReportKind::Plan);
-    let comment =
-        world.render_named("plan", |report| markdown::render(report, &marker, &Secrets::default()));
+    let comment = fixture
+        .render_named("plan", |report| markdown::render(report, &marker, &Secrets::default()));
     assert_eq!(comment.matches("groups come first").count(), 2, "{comment}");
 }
 

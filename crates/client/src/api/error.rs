@@ -3,7 +3,7 @@
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use super::{
-    message::{CERTIFICATE_PAGE, HTML_PAGE, NotFoundCause},
+    message::{CERTIFICATE_PAGE, HTML_PAGE_MESSAGE, NotFoundCause},
     transport::{RequestPhase, SendError, SendErrorKind},
 };
 use crate::{
@@ -55,8 +55,8 @@ pub(super) enum ErrorKind {
     /// A secret or a file for the body is missing.
     #[error("was not sent: {0}")]
     Body(String),
-    /// The live values that the request was built from may be outdated. Contains the time of the next
-    /// attempt, on the client's clock, if only this operation must wait.
+    /// The live values that the request was built from may be outdated. If only this operation must
+    /// wait, the variant contains the time, on the client's clock, when the next attempt is allowed.
     #[error("was not sent: the values that it repeats are too old")]
     Stale(Option<Duration>),
     /// An earlier request showed that further requests are useless.
@@ -137,7 +137,7 @@ impl ApiError {
     /// The status of the response, if one arrived.
     pub fn status(&self) -> Option<u16> {
         match &self.0.kind {
-            ErrorKind::Refused(refusal) => Some(refusal.status),
+            ErrorKind::Refused(rejection) => Some(rejection.status),
             ErrorKind::Malformed { status, .. } => Some(*status),
             _ => None,
         }
@@ -272,7 +272,7 @@ impl ApiError {
         matches!(&self.0.kind, ErrorKind::Unanswered(e) if e.kind == SendErrorKind::Tls)
     }
 
-    /// True if the run had ended. An earlier request showed that further requests are useless (401,
+    /// True if the run ended before this request got a response. An earlier request showed that further requests are useless (401,
     /// or 403 for everything), or the caller interrupted the run.
     pub fn is_run_ended(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Stopped(_) | ErrorKind::Interrupted)
@@ -302,7 +302,8 @@ impl ApiError {
         }
     }
 
-    /// True if a request got no response from the service.
+    /// True if this request, or the request that ended the run, got no response from the service.
+    /// False if the run is offline, and the snapshot does not contain the response.
     pub fn has_no_response(&self) -> bool {
         matches!(&self.ending_error().0.kind, ErrorKind::Unanswered(e) if e.kind != SendErrorKind::Offline)
     }
@@ -313,7 +314,7 @@ impl ApiError {
     }
 
     /// True if the run has ended, or its budget is used up.
-    pub fn is_run_over(&self) -> bool {
+    pub fn ends_run(&self) -> bool {
         self.is_run_ended() || self.is_over_budget()
     }
 
@@ -342,7 +343,7 @@ impl ApiError {
                 "narrow the list with its parameters, or read it page by page"
             }
             ErrorKind::Page(PageError::Filtered) => "read it page by page",
-            ErrorKind::Malformed { why: HTML_PAGE, .. } => {
+            ErrorKind::Malformed { why: HTML_PAGE_MESSAGE, .. } => {
                 "a sign-in page or a proxy answered instead of the service; check the address, and whether this network asks for a login first"
             }
             ErrorKind::Malformed { .. } => {
@@ -481,7 +482,7 @@ mod tests {
     impl ApiError {
         /// The error for a response to `operation` with this status, and nothing else.
         pub(crate) fn answered(operation: &'static Operation, status: u16) -> Self {
-            let refusal = Rejection {
+            let rejection = Rejection {
                 status,
                 message: String::new(),
                 request_id: None,
@@ -489,7 +490,7 @@ mod tests {
                 moved_to: None,
                 has_foreign_redirect: false,
             };
-            Self::new(operation, "/somewhere".to_owned(), ErrorKind::Refused(refusal))
+            Self::new(operation, "/somewhere".to_owned(), ErrorKind::Refused(rejection))
         }
 
         /// The error of an `operation` that was not sent. If `is_stale`, its live values were too

@@ -10,7 +10,7 @@ use super::{
     client::ApiResponse,
     error::{ErrorKind, Rejection},
     limit::{header_text, retry_after},
-    message::{self, HTML_PAGE},
+    message::{self, HTML_PAGE_MESSAGE},
     quote::QuoteRedactor,
     retry::{self, SendOutcome},
     transport::{BodyError, WireResponse},
@@ -25,7 +25,7 @@ pub(super) struct SendVerdict {
     pub(super) outcome: SendOutcome,
     /// The wait that the service requested.
     pub(super) retry_after: Option<Duration>,
-    /// The user's budget in the headers.
+    /// The user's remaining budget of requests, from the headers of the response.
     pub(super) quota: Option<Quota>,
     pub(super) result: Result<ApiResponse, ErrorKind>,
 }
@@ -66,12 +66,12 @@ impl ClientCore {
                 (SendOutcome::Success, Ok(unchanged))
             }
             status => {
-                let refusal = self.read_rejection(&response, redactor);
-                let is_duplicate_topic = refusal.message.contains("PG::UniqueViolation")
-                    && refusal.message.contains("index_topics_on");
+                let rejection = self.read_rejection(&response, redactor);
+                let is_duplicate_topic = rejection.message.contains("PG::UniqueViolation")
+                    && rejection.message.contains("index_topics_on");
                 let outcome = match status {
                     429 => SendOutcome::Throttled,
-                    409 if refusal.message.to_ascii_lowercase().contains("resource lock") => {
+                    409 if rejection.message.to_ascii_lowercase().contains("resource lock") => {
                         SendOutcome::Locked
                     }
                     // Another request created the same topic meanwhile; nothing was saved.
@@ -82,7 +82,7 @@ impl ClientCore {
                 if matches!(outcome, SendOutcome::Throttled | SendOutcome::Faulty) {
                     requested_wait = retry_after(status, &response.headers, local_time);
                 }
-                (outcome, Err(ErrorKind::Refused(refusal)))
+                (outcome, Err(ErrorKind::Refused(rejection)))
             }
         };
         SendVerdict { outcome, retry_after: requested_wait, quota, result }
@@ -133,7 +133,7 @@ fn parse_success(
         let is_html = has_content_type(headers, "text/html");
         return Err((
             SendOutcome::Unreadable,
-            if is_html { HTML_PAGE } else { "something other than JSON" },
+            if is_html { HTML_PAGE_MESSAGE } else { "something other than JSON" },
         ));
     }
     let body = super::parse::parse_wanted(body, key_filter)

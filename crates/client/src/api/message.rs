@@ -1,4 +1,4 @@
-//! Extracts the message from the body of a failure, and the object that a 404 reports as missing.
+//! Reads the body of a failed request: the message, and for a 404 also what is missing.
 
 use crate::{field::Scope, secret::judge::mask_url, text::is_unsafe, value::Json};
 
@@ -6,7 +6,7 @@ use crate::{field::Scope, secret::judge::mask_url, text::is_unsafe, value::Json}
 const MAX_MESSAGE_BYTES: usize = 2048;
 
 /// The message for a response that is a web page.
-pub(super) const HTML_PAGE: &str = "an HTML page";
+pub(super) const HTML_PAGE_MESSAGE: &str = "an HTML page";
 
 /// The message for a web page that requests a client certificate.
 pub(super) const CERTIFICATE_PAGE: &str = "an HTML page about the client's certificate";
@@ -18,7 +18,8 @@ pub(super) enum NotFoundCause {
     Container(Scope),
     /// The route does not exist, or something other than the service answered, such as a proxy.
     Route,
-    /// The body does not name the object: a licence, a flag or a setting hides the object.
+    /// The body does not tell what is missing. The service sends such a body if a licence, a flag or
+    /// a setting hides the object.
     Hidden,
     /// Another object does not exist, or the status is not 404.
     Other,
@@ -37,9 +38,9 @@ pub(super) fn parse_failure_body(
     let not_found_cause = match json.as_ref().map(|json| (json.get("message"), json.get("error"))) {
         _ if status != 404 => NotFoundCause::Other,
         Some((Some(Json::String(message)), _)) => {
-            let text_for = |scope: &Scope| format!("404 {} Not Found", scope.noun());
+            let not_found_text = |scope: &Scope| format!("404 {} Not Found", scope.noun());
             let mut scopes = Scope::ALL.into_iter();
-            match scopes.find(|scope| message.eq_ignore_ascii_case(&text_for(scope))) {
+            match scopes.find(|scope| message.eq_ignore_ascii_case(&not_found_text(scope))) {
                 Some(scope) => NotFoundCause::Container(scope),
                 // The upper-case `F` distinguishes this message from "404 Not found", which the
                 // service sends for a member or hook.
@@ -64,7 +65,7 @@ pub(super) fn parse_failure_body(
                 Some('<') if raw_text.contains("No required SSL certificate was sent") => {
                     CERTIFICATE_PAGE.into()
                 }
-                Some('<') => HTML_PAGE.into(),
+                Some('<') => HTML_PAGE_MESSAGE.into(),
                 Some('{' | '[') => "incomplete JSON".into(),
                 _ => raw_text.into_owned(),
             }

@@ -3,7 +3,8 @@
 //!
 //! The limit starts with a number that any service can handle, and doubles while responses stay as
 //! fast as at the start. Responses are counted in rounds. A round has as many responses as the
-//! limit allows requests in flight. If speed decides, a round has at least `MIN_SAMPLE` responses:
+//! limit allows requests in flight. A round whose response times are compared with the usual time
+//! has at least `MIN_SAMPLE` responses:
 //!
 //! | a round | the new limit |
 //! |---|---|
@@ -15,9 +16,10 @@
 //!
 //! The usual time is learned for each operation, while the limit is not above the start. Only
 //! requests sent since the last change of the limit count. After the start and after each doubling,
-//! as many requests as may be in flight do not count for the speed. Some of these requests open a
-//! new connection. The limit rises above the start only if as many requests as allowed were in
-//! flight. Below the start, each round that does not halve the limit adds one to it.
+//! the response times of the first requests are ignored, because some of these requests open a new
+//! connection. The number of ignored requests is the limit. The limit rises above the start only if as many requests as allowed were in
+//! flight. If the limit is below the start, each round that does not halve the limit
+//! raises the limit by one.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -31,7 +33,8 @@ const MAX_FAST_RATIO: f64 = 1.25;
 /// service is treated as overloaded.
 const MIN_SLOW_RATIO: f64 = 1.5;
 
-/// The maximum ratio of a single response, so that one slow response does not decide alone.
+/// A response time counts as at most this many times the usual time, so that one slow response does
+/// not decide alone.
 const MAX_RATIO: f64 = 4.0;
 
 /// Time differences below this number of seconds are ignored.
@@ -97,7 +100,7 @@ pub struct PaceController {
 /// The outcomes since the last decision.
 #[derive(Debug, Default)]
 struct Round {
-    /// The number of requests still to be sent whose time does not count.
+    /// The number of requests that will be sent next and whose response times will be ignored.
     untimed_requests: usize,
     answers: usize,
     failures: usize,
@@ -182,7 +185,7 @@ impl PaceController {
         ((seconds + TOLERANCE_SECONDS) / (usual_time.mean + TOLERANCE_SECONDS)).min(MAX_RATIO)
     }
 
-    /// The number of responses in a round if speed decides.
+    /// The number of responses in a round whose response times are compared with the usual time.
     fn sample_size(&self) -> usize {
         self.limit.max(MIN_SAMPLE)
     }
@@ -206,13 +209,13 @@ impl PaceController {
         } else if slowness > MIN_SLOW_RATIO && self.limit > self.range.start {
             self.halve_limit(self.range.start);
         } else if slowness <= MAX_FAST_RATIO && round.was_full {
-            let (raised_limit, new_connections) = if self.rises_slowly {
+            let (raised_limit, untimed_requests) = if self.rises_slowly {
                 (self.limit + 1, 0)
             } else {
                 (self.limit * 2, self.limit * 2)
             };
             self.set_limit(raised_limit.min(self.range.max));
-            self.round.untimed_requests = new_connections.min(self.range.max);
+            self.round.untimed_requests = untimed_requests.min(self.range.max);
         }
     }
 

@@ -133,7 +133,7 @@ pub enum SendErrorKind {
     Timeout,
     /// TLS failed, for example because the certificate of the service is not trusted.
     Tls,
-    /// The request is not valid in HTTP, for example its URL.
+    /// The request is not a valid HTTP request, for example because its URL is not valid.
     InvalidRequest,
     /// The run is offline, and the snapshot does not contain the response.
     Offline,
@@ -176,8 +176,8 @@ pub struct HttpOptions {
     /// The URL of the proxy. It is never taken from common variables such as `HTTPS_PROXY`, because
     /// a proxy receives the requests with the token.
     pub proxy: Option<String>,
-    /// True if one of these variables of the environment is set. Then the help of connection errors
-    /// states that undrift ignores them.
+    /// True if a variable such as `HTTPS_PROXY` is set, and `proxy` is not. If a connection fails, the
+    /// help then says that undrift ignores such variables.
     pub ignores_proxy: bool,
     /// The maximum number of requests in flight.
     pub max_in_flight: usize,
@@ -480,7 +480,7 @@ mod tests {
         struct CaUsedAsEndEntity;
         let certificate_required = || Error::AlertReceived(Alert::CertificateRequired);
         let wrong = Error::InvalidCertificate;
-        for (error, has_identity, words) in [
+        for (error, has_client_cert, words) in [
             (Error::InvalidMessage(InvalidMessage::InvalidContentType), false, "the port"),
             (certificate_required(), false, "requires a client certificate"),
             (certificate_required(), true, "refuses the client certificate"),
@@ -495,7 +495,7 @@ mod tests {
             (wrong(Wrong::UnknownIssuer), false, "--ca-file"),
             (Error::AlertReceived(Alert::InternalError), true, "check the address"),
         ] {
-            let hint = tls_hint(&error, has_identity);
+            let hint = tls_hint(&error, has_client_cert);
             assert!(hint.contains(words), "{error:?}: {hint}");
         }
     }

@@ -26,7 +26,8 @@ pub struct WriteClient {
 }
 
 impl WriteClient {
-    /// Adds writing to `read_client`. Both clients share the limits on requests, and end together.
+    /// Adds writing to `read_client`. Both clients share the limits on requests. If one client is
+    /// stopped, the other is stopped too.
     /// Only `apply`, `comment`, `call` and `selftest` call this function.
     pub const fn new(read_client: ReadClient) -> Self {
         Self { read_client }
@@ -44,7 +45,7 @@ impl WriteClient {
     /// [`ApiError`](super::ApiError). If the write is [in doubt](super::ApiError::in_doubt_since),
     /// it may have taken effect: the caller must wait and read the live state.
     pub async fn send(&self, request: Request<Write>) -> Result<ApiResponse> {
-        self.deliver(&request, None, None).await
+        self.encode_and_send(&request, None, None).await
     }
 
     /// Like [`send`](Self::send), for a request that was built from live values. `freshness`
@@ -62,13 +63,18 @@ impl WriteClient {
         freshness: Freshness,
     ) -> Result<ApiResponse> {
         let request = request.borrow();
-        let goes_stale = request.becomes_stale()
+        let can_become_stale = request.becomes_stale()
             && !Bug::SendStaleValues.is_planted()
             && !Bug::ResendLostCreates.is_planted();
-        self.deliver(request, goes_stale.then_some(freshness), Some(freshness.read_at)).await
+        self.encode_and_send(
+            request,
+            can_become_stale.then_some(freshness),
+            Some(freshness.read_at),
+        )
+        .await
     }
 
-    async fn deliver(
+    async fn encode_and_send(
         &self,
         request: &Request<Write>,
         freshness: Option<Freshness>,
@@ -107,15 +113,15 @@ fn encode_body(
                 continue;
             }
             Value::Secret(reference) => {
-                for template_part in reference.texts() {
+                for secret_part in reference.texts() {
                     redactor
-                        .add(resolve_secret(template_part, secrets)?.as_str().unwrap_or_default());
+                        .add(resolve_secret(secret_part, secrets)?.as_str().unwrap_or_default());
                 }
                 resolve_secret(reference, secrets)?
             }
             Value::Plain(json) => {
-                // Do not redact short literals: a redactor with a short text withholds the whole
-                // message, and the manifests in Git show the literal anyway.
+                // Do not redact short literals. With a short text, the redactor would hide the whole
+                // message of the service. Everybody can read the literal in the manifests anyway.
                 if let Some(text) = json.as_str()
                     && request.is_sensitive(name)
                     && text.chars().count() >= MIN_REDACTED_CHARS

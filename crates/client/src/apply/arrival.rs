@@ -26,7 +26,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 pub(super) enum ArrivalVerdict {
     /// The contents have arrived: send the next call.
     Next,
-    /// Read the container again, this long after the create.
+    /// Read the container again when this time has passed since the container was created.
     Reread(Duration),
     /// The contents will not arrive, or the run stops waiting.
     Ended(StepOutcome),
@@ -34,7 +34,7 @@ pub(super) enum ArrivalVerdict {
 
 /// The time of the next reading. Like `elapsed`, it is counted from the create. It is never later
 /// than [`MAX_ARRIVAL_WAIT`].
-pub(super) fn next_poll_at(elapsed: Duration) -> Duration {
+pub(super) fn next_reading_at(elapsed: Duration) -> Duration {
     elapsed.saturating_add((elapsed / 2).clamp(FIRST_PAUSE, MAX_PAUSE)).min(MAX_ARRIVAL_WAIT)
 }
 
@@ -74,7 +74,7 @@ pub(super) fn decide_arrival(
         }
     };
     if elapsed < MAX_ARRIVAL_WAIT {
-        return ArrivalVerdict::Reread(next_poll_at(elapsed));
+        return ArrivalVerdict::Reread(next_reading_at(elapsed));
     }
     let minutes = MAX_ARRIVAL_WAIT.as_secs() / 60;
     let timeout_cause = unfinished_cause.context(format!("not finished after {minutes} minutes"));
@@ -99,12 +99,12 @@ mod tests {
         let mut rereads = Vec::new();
         while elapsed < MAX_ARRIVAL_WAIT {
             let running = state(Some(ImportState::Running));
-            let ArrivalVerdict::Reread(delay) = decide_arrival(Ok(&running), elapsed) else {
+            let ArrivalVerdict::Reread(reread_at) = decide_arrival(Ok(&running), elapsed) else {
                 panic!("{elapsed:?}")
             };
-            assert!(delay > elapsed && delay <= MAX_ARRIVAL_WAIT);
-            elapsed = delay;
-            rereads.push(delay.as_millis());
+            assert!(reread_at > elapsed && reread_at <= MAX_ARRIVAL_WAIT);
+            elapsed = reread_at;
+            rereads.push(reread_at.as_millis());
         }
         assert_eq!(rereads[..6], [500, 1_000, 1_500, 2_250, 3_375, 5_062]);
         assert!(rereads.len() < 35, "{rereads:?}");

@@ -19,13 +19,13 @@ use crate::{
 /// The existing groups and projects that globs match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExistingContainers {
-    /// The groups and projects, by path in lower case.
+    /// The scope and the path as written of each group and project, by the path in lower case.
     pub containers: BTreeMap<String, (Scope, Arc<str>)>,
     /// The paths of matching containers that are marked for deletion.
     pub pending_deletion: BTreeSet<String>,
-    /// The number of matching projects in personal namespaces, if a glob can match everywhere.
-    /// Otherwise the number is 0. Then each personal namespace that a glob names is read, and its
-    /// projects are in `containers`.
+    /// The number of matching projects in personal namespaces, if a glob can match everywhere. If no
+    /// glob can match everywhere, the number is 0, each personal namespace that a glob names is read,
+    /// and its projects are in `containers`.
     pub personal_project_count: usize,
     /// The globs that matched nothing, as written.
     pub unmatched_globs: Vec<String>,
@@ -175,24 +175,25 @@ impl Observer {
         key_filter: &KeyFilter,
     ) -> Result<Vec<Object>> {
         let (container_kind, _) = catalogue::container(scope);
-        let list = request
+        let list_request = request
             .query("order_by", "id")
             .query("sort", "asc")
             .with_key_filter(key_filter.clone());
         Ok(self
             .client
-            .list_with_keys(list, container_kind.scoped_kind.entry_keys)
+            .list_with_keys(list_request, container_kind.scoped_kind.entry_keys)
             .await?
             .into_vec())
     }
 
-    /// The paths of the groups below `parent`, in lower case, read once. The list is empty if the
+    /// The paths of the groups below `parent`, in lower case. The service is asked only once for each
+    /// `parent`. The list is empty if the
     /// groups cannot be read.
     pub(super) async fn list_group_paths_below(&self, parent: &str) -> Result<Arc<[String]>> {
         let read_paths = async || {
-            let list = descendants_request(Scope::Group).arg("id", parent);
+            let list_request = descendants_request(Scope::Group).arg("id", parent);
             let keys = identity_keys(Scope::Group);
-            let groups = self.list_all(Scope::Group, list, &keys).await?;
+            let groups = self.list_all(Scope::Group, list_request, &keys).await?;
             let lookup = catalogue::container_lookup(Scope::Group);
             Ok(groups.iter().map(|group| lookup.read_path(group).to_lowercase()).collect())
         };

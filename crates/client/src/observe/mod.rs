@@ -5,7 +5,8 @@
 //! facts](Observer::read_extra_facts) that a plan requests. Each object is read once. Projects are
 //! read from list pages if that costs fewer requests than single reads. Collections are read only
 //! for declared sections. A failed read makes its container or section `Unreadable`, never absent.
-//! Only failures that affect every further read (the token, the address, a budget) end a run.
+//! A failure ends the run only if every further read would fail too, for example because the service
+//! refuses the token.
 
 mod cache;
 mod exist;
@@ -152,11 +153,11 @@ impl Observer {
             .map(|(container, row): (&'c Container, Option<LiveObject>)| {
                 let handle = &handle_live;
                 async move {
-                    let object = match row {
+                    let located = match row {
                         Some(row) => self.complete_row(container, row).await,
                         None => self.read_by_path(container).await,
                     };
-                    handle(container, self.read_declared_sections(container, object).await?).await
+                    handle(container, self.read_declared_sections(container, located).await?).await
                 }
             })
             .buffer_unordered(max_concurrent)
@@ -179,8 +180,8 @@ impl Observer {
     }
 
     /// Reads the `stale_sections` of `live` again, and keeps all other sections. Always reads the
-    /// object of a group too, because requests use the id of the group and succeed even if the
-    /// group was renamed.
+    /// object of a group too: requests use the id of the group, so they succeed after the group was
+    /// renamed, and only the object shows the new path.
     ///
     /// # Errors
     /// The errors of [`Self::read_container`].
@@ -206,14 +207,14 @@ impl Observer {
                     live.sections.extend(object.sections);
                 }
                 Absent(presence) => {
-                    return self.read_if_absent(container, presence).await;
+                    return self.describe_absent(container, presence).await;
                 }
             }
         }
         // Sections are not read before the import of the contents ends.
-        let is_imported =
+        let reads_lists =
             matches!(&live.presence, Presence::Existing(_, facts) if facts.import_state.is_none());
-        self.read_sections(container, &mut live, sections, (is_imported, 1)).await?;
+        self.read_sections(container, &mut live, sections, (reads_lists, 1)).await?;
         Ok(live)
     }
 
@@ -281,8 +282,8 @@ impl Observer {
         Ok(())
     }
 
-    /// Reads the declared sections of a container. `object` is the result of reading its own
-    /// object.
+    /// Reads the declared sections of a container. `object` is the result of reading the object of the
+    /// container, for example of `GET /projects/:id`.
     async fn read_declared_sections(
         &self,
         container: &Container,
@@ -291,7 +292,7 @@ impl Observer {
         let live = match split_located(object)? {
             Present(object) => self.read_present(container, object).await?,
             Absent(presence) => {
-                return self.read_if_absent(container, presence).await;
+                return self.describe_absent(container, presence).await;
             }
         };
         if container.including_glob.is_none()
@@ -310,7 +311,7 @@ impl Observer {
 
     /// The live state of a container that does not exist. The names in its sections are looked up
     /// if the container is about to be created.
-    async fn read_if_absent(
+    async fn describe_absent(
         &self,
         container: &Container,
         mut presence: Presence,
@@ -419,8 +420,7 @@ fn split_fatal<T>(read: Result<T>) -> Result<Result<T, Cause>> {
     }
 }
 
-/// Like [`split_fatal`], for a container. If the container cannot be read, returns an unreadable
-/// presence with the cause.
+/// Returns a fatal error as `Err`. Turns any other error into an unreadable presence with the cause.
 fn split_located(location: Result<LocateResult>) -> Result<LocateResult> {
     let location = split_fatal(location)?;
     Ok(location.unwrap_or_else(|cause| Absent(Presence::Unreadable(cause))))
@@ -428,5 +428,5 @@ fn split_located(location: Result<LocateResult>) -> Result<LocateResult> {
 
 /// True if every further request would fail in the same way.
 pub(crate) fn is_fatal(error: &ApiError) -> bool {
-    error.is_unauthorized() || error.is_run_over() || error.is_tls_failure() || error.is_not_sent()
+    error.is_unauthorized() || error.ends_run() || error.is_tls_failure() || error.is_not_sent()
 }

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The name and the id of a parent entry.
-type ParentId = (String, u64);
+type NamedParent = (String, u64);
 
 impl Observer {
     /// Reads a section whose entries have parents in another section. Reads the parents first,
@@ -94,7 +94,7 @@ impl Observer {
         &self,
         section: &DeclaredSection,
         (target, facts): (&Target, &ContainerFacts),
-        parents: &[ParentId],
+        parents: &[NamedParent],
     ) -> Result<LiveEntries> {
         let declared_fields = section.field_names().collect();
         let scoped_kind = section.kind.scoped_kind;
@@ -140,7 +140,7 @@ struct SectionReader<'a> {
     target: &'a Target,
     facts: &'a ContainerFacts,
     /// The parents of the entries; empty if the entries have no parents.
-    parents: &'a [ParentId],
+    parents: &'a [NamedParent],
     /// True if the caller's role is high enough to see all entries of the section.
     sees_all: bool,
 }
@@ -215,8 +215,8 @@ impl SectionReader<'_> {
         Ok(LiveEntries::Nested(entries))
     }
 
-    /// Reads the complete list that `request` returns, directly or within an object; `None` if the
-    /// object does not contain the list.
+    /// Reads the complete list that `request` returns. For some kinds the response is an object with
+    /// the list in one field; `None` if that field is missing.
     async fn read_rows(
         &self,
         kind: Section,
@@ -257,14 +257,14 @@ impl SectionReader<'_> {
             Some((detail, get)) => self.read_details(detail, get, &rows).await?,
             None => BTreeMap::new(),
         };
-        let mut child_rows = self.read_child_rows(&rows).await?;
+        let mut children_by_position = self.read_child_rows(&rows).await?;
         let mut next_positions = 0..;
         let kept_entries = rows.filter_map(|raw| {
             let position = next_positions.next().unwrap_or_default();
             let mut raw = details.remove(&position).unwrap_or(raw);
-            raw.extend(child_rows.remove(&position).unwrap_or_default());
+            raw.extend(children_by_position.remove(&position).unwrap_or_default());
             // Keep inherited entries that the plan must report as a problem.
-            let shows_inherited = kind.detail.is_some() && scoped_kind.is_inherited(&raw) && {
+            let keeps_inherited = kind.detail.is_some() && scoped_kind.is_inherited(&raw) && {
                 let name = entry_name(kind, &raw);
                 let exclusive_group = kind.exclusive_group(&name);
                 let mut other_entries = section.entries.iter().filter(|other| other.key != name);
@@ -274,14 +274,14 @@ impl SectionReader<'_> {
                     })
             };
             let is_container = container_id.is_some() && object_id(&raw) == container_id;
-            ((shows_inherited || !scoped_kind.is_inherited(&raw)) && !is_container)
+            ((keeps_inherited || !scoped_kind.is_inherited(&raw)) && !is_container)
                 .then(|| reader.read(&raw))
         });
         self.add_side_list_field(kept_entries).await.map(LiveEntries::Complete)
     }
 
-    /// Reads the child entries of listed rows that share a declared name, because rows with
-    /// different children are not copies of each other. Returns the children by position in the
+    /// If several listed rows have the same declared name, reads the child entries of each of these
+    /// rows. Rows with different children are not copies of each other. Returns the children by position in the
     /// list. Children that cannot be read are replaced by the row's id, so that the row never
     /// equals another row.
     async fn read_child_rows(&self, listed_rows: &[Object]) -> Result<BTreeMap<usize, Object>> {
@@ -316,8 +316,8 @@ impl SectionReader<'_> {
     }
 
     /// Reads the details of listed entries, and returns the details by position in the list. If
-    /// [`Detail::fields`] has names, reads all entries if one of these fields is declared, and
-    /// otherwise no entry. If [`Detail::fields`] is empty, reads the entries that are declared, and
+    /// [`Detail::fields`] has names and one of these fields is declared, reads all entries. If it has
+    /// names and none is declared, reads no entry. If [`Detail::fields`] is empty, reads the entries that are declared, and
     /// the entries that would be removed and have a protective field.
     async fn read_details(
         &self,
@@ -326,17 +326,18 @@ impl SectionReader<'_> {
         rows: &[Object],
     ) -> Result<BTreeMap<usize, Object>> {
         let (section, scoped_kind) = (self.section, self.kind.scoped_kind);
-        let keys: BTreeSet<_> = section.present_entries().map(|entry| &*entry.key).collect();
+        let declared_keys: BTreeSet<_> =
+            section.present_entries().map(|entry| &*entry.key).collect();
         let reads_all = self.declared_fields.iter().any(|name| detail.fields.contains(name));
         if !reads_all && !detail.fields.is_empty() {
             return Ok(BTreeMap::new());
         }
         let reads = rows.iter().enumerate().filter_map(|(position, raw)| {
-            let is_wanted = reads_all || keys.contains("") || {
+            let is_wanted = reads_all || declared_keys.contains("") || {
                 let name = entry_name(self.kind, raw);
                 let is_deleted =
                     section.is_declared_absent(&name) || section.unlisted.value == Unlisted::Delete;
-                keys.contains(&*name)
+                declared_keys.contains(&*name)
                     || (is_deleted
                         && risk::protective_fields(self.kind)
                             .any(|name| self.kind.has_field(raw, name)))
@@ -408,7 +409,7 @@ impl SectionReader<'_> {
         })
     }
 
-    /// The cause if the section cannot be read because of `error`.
+    /// Makes a cause that explains to the user why `error` prevented reading the section.
     fn explain_refusal(&self, error: &ApiError) -> Cause {
         let cause = Cause::from(error);
         if !error.is_forbidden() && (!error.is_not_found() || error.is_container_missing()) {

@@ -48,7 +48,7 @@ pub enum LoadError {
 pub struct SnapshotFile<'a> {
     /// True if `users` contains all users of the service.
     all_users: bool,
-    /// The responses to all other requests.
+    /// The requests and responses that no other key of this file contains.
     answers: Vec<AnswerRow<'a>>,
     /// The version of the format; 0 is unstable.
     format_version: u32,
@@ -78,7 +78,8 @@ pub struct SnapshotFile<'a> {
     undrift: SnapshotFileKind,
     /// Users by name.
     users: Vec<UserRow<'a>>,
-    /// True for a scope if its list rows have all fields of the object.
+    /// For each scope: true if a row of a list has all fields that the response for a single group or
+    /// project has.
     whole_rows: BTreeMap<Scope, bool>,
 }
 

@@ -23,7 +23,7 @@ pub enum Requirement {
     WithLimited,
 }
 
-/// The rule for the values of a field in different entries.
+/// Tells whether, and where, two entries may have the same value of a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Uniqueness {
@@ -34,7 +34,7 @@ pub enum Uniqueness {
     Unique,
     /// No group above may have an entry with the same value.
     UniqueAbove,
-    /// Neither the group of a project nor a project directly in a group may have an entry with the same value.
+    /// A group and a project directly in this group may not both have an entry with the same value.
     UniqueInGroup,
     /// Entries with the same identity share one value in all groups and projects.
     Shared,
@@ -84,8 +84,8 @@ pub enum ValueType {
     Date,
     /// A list of texts.
     Texts,
-    /// A level of access: the highest level that the entry gives. Each change gives or takes away
-    /// access, so `weakens` is ignored here.
+    /// The highest level of access that the entry gives. `weakens` is ignored for this type, because
+    /// each change of the level gives or takes away access.
     Level,
     /// A reference to a secret.
     Secret,
@@ -95,8 +95,9 @@ pub enum ValueType {
     Address,
     /// Who may do something: a list of levels, users and groups, edited by `id` and `_destroy`.
     Grants,
-    /// Who must approve something: a list like `grants`, each row with a number of approvals. The
-    /// removal of a row also names the level, user or group. Only for entries with `grants`.
+    /// Who must approve something: a list like `grants`, in which each row also has a number of
+    /// approvals. A request that removes a row also contains the level, user or group of the row.
+    /// Only an entry with `grants` can have this type.
     Approvals,
     /// Who may do something: a list of levels.
     #[schemars(skip)]
@@ -151,8 +152,9 @@ pub enum Weakening {
     WhenWider,
     /// Fewer approvals are required, or more people can give an approval.
     WhenFewer,
-    /// A flag changes to `false`. Then more people get access, or more content leaves the group or
-    /// project. For all variants that start with `opens`, removing the entry weakens no protection.
+    /// A flag changes to `false`, which gives access to more people, or lets more content leave the
+    /// group or project. If the variant starts with `opens`, then removing the entry weakens no
+    /// protection.
     OpensWhenOff,
     /// A flag changes to `true`.
     OpensWhenOn,
@@ -176,8 +178,8 @@ pub enum Weakening {
     /// The field is not a protection but gives access. A change may add or remove access.
     #[schemars(skip)]
     Access,
-    /// The field is not a protection: a change may show something to more people. It is a
-    /// visibility, a level of access or a flag.
+    /// The field is not a protection, but a change may make something visible to more people. The
+    /// field is a visibility, a level of access or a flag.
     #[schemars(skip)]
     Shows,
 }
@@ -198,7 +200,7 @@ pub enum Risk {
     /// check new entries for this risk, even in a new container, but not the settings of a new
     /// container. Removing an entry never has this risk.
     Opens,
-    /// A part becomes visible to more people.
+    /// A part of the group or project becomes visible to more people.
     Shows,
 }
 
@@ -372,8 +374,8 @@ pub enum Readback {
     Never,
 }
 
-/// How a declared and a live value are compared. Descriptions of users may only contain the
-/// variants that are in the schema.
+/// How a declared and a live value are compared. A description that a user writes may contain
+/// only the variants that are in the schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Equality {

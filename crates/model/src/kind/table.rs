@@ -22,7 +22,7 @@ pub struct Spec {
     pub name: &'static str,
     /// The description.
     pub field: &'static Field,
-    /// The schema of the property.
+    /// The JSON schema of the value of this field.
     pub schema: Json,
     /// The keys of a mapping, or of a row of a list, in the order of their description.
     pub key_fields: &'static [Field],
@@ -87,8 +87,8 @@ impl Spec {
         self.field.words.iter().find(|word| word.word == text)
     }
 
-    /// True if some supported releases lack a part of `value`. Such a part is newer than the
-    /// reference, or a later release removed it.
+    /// True if a supported release does not accept a part of `value`, because the part was added after
+    /// the release of the reference, or because a release removed the part.
     pub fn depends_on_release(&self, value: &Value) -> bool {
         self.removal_release(value).is_some()
             || self.required_release(value).is_some_and(|(_, since)| since.is_after_reference())
@@ -135,7 +135,8 @@ const fn name_key(name: &str) -> (usize, &str) {
 pub struct FieldTable {
     specs: Vec<Spec>,
     name_positions: Positions,
-    /// The position of the first field with each name in responses.
+    /// The positions of fields, by the name in responses. If several fields have the same name in
+    /// responses, the position of the first one.
     live_name_positions: Positions,
     /// The positions of the fields that every edit repeats.
     edit_positions: Vec<usize>,
@@ -168,7 +169,7 @@ impl FieldTable {
             .enumerate()
             .map(|(position, spec)| (name_key(spec.name), position))
             .collect();
-        let companion_pairs = find_needed_pairs(&specs, &name_positions);
+        let companion_pairs = find_companion_pairs(&specs, &name_positions);
         let select_positions = |is_selected: fn(&Spec) -> bool| {
             let selected_specs = specs.iter().enumerate().filter(|(_, spec)| is_selected(spec));
             selected_specs.map(|(position, _)| position).collect()
@@ -233,28 +234,28 @@ impl FieldTable {
         selected_names: &BTreeSet<&str>,
         always_read: impl Iterator<Item = &'static str>,
     ) -> Vec<&Spec> {
-        let mut is_read = vec![false; self.specs.len()];
+        let mut read_flags = vec![false; self.specs.len()];
         for position in
             selected_names.iter().filter_map(|name| self.name_positions.get(&name_key(name)))
         {
-            is_read[*position] = true;
+            read_flags[*position] = true;
         }
-        let needed_positions = self
+        let companion_positions = self
             .companion_pairs
             .iter()
-            .filter(|(field, _)| is_read[*field])
+            .filter(|(field, _)| read_flags[*field])
             .map(|(_, other)| *other);
         let always_read_positions =
             always_read.filter_map(|name| self.name_positions.get(&name_key(name)).copied());
         let repeated_positions = self.edit_positions.iter().copied();
         let other_positions: Vec<_> =
-            needed_positions.chain(always_read_positions).chain(repeated_positions).collect();
+            companion_positions.chain(always_read_positions).chain(repeated_positions).collect();
         for position in other_positions {
-            is_read[position] = true;
+            read_flags[position] = true;
         }
         self.specs
             .iter()
-            .zip(is_read)
+            .zip(read_flags)
             .filter_map(|(spec, is_wanted)| is_wanted.then_some(spec))
             .collect()
     }
@@ -265,9 +266,9 @@ impl FieldTable {
         &self,
         is_selected: impl Fn(&str) -> bool,
     ) -> impl Iterator<Item = &'static str> {
-        let required_pairs =
+        let named_companion_pairs =
             self.companion_pairs.iter().map(|(field, other)| (self.specs[*field].name, *other));
-        required_pairs
+        named_companion_pairs
             .filter(move |(field, _)| is_selected(field))
             .map(|(_, other)| self.specs[other].name)
     }
@@ -326,8 +327,11 @@ impl FieldTable {
         }
         let (newer_name, since) =
             spec.required_release(value).filter(|_| !spec.field.available.local_before)?;
-        let older = self.specs.iter().find(|older| older.field.replacement_name() == Some(name));
-        let help = older.map_or_else(
+        let deprecated_spec = self
+            .specs
+            .iter()
+            .find(|deprecated_spec| deprecated_spec.field.replacement_name() == Some(name));
+        let help = deprecated_spec.map_or_else(
             || "leave it out".into(),
             |older_spec| older_spec.field.replacement_hint(older_spec.name),
         );
@@ -352,7 +356,7 @@ impl FieldTable {
 }
 
 /// The pairs of fields that must be read together, as positions in `specs`.
-fn find_needed_pairs(specs: &[Spec], positions: &Positions) -> Vec<(usize, usize)> {
+fn find_companion_pairs(specs: &[Spec], positions: &Positions) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
     for (position, Spec { field, .. }) in specs.iter().enumerate() {
         let find_position = |name: &str| positions.get(&name_key(name)).copied();
@@ -426,7 +430,7 @@ mod tests {
             let release = Release::new(major, minor);
             let fault =
                 table.unsupported_value(&table.specs()[0], &Value::from(Json::from(word)), release);
-            fault.map(|unfit| unfit.message)
+            fault.map(|unsupported| unsupported.message)
         };
         let message = "`new` needs release 17.7 or later";
         assert_eq!(find_fault("new", 17, 6).as_deref(), Some(message));

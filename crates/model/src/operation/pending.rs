@@ -133,9 +133,9 @@ mod tests {
         let id_fields = ["rows", "group_id"].map(str::to_owned);
         let other_id = id_placeholder("acme/other");
         let request = SHARE_CREATE.request().arg("id", 7);
-        let pending_request =
+        let request_without_id_fields =
             request.clone().fields(make_body(&rows, &id_placeholder("acme/x"), other_id.clone()));
-        let waiting_request = pending_request.with_id_fields(id_fields);
+        let waiting_request = request_without_id_fields.with_id_fields(id_fields);
         let awaited_paths: Vec<_> = waiting_request.awaited_containers().collect();
         assert_eq!(awaited_paths, ["acme/neo", "acme/x"]);
 

@@ -18,7 +18,7 @@ pub enum PageError {
     /// list.
     #[error("the list has more than {0}")]
     TooLong(&'static str),
-    /// The list of this operation cannot prove that an entry is absent.
+    /// The service removes entries from each page of this list, so a missing entry may exist.
     #[error("the service filters the pages of this list, so it cannot be proven complete")]
     Filtered,
     /// The end of the list was not reached.

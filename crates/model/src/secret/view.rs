@@ -9,8 +9,8 @@ use std::{borrow::Cow, ops::Range};
 /// The maximum length of an escape in bytes.
 const MAX_ESCAPE_BYTES: usize = 12;
 
-/// The names of HTML entities, each followed by its character. These characters have a meaning in
-/// the formats that can contain a value.
+/// The names of HTML entities, each followed by its character. These characters are special in
+/// a format in which a secret can be written, such as JSON or a URL.
 const ENTITIES: &str = "amp& apos' ast* bsol\\ colon: comma, commat@ dollar$ equals= excl! grave` gt> Hat^ \
     lbrace{ lbrack[ lcub{ lowbar_ lpar( lsqb[ lt< nbsp\u{a0} NewLine\n num# percnt% \
     period. plus+ quest? quot\" rbrace} rbrack] rcub} rpar) rsqb] semi; sol/ Tab\t \
@@ -66,7 +66,7 @@ impl<'t> MappedText<'t> {
 
     /// Removes all levels of escapes, for comparing. The result of an escape may be part of another
     /// escape. All backslashes are removed, because their number depends on the number of levels. A
-    /// control character becomes the letter of its escape.
+    /// control character is replaced by the letter of its escape: a newline becomes `n`.
     pub(super) fn without_escapes(&self) -> MappedText<'static> {
         let mut builder = MappedTextBuilder::default();
         for (index, byte) in self.bytes.iter().enumerate() {
@@ -220,8 +220,8 @@ fn braced_escape(bytes: &[u8]) -> Option<(usize, EscapeResult)> {
     Some((tail.len() - brace_index + 3, EscapeResult::Char(c)))
 }
 
-/// The escapes that contain a number: their beginning, the number of digits, the base, and true if
-/// the number is a byte.
+/// The escapes that contain a number. Each row has the beginning of the escape, the number of
+/// digits, the base, and true if the number is a byte (false if it is a character).
 const NUMERIC_ESCAPES: [(&[u8], usize, u32, bool); 6] = [
     (b"%", 2, 16, true),
     (b"\\x", 2, 16, true),

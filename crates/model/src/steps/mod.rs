@@ -1,4 +1,6 @@
-//! Counts the steps of work that could grow too fast. Tests use the count, not a clock.
+//! Counts the steps of algorithms, in builds for tests. The tests check that the count grows in
+//! proportion to the input. A count is the same on every machine, unlike a time. These steps have
+//! nothing to do with the steps of a plan.
 
 #[cfg(debug_assertions)]
 mod testing;

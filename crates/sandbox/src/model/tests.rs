@@ -90,7 +90,7 @@ fn options_for(release: Release) -> ServiceOptions {
         deletion_delay: Some(2),
         import_delay: Duration::from_secs(20 * 3_600),
         gists: true,
-        normalises: true,
+        normalizes_values: true,
         echoes_input: true,
         ..Profile::default().with_release(release)
     };

@@ -186,7 +186,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         return Err(errors.into());
     };
     if DeployKey::find_first(call.db, "WHERE k.fingerprint = ?1", [&fingerprint])?.is_some() {
-        let suffix = if call.profile().later_errors { "_sha256" } else { "" };
+        let suffix = if call.profile().errors_as_after_16 { "_sha256" } else { "" };
         errors.add(&format!("deploy_key.fingerprint{suffix}"), TAKEN_TEXT);
     }
     errors.into_result()?;

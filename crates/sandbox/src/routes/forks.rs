@@ -25,7 +25,7 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     let is_within_limit = namespace.is_group() || users::may_create_project(call, user)?;
     refuse_if(!is_within_limit, ErrorResponse::forbidden)?;
     let params = &call.params;
-    let has_later_errors = call.profile().later_errors;
+    let has_later_errors = call.profile().errors_as_after_16;
     let name = params.text("name")?.unwrap_or_else(|| upstream.name.clone());
     let path = params.text("path")?.unwrap_or_else(|| upstream.path.clone());
     check_branch(call, &upstream)?;
@@ -96,7 +96,7 @@ fn make_conflict(failure: ErrorResponse, as_sentences: bool) -> ErrorResponse {
 
 /// The 409 for a name or path that is taken.
 fn name_conflict(call: &Call<'_>, (is_name_taken, is_path_taken): IsTaken) -> ErrorResponse {
-    let has_later_errors = call.profile().later_errors;
+    let has_later_errors = call.profile().errors_as_after_16;
     let mut errors = FieldErrors::default();
     errors.add_if(is_name_taken && has_later_errors, "project_namespace.name", TAKEN_TEXT);
     errors.add_if(is_name_taken, "name", TAKEN_TEXT);

@@ -53,7 +53,7 @@ const MAX_GROUP_PROJECTS: i64 = 100;
 /// includes the parameters of the levels before it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum ListParameters {
-    /// The parameters of every list: forks, starred projects.
+    /// The parameters of every list. The lists of forks and of starred projects accept no others.
     Common,
     /// The parameters of a user's projects.
     OfUser,
@@ -83,7 +83,7 @@ impl ProjectQuery {
         Self { is_group_list: true, conditions, ..Self::default() }
     }
 
-    /// True if the list has the orders and most filters of the list of all projects.
+    /// True if the list accepts all orders, and most filters, that the list of all projects accepts.
     fn has_all_filters(&self, call: &Call<'_>) -> bool {
         self.parameters == ListParameters::All
             || self.parameters == ListParameters::OfUser && call.is_observed()
@@ -172,7 +172,7 @@ fn list_shared_projects(call: &Call<'_>) -> Result<Answer> {
 pub(crate) fn group_projects_json(call: &Call<'_>, group_id: i64) -> Result<[Vec<Value>; 2]> {
     let fetch_projects = |condition| {
         let mut conditions = SqlConditions::with_value(condition, group_id);
-        filter_for_caller(call, &mut conditions, GUEST, false)?;
+        apply_membership_filters(call, &mut conditions, GUEST, false)?;
         let query = ProjectQuery::with_parameters(ListParameters::All, conditions);
         query.fetch(call, "p.id DESC", MAX_GROUP_PROJECTS, 0)
     };
@@ -198,7 +198,7 @@ fn search_group(call: &Call<'_>) -> Result<Answer> {
 /// Answers with a page of the projects that match `query` and the call's filters, and that the
 /// caller may see.
 pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<Answer> {
-    filter_visible(call, &mut query)?;
+    apply_access_filters(call, &mut query)?;
     apply_common_filters(call, &mut query)?;
     let is_keyset = !query.is_group_list && page::is_keyset(call)?;
     // The links of keyset pages use these parameters.
@@ -207,7 +207,7 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
         query.conditions.add_with_value("p.id < :before", call.params.integer("id_before")?);
     }
     if query.has_all_filters(call) {
-        apply_usage_filters(call, &mut query)?;
+        apply_topic_and_import_filters(call, &mut query)?;
     }
     if query.parameters == ListParameters::All {
         apply_global_filters(call, &mut query)?;
@@ -237,7 +237,8 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
 
 /// Returns a flag and the SQL order. The flag is true if the call requests the order by id. Ids
 /// increase with the time of creation. The order by creation is therefore the order by id, which
-/// has an index. All sizes are equal, and the orders by size are also the order by id.
+/// has an index. In the sandbox, all projects have the same
+/// size. Therefore the orders by size are the order by id, too.
 fn sql_order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(bool, String)> {
     let requested_order = call.params.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());
     let accepts_all_orders = query.has_all_filters(call);
@@ -254,11 +255,14 @@ fn sql_order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(
             (true, format!("p.{column} {direction}, {id_order}"))
         }
         "star_count" => {
-            let can_user_list_sort =
+            let can_project_list_order_by_stars =
                 query.parameters >= ListParameters::OfUser && call.is_at_least(17, 4);
-            let has_stars =
-                if query.is_group_list { call.is_at_least(16, 10) } else { can_user_list_sort };
-            (has_stars, format!("{STAR_COUNT_SQL} {direction}, {id_order}"))
+            let accepts_star_count = if query.is_group_list {
+                call.is_at_least(16, 10)
+            } else {
+                can_project_list_order_by_stars
+            };
+            (accepts_star_count, format!("{STAR_COUNT_SQL} {direction}, {id_order}"))
         }
         // Among names that contain a text, the shortest is the most similar.
         "similarity" if call.params.has("search") => {
@@ -273,32 +277,32 @@ fn sql_order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(
     Ok((requested_order == "id", order))
 }
 
-fn filter_visible(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
+fn apply_access_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let params = &call.params;
     let min_level = terms::level_from_parameter(call, "min_access_level")?;
-    let is_owned = params.is_true("owned")?;
-    let is_member = params.is_true("membership")? && !query.is_group_list;
+    let wants_owned = params.is_true("owned")?;
+    let wants_membership = params.is_true("membership")? && !query.is_group_list;
     if query.parameters == ListParameters::OfUser && call.is_observed() {
         // Only `min_access_level` has an effect, and only for users who are not administrators.
         let needs_membership = min_level.is_some() && !call.is_administrator();
         let level = min_level.unwrap_or(GUEST);
-        return filter_for_caller(call, &mut query.conditions, level, needs_membership);
+        return apply_membership_filters(call, &mut query.conditions, level, needs_membership);
     }
-    let needs_membership = is_member || min_level.is_some() || is_owned;
-    // An anonymous caller owns no project. The list of a group ignores the filter and shows public
-    // projects.
+    let needs_membership = wants_membership || min_level.is_some() || wants_owned;
+    // A caller without a token is a member of no project and owns none, so the list is empty. Only
+    // the list of a group ignores these filters for such a caller, and shows the public projects.
     query.conditions.add_if(call.caller.is_none() && needs_membership && !query.is_group_list, "0");
     let is_by_similarity = !query.is_group_list
         && params.has("search")
         && params.text("order_by")?.as_deref() == Some("similarity");
-    let required_level = min_level.unwrap_or(GUEST).max(if is_owned { OWNER } else { GUEST });
+    let required_level = min_level.unwrap_or(GUEST).max(if wants_owned { OWNER } else { GUEST });
     let needs_membership = needs_membership || is_by_similarity;
-    filter_for_caller(call, &mut query.conditions, required_level, needs_membership)
+    apply_membership_filters(call, &mut query.conditions, required_level, needs_membership)
 }
 
 /// Limits a list to projects that the caller may see. With `needs_membership`, limits it to
 /// projects in which the caller has at least the level `min_level`.
-fn filter_for_caller(
+fn apply_membership_filters(
     call: &Call<'_>,
     conditions: &mut SqlConditions,
     min_level: i64,
@@ -356,7 +360,7 @@ fn apply_common_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()>
 }
 
 /// Applies the filters by topic, by import and by activity.
-fn apply_usage_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
+fn apply_topic_and_import_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let (params, conditions) = (&call.params, &mut query.conditions);
     let topics_sql = "NOT EXISTS (SELECT 1 FROM json_each(:topics) wanted WHERE wanted.value NOT IN
                       (SELECT value FROM json_each(p.attributes, '$.topics')))";
@@ -365,8 +369,8 @@ fn apply_usage_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> 
     let caller_id = call.caller.as_ref().map(|user| user.id);
     let imported_sql =
         "p.import_status <> 'none' AND p.forked_from_id IS NULL AND p.creator_id = :importer";
-    let is_imported = params.is_true("imported")? && !query.is_group_list;
-    conditions.add_with_value(imported_sql, is_imported.then_some(caller_id));
+    let wants_imported = params.is_true("imported")? && !query.is_group_list;
+    conditions.add_with_value(imported_sql, wants_imported.then_some(caller_id));
     // Topics have no ids in the sandbox.
     conditions.add_if(params.integer("topic_id")?.is_some(), "0");
     let min_time = read_time_text(call, "last_activity_after")?;
@@ -379,14 +383,14 @@ fn apply_usage_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> 
 /// Applies the additional filters of the list of all projects.
 fn apply_global_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
     let (params, conditions) = (&call.params, &mut query.conditions);
-    let has_failed_checksums =
+    let wants_failed_checksums =
         params.is_true("repository_checksum_failed")? || params.is_true("wiki_checksum_failed")?;
     // No checksum ever fails.
-    conditions.add_if(has_failed_checksums && call.is_premium() && !call.is_observed(), "0");
+    conditions.add_if(wants_failed_checksums && call.is_premium() && !call.is_observed(), "0");
     // A search text of one letter is too short for callers without a token.
     let is_short = params.text("search")?.is_some_and(|text| text.chars().count() == 1);
-    let is_refused = is_short && call.caller.is_none() && call.is_observed();
-    conditions.add_if(is_refused && !query.is_group_list, "0");
+    let finds_nothing = is_short && call.caller.is_none() && call.is_observed();
+    conditions.add_if(finds_nothing && !query.is_group_list, "0");
     custom_attributes::add_filter(call, conditions, "c.project_id = p.id");
     let updated_range =
         [read_time_text(call, "updated_after")?, read_time_text(call, "updated_before")?];

@@ -36,7 +36,11 @@ const GRANTS: &str = "grants";
 
 /// Adds the grants to a new protected tag, and checks the tag.
 fn complete_new_tag(call: &CollectionCall<'_>, tag: &mut Record) -> Result<()> {
-    let tier = if call.profile().tag_lists_ignored { AttributeTier::Free } else { call.tier() };
+    let tier = if call.profile().tag_allowed_to_create_ignored {
+        AttributeTier::Free
+    } else {
+        call.tier()
+    };
     let changes = grants::read_initial_grants(call, tier, &[ProtectedAction::Create])?;
     let mut plan = GrantPlan::new(call, call.scope, &[], &changes)?;
     tag.set("name", tag.text("name").to_owned());

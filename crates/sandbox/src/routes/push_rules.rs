@@ -22,7 +22,7 @@ const PUSH_RULES: Collection = Collection {
         refuse_if(rule.id == 0 && find_rule(call)?.is_some(), || {
             let group_message = "Group push rule exists, try updating";
             let text = call.scope.choose("Project push rule exists", group_message);
-            let has_later_errors = call.profile().later_errors;
+            let has_later_errors = call.profile().errors_as_after_16;
             if has_later_errors {
                 ErrorResponse::invalid_record(text)
             } else {
@@ -125,7 +125,7 @@ fn missing_rule(call: &CollectionCall<'_>) -> ErrorResponse {
     match call.scope {
         GroupOrProject::Project(_) if !call.is_write => ErrorResponse::not_saved(),
         GroupOrProject::Group(_) if call.method != Method::PUT => ErrorResponse::hidden(),
-        _ if call.profile().later_errors => ErrorResponse::not_found("Push rule"),
+        _ if call.profile().errors_as_after_16 => ErrorResponse::not_found("Push rule"),
         _ => ErrorResponse::not_found("Push Rule"),
     }
 }

@@ -35,8 +35,8 @@ pub(super) fn json(call: &Call<'_>, token: &AccessToken) -> Value {
     body
 }
 
-/// The JSON of a user's token, with the IP addresses that used it. Tokens of bots do not show these
-/// addresses.
+/// The JSON of a user's token, with the IP addresses of the callers that used it. For the token of a
+/// bot, use [`json`], which has no addresses.
 fn full_json(call: &Call<'_>, token: &AccessToken) -> Value {
     let mut body = json(call, token);
     if call.is_observed() {
@@ -98,8 +98,8 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let user_id = read_owner_filter(call)?;
     let state_filter =
         call.params.allowed_text("state", &["all", "active", "inactive"])?.unwrap_or_default();
-    let clauses = "WHERE ?1 IS NULL OR t.user_id = ?1 ORDER BY t.id";
-    let mut tokens = AccessToken::list(call.db, clauses, [user_id])?;
+    let where_and_order_sql = "WHERE ?1 IS NULL OR t.user_id = ?1 ORDER BY t.id";
+    let mut tokens = AccessToken::list(call.db, where_and_order_sql, [user_id])?;
     tokens.retain(|token| match state_filter.as_str() {
         "active" => is_active(call, token),
         "inactive" => !is_active(call, token),

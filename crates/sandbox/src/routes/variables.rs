@@ -90,7 +90,7 @@ fn check(variable: &Record, profile: &Profile) -> Result<()> {
 /// or line breaks. Unless the variable is raw, the value must have only characters that are never
 /// expanded.
 fn is_maskable_value(variable: &Record, profile: &Profile) -> bool {
-    let allows_any_character = variable.is_true("raw") && !profile.raw_masks_plainly;
+    let allows_any_character = variable.is_true("raw") && !profile.raw_values_need_plain_alphabet;
     let value = variable.text("value");
     value.chars().count() >= MIN_MASKED_LENGTH
         && value

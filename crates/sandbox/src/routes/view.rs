@@ -122,7 +122,7 @@ impl Project {
         if let Some(user) = call.caller.as_ref().filter(|_| extras.permissions) {
             body.set("permissions", view.permissions(user)?)?;
         }
-        for (name, value) in view.full_form_attributes() {
+        for (name, value) in view.full_form_only_fields() {
             body.set(name, value)?;
         }
         // A project sends no e-mails if its own setting, or the setting of a group above, disables
@@ -176,7 +176,7 @@ impl ProjectView<'_> {
         body.set("star_count", project.star_count)?;
         body.set("last_activity_at", &project.last_activity_at)?;
         body.set("namespace", project.namespace.brief(base))?;
-        self.simple_attributes().try_for_each(|(name, value)| body.set(name, value))?;
+        self.simple_form_fields().try_for_each(|(name, value)| body.set(name, value))?;
         Ok(body)
     }
 
@@ -296,7 +296,7 @@ fn owner_json(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value> 
         return Ok(user.into());
     }
     let mut body = json!({ "id": id, "name": namespace.name, "created_at": namespace.created_at });
-    if !call.profile().owner_in_brief
+    if !call.profile().owner_has_three_fields
         && let (Value::Object(body), Some(Value::Object(user))) = (&mut body, user)
     {
         body.extend(user);

@@ -30,9 +30,10 @@ impl Record {
         self.settings.insert(name.to_owned(), value.into());
     }
 
-    /// A JSON object of the columns and settings in `names`; null for a setting that is not set.
-    pub(crate) fn json_fields(&self, names: &str) -> Value {
-        let values = names.split(' ').map(|name| match name {
+    /// A JSON object with the columns and settings in `names`, which is separated by spaces. A setting
+    /// that is not set is null.
+    pub(crate) fn json_fields(&self, space_separated_names: &str) -> Value {
+        let values = space_separated_names.split(' ').map(|name| match name {
             "id" => (name.to_owned(), self.id.into()),
             "created_at" => (name.to_owned(), self.created_at.as_str().into()),
             "updated_at" => (name.to_owned(), self.updated_at.as_str().into()),
@@ -73,13 +74,18 @@ impl RecordTable {
         self.select(call.db, &format!("WHERE {column} = ?1"), [holder_id])
     }
 
-    fn select(self, db: &Connection, condition: &str, values: impl Params) -> Result<Vec<Record>> {
+    fn select(
+        self,
+        db: &Connection,
+        where_clause: &str,
+        values: impl Params,
+    ) -> Result<Vec<Record>> {
         let columns = "id, settings, created_at, updated_at";
-        let sql = format!("SELECT {columns} FROM {} {condition} ORDER BY id", self.0);
+        let sql = format!("SELECT {columns} FROM {} {where_clause} ORDER BY id", self.0);
         db.prepare_cached(&sql)?.query_map(values, Record::from_row)?.collect()
     }
 
-    /// The rows of a project or group whose setting `name` is the text `value`.
+    /// The rows that belong to a project or group, and have the text `value` in the setting `name`.
     pub(crate) fn list_with_text(
         self,
         call: &Call<'_>,
@@ -99,12 +105,12 @@ impl RecordTable {
         call.db.prepare_cached(&sql)?.query_row([holder_id], |row| row.get(0))
     }
 
-    /// The row of a holder that has at most one row.
+    /// The row of `holder` in a table that has at most one row for each holder.
     pub(crate) fn find_single(self, call: &Call<'_>, holder: Holder) -> Result<Option<Record>> {
         Ok(self.list(call, holder)?.pop())
     }
 
-    /// All rows of the service.
+    /// All rows of the table, of every project and group.
     pub(crate) fn list_all(self, call: &Call<'_>) -> Result<Vec<Record>> {
         self.select(call.db, "", [])
     }

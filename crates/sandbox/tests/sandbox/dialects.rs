@@ -59,7 +59,7 @@ fn calls(switch: &str) -> Vec<Row> {
                 json!({"message": "Project is already archived."}),
             ),
         ],
-        "create_as_the_reference" => vec![(
+        "accepts_only_reference_attributes" => vec![(
             fact("project-create-more"),
             "olive",
             "POST",
@@ -160,7 +160,7 @@ fn calls(switch: &str) -> Vec<Row> {
                 ),
             ]
         }
-        "tag_lists_ignored" => vec![(
+        "tag_allowed_to_create_ignored" => vec![(
             fact("protected-tag-list"),
             "mia",
             "POST",
@@ -193,7 +193,7 @@ fn calls(switch: &str) -> Vec<Row> {
             ),
             (fact("last-owner"), "olive", "DELETE", "/groups/acme/billable_members/2", NO, 400, NO),
         ],
-        "later_errors" => vec![
+        "errors_as_after_16" => vec![
             (
                 fact("fork-clash"),
                 "dan",
@@ -271,7 +271,7 @@ fn calls(switch: &str) -> Vec<Row> {
             403,
             NO,
         )],
-        "owner_in_brief" => {
+        "owner_has_three_fields" => {
             vec![(
                 fact("project-owner"),
                 "dan",
@@ -352,7 +352,7 @@ fn calls(switch: &str) -> Vec<Row> {
                 json!({"issues_events": false}),
             ),
         ],
-        "raw_masks_plainly" => {
+        "raw_values_need_plain_alphabet" => {
             let variable = json!({"key": "M", "value": "$expanded", "masked": true, "raw": true});
             vec![(
                 fact("variable-masked-raw"),
@@ -464,7 +464,7 @@ async fn the_default_profile_answers_as_documented() {
 
 #[tokio::test]
 async fn a_dialect_shows_three_fields_of_the_owner() {
-    let profile = Profile { owner_in_brief: true, ..Profile::default() };
+    let profile = Profile { owner_has_three_fields: true, ..Profile::default() };
     let world =
         World::seeded(usual_seed(), SandboxConfig { profile, ..SandboxConfig::default() }).await;
     let created = world.get(ROOT, "/users/4").await.body["created_at"].clone();

@@ -260,7 +260,7 @@ fn a_body_beyond_the_limit_is_refused() {
 
 #[test]
 fn a_dialect_saves_texts_in_another_spelling() {
-    let profile = Profile { normalises: true, ..Profile::default() };
+    let profile = Profile { normalizes_values: true, ..Profile::default() };
     let model = Model::from_image(
         &usual_model(0).image().expect("an image"),
         ServiceOptions { profile, ..service_options(0) },

@@ -383,7 +383,7 @@ async fn dialects_change_answers() {
         unknown_extra_keys: true,
         drop_null_keys: true,
         absent_delete: AbsentDelete::NotFound,
-        shuffle_topics: true,
+        reverse_topics: true,
         bots_among_members: true,
         drop_attribute: Some("description".to_owned()),
         put_resets_omitted_flags: true,

@@ -8,7 +8,7 @@ pub(crate) fn hostile() -> Vec<Switch> {
         ("page_cap", |profile| profile.page_cap = Some(3)),
         ("unknown_extra_keys", |profile| profile.unknown_extra_keys = true),
         ("drop_null_keys", |profile| profile.drop_null_keys = true),
-        ("shuffle_topics", |profile| profile.shuffle_topics = true),
+        ("reverse_topics", |profile| profile.reverse_topics = true),
         ("bots_among_members", |profile| profile.bots_among_members = true),
     ]
 }

@@ -157,7 +157,7 @@ async fn deleting_an_absent_object_succeeds_unless_the_project_or_the_route_is_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_response_of_a_proxy_is_neither_a_list_nor_absence() {
+async fn a_response_of_a_proxy_is_neither_a_list_nor_absence() {
     let proxy_replies = [
         html_response(200),
         truncated_response(200),
@@ -235,7 +235,7 @@ fn hook_page(hook: &str, next: &str, total: u32) -> Reply {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_response_has_the_kept_and_the_checked_keys() {
+async fn a_response_has_the_kept_and_the_checked_keys() {
     let body = r#"{"id":1,"path_with_namespace":"acme/shop","a":{"b":1},"x":2}"#;
     let reduced =
         |request: op::Request<op::Read>| request.with_key_filter(op::KeyFilter::keys(["a"]));

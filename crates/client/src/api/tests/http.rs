@@ -128,7 +128,7 @@ fn json_response(body: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn an_response_cut_anywhere_is_never_a_complete_list() {
+async fn a_response_cut_anywhere_is_never_a_complete_list() {
     let with_length =
         b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-total: 2\r\ncontent-length: 19\r\n\r\n[{\"id\":1},{\"id\":2}]".to_vec();
     let chunked = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-total: 2\r\ntransfer-encoding: chunked\r\n\r\na\r\n[{\"id\":1},\r\n9\r\n{\"id\":2}]\r\n0\r\n\r\n";

@@ -340,7 +340,7 @@ mod tests {
     /// A reading that began before the response to a create lacks the new entry, whose id another
     /// step may need.
     #[test]
-    fn an_response_replaces_a_read_that_began_earlier() {
+    fn a_response_replaces_a_read_that_began_earlier() {
         let container =
             shop(&json!({"protected_branches": [{"name": "v*"}], "labels": []}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
@@ -420,7 +420,7 @@ mod tests {
 
     /// Without the role, no list below the container would count as complete.
     #[test]
-    fn an_response_without_the_callers_role_keeps_the_old_role() {
+    fn a_response_without_the_callers_role_keeps_the_old_role() {
         let container = shop(&json!({"settings": {"description": "new"}}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
         let facts =
@@ -448,7 +448,7 @@ mod tests {
     /// Such a response shows that the container was renamed meanwhile, or that another container
     /// has its path.
     #[test]
-    fn an_response_with_another_path_or_id_is_not_recorded() {
+    fn a_response_with_another_path_or_id_is_not_recorded() {
         let container = shop(&json!({"settings": {"description": "new"}}), Unlisted::Report);
         for (id, path, is_recorded) in
             [(1, "acme/shop", true), (1, "acme/other", false), (2, "acme/shop", false)]
@@ -554,7 +554,7 @@ mod tests {
 
     /// The response to a write shows one entry. All other entries stay known.
     #[test]
-    fn an_response_adds_or_replaces_its_own_entry() {
+    fn a_response_adds_or_replaces_its_own_entry() {
         let container = shop(&json!({"variables": []}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
         let here = Presence::Existing(target, ContainerFacts::default());

@@ -71,7 +71,7 @@ pub(super) struct ContainerRun<'a> {
     container: Container,
     steps: &'a [&'a Step],
     emit: &'a dyn Fn(Event),
-    /// The steps that other containers wait for.
+    /// The outcomes of the steps that other containers wait for.
     dependencies: &'a StepDependencies,
     /// One slot for each container that may be processed at a time.
     slots: &'a Semaphore,
@@ -148,7 +148,7 @@ impl<'a> ContainerRun<'a> {
             Ok(reading) => reading,
             Err(error) => {
                 // Nothing is known about the container, and no further request is possible.
-                let outcome = if error.is_run_over() {
+                let outcome = if error.ends_run() {
                     StepOutcome::NotStarted
                 } else {
                     unreadable_outcome(&error)
@@ -183,17 +183,17 @@ impl<'a> ContainerRun<'a> {
     /// Carries out `steps`, which were planned from a reading at these `times`, and verifies the
     /// result.
     async fn run_planned(&self, steps: Vec<Step>, times: &ReadTimes, state: &mut RunState<'a>) {
-        let replanned =
+        let steps_with_edges =
             steps.into_iter().filter_map(|step| self.merge_planned_edges(step, &state.progress));
         let (possible_steps, certain_steps): (Vec<_>, Vec<_>) =
-            replanned.partition(|step| step.possible.is_some());
+            steps_with_edges.partition(|step| step.possible.is_some());
         let (closing_steps, other_steps): (Vec<_>, Vec<_>) =
             certain_steps.into_iter().partition(Step::archives_container);
         self.run_steps(other_steps, times, state).await;
         self.run_possible_steps(possible_steps, state).await;
         if state.progress.has_sent {
-            // Verification reads the container's object again, and the container is closed only if
-            // everything else matches.
+            // The container is archived only if everything else matches. Mark its object as stale,
+            // so that the verification reads it again.
             let mut cache = self.cache.borrow_mut();
             closing_steps.iter().for_each(|step| cache.mark_stale(step, &self.container));
         }
@@ -248,9 +248,10 @@ impl<'a> ContainerRun<'a> {
     fn merge_planned_edges(&self, mut step: Step, progress: &StepProgress) -> Option<Step> {
         let mut edges = self.steps[progress.position(&step.address)?].after.clone();
         for edge in std::mem::take(&mut step.after) {
-            let section = Address { entry: None, ..edge.address.clone() };
-            let is_planned =
-                edges.iter().any(|other| other.address == edge.address || other.address == section);
+            let section_address = Address { entry: None, ..edge.address.clone() };
+            let is_planned = edges
+                .iter()
+                .any(|other| other.address == edge.address || other.address == section_address);
             if !is_planned && !self.plan.comes_after(&edge.address, &step.address) {
                 edges.push(edge);
             }
@@ -272,10 +273,11 @@ impl<'a> ContainerRun<'a> {
             return;
         }
         let failed_result = state.results.values().find(|result| !result.outcome.is_success());
-        let open_address = failed_result.map(|result| &result.address);
-        let open_address =
-            open_address.or_else(|| state.mismatches.first().map(|mismatch| &mismatch.address));
-        if let Some(address) = open_address.filter(|_| !Bug::ArchiveUnfinishedProject.is_planted())
+        let unfinished_address = failed_result.map(|result| &result.address);
+        let unfinished_address = unfinished_address
+            .or_else(|| state.mismatches.first().map(|mismatch| &mismatch.address));
+        if let Some(address) =
+            unfinished_address.filter(|_| !Bug::ArchiveUnfinishedProject.is_planted())
         {
             let skipped_outcome =
                 StepOutcome::Skipped(format!("`{address}` must match its manifest first").into());
@@ -410,7 +412,7 @@ impl<'a> ContainerRun<'a> {
     }
 }
 
-/// The start of the cause if a reading before a write failed.
+/// The beginning of the message if the object could not be read again before a write.
 const REREAD_FAILURE_PREFIX: &str = "it could not be read again";
 
 /// The outcome of a step whose object could not be read before its writes.

@@ -52,7 +52,7 @@ impl YamlText<'_> {
         comment: Option<&str>,
         order: &[&str],
     ) -> EditResult {
-        self.check_written(map)?;
+        self.report_write_failure(map)?;
         let existing = written_entry(map, key);
         let last = existing.and_then(|(_, list)| Some((list, list.items().last()?)));
         let Some((list, last)) = last else {
@@ -62,7 +62,7 @@ impl YamlText<'_> {
                 Some((key, value)) => self.replace_value(map, key, value, &new_list),
             };
         };
-        self.check_written(list)?;
+        self.report_write_failure(list)?;
         if self.is_flow(list) {
             let entry = writer::inline(&writer::mapping(entry), true);
             return Ok(self.insert_in_brackets(list, Some(self.node_end(last)), &entry));
@@ -80,7 +80,7 @@ impl YamlText<'_> {
         list: &Node,
         index: usize,
     ) -> EditResult {
-        self.check_written(list)?;
+        self.report_write_failure(list)?;
         let item =
             self.item_range(list, index).ok_or_else(|| self.misplaced_failure(list.span.start))?;
         let next_range = self.item_range(list, index + 1);

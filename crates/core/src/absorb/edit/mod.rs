@@ -169,14 +169,14 @@ impl YamlText<'_> {
         steps: &[PathStep],
     ) -> Result<&'n Node, EditFailure> {
         for step in steps {
-            self.check_written(node)?;
+            self.report_write_failure(node)?;
             node = step.follow(node).ok_or_else(|| self.misplaced_failure(node.span.start))?;
         }
         Ok(node)
     }
 
     /// Refuses an alias, because its node is written at another place of the text.
-    fn check_written(self, node: &Node) -> Result<(), EditFailure> {
+    fn report_write_failure(self, node: &Node) -> Result<(), EditFailure> {
         if self.0[node.span.clone()].starts_with('*') {
             let reason = "it is an alias of a YAML anchor";
             return Err(Self::new_failure(reason, node.span.start));
@@ -252,7 +252,7 @@ impl YamlText<'_> {
     }
 
     fn put_value(self, map: &Node, keys: &[String], new_value: &New, order: &[&str]) -> EditResult {
-        self.check_written(map)?;
+        self.report_write_failure(map)?;
         let Some((name, inner_keys)) = keys.split_first() else {
             return Err(self.misplaced_failure(map.span.start));
         };

@@ -202,7 +202,7 @@ impl DocumentReader<'_, '_> {
         corrected_count > 0 && corrected_count == unknown_count
     }
 
-    /// Reads and normalises the fields of a mapping, including those below `extra:`.
+    /// Reads and normalizes_values the fields of a mapping, including those below `extra:`.
     fn read_fields<'n>(&mut self, section: kind::Section, node: &'n Node) -> ParsedFields<'n> {
         let mut parsed = ParsedFields::default();
         self.add_fields(section.table(), "", node, &mut parsed);

@@ -823,7 +823,7 @@ fn a_step_counts_as_done_only_after_a_complete_read() {
 }
 
 #[test]
-fn an_response_without_the_changed_field_proves_nothing() {
+fn a_response_without_the_changed_field_proves_nothing() {
     let (declared, mut done, _) = planned_everything();
     done["push_rule"] = json!({"id": 1});
     done["settings"] = json!({});

@@ -16,7 +16,7 @@ use wait::WaitReason;
 use super::{ContainerRun, Reading, RunState, progress::Readiness};
 use crate::{
     api::{ApiError, Freshness, Result, success_message},
-    apply::{Event, StepOutcome, arrival::next_poll_at},
+    apply::{Event, StepOutcome, arrival::next_reading_at},
     catalogue::{self, settings},
     cause::Cause,
     diff::{Action, Step},
@@ -481,7 +481,7 @@ fn finish_failed(cause: Cause) -> NextAction {
 
 /// Schedules the next poll for contents that were requested at `since`, which was `elapsed` ago.
 fn schedule_arrival_poll(since: Duration, elapsed: Duration) -> NextAction {
-    let due = round_up_to_second(since.saturating_add(next_poll_at(elapsed)));
+    let due = round_up_to_second(since.saturating_add(next_reading_at(elapsed)));
     NextAction::WaitUntil(due, WaitReason::Arrival { since })
 }
 

@@ -85,10 +85,10 @@ impl ContainerRun<'_> {
         request: &Request<Write>,
         error: ApiError,
     ) -> NextAction {
-        let is_run_over = error.is_run_over();
+        let ends_run = error.ends_run();
         let fatal_error = is_fatal(&error).then(|| error.clone());
         if let Some(since) = error.in_doubt_since() {
-            if is_run_over {
+            if ends_run {
                 return NextAction::Finished(
                     StepOutcome::Unknown(Cause::from(&error)),
                     fatal_error,
@@ -109,7 +109,7 @@ impl ContainerRun<'_> {
         let calls =
             task.step.planned_calls.iter().filter(|call| !call.is_only_after_failure()).count();
         let sent_calls = format!("{} of {}", task.next_call, text::count(calls, "call"));
-        if is_run_over {
+        if ends_run {
             let cause = Cause::new(format!("the run ended after {sent_calls}")).mark_transient();
             let is_sent = task.next_call > 0 || task.is_resent;
             let outcome =
