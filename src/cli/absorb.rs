@@ -350,7 +350,7 @@ impl<'a> ManifestEditor<'a> {
         texts.extend(edited_texts.iter().map(|(name, text)| (name.clone(), text.clone())));
         let options = LoadOptions { replaced_texts: Some(&texts), ..LoadOptions::default() };
         let loaded = manifest::load_with(self.dir, &self.load_environment, &options);
-        loaded.desired.ok_or_else(|| loaded.diagnostics.render(self.cx.output.stderr_style.into()))
+        loaded.desired.ok_or_else(|| loaded.diagnostics.render(self.cx.output.stderr_style))
     }
 
     /// Computes edits of the manifests. With these edits, the manifests declare the `goals`.

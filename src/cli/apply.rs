@@ -202,8 +202,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit> {
     let secret_faults = find_secret_faults(steps, &session);
     if !secret_faults.is_empty() {
         // The reason is written last, after the plan.
-        let reason =
-            format!("\n{}{UNCHANGED_TEXT}", secret_faults.render(cx.output.stderr_style.into()));
+        let reason = format!("\n{}{UNCHANGED_TEXT}", secret_faults.render(cx.output.stderr_style));
         cx.reports.add_diagnostics(secret_faults);
         return Ok(proposal.finish_unchanged(Exit::first_of([exit, Exit::Usage]), &reason));
     }

@@ -140,7 +140,7 @@ impl Output {
 
     /// Writes diagnostics, if there are any.
     pub(super) fn eprint_diagnostics(&self, diagnostics: &Diagnostics) {
-        self.eprint(&diagnostics.render(self.stderr_style.into()));
+        self.eprint(&diagnostics.render(self.stderr_style));
     }
 
     /// Writes diagnostics.

@@ -5,7 +5,7 @@ use super::model::{
     Report, ReportContent, ReportItem, ReportPart, StepItem, action_word, item::declaration_origin,
     note, step::full_name,
 };
-use crate::{diff::Action, origin::Origin, secret::Secrets, text::escape};
+use crate::{diff::Action, secret::Secrets, text::escape};
 
 /// Renders the findings of `report` and the differences that it plans, without `secrets`. The text
 /// is empty if there are none.
@@ -17,7 +17,7 @@ pub fn render(report: &Report<'_>, secrets: &Secrets) -> String {
     let notes = report.plan().into_iter().flat_map(|plan| &plan.notes);
     let notes = notes.filter(|note| is_planned && note.reason.is_difference()).map(|note| {
         let origin = note.origin.as_ref();
-        let location = origin.map_or_else(|| report.manifests.to_owned(), location_text);
+        let location = origin.map_or_else(|| report.manifests.to_owned(), ToString::to_string);
         let (address, (_, title)) = (full_name(&note.address), note::note_kind(&note.reason));
         format!("{location}: difference: {address}: {title}")
     });
@@ -36,12 +36,8 @@ fn step_line(StepItem { step, part, .. }: &StepItem<'_>) -> String {
         ReportPart::Drift => " (drift)",
         ReportPart::Watched => " (watched)",
     };
-    let (location, object) = (location_text(declaration_origin(step)), full_name(&step.address));
+    let (location, object) = (declaration_origin(step), full_name(&step.address));
     format!("{location}: {}{part}: {object}{fields}", action_word(step.action))
-}
-
-fn location_text(origin: &Origin) -> String {
-    format!("{}:{}:{}", origin.file, origin.line, origin.column)
 }
 
 fn item_line(item: &ReportItem<'_>, manifests: &str, secrets: &Secrets) -> String {

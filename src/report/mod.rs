@@ -33,6 +33,7 @@ pub use redact::{KeyMeaning, Redacted};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::diagnostic::TextStyle;
 use crate::live::TokenProperties;
 
 /// The run that a report describes: its service, user and token.
@@ -77,24 +78,4 @@ pub struct SnapshotSource {
     /// The time and the age, as text for people.
     #[serde(skip)]
     pub display_text: String,
-}
-
-/// The style of text for people.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TextStyle {
-    /// True if colours are used.
-    pub colour: bool,
-    /// The width in columns at which lines are wrapped. `None` outside a terminal, where lines are
-    /// not wrapped.
-    pub width: Option<usize>,
-    /// True if everything is shown, without folding or truncating.
-    pub full: bool,
-}
-
-/// Shows diagnostics in the same style as other text.
-impl From<TextStyle> for crate::diagnostic::DiagnosticStyle {
-    fn from(style: TextStyle) -> Self {
-        let width = style.width.unwrap_or(Self::default().width);
-        Self { has_colour: style.colour, width, is_full: style.full }
-    }
 }

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use tempfile::TempDir;
 use undrift::{
-    diagnostic::{DiagnosticStyle, Severity, codes},
+    diagnostic::{Severity, TextStyle, codes},
     manifest::{self, LoadEnvironment, LoadedManifests},
 };
 
@@ -18,7 +18,7 @@ use super::cases::{Case, cases};
 const CANARY: &str = "canary-7f3a9c21";
 const CANARY_PARTS: [&str; 3] = [CANARY, "canary", "7f3a9c21"];
 
-const STYLE: DiagnosticStyle = DiagnosticStyle { has_colour: false, width: 120, is_full: true };
+const STYLE: TextStyle = TextStyle { colour: false, width: Some(120), full: true };
 
 /// All cases, with their files in a folder.
 struct Corpus {
@@ -105,8 +105,7 @@ fn colours_and_narrow_terminals_keep_secrets_too() {
         assert_silent(&case.name, &serde_json::to_string(&loaded.diagnostics).unwrap());
         assert_silent(&case.name, &format!("{:?}", loaded.diagnostics));
         for (colour, width) in [(true, 120), (false, 20), (true, 300)] {
-            let (report, _) =
-                loaded.report(DiagnosticStyle { has_colour: colour, width, is_full: false });
+            let (report, _) = loaded.report(TextStyle { colour, width: Some(width), full: false });
             assert_silent(&case.name, &report);
         }
     }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs};
 
 use undrift::{
-    diagnostic::DiagnosticStyle,
+    diagnostic::TextStyle,
     manifest::{self, LoadEnvironment},
 };
 
@@ -30,7 +30,7 @@ fn every_terraform_resource_has_a_specific_help() {
         let text = format!("kind: {kind}\npath: acme/shop\n{name}: [{{a: b}}]\n");
         fs::write(folder.path().join("a.yaml"), text).unwrap();
         let loaded = manifest::load(folder.path(), &LoadEnvironment::for_process());
-        let report = loaded.diagnostics.render(DiagnosticStyle::default());
+        let report = loaded.diagnostics.render(TextStyle::default());
         assert!(report.contains("help: "), "{report}");
         report.contains(GENERIC_HELP)
     });

@@ -82,7 +82,7 @@ impl World {
                 &self.load_environment(),
                 &LoadOptions { replaced_texts: Some(texts), ..LoadOptions::default() },
             );
-            let said = loaded.diagnostics.render(undrift::diagnostic::DiagnosticStyle::default());
+            let said = loaded.diagnostics.render(undrift::diagnostic::TextStyle::default());
             loaded.desired.ok_or(said)
         };
         let absorbed = absorb::absorb(&self.desired(), goals, mode, &read, &reload)?;

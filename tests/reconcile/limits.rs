@@ -158,7 +158,7 @@ impl LimitedService {
         };
         let loaded = manifest::load(folder.path(), &around);
         let desired = loaded.desired.unwrap_or_else(|| {
-            panic!("{}", loaded.diagnostics.render(undrift::diagnostic::DiagnosticStyle::default()))
+            panic!("{}", loaded.diagnostics.render(undrift::diagnostic::TextStyle::default()))
         });
         let start = Instant::now();
         let clock = sandbox::Clock::new(move || {

@@ -223,7 +223,7 @@ impl World {
     pub(crate) fn desired(&self) -> Desired {
         let loaded = self.load_manifests();
         loaded.desired.unwrap_or_else(|| {
-            panic!("{}", loaded.diagnostics.render(undrift::diagnostic::DiagnosticStyle::default()))
+            panic!("{}", loaded.diagnostics.render(undrift::diagnostic::TextStyle::default()))
         })
     }
 
@@ -240,7 +240,7 @@ impl World {
         };
         let mut roster = observer.read_roster(&includes.roster_query(&desired)).await?;
         let desired = includes.include_from(desired, &mut roster).unwrap_or_else(|wrong| {
-            panic!("{}", wrong.render(undrift::diagnostic::DiagnosticStyle::default()))
+            panic!("{}", wrong.render(undrift::diagnostic::TextStyle::default()))
         });
         settings.moves = Arc::clone(&desired.moves);
         settings.groups = GroupDeclarations::from_containers(&desired.containers);

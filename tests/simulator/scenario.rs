@@ -198,7 +198,7 @@ impl Scenario {
             },
         );
         let Some(desired) = loaded.desired else {
-            return Err(loaded.diagnostics.render(undrift::diagnostic::DiagnosticStyle::default()));
+            return Err(loaded.diagnostics.render(undrift::diagnostic::TextStyle::default()));
         };
         let mut model =
             Model::new(&Seed::from_json(self.seed()).unwrap(), TOKEN, ServiceOptions::default())

@@ -151,7 +151,7 @@ async fn changes(
     let desired = match manifest::load_texts(texts, today, &manifest::Config::default()) {
         Ok(desired) => desired,
         Err(wrong) => {
-            return Ok(vec![wrong.render(undrift::diagnostic::DiagnosticStyle::default())]);
+            return Ok(vec![wrong.render(undrift::diagnostic::TextStyle::default())]);
         }
     };
     let settings = settings(observer, &desired, secrets);
@@ -232,7 +232,7 @@ async fn absorb(
     let reload = |texts: &_| {
         let options = LoadOptions { replaced_texts: Some(texts), ..LoadOptions::default() };
         let loaded = manifest::load_with(root, &around, &options);
-        let said = loaded.diagnostics.render(undrift::diagnostic::DiagnosticStyle::default());
+        let said = loaded.diagnostics.render(undrift::diagnostic::TextStyle::default());
         loaded.desired.ok_or(said)
     };
     match absorb::absorb(desired, &goals, AbsorbMode::OwnDocument, &read, &reload) {

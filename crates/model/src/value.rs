@@ -4,8 +4,12 @@
 //! references until a request is sent, so values can be shown, compared and stored safely. An
 //! omitted field is not managed; `null` is a value.
 
-use std::{fmt, ops::Index};
+use std::{
+    fmt,
+    ops::{Deref, DerefMut},
+};
 
+use indexmap::IndexMap;
 use serde::{Serialize, Serializer};
 
 use crate::secret::{Reference, ValueWithSecrets};
@@ -82,24 +86,20 @@ pub fn texts(value: &Json) -> impl Iterator<Item = &str> {
     name_text_pairs.flatten().flatten()
 }
 
-/// Values by name, ordered by name. The collection is a sorted list instead of a tree, because a
+/// Values by name, ordered by name. The collection is a list with an index instead of a tree, because a
 /// tree takes a kilobyte for one value. Plans keep and copy many small collections.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Fields(Vec<(String, Value)>);
+pub struct Fields(IndexMap<String, Value>);
 
 impl Fields {
     /// An empty collection.
-    pub const fn new() -> Self {
-        Self(Vec::new())
-    }
-
-    fn search(&self, name: &str) -> Result<usize, usize> {
-        self.0.binary_search_by(|(other, _)| other.as_str().cmp(name))
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// The value of `name`.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.search(name).ok().map(|index| &self.0[index].1)
+        self.0.get(name)
     }
 
     /// The value of `name`, if it is plain data.
@@ -127,75 +127,47 @@ impl Fields {
         self.flag(name) == Some(true)
     }
 
-    /// A mutable reference to the value of `name`.
-    pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
-        self.search(name).ok().map(|index| &mut self.0[index].1)
-    }
-
     /// True if there is a value of `name`.
     pub fn contains_key(&self, name: &str) -> bool {
-        self.search(name).is_ok()
+        self.0.contains_key(name)
     }
 
     /// Sets the value of `name`.
     pub fn insert(&mut self, name: String, value: Value) {
-        // Most names are inserted in order: append them without a search.
-        if self.0.last().is_none_or(|(last, _)| *last < name) {
-            return self.0.push((name, value));
-        }
-        match self.search(&name) {
-            Ok(index) => self.0[index].1 = value,
-            Err(index) => self.0.insert(index, (name, value)),
-        }
+        self.0.insert_sorted(name, value);
     }
 
     /// Removes and returns the value of `name`.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
-        self.search(name).ok().map(|index| self.0.remove(index).1)
+        self.0.shift_remove(name)
     }
 
     /// Keeps the values for which `is_kept` is true.
     pub fn retain(&mut self, mut is_kept: impl FnMut(&str, &Value) -> bool) {
-        self.0.retain(|(name, value)| is_kept(name, value));
-    }
-
-    /// Frees unused capacity.
-    pub fn shrink_to_fit(&mut self) {
-        self.0.shrink_to_fit();
-    }
-
-    /// True if there are no values.
-    pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The names and values.
-    pub fn iter(&self) -> Iter<'_> {
-        self.0.iter().map(|(name, value)| (name, value))
-    }
-
-    /// The names.
-    pub fn keys(&self) -> impl Iterator<Item = &String> + Clone {
-        self.iter().map(|(name, _)| name)
-    }
-
-    /// The values.
-    pub fn values(&self) -> impl Iterator<Item = &Value> {
-        self.iter().map(|(_, value)| value)
+        self.0.retain(|name, value| is_kept(name, value));
     }
 }
 
-type Iter<'f> = std::iter::Map<
-    std::slice::Iter<'f, (String, Value)>,
-    fn(&'f (String, Value)) -> (&'f String, &'f Value),
->;
+impl Deref for Fields {
+    type Target = IndexMap<String, Value>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Fields {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
 
 impl<'f> IntoIterator for &'f Fields {
     type Item = (&'f String, &'f Value);
-    type IntoIter = Iter<'f>;
+    type IntoIter = indexmap::map::Iter<'f, String, Value>;
 
-    fn into_iter(self) -> Iter<'f> {
-        self.iter()
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
     }
 }
 
@@ -221,30 +193,22 @@ impl<const N: usize> From<[(String, Value); N]> for Fields {
 
 impl IntoIterator for Fields {
     type Item = (String, Value);
-    type IntoIter = std::vec::IntoIter<(String, Value)>;
+    type IntoIter = indexmap::map::IntoIter<String, Value>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.into_iter()
     }
 }
 
-impl Index<&str> for Fields {
-    type Output = Value;
-
-    fn index(&self, name: &str) -> &Value {
-        self.get(name).expect("the field is there")
-    }
-}
-
 impl fmt::Debug for Fields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
+        self.0.fmt(f)
     }
 }
 
 impl Serialize for Fields {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.iter())
+        serializer.collect_map(&self.0)
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
     operation::{Op, Operation, Parameter, ParameterLocation, Request, Type},
     secret::Reference,
     text::{alternatives, did_you_mean},
-    value::{Fields, Json, Object, Value},
+    value::{Json, Object, Value},
 };
 
 /// A parsed argument.
@@ -393,7 +393,7 @@ fn unquoted_text(json: &Json) -> String {
 
 /// The references in a request that must be resolved before it is sent.
 pub(super) fn secret_references<E>(request: &Request<E>) -> BTreeSet<&Reference> {
-    let values = request.body_fields().into_iter().flat_map(Fields::values);
+    let values = request.body_fields().into_iter().flat_map(|fields| fields.values());
     let references = values.filter_map(|value| match value {
         Value::Secret(reference) => Some(reference),
         Value::Plain(_) | Value::File(_) => None,

@@ -217,8 +217,7 @@ impl TestSetup {
     /// # Errors
     /// The reason why the section is not tested.
     fn section_value(&self, section: Section, phase: SamplePhase) -> Result<Json, String> {
-        let changeable_specs =
-            section.table().specs().iter().filter(|spec| self.is_changeable(spec));
+        let changeable_specs = section.specs().iter().filter(|spec| self.is_changeable(spec));
         let changeable_fields =
             changeable_specs.filter(|spec| !section.identity.contains(&spec.name));
         // Prefer booleans, because every service accepts both values.
@@ -251,20 +250,20 @@ impl TestSetup {
             return Err("can only be edited, not created".to_owned());
         }
         if section.shape == Shape::Switch {
-            let spec = section.table().specs().first().ok_or("has no field")?;
+            let spec = section.specs().first().ok_or("has no field")?;
             if phase == SamplePhase::Create {
                 return self.sample_value(spec, phase);
             }
             return Ok(if is_boolean(spec) { false.into() } else { Json::Null });
         }
-        if !section.table().specs().iter().any(|spec| self.is_in_release(spec)) {
+        if !section.specs().iter().any(|spec| self.is_in_release(spec)) {
             return Err("needs a later release".to_owned());
         }
         let example_field =
             field_to_change.map(|spec| spec.name).or(section.identity.first().copied());
         let mut fields =
             example_field.map(|name| section.example_siblings(name)).unwrap_or_default();
-        let mut specs = fields.keys().filter_map(|name| section.table().get(name));
+        let mut specs = fields.keys().filter_map(|name| section.spec(name));
         if specs.any(|spec| spec.field.secrecy() == Secrecy::Reference) {
             return Err("needs a secret".to_owned());
         }
@@ -284,7 +283,7 @@ impl TestSetup {
     /// Adds sample values of the identifying and required fields that `fields` lacks.
     fn add_required_fields(&self, section: Section, fields: &mut Object) -> Result<(), String> {
         let required_names = section.identity.iter().chain(section.required_fields);
-        let required_specs = required_names.filter_map(|name| section.table().get(name));
+        let required_specs = required_names.filter_map(|name| section.spec(name));
         // An identifying field of a higher tier has a default.
         for spec in required_specs.filter(|spec| spec.field.available.tier <= self.tier) {
             // Only one of two fields that exclude each other is set.
@@ -317,13 +316,13 @@ impl TestSetup {
         fields: &mut Object,
     ) -> Result<(), String> {
         let value = self.sample_value(spec, phase)?;
-        let specs = section.table().specs().iter();
+        let specs = section.specs().iter();
         let limiting_fields =
             specs.filter(|other| other.field.relations.at_most == Some(spec.name));
         fields.extend(limiting_fields.map(|other| (other.name.to_owned(), value.clone())));
         let mut needed_switch = spec.field.relations.switch_field();
         while let Some(name) = needed_switch {
-            let switch = section.table().get(name);
+            let switch = section.spec(name);
             let on_value = match switch.filter(|switch| !is_boolean(switch)) {
                 Some(switch) => self.sample_value(switch, SamplePhase::Create)?,
                 None => true.into(),
@@ -462,7 +461,7 @@ fn tested_sections() -> impl Iterator<Item = Section> {
 fn all_field_trials() -> impl Iterator<Item = Trial> {
     let kinds = tested_sections().filter(|section| section.shape != Shape::Switch);
     kinds.flat_map(|section| {
-        section.table().specs().iter().map(move |spec| Trial { section, field: Some(spec) })
+        section.specs().iter().map(move |spec| Trial { section, field: Some(spec) })
     })
 }
 
@@ -480,7 +479,7 @@ fn lowest_tier(section: Section) -> Tier {
     };
     let delete_tier =
         section.scoped_kind.operations.delete.map_or(Tier::Free, |operation| operation.row().tier);
-    let fields = section.table().specs().iter().map(|spec| spec.field.available.tier);
+    let fields = section.specs().iter().map(|spec| spec.field.available.tier);
     read_tier.max(delete_tier).max(fields.min().unwrap_or(Tier::Free))
 }
 

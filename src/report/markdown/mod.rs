@@ -69,7 +69,7 @@ fn render_on(mut page: MarkdownPage<'_>, report: &Report<'_>, marker: &Marker) -
         }
         page.append_reserved("This report is not complete: see the other reports of this run.\n");
     }
-    page.finish()
+    page.text
 }
 
 fn write_head(page: &mut MarkdownPage<'_>, report: &Report<'_>, marker: &Marker) {

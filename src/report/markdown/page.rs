@@ -28,7 +28,7 @@ impl Room {
 pub(super) struct MarkdownPage<'s> {
     /// Escapes text from manifests and the service.
     pub(super) escaper: MarkdownEscaper<'s>,
-    text: String,
+    pub(super) text: String,
     /// The room left for elements.
     room: Room,
     /// True if something did not fit.
@@ -53,11 +53,6 @@ impl<'s> MarkdownPage<'s> {
             omitted_titles: Vec::new(),
             element_count: 0,
         }
-    }
-
-    /// The text.
-    pub(super) fn finish(self) -> String {
-        self.text
     }
 
     /// Adds an element if it fits. Returns true if it was added.

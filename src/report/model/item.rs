@@ -164,34 +164,36 @@ impl<'a> ReportItem<'a> {
     }
 }
 
-/// The items of `report`, in display order.
-pub(super) fn collect_items<'a>(report: &Report<'a>) -> Vec<ReportItem<'a>> {
-    let mut items: Vec<ReportItem<'a>> = Vec::new();
-    match report.state {
-        State::Unfinished(_) => items.push(
-            ReportItem::new(
-                ItemGroup::Run,
-                "unfinished",
-                "the run is still running, or was killed",
-            )
-            .with_help(Some("check the log of the job")),
-        ),
-        State::Failed(json::FailedRun { error, help, .. }) => {
-            items.push(ReportItem::new(ItemGroup::Run, "failed", error).with_help(help));
+impl<'a> Report<'a> {
+    /// The items, in display order.
+    pub fn items(&self) -> Vec<ReportItem<'a>> {
+        let mut items: Vec<ReportItem<'a>> = Vec::new();
+        match self.state {
+            State::Unfinished(_) => items.push(
+                ReportItem::new(
+                    ItemGroup::Run,
+                    "unfinished",
+                    "the run is still running, or was killed",
+                )
+                .with_help(Some("check the log of the job")),
+            ),
+            State::Failed(json::FailedRun { error, help, .. }) => {
+                items.push(ReportItem::new(ItemGroup::Run, "failed", error).with_help(help));
+            }
+            State::Finished(_) => {}
         }
-        State::Finished(_) => {}
+        items.extend(self.plan().into_iter().flat_map(plan_items));
+        if let Some(ReportContent::Outcomes(outcomes)) = self.content() {
+            items.extend(outcome_items(outcomes));
+        }
+        let diagnostics = match self.content() {
+            Some(ReportContent::Checked(checked)) => checked.diagnostics,
+            _ => self.diagnostics,
+        };
+        items.extend(diagnostics.sorted().into_iter().map(diagnostic_item));
+        items.sort_by_key(|item| item.group);
+        items
     }
-    items.extend(report.plan().into_iter().flat_map(plan_items));
-    if let Some(ReportContent::Outcomes(outcomes)) = report.content() {
-        items.extend(outcome_items(outcomes));
-    }
-    let diagnostics = match report.content() {
-        Some(ReportContent::Checked(checked)) => checked.diagnostics,
-        _ => report.diagnostics,
-    };
-    items.extend(diagnostics.sorted().into_iter().map(diagnostic_item));
-    items.sort_by_key(|item| item.group);
-    items
 }
 
 fn plan_items(plan: &Plan) -> Vec<ReportItem<'_>> {

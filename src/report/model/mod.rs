@@ -263,11 +263,6 @@ impl<'a> Report<'a> {
         let Some(ReportContent::Outcomes(outcomes)) = self.content() else { return None };
         Some(outcomes.applied.steps.iter().map(|step| (&step.address, &step.outcome)).collect())
     }
-
-    /// The items, in display order.
-    pub fn items(&self) -> Vec<ReportItem<'a>> {
-        item::collect_items(self)
-    }
 }
 
 /// The texts of `lines`, without colours. The lines must not contain secrets.

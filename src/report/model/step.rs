@@ -178,7 +178,7 @@ fn step_rows<'s>(step: &'s Step, change: &'s FieldChange) -> Vec<StepRow<'s>> {
     };
     let Shown::Value(Json::Object(object_after)) = after else { return new_whole_row() };
     let section = step.address.section.and_then(|name| catalogue::section(step.scope, name));
-    let spec = section.and_then(|section| section.table().get(&change.field));
+    let spec = section.and_then(|section| section.spec(&change.field));
     let mut rows = Vec::new();
     for (key, value) in object_after {
         let (live_value, declared_value) =

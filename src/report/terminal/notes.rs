@@ -164,7 +164,7 @@ fn draw_diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagn
     let redacted_diagnostics: Diagnostics = redacted.collect();
     if !redacted_diagnostics.is_empty() {
         canvas.add_gap();
-        canvas.add_verbatim(&redacted_diagnostics.render(canvas.style().into()));
+        canvas.add_verbatim(&redacted_diagnostics.render(canvas.style()));
     }
 }
 

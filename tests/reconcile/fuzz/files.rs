@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 use undrift::{
     address::Glob,
     desired::{DeclaredValues, Desired, declared_values},
-    diagnostic::{DiagnosticStyle, Diagnostics, Severity, codes},
+    diagnostic::{Diagnostics, Severity, TextStyle, codes},
     manifest::{self, LoadEnvironment, LoadOptions, Trace, descriptions},
     sandbox::{Model, Seed, ServiceOptions},
     schema, yaml,
@@ -199,10 +199,10 @@ fn manifests_are_read_or_refused() {
         let files = corpus.files(chance);
         write(folder.path(), &files);
         let loaded = manifest::load_with(folder.path(), &load_environment(folder.path()), &options);
-        let style = DiagnosticStyle {
-            has_colour: chance.once_in(2),
-            width: 20 + chance.below(100),
-            is_full: chance.once_in(2),
+        let style = TextStyle {
+            colour: chance.once_in(2),
+            width: Some(20 + chance.below(100)),
+            full: chance.once_in(2),
         };
         let (report, _) = loaded.report(style);
         assert!(!report.contains(CANARY), "{report}");
@@ -220,7 +220,7 @@ fn manifests_are_read_or_refused() {
         let text = texts.join("---\n");
         write(again.path(), &[("a.yaml", text.clone().into_bytes())].into());
         let loaded = manifest::load(again.path(), &load_environment(again.path()));
-        let (report, _) = loaded.report(DiagnosticStyle::default());
+        let (report, _) = loaded.report(TextStyle::default());
         let back = loaded.desired.unwrap_or_else(|| panic!("{text}\n{report}"));
         assert_eq!(declared_meanings(&back), declared_meanings(desired), "{text}");
     });
@@ -258,7 +258,7 @@ fn seeds_are_read_or_refused() {
             );
             assert!(faults.has_errors(), "refused without a reason: {text}");
             assert!(faults.sorted().iter().all(|fault| fault.location.is_some()));
-            assert!(!faults.render(DiagnosticStyle::default()).contains(CANARY), "{text}");
+            assert!(!faults.render(TextStyle::default()).contains(CANARY), "{text}");
             return;
         };
         accepted += 1;
@@ -308,7 +308,7 @@ fn descriptions_of_kinds_are_read_or_refused() {
         let mut diagnostics = Diagnostics::default();
         let around = load_environment(folder.path());
         descriptions::load(std::slice::from_ref(&path), None, &around, &mut diagnostics);
-        diagnostics.render(DiagnosticStyle { has_colour: false, width: 80, is_full: false });
+        diagnostics.render(TextStyle { colour: false, width: Some(80), full: false });
         check_locations(&diagnostics, folder.path());
         accepted += usize::from(diagnostics.is_empty());
     });

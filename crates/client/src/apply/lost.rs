@@ -57,7 +57,7 @@ pub(super) fn call_state(
 ) -> CallState {
     let creates_container = step.creates_container();
     // The container exists: the service is importing its contents.
-    if creates_container && index == 0 && plan.import_state().is_some() {
+    if creates_container && index == 0 && plan.import_state.is_some() {
         return CallState::Applied;
     }
     if let Some(cause) = plan.unconfirmed_cause(step) {
@@ -192,7 +192,7 @@ fn sends_field(scope: Scope, step: &Step, index: usize, change: &FieldChange) ->
         Some(name) => section.section == name,
         None => section.is_created_with_container(),
     });
-    let spec = sections.filter_map(|section| section.table().get(name)).next();
+    let spec = sections.filter_map(|section| section.spec(name)).next();
     let sent_name = spec.map_or(name, |spec| spec.field.sent_name());
     step.requests()
         .nth(index)

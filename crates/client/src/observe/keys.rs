@@ -99,7 +99,7 @@ mod tests {
         let is_in_object =
             |section: &Section| matches!(section.scoped_kind.read_source, ReadSource::Object);
         for section in catalogue::all_sections().filter(is_in_object) {
-            let specs = section.table().specs();
+            let specs = section.specs();
             let make_object = |has_deprecated: bool, tier: Tier| -> Object {
                 let shown_specs = specs.iter().filter(|spec| {
                     (has_deprecated || spec.field.replacement_name().is_none())

@@ -68,8 +68,7 @@ impl DeclaredLiterals {
         for container in &desired.containers {
             for section in &container.sections {
                 let (kind, section_name) = (section.kind, section.kind.section);
-                let extra_fields =
-                    section.field_names().filter(|name| kind.table().get(name).is_none());
+                let extra_fields = section.field_names().filter(|name| kind.spec(name).is_none());
                 let extra_fields: BTreeSet<_> = extra_fields.map(str::to_owned).collect();
                 literals
                     .extra_fields
@@ -117,7 +116,7 @@ impl Reducer {
         for section in catalogue::sections(scope) {
             let extra_fields =
                 self.literals.extra_fields.get(&(scope, section.section)).into_iter().flatten();
-            let names = section.table().specs().iter().map(|spec| spec.name);
+            let names = section.specs().iter().map(|spec| spec.name);
             let names = names.chain(extra_fields.map(String::as_str)).collect();
             keys::add_section_keys(section, &names, &mut keys);
         }
@@ -274,9 +273,9 @@ impl Reducer {
             let value = raw.get(name).filter(|value| !self.may_be_secret(value));
             reduced_entry.extend(value.map(|value| (name.to_owned(), value.clone())));
         }
-        for spec in section.table().specs() {
+        for spec in section.specs() {
             let successor = spec.field.replacement_name();
-            let successor = successor.filter(|name| section.table().get(name).is_none());
+            let successor = successor.filter(|name| section.spec(name).is_none());
             let successor_field = successor.and_then(|name| Some((name, raw.get(name)?)));
             let successor_value = successor_field.filter(|(_, value)| !self.may_be_secret(value));
             reduced_entry
@@ -306,7 +305,7 @@ impl Reducer {
             .chain(section.looked_at);
         for name in required_fields.chain(address_fields).chain(inherited_fields).chain(copy_fields)
         {
-            let mut specs = section.table().specs().iter();
+            let mut specs = section.specs().iter();
             if let Some(value) = raw.get(*name)
                 && !specs.any(|spec| spec.field.live_name() == Some(name))
             {

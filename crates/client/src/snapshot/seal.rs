@@ -198,7 +198,7 @@ impl Unsealer {
                 entries.into_iter().map(|entry| self.unseal(section, path, entry)).collect()
             }
             Json::Object(mut raw) => {
-                for spec in section.table().specs() {
+                for spec in section.specs() {
                     let Some(live_name) = spec.field.live_name() else { continue };
                     let sealed_value = raw.get(live_name);
                     let [digest, masked] = [DIGEST_FIELD, MASKED_URL_FIELD].map(|part_name| {

@@ -96,7 +96,7 @@ fn example_value(spec: &Spec) -> Option<Json> {
 /// A response of the service with `text` in the field `name`.
 fn make_response(section: Section, name: &str, text: &str) -> Object {
     let mut raw = section.example_siblings(name);
-    for spec in section.table().specs() {
+    for spec in section.specs() {
         let is_needed =
             section.identity.contains(&spec.name) || section.required_fields.contains(&spec.name);
         let value = match *spec.name == *name {
@@ -116,7 +116,7 @@ fn make_response(section: Section, name: &str, text: &str) -> Object {
 fn make_declaration(section: Section, name: &str) -> Container {
     let path = if section.scoped_kind.scope == Scope::Project { "acme/shop" } else { "acme" };
     let mut sections = Object::new();
-    let field = |name: &str| Some((name.to_owned(), example_value(section.table().get(name)?)?));
+    let field = |name: &str| Some((name.to_owned(), example_value(section.spec(name)?)?));
     let entry: Object =
         section.identity.iter().chain([&name]).filter_map(|name| field(name)).collect();
     let entry = Json::Object(entry);
@@ -252,7 +252,7 @@ fn no_output_contains_a_live_credential_of_any_field() {
     let form_count = if crate::sample::plays_all() { forms.len() } else { 3 };
     for section in catalogue::all_sections().filter(|candidate| candidate.shape != Shape::Container)
     {
-        for spec in section.table().specs().iter().filter(|spec| text_value(spec, "").is_some()) {
+        for spec in section.specs().iter().filter(|spec| text_value(spec, "").is_some()) {
             // In the sample each field has some of the forms, and each form is in many fields.
             let used_forms = forms.iter().cycle().skip(field_count * 5).step_by(7).take(form_count);
             field_count += 1;

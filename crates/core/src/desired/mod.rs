@@ -313,7 +313,7 @@ impl Container {
         let (container_kind, _) = catalogue::container(self.scope);
         self.all_fields().flat_map(move |(section_and_entry, fields)| {
             let kind = section_and_entry.map_or(container_kind, |(section, _)| section.kind);
-            let specs = kind.table().specs().iter();
+            let specs = kind.specs().iter();
             let names = specs.filter(|spec| spec.field.names == Some(NamedObject::Project));
             let values = names.filter_map(|spec| fields.get(spec.name));
             values.filter_map(|field| Some(field.value.text()?.to_lowercase()))

@@ -58,7 +58,7 @@ pub struct Move {
 /// The addresses of the entries of `container` with former names, each with its former addresses.
 fn former_entries(container: &Container) -> impl Iterator<Item = (Address, Vec<Address>)> {
     let sections = container.sections.iter();
-    let renamable = sections.filter(|section| section.kind.table().get(FORMER_FIELD).is_some());
+    let renamable = sections.filter(|section| section.kind.spec(FORMER_FIELD).is_some());
     renamable.flat_map(move |section| {
         let section_address = container.address().section(section.kind.section);
         let declared =

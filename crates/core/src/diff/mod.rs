@@ -155,8 +155,7 @@ fn add_replacement_risks(section: Section, context: DiffContext<'_>, findings: &
         .filter_map(Step::live_entry)
         .map(|live| (live.address_text(), live.clone()))
         .collect();
-    let risky_specs =
-        section.table().specs().iter().filter(|spec| spec.field.weakens.risk().is_some());
+    let risky_specs = section.specs().iter().filter(|spec| spec.field.weakens.risk().is_some());
     let risky_fields: Vec<&str> = risky_specs.map(|spec| spec.name).collect();
     for step in findings.steps.iter_mut().filter(|step| step.action == Action::Create) {
         let value_after = |name: &str| step.change(name)?.after.value().cloned();
@@ -348,10 +347,10 @@ fn plan_removal(
         problem_without_calls(no_calls, &address, |_| origin.clone()).map(Box::new)
     })?;
     let changes = live.fields.raw().iter().filter(|(name, _)| {
-        !section.identity.contains(&name.as_str()) && section.table().get(name).is_some()
+        !section.identity.contains(&name.as_str()) && section.spec(name).is_some()
     });
     let changes = changes.map(|(name, value)| {
-        let before = show_live(section.table().get(name), Some(value), context.names);
+        let before = show_live(section.spec(name), Some(value), context.names);
         FieldChange::new(name, before, Shown::Absent, None)
     });
     let (scope, changes, origin) = (context.target.scope, changes.collect(), origin.clone());

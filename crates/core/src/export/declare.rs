@@ -169,8 +169,7 @@ impl DocumentBuilder<'_> {
     /// Records a section that could not be read.
     fn add_unread(&mut self, section: Section, cause: &Cause) {
         self.document.unread_sections.push(section.section);
-        let field_tiers =
-            section.table().specs().iter().map(|spec| spec.field.available.tier).max();
+        let field_tiers = section.specs().iter().map(|spec| spec.field.available.tier).max();
         let highest_tier = field_tiers.filter(|_| section.shape != Shape::List).unwrap_or_default();
         let is_refused = match (cause.status, cause.operation) {
             (Some(status), _) => REFUSAL_STATUSES.contains(&status),

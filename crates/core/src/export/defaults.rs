@@ -335,7 +335,7 @@ fn find_value<'d>(
     }
     let entries = content.map(|content| &content.entries[..]).unwrap_or_default();
     let outer_key = key.1.split('.').next().unwrap_or_default();
-    let field = section.table().get(outer_key).filter(|_| !shares_entries(section));
+    let field = section.spec(outer_key).filter(|_| !shares_entries(section));
     let is_top_level_only = section.is_only_top_level()
         || field.is_some_and(|spec| spec.field.available.is_only_top_level());
     if is_top_level_only && document.path.contains('/') {

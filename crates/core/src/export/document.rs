@@ -22,7 +22,7 @@ const ABSENT: &str = "absent";
 pub(super) const UNMANAGED: &str = "unmanaged";
 
 /// The document of a group or project.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ExportedDocument {
     pub(super) scope: Scope,
     pub(super) path: Arc<str>,
@@ -233,20 +233,9 @@ impl ExportedDocument {
         Self {
             scope,
             path: path.into(),
-            uses: Vec::new(),
-            comments: Vec::new(),
-            sections: Vec::new(),
-            unread_sections: Vec::new(),
             is_archived: facts.is_archived,
             is_personal: facts.personal_owner_id.is_some(),
-            tier: Tier::Free,
-            proven_tier: Tier::Free,
-            hidden_fields: Vec::new(),
-            unmanaged_fields: BTreeMap::new(),
-            sections_ignoring_rules: Vec::new(),
-            secrets: Vec::new(),
-            refused_sections: Vec::new(),
-            omitted: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -361,7 +350,7 @@ pub(super) fn sort_section(content: &mut DocSection) {
 
 /// Sorts fields in the documented order.
 pub(super) fn sort_fields(section: Section, fields: &mut [(String, Json)]) {
-    let specs = section.table().specs();
+    let specs = section.specs();
     fields.sort_by_cached_key(|(name, _)| {
         let (outer, inner) = name.split_once('.').unwrap_or((name, ""));
         let index = specs.iter().position(|spec| spec.name == outer);

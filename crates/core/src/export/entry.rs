@@ -53,7 +53,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         comments: &mut Vec<String>,
     ) -> DocEntry {
         let raw = live.fields.raw();
-        let mut specs = section.table().specs().iter().filter(|spec| spec.field.with_every_edit);
+        let mut specs = section.specs().iter().filter(|spec| spec.field.with_every_edit);
         let is_edited = section.shape == Shape::Mapping
             && specs.any(|spec| {
                 let value = raw.get(spec.name);
@@ -65,9 +65,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         let entry = DocEntry { key: section.entry_name(raw), ..DocEntry::default() };
         let mut writer = Self { builder, section, live, is_edited, needed_fields, entry, omitted };
         let settings = writer.builder.settings;
-        for spec in
-            section.table().specs().iter().filter(|spec| is_exported(section, spec, settings))
-        {
+        for spec in section.specs().iter().filter(|spec| is_exported(section, spec, settings)) {
             let is_top_level_only =
                 spec.field.available.is_only_top_level() && writer.builder.path.contains('/');
             if is_top_level_only || !section.has_field(raw, spec.name) {
@@ -105,7 +103,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         }
         // Required secrets are in no response: write references.
         for name in self.needed_fields {
-            if let Some(spec) = section.table().get(name).filter(|spec| !is_readable(spec.field)) {
+            if let Some(spec) = section.spec(name).filter(|spec| !is_readable(spec.field)) {
                 self.add_reference(spec, None);
             }
         }
@@ -126,7 +124,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         }
         // Write at least one field: a removable object without fields would not be declared.
         if section.is_removable() && self.entry.fields.is_empty() {
-            let first_field = section.table().specs().iter().find_map(|spec| {
+            let first_field = section.specs().iter().find_map(|spec| {
                 let value = raw.get(spec.name)?;
                 let is_usable = !is_empty_value(value)
                     && is_expressible(section, spec.name, value)

@@ -21,7 +21,7 @@ pub fn readable_container(scope: Scope, path: Arc<str>, settings: &ExportSetting
         if section.shape == Shape::Container || !settings.exports_section(&path, section) {
             continue;
         }
-        let specs = section.table().specs().iter();
+        let specs = section.specs().iter();
         let readable_specs = specs.filter(|spec| {
             is_readable(spec.field) && section.table().is_current(spec, settings.release)
         });

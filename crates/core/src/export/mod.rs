@@ -419,7 +419,7 @@ fn collect_never_shown<'p>(sections: impl Iterator<Item = &'p DocSection>) -> BT
         let entries = doc_section.entries.iter();
         let entries: Vec<Object> =
             entries.map(|entry| entry.fields.iter().cloned().collect()).collect();
-        for spec in section.table().specs().iter().filter(|spec| is_never_shown(section, spec)) {
+        for spec in section.specs().iter().filter(|spec| is_never_shown(section, spec)) {
             if entries.iter().any(|fields| section.has_field(fields, spec.name)) {
                 names.insert(format!("{}.{}", section.section, spec.name));
             }

@@ -1,11 +1,11 @@
 //! The output of `undrift check`.
 
 use super::LoadedManifests;
-use crate::{desired::Desired, diagnostic::DiagnosticStyle, field::Scope, text};
+use crate::{desired::Desired, diagnostic::TextStyle, field::Scope, text};
 
 impl LoadedManifests {
     /// The output of `undrift check`, and its exit code: 3 if there are errors, otherwise 0.
-    pub fn report(&self, style: DiagnosticStyle) -> (String, u8) {
+    pub fn report(&self, style: TextStyle) -> (String, u8) {
         let mut report = self.diagnostics.render(style);
         let summary = self.diagnostics.summary();
         let (line, code) = match &self.desired {

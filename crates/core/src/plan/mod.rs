@@ -396,10 +396,11 @@ pub struct ContainerPlan {
     compared_sections: BTreeSet<&'static str>,
     /// The sections that a declared switch closes.
     closed_sections: BTreeSet<&'static str>,
-    /// The reason if nothing of the container was compared.
-    not_compared_cause: Option<Cause>,
+    /// The reason if nothing of the container was compared, for example because it does not exist, has
+    /// moved, or is archived.
+    pub not_compared_cause: Option<Cause>,
     /// The state of the import, if the contents have not arrived.
-    import_state: Option<ImportState>,
+    pub import_state: Option<ImportState>,
     /// The rules that name users, by username.
     user_rules: Vec<(String, UserRule)>,
 }
@@ -450,17 +451,6 @@ impl ContainerPlan {
     /// true.
     pub fn has_compared(&self, step: &Step) -> bool {
         step.address.section.is_some_and(|section| self.compared_sections.contains(section))
-    }
-
-    /// The reason if nothing of the container was compared, for example because it does not exist, has
-    /// moved, or is archived.
-    pub const fn not_compared_cause(&self) -> Option<&Cause> {
-        self.not_compared_cause.as_ref()
-    }
-
-    /// The state of the import, if the contents have not arrived.
-    pub const fn import_state(&self) -> Option<&ImportState> {
-        self.import_state.as_ref()
     }
 
     /// True if a declared switch closes `section`. A closed section cannot be read.

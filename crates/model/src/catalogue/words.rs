@@ -105,15 +105,14 @@ pub fn possible_values(word: &str) -> impl Iterator<Item = &'static str> {
     matching_values.map(|(option, _)| *option)
 }
 
-/// The field that the unknown `word` most likely means, in `section` with this `schema`. `fields`
-/// are the possible fields.
+/// The field that the unknown `word` most likely means. `alias` is the meaning of the word in the
+/// tables, and `fields` are the possible fields.
 pub fn suggest_field<'k>(
-    schema: &Json,
-    section: &str,
+    alias: Option<Meaning<'_>>,
     word: &str,
     fields: &[&'k str],
 ) -> Option<&'k str> {
-    match find_alias_in(schema, &[section, ANY_SECTION], word).map(Meaning::field) {
+    match alias.map(Meaning::field) {
         Some(field) => fields.iter().copied().find(|name| Some(*name) == field),
         None => text::likely_candidate(word, fields),
     }

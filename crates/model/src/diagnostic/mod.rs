@@ -15,16 +15,19 @@ pub mod codes;
 mod render;
 pub mod source;
 
-pub use render::DiagnosticStyle;
+pub use render::TextStyle;
 pub use source::{SourceLocation, SourceText};
 
 use crate::text::{self, count};
 
 /// The severity of a diagnostic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// The fault must be corrected. The exit code is 3.
+    #[default]
     Error,
     /// The manifest works, but should be corrected.
     Warning,
@@ -47,7 +50,7 @@ impl Severity {
 
 /// An error or a warning.
 #[must_use]
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The severity.
     pub severity: Severity,
@@ -69,16 +72,7 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// An error with this code.
     pub fn error(code: &'static str, message: impl Into<String>) -> Self {
-        let (message, severity) = (message.into(), Severity::Error);
-        Self {
-            severity,
-            code,
-            message,
-            location: None,
-            label: None,
-            related: Vec::new(),
-            help: None,
-        }
+        Self { code, message: message.into(), ..Self::default() }
     }
 
     /// A warning with this code.
@@ -153,10 +147,7 @@ struct RelatedForm<'d> {
 
 impl Serialize for Diagnostic {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (file, line, column) =
-            self.location.as_ref().map_or((None, None, None), |source_location| {
-                (Some(&*source_location.file), source_location.line(), source_location.column())
-            });
+        let location = self.location.as_ref();
         let related = self.related.iter().map(|(location, message)| RelatedForm {
             file: &location.file,
             line: location.line(),
@@ -167,9 +158,9 @@ impl Serialize for Diagnostic {
             severity: self.severity,
             code: self.code,
             message: &self.message,
-            file,
-            line,
-            column,
+            file: location.map(|location| &*location.file),
+            line: location.and_then(SourceLocation::line),
+            column: location.and_then(SourceLocation::column),
             help: self.help.as_deref(),
             related: related.collect(),
         };
@@ -182,11 +173,6 @@ impl Serialize for Diagnostic {
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// Adds a diagnostic.
-    pub fn push(&mut self, diagnostic: Diagnostic) {
-        self.0.push(diagnostic);
-    }
-
     /// Replaces all warnings that `base_diagnostics` also contains by a single warning with their
     /// number. Files are compared by their path below the root, because the base is in another
     /// folder. Line numbers are ignored, because a change of the branch can move a line.
@@ -224,11 +210,6 @@ impl Diagnostics {
         }
     }
 
-    /// Drops the diagnostics for which `is_kept` returns false.
-    pub fn retain(&mut self, is_kept: impl Fn(&Diagnostic) -> bool) {
-        self.0.retain(is_kept);
-    }
-
     /// True if a diagnostic is an error.
     pub fn has_errors(&self) -> bool {
         self.count(Severity::Error) > 0
@@ -237,16 +218,6 @@ impl Diagnostics {
     /// The number of diagnostics of `severity`.
     pub fn count(&self, severity: Severity) -> usize {
         self.0.iter().filter(|diagnostic| diagnostic.severity == severity).count()
-    }
-
-    /// True if there are no diagnostics.
-    pub const fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The number of diagnostics.
-    pub const fn len(&self) -> usize {
-        self.0.len()
     }
 
     /// The diagnostics in display order. Diagnostics without a location come first. The others are
@@ -268,7 +239,7 @@ impl Diagnostics {
     /// with many diagnostics is shown as its first diagnostic with the locations of the next
     /// diagnostics. If the text is still longer than a screen, later diagnostics are shown without
     /// their source lines.
-    pub fn render(&self, style: DiagnosticStyle) -> String {
+    pub fn render(&self, style: TextStyle) -> String {
         let sorted = self.sorted();
         let mut frequent_by_code: BTreeMap<(Severity, &str), Vec<&Diagnostic>> = BTreeMap::new();
         for diagnostic in &sorted {
@@ -277,9 +248,8 @@ impl Diagnostics {
                 .or_default()
                 .push(diagnostic);
         }
-        frequent_by_code.retain(|_, diagnostics| {
-            diagnostics.len() > render::MAX_SHOWN_PER_CODE && !style.is_full
-        });
+        frequent_by_code
+            .retain(|_, diagnostics| diagnostics.len() > render::MAX_SHOWN_PER_CODE && !style.full);
         let forms = sorted.into_iter().filter_map(|diagnostic| {
             let others = match frequent_by_code.get(&(diagnostic.severity, diagnostic.code)) {
                 None => &[],
@@ -291,7 +261,7 @@ impl Diagnostics {
         let rendered_forms: Vec<_> = forms.collect();
         let line_count: usize =
             rendered_forms.iter().map(|(_, _, text)| text.lines().count()).sum();
-        if style.is_full || line_count <= render::SCREEN_LINES {
+        if style.full || line_count <= render::SCREEN_LINES {
             return rendered_forms.into_iter().map(|(_, _, text)| text).collect();
         }
         let mut printed_lines = 0;
@@ -332,9 +302,17 @@ impl Diagnostics {
     }
 }
 
-impl Extend<Diagnostic> for Diagnostics {
-    fn extend<I: IntoIterator<Item = Diagnostic>>(&mut self, diagnostics: I) {
-        self.0.extend(diagnostics);
+impl std::ops::Deref for Diagnostics {
+    type Target = Vec<Diagnostic>;
+
+    fn deref(&self) -> &Vec<Diagnostic> {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Diagnostics {
+    fn deref_mut(&mut self) -> &mut Vec<Diagnostic> {
+        &mut self.0
     }
 }
 

@@ -9,22 +9,20 @@ use annotate_snippets::{
 use super::{Diagnostic, Severity, SourceLocation};
 use crate::text::{escape, wrap_lines};
 
-/// The style of diagnostics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DiagnosticStyle {
-    /// True if the text contains colours.
-    pub has_colour: bool,
-    /// The width of the terminal in columns.
-    pub width: usize,
-    /// True if each diagnostic is shown in full.
-    pub is_full: bool,
+/// The style of text for people.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TextStyle {
+    /// True if colours are used.
+    pub colour: bool,
+    /// The width in columns at which lines are wrapped. `None` outside a terminal, where lines are
+    /// not wrapped.
+    pub width: Option<usize>,
+    /// True if everything is shown, without folding or truncating.
+    pub full: bool,
 }
 
-impl Default for DiagnosticStyle {
-    fn default() -> Self {
-        Self { has_colour: false, width: 140, is_full: false }
-    }
-}
+/// The width of diagnostics outside a terminal, in columns.
+const DEFAULT_WIDTH: usize = 140;
 
 /// The maximum number of diagnostics of one code that are shown in full. If a code has more, only
 /// the first diagnostic is shown in full, with the locations of the next two.
@@ -60,18 +58,15 @@ pub(super) fn form_without_source(diagnostic: &Diagnostic, others: &[&Diagnostic
 
 /// A diagnostic as text, with the locations of `others`, the other diagnostics of the same code.
 /// The text has no final line feed.
-pub(super) fn render(
-    diagnostic: &Diagnostic,
-    others: &[&Diagnostic],
-    style: DiagnosticStyle,
-) -> String {
+pub(super) fn render(diagnostic: &Diagnostic, others: &[&Diagnostic], style: TextStyle) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
+    let width = style.width.unwrap_or(DEFAULT_WIDTH);
     let wrap = |text: Cow<'_, str>, indent: usize| {
-        let max_width = style.width.max(40).saturating_sub(indent);
-        if style.width < NARROW_WIDTH { wrap_lines(&text, max_width) } else { text.into_owned() }
+        let max_width = width.max(40).saturating_sub(indent);
+        if width < NARROW_WIDTH { wrap_lines(&text, max_width) } else { text.into_owned() }
     };
     let title_indent = "warning[]: ".len() + diagnostic.code.len();
     let mut group = level
@@ -113,8 +108,8 @@ pub(super) fn render(
                 .message(wrap(other_locations.join("\n").into(), NOTE_INDENT)),
         );
     }
-    let renderer = if style.has_colour { Renderer::styled() } else { Renderer::plain() };
-    let text = renderer.term_width(style.width.max(40)).render(&[group]);
+    let renderer = if style.colour { Renderer::styled() } else { Renderer::plain() };
+    let text = renderer.term_width(width.max(40)).render(&[group]);
     let related = diagnostic.related.iter().map(|(related_location, _)| related_location);
     diagnostic.location.iter().chain(related).fold(text, correct_column)
 }

@@ -22,7 +22,7 @@ fn render_fault(text: &str, marked_part: &str, hidden_parts: &[&str]) -> String 
 
 impl Diagnostic {
     fn to_text(&self) -> String {
-        render::render(self, &[], DiagnosticStyle::default())
+        render::render(self, &[], TextStyle::default())
     }
 }
 
@@ -236,11 +236,11 @@ fn many_of_one_code_are_one() {
     };
     let mut diagnostics: Diagnostics = (1..=800).map(diagnostic).collect();
     diagnostics.push(Diagnostic::error("choice", "other").with_location(location_on_line(3)));
-    let text = diagnostics.render(DiagnosticStyle::default());
+    let text = diagnostics.render(TextStyle::default());
     assert_eq!(text.matches("= also:").count(), 1, "{text}");
     insta::assert_snapshot!(text);
     assert_eq!(diagnostics.summary().as_deref(), Some("1 error, 800 warnings (800 type)"));
-    let full = diagnostics.render(DiagnosticStyle { is_full: true, ..DiagnosticStyle::default() });
+    let full = diagnostics.render(TextStyle { full: true, ..TextStyle::default() });
     assert_eq!(full.matches("warning[type]").count(), 800);
 }
 
@@ -254,7 +254,7 @@ fn long_output_omits_later_source_lines() {
     };
     let mut diagnostics: Diagnostics = (1..=12).map(diagnostic).collect();
     diagnostics.extend((1..=9).map(|_| diagnostic(13)));
-    let text = diagnostics.render(DiagnosticStyle::default());
+    let text = diagnostics.render(TextStyle::default());
     assert!(text.lines().count() <= render::SCREEN_LINES, "{text}");
     for n in 1..=13 {
         assert!(
@@ -264,7 +264,7 @@ fn long_output_omits_later_source_lines() {
     assert!(text.contains("1 | a: x") && !text.contains("12 | a: x"), "{text}");
     assert!(text.contains("\nerror[code-13]: a.yaml:13:4: wrong 13 (and 8 more)\n"), "{text}");
     assert!(text.ends_with("\n(--full shows the lines of all)\n\n"), "{text}");
-    let full = diagnostics.render(DiagnosticStyle { is_full: true, ..DiagnosticStyle::default() });
+    let full = diagnostics.render(TextStyle { full: true, ..TextStyle::default() });
     assert_eq!(full.matches("a: x").count(), 21);
 }
 
@@ -277,7 +277,7 @@ fn equal_faults_at_one_location_are_shown_once() {
         |part| Diagnostic::error("type", "wrong").with_location(source.locate(&find(text, part)));
     let diagnostics: Diagnostics =
         "aaaabbbcd".split("").filter(|part| !part.is_empty()).map(wrong).collect();
-    let text = diagnostics.render(DiagnosticStyle::default());
+    let text = diagnostics.render(TextStyle::default());
     for part in ["here (3 times)", "a.yaml:2:1 (3 times)", "2 more (--full shows all)"] {
         assert!(text.contains(part), "{part} in {text}");
     }
@@ -294,9 +294,9 @@ fn a_single_omitted_fault_is_shown_instead() {
         };
         (1..=last).map(wrong).collect()
     };
-    let text = diagnostics(4).render(DiagnosticStyle::default());
+    let text = diagnostics(4).render(TextStyle::default());
     assert!((1..=4).all(|n| text.contains(&format!("mend {n}"))), "{text}");
-    assert!(diagnostics(5).render(DiagnosticStyle::default()).contains("and 2 more"));
+    assert!(diagnostics(5).render(TextStyle::default()).contains("and 2 more"));
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn each_refusal_is_shown() {
         let diagnostics: Diagnostics =
             (0..others).map(diagnostic).chain((1..=9).map(refusal)).collect();
         for width in [60, 140] {
-            let text = diagnostics.render(DiagnosticStyle { width, ..DiagnosticStyle::default() });
+            let text = diagnostics.render(TextStyle { width: Some(width), ..TextStyle::default() });
             assert!((1..=9).all(|n| text.contains(&format!("would {n};"))), "{text}");
         }
     }
@@ -323,7 +323,7 @@ fn words_of_messages_are_not_cut_in_a_narrow_terminal() {
     let diagnostic = Diagnostic::error("syntax", words).help(words);
     let diagnostics: Diagnostics = [diagnostic].into_iter().collect();
     for width in [40, 60, 80] {
-        let text = diagnostics.render(DiagnosticStyle { width, ..DiagnosticStyle::default() });
+        let text = diagnostics.render(TextStyle { width: Some(width), ..TextStyle::default() });
         assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
         assert_eq!(
             text.split_whitespace().filter(|word| words.contains(word)).count(),

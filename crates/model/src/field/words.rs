@@ -223,13 +223,14 @@ impl Weakening {
 
 /// The type of the object that a document describes: a group or a project.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// A group.
     Group,
     /// A project.
+    #[default]
     Project,
 }
 

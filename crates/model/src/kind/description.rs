@@ -367,7 +367,7 @@ pub struct ScopedKind {
     #[serde(skip)]
     pub list_query: Vec<(&'static str, &'static str)>,
     /// The scope, which follows from `path`.
-    #[serde(skip, default = "of_projects")]
+    #[serde(skip)]
     pub scope: Scope,
     /// The source of live entries.
     #[serde(skip)]
@@ -473,8 +473,4 @@ fn level<'de, D: Deserializer<'de>>(level: D) -> Result<Option<u8>, D::Error> {
     let json = Json::deserialize(level)?;
     let level = AccessLevel::parse(&json).ok_or_else(|| serde::de::Error::custom("no such level"));
     level.map(|level| Some(level.number))
-}
-
-const fn of_projects() -> Scope {
-    Scope::Project
 }

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The group or project that requests address.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// The type: group or project.
     pub scope: Scope,
@@ -47,17 +47,8 @@ pub struct FormerLocation {
 
 impl Target {
     /// A target for the container that is declared at `path`. All other facts are unknown.
-    pub const fn new(scope: Scope, path: Arc<str>) -> Self {
-        let blocking_paths = Vec::new();
-        Self {
-            scope,
-            path,
-            id: None,
-            namespace: None,
-            former: None,
-            blocking_paths,
-            occupant_scope: None,
-        }
+    pub fn new(scope: Scope, path: Arc<str>) -> Self {
+        Self { scope, path, ..Self::default() }
     }
 
     /// The last part of the path.

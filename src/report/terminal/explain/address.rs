@@ -292,7 +292,7 @@ fn live_value(subject: &Subject<'_>, live: &LiveContainer) -> Option<Shown> {
     let entry = entries.iter().find(|live| {
         section.shape != Shape::List || section.entry_name(live.fields.raw()) == key
     })?;
-    let shown = show_live(section.table().get(name), entry.fields.raw().get(name), &live.names);
+    let shown = show_live(section.spec(name), entry.fields.raw().get(name), &live.names);
     // A value that is declared as a secret is secret on the service too.
     let is_secret = fields.get(name).is_some_and(|field| matches!(field.value, Value::Secret(_)));
     match shown {

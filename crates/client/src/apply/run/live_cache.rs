@@ -300,7 +300,7 @@ fn shows_declared_fields(section: &DeclaredSection, body: &Object, names: &BTree
         && section.kind.mistyped_key(body).is_none()
         && names.iter().all(|name| {
             // A field below `extra` has no specification.
-            let Some(spec) = section.kind.table().get(name) else {
+            let Some(spec) = section.kind.spec(name) else {
                 return body.contains_key(*name);
             };
             spec.field.read == Readback::IfPresent

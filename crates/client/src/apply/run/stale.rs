@@ -86,7 +86,7 @@ impl ContainerRun<'_> {
             return Some(changed_outcome("someone changed it since it was planned"));
         }
         if let Some(cause) = replanned.unconfirmed_cause(step) {
-            return Some(match replanned.not_compared_cause() {
+            return Some(match &replanned.not_compared_cause {
                 Some(_) => StepOutcome::ChangedMeanwhile(cause),
                 None => unreadable_outcome(cause),
             });

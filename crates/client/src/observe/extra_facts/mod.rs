@@ -147,8 +147,7 @@ impl Observer {
     ) -> Result<()> {
         let mut referenced_sections = BTreeSet::new();
         for section in &container.sections {
-            let mut row_fields =
-                section.kind.table().specs().iter().flat_map(|spec| spec.key_fields);
+            let mut row_fields = section.kind.specs().iter().flat_map(|spec| spec.key_fields);
             if !row_fields.any(|field| field.relations.names_entries.is_some()) {
                 continue;
             }

@@ -269,7 +269,7 @@ mod tests {
             let entry = testing::entry(section, &Json::Null);
             let world = World::default();
             let entry_diff = EntryDiff::new(section, &entry, world.context());
-            let specs = section.table().specs().iter();
+            let specs = section.specs().iter();
             let steers = specs.filter(|spec| entry_diff.is_local_only(spec.name));
             found_fields.extend(steers.map(|spec| format!("{}.{}", section.section, spec.name)));
         }

@@ -76,7 +76,7 @@ impl<'a> EntryDiff<'a> {
     /// A copy that also has the undeclared fields that a create request must contain, with their
     /// defaults. `None` if there are no such fields.
     fn with_create_defaults(&self) -> Option<Self> {
-        let default_fields = self.section.table().specs().iter().filter_map(|spec| {
+        let default_fields = self.section.specs().iter().filter_map(|spec| {
             let default = spec.field.default.create.as_ref()?;
             let is_missing = !self.values.contains_key(spec.name);
             is_missing.then(|| (spec.name.to_owned(), default.clone().into()))
@@ -96,7 +96,7 @@ impl<'a> EntryDiff<'a> {
     }
 
     fn spec(&self, name: &str) -> Option<&'static Spec> {
-        self.section.table().get(name)
+        self.section.spec(name)
     }
 
     fn field(&self, name: &str) -> &'static Field {

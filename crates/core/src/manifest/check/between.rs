@@ -270,7 +270,7 @@ pub(super) fn check_display_names(containers: &[Container], faults: &mut Faults)
     let names = containers.iter().filter_map(|container| {
         let Sourced { value, origin } = container.setting("settings", "name")?;
         let group = parent_group_path(&container.path)?;
-        let key = (container.scope, group.to_lowercase(), value.text()?.to_owned());
+        let key = (container.scope.noun(), group.to_lowercase(), value.text()?.to_owned());
         Some((key, (container, group, origin)))
     });
     for ((first_container, _, first_origin), (container, group, own_origin)) in find_repeats(names)

@@ -147,7 +147,7 @@ impl DocumentReader<'_, '_> {
             validity = Validity::NamesOnly;
         }
         for name in section.identity {
-            let default = section.table().get(name).and_then(|spec| spec.schema.get("default"));
+            let default = section.spec(name).and_then(|spec| spec.schema.get("default"));
             if let Some(default) = default.filter(|_| !parsed.has_field(name)) {
                 let value = default.clone().into();
                 parsed.fields.push((name, Sourced { value, origin: origin.clone() }));
@@ -168,7 +168,7 @@ impl DocumentReader<'_, '_> {
         parsed: &mut ParsedFields<'n>,
     ) -> bool {
         let schema = &section.table().schema;
-        let field_names: Vec<_> = section.table().specs().iter().map(|spec| spec.name).collect();
+        let field_names: Vec<_> = section.specs().iter().map(|spec| spec.name).collect();
         let required_names: Vec<_> =
             texts(&schema["required"]).chain(section.identity.iter().copied()).collect();
         let entries = node.entries();
@@ -180,8 +180,9 @@ impl DocumentReader<'_, '_> {
         let (mut corrected_count, mut unknown_count) = (0, 0);
         for (key, value) in entries.iter().filter(|(key, _)| is_unknown(&key.name)) {
             unknown_count += 1;
-            let suggested_name =
-                words::suggest_field(schema, section.section, &key.name, &field_names);
+            let places = [section.section, words::ANY_SECTION];
+            let alias = words::find_alias_in(schema, &places, &key.name);
+            let suggested_name = words::suggest_field(alias, &key.name, &field_names);
             let name = suggested_name
                 .or_else(|| section.identity.iter().copied().find(|name| !parsed.has_field(name)));
             let name = name.filter(|name| {

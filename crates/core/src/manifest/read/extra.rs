@@ -74,7 +74,7 @@ pub(super) fn check_extra_key<A>(
     };
     let mut args: [(&str, &dyn Display); 4] =
         [("name", &name), ("section", &section_name), ("field", &""), ("instead", &instead)];
-    let fault_texts = match find_spec(section.table().specs(), &name) {
+    let fault_texts = match find_spec(section.specs(), &name) {
         Some(spec) if spec.name != name => {
             args[2].1 = &spec.name;
             texts::EXTRA_OTHER_NAME
@@ -82,7 +82,7 @@ pub(super) fn check_extra_key<A>(
         Some(_) => texts::EXTRA_KNOWN,
         None if name == "state" => texts::EXTRA_STATE,
         None if section.is_created_with_container()
-            && find_spec(container.table().specs(), &name).is_some() =>
+            && find_spec(container.specs(), &name).is_some() =>
         {
             args[1].1 = &container.section;
             texts::EXTRA_KNOWN
@@ -191,7 +191,7 @@ mod tests {
             assert!(!rows.is_empty(), "{section}");
             let parameter_names =
                 rows.into_iter().flat_map(parameters).map(|parameter| parameter.name);
-            let field_names = kind.table().specs().iter().map(|spec| spec.name);
+            let field_names = kind.specs().iter().map(|spec| spec.name);
             for name in parameter_names
                 .chain(field_names)
                 .chain(RESERVED_NAMES.split(' '))

@@ -356,7 +356,7 @@ impl DocumentReader<'_, '_> {
         }
         let has_only_values = inner_pointers.all(|inner_pointer| {
             let name = inner_pointer.split('/').next().unwrap_or_default();
-            section.table().get(name).is_some() && !section.identity.contains(&name)
+            section.spec(name).is_some() && !section.identity.contains(&name)
         });
         if has_only_values { Validity::NamesOnly } else { Validity::Unchecked }
     }

@@ -21,11 +21,7 @@ guard: visibility
 at: acme/shop
 ";
     let loaded = load_files(&[("a.yaml", text)]);
-    assert!(
-        loaded.diagnostics.is_empty(),
-        "{}",
-        loaded.diagnostics.render(DiagnosticStyle::default())
-    );
+    assert!(loaded.diagnostics.is_empty(), "{}", loaded.diagnostics.render(TextStyle::default()));
     let acknowledgements = loaded.desired.unwrap().acknowledgements;
     let texts: Vec<_> = acknowledgements.iter().map(ToString::to_string).collect();
     assert_eq!(texts, ["last-owner:acme/*#members", "visibility:acme/shop"]);

@@ -382,7 +382,7 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
             replacement: None,
         }];
         let diagnostics = locate::locate_faults(faults, locate::FaultCounts::new(), &files);
-        diagnostics.into_iter().collect::<Diagnostics>().render(DiagnosticStyle::default())
+        diagnostics.into_iter().collect::<Diagnostics>().render(TextStyle::default())
     };
     for now in [
         "kind: Project\nx: [\n  CANARY\n  CANARY CANARY CANARY CANARY CANARY",

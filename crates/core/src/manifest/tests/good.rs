@@ -118,7 +118,7 @@ fn omitted_sections_are_not_declared() {
 fn the_configuration_is_read() {
     let text = "version: 1\nservice: {url: 'https://h/gitlab', tier: ultimate, import_hosts: {extgit: h}}\nguards: {removals: {share: 0.5}}\n";
     let loaded = load_files(&[("undrift.yaml", text), ("a.yaml", "kind: Project\npath: a/b\n")]);
-    assert!(loaded.desired.is_some(), "{}", loaded.diagnostics.render(DiagnosticStyle::default()));
+    assert!(loaded.desired.is_some(), "{}", loaded.diagnostics.render(TextStyle::default()));
     assert_eq!(loaded.config.service.url.as_deref(), Some("https://h/gitlab"));
     assert_eq!(
         (loaded.config.guards.removals.share, loaded.config.guards.removals.count),

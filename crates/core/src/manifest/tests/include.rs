@@ -168,7 +168,7 @@ fn included_projects_get_the_merged_rules() {
 fn a_conflict_in_an_included_project_is_an_error_with_both_places() {
     let rule = "kind: Defaults\nmatch: {path: '**/shop'}\nsettings: {merge_method: merge}\n";
     let result = include_paths(&[("a.yaml", RULES), ("b.yaml", rule)], &["acme/shop", "acme/site"]);
-    let text = result.unwrap_err().render(DiagnosticStyle::default());
+    let text = result.unwrap_err().render(TextStyle::default());
     for expected in ["error[ambiguous-layers]", "--> a.yaml:5", "b.yaml:3"] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
@@ -214,11 +214,7 @@ fn only_named_rules_include_projects() {
         [("", true), ("rules", true), ("rules/a.yaml", true), ("shop", false)]
     {
         let loaded = load(&folder.path().join(named_path), &environment_in(folder.path()));
-        assert!(
-            loaded.desired.is_some(),
-            "{}",
-            loaded.diagnostics.render(DiagnosticStyle::default())
-        );
+        assert!(loaded.desired.is_some(), "{}", loaded.diagnostics.render(TextStyle::default()));
         assert_eq!(loaded.includes.is_some(), includes, "{named_path}");
     }
 }

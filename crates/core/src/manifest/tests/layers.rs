@@ -712,7 +712,7 @@ mod naive {
             }).collect();
             let text: String = order.iter().map(|index| format!("---\n{}\n", documents[*index])).collect();
             let loaded = load_files(&[("a.yaml", &text)]);
-            prop_assert!(!loaded.diagnostics.has_errors(), "{}\n{}", text, loaded.diagnostics.render(DiagnosticStyle::default()));
+            prop_assert!(!loaded.diagnostics.has_errors(), "{}\n{}", text, loaded.diagnostics.render(TextStyle::default()));
             let desired = loaded.desired.unwrap();
             let variables: Vec<_> = ["A", "B"].iter().filter_map(|key| variable(&layers, key)).collect();
             prop_assert_eq!(loaded_values(&desired.containers[0]), json!([settings(&layers), variables]), "{}", text);

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     desired::{Container, DeclaredFields},
-    diagnostic::{Diagnostic, DiagnosticStyle},
+    diagnostic::{Diagnostic, TextStyle},
     value::Json,
 };
 
@@ -50,7 +50,7 @@ fn containers(text: &str) -> Vec<Container> {
     let loaded = load_files(&[("a.yaml", text)]);
     loaded
         .desired
-        .unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(DiagnosticStyle::default())))
+        .unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(TextStyle::default())))
         .containers
 }
 

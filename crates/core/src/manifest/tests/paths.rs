@@ -11,7 +11,7 @@ fn load_documents(documents: &[Json]) -> Desired {
     let texts =
         others.chain(documents.iter().cloned()).map(|document| format!("---\n{document}\n"));
     let loaded = load_files(&[("a.yaml", &texts.collect::<String>())]);
-    let faults = loaded.diagnostics.render(DiagnosticStyle::default());
+    let faults = loaded.diagnostics.render(TextStyle::default());
     loaded.desired.unwrap_or_else(|| panic!("{faults}"))
 }
 

@@ -218,7 +218,7 @@ proptest! {
         let text = format!("kind: Project\npath: a/b\n{}", pieces.concat());
         let config = "version: 1\nservice: {tier: free}\n";
         let diagnostics = load_files(&[("a.yaml", &text), ("undrift.yaml", config)]).diagnostics;
-        prop_assert_eq!(diagnostics.is_empty(), diagnostics.render(DiagnosticStyle::default()).is_empty());
+        prop_assert_eq!(diagnostics.is_empty(), diagnostics.render(TextStyle::default()).is_empty());
     }
 
     /// Typing errors may break the YAML or move values, but must not show a secret. This test makes
@@ -256,7 +256,7 @@ proptest! {
         let diagnostics = load_files(&[("a.yaml", &text)]).diagnostics;
         // Names of files are not secrets: messages name missing files.
         let other_faults = diagnostics.into_iter().filter(|fault| fault.code != "missing-file");
-        let report = other_faults.collect::<Diagnostics>().render(DiagnosticStyle::default());
+        let report = other_faults.collect::<Diagnostics>().render(TextStyle::default());
         prop_assert!(!report.contains("CANARY"), "{}\n{}", text, report);
     }
 }

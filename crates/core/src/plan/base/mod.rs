@@ -299,7 +299,7 @@ fn find_declaration<'b>(
 /// now. Two entries are the same entry if the service stores the same name for them.
 fn add_former_identities(section: &mut DeclaredSection, base_section: &DeclaredSection) {
     let kind = section.kind;
-    let Some(field) = kind.table().get(FORMER_FIELD).map(|spec| spec.name) else { return };
+    let Some(field) = kind.spec(FORMER_FIELD).map(|spec| spec.name) else { return };
     let identify = |entry: &DeclaredEntry| kind.identify(&forms::plain_fields(&entry.values()));
     let identities: Vec<_> = section.entries.iter().map(identify).collect();
     for (index, entry) in section.entries.iter_mut().enumerate() {

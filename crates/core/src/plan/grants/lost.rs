@@ -101,7 +101,7 @@ impl ContainerPlanner<'_> {
         let removes_grants = step.replaces || step.action == Action::Delete;
         let group_id = step.live_id().filter(|_| removes_grants && self.is_group_entry(step))?;
         let rules = catalogue::sections(self.declared.scope).filter(|section| {
-            let mut specs = section.table().specs().iter();
+            let mut specs = section.specs().iter();
             section.scoped_kind.requires_members
                 && specs.any(|spec| spec.field.compare == Equality::Rows)
         });

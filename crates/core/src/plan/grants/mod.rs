@@ -262,7 +262,7 @@ impl ContainerPlanner<'_> {
             else {
                 continue;
             };
-            let mut specs = section.table().specs().iter();
+            let mut specs = section.specs().iter();
             let Some(level) = specs.find(|spec| spec.field.is_level()) else { continue };
             let live = self.context.live.entries(section.section).into_iter().flatten();
             levels.extend(live.filter_map(|entry| {

@@ -10,9 +10,6 @@ use std::{
     sync::Arc,
 };
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use access::refuse_directory_access;
 
 use super::approve::WHOLE_RUN;
@@ -27,15 +24,13 @@ use crate::{
 };
 
 /// The limits of a guard for one run: for removed entries, or for containers that a rule changes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// The maximum number of entries removed from one section, or of changed containers that one
     /// rule includes.
     pub count: usize,
     /// The maximum share of these entries or containers, from 0 to 1. A small number is always
     /// allowed.
-    #[schemars(range(min = 0.0, max = 1.0))]
     pub share: f64,
 }
 

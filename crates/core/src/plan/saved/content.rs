@@ -231,7 +231,7 @@ impl SavedSections {
 
     /// True if a field for which `matches_field` returns true has hidden values.
     fn is_secret(&self, matches_field: impl Fn(&Spec) -> bool) -> bool {
-        let specs = self.0.iter().flat_map(|section| section.table().specs());
+        let specs = self.0.iter().flat_map(|section| section.specs());
         specs.filter(|spec| spec.field.secrecy() != Secrecy::Open).any(matches_field)
     }
 

@@ -37,7 +37,7 @@ fn case(section: Section) -> Case {
                 "freeze_periods" => json!({"created_at": MADE}),
                 _ => json!({}),
             };
-            let specs = section.table().specs().iter();
+            let specs = section.specs().iter();
             let specs = specs.filter(|spec| section.identity.contains(&spec.name));
             let examples = specs.map(|spec| (spec.name.to_owned(), spec.field.examples[0].clone()));
             (Json::Object(examples.collect()), other_fields)

@@ -411,10 +411,10 @@ fn an_archived_project_is_skipped_and_differs_unless_declared_archived() {
         let plan = plan_container(&declared, &live, &settings(&[]));
         let notes: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
         assert_eq!((plan.steps.len(), notes), (0, vec![reason]), "{sections}");
-        assert!(plan.not_compared_cause().is_some());
+        assert!(plan.not_compared_cause.is_some());
         let unarchived =
             plan_container(&declared, &live_container(&declared, &raw_live), &settings(&[]));
-        assert_eq!(unarchived.not_compared_cause(), None);
+        assert_eq!(unarchived.not_compared_cause, None);
         let whole = Plan::for_test(plan.findings, 1);
         assert_eq!(
             (whole.differs(Strictness::Declared), whole.differs(Strictness::Unlisted)),
@@ -653,7 +653,7 @@ fn nothing_is_planned_until_imported_contents_have_arrived() {
         let steps = usize::from(!arrives);
         assert_eq!((running.steps.len(), failed.steps.len()), (steps, steps), "{arrives}");
         assert_eq!(running.incomplete.len() + failed.problems.len(), 2 * usize::from(arrives));
-        assert_eq!(running.import_state().is_some(), arrives);
+        assert_eq!(running.import_state.is_some(), arrives);
         if arrives {
             let problem = &failed.problems[0];
             assert_eq!(problem.code, "import-failed");

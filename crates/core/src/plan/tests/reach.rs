@@ -177,7 +177,7 @@ fn a_vanished_included_project_is_a_note() {
     for plan in vanished_plans(&declared) {
         let reasons: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
         assert_eq!((plan.problems.len(), reasons), (0, vec![Reason::Vanished]));
-        assert!(plan.not_compared_cause().is_some());
+        assert!(plan.not_compared_cause.is_some());
     }
     let mut live = live_container(&declared, &json!({"settings": {"merge_method": "merge"}}));
     let Presence::Existing(_, facts) = &mut live.presence else { panic!() };

@@ -163,7 +163,7 @@ impl ContainerRun<'_> {
         section: &DeclaredSection,
         name: &str,
     ) -> Option<String> {
-        let spec = section.kind.table().get(name)?;
+        let spec = section.kind.spec(name)?;
         let cache = self.cache.borrow();
         let live_tier = match &cache.live.presence {
             Presence::Existing(_, facts) => facts.tier,

@@ -14,10 +14,10 @@ use super::{
     suggest::{MAX_LISTED_NAMES, option_texts},
 };
 use crate::{
-    catalogue::words::{self, Meaning},
+    catalogue::words,
     field::{Field, Secrecy},
     kind::{Section, is_list},
-    text::{alternatives, likely_candidate, likely_candidates, list_names, nearest},
+    text::{alternatives, likely_candidates, list_names, nearest},
     value::Json,
     yaml::{MappingKey, Node, NodeValue, write::scalar as quoted},
 };
@@ -202,12 +202,8 @@ impl<'d> SchemaPosition<'d> {
     /// The field of `fields` that `name` most likely means: the field with this name or alias, or a
     /// field with a similar name.
     pub(super) fn guess_field<'k>(&self, name: &str, fields: &[&'k str]) -> Option<&'k str> {
-        let name = match self.find_alias(name).map(Meaning::field) {
-            _ if fields.contains(&name) => name,
-            Some(field) => field?,
-            None => return likely_candidate(name, fields),
-        };
-        fields.iter().copied().find(|field| *field == name)
+        let same_name = fields.iter().copied().find(|field| *field == name);
+        same_name.or_else(|| words::suggest_field(self.find_alias(name), name, fields))
     }
 }
 
