@@ -87,8 +87,8 @@ mod described {
         {
             (collection.answer_key, collection.entry_segment) = (field, name);
         }
-        collection.read_level = scoped_kind.min_read_level().into();
-        collection.write_level = scoped_kind.min_read_level().max(MAINTAINER).into();
+        collection.read_level = [scoped_kind.min_read_level().into(); 2];
+        collection.write_level = [scoped_kind.min_read_level().max(MAINTAINER).into(); 2];
         collection.required_params = leak_slice(required.map(|name| table.sent_name(name)));
         if !section.allows_duplicates() {
             collection.unique_fields =
@@ -98,7 +98,7 @@ mod described {
         collection.fields = leak_slice(specs.map(sandbox_field));
         let inherited = scoped_kind.inherited.iter().filter(|rule| rule.is_negated);
         collection.extra_fields =
-            leak_slice(inherited.map(|rule| (rule.field, &*rule.value.to_string().leak())));
+            leak_slice(inherited.map(|rule| (rule.field, rule.value.clone())));
         collection.is_created_by_put = is_put;
         collection.is_fixed_set = section.is_only_edited();
         collection.has_update = scoped_kind.operations.edit.is_some();
@@ -115,12 +115,8 @@ mod described {
     fn sandbox_field(spec: &'static Spec) -> sandbox::RowField {
         let field = spec.field;
         sandbox::RowField {
-            answer_name: field.live_name().unwrap_or_default(),
-            default_json: field
-                .default
-                .service
-                .as_ref()
-                .map_or("null", |value| value.to_string().leak()),
+            answer_name: Some(field.live_name().unwrap_or_default()),
+            default: field.default.service.as_ref().unwrap_or(&serde_json::Value::Null),
             is_create_only: field.accepted == Acceptance::OnCreate,
             is_reset_by_edit: field.with_every_edit,
             is_trimmed: field.compare == Equality::Trimmed,

@@ -20,8 +20,8 @@ use crate::prelude::*;
     Eq,
     PartialOrd,
     Ord,
-    serde::Deserialize,
-    serde::Serialize,
+    Deserialize,
+    Serialize,
     schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
@@ -253,10 +253,17 @@ pub(crate) struct Attribute {
 }
 
 /// Makes a value live as long as the process.
-fn leaked<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+pub(super) fn leaked<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<&'static T, D::Error> {
     T::deserialize(deserializer).map(|value| &*Box::leak(Box::new(value)))
+}
+
+/// Like [`leaked`], for the items of a list.
+pub(super) fn leaked_list<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<&'static [T], D::Error> {
+    Vec::deserialize(deserializer).map(|items| &*items.leak())
 }
 
 fn free_tier() -> AttributeTier {

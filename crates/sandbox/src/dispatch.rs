@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use http::Uri;
 
-use super::routes::{self, NumberedRoute};
+use super::routes::{self, Route};
 use super::{body, dialect};
 use crate::prelude::*;
 
@@ -23,11 +23,11 @@ pub(crate) fn answer(service: &ServiceState, request: Request<Bytes>) -> Respons
             let path = target.split('?').next().unwrap_or_default();
             return routes::options(service.described_collections, path);
         }
-        let (operation, parsed_request) = parse_request(service, request)?;
-        Ok(run_handler(service, operation, parsed_request))
+        let (route, parsed_request) = parse_request(service, request)?;
+        Ok(run_handler(service, route, parsed_request))
     });
     let mut answer = result.unwrap_or_else(Answer::from);
-    dialect::apply_profile(&service.profile, &mut answer, &request_body);
+    dialect::apply_profile(&service.options.profile, &mut answer, &request_body);
     if is_read(&method) {
         answer = answer.with_etag(if_none_match.as_ref());
     }
@@ -52,42 +52,44 @@ fn catch_panics(handler: impl FnOnce() -> Result<Answer>) -> Result<Answer> {
 fn parse_request(
     service: &ServiceState,
     request: Request<Bytes>,
-) -> Result<(NumberedRoute, ParsedRequest)> {
+) -> Result<(&'static Route, ParsedRequest)> {
     let (parts, body) = request.into_parts();
     let target = normalise_target(&parts.uri);
     let is_long = target.len() > MAX_TARGET_BYTES;
     refuse_if(is_long, || ErrorResponse::error(StatusCode::URI_TOO_LONG, "414 URI Too Long"))?;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    let (operation, segments) =
+    let (route, segments) =
         routes::find(service.described_collections, &effective_method(&parts), path)?;
     // This route accepts only numeric ids, no names, from every caller.
-    let needs_numeric_ids =
-        is_read(&operation.route.method) && operation.route.path == "/users/{user_id}";
+    let needs_numeric_ids = is_read(&route.method) && route.path == "/users/{user_id}";
     let mut segment_bytes = segments.iter().flat_map(|(_, value)| value.bytes());
     let is_unknown = needs_numeric_ids && !segment_bytes.all(|byte| byte.is_ascii_digit());
     refuse_if(is_unknown, ErrorResponse::no_route)?;
     let mut params = Params::default();
     params.add_form(query)?;
     body::add_body_params(&parts.headers, body, &mut params)?;
-    if service.profile.normalizes_values && !is_read(&parts.method) {
+    if service.options.profile.normalizes_values && !is_read(&parts.method) {
         dialect::normalise_texts(&mut params);
     }
     let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host = host
         .or_else(|| parts.uri.authority().map(http::uri::Authority::as_str))
         .unwrap_or("localhost");
-    let route = operation.route;
     let parsed_request = ParsedRequest {
         method: route.method.clone(),
         is_write: !is_read(&route.method),
-        archive_refusal: closed::find_refusal(&route.method, route.path, service.profile.release),
+        archive_refusal: closed::find_refusal(
+            &route.method,
+            route.path,
+            service.options.profile.release,
+        ),
         params,
         segments,
         base_url: format!("http://{host}"),
         target: target.into_owned(),
         headers: parts.headers,
     };
-    Ok((operation, parsed_request))
+    Ok((route, parsed_request))
 }
 
 /// The method of a request. A POST may name another method in a header, for clients that cannot send
@@ -115,22 +117,22 @@ fn normalise_target(uri: &Uri) -> Cow<'_, str> {
 /// Runs the handler in its transaction.
 fn run_handler(
     service: &ServiceState,
-    operation: NumberedRoute,
+    route: &'static Route,
     parsed_request: ParsedRequest,
 ) -> Answer {
-    let time = service.clock.now();
+    let time = service.options.clock.now();
     if let Err(error) = service.purge_deleted(time) {
         return error.into();
     }
     let is_write = parsed_request.is_write;
     let mut request_count = None;
     let call_handler = |db: &Connection| {
-        let release = service.profile.release;
+        let release = service.options.profile.release;
         let user_and_token =
-            access::authenticate(db, &parsed_request.headers, operation.route, release, time);
+            access::authenticate(db, &parsed_request.headers, route, release, time);
         if let Some(limiter) = &service.limiter {
             let user_id = user_and_token.iter().flatten().next().map(|(user, _)| user.id);
-            let count = request_count.insert(limiter.count(user_id, operation, time));
+            let count = request_count.insert(limiter.count(user_id, route, time));
             if let Some(refusal) = count.refusal() {
                 return Ok(refusal);
             }
@@ -139,7 +141,7 @@ fn run_handler(
             Some((user, token)) => (Some(resolve_sudo(db, &parsed_request, user)?), Some(token)),
             None => (None, None),
         };
-        operation.route.answer(&Call::new(service, db, caller, time, parsed_request))
+        route.answer(&Call::new(service, db, caller, time, parsed_request))
     };
     let result =
         if is_write { service.store.write(call_handler) } else { service.store.read(call_handler) };
@@ -156,7 +158,7 @@ fn resolve_sudo(db: &Connection, parsed_request: &ParsedRequest, user: User) -> 
     let header = parsed_request.headers.get("sudo").and_then(|value| value.to_str().ok());
     let reference = match header {
         Some(reference) => Some(reference.to_owned()),
-        None => parsed_request.params.text("sudo")?,
+        None => parsed_request.text("sudo")?,
     };
     let Some(reference) = reference else { return Ok(user) };
     refuse_if(!user.admin, || ErrorResponse::forbidden_because("Must be admin to use sudo"))?;
@@ -207,7 +209,7 @@ pub(crate) fn add_request_headers(headers: &mut HeaderMap, id: &str, elapsed: Du
 mod tests {
     use super::super::ServiceOptions;
     use super::super::attributes::AttributeTier;
-    use super::super::routes::{Handler, Route};
+    use super::super::routes::Handler;
     use super::super::store::{DataLocation, Store};
     use super::*;
 
@@ -226,9 +228,8 @@ mod tests {
         let store = Store::open(&DataLocation::Memory, false).expect("memory");
         let service = ServiceState::new(store, AttributeTier::Free, ServiceOptions::default());
         for _ in 0..2 {
-            let operation = NumberedRoute { number: 0, route: &PANIC_ROUTE };
             let parsed_request = ParsedRequest::post(Params::default());
-            let answer = catch_panics(|| Ok(run_handler(&service, operation, parsed_request)));
+            let answer = catch_panics(|| Ok(run_handler(&service, &PANIC_ROUTE, parsed_request)));
             let answer = answer.unwrap_or_else(Answer::from);
             assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
             assert_eq!(

@@ -214,9 +214,7 @@ impl StartError {
 pub(crate) struct ServiceState {
     store: Store,
     tier: AttributeTier,
-    profile: Profile,
-    clock: Clock,
-    random: RandomSource,
+    options: ServiceOptions,
     limiter: Option<Limiter>,
     /// The collections that are known only from descriptions.
     described_collections: Option<&'static DescribedCollections>,
@@ -226,38 +224,29 @@ pub(crate) struct ServiceState {
 
 impl ServiceState {
     fn new(store: Store, tier: AttributeTier, options: ServiceOptions) -> Self {
-        let ServiceOptions { rate_limits, profile, clock, random } = options;
-        Self {
-            store,
-            tier,
-            profile,
-            clock,
-            random,
-            limiter: Limiter::new(rate_limits),
-            described_collections: None,
-            last_purge: Mutex::new(None),
-        }
+        let limiter = Limiter::new(options.rate_limits);
+        let (described_collections, last_purge) = Default::default();
+        Self { store, tier, options, limiter, described_collections, last_purge }
     }
 
     /// Resets the state to that of a newly started service.
     fn restart(&mut self, tier: AttributeTier, options: ServiceOptions) {
-        let ServiceOptions { rate_limits, profile, clock, random } = options;
-        (self.tier, self.profile, self.clock, self.random) = (tier, profile, clock, random);
-        self.limiter = Limiter::new(rate_limits);
+        (self.tier, self.limiter) = (tier, Limiter::new(options.rate_limits));
+        self.options = options;
         self.last_purge = Mutex::new(None);
     }
 
     /// The number of days in which a deleted project can be restored; `None` if deletion is immediate.
     /// Deletion is delayed with every licence from 18.0 on, and with Premium from 16.0 on.
     fn deletion_delay(&self) -> Option<u32> {
-        let release = self.profile.release;
+        let release = self.options.profile.release;
         let default_delay = if release >= Release::new(18, 3) {
             Some(30)
         } else {
             (release >= Release::new(16, 0)).then_some(7)
         };
         let is_licensed = self.tier >= AttributeTier::Premium || release >= Release::new(18, 0);
-        self.profile.deletion_delay.or(default_delay).filter(|_| is_licensed)
+        self.options.profile.deletion_delay.or(default_delay).filter(|_| is_licensed)
     }
 
     /// Deletes the marked projects and groups whose delay is over. The deletion runs once a day.
@@ -319,7 +308,8 @@ pub async fn start(config: SandboxConfig) -> Result<RunningSandbox, StartError> 
     let service =
         Arc::new(ServiceState { described_collections, ..ServiceState::new(store, tier, options) });
     let is_token_generated = config.token.is_none();
-    let token = config.token.unwrap_or_else(|| format!("sandbox-{}", service.random.next_hex()));
+    let token =
+        config.token.unwrap_or_else(|| format!("sandbox-{}", service.options.random.next_hex()));
     let notes =
         service.store.write(|db: &_| seeding::prepare(&service, db, seed, &token, &config.data))?;
     let log = config.request_log.map(open_request_log).transpose()?.map(Mutex::new);

@@ -4,7 +4,7 @@
 //! request above a user's limit gets a 429 in plain text, with headers for the end of the window. A
 //! request above an operation's limit gets a 429 in JSON, with only the header `Retry-After`.
 
-use super::routes::NumberedRoute;
+use super::routes::Route;
 use crate::prelude::*;
 
 /// The route limits of the largest hosted service, in requests per user and minute.
@@ -32,12 +32,12 @@ pub struct RateLimits {
 /// The id of the calling user; `None` for a caller without a valid token.
 type CallerId = Option<i64>;
 
-/// The counts of one window. `minute` is the number of whole minutes since 1970.
+/// The counts of one window. `minute` is the number of whole minutes since 1970. `minute` is the number of whole minutes since 1970. `minute` is the number of whole minutes since 1970.
 #[derive(Debug, Default)]
 struct Window {
     minute: i64,
     user_counts: HashMap<CallerId, u32>,
-    operation_counts: HashMap<(CallerId, usize), u32>,
+    operation_counts: HashMap<(CallerId, &'static Method, &'static str), u32>,
 }
 
 /// The limits, and the counts of the current window.
@@ -71,13 +71,12 @@ impl Limiter {
     pub(crate) fn count(
         &self,
         user_id: CallerId,
-        operation: NumberedRoute,
+        route: &'static Route,
         now: Timestamp,
     ) -> RequestCount {
         let mut route_limits = ROUTE_LIMITS.iter().filter(|_| self.limits.has_route_limits);
-        let route_limit = route_limits.find(|(method, path, _)| {
-            *method == operation.route.method && *path == operation.route.path
-        });
+        let route_limit =
+            route_limits.find(|(method, path, _)| *method == route.method && *path == route.path);
         let route_limit = route_limit.map(|(.., limit)| *limit);
         let limits = RateLimits {
             max_per_operation: route_limit.or(self.limits.max_per_operation),
@@ -93,7 +92,7 @@ impl Limiter {
             user_id,
             user_count: increment(window.user_counts.entry(user_id).or_default()),
             operation_count: increment(
-                window.operation_counts.entry((user_id, operation.number)).or_default(),
+                window.operation_counts.entry((user_id, &route.method, route.path)).or_default(),
             ),
             limits,
             reset_second,
@@ -151,7 +150,7 @@ pub(crate) fn too_many_requests() -> ErrorResponse {
 
 #[cfg(test)]
 mod tests {
-    use super::super::routes::{self, Route};
+    use super::super::routes;
     use super::*;
 
     #[test]
@@ -162,7 +161,7 @@ mod tests {
             has_route_limits: false,
         };
         let limiter = Limiter::new(limits).expect("limits");
-        let (_, route) = routes::all_routes().next().expect("a route");
+        let routes: Vec<_> = routes::all_routes().map(|(_, route)| route).collect();
         let time_at = |second| Timestamp::from_second(second).expect("a time");
         for (caller, number, second, body_start) in [
             (Some(1), 7, 60, None),
@@ -173,8 +172,7 @@ mod tests {
             (None, 7, 119, None),
             (Some(1), 7, 120, None),
         ] {
-            let refusal =
-                limiter.count(caller, NumberedRoute { number, route }, time_at(second)).refusal();
+            let refusal = limiter.count(caller, routes[number], time_at(second)).refusal();
             let body = refusal.and_then(|answer| answer.body);
             assert_eq!(body.is_some(), body_start.is_some(), "{caller:?} {number} {second}");
             assert!(
@@ -190,19 +188,16 @@ mod tests {
             let limits = RateLimits { has_route_limits: true, ..RateLimits::default() };
             let limiter = Limiter::new(limits).expect("limits");
             let is_limited_route =
-                |(_, route): &(usize, &'static Route)| route.method == method && route.path == path;
-            let all_routes = || routes::all_routes().map(|(_, route)| route).enumerate();
-            let (number, route) =
-                all_routes().find(is_limited_route).expect("a route of the table");
-            let (other, other_route) =
+                |route: &&'static Route| route.method == method && route.path == path;
+            let all_routes = || routes::all_routes().map(|(_, route)| route);
+            let route = all_routes().find(is_limited_route).expect("a route of the table");
+            let other_route =
                 all_routes().find(|entry| !is_limited_route(entry)).expect("another one");
             let now = Timestamp::from_second(60).expect("a time");
-            let is_refused = |number, route| {
-                limiter.count(Some(1), NumberedRoute { number, route }, now).refusal().is_some()
-            };
-            let answered_count = (0..=limit).take_while(|_| !is_refused(number, route)).count();
+            let is_refused = |route| limiter.count(Some(1), route, now).refusal().is_some();
+            let answered_count = (0..=limit).take_while(|_| !is_refused(route)).count();
             assert_eq!(answered_count, limit as usize, "{method} {path}");
-            assert!(!is_refused(other, other_route));
+            assert!(!is_refused(other_route));
         }
     }
 

@@ -19,8 +19,8 @@ pub(crate) struct Page {
 impl Page {
     /// The requested page.
     pub(crate) fn from_call(call: &Call<'_>) -> Result<Self> {
-        let number = call.params.integer("page")?.unwrap_or(1).max(1);
-        let size = match call.params.integer("per_page")?.unwrap_or(DEFAULT_PAGE_SIZE) {
+        let number = call.integer("page")?.unwrap_or(1).max(1);
+        let size = match call.integer("per_page")?.unwrap_or(DEFAULT_PAGE_SIZE) {
             0 => return Err(ErrorResponse::parameter("per_page", "has a value not allowed")),
             // A negative number is ignored.
             ..0 => DEFAULT_PAGE_SIZE,
@@ -117,7 +117,7 @@ pub(crate) fn list_objects<T>(
 
 /// True if the call requests keyset pages.
 pub(crate) fn is_keyset(call: &Call<'_>) -> Result<bool> {
-    Ok(call.params.text("pagination")?.as_deref() == Some("keyset"))
+    Ok(call.text("pagination")?.as_deref() == Some("keyset"))
 }
 
 /// Answers with a keyset page: the `objects` after the object whose id is the cursor.
@@ -127,7 +127,7 @@ pub(crate) fn list_keyset<T>(
     read_id: impl Fn(&T) -> i64,
     to_json: impl FnMut(&T) -> Result<Value>,
 ) -> Result<Answer> {
-    let cursor: Option<i64> = call.params.text("cursor")?.and_then(|cursor| cursor.parse().ok());
+    let cursor: Option<i64> = call.text("cursor")?.and_then(|cursor| cursor.parse().ok());
     let start = match cursor {
         None => Some(0),
         Some(last_id) => {

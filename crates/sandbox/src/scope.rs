@@ -40,10 +40,17 @@ impl GroupOrProject {
 
     /// Like [`Self::from_call`], for operations that archived projects accept.
     pub(crate) fn from_call_archived(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
-        if call.is_group_operation() {
-            return Ok(call.group_as(levels[1])?.into());
-        }
-        Ok(call.project_as(levels[0])?.into())
+        call.require_user()?;
+        Self::from_call_allowing_anonymous(call, levels)
+    }
+
+    /// Like [`Self::from_call_archived`], but a caller without a token counts as one without a level.
+    pub(crate) fn from_call_allowing_anonymous(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
+        Ok(if call.is_group_operation() {
+            call.group_allowing_anonymous(levels[1])?.into()
+        } else {
+            call.project_allowing_anonymous(levels[0])?.into()
+        })
     }
 
     /// The project or group of the call. Fails with 404 if the caller does not see it. Callers

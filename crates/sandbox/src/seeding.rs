@@ -26,7 +26,7 @@ pub(super) fn prepare(
     data: &DataLocation,
 ) -> Result<Vec<String>, SeedError> {
     registry::create_missing_tables(db, service.described_collections)?;
-    let now = clock::format_time(service.clock.now());
+    let now = clock::format_time(service.options.clock.now());
     if User::find_by_username(db, "root")?.is_none() {
         let root = User::new_active("root", "Administrator", "admin@example.com");
         User { admin: true, ..root }.insert(db, &now)?;
@@ -34,7 +34,7 @@ pub(super) fn prepare(
     let root = User::find_by_username(db, "root")?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     store_token(db, root.id, token, &now)?;
     set_meta(db, "tier", &service.tier.name())?;
-    set_meta(db, "release", &service.profile.release.to_string())?;
+    set_meta(db, "release", &service.options.profile.release.to_string())?;
     let Some(seed) = seed else {
         return Ok(Vec::new());
     };
@@ -101,7 +101,7 @@ fn apply_seed(
     seed: &Seed,
 ) -> Result<(), SeedError> {
     let (caller, request) = ((Some(root.clone()), None), ParsedRequest::post(Params::default()));
-    let call = Call::new(service, db, caller, service.clock.now(), request);
+    let call = Call::new(service, db, caller, service.options.clock.now(), request);
     seed.users.iter().try_for_each(|user| add_user(&call, user))?;
     seed.groups.iter().try_for_each(|group| add_group(&call, group))?;
     seed.projects.iter().try_for_each(|project| add_project(&call, project))?;

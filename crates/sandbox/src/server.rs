@@ -163,7 +163,7 @@ impl ServerState {
     /// Answers one request, or drops the connection.
     async fn answer(&self, slot: &ConnectionSlot, request: Request<Incoming>) -> ResponseOrDrop {
         let start_time = Instant::now();
-        let id = self.service.random.next_hex();
+        let id = self.service.options.random.next_hex();
         let method = request.method().clone();
         let target = request.uri().path_and_query().map_or("/", PathAndQuery::as_str).to_owned();
         if !self.latency.is_zero() {
@@ -252,7 +252,7 @@ impl ServerState {
     fn log_request(&self, method: &Method, target: &str, status: u16, elapsed: Duration, id: &str) {
         let Some(log) = &self.request_log else { return };
         let line = json!({
-            "time": clock::format_time(self.service.clock.now()),
+            "time": clock::format_time(self.service.options.clock.now()),
             "method": method.as_str(),
             "path": redact_target(method, target),
             "status": status,

@@ -93,7 +93,7 @@ impl StoredSettings {
         for attribute in
             self.existing_attributes(call).filter(|attribute| attribute.is_accepted_on(route))
         {
-            let Some(value) = call.params.get(attribute.name) else { continue };
+            let Some(value) = call.get(attribute.name) else { continue };
             match parse_value(attribute, attribute.name, value) {
                 Err(failure) if failure.body.get("error").is_some() => return Err(failure),
                 _ => {}
@@ -120,7 +120,7 @@ impl StoredSettings {
                 && !matches!(attribute.kind, ValueKind::Elsewhere)
         });
         for attribute in accepted_attributes {
-            let Some(value) = call.params.get(attribute.name) else { continue };
+            let Some(value) = call.get(attribute.name) else { continue };
             let is_preset_empty = attribute.preset.is_null() || attribute.preset == "";
             match (attribute.kind, parse_value(attribute, attribute.name, value)?) {
                 (ValueKind::OppositeOf(target), Some(is_on)) => {

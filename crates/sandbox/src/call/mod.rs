@@ -39,6 +39,15 @@ impl ParsedRequest {
     }
 }
 
+/// The parameters are those of the request.
+impl Deref for ParsedRequest {
+    type Target = Params;
+
+    fn deref(&self) -> &Params {
+        &self.params
+    }
+}
+
 impl Deref for Call<'_> {
     type Target = ParsedRequest;
 
@@ -169,7 +178,7 @@ impl Call<'_> {
 
     /// 128 random bits as hexadecimal digits.
     pub(crate) fn random_hex(&self) -> String {
-        self.service.random.next_hex()
+        self.service.options.random.next_hex()
     }
 
     pub(crate) fn tier(&self) -> AttributeTier {
@@ -182,7 +191,7 @@ impl Call<'_> {
     }
 
     pub(crate) fn profile(&self) -> &Profile {
-        &self.service.profile
+        &self.service.options.profile
     }
 
     pub(crate) fn release(&self) -> Release {

@@ -80,15 +80,15 @@ impl Model {
     ///
     /// If SQLite fails.
     pub fn image(&mut self) -> rusqlite::Result<Image> {
-        let ServiceState { tier, profile, store, .. } = &mut self.service;
-        Ok(Image { tier: *tier, release: profile.release, content: store.image()? })
+        let ServiceState { tier, options, store, .. } = &mut self.service;
+        Ok(Image { tier: *tier, release: options.profile.release, content: store.image()? })
     }
 
     /// Answers a request like a running service. The path of the request begins with `/api/v4`.
     /// Links in the response begin with the first of these that exists: the `Host` of the request,
     /// the host of its URL, `localhost`.
     pub fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
-        let id = self.service.random.next_hex();
+        let id = self.service.options.random.next_hex();
         let mut response = dispatch::answer(&self.service, request);
         // The duration is zero, because the clock does not advance during a call.
         dispatch::add_request_headers(response.headers_mut(), &id, Duration::ZERO);

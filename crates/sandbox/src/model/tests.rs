@@ -230,7 +230,7 @@ fn the_same_calls_with_the_same_options_get_the_same_bytes() {
         let new_model = || Model::new(&seed(), TOKEN, new_options()).expect("a model");
         let (mut model, image) = (new_model(), new_model().image().expect("an image"));
         let start_image = model.image().expect("an image");
-        for run in 0..if is_full_run { 12 } else { 4 } {
+        for run in 0..if is_full_run { 12 } else { 5 } {
             model.reset(&start_image, new_options()).expect("reset");
             let copy = Model::from_image(&image, new_options()).expect("a model");
             let mut random = StdRng::seed_from_u64(run);
@@ -242,10 +242,9 @@ fn the_same_calls_with_the_same_options_get_the_same_bytes() {
                 assert_eq!(text, answer(&copy, &request), "{request:?}");
                 assert!(!text.starts_with('5'), "{request:?}\n{text}");
                 if text.starts_with('2') {
-                    let operation = routes::find(None, request.method(), request.uri().path())
-                        .expect("a route")
-                        .0;
-                    successful_routes.insert(operation.number);
+                    let (route, _) = routes::find(None, request.method(), request.uri().path())
+                        .expect("a route");
+                    successful_routes.insert(std::ptr::from_ref(route));
                 }
             }
             let [dumped, dumped_copy] =

@@ -3,17 +3,11 @@
 
 use super::prelude::*;
 
-pub(super) const COLLECTIONS: &[Collection] =
-    &[ACCESS_REQUESTS, Collection { path: "/groups/{id}/access_requests", ..ACCESS_REQUESTS }];
-
 /// Callers who can manage members can list and remove the requests. The requesting user can also
 /// remove the request.
-const ACCESS_REQUESTS: Collection = Collection {
-    entry_segment: USER_ID,
-    answer_key: REQUESTER_ID,
-    fields: &[RowField::new(REQUESTER_ID, FieldType::Reference(ReferencedType::User))],
-    has_show: false,
-    has_update: false,
+pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
+    table: ACCESS_REQUESTS,
+    operations: &[(Method::PUT, "/{user_id}/approve", Verb::Custom(approve))],
     scope: |_, call| {
         let scope = GroupOrProject::from_call(call, [0, 0])?;
         if call.method == Method::GET {
@@ -36,15 +30,10 @@ const ACCESS_REQUESTS: Collection = Collection {
         body["requested_at"] = request.created_at.as_str().into();
         Ok(body)
     },
-    ..Collection::new("/projects/{id}/access_requests")
-};
+    ..Callbacks::DEFAULT
+}];
 
-pub(super) const ROUTES: &[Route] = &[ACCESS_REQUESTS.route(
-    Method::PUT,
-    "/{holder}/access_requests/{user_id}/approve",
-    Verb::Custom(approve),
-)];
-
+const ACCESS_REQUESTS: RecordTable = RecordTable("access_requests");
 const USER_ID: &str = "user_id";
 /// The user who requested access.
 const REQUESTER_ID: &str = "asker_id";
@@ -79,7 +68,7 @@ fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
     check_manager(call, scope)?;
     let request = call.find_row(call.stored_rows()?)?;
     let user_id = call.segment_id(USER_ID)?;
-    let level = call.params.integer("access_level")?;
+    let level = call.integer("access_level")?;
     let is_group = scope.choose(false, true);
     if let Some(level) = level.filter(|level| !terms::is_valid_level(call, *level, is_group)) {
         call.db.execute_batch("SAVEPOINT unsaved")?;
@@ -88,7 +77,7 @@ fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
         return Answer::created(&body);
     }
     let level = if level.is_some() { terms::requested_level(call, scope)? } else { DEVELOPER };
-    ACCESS_REQUESTS.table.remove(call, &request)?;
+    ACCESS_REQUESTS.remove(call, &request)?;
     Answer::created(&add_requester(call, scope, user_id, level)?)
 }
 

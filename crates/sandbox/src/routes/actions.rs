@@ -20,8 +20,8 @@ const IMAGE_EXTENSIONS: [&str; 6] = ["png", "jpg", "jpeg", "gif", "bmp", "webp"]
 
 fn list_users(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
-    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let skipped_ids = call.params.integers("skip_users")?.unwrap_or_default();
+    let search = call.text("search")?.unwrap_or_default().to_lowercase();
+    let skipped_ids = call.integers("skip_users")?.unwrap_or_default();
     let mut users = members::list_users(call, &GroupOrProject::from(project))?;
     users.retain(|user| user.is_named(&search) && !skipped_ids.contains(&user.id));
     page::list(call, users.iter().map(|user| user.brief(call)))
@@ -29,7 +29,7 @@ fn list_users(call: &Call<'_>) -> Result<Answer> {
 
 fn list_starrers(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
-    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
+    let search = call.text("search")?.unwrap_or_default().to_lowercase();
     let clauses =
         "JOIN stars s ON s.user_id = u.id WHERE s.project_id = ?1 ORDER BY s.starred_since, u.id";
     let read_starrer = |user, row: &Row<'_>| Ok((user, row.get::<_, String>(User::COLUMN_COUNT)?));
@@ -54,7 +54,7 @@ pub(super) fn list_locations(
     level: i64,
     accepts: impl Fn(&Namespace) -> bool,
 ) -> Result<Answer> {
-    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
+    let search = call.text("search")?.unwrap_or_default().to_lowercase();
     let groups = Namespace::list(call.db, "WHERE n.kind = 'group' ORDER BY n.full_path", [])?;
     let shown_groups = try_filter(groups, |group| {
         Ok(accepts(group)
@@ -98,8 +98,8 @@ fn set_star(call: &Call<'_>, is_starred: bool) -> Result<Answer> {
 fn upload_file(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
     call.project()?;
-    let Some(file) = call.params.file("file") else {
-        call.params.require(&["file"])?;
+    let Some(file) = call.file("file") else {
+        call.require(&["file"])?;
         return Err(ErrorResponse::invalid("file"));
     };
     let project = call.project_as(GUEST)?;
@@ -122,7 +122,7 @@ fn upload_file(call: &Call<'_>) -> Result<Answer> {
 /// the sandbox has no Git repositories.
 fn start_housekeeping(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
-    call.params.allowed_text("task", &["eager", "prune"])?;
+    call.allowed_text("task", &["eager", "prune"])?;
     let project = call.writable_project_as(MAINTAINER)?;
     let lease = format!("housekeeping of project {}", project.id);
     let has_lease = call.acquire_lease(&lease, call.profile().housekeeping_lease)?;
@@ -187,8 +187,8 @@ fn show_security_settings(call: &Call<'_>) -> Result<Answer> {
 fn change_security_settings(call: &Call<'_>) -> Result<Answer> {
     let project = security_project(call)?;
     let name = PUSH_PROTECTION_NAMES[usize::from(!call.is_at_least(17, 11))];
-    call.params.require_any(&[name])?;
-    if let Some(is_push_protected) = call.params.flag(name)? {
+    call.require_any(&[name])?;
+    if let Some(is_push_protected) = call.flag(name)? {
         let mut attributes = project.attributes(call.db)?;
         for name in PUSH_PROTECTION_NAMES {
             attributes.insert(name.to_owned(), is_push_protected.into());

@@ -7,19 +7,8 @@
 use super::approvals::{RULES_LOCK, is_locked, readable_project, writable_project};
 use super::prelude::*;
 
-pub(super) const COLLECTIONS: &[Collection] = &[APPROVAL_RULES];
-
-const APPROVAL_RULES: Collection = Collection {
-    entry_segment: "rule_id",
-    required_params: &["name", APPROVALS_REQUIRED],
-    fields: &[
-        RowField::new(RULE_TYPE, FieldType::Word(&[REGULAR_RULE, ANY_APPROVER, REPORT_APPROVER]))
-            .create_only(),
-        RowField::new(REPORT_TYPE, FieldType::Word(REPORT_TYPES)).create_only(),
-        RowField::new("name", FieldType::Text),
-        RowField::new(APPROVALS_REQUIRED, FieldType::Integer),
-        RowField::new(ALL_BRANCHES, FieldType::Flag),
-    ],
+pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
+    table: APPROVAL_RULES,
     scope: |_, call| {
         let project = if call.is_write { writable_project(call)? } else { readable_project(call)? };
         // The service may allow only administrators to change rules.
@@ -42,8 +31,10 @@ const APPROVAL_RULES: Collection = Collection {
         Ok(_) => call.find_row(call.stored_rows()?),
     },
     json,
-    ..Collection::new("/projects/{id}/approval_rules")
-};
+    ..Callbacks::DEFAULT
+}];
+
+const APPROVAL_RULES: RecordTable = RecordTable("approval_rules");
 
 const RULE_TYPE: &str = "rule_type";
 const REPORT_TYPE: &str = "report_type";
@@ -59,8 +50,7 @@ const REPORT_APPROVER: &str = "report_approver";
 /// The names of rules for reports, each with its report type. Before release 18.9, a new rule with
 /// such a name becomes a rule for reports if the call contains no type.
 const REPORT_RULES: [(&str, &str); 2] =
-    [(LICENSE_RULE, REPORT_TYPES[0]), ("Coverage-Check", REPORT_TYPES[1])];
-const REPORT_TYPES: &[&str] = &["license_scanning", "code_coverage"];
+    [(LICENSE_RULE, "license_scanning"), ("Coverage-Check", "code_coverage")];
 const APPROVALS_REQUIRED: &str = "approvals_required";
 const ALL_BRANCHES: &str = "applies_to_all_protected_branches";
 const MAX_APPROVALS: i64 = 100;
@@ -137,8 +127,8 @@ fn eligible_approver_ids(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
 
 /// Reads a list of ids. Null counts as an empty list.
 fn read_ids(call: &Call<'_>, name: &str) -> Result<Option<Vec<i64>>> {
-    let null_ids = call.params.get(name).is_some_and(Value::is_null).then(Vec::new);
-    Ok(call.params.integers(name)?.or(null_ids))
+    let null_ids = call.get(name).is_some_and(Value::is_null).then(Vec::new);
+    Ok(call.integers(name)?.or(null_ids))
 }
 
 /// Reads a list of ids from two parameters; `None` if neither of them was sent.
@@ -154,7 +144,7 @@ fn read_ids_by_any_name(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<
 /// project are ignored.
 fn requested_user_ids(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
     let requested_ids = read_ids_by_any_name(call, ["user_ids", "users"])?;
-    let names = call.params.texts("usernames")?;
+    let names = call.texts("usernames")?;
     if requested_ids.is_none() && names.is_none() {
         return Ok(None);
     }
@@ -194,7 +184,7 @@ fn requested_branch_ids(call: &Call<'_>, project: &Project) -> Result<Option<Vec
 /// for all branches is off unless the call contains it.
 fn complete(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
     let project = call.project()?;
-    if !call.params.has(ALL_BRANCHES) && !call.is_observed() {
+    if !call.has(ALL_BRANCHES) && !call.is_observed() {
         rule.set(ALL_BRANCHES, false);
     }
     if let Some(branch_ids) = requested_branch_ids(call, project)? {
@@ -216,7 +206,7 @@ fn complete(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
 /// The ids of a rule's groups that the caller does not see. These groups stay in the rule, unless
 /// the call removes hidden groups.
 fn hidden_group_ids(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
-    let removes_hidden = call.params.is_true("remove_hidden_groups")?;
+    let removes_hidden = call.is_true("remove_hidden_groups")?;
     try_filter(stored_ids(rule, GROUPS), |id| {
         Ok(!removes_hidden && !may_see_group_with_id(call, *id)?)
     })
@@ -228,7 +218,7 @@ fn complete_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
     let is_before_observed = !call.is_observed();
     let report_rule =
         REPORT_RULES.iter().find(|(name, _)| is_before_observed && *name == rule.text("name"));
-    let has_usernames = call.params.texts("usernames")?.is_some_and(|names| !names.is_empty());
+    let has_usernames = call.texts("usernames")?.is_some_and(|names| !names.is_empty());
     let has_ids = |names| {
         Ok::<_, ErrorResponse>(
             read_ids_by_any_name(call, names)?.is_some_and(|ids| !ids.is_empty()),
@@ -311,8 +301,7 @@ pub(super) fn require_approvals(
         return Ok(true);
     };
     let holder = Holder::Project(project_id);
-    let stored_rule =
-        APPROVAL_RULES.table.list_with_text(call, holder, RULE_TYPE, ANY_APPROVER)?.pop();
+    let stored_rule = APPROVAL_RULES.list_with_text(call, holder, RULE_TYPE, ANY_APPROVER)?.pop();
     let mut rule = stored_rule.unwrap_or_else(|| {
         let mut rule = Record::new(call.time_text());
         rule.set("name", DEFAULT_NAME);
@@ -323,6 +312,6 @@ pub(super) fn require_approvals(
         return Ok(false);
     }
     rule.set(APPROVALS_REQUIRED, count.clone());
-    APPROVAL_RULES.table.save(call, holder, &mut rule)?;
+    APPROVAL_RULES.save(call, holder, &mut rule)?;
     Ok(true)
 }

@@ -4,37 +4,29 @@
 
 use super::prelude::*;
 
-pub(super) const COLLECTIONS: &[Collection] = &[
-    APPROVAL_SETTINGS,
-    Collection {
-        path: "/groups/{id}/merge_request_approval_setting",
-        tier: AttributeTier::Free,
-        // Only top-level groups with Premium have these settings. All others get 403.
-        scope: |_, call| {
+/// The settings in the newer form.
+pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
+    table: APPROVAL_SETTINGS,
+    scope: |_, call| {
+        if call.is_group_operation() {
+            // Only top-level groups with Premium have these settings. All others get 403.
             let group = call.group_as(OWNER)?;
             let has_no_settings = !call.is_premium() || group.parent_id.is_some();
             refuse_if(has_no_settings, ErrorResponse::forbidden)?;
-            Ok(group.into())
-        },
-        ..APPROVAL_SETTINGS
+            return Ok(group.into());
+        }
+        let scope = GroupOrProject::from_call_archived_reads(call, [MAINTAINER; 2])?;
+        call.require_tier(AttributeTier::Premium).map(|()| scope)
     },
-];
-
-/// The settings in the newer form.
-const APPROVAL_SETTINGS: Collection = Collection {
-    read_level: MAINTAINER,
-    tier: AttributeTier::Premium,
-    is_document: true,
     complete,
-    table: RecordTable("approval_settings"),
     json: |call, row| Ok(newer_json(call, &EffectiveSettings::read(call, row)?)),
-    ..Collection::new("/projects/{id}/merge_request_approval_setting")
-};
+    ..Callbacks::DEFAULT
+}];
 
-pub(super) const ROUTES: &[Route] = &[
-    APPROVAL_SETTINGS.route(Method::GET, "/projects/{id}/approvals", Verb::Custom(show)),
-    post("/projects/{id}/approvals", update),
-];
+const APPROVAL_SETTINGS: RecordTable = RecordTable("approval_settings");
+
+pub(super) const ROUTES: &[Route] =
+    &[get("/projects/{id}/approvals", show), post("/projects/{id}/approvals", update)];
 
 /// A row of `approval_settings.jsonc`: a flag, stored in the older form.
 #[derive(Debug, Deserialize)]
@@ -82,7 +74,7 @@ impl ApprovalFlag {
 
     /// The value of the flag in a call. Null becomes the value in `null`, or an error.
     fn read_param(&self, call: &Call<'_>, name: &str) -> Result<bool> {
-        call.params.flag(name)?.or(self.null).ok_or_else(|| ErrorResponse::null_column(name))
+        call.flag(name)?.or(self.null).ok_or_else(|| ErrorResponse::null_column(name))
     }
 }
 
@@ -113,7 +105,6 @@ impl EffectiveSettings {
     fn read(call: &CollectionCall<'_>, row: &Record) -> Result<Self> {
         let group_row = match call.scope {
             GroupOrProject::Project(project) => APPROVAL_SETTINGS
-                .table
                 .find_single(call, Holder::Group(protection::root_group_id(&project.namespace)))?,
             GroupOrProject::Group(_) => None,
         };
@@ -204,8 +195,9 @@ pub(super) fn is_locked(call: &Call<'_>, setting: &str) -> Result<bool> {
     Ok(instance::read_setting(call, setting)? == Value::Bool(true))
 }
 
-fn show(call: &CollectionCall<'_>) -> Result<Answer> {
-    Answer::ok(&older_json(call)?)
+fn show(call: &Call<'_>) -> Result<Answer> {
+    let collection = find_built_in(APPROVAL_SETTINGS);
+    Answer::ok(&older_json(&CollectionCall { collection, scope: &collection.scope(call)?, call })?)
 }
 
 fn older_json(call: &CollectionCall<'_>) -> Result<Value> {
@@ -246,17 +238,17 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     refuse_if(project.archived && call.is_observed(), ErrorResponse::forbidden)?;
     require_any_flag(call)?;
     let scope = &GroupOrProject::from(project.clone());
-    let call = &CollectionCall { collection: &APPROVAL_SETTINGS, scope, call };
+    let call = &CollectionCall { collection: find_built_in(APPROVAL_SETTINGS), scope, call };
     let mut row = call.find()?;
     let mut state = EffectiveSettings::read(call, &row)?;
-    for flag in flags(call).filter(|flag| call.params.has(flag.name)) {
+    for flag in flags(call).filter(|flag| call.has(flag.name)) {
         state.set_unless_enforced(call, flag, flag.read_param(call, flag.name)?);
     }
     state.check("reset_approvals_on_push is disabled")?;
     row.settings = state.settings;
     call.store(&mut row)?;
-    if call.params.has(APPROVALS_BEFORE_MERGE) {
-        let Some(count) = call.params.integer(APPROVALS_BEFORE_MERGE)? else {
+    if call.has(APPROVALS_BEFORE_MERGE) {
+        let Some(count) = call.integer(APPROVALS_BEFORE_MERGE)? else {
             return Err(ErrorResponse::field(APPROVALS_BEFORE_MERGE, "is not a number"));
         };
         let mut attributes = project.attributes(call.db)?;
@@ -273,7 +265,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 /// Fails with 400 if a call contains no setting.
 fn require_any_flag(call: &Call<'_>) -> Result<()> {
     let names = [APPROVALS_BEFORE_MERGE].into_iter().chain(flags(call).map(|flag| flag.name));
-    call.params.require_any(&names.collect::<Vec<_>>())
+    call.require_any(&names.collect::<Vec<_>>())
 }
 
 /// Answers a call to a service without a licence: all settings are off.
@@ -286,13 +278,11 @@ fn answer_unlicensed(call: &Call<'_>) -> Result<Answer> {
 /// Reads the flags of a call in the newer form. A call without flags, or with a null flag, gets 400.
 fn read_flags(call: &Call<'_>) -> Result<Vec<(&'static ApprovalFlag, bool)>> {
     let flags = newer_flags(call);
-    call.params.require_any(&flags.iter().map(|flag| flag.newer).collect::<Vec<_>>())?;
+    call.require_any(&flags.iter().map(|flag| flag.newer).collect::<Vec<_>>())?;
     let mut flag_values = Vec::new();
-    for flag in flags.into_iter().filter(|flag| call.params.has(flag.newer)) {
-        let is_on = call
-            .params
-            .flag(flag.newer)?
-            .ok_or_else(|| ErrorResponse::empty_parameter(flag.newer))?;
+    for flag in flags.into_iter().filter(|flag| call.has(flag.newer)) {
+        let is_on =
+            call.flag(flag.newer)?.ok_or_else(|| ErrorResponse::empty_parameter(flag.newer))?;
         flag_values.push((flag, is_on != flag.opposite));
     }
     Ok(flag_values)

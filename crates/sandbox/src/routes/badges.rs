@@ -4,37 +4,27 @@
 //! The badges of a project include the badges of all groups above it. A call for a project can
 //! change only badges of the project itself.
 
+use super::callbacks::INHERITED;
 use super::prelude::*;
-use super::rows::INHERITED;
 
-pub(super) const COLLECTIONS: &[Collection] =
-    &[BADGES, Collection { path: "/groups/{id}/badges", write_level: OWNER, ..BADGES }];
+const BADGES: RecordTable = RecordTable("badges");
 
-const BADGES: Collection = Collection {
-    entry_segment: "badge_id",
-    required_params: &URL_FIELDS,
-    fields: &[
-        RowField::new(URL_FIELDS[0], FieldType::Text).trimmed(),
-        RowField::new(URL_FIELDS[1], FieldType::Text).trimmed(),
-        RowField::new("name", FieldType::Text),
-    ],
+pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
+    table: BADGES,
+    operations: &[(Method::GET, "/render", Verb::Custom(preview_badge))],
     // Everybody who sees the project or group can read badges, even without a token.
     scope: |collection, call| {
         if call.is_write {
-            GroupOrProject::from_call_archived_reads(call, [collection.write_level; 2])
+            GroupOrProject::from_call_archived_reads(call, collection.write_level)
         } else {
             GroupOrProject::from_call_if_visible(call)
         }
     },
-    filters: &["name"],
     list_inherited: inherited_badges,
     complete: |_, badge| check_urls(badge),
     json,
-    ..Collection::new("/projects/{id}/badges")
-};
-
-pub(super) const ROUTES: &[Route] =
-    &[BADGES.route(Method::GET, "/{holder}/badges/render", Verb::Custom(preview_badge))];
+    ..Callbacks::DEFAULT
+}];
 
 const URL_FIELDS: [&str; 2] = ["link_url", "image_url"];
 
@@ -43,7 +33,7 @@ fn inherited_badges(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
     let GroupOrProject::Project(_) = call.scope else { return Ok(Vec::new()) };
     let mut badges = Vec::new();
     for group_id in call.scope.group_ids() {
-        badges.extend(BADGES.table.list(call, Holder::Group(group_id))?);
+        badges.extend(BADGES.list(call, Holder::Group(group_id))?);
     }
     badges.iter_mut().for_each(|badge| badge.set(INHERITED, true));
     Ok(badges)
@@ -87,7 +77,7 @@ fn check_urls(badge: &Record) -> Result<()> {
 
 /// Answers with a preview of a badge, and stores nothing.
 fn preview_badge(call: &CollectionCall<'_>) -> Result<Answer> {
-    call.params.require(&URL_FIELDS)?;
+    call.require(&URL_FIELDS)?;
     let mut badge = Record::new(call.time_text());
     call.store_params(&mut badge)?;
     check_urls(&badge)?;

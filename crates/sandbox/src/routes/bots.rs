@@ -51,10 +51,10 @@ impl GroupOrProject {
 }
 
 fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
-    call.params.require_all(&[Need::Present("name"), Need::AllowedValue("scopes")])?;
-    let name = call.params.text("name")?.unwrap_or_default();
+    call.require_all(&[Need::Present("name"), Need::AllowedValue("scopes")])?;
+    let name = call.text("name")?.unwrap_or_default();
     let levels = [GUEST, REPORTER, DEVELOPER, MAINTAINER, OWNER];
-    let level = call.params.allowed_integer("access_level", |level| levels.contains(&level))?;
+    let level = call.allowed_integer("access_level", |level| levels.contains(&level))?;
     let level = level.unwrap_or(MAINTAINER);
     let message = "User does not have permission to create a token with this access level";
     refuse_if(level > scope.level(call)?, || ErrorResponse::bad_request(message))?;

@@ -1,50 +1,36 @@
-//! Plain collections of projects and groups, which the reference does not describe. They are
-//! milestones, deploy tokens, external status checks, agents of clusters, resource groups and
-//! boards. Others are rules that protect packages and container repositories.
+//! The callbacks of plain collections of projects and groups, which the reference leaves out: milestones,
+//! deploy tokens, external status checks, rules that protect packages and container repositories,
+//! agents of clusters and resource groups.
 
 use super::prelude::*;
 
-pub(super) const COLLECTIONS: &[Collection] = &[
+pub(super) const CALLBACKS: &[Callbacks] = &[
     MILESTONES,
-    Collection { path: "/groups/{id}/milestones", ..MILESTONES },
-    DEPLOY_TOKENS,
-    GROUP_DEPLOY_TOKENS,
+    DEPLOY_TOKEN_CALLBACKS,
     STATUS_CHECKS,
     PACKAGE_RULES,
     REPOSITORY_RULES,
-    CLUSTER_AGENTS,
+    CLUSTER_AGENT_CALLBACKS,
     RESOURCE_GROUPS,
-    BOARDS,
 ];
 
 pub(super) const ROUTES: &[Route] = &[get("/deploy_tokens", list_all_deploy_tokens)];
 
-const MILESTONES: Collection = Collection {
-    required_features: &[&["issues_access_level", "merge_requests_access_level"]],
-    read_level: 0,
-    write_level: REPORTER,
-    required_params: &["title"],
-    fields: &[
-        RowField::new("title", FieldType::Text),
-        RowField::new("description", FieldType::Text),
-        RowField::new("due_date", FieldType::LooseDay),
-        RowField::new("start_date", FieldType::LooseDay),
-        RowField::new("state_event", FieldType::Word(&["close", "activate"])).hidden(),
-    ],
-    filters: &["state", "title"],
+const MILESTONES: Callbacks = Callbacks {
+    table: RecordTable("milestones"),
     filter: |call, rows| {
         // Milestones without a due date come last. Among equal due dates, the newest comes first.
         rows.sort_by_cached_key(|row| {
             let due_date = row.text("due_date").to_owned();
             (due_date.is_empty(), due_date, std::cmp::Reverse(row.id))
         });
-        let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
+        let search = call.text("search")?.unwrap_or_default().to_lowercase();
         rows.retain(|row| {
             ["title", "description"]
                 .iter()
                 .any(|name| row.text(name).to_lowercase().contains(&search))
         });
-        if let Some(iids) = call.params.integers("iids")? {
+        if let Some(iids) = call.integers("iids")? {
             rows.retain(|row| row.value("iid").as_i64().is_some_and(|iid| iids.contains(&iid)));
         }
         Ok(())
@@ -65,14 +51,14 @@ const MILESTONES: Collection = Collection {
         body["iid"] = iid;
         Ok(body)
     },
-    ..Collection::new("/projects/{id}/milestones")
+    ..Callbacks::DEFAULT
 };
 
 fn complete_milestone(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let stored_rows = call.stored_rows()?;
     if row.id != 0 {
         let names = call.collection.fields.iter().map(|field| field.name);
-        call.params.require_any(&names.collect::<Vec<_>>())?;
+        call.require_any(&names.collect::<Vec<_>>())?;
     }
     let (start_date, due_date) = (row.text("start_date"), row.text("due_date"));
     let error = if row.text("title").is_empty() {
@@ -111,33 +97,16 @@ fn is_title_in_hierarchy(call: &CollectionCall<'_>, row: &Record) -> Result<bool
     call.query_value(sql, params![row.text("title"), group, namespace_id])
 }
 
-const DEPLOY_TOKENS: Collection = Collection {
-    required_params: &["name", "scopes"],
-    fields: &[
-        RowField::new("name", FieldType::Text),
-        RowField::new("expires_at", FieldType::Time),
-        RowField::new("username", FieldType::Text),
-        RowField::new(
-            "scopes",
-            FieldType::Words(&[
-                "read_repository",
-                "read_registry",
-                "write_registry",
-                "read_virtual_registry",
-                "write_virtual_registry",
-                "read_package_registry",
-                "write_package_registry",
-            ]),
-        ),
-    ],
-    has_update: false,
-    scope: |_, call| Ok(call.project_allowing_anonymous(MAINTAINER)?.into()),
+const DEPLOY_TOKENS: RecordTable = RecordTable("deploy_tokens");
+
+const DEPLOY_TOKEN_CALLBACKS: Callbacks = Callbacks {
+    table: DEPLOY_TOKENS,
     complete: |_, row| {
         let text = "Scopes can't be blank";
         refuse_if(row.value("scopes").as_array().is_none_or(Vec::is_empty), || text.into())
     },
     json: |call, row| Ok(deploy_token_json(call, row)),
-    ..Collection::new("/projects/{id}/deploy_tokens")
+    ..Callbacks::DEFAULT
 };
 
 fn deploy_token_json(call: &Call<'_>, row: &Record) -> Value {
@@ -157,30 +126,12 @@ fn deploy_token_json(call: &Call<'_>, row: &Record) -> Value {
 /// All deploy tokens of the service, for administrators.
 fn list_all_deploy_tokens(call: &Call<'_>) -> Result<Answer> {
     call.require_admin()?;
-    let rows = DEPLOY_TOKENS.table.list_all(call)?;
+    let rows = DEPLOY_TOKENS.list_all(call)?;
     page::list(call, rows.iter().map(|row| deploy_token_json(call, row)))
 }
 
-/// Maintainers of a group can read its tokens. Owners can create and remove tokens.
-const GROUP_DEPLOY_TOKENS: Collection = Collection {
-    path: "/groups/{id}/deploy_tokens",
-    scope: |_, call| {
-        let level = if call.is_write { OWNER } else { MAINTAINER };
-        Ok(call.group_allowing_anonymous(level)?.into())
-    },
-    ..DEPLOY_TOKENS
-};
-
-const STATUS_CHECKS: Collection = Collection {
-    tier: AttributeTier::Ultimate,
-    required_params: &["name", "external_url"],
-    fields: &[
-        RowField::new("name", FieldType::Text),
-        RowField::new("external_url", FieldType::Text),
-        RowField::new("protected_branch_ids", FieldType::Ids),
-        RowField::new("shared_secret", FieldType::Text),
-    ],
-    has_show: false,
+const STATUS_CHECKS: Callbacks = Callbacks {
+    table: RecordTable("external_status_checks"),
     scope: |_, call| {
         let project = call.writable_project_as(MAINTAINER);
         Ok(project.map_err(ErrorResponse::forbidden_as_unauthorized)?.into())
@@ -201,12 +152,12 @@ const STATUS_CHECKS: Collection = Collection {
         refuse_if(!errors.is_empty(), || ErrorResponse::invalid_record(errors))
     },
     json: status_check_json,
-    ..Collection::new("/projects/{id}/external_status_checks")
+    ..Callbacks::DEFAULT
 };
 
 /// Fails with 404 if the call contains an id that is no protected branch of the project.
 fn check_branches(call: &CollectionCall<'_>) -> Result<()> {
-    let Some(requested_ids) = call.params.integers("protected_branch_ids")? else { return Ok(()) };
+    let Some(requested_ids) = call.integers("protected_branch_ids")? else { return Ok(()) };
     let protections = call.scope.holder().protections(call)?;
     let ids: Vec<i64> = protections.iter().map(|branch| branch.id).collect();
     refuse_if(!requested_ids.iter().all(|id| ids.contains(id)), ErrorResponse::no_record)
@@ -234,53 +185,29 @@ fn status_check_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
     Ok(body)
 }
 
-const LEVEL_WORDS: &[&str] = &["maintainer", "owner", "admin"];
 const MIN_PUSH_LEVEL: &str = "minimum_access_level_for_push";
 const MIN_DELETE_LEVEL: &str = "minimum_access_level_for_delete";
-const PATH_PATTERN: &str = "repository_path_pattern";
 
-const PACKAGE_RULES: Collection = Collection {
-    read_level: MAINTAINER,
-    since: Some(Release::new(17, 6)),
-    required_params: &["package_name_pattern", "package_type"],
-    unique_fields: &["package_name_pattern", "package_type"],
-    fields: &[
-        RowField::new("package_name_pattern", FieldType::Text),
-        RowField::new("package_type", FieldType::Text),
-        RowField::new(MIN_PUSH_LEVEL, FieldType::Word(LEVEL_WORDS)),
-        RowField::new(MIN_DELETE_LEVEL, FieldType::Word(LEVEL_WORDS.split_at(1).1)).since(17, 11),
-    ],
-    has_show: false,
-    is_updated_by_patch: true,
-    is_unpaged: true,
-    complete: complete_rule,
+const PACKAGE_RULES: Callbacks = Callbacks {
     table: RecordTable("package_rules"),
+    complete: complete_rule,
     json: |call, row| {
         let mut body = call.plain_json(row);
         body["project_id"] = call.scope.id().into();
         Ok(body)
     },
-    ..Collection::new("/projects/{id}/packages/protection/rules")
+    ..Callbacks::DEFAULT
 };
 
-const REPOSITORY_RULES: Collection = Collection {
-    path: "/projects/{id}/registry/protection/repository/rules",
-    since: Some(Release::new(17, 8)),
-    required_params: &[PATH_PATTERN],
-    unique_fields: &[PATH_PATTERN],
-    fields: &[
-        RowField::new(PATH_PATTERN, FieldType::Text),
-        RowField::new(MIN_PUSH_LEVEL, FieldType::Word(LEVEL_WORDS)),
-        RowField::new(MIN_DELETE_LEVEL, FieldType::Word(LEVEL_WORDS)),
-    ],
+const REPOSITORY_RULES: Callbacks = Callbacks {
+    table: RecordTable("registry_rules"),
     complete: |call, row| {
         let project_path = call.project()?.full_path.to_lowercase();
+        let is_outside = !row.text("repository_path_pattern").starts_with(&project_path);
         let message = "Repository path pattern should start with the project's full path";
-        refuse_if(!row.text(PATH_PATTERN).starts_with(&project_path), || unprocessable(message))?;
+        refuse_if(is_outside, || unprocessable(message))?;
         complete_rule(call, row)
     },
-    table: RecordTable("registry_rules"),
-    required_features: &[&["container_registry_access_level"]],
     ..PACKAGE_RULES
 };
 
@@ -299,64 +226,33 @@ fn complete_rule(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     })
 }
 
-/// This collection is written from the documentation, and was not compared with a real service.
-pub(super) const CLUSTER_AGENTS: Collection = Collection {
-    entry_segment: "agent_id",
-    read_level: DEVELOPER,
-    required_params: &["name"],
-    unique_fields: &["name"],
-    fields: &[RowField::new("name", FieldType::Text)],
-    has_update: false,
+pub(super) const CLUSTER_AGENTS: RecordTable = RecordTable("cluster_agents");
+
+const CLUSTER_AGENT_CALLBACKS: Callbacks = Callbacks {
+    table: CLUSTER_AGENTS,
     json: |call, row| {
         let mut body = call.plain_json(row);
         body["config_project"] = json!({ "id": call.scope.id() });
         Ok(body)
     },
-    ..Collection::new("/projects/{id}/cluster_agents")
+    ..Callbacks::DEFAULT
 };
 
-const BOARDS: Collection = Collection {
-    entry_segment: "board_id",
-    tier: AttributeTier::Premium,
-    read_level: 0,
-    write_level: REPORTER,
-    required_params: &["name"],
-    fields: &[
-        RowField::new("name", FieldType::Text),
-        RowField::new("hide_backlog_list", FieldType::Flag).with_default("false"),
-        RowField::new("hide_closed_list", FieldType::Flag).with_default("false"),
-    ],
-    extra_fields: &[("lists", "[]")],
-    ..Collection::new("/groups/{id}/boards")
-};
-
-const KEY_FIELD: &str = "key";
 const PROCESS_MODE: &str = "process_mode";
-const PROCESS_MODES: &[&str] = &["unordered", "oldest_first", "newest_first", "newest_ready_first"];
 
-/// Only CI jobs create resource groups, and no request removes a resource group.
-const RESOURCE_GROUPS: Collection = Collection {
-    entry_segment: KEY_FIELD,
-    answer_key: KEY_FIELD,
-    read_level: DEVELOPER,
-    write_level: DEVELOPER,
-    fields: &[
-        RowField::new(KEY_FIELD, FieldType::Text).create_only(),
-        RowField::new(PROCESS_MODE, FieldType::Word(PROCESS_MODES)),
-    ],
-    is_fixed_set: true,
-    required_features: &[&["builds_access_level"]],
+const RESOURCE_GROUPS: Callbacks = Callbacks {
+    table: RecordTable("resource_groups"),
     // From 18.4 on, a setting of the project gives the mode of new resource groups.
     complete: |call, row| {
         if row.id == 0 && !row.settings.contains_key(PROCESS_MODE) {
             let attributes = call.project()?.attributes(call.db)?;
             let mode =
                 attributes.get("resource_group_default_process_mode").and_then(Value::as_str);
-            row.set(PROCESS_MODE, mode.unwrap_or(PROCESS_MODES[0]));
+            row.set(PROCESS_MODE, mode.unwrap_or("unordered"));
         }
         Ok(())
     },
-    ..Collection::new("/projects/{id}/resource_groups")
+    ..Callbacks::DEFAULT
 };
 
 /// Adds an entry of a seed, unless an entry with its name exists. The fields of the entry are the
@@ -367,12 +263,12 @@ pub(crate) fn add_seed_entry(
     scope: &GroupOrProject,
 ) -> Result<()> {
     let call = CollectionCall { collection, scope, call };
-    call.params.require(collection.required_params)?;
+    call.require(collection.required_params)?;
     let mut row = Record::new(call.time_text());
     call.store_params(&mut row)?;
     let mut existing_entries = collection.table.list(&call, scope.holder())?;
     if let Some(name) = collection.seed_key().filter(|_| !collection.is_single) {
-        let value = call.params.text(name)?.unwrap_or_default();
+        let value = call.text(name)?.unwrap_or_default();
         existing_entries.retain(|entry| entry.text(name) == value);
         let scope_field = "environment_scope";
         existing_entries.retain(|entry| entry.text(scope_field) == row.text(scope_field));

@@ -26,8 +26,7 @@ pub(super) fn list_json(call: &Call<'_>, holder: Holder) -> Result<Value> {
 /// can filter by custom attributes. `holder_sql` is the condition that joins an attribute `c` to
 /// its object.
 pub(super) fn add_filter(call: &Call<'_>, conditions: &mut SqlConditions, holder_sql: &str) {
-    let requested_attributes =
-        call.params.get("custom_attributes").filter(|_| call.is_administrator());
+    let requested_attributes = call.get("custom_attributes").filter(|_| call.is_administrator());
     let condition_sql = format!(
         "NOT EXISTS (SELECT 1 FROM json_each(:custom) wanted WHERE NOT EXISTS
              (SELECT 1 FROM custom_attributes c
@@ -62,8 +61,8 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 
 fn set(call: &Call<'_>) -> Result<Answer> {
     let ((column, id), key) = (attribute_holder(call)?.column_and_id(), call.segment("key"));
-    call.params.require(&["value"])?;
-    let value = call.params.text("value")?.unwrap_or_default();
+    call.require(&["value"])?;
+    let value = call.text("value")?.unwrap_or_default();
     refuse_if(value.trim().is_empty(), || ErrorResponse::field("value", BLANK_TEXT))?;
     let sql = format!(
         "INSERT INTO custom_attributes ({column}, key, value) VALUES (?1, ?2, ?3)

@@ -9,12 +9,12 @@ pub(super) const PROTECTION_DEFAULTS: &str = "default_branch_protection_defaults
 
 /// Reads the protection of default branches from a call. Omitted keys are not stored.
 pub(super) fn read_protection(call: &Call<'_>) -> Result<Option<Value>> {
-    let requested_defaults =
-        match call.params.get(PROTECTION_DEFAULTS).filter(|_| call.is_at_least(16, 3)) {
-            Some(Value::Object(defaults)) => defaults,
-            None | Some(Value::Null) => return Ok(None),
-            Some(_) => return Err(ErrorResponse::invalid(PROTECTION_DEFAULTS)),
-        };
+    let requested_defaults = match call.get(PROTECTION_DEFAULTS).filter(|_| call.is_at_least(16, 3))
+    {
+        Some(Value::Object(defaults)) => defaults,
+        None | Some(Value::Null) => return Ok(None),
+        Some(_) => return Err(ErrorResponse::invalid(PROTECTION_DEFAULTS)),
+    };
     let mut protection = Map::new();
     for name in ["allowed_to_push", "allowed_to_merge"] {
         let field = format!("{PROTECTION_DEFAULTS}[{name}]");
@@ -49,14 +49,14 @@ pub(super) fn store_defaults(
     route: Accepts,
     sets_protection: bool,
 ) -> Result<()> {
-    if call.is_at_least(16, 11) && call.params.has(DEFAULT_BRANCH) {
-        let name = call.params.text(DEFAULT_BRANCH)?.filter(|name| is_ref_name(name));
+    if call.is_at_least(16, 11) && call.has(DEFAULT_BRANCH) {
+        let name = call.text(DEFAULT_BRANCH)?.filter(|name| is_ref_name(name));
         GROUP_SETTINGS.put_value(call.db, group_id, DEFAULT_BRANCH, name)?;
     }
     if !sets_protection {
         return Ok(());
     }
-    let number = call.params.integer(BRANCH_PROTECTION)?.filter(|_| route == Accepts::Edit);
+    let number = call.integer(BRANCH_PROTECTION)?.filter(|_| route == Accepts::Edit);
     match read_protection(call)?.or(number.map(protection_from_number)) {
         Some(defaults) => {
             GROUP_SETTINGS.put_value(call.db, group_id, PROTECTION_DEFAULTS, defaults)

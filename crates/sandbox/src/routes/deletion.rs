@@ -89,7 +89,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     let delays_personal = call.is_at_least(18, 0) || !call.is_at_least(16, 0);
     let is_delayed = call.service.deletion_delay().is_some() && (delays_personal || !is_personal);
     let can_be_permanent = target.is_group() || call.is_at_least(15, 11);
-    let is_permanent = can_be_permanent && call.params.is_true("permanently_remove")?;
+    let is_permanent = can_be_permanent && call.is_true("permanently_remove")?;
     if is_delayed && is_permanent {
         check_permanent(&target)?;
     } else if is_delayed && target.is_marked {
@@ -120,7 +120,7 @@ pub(super) fn is_any_group_marked(
 /// Refuses an immediate removal unless the project or group is marked and the call contains its full
 /// path. A top-level group cannot be removed immediately.
 fn check_permanent(target: &DeletionTarget<'_>) -> Result<()> {
-    let path = target.call.params.text("full_path")?;
+    let path = target.call.text("full_path")?;
     let text = "`permanently_remove` option is only available for subgroups.";
     refuse_if(target.is_group() && target.ancestor_ids.is_empty(), || text.into())?;
     refuse_if(!target.is_marked, || target.error("must be marked for deletion first."))?;

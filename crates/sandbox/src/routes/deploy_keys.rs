@@ -112,7 +112,7 @@ fn parse_key(text: &str) -> Option<(String, String)> {
 /// Reads the title, and adds its errors to `errors`.
 fn read_title(call: &Call<'_>, errors: &mut FieldErrors) -> Result<String> {
     const FIELD: &str = "deploy_key.title";
-    let title = call.params.text("title")?.unwrap_or_default();
+    let title = call.text("title")?.unwrap_or_default();
     errors.add_if(title.trim().is_empty(), FIELD, BLANK_TEXT);
     errors.check_length(FIELD, &title, MAX_NAME_LENGTH);
     Ok(title)
@@ -136,7 +136,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
 /// public.
 fn list_all(call: &Call<'_>) -> Result<Answer> {
     call.require_admin()?;
-    let is_public = call.params.is_true("public")?;
+    let is_public = call.is_true("public")?;
     let keys = DeployKey::list(call.db, "WHERE NOT ?1 ORDER BY k.id", [is_public])?;
     page::list_objects(call, &keys, |key| {
         let ids = key.project_ids(call)?;
@@ -161,9 +161,9 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 /// call. The stored text may have a shorter comment than the text that was sent.
 fn create(call: &Call<'_>) -> Result<Answer> {
     let project_id = call.writable_project_as(MAINTAINER)?.id;
-    call.params.require(&["key", "title"])?;
-    let key_text = call.params.text("key")?.unwrap_or_default().trim().to_owned();
-    let can_push = call.params.is_true("can_push")?;
+    call.require(&["key", "title"])?;
+    let key_text = call.text("key")?.unwrap_or_default().trim().to_owned();
+    let can_push = call.is_true("can_push")?;
     if let Some(existing_key) = DeployKey::find_first(call.db, "WHERE k.key = ?1", [&key_text])? {
         let is_used = existing_key.can_push(call, project_id)?.is_some();
         if !is_used && existing_key.is_visible_to_caller(call)? {
@@ -175,7 +175,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     }
     let mut errors = FieldErrors::default();
     let title = read_title(call, &mut errors)?;
-    let expires_at = call.params.time_or_day("expires_at")?.map(clock::format_time);
+    let expires_at = call.time_or_day("expires_at")?.map(clock::format_time);
     let is_expired = expires_at.as_deref().is_some_and(|expiry| expiry < call.time_text());
     errors.add_if(is_expired, "deploy_key.key", "has expired");
     let Some((key, fingerprint)) = parse_key(&key_text) else {
@@ -201,17 +201,17 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 /// caller is ignored.
 fn update(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
-    call.params.require_any(&["title", "can_push"])?;
+    call.require_any(&["title", "can_push"])?;
     let mut key = find_project_key(call, project)?.or_no_record()?;
     let can_edit_title = call.is_administrator() || key.project_ids(call)? == [project];
-    if call.params.has("title") && can_edit_title {
+    if call.has("title") && can_edit_title {
         let mut errors = FieldErrors::default();
         key.title = read_title(call, &mut errors)?;
         errors.into_result()?;
         key.upsert(call.db)?;
     }
-    if call.params.has("can_push") {
-        let can_push = call.params.flag("can_push")?;
+    if call.has("can_push") {
+        let can_push = call.flag("can_push")?;
         let can_push = can_push.ok_or_else(|| ErrorResponse::null_column("can_push"))?;
         key.add_to_project(call, project, can_push)?;
     }

@@ -4,14 +4,7 @@ use super::collections::CLUSTER_AGENTS;
 use super::fields::{change_rows, row_id};
 use super::prelude::*;
 
-pub(super) const COLLECTIONS: &[Collection] =
-    &[ENVIRONMENTS, PROTECTED_ENVIRONMENTS, PROTECTED_TIERS];
-
-pub(super) const ROUTES: &[Route] = &[ENVIRONMENTS.route(
-    Method::POST,
-    "/projects/{id}/environments/{entry}/stop",
-    Verb::Custom(stop_environment),
-)];
+pub(super) const CALLBACKS: &[Callbacks] = &[ENVIRONMENTS, PROTECTION_CALLBACKS];
 
 const ENVIRONMENT_TIERS: &[&str] = &["production", "staging", "testing", "development", "other"];
 
@@ -23,25 +16,9 @@ const TIER_WORDS: [(&str, &[&str]); 4] = [
     ("production", &["prd", "prod", "live"]),
 ];
 
-const ENVIRONMENTS: Collection = Collection {
-    required_features: &[&["environments_access_level"], &["builds_access_level"]],
-    read_level: 0,
-    write_level: DEVELOPER,
-    required_params: &["name"],
-    fields: &[
-        RowField::new("name", FieldType::Text),
-        RowField::new("external_url", FieldType::Text),
-        RowField::new("tier", FieldType::Word(ENVIRONMENT_TIERS)),
-        RowField::new("description", FieldType::Text).since(17, 8),
-        RowField::new(AUTO_STOP_SETTING, FieldType::Word(&["always", "with_action"]))
-            .since(17, 8)
-            .with_default(r#""always""#),
-        RowField::new(AGENT_ID, FieldType::Integer).hidden().since(17, 5),
-        RowField::new(NAMESPACE, FieldType::Text).hidden().since(17, 5),
-        RowField::new(FLUX_PATH, FieldType::Text).hidden().since(17, 5),
-    ],
-    extra_fields: &[("auto_stop_at", "null")],
-    filters: &["name"],
+const ENVIRONMENTS: Callbacks = Callbacks {
+    table: RecordTable("environments"),
+    operations: &[(Method::POST, "/{entry}/stop", Verb::Custom(stop_environment))],
     filter: filter_environments,
     complete: complete_environment,
     check_removal: |call, row| {
@@ -50,7 +27,7 @@ const ENVIRONMENTS: Collection = Collection {
         call.check_unmodified(&row.updated_at)
     },
     json: environment_json,
-    ..Collection::new("/projects/{id}/environments")
+    ..Callbacks::DEFAULT
 };
 
 const AUTO_STOP_SETTING: &str = "auto_stop_setting";
@@ -62,12 +39,11 @@ const FLUX_PATH: &str = "flux_resource_path";
 const ENVIRONMENT_STATES: &[&str] = &["available", "stopping", "stopped"];
 
 fn filter_environments(call: &CollectionCall<'_>, rows: &mut Vec<Record>) -> Result<()> {
-    let params = &call.params;
-    params.refuse_both(["name", "search"])?;
-    if let Some(state) = params.allowed_text("states", ENVIRONMENT_STATES)? {
+    call.refuse_both(["name", "search"])?;
+    if let Some(state) = call.allowed_text("states", ENVIRONMENT_STATES)? {
         rows.retain(|row| row.text("state") == state);
     }
-    if let Some(text) = params.text("search")?.filter(|text| !text.is_empty()) {
+    if let Some(text) = call.text("search")?.filter(|text| !text.is_empty()) {
         let is_short = text.chars().count() < 3;
         let message = "Search query is less than 3 characters";
         refuse_if(is_short, || ErrorResponse::bad_request(message))?;
@@ -80,13 +56,13 @@ fn filter_environments(call: &CollectionCall<'_>, rows: &mut Vec<Record>) -> Res
 /// True if each protection of the environment, by its name or tier, has a grant for the caller.
 fn may_deploy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
     let project = call.project()?;
-    if call.is_administrator() || call.tier() < PROTECTED_ENVIRONMENTS.tier {
+    if call.is_administrator() || !call.is_premium() {
         return Ok(true);
     }
-    let mut protections = PROTECTED_ENVIRONMENTS.table.list(call, call.scope.holder())?;
+    let mut protections = PROTECTED_ENVIRONMENTS.list(call, call.scope.holder())?;
     protections.retain(|protection| protection.text("name") == row.text("name"));
     for group_id in traversal_ids(&project.namespace.traversal) {
-        let mut tier_protections = PROTECTED_TIERS.table.list(call, Holder::Group(group_id))?;
+        let mut tier_protections = PROTECTED_ENVIRONMENTS.list(call, Holder::Group(group_id))?;
         tier_protections.retain(|protection| protection.text("name") == row.text("tier"));
         protections.append(&mut tier_protections);
     }
@@ -110,14 +86,14 @@ fn may_deploy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
 fn complete_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let stored_rows = call.stored_rows()?;
     let text = "is automatically generated and cannot be changed";
-    refuse_if(call.params.has("slug"), || ErrorResponse::parameter("slug", text))?;
+    refuse_if(call.has("slug"), || ErrorResponse::parameter("slug", text))?;
     // From 16.0 on, the name of an environment cannot be changed.
     let stored_row = stored_rows.iter().find(|other| other.id == row.id);
     if let Some(stored) = stored_row.filter(|_| call.is_at_least(16, 0)) {
         row.set("name", stored.text("name"));
     }
     let agent = find_agent(call, row)?;
-    let has_sent_agent = call.params.has(AGENT_ID) && !row.value(AGENT_ID).is_null();
+    let has_sent_agent = call.has(AGENT_ID) && !row.value(AGENT_ID).is_null();
     let message = "cluster agent doesn't exist or cannot be associated with this environment";
     refuse_if(has_sent_agent && agent.is_none(), || ErrorResponse::bad_request(message))?;
     check_environment(row, &stored_rows, stored_row, agent.is_some())
@@ -197,10 +173,10 @@ fn environment_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
     body["project"] = project;
     body["state"] = row.value("state");
     if let Some(agent) = find_agent(call, row)?
-        && call.level()? >= CLUSTER_AGENTS.read_level
+        && call.level()? >= DEVELOPER
     {
         body["cluster_agent"] =
-            CollectionCall { collection: &CLUSTER_AGENTS, ..*call }.json(&agent)?;
+            CollectionCall { collection: find_built_in(CLUSTER_AGENTS), ..*call }.json(&agent)?;
         body[NAMESPACE] = row.value(NAMESPACE);
         body[FLUX_PATH] = row.value(FLUX_PATH);
     }
@@ -210,7 +186,7 @@ fn environment_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
 /// The agent of an environment, if the project still has it.
 fn find_agent(call: &CollectionCall<'_>, row: &Record) -> Result<Option<Record>> {
     let id = row.value(AGENT_ID).as_i64();
-    Ok(id.map_or(Ok(None), |id| CLUSTER_AGENTS.table.find(call, call.scope.holder(), id))?)
+    Ok(id.map_or(Ok(None), |id| CLUSTER_AGENTS.find(call, call.scope.holder(), id))?)
 }
 
 /// Stops an environment at once, because the sandbox runs no jobs. If only a job may stop the
@@ -219,7 +195,7 @@ fn stop_environment(call: &CollectionCall<'_>) -> Result<Answer> {
     let mut row = call.find()?;
     refuse_if(!may_deploy(call, &row)?, ErrorResponse::forbidden)?;
     let needs_job = row.text("state") != "stopped" && row.text(AUTO_STOP_SETTING) == "with_action";
-    refuse_if(needs_job && !call.params.is_true("force")?, || {
+    refuse_if(needs_job && !call.is_true("force")?, || {
         ErrorResponse::bad_request(
             "Attempted to stop the environment but failed to change the status",
         )
@@ -229,12 +205,11 @@ fn stop_environment(call: &CollectionCall<'_>) -> Result<Answer> {
     Answer::ok(&environment_json(call, &row)?)
 }
 
-const PROTECTED_ENVIRONMENTS: Collection = Collection {
-    answer_key: "name",
-    tier: AttributeTier::Premium,
-    required_params: &["name", DEPLOY_LEVELS],
-    fields: &[RowField::new("name", FieldType::Text)],
-    scope: |_, call| Ok(call.project_allowing_anonymous(MAINTAINER)?.into()),
+/// A project protects environments by name, a group protects the environments of a tier.
+const PROTECTED_ENVIRONMENTS: RecordTable = RecordTable("protected_environments");
+
+const PROTECTION_CALLBACKS: Callbacks = Callbacks {
+    table: PROTECTED_ENVIRONMENTS,
     filter: |_, rows| {
         rows.sort_by_cached_key(|row| row.text("name").to_owned());
         Ok(())
@@ -243,15 +218,7 @@ const PROTECTED_ENVIRONMENTS: Collection = Collection {
     json: |_, row| {
         Ok(row.json_fields(&["name", DEPLOY_LEVELS, APPROVAL_COUNT, APPROVAL_RULES].join(" ")))
     },
-    ..Collection::new("/projects/{id}/protected_environments")
-};
-
-/// The protections of groups. The name of such a protection is a tier, and the protection applies
-/// to all environments of this tier.
-const PROTECTED_TIERS: Collection = Collection {
-    path: "/groups/{id}/protected_environments",
-    scope: |_, call| Ok(call.group_allowing_anonymous(OWNER)?.into()),
-    ..PROTECTED_ENVIRONMENTS
+    ..Callbacks::DEFAULT
 };
 
 const DEPLOY_LEVELS: &str = "deploy_access_levels";
@@ -260,7 +227,7 @@ const APPROVAL_COUNT: &str = "required_approval_count";
 
 fn complete_protection(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let is_group = matches!(call.scope, GroupOrProject::Group(_));
-    let count = call.params.integer(APPROVAL_COUNT)?;
+    let count = call.integer(APPROVAL_COUNT)?;
     let deprecation_text = "Parameter 'required_approval_count' is deprecated and shouldn't be used. See https://gitlab.com/groups/gitlab-org/-/epics/9662";
     let is_deprecated = call.is_observed() && count.is_some_and(|count| count > 0);
     refuse_if(is_deprecated, || ErrorResponse::invalid_record(deprecation_text))?;

@@ -1,9 +1,11 @@
 //! The fields of collection entries: their types, and how calls set their values.
 
 use super::prelude::*;
+use crate::attributes::{leaked, leaked_list};
 
 /// The type of object to which an id refers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ReferencedType {
     /// A user.
     User,
@@ -27,7 +29,8 @@ impl ReferencedType {
 }
 
 /// The type of a field.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FieldType {
     /// Text.
@@ -43,9 +46,9 @@ pub enum FieldType {
     /// A day; a text that is not a day becomes null.
     LooseDay,
     /// One of these words.
-    Word(&'static [&'static str]),
+    Word(#[serde(borrow, deserialize_with = "leaked_list")] &'static [&'static str]),
     /// A list of some of these words.
-    Words(&'static [&'static str]),
+    Words(#[serde(borrow, deserialize_with = "leaked_list")] &'static [&'static str]),
     /// A list of texts.
     Texts,
     /// A list of ids.
@@ -56,20 +59,24 @@ pub enum FieldType {
     /// edit contains new rows without `id`, changed rows with `id`, and removed rows with `id` and
     /// `_destroy`. A create may send a single row: the second value names the parameter for its
     /// first key.
+    #[serde(skip)]
     Rows(&'static [&'static str], &'static str),
 }
 
 /// A field of an entry.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct RowField {
     /// The name of the field in requests.
     pub name: &'static str,
-    /// The name of the field in responses; empty if responses omit the field.
-    pub answer_name: &'static str,
+    /// Its name in responses, if that differs; empty if they omit it.
+    pub answer_name: Option<&'static str>,
     /// The type of the field.
+    #[serde(rename = "type")]
     pub field_type: FieldType,
-    /// The value in a new entry if the call omits the field, as JSON text.
-    pub default_json: &'static str,
+    /// Its value in a new entry that omits it.
+    #[serde(deserialize_with = "leaked")]
+    pub default: &'static Value,
     /// True if an edit ignores the field.
     pub is_create_only: bool,
     /// True if an edit that omits the field resets it to its default.
@@ -78,10 +85,18 @@ pub struct RowField {
     pub is_trimmed: bool,
     /// The lowest licence with this field.
     pub tier: AttributeTier,
+    /// The lowest licence with which groups accept this field.
+    pub group_tier: AttributeTier,
     /// The first release with this field.
     pub since: Option<Release>,
     /// The release that removed this field.
     pub until: Option<Release>,
+}
+
+impl Default for RowField {
+    fn default() -> Self {
+        Self::new("", FieldType::Text)
+    }
 }
 
 impl RowField {
@@ -90,41 +105,22 @@ impl RowField {
     pub const fn new(name: &'static str, field_type: FieldType) -> Self {
         Self {
             name,
-            answer_name: name,
+            answer_name: None,
             field_type,
-            default_json: "null",
+            default: &Value::Null,
             is_create_only: false,
             is_reset_by_edit: false,
             is_trimmed: false,
             tier: AttributeTier::Free,
+            group_tier: AttributeTier::Free,
             since: None,
             until: None,
         }
     }
 
-    /// A copy of this field that responses omit.
-    pub(super) const fn hidden(self) -> Self {
-        Self { answer_name: "", ..self }
-    }
-
-    /// A copy of this field that removes spaces around its value.
-    pub(super) const fn trimmed(self) -> Self {
-        Self { is_trimmed: true, ..self }
-    }
-
-    /// A copy of this field that an edit ignores.
-    pub(super) const fn create_only(self) -> Self {
-        Self { is_create_only: true, ..self }
-    }
-
-    /// A copy of this field that exists from a release on.
-    pub(super) const fn since(self, major: u16, minor: u16) -> Self {
-        Self { since: Some(Release::new(major, minor)), ..self }
-    }
-
-    /// A copy of this field with a default value, as JSON text.
-    pub(super) const fn with_default(self, default_json: &'static str) -> Self {
-        Self { default_json, ..self }
+    /// Its name in responses; empty if they omit it.
+    pub(super) fn shown_name(&self) -> &'static str {
+        self.answer_name.unwrap_or(self.name)
     }
 
     pub(super) fn is_available(&self, call: &Call<'_>) -> bool {
@@ -133,14 +129,12 @@ impl RowField {
             && self.until.is_none_or(|until| call.release() < until)
     }
 
-    pub(super) fn default_value(&self) -> Value {
-        serde_json::from_str(self.default_json).unwrap_or_default()
-    }
-
     /// True if the call sets this field, and this release and tier have it.
     pub(super) fn is_in_call(&self, call: &Call<'_>, is_new: bool) -> bool {
-        let is_single_row_sent = matches!(self.field_type, FieldType::Rows(_, single_name) if is_new && call.params.has(single_name));
-        (call.params.has(self.name) || is_single_row_sent) && self.is_available(call)
+        let is_single_row_sent = matches!(self.field_type, FieldType::Rows(_, single_name) if is_new && call.has(single_name));
+        (call.has(self.name) || is_single_row_sent)
+            && self.is_available(call)
+            && (call.tier() >= self.group_tier || !call.is_group_operation())
     }
 
     /// Reads the new value from the call. A list of rows also depends on the stored value.
@@ -203,7 +197,7 @@ pub(super) fn change_rows(
     make_row: impl Fn(Option<&Value>, &Value, bool) -> Result<Option<Value>>,
 ) -> Result<Vec<Value>> {
     let mut rows = stored_rows.as_array().cloned().unwrap_or_default();
-    let Some(changes) = call.params.array(list_name)? else { return Ok(rows) };
+    let Some(changes) = call.array(list_name)? else { return Ok(rows) };
     refuse_if(!changes.iter().all(Value::is_object), || ErrorResponse::invalid(list_name))?;
     for change in changes {
         let Some(id) = read_integer(&format!("{list_name}[id]"), &change["id"])? else {

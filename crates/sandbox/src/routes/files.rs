@@ -33,7 +33,7 @@ impl Repository<'_> {
     /// The `ref` in the call and its commit. Fails with 404 for `noun` if the commit does not
     /// exist.
     fn requested_commit(self, noun: &str) -> Result<(String, Commit)> {
-        let reference = match self.call.params.text("ref")?.filter(|name| !name.is_empty()) {
+        let reference = match self.call.text("ref")?.filter(|name| !name.is_empty()) {
             Some(reference) if reference != "HEAD" => reference,
             _ => self.default_branch()?,
         };
@@ -61,7 +61,7 @@ fn show_raw(call: &Call<'_>) -> Result<Answer> {
 /// The file as JSON. Headers have the same values, because HEAD returns only headers.
 fn show_file(call: &Call<'_>) -> Result<Answer> {
     let (project, path) = (readable_project(call)?, file_path(call)?);
-    call.params.require(&["ref"])?;
+    call.require(&["ref"])?;
     let (file, commit, reference) = Repository { call, project: &project }.requested_file(path)?;
     let body = json(&file, path, &reference, &commit.id);
     let mut answer = Answer::ok(&body)?;
@@ -92,12 +92,12 @@ fn list_tree(call: &Call<'_>) -> Result<Answer> {
     let project = readable_project(call)?;
     let repository = Repository { call, project: &project };
     let (_, commit) = repository.requested_commit("Tree")?;
-    let folder = call.params.text("path")?.unwrap_or_default();
+    let folder = call.text("path")?.unwrap_or_default();
     let prefix = match folder.trim_matches('/') {
         "" => String::new(),
         folder => format!("{folder}/"),
     };
-    let is_recursive = call.params.is_true("recursive")?;
+    let is_recursive = call.is_true("recursive")?;
     let (mut folders, mut files) = (BTreeMap::new(), Vec::new());
     for (path, blob_id, executable) in repository.list_files(&commit.id)? {
         let Some(relative_path) = path.strip_prefix(&prefix) else { continue };
@@ -150,13 +150,13 @@ fn write_file(call: &Call<'_>) -> Result<Answer> {
     let path = file_path(call)?;
     let mut required_params = vec!["branch", "content", "commit_message"];
     required_params.retain(|name| !is_removal || *name != "content");
-    call.params.require(&required_params)?;
-    let branch = call.params.text("branch")?.unwrap_or_default();
-    let message = call.params.text("commit_message")?.unwrap_or_default();
+    call.require(&required_params)?;
+    let branch = call.text("branch")?.unwrap_or_default();
+    let message = call.text("commit_message")?.unwrap_or_default();
     let content = read_content(call)?;
     let repository = Repository { call, project: &project };
     let (start_commit, file) = prepare_write(repository, &branch, path)?;
-    let last_commit_id = call.params.text("last_commit_id")?;
+    let last_commit_id = call.text("last_commit_id")?;
     if last_commit_id
         .is_some_and(|commit_id| file.as_ref().is_some_and(|file| file.last_commit_id != commit_id))
     {
@@ -165,14 +165,14 @@ fn write_file(call: &Call<'_>) -> Result<Answer> {
                 .into(),
         );
     }
-    let executable = call.params.flag("execute_filemode")?;
+    let executable = call.flag("execute_filemode")?;
     let executable = executable.unwrap_or_else(|| file.is_some_and(|file| file.executable));
     let edit = CommitEdit { path, content: (!is_removal).then_some((&content[..], executable)) };
     if let Some(start) = start_commit {
         repository.set_branch(&branch, &start)?;
     }
     let read_non_empty =
-        |name| Ok::<_, ErrorResponse>(call.params.text(name)?.filter(|text| !text.is_empty()));
+        |name| Ok::<_, ErrorResponse>(call.text(name)?.filter(|text| !text.is_empty()));
     let mut commit = new_commit(call, &message);
     commit.author_name = read_non_empty("author_name")?.unwrap_or(commit.author_name);
     commit.author_email = read_non_empty("author_email")?.unwrap_or(commit.author_email);
@@ -191,8 +191,8 @@ fn write_file(call: &Call<'_>) -> Result<Answer> {
 
 /// The new content in a call.
 fn read_content(call: &Call<'_>) -> Result<Vec<u8>> {
-    let text = call.params.text("content")?.unwrap_or_default();
-    let encoding = call.params.allowed_text("encoding", &["text", "base64"])?;
+    let text = call.text("content")?.unwrap_or_default();
+    let encoding = call.allowed_text("encoding", &["text", "base64"])?;
     let is_base64 = encoding.is_some_and(|encoding| encoding == "base64");
     Ok(if is_base64 { decode_leniently(&text) } else { text.into_bytes() })
 }
@@ -222,7 +222,7 @@ fn prepare_write(
     if project.empty_repo && is_create {
         return Ok((None, None));
     }
-    let requested_start = call.params.text("start_branch")?.filter(|name| !name.is_empty());
+    let requested_start = call.text("start_branch")?.filter(|name| !name.is_empty());
     let is_new_branch = requested_start.as_ref().is_some_and(|name| name != branch);
     let start_branch = requested_start.as_deref().unwrap_or(branch);
     let Some(head_branch) = repository.find(BRANCHES, start_branch)? else {

@@ -24,16 +24,16 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     let namespace = target_namespace(call, user.id)?;
     let is_within_limit = namespace.is_group() || users::may_create_project(call, user)?;
     refuse_if(!is_within_limit, ErrorResponse::forbidden)?;
-    let params = &call.params;
+
     let has_later_errors = call.profile().errors_as_after_16;
-    let name = params.text("name")?.unwrap_or_else(|| upstream.name.clone());
-    let path = params.text("path")?.unwrap_or_else(|| upstream.path.clone());
+    let name = call.text("name")?.unwrap_or_else(|| upstream.name.clone());
+    let path = call.text("path")?.unwrap_or_else(|| upstream.path.clone());
     check_branch(call, &upstream)?;
     let requested_name = RequestedName::new(&namespace, &name, &path);
     requested_name
         .check((false, false))
         .map_err(|failure| if has_later_errors { make_conflict(failure, true) } else { failure })?;
-    let requested_visibility = params.allowed_text("visibility", VISIBILITIES)?;
+    let requested_visibility = call.allowed_text("visibility", VISIBILITIES)?;
     requested_visibility
         .as_deref()
         .map_or(Ok(()), |requested| project_rules::check_restriction(call, requested))?;
@@ -43,10 +43,10 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     project_rules::check_visibility(&namespace, &visibility)?;
     let taken = requested_name.find_taken(call, None)?;
     refuse_if(taken != (false, false), || name_conflict(call, taken))?;
-    if let Some(description) = params.text("description")? {
+    if let Some(description) = call.text("description")? {
         attributes.insert("description".to_owned(), description.into());
     }
-    if let Some(targets_fork) = params.flag("mr_default_target_self")? {
+    if let Some(targets_fork) = call.flag("mr_default_target_self")? {
         attributes.insert("mr_default_target_self".to_owned(), targets_fork.into());
     }
     let import_error = call.profile().import_failure.as_deref();
@@ -78,7 +78,7 @@ fn is_copied(name: &str) -> bool {
 
 /// Fails with 404 if the upstream lacks the requested branch. The fork always gets all branches.
 fn check_branch(call: &Call<'_>, upstream: &Project) -> Result<()> {
-    match call.params.text("branches")?.filter(|name| !name.is_empty()) {
+    match call.text("branches")?.filter(|name| !name.is_empty()) {
         Some(name) if call.is_observed() => {
             let branch = Repository { call, project: upstream }.find(BRANCHES, &name)?;
             branch.map(|_| ()).or_not_found("Source Branch")
@@ -107,9 +107,9 @@ fn name_conflict(call: &Call<'_>, (is_name_taken, is_path_taken): IsTaken) -> Er
 /// The namespace of the fork. The first sent parameter of `namespace_id`, `namespace_path` and the
 /// deprecated `namespace` names it. Without these parameters, it is the caller's own namespace.
 fn target_namespace(call: &Call<'_>, user_id: i64) -> Result<Namespace> {
-    let mut reference = call.params.integer("namespace_id")?.map(|id| id.to_string());
+    let mut reference = call.integer("namespace_id")?.map(|id| id.to_string());
     for name in ["namespace_path", "namespace"] {
-        reference = reference.or(call.params.text(name)?);
+        reference = reference.or(call.text(name)?);
     }
     let namespace = match reference {
         None => Namespace::find_personal(call.db, user_id)?,

@@ -105,7 +105,7 @@ pub(super) fn read_changes(
         return Ok(Vec::new());
     }
     let lists: Vec<_> =
-        actions.iter().map(|action| (*action, call.params.get(&list_name(*action)))).collect();
+        actions.iter().map(|action| (*action, call.get(&list_name(*action)))).collect();
     let invalid_lists: Vec<String> = lists
         .iter()
         .filter(|(_, list)| list.is_some_and(|list| !is_object_list(list)))
@@ -165,7 +165,7 @@ pub(super) fn read_initial_grants(
         actions.iter().filter(|action| is_licensed || **action != ProtectedAction::Unprotect)
     {
         let name = format!("{}_access_level", action.name());
-        let level = call.params.allowed_integer(&name, |level| is_grantable(action, level))?;
+        let level = call.allowed_integer(&name, |level| is_grantable(action, level))?;
         if level.is_some() || !list_changes.iter().any(|change| change.grant.action == action) {
             changes.push(GrantChange::new(action, level));
         }

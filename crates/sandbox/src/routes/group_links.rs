@@ -6,19 +6,10 @@
 use super::member_roles::ROLE_ID;
 use super::prelude::*;
 
-pub(super) const COLLECTIONS: &[Collection] = &[SAML_LINKS, LDAP_LINKS];
+pub(super) const CALLBACKS: &[Callbacks] = &[SAML_LINKS, LDAP_LINKS];
 
-const SAML_LINKS: Collection = Collection {
-    entry_segment: "saml_group_name",
-    answer_key: "name",
-    tier: AttributeTier::Premium,
-    required_params: &[SAML_NAME, SAML_LEVEL],
-    fields: &[
-        RowField { answer_name: "name", ..RowField::new(SAML_NAME, FieldType::Text) },
-        RowField::new(SAML_LEVEL, FieldType::Integer),
-        RowField::new(PROVIDER, FieldType::Text).since(18, 2),
-    ],
-    has_update: false,
+const SAML_LINKS: Callbacks = Callbacks {
+    table: RecordTable("saml_group_links"),
     scope: |_, call| {
         let is_off_sql =
             "SELECT EXISTS (SELECT 1 FROM meta WHERE key = 'saml' AND value = 'false')";
@@ -35,23 +26,17 @@ const SAML_LINKS: Collection = Collection {
         Ok(())
     },
     json: |call, row| json(call, row, SAML_ROLES_SINCE),
-    ..Collection::new("/groups/{id}/saml_group_links")
+    ..Callbacks::DEFAULT
 };
 
 /// Callers who are not owners get 403, even if the group is hidden.
-const LDAP_LINKS: Collection = Collection {
-    entry_segment: LDAP_SELECTORS[0],
-    tier: AttributeTier::Premium,
-    required_params: &[PROVIDER, LDAP_LEVEL],
-    fields: &[
-        RowField::new(LDAP_SELECTORS[0], FieldType::Text),
-        RowField { answer_name: LDAP_LEVEL, ..RowField::new(SAML_LEVEL, FieldType::Integer) },
-        RowField::new(PROVIDER, FieldType::Text),
-        RowField::new(LDAP_SELECTORS[1], FieldType::Text),
+const LDAP_LINKS: Callbacks = Callbacks {
+    table: RecordTable("ldap_group_links"),
+    // The newer form of a removal names the link by parameters.
+    operations: &[
+        (Method::DELETE, "", Verb::Remove),
+        (Method::DELETE, "/{provider}/{cn}", Verb::Remove),
     ],
-    has_show: false,
-    has_update: false,
-    is_unpaged: true,
     scope: |_, call| Ok(call.group_as(OWNER).map_err(|_| ErrorResponse::forbidden())?.into()),
     filter: |_, links| refuse_if(links.is_empty(), || not_found("No linked LDAP groups found")),
     find: find_ldap_link,
@@ -72,15 +57,8 @@ const LDAP_LINKS: Collection = Collection {
     },
     check_removal: |_, _| Ok(()),
     json: |call, row| json(call, row, LDAP_ROLES_SINCE),
-    ..Collection::new("/groups/{id}/ldap_group_links")
+    ..Callbacks::DEFAULT
 };
-
-/// The removals of LDAP links. A call names the link by parameters in the newer form, and in the
-/// path in the older form.
-pub(super) const ROUTES: &[Route] = &[
-    LDAP_LINKS.route(Method::DELETE, LDAP_LINKS.path, Verb::Remove),
-    LDAP_LINKS.route(Method::DELETE, "/groups/{id}/ldap_group_links/{provider}/{cn}", Verb::Remove),
-];
 
 const SAML_NAME: &str = "saml_group_name";
 const SAML_LEVEL: &str = "access_level";
@@ -103,13 +81,13 @@ fn json(call: &CollectionCall<'_>, row: &Record, roles_since: Release) -> Result
 /// The level that a link gives. Minimal access is allowed from the release `minimal_since` on.
 fn read_level(call: &Call<'_>, name: &str, minimal_since: Release) -> Result<Option<i64>> {
     let has_minimal = call.release() >= minimal_since;
-    call.params.allowed_integer(name, |level| terms::is_valid_level(call, level, has_minimal))
+    call.allowed_integer(name, |level| terms::is_valid_level(call, level, has_minimal))
 }
 
 /// The only field of [`LDAP_SELECTORS`] that the call contains.
 fn read_selector(call: &Call<'_>) -> Result<&'static str> {
-    call.params.refuse_both(LDAP_SELECTORS)?;
-    let selector = LDAP_SELECTORS.into_iter().find(|name| call.params.has(name));
+    call.refuse_both(LDAP_SELECTORS)?;
+    let selector = LDAP_SELECTORS.into_iter().find(|name| call.has(name));
     selector.ok_or_else(|| ErrorResponse::parameter(&LDAP_SELECTORS.join(", "), NONE_OF_TWO_TEXT))
 }
 
@@ -124,7 +102,7 @@ fn find_ldap_link(call: &CollectionCall<'_>) -> Result<Record> {
     names.retain(|name| !call.segment(name).is_empty());
     let is_in_path = !names.is_empty();
     if !is_in_path {
-        call.params.require(&[PROVIDER])?;
+        call.require(&[PROVIDER])?;
         names = vec![PROVIDER, read_selector(call)?];
     }
     let mut links = call.stored_rows()?;
@@ -132,7 +110,7 @@ fn find_ldap_link(call: &CollectionCall<'_>) -> Result<Record> {
         let value = if is_in_path {
             call.segment(name).to_owned()
         } else {
-            call.params.text(name)?.unwrap_or_default()
+            call.text(name)?.unwrap_or_default()
         };
         links.retain(|row| row.text(name) == value);
     }

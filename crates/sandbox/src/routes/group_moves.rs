@@ -39,7 +39,7 @@ fn transfer_error(reason: &str) -> ErrorResponse {
 /// Moves a group with its contents below another group, or to the top level.
 fn transfer_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group_as(OWNER)?;
-    let parent = call.params.integer("group_id")?;
+    let parent = call.integer("group_id")?;
     let parent = parent.map(|id| call.visible_group(&id.to_string())).transpose()?;
     check_transfer(call, &group, parent.as_ref())?;
     set_parent(call, &group, parent.as_ref())?;

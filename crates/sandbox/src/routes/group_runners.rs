@@ -30,7 +30,7 @@ pub(super) fn setting_value(call: &Call<'_>, group_id: i64) -> Result<&'static s
 
 /// Applies the setting in a call to all groups and projects below the group.
 pub(super) fn apply_requested_setting(call: &Call<'_>, group: &Namespace) -> Result<()> {
-    if call.params.text(RUNNERS_SETTING)?.is_none() {
+    if call.text(RUNNERS_SETTING)?.is_none() {
         return Ok(());
     }
     let requested_level = setting_level(call, group.id)?;

@@ -136,7 +136,7 @@ pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<
 pub(super) fn check_types(call: &Call<'_>, route: Accepts) -> Result<()> {
     GROUP_SETTINGS.check_params(call, route)?;
     avatars::check_avatar_type(&call.params)?;
-    call.params.allowed_text("visibility", VISIBILITIES)?;
+    call.allowed_text("visibility", VISIBILITIES)?;
     default_branches::read_protection(call).map(drop)
 }
 
@@ -162,7 +162,7 @@ pub(super) fn store_settings(call: &Call<'_>, group: &Namespace, route: Accepts)
     }
     let was_locked = is_share_locked(call, group.id)?;
     GROUP_SETTINGS.store_params(call, group.id, route, &ignored_names)?;
-    if call.params.get(SHARE_LOCK).is_some() && call.params.flag(SHARE_LOCK)?.is_none() {
+    if call.get(SHARE_LOCK).is_some() && call.flag(SHARE_LOCK)?.is_none() {
         GROUP_SETTINGS.put_value(call.db, group.id, SHARE_LOCK, Value::Null)?;
     }
     let sets_protection = !ignored_names.contains(&BRANCH_PROTECTION);
@@ -189,7 +189,7 @@ pub(super) fn unset_settings(call: &Call<'_>, group: &Namespace) -> Result<Vec<&
     let mut unset_names = CASCADING_SETTINGS.to_vec();
     unset_names.retain(|name| {
         GROUP_SETTINGS.accepts(call, name, Accepts::Edit)
-            && call.params.get(name).is_some_and(is_blank)
+            && call.get(name).is_some_and(is_blank)
             && stored_settings.contains_key(*name)
     });
     Ok(unset_names)
@@ -217,8 +217,8 @@ impl GroupCheck<'_> {
         let is_subgroup = self.requested.parent.is_some();
         let route = if self.existing.is_some() { Accepts::Edit } else { Accepts::Create };
         for (name, texts) in REQUIRED_SETTINGS {
-            let is_missing = (name != GRACE_PERIOD) == is_stored_apart
-                && call.params.get(name).is_some_and(is_blank);
+            let is_missing =
+                (name != GRACE_PERIOD) == is_stored_apart && call.get(name).is_some_and(is_blank);
             if is_missing && GROUP_SETTINGS.accepts(call, name, route) {
                 let field = if is_stored_apart { error_field(name) } else { name.to_owned() };
                 texts.iter().for_each(|text| errors.add(&field, *text));
@@ -226,16 +226,16 @@ impl GroupCheck<'_> {
         }
         if is_stored_apart {
             let experiments = "experiment_features_enabled";
-            let is_on = is_subgroup && call.is_observed() && call.params.is_true(experiments)?;
+            let is_on = is_subgroup && call.is_observed() && call.is_true(experiments)?;
             let message = "Experiment features' settings not allowed.";
             errors.add_if(is_on, &error_field(experiments), message);
             return Ok(());
         }
         let is_licensed_admin = call.is_premium() && call.is_administrator();
         let has_minutes =
-            is_subgroup && is_licensed_admin && call.params.integer(MINUTES_LIMIT)?.is_some();
+            is_subgroup && is_licensed_admin && call.integer(MINUTES_LIMIT)?.is_some();
         errors.add_if(has_minutes, MINUTES_LIMIT, "is not supported for this namespace");
-        let is_negative = call.params.integer(GRACE_PERIOD)?.is_some_and(|hours| hours < 0);
+        let is_negative = call.integer(GRACE_PERIOD)?.is_some_and(|hours| hours < 0);
         errors.add_if(is_negative, GRACE_PERIOD, "must be greater than or equal to 0");
         Ok(())
     }
@@ -243,7 +243,7 @@ impl GroupCheck<'_> {
 
 /// Checks that the project with templates is visible to the caller.
 fn check_template(call: &Call<'_>) -> Result<()> {
-    let id = call.params.integer(TEMPLATE_PROJECT)?;
+    let id = call.integer(TEMPLATE_PROJECT)?;
     let is_unknown = id.is_some() && visible_template(call, &id.into())?.is_none();
     refuse_if(is_unknown, || ErrorResponse::field(TEMPLATE_PROJECT, "is invalid"))
 }
@@ -252,11 +252,11 @@ fn check_template(call: &Call<'_>) -> Result<()> {
 fn check_skipped_pipelines(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let (success_setting, skipped_setting) =
         ("only_allow_merge_if_pipeline_succeeds", "allow_merge_on_skipped_pipeline");
-    let must_succeed = match call.params.get(success_setting) {
-        Some(_) => call.params.is_true(success_setting)?,
+    let must_succeed = match call.get(success_setting) {
+        Some(_) => call.is_true(success_setting)?,
         None => GROUP_SETTINGS.is_on(call.db, group.id, success_setting)?,
     };
-    let skips_pipelines = call.params.is_true(skipped_setting)? && call.is_at_least(18, 7);
+    let skips_pipelines = call.is_true(skipped_setting)? && call.is_at_least(18, 7);
     refuse_if(skips_pipelines && !must_succeed, || {
         let message =
             format!("{skipped_setting} can only be enabled when {success_setting} is true");
@@ -267,7 +267,7 @@ fn check_skipped_pipelines(call: &Call<'_>, group: &Namespace) -> Result<()> {
 /// Stores the IP ranges that may access a group: a text with commas. An empty text clears the
 /// ranges; null changes nothing.
 fn store_ip_ranges(call: &Call<'_>, group: &Namespace) -> Result<()> {
-    let Some(text) = call.params.text(IP_RANGES)? else { return Ok(()) };
+    let Some(text) = call.text(IP_RANGES)? else { return Ok(()) };
     let ranges = split_items(&text);
     let top_level_message = "IP subnet restriction only allowed for top-level groups";
     let is_subgroup = group.parent_id.is_some() && !ranges.is_empty();
@@ -285,10 +285,10 @@ const PUBLIC_EMAIL_PROVIDERS: &str = "gmail.com yahoo.com hotmail.com aol.com ms
 
 /// Stores the allowed domains of members' e-mail addresses: a text with commas.
 fn store_email_domains(call: &Call<'_>, group: &Namespace) -> Result<()> {
-    if !call.is_at_least(17, 4) || !call.params.has(EMAIL_DOMAINS) {
+    if !call.is_at_least(17, 4) || !call.has(EMAIL_DOMAINS) {
         return Ok(());
     }
-    let text = call.params.text(EMAIL_DOMAINS)?.unwrap_or_default();
+    let text = call.text(EMAIL_DOMAINS)?.unwrap_or_default();
     let domains = split_items(&text);
     let is_subgroup = group.parent_id.is_some() && !domains.is_empty();
     let message = "Allowed email domain restriction only permitted for top-level groups";
@@ -323,13 +323,13 @@ fn store_download_limits(call: &Call<'_>, group: &Namespace) -> Result<()> {
         let text = format!("should be an array of existing {noun}. {item} does not exist");
         errors.add_if(user.is_none(), &error_field(field), text);
     };
-    if let Some(names) = call.params.texts(EXEMPT_USERS)? {
+    if let Some(names) = call.texts(EXEMPT_USERS)? {
         for name in &names {
             require_user(EXEMPT_USERS, "usernames", name, User::find_by_username(call.db, name)?);
         }
         GROUP_SETTINGS.put_value(call.db, group.id, EXEMPT_USERS, names)?;
     }
-    if let Some(ids) = call.params.integers(NOTIFIED_USERS)? {
+    if let Some(ids) = call.integers(NOTIFIED_USERS)? {
         for id in &ids {
             require_user(NOTIFIED_USERS, "user ids", id, User::find_by_id(call.db, *id)?);
         }
@@ -340,7 +340,7 @@ fn store_download_limits(call: &Call<'_>, group: &Namespace) -> Result<()> {
 
 /// Stores the two flags that the parameter `duo_availability` sets.
 fn store_duo_availability(call: &Call<'_>, group: &Namespace) -> Result<()> {
-    let (is_on, is_locked) = match call.params.text("duo_availability")?.as_deref() {
+    let (is_on, is_locked) = match call.text("duo_availability")?.as_deref() {
         Some("default_on") => (true, false),
         Some("default_off") => (false, false),
         Some("never_on") => (false, true),
@@ -374,8 +374,7 @@ fn lock_shares(call: &Call<'_>, group: &Namespace) -> Result<()> {
 
 /// Checks that only owners of a locked parent unlock a group below it.
 fn check_share_lock(call: &Call<'_>, group: &Namespace) -> Result<()> {
-    let is_unlock =
-        call.params.flag(SHARE_LOCK)? == Some(false) && is_share_locked(call, group.id)?;
+    let is_unlock = call.flag(SHARE_LOCK)? == Some(false) && is_share_locked(call, group.id)?;
     match Namespace::find_by_optional_id(call.db, group.parent_id.filter(|_| is_unlock))? {
         Some(parent)
             if is_share_locked(call, parent.id)?

@@ -63,10 +63,10 @@ fn json(call: &Call<'_>, group: &Namespace, is_listed: bool) -> Result<Value> {
     let marked_on = group.column("marked_for_deletion_on");
     set_if(&mut body, call.shows_deletion(), "marked_for_deletion_on", marked_on);
     if call.is_administrator() {
-        if call.params.is_true("with_custom_attributes")? {
+        if call.is_true("with_custom_attributes")? {
             body["custom_attributes"] = custom_attributes::list_json(call, holder)?;
         }
-        if is_listed && call.params.is_true("statistics")? {
+        if is_listed && call.is_true("statistics")? {
             // All sizes are zero in the sandbox.
             let sizes = view::STATISTICS.split(' ').filter(|name| name.ends_with("_size"));
             body["statistics"] = sizes.map(|name| (name.to_owned(), Value::from(0))).collect();
@@ -81,7 +81,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     if call.caller.is_none() || call.is_observed() {
         page::Page::from_call(call)?.check_offset("Group")?;
     }
-    let is_top_only = call.params.is_true("top_level_only")?;
+    let is_top_only = call.is_true("top_level_only")?;
     answer_list(call, true, read_group_filter(call)?, |group| {
         !is_top_only || group.parent_id.is_none()
     })
@@ -90,7 +90,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
 /// With `top_level_only` these lists ignore the group in the path.
 fn list_subgroups(call: &Call<'_>, includes_descendants: bool) -> Result<Answer> {
     let parent = call.group()?;
-    let is_top_only = call.params.is_true("top_level_only")?;
+    let is_top_only = call.is_true("top_level_only")?;
     answer_list(call, false, read_group_filter(call)?, |group| {
         let is_inside = group.id != parent.id && group.traversal.starts_with(&parent.traversal);
         let is_wanted = is_inside && (includes_descendants || group.parent_id == Some(parent.id));
@@ -111,9 +111,9 @@ type GroupFilter = (i64, Vec<String>);
 
 fn read_group_filter(call: &Call<'_>) -> Result<GroupFilter> {
     let min_level = terms::level_from_parameter(call, "min_access_level")?;
-    let all_available = call.params.flag("all_available")?;
+    let all_available = call.flag("all_available")?;
     Ok(match (&call.caller, min_level) {
-        _ if call.params.is_true("owned")? => (OWNER, Vec::new()),
+        _ if call.is_true("owned")? => (OWNER, Vec::new()),
         (_, Some(level)) => (level, Vec::new()),
         (Some(user), None) if !all_available.unwrap_or(user.admin) => {
             (1, list_membership_paths(call, user.id)?)
@@ -148,23 +148,22 @@ const IN_MARKED_GROUP_SQL: &str = "EXISTS (SELECT 1 FROM namespaces a WHERE a.id
 
 /// The filters in a call for groups. Some filters exist only from a release on.
 fn list_conditions(call: &Call<'_>) -> Result<SqlConditions> {
-    let params = &call.params;
     let mut conditions = SqlConditions::with_value("n.kind = :kind", "group");
-    let skipped_ids = params.integers("skip_groups")?.map(|ids| Value::from(ids).to_string());
+    let skipped_ids = call.integers("skip_groups")?.map(|ids| Value::from(ids).to_string());
     conditions.add_with_value("n.id NOT IN (SELECT value FROM json_each(:skipped))", skipped_ids);
     if call.is_at_least(16, 10) {
-        let visibility = params.allowed_text("visibility", VISIBILITIES)?;
+        let visibility = call.allowed_text("visibility", VISIBILITIES)?;
         conditions.add_with_value("n.visibility = :visibility", visibility);
     }
-    let marked_on = params.date_text("marked_for_deletion_on")?.filter(|_| call.is_at_least(17, 1));
+    let marked_on = call.date_text("marked_for_deletion_on")?.filter(|_| call.is_at_least(17, 1));
     conditions.add_with_value("n.marked_for_deletion_on = :marked", marked_on);
-    let storage = params.text("repository_storage")?.filter(|_| call.is_administrator());
+    let storage = call.text("repository_storage")?.filter(|_| call.is_administrator());
     // Groups have no repositories in the sandbox.
     conditions.add_if(storage.is_some() && call.is_at_least(16, 3), "0");
-    let active = params.flag("active")?.filter(|_| call.is_at_least(18, 0));
+    let active = call.flag("active")?.filter(|_| call.is_at_least(18, 0));
     let active_sql = format!("({IN_ARCHIVED_GROUP_SQL} OR {IN_MARKED_GROUP_SQL}) <> :active");
     conditions.add_with_value(active_sql, active);
-    let archived = params.flag("archived")?.filter(|_| call.is_at_least(18, 2));
+    let archived = call.flag("archived")?.filter(|_| call.is_at_least(18, 2));
     conditions.add_with_value(format!("{IN_ARCHIVED_GROUP_SQL} = :archived"), archived);
     custom_attributes::add_filter(call, &mut conditions, "c.group_id = n.id");
     Ok(conditions)
@@ -178,24 +177,20 @@ fn answer_list(
     (min_level, membership_paths): GroupFilter,
     accepts: impl Fn(&Namespace) -> bool,
 ) -> Result<Answer> {
-    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
+    let search = call.text("search")?.unwrap_or_default().to_lowercase();
     let conditions = list_conditions(call)?;
-    let column = match call
-        .params
-        .allowed_text("order_by", &["name", "path", "id", "similarity"])?
-        .as_deref()
-    {
-        Some("id") => "n.id",
-        Some("path") => "n.path COLLATE NOCASE",
-        // Among names that contain a text, the shortest is the most similar.
-        Some("similarity") if !search.is_empty() => "length(n.name)",
-        _ => "n.name COLLATE NOCASE",
-    };
+    let column =
+        match call.allowed_text("order_by", &["name", "path", "id", "similarity"])?.as_deref() {
+            Some("id") => "n.id",
+            Some("path") => "n.path COLLATE NOCASE",
+            // Among names that contain a text, the shortest is the most similar.
+            Some("similarity") if !search.is_empty() => "length(n.name)",
+            _ => "n.name COLLATE NOCASE",
+        };
     for name in ["with_custom_attributes", "statistics"] {
-        call.params.flag(name)?;
+        call.flag(name)?;
     }
-    let is_descending =
-        call.params.allowed_text("sort", &["asc", "desc"])?.as_deref() == Some("desc");
+    let is_descending = call.allowed_text("sort", &["asc", "desc"])?.as_deref() == Some("desc");
     let direction = if is_descending { "DESC" } else { "ASC" };
     let clauses = format!("{} ORDER BY {column} {direction}, n.id", conditions.clause());
     let groups = Namespace::list(call.db, &clauses, &*conditions.bound_params())?;
@@ -214,20 +209,20 @@ fn answer_list(
 
 fn show(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
-    Answer::ok(&full_json(call, &group, call.params.flag("with_projects")?.unwrap_or(true))?)
+    Answer::ok(&full_json(call, &group, call.flag("with_projects")?.unwrap_or(true))?)
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
     let user = call.require_user()?;
-    call.params.require(&["name", "path"])?;
-    let name = call.params.text("name")?;
-    let path = call.params.text("path")?;
-    let parent_id = call.params.integer("parent_id")?;
+    call.require(&["name", "path"])?;
+    let name = call.text("name")?;
+    let path = call.text("path")?;
+    let parent_id = call.integer("parent_id")?;
     group_settings::check_types(call, Accepts::Create)?;
-    let visibility = call.params.allowed_text("visibility", VISIBILITIES)?;
+    let visibility = call.allowed_text("visibility", VISIBILITIES)?;
     let parent = parent_id.map(|id| call.visible_group(&id.to_string())).transpose()?;
     let may_create = group_rules::may_create(call, parent.as_ref())?;
-    let has_minutes = call.params.integer("shared_runners_minutes_limit")?.is_some();
+    let has_minutes = call.integer("shared_runners_minutes_limit")?.is_some();
     let needs_admin = has_minutes && call.is_premium() && !call.is_administrator();
     refuse_if(!may_create || needs_admin, ErrorResponse::forbidden)?;
     let Some(path) = path else { return Err(group_rules::missing_path_error()) };
@@ -262,12 +257,10 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
     group_settings::check_types(call, Accepts::Edit)?;
     let group = call.group_as(OWNER)?;
-    let name = call.params.text_or_unchanged("name", &group.name)?;
-    let path = call.params.text_or_unchanged("path", &group.path)?;
-    let visibility = call
-        .params
-        .allowed_text("visibility", VISIBILITIES)?
-        .unwrap_or_else(|| group.visibility.clone());
+    let name = call.text_or_unchanged("name", &group.name)?;
+    let path = call.text_or_unchanged("path", &group.path)?;
+    let visibility =
+        call.allowed_text("visibility", VISIBILITIES)?.unwrap_or_else(|| group.visibility.clone());
     let parent = Namespace::find_by_optional_id(call.db, group.parent_id)?;
     let requested_group =
         NewGroup { name: &name, path: &path, parent: parent.as_ref(), visibility: &visibility };
@@ -299,5 +292,5 @@ fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
     };
     refuse_if(error.is_some(), || ErrorResponse::invalid_record(error))?;
     GROUP_SETTINGS.put_value(call.db, group.id, ARCHIVED, is_archived)?;
-    Answer::ok(&full_json(call, &group, call.params.is_true("with_projects")?)?)
+    Answer::ok(&full_json(call, &group, call.is_true("with_projects")?)?)
 }

@@ -4,33 +4,32 @@
 use super::hook_secrets::{self, HEADERS, SECRET_KINDS, SecretKind, URL_VARIABLES};
 use super::prelude::*;
 
-pub(super) const COLLECTIONS: &[Collection] =
-    &[HOOKS, Collection { path: "/groups/{id}/hooks", ..HOOKS }];
-
-const HOOKS: Collection = Collection {
-    entry_segment: "hook_id",
-    required_params: &["url"],
-    // Removing a missing hook succeeds (reference 2, 4.5).
-    is_idempotent: true,
-    scope: |_, call| scope(call),
+pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
+    table: RecordTable("hooks"),
     limit: Some(("hooks", [100, 50], |text| ErrorResponse::unprocessable(&text))),
+    operations: &[
+        (Method::PUT, "/{hook_id}/url_variables/{key}", CHANGE_URL_VARIABLE),
+        (Method::DELETE, "/{hook_id}/url_variables/{key}", CHANGE_URL_VARIABLE),
+        (Method::PUT, "/{hook_id}/custom_headers/{key}", CHANGE_HEADER),
+        (Method::DELETE, "/{hook_id}/custom_headers/{key}", CHANGE_HEADER),
+        (Method::POST, "/{hook_id}/test/{trigger}", Verb::Custom(test_hook)),
+    ],
+    // For callers who manage the project or group.
+    scope: |_, call| {
+        let scope = GroupOrProject::from_call_archived_reads(call, [MAINTAINER, OWNER])?;
+        if call.is_group_operation() {
+            call.require_tier(AttributeTier::Premium)?;
+        }
+        Ok(scope)
+    },
     complete,
     check_removal: |call, hook| call.check_unmodified(&hook.created_at),
     json: |call, hook| Ok(json(call, hook)),
-    ..Collection::new("/projects/{id}/hooks")
-};
+    ..Callbacks::DEFAULT
+}];
 
-pub(super) const ROUTES: &[Route] = &[
-    put("/{holder}/hooks/{hook_id}/url_variables/{key}", |call| {
-        change_secret(call, &URL_VARIABLES)
-    }),
-    delete("/{holder}/hooks/{hook_id}/url_variables/{key}", |call| {
-        change_secret(call, &URL_VARIABLES)
-    }),
-    put("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| change_secret(call, &HEADERS)),
-    delete("/{holder}/hooks/{hook_id}/custom_headers/{key}", |call| change_secret(call, &HEADERS)),
-    HOOKS.route(Method::POST, "/{holder}/hooks/{hook_id}/test/{trigger}", Verb::Custom(test_hook)),
-];
+const CHANGE_URL_VARIABLE: Verb = Verb::Custom(|call| change_secret(call, &URL_VARIABLES));
+const CHANGE_HEADER: Verb = Verb::Custom(|call| change_secret(call, &HEADERS));
 
 /// A text field of hooks: its name, its first release, and its maximum length.
 type HookTextField = (&'static str, Release, usize);
@@ -49,15 +48,6 @@ const MAX_URL_LENGTH: usize = 8_192;
 const TOKEN: &str = "token";
 const BRANCH_FILTER: &str = "push_events_branch_filter";
 const MAX_FILTER_LENGTH: usize = 4_000;
-
-/// The project or group of a call. The caller must be able to manage it.
-fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
-    let scope = GroupOrProject::from_call_archived_reads(call, [MAINTAINER, OWNER])?;
-    if call.is_group_operation() {
-        call.require_tier(AttributeTier::Premium)?;
-    }
-    Ok(scope)
-}
 
 /// The flags of the hooks of a project or group.
 fn flags(call: &CollectionCall<'_>) -> impl Iterator<Item = &'static Attribute> + use<> {
@@ -100,7 +90,7 @@ fn json(call: &CollectionCall<'_>, hook: &Record) -> Value {
             find_stored_value(FILTER_STRATEGY).unwrap_or_else(|| FILTER_STRATEGIES[0].into());
     }
     // From 16.7 on, lists of a project's hooks omit the keys of secrets.
-    let is_listed = !call.is_write && call.segment(HOOKS.entry_segment).is_empty();
+    let is_listed = !call.is_write && call.segment("hook_id").is_empty();
     if !is_listed || matches!(scope, GroupOrProject::Group(_)) || !call.is_at_least(16, 7) {
         for kind in SECRET_KINDS.iter().filter(|kind| kind.is_supported(call)) {
             body[kind.name] = kind.keys_json(&hook.settings);
@@ -208,9 +198,8 @@ fn complete(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
 
 /// Refuses an edit without fields.
 fn require_any_field(call: &CollectionCall<'_>) -> Result<()> {
-    let params = &call.params;
     if matches!(call.scope, GroupOrProject::Project(_)) && !call.is_observed() {
-        params.require(&["url"])?;
+        call.require(&["url"])?;
     }
     let mut fields = ["url", TOKEN, BRANCH_FILTER, FILTER_STRATEGY]
         .into_iter()
@@ -218,24 +207,23 @@ fn require_any_field(call: &CollectionCall<'_>) -> Result<()> {
         .chain(flags(call).map(|flag| flag.name));
     let mut secrets = SECRET_KINDS.iter().filter(|kind| kind.is_supported(call));
     let has_secrets = secrets.any(|kind| {
-        params.get(kind.name).and_then(Value::as_array).is_some_and(|items| !items.is_empty())
+        call.get(kind.name).and_then(Value::as_array).is_some_and(|items| !items.is_empty())
     });
-    let is_empty = !fields.any(|name| params.has(name)) && !has_secrets;
+    let is_empty = !fields.any(|name| call.has(name)) && !has_secrets;
     refuse_if(is_empty, || ErrorResponse::error(StatusCode::BAD_REQUEST, "No parameters provided"))
 }
 
 /// Sets or removes one header or variable.
-fn change_secret(call: &Call<'_>, kind: &SecretKind) -> Result<Answer> {
-    let call = &CollectionCall { collection: &HOOKS, scope: &scope(call)?, call };
+fn change_secret(call: &CollectionCall<'_>, kind: &SecretKind) -> Result<Answer> {
     refuse_if(!kind.is_supported(call), ErrorResponse::no_route)?;
     let is_put = call.method == Method::PUT;
     if is_put {
-        call.params.require(&["value"])?;
+        call.require(&["value"])?;
     }
     let mut hook = call.find()?;
     let (former_settings, key) = (hook.settings.clone(), call.segment("key"));
     let error_text = if is_put {
-        let value = call.params.text("value")?;
+        let value = call.text("value")?;
         kind.add(&mut hook.settings, [(key.to_owned(), value.into())]);
         "Illegal key or value".to_owned()
     } else {

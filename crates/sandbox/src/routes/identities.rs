@@ -16,7 +16,7 @@ pub(super) fn list_identities(call: &Call<'_>, user_id: i64) -> Result<Vec<Value
 /// The provider in the call, and the user's name at this provider. Fails with 400 if the call
 /// contains only one of the two.
 pub(super) fn read_identity(call: &Call<'_>) -> Result<Option<[String; 2]>> {
-    match (call.params.text("provider")?, call.params.text("extern_uid")?) {
+    match (call.text("provider")?, call.text("extern_uid")?) {
         (None, None) => Ok(None),
         (Some(provider), Some(name)) => Ok(Some([provider, name])),
         _ => Err(ErrorResponse::parameter(

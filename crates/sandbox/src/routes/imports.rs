@@ -41,14 +41,14 @@ fn state_json(call: &Call<'_>, project: &Project) -> Result<Value> {
 /// Creates a project from an archive that is sent or fetched. The archive is not unpacked.
 fn import_archive(call: &Call<'_>, required_params: &[&str]) -> Result<Answer> {
     let user = call.require_user()?;
-    call.params.require(required_params)?;
-    let is_missing = required_params.contains(&"file") && call.params.file("file").is_none();
+    call.require(required_params)?;
+    let is_missing = required_params.contains(&"file") && call.file("file").is_none();
     refuse_if(is_missing, || ErrorResponse::invalid("file"))?;
-    let path = call.params.text("path")?.unwrap_or_default();
-    let name = call.params.text("name")?.unwrap_or_else(|| path.clone());
+    let path = call.text("path")?.unwrap_or_default();
+    let name = call.text("name")?.unwrap_or_else(|| path.clone());
     let mut namespace_reference = None;
     for name in ["namespace", "namespace_id", "namespace_path"] {
-        namespace_reference = namespace_reference.or(call.params.text(name)?);
+        namespace_reference = namespace_reference.or(call.text(name)?);
     }
     let namespace = match namespace_reference {
         Some(reference) => Namespace::find_by_reference(call.db, &reference)?,
@@ -68,20 +68,20 @@ fn import_error(status: StatusCode, text: &str) -> ErrorResponse {
 
 fn import_from_extgit(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
-    call.params.require_all(&[
+    call.require_all(&[
         Need::Present("personal_access_token"),
         Need::Present("repo_id"),
         Need::NotBlank("target_namespace"),
     ])?;
     check_stages(call)?;
     if call.is_at_least(16, 5) {
-        call.params.allowed_text("timeout_strategy", &["optimistic", "pessimistic"])?;
+        call.allowed_text("timeout_strategy", &["optimistic", "pessimistic"])?;
     }
-    let repo_id = call.params.integer("repo_id")?.unwrap_or(0);
-    let target_path = call.params.text("target_namespace")?.unwrap_or_default();
-    let host = call.params.text("extgit_hostname")?.unwrap_or_else(|| "extgit".to_owned());
+    let repo_id = call.integer("repo_id")?.unwrap_or(0);
+    let target_path = call.text("target_namespace")?.unwrap_or_default();
+    let host = call.text("extgit_hostname")?.unwrap_or_else(|| "extgit".to_owned());
     let host = host.split_once("://").map_or(host.as_str(), |(_, host)| host);
-    let name = call.params.text("new_name")?.unwrap_or_else(|| format!("repository-{repo_id}"));
+    let name = call.text("new_name")?.unwrap_or_else(|| format!("repository-{repo_id}"));
     let namespace = target_namespace(call, &target_path, StatusCode::UNPROCESSABLE_ENTITY)?;
     start_import(call, &namespace, &name, &format!("{host}/{repo_id}"))
 }
@@ -104,7 +104,7 @@ const STAGES: &str =
 
 /// Checks the additional parts in a call. Nothing is imported, because no external host exists.
 fn check_stages(call: &Call<'_>) -> Result<()> {
-    let stages = call.params.get("optional_stages").unwrap_or(&Value::Null);
+    let stages = call.get("optional_stages").unwrap_or(&Value::Null);
     let is_valid = stages.is_object() || stages.is_null();
     refuse_if(!is_valid, || ErrorResponse::invalid("optional_stages"))?;
     for stage in STAGES.split(' ') {
@@ -116,15 +116,15 @@ fn check_stages(call: &Call<'_>) -> Result<()> {
 fn import_from_extserver(call: &Call<'_>) -> Result<Answer> {
     // Parameters are checked before the caller.
     check_required(call).map_err(|failure| restore_client_names(call, failure))?;
-    let url = call.params.text("extserver_url")?.unwrap_or_default();
+    let url = call.text("extserver_url")?.unwrap_or_default();
     refuse_if(!is_reachable(&url), || {
         ErrorResponse::bad_request_message(json!({ "error": format!("Invalid URL: {url}") }))
     })?;
     let user = call.require_user()?;
-    let project_key = call.params.text("extserver_project")?.unwrap_or_default();
-    let repository = call.params.text("extserver_repo")?.unwrap_or_default();
-    let name = call.params.text("new_name")?.unwrap_or_else(|| repository.clone());
-    let namespace = match call.params.text("target_namespace")?.unwrap_or_default().as_str() {
+    let project_key = call.text("extserver_project")?.unwrap_or_default();
+    let repository = call.text("extserver_repo")?.unwrap_or_default();
+    let name = call.text("new_name")?.unwrap_or_else(|| repository.clone());
+    let namespace = match call.text("target_namespace")?.unwrap_or_default().as_str() {
         "" => Namespace::find_personal(call.db, user.id)?,
         target => Some(target_namespace(call, target, StatusCode::UNAUTHORIZED)?),
     };
@@ -137,9 +137,9 @@ fn check_required(call: &Call<'_>) -> Result<()> {
     let names =
         "extserver_url extserver_username personal_access_token extserver_project extserver_repo";
     let names: Vec<&str> = names.split(' ').collect();
-    call.params.require(&names)?;
+    call.require(&names)?;
     names.into_iter().try_for_each(|name| {
-        let is_empty = call.params.text(name)?.is_none_or(|text| text.trim().is_empty());
+        let is_empty = call.text(name)?.is_none_or(|text| text.trim().is_empty());
         refuse_if(is_empty, || ErrorResponse::empty_parameter(name))
     })
 }
@@ -221,7 +221,7 @@ fn create_imported_project(
 /// The error of an import that fails in the background. The sandbox has no external host that could
 /// refuse credentials. Instead, the sandbox refuses tokens that start with `invalid`.
 fn planned_failure(call: &Call<'_>) -> Result<Option<String>> {
-    let token = call.params.text("personal_access_token")?.unwrap_or_default();
+    let token = call.text("personal_access_token")?.unwrap_or_default();
     let refusal = token.starts_with("invalid").then(|| ACCESS_DENIED.to_owned());
     Ok(refusal.or_else(|| call.profile().import_failure.clone()))
 }
@@ -237,8 +237,8 @@ fn result_json(project: &Project) -> Value {
 
 fn cancel_import(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
-    call.params.require(&["project_id"])?;
-    let id = call.params.integer("project_id")?.unwrap_or(0);
+    call.require(&["project_id"])?;
+    let id = call.integer("project_id")?.unwrap_or(0);
     // This operation finds only imported projects.
     let project = Project::find_by_id(call.db, id)?
         .filter(|project| project.import_source.is_some())
@@ -265,9 +265,9 @@ fn cancel_import(call: &Call<'_>) -> Result<Answer> {
 /// refuses some tokens itself.
 fn import_gists(call: &Call<'_>) -> Result<Answer> {
     let user_id = call.require_user()?.id;
-    call.params.require(&["personal_access_token"])?;
+    call.require(&["personal_access_token"])?;
     refuse_if(!call.profile().gists, ErrorResponse::hidden)?;
-    let token = call.params.text("personal_access_token")?.unwrap_or_default();
+    let token = call.text("personal_access_token")?.unwrap_or_default();
     let is_denied = token.trim().is_empty() || token.starts_with("invalid");
     refuse_if(is_denied, || import_error(StatusCode::UNAUTHORIZED, ACCESS_DENIED))?;
     let text = "The rate limit of the external host was exceeded";

@@ -97,26 +97,25 @@ fn read_settings(call: &Call<'_>) -> Result<Object> {
 fn update_settings(call: &Call<'_>) -> Result<Answer> {
     let mut settings = read_settings(call)?;
     let names: Vec<&str> = settings.keys().map(String::as_str).collect();
-    call.params.require_any(&names)?;
+    call.require_any(&names)?;
     check_values(call)?;
     for (name, value) in &mut settings {
         let may_be_null = SETTING_DEFAULTS.get(name).is_some_and(Value::is_null);
         let new_value = match value {
-            Value::Bool(_) => call.params.flag(name)?.map(Value::from),
-            Value::Number(_) => call.params.integer(name)?.map(Value::from),
-            Value::Array(_) => call.params.texts(name)?.map(Value::from),
+            Value::Bool(_) => call.flag(name)?.map(Value::from),
+            Value::Number(_) => call.integer(name)?.map(Value::from),
+            Value::Array(_) => call.texts(name)?.map(Value::from),
             // The only object is the protection of default branches. Its two parameters are read
             // below.
             Value::Object(_) => None,
-            _ if may_be_null && call.params.has(name) => Some(call.params.text(name)?.into()),
-            _ => call.params.text(name)?.map(Value::from),
+            _ if may_be_null && call.has(name) => Some(call.text(name)?.into()),
+            _ => call.text(name)?.map(Value::from),
         };
         if let Some(requested_value) = new_value {
             *value = requested_value;
         }
     }
-    let protection_number =
-        call.params.integer(BRANCH_PROTECTION)?.filter(|_| call.is_at_least(16, 3));
+    let protection_number = call.integer(BRANCH_PROTECTION)?.filter(|_| call.is_at_least(16, 3));
     if let Some(protection) = default_branches::read_protection(call)?
         .or(protection_number.map(default_branches::protection_from_number))
     {
@@ -132,16 +131,15 @@ fn update_settings(call: &Call<'_>) -> Result<Answer> {
 fn check_values(call: &Call<'_>) -> Result<()> {
     let names = ["group", "project", "snippet"].map(|kind| format!("default_{kind}_visibility"));
     for name in &names {
-        call.params.allowed_text(name, VISIBILITIES)?;
+        call.allowed_text(name, VISIBILITIES)?;
     }
-    call.params.allowed_texts(RESTRICTED_VISIBILITIES, VISIBILITIES)?;
+    call.allowed_texts(RESTRICTED_VISIBILITIES, VISIBILITIES)?;
     let mut errors = FieldErrors::default();
-    let is_not_positive =
-        call.params.integer("session_expire_delay")?.is_some_and(|delay| delay <= 0);
+    let is_not_positive = call.integer("session_expire_delay")?.is_some_and(|delay| delay <= 0);
     errors.add_if(is_not_positive, "session_expire_delay", "must be greater than 0");
     // Before 16.0, the value 0 switched delayed deletion off.
     let min_days = i64::from(call.is_at_least(16, 0));
-    let days = call.params.integer(DELETION_PERIOD)?;
+    let days = call.integer(DELETION_PERIOD)?;
     let message = format!("must be greater than or equal to {min_days}");
     errors.add_if(days.is_some_and(|days| days < min_days), DELETION_PERIOD, message);
     let exceeds_limit = days.is_some_and(|days| days > 90);

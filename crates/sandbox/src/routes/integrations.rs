@@ -2,23 +2,18 @@
 //! and projects inherit them, but never calls another service. A PUT in a group changes the groups
 //! and projects below immediately. The real service changes them in a background job.
 
+use super::fields::{FieldType, RowField};
 use super::prelude::*;
 
-pub(super) const COLLECTIONS: &[Collection] = &[
-    INTEGRATIONS,
-    Collection {
-        path: "/groups/{id}/integrations",
-        since: Some(Release::new(17, 9)),
-        ..INTEGRATIONS
-    },
-];
+const INTEGRATIONS: RecordTable = RecordTable("integrations");
 
-const INTEGRATIONS: Collection = Collection {
-    entry_segment: "slug",
-    answer_key: "slug",
-    is_unpaged: true,
-    is_created_by_put: true,
-    scope: |_, call| GroupOrProject::from_call_archived_reads(call, [MAINTAINER, OWNER]),
+pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
+    table: INTEGRATIONS,
+    scope: |_, call| {
+        let is_early = call.is_group_operation() && !call.is_at_least(17, 9);
+        refuse_if(is_early, ErrorResponse::no_route)?;
+        GroupOrProject::from_call_archived_reads(call, [MAINTAINER, OWNER])
+    },
     // An unknown slug gets 400. An integration that was never set up gets 404.
     find: |call| {
         let slug = call.segment("slug");
@@ -39,16 +34,8 @@ const INTEGRATIONS: Collection = Collection {
         call.store(row)
     },
     json: |call, row| Ok(json(call, row)),
-    ..Collection::new("/projects/{id}/integrations")
-};
-
-pub(super) const ROUTES: &[Route] = &[
-    // The paths of older releases. Only projects have these paths.
-    INTEGRATIONS.route(Method::GET, "/projects/{id}/services", Verb::List),
-    INTEGRATIONS.route(Method::GET, "/projects/{id}/services/{slug}", Verb::Show),
-    INTEGRATIONS.route(Method::PUT, "/projects/{id}/services/{slug}", Verb::Update),
-    INTEGRATIONS.route(Method::DELETE, "/projects/{id}/services/{slug}", Verb::Remove),
-];
+    ..Callbacks::DEFAULT
+}];
 
 /// An integration in the table `integrations.jsonc`.
 #[derive(Debug, Default, Deserialize)]
@@ -99,7 +86,6 @@ const WEB_ONLY_SLUGS: [&str; 2] = ["gitlab-slack-application", "jira-cloud-app"]
 const COMMENTS_ENABLED: &str = "comment_on_event_enabled";
 const LABEL_BEHAVIOR: &str = "labels_to_be_notified_behavior";
 
-const INTEGRATION_TABLE: RecordTable = INTEGRATIONS.table;
 /// The first release that shows `inherited` and accepts it in requests.
 const INHERITED_SINCE: Release = Release::new(17, 3);
 const USE_INHERITED: &str = "use_inherited_settings";
@@ -109,7 +95,7 @@ fn requested_kind(call: &Call<'_>) -> Option<&'static IntegrationKind> {
 }
 
 fn find(call: &Call<'_>, holder: Holder, slug: &str) -> Result<Option<Record>> {
-    Ok(INTEGRATION_TABLE.list_with_text(call, holder, "slug", slug)?.pop())
+    Ok(INTEGRATIONS.list_with_text(call, holder, "slug", slug)?.pop())
 }
 
 /// An integration as in a response; lists do not contain the properties.
@@ -159,15 +145,12 @@ fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     refuse_if(WEB_ONLY_SLUGS.contains(&slug), || unavailable_message.into())?;
     let kind = requested_kind(call).ok_or_else(ErrorResponse::no_route)?;
     refuse_if(kind.of_projects && call.is_group_operation(), || unavailable_message.into())?;
-    call.params.require(&kind.required)?;
+    call.require(&kind.required)?;
     if row.id == 0 {
         set_defaults(call, kind, row);
     }
-    let is_inherited = if call.release() >= INHERITED_SINCE {
-        call.params.flag(USE_INHERITED)?
-    } else {
-        Some(false)
-    };
+    let is_inherited =
+        if call.release() >= INHERITED_SINCE { call.flag(USE_INHERITED)? } else { Some(false) };
     if is_inherited == Some(true) {
         let inherited_row = find_inherited(call, slug)?;
         let (group_id, inherited_row) = inherited_row.ok_or("Default integration not found.")?;
@@ -207,12 +190,12 @@ fn store_properties(
     row: &mut Record,
 ) -> Result<()> {
     for name in kind.events.iter().map(|event| format!("{event}_events")) {
-        if call.params.has(&name) {
-            row.set(&name, call.params.flag(&name)?);
+        if call.has(&name) {
+            row.set(&name, call.flag(&name)?);
         }
     }
-    if kind.slug == "jira" && call.params.has(COMMENTS_ENABLED) {
-        row.set(COMMENTS_ENABLED, call.params.flag(COMMENTS_ENABLED)?);
+    if kind.slug == "jira" && call.has(COMMENTS_ENABLED) {
+        row.set(COMMENTS_ENABLED, call.flag(COMMENTS_ENABLED)?);
     }
     let former_url = row.value(&property_key("jenkins_url"));
     let texts = kind.text.iter().chain(&kind.secret).copied();
@@ -221,19 +204,18 @@ fn store_properties(
         .chain(flags.map(|name| (name, FieldType::Flag)))
         .chain(kind.number.iter().map(|name| (*name, FieldType::Integer)))
         .chain(kind.texts.iter().map(|name| (*name, FieldType::Texts)));
-    for (name, field_type) in properties.filter(|(name, _)| call.params.has(name)) {
+    for (name, field_type) in properties.filter(|(name, _)| call.has(name)) {
         let value = RowField::new(name, field_type).read_value(call, None)?;
-        let is_null = call.params.get(name).is_some_and(Value::is_null);
+        let is_null = call.get(name).is_some_and(Value::is_null);
         row.set(&property_key(name), if is_null { Value::Null } else { value });
     }
     check(call, kind, row)?;
     let is_url_changed =
         !former_url.is_null() && former_url != row.value(&property_key("jenkins_url"));
-    if is_url_changed && !property_text(row, "username").is_empty() && !call.params.has("password")
-    {
+    if is_url_changed && !property_text(row, "username").is_empty() && !call.has("password") {
         return Err(update_error("password", BLANK_TEXT));
     }
-    let stored_rows = INTEGRATION_TABLE.list(call, call.scope.holder())?;
+    let stored_rows = INTEGRATIONS.list(call, call.scope.holder())?;
     let mut active_rows =
         stored_rows.iter().filter(|other| other.id != row.id && other.is_true("active"));
     // Only a project is limited to one issue tracker.
@@ -335,7 +317,7 @@ fn copy_to_subtree(call: &Call<'_>, group: &Namespace, integration: &Record) -> 
         }) {
             let mut row = stored_row.unwrap_or_else(|| Record::new(call.time_text()));
             copy_inherited(&mut row, integration, group.id);
-            INTEGRATION_TABLE.save(call, holder, &mut row)?;
+            INTEGRATIONS.save(call, holder, &mut row)?;
         }
     }
     Ok(())
@@ -348,13 +330,13 @@ pub(super) fn inherit_integrations(
     namespace: &Namespace,
 ) -> Result<()> {
     for group_id in traversal_ids(&namespace.traversal).rev() {
-        for row in INTEGRATION_TABLE.list(call, Holder::Group(group_id))? {
+        for row in INTEGRATIONS.list(call, Holder::Group(group_id))? {
             let is_new = find(call, Holder::Project(project_id), row.text("slug"))?.is_none();
             if row.is_true("active") && is_new {
                 let source_id = row.value("from").as_i64().filter(|_| row.is_true("inherited"));
                 let mut new_row = Record::new(call.time_text());
                 copy_inherited(&mut new_row, &row, source_id.unwrap_or(group_id));
-                INTEGRATION_TABLE.save(call, Holder::Project(project_id), &mut new_row)?;
+                INTEGRATIONS.save(call, Holder::Project(project_id), &mut new_row)?;
             }
         }
     }

@@ -36,22 +36,21 @@ fn list_invitations(call: &Call<'_>, scope: &GroupOrProject, email: &str) -> Res
 }
 
 fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
-    let query = call.params.text("query")?.unwrap_or_default();
+    let query = call.text("query")?.unwrap_or_default();
     page::list(call, list_invitations(call, scope, &query)?)
 }
 
 /// Invites each address. Users with an account become members immediately. Existing invitations and
 /// members get the new level.
 fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
-    call.params.require_all(&[Need::AllowedValue("access_level")])?;
-    let emails = call.params.texts("email")?.unwrap_or_default();
+    call.require_all(&[Need::AllowedValue("access_level")])?;
+    let emails = call.texts("email")?.unwrap_or_default();
     let are_valid = emails.iter().all(|email| User::is_email_address(email));
     let text = "contains an invalid email address";
     refuse_if(!are_valid, || ErrorResponse::parameter("email", text))?;
     // A list of ids is a text or an array; a single number is ignored.
-    let has_id_list = call.params.get("user_id").is_some_and(|ids| !ids.is_number());
-    let ids =
-        if has_id_list { call.params.integers("user_id")?.unwrap_or_default() } else { Vec::new() };
+    let has_id_list = call.get("user_id").is_some_and(|ids| !ids.is_number());
+    let ids = if has_id_list { call.integers("user_id")?.unwrap_or_default() } else { Vec::new() };
     let message = "Must provide either email or user_id as a parameter";
     refuse_if(emails.is_empty() && ids.is_empty(), || ErrorResponse::bad_request(message))?;
     let terms = MembershipTerms::from_call(call, scope)?;
@@ -76,7 +75,7 @@ fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let find_invitation =
         || Ok::<_, ErrorResponse>(list_invitations(call, scope, email)?.into_iter().next());
     let invitation = find_invitation()?.ok_or_else(ErrorResponse::hidden)?;
-    let level = if call.params.has("access_level") {
+    let level = if call.has("access_level") {
         terms::requested_level(call, scope)?
     } else {
         invitation["access_level"].as_i64().unwrap_or_default()

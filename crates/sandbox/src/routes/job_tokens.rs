@@ -3,21 +3,12 @@
 
 use super::prelude::*;
 
-pub(super) const COLLECTIONS: &[Collection] = &[JOB_TOKEN_SCOPE, ALLOWED_PROJECTS, ALLOWED_GROUPS];
+pub(super) const CALLBACKS: &[Callbacks] = &[JOB_TOKEN_SCOPE, ALLOWED_PROJECTS, ALLOWED_GROUPS];
 
-const JOB_TOKEN_SCOPE: Collection = Collection {
-    read_level: MAINTAINER,
-    since: Some(Release::new(16, 3)),
-    fields: &[RowField {
-        answer_name: "inbound_enabled",
-        default_json: "true",
-        ..RowField::new("enabled", FieldType::Flag)
-    }],
-    is_document: true,
-    is_updated_by_patch: true,
-    updates_silently: true,
+const JOB_TOKEN_SCOPE: Callbacks = Callbacks {
+    table: RecordTable("job_token_scope"),
     complete: |call, row| {
-        call.params.require_all(&[Need::NotBlank("enabled")])?;
+        call.require_all(&[Need::NotBlank("enabled")])?;
         let is_enforced =
             instance::read_setting(call, instance::INBOUND_ENFORCED)? == Value::Bool(true);
         refuse_if(is_enforced && !row.is_true("enabled"), || {
@@ -28,21 +19,14 @@ const JOB_TOKEN_SCOPE: Collection = Collection {
         let is_inbound_enabled = call.plain_json(row)["inbound_enabled"].take();
         Ok(json!({ "inbound_enabled": is_inbound_enabled, "outbound_enabled": false }))
     },
-    ..Collection::new("/projects/{id}/job_token_scope")
+    ..Callbacks::DEFAULT
 };
 
 const TARGET_PROJECT: &str = "target_project_id";
 const TARGET_GROUP: &str = "target_group_id";
 
-/// The projects whose jobs may access a project: the project itself and the allowed projects.
-const ALLOWED_PROJECTS: Collection = Collection {
-    entry_segment: TARGET_PROJECT,
-    answer_key: TARGET_PROJECT,
-    since: Some(Release::new(16, 3)),
-    required_params: &[TARGET_PROJECT],
-    fields: &[RowField::new(TARGET_PROJECT, FieldType::Reference(ReferencedType::Project))],
-    has_show: false,
-    has_update: false,
+const ALLOWED_PROJECTS: Callbacks = Callbacks {
+    table: RecordTable("job_token_allowlist"),
     scope: |_, call| {
         let scope = GroupOrProject::from_call_archived_reads(call, [MAINTAINER; 2])?;
         // Only reading operations accept the path of the project in place of its id.
@@ -60,22 +44,14 @@ const ALLOWED_PROJECTS: Collection = Collection {
         Ok(if is_listed(call, &project_entry)? { Vec::new() } else { vec![project_entry] })
     },
     complete: complete_entry,
-    table: RecordTable("job_token_allowlist"),
     not_found: || "Target project is not in the job token scope".into(),
     json: entry_json,
-    ..Collection::new("/projects/{id}/job_token_scope/allowlist")
+    ..Callbacks::DEFAULT
 };
 
-/// The groups whose CI jobs may access a project: the jobs of all projects in these groups.
-const ALLOWED_GROUPS: Collection = Collection {
-    path: "/projects/{id}/job_token_scope/groups_allowlist",
-    entry_segment: TARGET_GROUP,
-    answer_key: TARGET_GROUP,
-    since: Some(Release::new(17, 0)),
-    required_params: &[TARGET_GROUP],
-    fields: &[RowField::new(TARGET_GROUP, FieldType::Reference(ReferencedType::Group))],
-    list_inherited: |_| Ok(Vec::new()),
+const ALLOWED_GROUPS: Callbacks = Callbacks {
     table: RecordTable("job_token_groups_allowlist"),
+    list_inherited: |_| Ok(Vec::new()),
     not_found: || "Target group is not in the job token scope".into(),
     ..ALLOWED_PROJECTS
 };

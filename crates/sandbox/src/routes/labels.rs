@@ -7,13 +7,12 @@
 use super::colors;
 use super::prelude::*;
 
-pub(super) const COLLECTIONS: &[Collection] =
-    &[LABELS, Collection { path: "/groups/{id}/labels", ..LABELS }];
+const LABELS: RecordTable = RecordTable("labels");
 
-const LABELS: Collection = Collection {
-    entry_segment: "name",
-    required_params: &["name", "color"],
-    fields: &[RowField::new("description", FieldType::Text)],
+pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
+    table: LABELS,
+    // Older forms, with the label in the parameters.
+    operations: &[(Method::PUT, "", Verb::Update), (Method::DELETE, "", Verb::Remove)],
     scope: |_, call| {
         let is_change = [Method::POST, Method::PUT].contains(&call.method);
         label_scope(call, if is_change { REPORTER } else { 0 })
@@ -23,15 +22,10 @@ const LABELS: Collection = Collection {
     filter,
     complete,
     json,
-    ..Collection::new("/projects/{id}/labels")
-};
+    ..Callbacks::DEFAULT
+}];
 
-/// The first two operations are older forms, with the label in the parameters.
-pub(super) const ROUTES: &[Route] = &[
-    LABELS.route(Method::PUT, "/{holder}/labels", Verb::Update),
-    LABELS.route(Method::DELETE, "/{holder}/labels", Verb::Remove),
-    put("/projects/{id}/labels/{name}/promote", promote_label),
-];
+pub(super) const ROUTES: &[Route] = &[put("/projects/{id}/labels/{name}/promote", promote_label)];
 
 /// The field with the id of the group; null for a label of a project.
 const GROUP_ID: &str = "group_id";
@@ -60,7 +54,7 @@ fn label_scope(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
 fn list_labels(call: &Call<'_>, holders: impl IntoIterator<Item = Holder>) -> Result<Vec<Record>> {
     let mut labels = Vec::new();
     for holder in holders {
-        labels.extend(LABELS.table.list(call, holder)?);
+        labels.extend(LABELS.list(call, holder)?);
     }
     sort_labels(&mut labels);
     Ok(labels)
@@ -101,7 +95,7 @@ fn json(call: &CollectionCall<'_>, label: &Record) -> Result<Value> {
         "color": label.text("color"),
         "subscribed": false,
     });
-    if call.params.is_true("with_counts")? {
+    if call.is_true("with_counts")? {
         for name in ["open_issues_count", "closed_issues_count", "open_merge_requests_count"] {
             body[name] = 0.into();
         }
@@ -121,7 +115,7 @@ fn requested_name(call: &Call<'_>) -> Result<String> {
         "" => {}
         name => return Ok(name.to_owned()),
     }
-    match (call.params.integer("label_id")?, call.params.text("name")?) {
+    match (call.integer("label_id")?, call.text("name")?) {
         (Some(id), None) => Ok(id.to_string()),
         (None, Some(name)) => Ok(name),
         (Some(_), Some(_)) => {
@@ -163,7 +157,7 @@ fn filter(call: &CollectionCall<'_>, labels: &mut Vec<Record>) -> Result<()> {
     {
         labels.clear();
     }
-    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
+    let search = call.text("search")?.unwrap_or_default().to_lowercase();
     labels.retain(|label| {
         [TITLE, "description"].iter().any(|name| label.text(name).to_lowercase().contains(&search))
     });
@@ -173,7 +167,7 @@ fn filter(call: &CollectionCall<'_>, labels: &mut Vec<Record>) -> Result<()> {
 }
 
 fn requests_ancestors(call: &Call<'_>) -> Result<bool> {
-    Ok(call.params.flag("include_ancestor_groups")?.unwrap_or(true))
+    Ok(call.flag("include_ancestor_groups")?.unwrap_or(true))
 }
 
 /// The labels of other projects and groups that a list shows. They come from the groups above, and
@@ -182,9 +176,9 @@ fn requests_ancestors(call: &Call<'_>) -> Result<bool> {
 fn inherited_labels(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
     let mut labels = list_labels(call, label_groups(call.scope, requests_ancestors(call)?))?;
     let GroupOrProject::Group(group) = call.scope else { return Ok(labels) };
-    let includes_descendants = call.params.is_true("include_descendant_groups")?;
+    let includes_descendants = call.is_true("include_descendant_groups")?;
     let groups = if includes_descendants { group.subtree_ids(call.db)? } else { vec![group.id] };
-    let includes_projects = call.params.flag("only_group_labels")? == Some(false);
+    let includes_projects = call.flag("only_group_labels")? == Some(false);
     for group in groups {
         if includes_descendants {
             labels.extend(list_labels(call, [Holder::Group(group)])?);
@@ -211,7 +205,7 @@ fn find(call: &CollectionCall<'_>) -> Result<Record> {
         return find_by_id_or_title(call, requests_ancestors(call)?);
     }
     if matches!(call.scope, GroupOrProject::Group(_)) && call.segment("name").is_empty() {
-        call.params.require(&["name"])?;
+        call.require(&["name"])?;
     }
     find_by_id_or_title(call, false)?;
     GroupOrProject::from_call(call, [REPORTER; 2])?;
@@ -223,7 +217,7 @@ fn require_any_field(call: &CollectionCall<'_>) -> Result<()> {
     let mut fields = vec!["new_name", "color", "description"];
     fields.extend(call.scope.project_id().map(|_| "priority"));
     fields.extend(call.is_observed().then_some("archived"));
-    call.params.require_any(&fields)
+    call.require_any(&fields)
 }
 
 fn parse_title(title: &str) -> Result<String> {
@@ -238,7 +232,7 @@ fn parse_title(title: &str) -> Result<String> {
 
 /// The color in a call; null means the default.
 fn requested_color(call: &Call<'_>) -> Result<String> {
-    let text = call.params.text("color")?;
+    let text = call.text("color")?;
     let color = colors::parse(text.as_deref().unwrap_or(DEFAULT_COLOR).trim());
     color.ok_or_else(|| ErrorResponse::field("color", "must be a valid color code"))
 }
@@ -247,8 +241,8 @@ fn requested_color(call: &Call<'_>) -> Result<String> {
 fn store_priority(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
     const PRIORITY_PARAM: &str = "priority";
     let GroupOrProject::Project(project) = call.scope else { return Ok(()) };
-    if call.params.has(PRIORITY_PARAM) {
-        let priority = call.params.integer(PRIORITY_PARAM)?;
+    if call.has(PRIORITY_PARAM) {
+        let priority = call.integer(PRIORITY_PARAM)?;
         let is_negative = priority.is_some_and(|priority| priority < 0);
         let text = "must be greater than or equal to 0";
         refuse_if(is_negative, || ErrorResponse::field(PRIORITY_PARAM, text))?;
@@ -264,16 +258,16 @@ fn complete(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
     let (is_new, mut title_parameter) = (label.id == 0, "new_name");
     if is_new {
         title_parameter = "name";
-        let title = call.params.text(title_parameter)?.unwrap_or_default();
+        let title = call.text(title_parameter)?.unwrap_or_default();
         let is_taken =
             list_visible_labels(call, true)?.iter().any(|label| label.text(TITLE) == title);
         refuse_if(is_taken, || ErrorResponse::conflict("Label already exists"))?;
         label.set(GROUP_ID, call.scope.choose(None, Some(call.scope.id())));
     }
-    if call.params.has(title_parameter) {
-        label.set(TITLE, parse_title(&call.params.text(title_parameter)?.unwrap_or_default())?);
+    if call.has(title_parameter) {
+        label.set(TITLE, parse_title(&call.text(title_parameter)?.unwrap_or_default())?);
     }
-    if call.params.has("color") {
+    if call.has("color") {
         label.set("color", requested_color(call)?);
     }
     check_title_free(call, label)?;
@@ -309,7 +303,7 @@ fn find_changeable(call: &CollectionCall<'_>) -> Result<Record> {
 fn promote_label(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(0)?;
     let scope = &GroupOrProject::from(project.clone());
-    let call = &CollectionCall { collection: &LABELS, scope, call };
+    let call = &CollectionCall { collection: find_built_in(LABELS), scope, call };
     let group = project.namespace.as_ref().clone();
     let project_label =
         find_by_id_or_title(call, false).ok().filter(|label| label.value(GROUP_ID).is_null());
@@ -323,7 +317,7 @@ fn promote_label(call: &Call<'_>) -> Result<Answer> {
         .iter()
         .filter(|label| has_same_title(label))
     {
-        LABELS.table.remove(call, duplicate)?;
+        LABELS.remove(call, duplicate)?;
     }
     let mut label = group_label.unwrap_or_else(|| project_label.clone());
     label.set(GROUP_ID, group.id);

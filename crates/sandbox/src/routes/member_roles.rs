@@ -72,10 +72,10 @@ pub(super) fn read_role(
     since: Release,
     make_error: impl FnOnce() -> ErrorResponse,
 ) -> Result<Option<Option<MemberRole>>> {
-    if !are_roles_available(call, since) || !call.params.has(ROLE_ID) {
+    if !are_roles_available(call, since) || !call.has(ROLE_ID) {
         return Ok(None);
     }
-    let Some(id) = call.params.integer(ROLE_ID)? else { return Ok(Some(None)) };
+    let Some(id) = call.integer(ROLE_ID)? else { return Ok(Some(None)) };
     MemberRole::find_by_id(call.db, id)?.map(|role| Some(Some(role))).ok_or_else(make_error)
 }
 
@@ -129,20 +129,19 @@ fn list(call: &Call<'_>) -> Result<Answer> {
 
 fn create(call: &Call<'_>) -> Result<Answer> {
     check_access(call)?;
-    call.params.require_all(&[Need::AllowedValue(BASE_LEVEL)])?;
-    let level = call
-        .params
-        .allowed_integer(BASE_LEVEL, |level| terms::is_valid_level(call, level, true))?;
+    call.require_all(&[Need::AllowedValue(BASE_LEVEL)])?;
+    let level =
+        call.allowed_integer(BASE_LEVEL, |level| terms::is_valid_level(call, level, true))?;
     let level = level.unwrap_or_default();
     let mut granted_names = Vec::new();
     for name in permissions(call) {
-        granted_names.extend(call.params.is_true(name)?.then_some(name));
+        granted_names.extend(call.is_true(name)?.then_some(name));
     }
-    let name = call.params.text("name")?.filter(|name| !name.trim().is_empty());
+    let name = call.text("name")?.filter(|name| !name.trim().is_empty());
     let mut role = MemberRole {
         id: 0,
         name: name.unwrap_or_else(|| format!("{} - custom", level_name(level))),
-        description: call.params.text("description")?,
+        description: call.text("description")?,
         base_access_level: level,
         settings: json!(granted_names).to_string(),
     };

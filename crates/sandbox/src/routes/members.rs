@@ -255,8 +255,8 @@ fn check_tasks(call: &Call<'_>) -> Result<()> {
     if call.is_at_least(16, 5) {
         return Ok(());
     }
-    let tasks = call.params.allowed_texts("tasks_to_be_done", &["ci", "code", "issues"])?;
-    match (tasks.is_none_or(|tasks| tasks.is_empty()), call.params.integer("tasks_project_id")?) {
+    let tasks = call.allowed_texts("tasks_to_be_done", &["ci", "code", "issues"])?;
+    match (tasks.is_none_or(|tasks| tasks.is_empty()), call.integer("tasks_project_id")?) {
         (false, None) => Err(ErrorResponse::parameter("tasks_project_id", "is missing")),
         (true, Some(_)) => Err(ErrorResponse::parameter("tasks_to_be_done", "is missing")),
         _ => Ok(()),
@@ -268,13 +268,13 @@ fn check_tasks(call: &Call<'_>) -> Result<()> {
 fn read_user_references(call: &Call<'_>) -> Result<(String, bool)> {
     let selectors = ["user_id", "username"];
     let is_by_name = if call.is_at_least(17, 1) {
-        call.params.require_all(&[Need::Present("access_level"), Need::AnyOf(&selectors)])?;
-        call.params.refuse_both(selectors)?;
-        !call.params.has(selectors[0])
+        call.require_all(&[Need::Present("access_level"), Need::AnyOf(&selectors)])?;
+        call.refuse_both(selectors)?;
+        !call.has(selectors[0])
     } else {
-        call.params.require(&["user_id", "access_level"]).map(|()| false)?
+        call.require(&["user_id", "access_level"]).map(|()| false)?
     };
-    let text = call.params.text(selectors[usize::from(is_by_name)])?;
+    let text = call.text(selectors[usize::from(is_by_name)])?;
     Ok((text.unwrap_or_default(), is_by_name))
 }
 
@@ -289,7 +289,7 @@ fn add_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     }
     let (references, is_by_name) = read_user_references(call)?;
     check_tasks(call)?;
-    call.params.integer("access_level")?;
+    call.integer("access_level")?;
     let find_user = |user_reference: &str| {
         Ok::<_, ErrorResponse>(match is_by_name {
             // Usernames are case-sensitive in this operation.
@@ -330,7 +330,7 @@ pub(super) fn answer_results(results: Vec<(String, Result<()>)>) -> Result<Answe
 
 fn edit_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let user_id = call.segment_id("user_id")?;
-    call.params.require(&["access_level"])?;
+    call.require(&["access_level"])?;
     let member = scope.require_member(call, user_id)?;
     let level = terms::requested_level(call, scope)?;
     refuse_if(member.access_level > scope.level(call)?, ErrorResponse::forbidden)?;
@@ -369,9 +369,9 @@ fn is_last_owner(call: &Call<'_>, scope: &GroupOrProject, member: &Member) -> Re
 fn remove_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let caller = call.require_user()?;
     let user_id = call.segment_id("user_id")?;
-    let keeps_subresources = call.params.is_true("skip_subresources")?;
+    let keeps_subresources = call.is_true("skip_subresources")?;
     // The sandbox has no issues and no merge requests to unassign.
-    call.params.flag("unassign_issuables")?;
+    call.flag("unassign_issuables")?;
     let level = scope.level(call)?;
     if let GroupOrProject::Project(project) = scope {
         call.check_writable(project)?;

@@ -169,42 +169,34 @@ fn owned_root_group(call: &Call<'_>) -> Result<Namespace> {
     Ok(group)
 }
 
-/// Sorts seats. The flag is true from 18.9 on; then sorting by level and by last joining has no
-/// effect. Nobody signs in to the sandbox. The orders by sign-in and by activity are therefore the
-/// order of creation.
-type SeatSorter = fn(&mut Vec<Seat>, bool);
-const SEAT_SORTS: [(&str, SeatSorter); 10] = [
-    ("access_level_asc", |seats, is_observed| {
-        seats.sort_by_key(|seat| (!is_observed).then_some(seat.level));
-    }),
-    ("access_level_desc", |seats, is_observed| {
-        seats.sort_by_key(|seat| (!is_observed).then_some(Reverse(seat.level)));
-    }),
-    // The seats are already in the order of joining.
-    ("last_joined", |seats, is_observed| {
-        if !is_observed {
-            seats.reverse();
+const SEAT_ORDERS: &str = "access_level_asc access_level_desc last_joined name_asc name_desc \
+    oldest_joined oldest_sign_in recent_sign_in last_activity_on_asc last_activity_on_desc";
+
+/// Sorts seats, which are in the order of joining. From 18.9 on, orders by membership have no effect. Nobody
+/// signs in here, so sorting by last activity means sorting by creation.
+fn sort_seats(seats: &mut [Seat], order: &str, is_observed: bool) {
+    match order {
+        "access_level_asc" if !is_observed => seats.sort_by_key(|seat| seat.level),
+        "access_level_desc" if !is_observed => seats.sort_by_key(|seat| Reverse(seat.level)),
+        "last_joined" if !is_observed => seats.reverse(),
+        "name_asc" => seats.sort_by_key(|seat| seat.user.name.to_lowercase()),
+        "name_desc" => seats.sort_by_key(|seat| Reverse(seat.user.name.to_lowercase())),
+        "oldest_sign_in" | "last_activity_on_asc" => seats.sort_by_key(|seat| seat.user.id),
+        "recent_sign_in" | "last_activity_on_desc" => {
+            seats.sort_by_key(|seat| Reverse(seat.user.id));
         }
-    }),
-    ("name_asc", |seats, _| seats.sort_by_key(|seat| seat.user.name.to_lowercase())),
-    ("name_desc", |seats, _| seats.sort_by_key(|seat| Reverse(seat.user.name.to_lowercase()))),
-    ("oldest_joined", |_, _| {}),
-    ("oldest_sign_in", |seats, _| seats.sort_by_key(|seat| seat.user.id)),
-    ("recent_sign_in", |seats, _| seats.sort_by_key(|seat| Reverse(seat.user.id))),
-    ("last_activity_on_asc", |seats, _| seats.sort_by_key(|seat| seat.user.id)),
-    ("last_activity_on_desc", |seats, _| seats.sort_by_key(|seat| Reverse(seat.user.id))),
-];
+        _ => {}
+    }
+}
 
 fn list_billable(call: &Call<'_>) -> Result<Answer> {
     let group = owned_root_group(call)?;
-    let sort_name =
-        call.params.allowed_text("sort", &SEAT_SORTS.map(|(name, _)| name))?.unwrap_or_default();
-    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
+    let orders: Vec<&str> = SEAT_ORDERS.split(' ').collect();
+    let order = call.allowed_text("sort", &orders)?.unwrap_or_default();
+    let search = call.text("search")?.unwrap_or_default().to_lowercase();
     let mut seats = Seat::list_seats(call, &group)?;
     seats.retain(|seat| seat.user.matches_search(&search, true));
-    if let Some((_, sort_seats)) = SEAT_SORTS.iter().find(|(name, _)| *name == sort_name) {
-        sort_seats(&mut seats, call.is_observed());
-    }
+    sort_seats(&mut seats, &order, call.is_observed());
     let mut owners = group.memberships(call)?;
     owners.retain(|member| member.group_id == Some(group.id) && member.access_level == OWNER);
     let owner_ids: Vec<i64> = owners.into_iter().map(|member| member.user.id).collect();
@@ -264,8 +256,8 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer> {
 
 fn set_member_state(call: &Call<'_>) -> Result<Answer> {
     let group = owned_root_group(call)?;
-    call.params.require_all(&[Need::AllowedValue("state")])?;
-    let state = call.params.allowed_text("state", &STATES)?.unwrap_or_default();
+    call.require_all(&[Need::AllowedValue("state")])?;
+    let state = call.allowed_text("state", &STATES)?.unwrap_or_default();
     let user = User::find_by_id(call.db, call.segment_id("user_id")?)?.or_not_found("User")?;
     match group.set_state(call, Some(user.id), &state)? {
         0 => Err(ErrorResponse::invalid_record("No memberships found")),

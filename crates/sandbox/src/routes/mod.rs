@@ -7,6 +7,7 @@ mod approvals;
 pub(crate) mod avatars;
 mod badges;
 pub(crate) mod bots;
+mod callbacks;
 pub(crate) mod collections;
 mod colors;
 mod conditions;
@@ -69,6 +70,7 @@ use percent_encoding::percent_decode_str;
 
 use super::call::Segments;
 use crate::prelude::*;
+use callbacks::Callbacks;
 use registry::DescribedCollections;
 use rows::{Collection, Verb};
 
@@ -112,25 +114,18 @@ impl Route {
     }
 }
 
-/// A route with its number, which identifies the operation.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NumberedRoute {
-    pub(crate) number: usize,
-    pub(crate) route: &'static Route,
-}
+/// Routes by their full paths. Routes with the same path have different methods.
+type RouteTable = Router<Vec<&'static Route>>;
 
-/// All routes by their full paths. Routes with the same path have different methods.
-static ROUTE_TABLE: LazyLock<Router<Vec<NumberedRoute>>> =
-    LazyLock::new(|| build_router(all_routes().enumerate()));
+/// The sandbox's own routes.
+static ROUTE_TABLE: LazyLock<RouteTable> = LazyLock::new(|| build_router(all_routes()));
 
 /// Makes a router of operations by path. No two routes have the same path and method. A described
 /// collection with a path that the router does not accept gets no route.
-fn build_router(
-    routes: impl Iterator<Item = (usize, (String, &'static Route))>,
-) -> Router<Vec<NumberedRoute>> {
-    let mut paths: BTreeMap<String, Vec<NumberedRoute>> = BTreeMap::new();
-    for (number, (path, route)) in routes {
-        paths.entry(path).or_default().push(NumberedRoute { number, route });
+fn build_router(routes: impl Iterator<Item = (String, &'static Route)>) -> RouteTable {
+    let mut paths: BTreeMap<String, Vec<&Route>> = BTreeMap::new();
+    for (path, route) in routes {
+        paths.entry(path).or_default().push(route);
     }
     let mut route_table = Router::new();
     paths.into_iter().for_each(|(path, operations)| drop(route_table.insert(path, operations)));
@@ -141,15 +136,15 @@ fn build_router(
 fn find_operations<'p>(
     described: Option<&'static DescribedCollections>,
     path: &'p str,
-) -> Result<Match<'static, 'p, &'static Vec<NumberedRoute>>> {
+) -> Result<Match<'static, 'p, &'static Vec<&'static Route>>> {
     let find_by_path = |path| {
         let table_match = ROUTE_TABLE.at(path).ok();
         let described_match = described.and_then(|described| described.route_table.at(path).ok());
         // A described collection can add writes to a path for which the sandbox itself has only
         // reads.
-        let is_preferred = |candidate: &Match<'_, '_, &Vec<NumberedRoute>>| {
+        let is_preferred = |candidate: &Match<'_, '_, &Vec<&Route>>| {
             let params = described_match.as_ref().map(|described| described.params.len());
-            let has_writes = candidate.value.iter().any(|entry| entry.route.method != Method::GET);
+            let has_writes = candidate.value.iter().any(|entry| entry.method != Method::GET);
             has_writes || params.is_none_or(|params| candidate.params.len() < params)
         };
         if table_match.as_ref().is_some_and(is_preferred) { table_match } else { described_match }
@@ -158,7 +153,7 @@ fn find_operations<'p>(
         let (plain_path, format) =
             path.rsplit_once('.').filter(|(_, format)| !format.contains('/'))?;
         let operations = find_by_path(plain_path)?;
-        let ends_in_word = operations.value.iter().all(|entry| !entry.route.path.ends_with('}'));
+        let ends_in_word = operations.value.iter().all(|entry| !entry.path.ends_with('}'));
         (ends_in_word && !format.is_empty()).then_some(operations)
     };
     find_by_path(path).or_else(find_without_format).ok_or_else(ErrorResponse::no_route)
@@ -170,11 +165,10 @@ pub(crate) fn find(
     described: Option<&'static DescribedCollections>,
     method: &Method,
     path: &str,
-) -> Result<(NumberedRoute, Segments)> {
+) -> Result<(&'static Route, Segments)> {
     let operations = find_operations(described, path)?;
     let table_method = if *method == Method::HEAD { &Method::GET } else { method };
-    let operation =
-        operations.value.iter().find(|operation| operation.route.method == *table_method);
+    let operation = operations.value.iter().find(|operation| operation.method == *table_method);
     let operation = operation.ok_or_else(ErrorResponse::no_route)?;
     let decoded_params = operations
         .params
@@ -194,12 +188,11 @@ pub(crate) fn options(
 ) -> Result<Answer> {
     let operations = find_operations(described, path)?;
     for (path_prefix, type_name) in [("/projects/{id}/", "Project"), ("/groups/{id}/", "Group")] {
-        if operations.value.iter().any(|entry| entry.route.path.starts_with(path_prefix)) {
+        if operations.value.iter().any(|entry| entry.path.starts_with(path_prefix)) {
             return Err(ErrorResponse::not_found(type_name));
         }
     }
-    let has_method =
-        |method: &Method| operations.value.iter().any(|entry| entry.route.method == *method);
+    let has_method = |method: &Method| operations.value.iter().any(|entry| entry.method == *method);
     let methods = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
     let mut allowed_methods = vec![Method::OPTIONS];
     allowed_methods.extend(methods.into_iter().filter(has_method));
@@ -224,16 +217,16 @@ macro_rules! collect_tables {
 /// The tables of all modules. In paths, `/{holder}` means a project or a group. `/{any_holder}`
 /// means a project, a group or a user.
 const TABLES: &[&[Route]] = &collect_tables! { ROUTES:
-    access_requests actions approvals avatars badges bots collections
-    custom_attributes deletion deploy_keys empty environments files forks group_links group_moves groups hooks
-    identities imports instance integrations invitations labels member_roles
+    actions approvals avatars bots collections
+    custom_attributes deletion deploy_keys empty files forks group_moves groups
+    identities imports instance invitations labels member_roles
     members memberships notes pipeline_schedules project_list projects protected_branches
     pull_mirror remote_mirrors repository runners shares system
     tokens users
 };
 
-/// The collections of all modules.
-const COLLECTIONS: &[&[Collection]] = &collect_tables! { COLLECTIONS:
+/// The callbacks of all modules.
+const CALLBACKS: &[&[Callbacks]] = &collect_tables! { CALLBACKS:
     access_requests approval_rules approvals badges collections environments
     group_links hooks integrations job_tokens labels pipeline_schedules protected_tags push_rules
     remote_mirrors variables
@@ -245,17 +238,21 @@ const HOLDER_PATHS: [(&str, &[&str]); 2] = [
     ("/{any_holder}", &["/projects/{id}", "/groups/{id}", "/users/{user_id}"]),
 ];
 
+/// The paths that a path with a placeholder stands for.
+fn expand_holder(path: &'static str) -> Vec<&'static str> {
+    let mut holders = HOLDER_PATHS.iter();
+    let holder = holders.find_map(|(name, paths)| Some((path.strip_prefix(name)?, paths)));
+    let Some((suffix, paths)) = holder else { return vec![path] };
+    paths.iter().map(|path| &*format!("{path}{suffix}").leak()).collect()
+}
+
 /// The operations of [`TABLES`] and of the collections.
 static OPERATIONS: LazyLock<Vec<Route>> = LazyLock::new(|| {
-    let expand_holder = |route: &Route| -> Vec<Route> {
-        let mut holders = HOLDER_PATHS.iter();
-        let holder =
-            holders.find_map(|(name, paths)| Some((route.path.strip_prefix(name)?, paths)));
-        let Some((suffix, paths)) = holder else { return vec![route.clone()] };
-        let full_paths = paths.iter().map(|path| format!("{path}{suffix}"));
-        full_paths.map(|path| Route { path: path.leak(), ..route.clone() }).collect()
+    let expand_route = |route: &Route| {
+        let (paths, route) = (expand_holder(route.path), route.clone());
+        paths.into_iter().map(move |path| Route { path, ..route.clone() })
     };
-    TABLES.iter().copied().flatten().flat_map(expand_holder).chain(registry::routes()).collect()
+    TABLES.iter().copied().flatten().flat_map(expand_route).chain(registry::routes()).collect()
 });
 
 #[cfg(test)]
@@ -264,10 +261,10 @@ mod tests {
 
     #[test]
     fn each_route_is_found_by_its_method_and_path() {
-        for (number, (path, route)) in all_routes().enumerate() {
+        for (path, route) in all_routes() {
             let path = path.replace('{', "%7B").replace('}', "%2F%C3%A9");
             let (operation, segments) = find(None, &route.method, &path).expect("a route");
-            assert_eq!((operation.number, operation.route.path), (number, route.path));
+            assert!(std::ptr::eq(operation, route), "{path}");
             let names: Vec<&str> = route.path.split(['{', '}']).skip(1).step_by(2).collect();
             let expected: Segments =
                 names.into_iter().map(|name| (name, format!("{{{name}/é"))).collect();

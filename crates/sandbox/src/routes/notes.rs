@@ -120,13 +120,13 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let target = NoteTarget::from_call(call)?;
     let merge_request = &target.merge_request;
     let filters = ["all_notes", "only_comments", "only_activity"];
-    let is_system = match call.params.allowed_text("activity_filter", &filters)?.as_deref() {
+    let is_system = match call.allowed_text("activity_filter", &filters)?.as_deref() {
         Some("only_comments") => Some(false),
         Some("only_activity") => Some(true),
         _ => None,
     };
-    let order_column = call.params.allowed_text("order_by", &["created_at", "updated_at"])?;
-    let sort_direction = call.params.allowed_text("sort", &["asc", "desc"])?;
+    let order_column = call.allowed_text("order_by", &["created_at", "updated_at"])?;
+    let sort_direction = call.allowed_text("sort", &["asc", "desc"])?;
     let page = Page::from_call(call)?;
     let (column, direction) =
         (order_column.as_deref().unwrap_or("created_at"), sort_direction.unwrap_or_default());
@@ -178,10 +178,10 @@ fn split_commands(body: &str) -> (String, Vec<&str>) {
 /// commands creates no note.
 fn create(call: &Call<'_>) -> Result<Answer> {
     let (target, author_id) = NoteTarget::from_write_call(call)?;
-    call.params.require(&["body"])?;
-    let is_internal = call.params.is_true("internal")? || call.params.is_true("confidential")?;
+    call.require(&["body"])?;
+    let is_internal = call.is_true("internal")? || call.is_true("confidential")?;
     refuse_if(is_internal && target.level < REPORTER, ErrorResponse::forbidden)?;
-    let body = check_body(call.params.text("body")?.unwrap_or_default())?;
+    let body = check_body(call.text("body")?.unwrap_or_default())?;
     let (text, commands) = split_commands(&body);
     if text.trim().is_empty() {
         let summary = vec![format!("Read {} commands.", commands.len())];
@@ -191,7 +191,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let is_full = target.merge_request.count_notes(call.db, None)? >= MAX_NOTES;
     refuse_if(is_full, || note_error("base", "Maximum number of comments exceeded"))?;
     // Only owners may set the time of creation.
-    let requested_time = call.params.time("created_at")?.filter(|_| target.level >= OWNER);
+    let requested_time = call.time("created_at")?.filter(|_| target.level >= OWNER);
     let created_at = requested_time.map_or_else(|| call.time_text().to_owned(), clock::format_time);
     let mut note = NoteRow {
         merge_request_id: target.merge_request.id,
@@ -208,7 +208,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 
 fn update(call: &Call<'_>) -> Result<Answer> {
     let (target, mut note) = NoteTarget::find_changeable_note(call)?;
-    if let Some(body) = call.params.text("body")? {
+    if let Some(body) = call.text("body")? {
         refuse_if(body.trim().is_empty(), || ErrorResponse::parameter("body", "is empty"))?;
         note.body = check_body(body)?;
         note.updated_at = call.time_text().to_owned();

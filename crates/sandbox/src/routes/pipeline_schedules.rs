@@ -10,20 +10,16 @@ use undrift_release::time_zone;
 use super::prelude::*;
 use super::variables::PIPELINE_FEATURES;
 
-pub(super) const COLLECTIONS: &[Collection] = &[SCHEDULES, FREEZE_PERIODS];
+pub(super) const CALLBACKS: &[Callbacks] = &[SCHEDULE_CALLBACKS, FREEZE_PERIODS];
 
-const SCHEDULES: Collection = Collection {
-    entry_segment: "pipeline_schedule_id",
-    fields: &[
-        RowField::new("description", FieldType::Text),
-        RowField::new("cron", FieldType::Text).trimmed(),
-        RowField::new(TIME_ZONE, FieldType::Text).with_default(r#""UTC""#),
-        RowField::new("active", FieldType::Flag).with_default("true"),
-    ],
+const SCHEDULES: RecordTable = RecordTable("pipeline_schedules");
+
+const SCHEDULE_CALLBACKS: Callbacks = Callbacks {
+    table: SCHEDULES,
     scope: |_, call| schedule_scope(call, if call.method == Method::POST { DEVELOPER } else { 0 }),
     complete,
     filter: |call, schedules| {
-        let scope = call.params.allowed_text("scope", &["active", "inactive"])?;
+        let scope = call.allowed_text("scope", &["active", "inactive"])?;
         let active_filter = scope.map(|scope| scope == "active");
         schedules.retain(|schedule| {
             active_filter.is_none_or(|active| schedule.is_true("active") == active)
@@ -37,7 +33,7 @@ const SCHEDULES: Collection = Collection {
     },
     not_found: || ErrorResponse::not_found("Pipeline Schedule"),
     json,
-    ..Collection::new("/projects/{id}/pipeline_schedules")
+    ..Callbacks::DEFAULT
 };
 
 pub(super) const ROUTES: &[Route] = &[
@@ -63,7 +59,7 @@ fn json(call: &CollectionCall<'_>, schedule: &Record) -> Result<Value> {
     if call.is_write {
         return details_json(call, schedule);
     }
-    let is_single = !call.segment(SCHEDULES.entry_segment).is_empty();
+    let is_single = !call.segment("pipeline_schedule_id").is_empty();
     let mut body =
         if is_single { details_json(call, schedule)? } else { brief_json(call, schedule)? };
     if can_see_variables(call, schedule)? {
@@ -129,13 +125,13 @@ fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
         let needs = [Need::Present("description"), Need::NotBlank("ref"), Need::Present("cron")];
         params.require_all(&needs)?;
         schedule.set(OWNER_ID, call.require_user()?.id);
-        let is_full = SCHEDULES.table.count(call, call.scope.holder())? >= MAX_SCHEDULES;
+        let is_full = SCHEDULES.count(call, call.scope.holder())? >= MAX_SCHEDULES;
         let message = format!("Maximum number of ci pipeline schedules ({MAX_SCHEDULES}) exceeded");
         errors.add_if(is_full, "base", message);
         // Null counts as the default value.
-        for field in SCHEDULES.fields {
+        for field in call.collection.fields {
             if schedule.value(field.name).is_null() {
-                schedule.set(field.name, field.default_value());
+                schedule.set(field.name, field.default.clone());
             }
         }
     } else {
@@ -180,7 +176,7 @@ fn full_ref(call: &CollectionCall<'_>, name: &str) -> Result<Option<String>> {
 
 /// Sets inputs by name; an input with `destroy` is removed.
 fn store_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
-    let Some(requested_inputs) = call.params.array(INPUTS)? else { return Ok(()) };
+    let Some(requested_inputs) = call.array(INPUTS)? else { return Ok(()) };
     let mut inputs = stored_list(schedule, INPUTS);
     for (index, input) in requested_inputs.iter().enumerate() {
         let missing_errors = missing_key_errors(INPUTS, index, input, ["name", "value"]);
@@ -203,7 +199,7 @@ fn store_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
 /// Makes the caller the owner: 201, or 200 if the caller already is the owner.
 fn take_ownership(call: &Call<'_>) -> Result<Answer> {
     let scope = &schedule_scope(call, MAINTAINER)?;
-    let call = &CollectionCall { collection: &SCHEDULES, scope, call };
+    let call = &CollectionCall { collection: find_built_in(SCHEDULES), scope, call };
     let mut schedule = call.find()?;
     if is_owner(call, &schedule) {
         return Answer::ok(&details_json(call, &schedule)?);
@@ -226,8 +222,8 @@ fn variable_position(call: &Call<'_>, variables: &[Value]) -> Result<usize> {
 
 /// The fields of a variable in a call.
 fn read_variable_fields(call: &Call<'_>) -> Result<Value> {
-    let value = call.params.text("value")?;
-    let variable_type = call.params.allowed_text("variable_type", &VARIABLE_TYPES)?;
+    let value = call.text("value")?;
+    let variable_type = call.allowed_text("variable_type", &VARIABLE_TYPES)?;
     let fields = [("value", value), ("variable_type", variable_type)].into_iter();
     Ok(fields.filter_map(|(name, value)| Some((name.to_owned(), Value::from(value?)))).collect())
 }
@@ -237,7 +233,11 @@ fn change_variables(
     call: &Call<'_>,
     change: impl FnOnce(&mut Vec<Value>) -> Result<Value>,
 ) -> Result<Value> {
-    let call = &CollectionCall { collection: &SCHEDULES, scope: &schedule_scope(call, 0)?, call };
+    let call = &CollectionCall {
+        collection: find_built_in(SCHEDULES),
+        scope: &schedule_scope(call, 0)?,
+        call,
+    };
     let mut schedule = call.find()?;
     check_owner(call, &schedule)?;
     let mut variables = stored_list(&schedule, VARIABLES);
@@ -249,8 +249,8 @@ fn change_variables(
 
 fn add_variable(call: &Call<'_>) -> Result<Answer> {
     let added_variable = change_variables(call, |variables| {
-        call.params.require(&["key", "value"])?;
-        let key = call.params.text("key")?.unwrap_or_default();
+        call.require(&["key", "value"])?;
+        let key = call.text("key")?.unwrap_or_default();
         let is_valid = !key.is_empty() && key.chars().all(is_key_char);
         let text = "can contain only letters, digits and '_'.";
         refuse_if(!is_valid, || ErrorResponse::field("key", text))?;
@@ -281,14 +281,8 @@ fn remove_variable(call: &Call<'_>) -> Result<Answer> {
     Answer::with_status(StatusCode::ACCEPTED, &removed_variable)
 }
 
-const FREEZE_PERIODS: Collection = Collection {
-    entry_segment: "freeze_period_id",
-    required_params: &FREEZE_TIMES,
-    fields: &[
-        RowField::new(FREEZE_TIMES[0], FieldType::Text).trimmed(),
-        RowField::new(FREEZE_TIMES[1], FieldType::Text).trimmed(),
-        RowField::new(TIME_ZONE, FieldType::Text),
-    ],
+const FREEZE_PERIODS: Callbacks = Callbacks {
+    table: RecordTable("freeze_periods"),
     scope: freeze_period_scope,
     complete: |call, period| {
         let mut errors = FieldErrors::default();
@@ -296,7 +290,7 @@ const FREEZE_PERIODS: Collection = Collection {
         check_time_zone(period, &mut errors);
         errors.into_result()
     },
-    ..Collection::new("/projects/{id}/freeze_periods")
+    ..Callbacks::DEFAULT
 };
 
 const FREEZE_TIMES: [&str; 2] = ["freeze_start", "freeze_end"];
@@ -321,7 +315,7 @@ fn freeze_period_scope(_: &Collection, call: &Call<'_>) -> Result<GroupOrProject
 
 /// Checks a cron expression in a call, for a pipeline schedule or a freeze period.
 fn check_cron(call: &Call<'_>, name: &str, record: &Record, errors: &mut FieldErrors) {
-    if call.params.has(name) {
+    if call.has(name) {
         let text = record.text(name);
         let is_valid = Cron::parse(text).is_some_and(|cron| cron.next_time(call.time).is_some());
         errors.add_if(!is_valid, name, "syntax is invalid");

@@ -2,16 +2,14 @@
 
 pub(super) use super::super::attributes::WriteRoute as Accepts;
 pub(super) use super::super::prelude::*;
+pub(super) use super::callbacks::Callbacks;
 pub(super) use super::conditions::SqlConditions;
 pub(super) use super::default_branches::{BRANCH_PROTECTION, DEFAULT_BRANCH, PROTECTION_DEFAULTS};
-pub(super) use super::fields::{FieldType, ReferencedType, RowField, missing_key_errors};
+pub(super) use super::fields::missing_key_errors;
 pub(super) use super::member_roles::MemberRole;
-pub(super) use super::names::{
-    BLANK_TEXT, MAX_NAME_LENGTH, NONE_OF_TWO_TEXT, PLAIN_PATH_TEXT, TAKEN_TEXT, TOO_LONG_TEXT,
-    convert_to_sentences, error_sentences, field_label, is_blank, is_key_char, is_maskable,
-    is_name, is_path, is_plain_path, is_reserved,
-};
+pub(super) use super::names::*;
 pub(super) use super::project_rules::RequestedName;
+pub(super) use super::registry::find_built_in;
 pub(super) use super::rows::{Collection, CollectionCall, Verb};
 pub(super) use super::terms::{self, MembershipTerms};
 pub(super) use super::view::{self, Extras};

@@ -143,14 +143,14 @@ fn list_user_projects(
 
 fn list_group_projects(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
-    let includes_subgroups = call.params.is_true("include_subgroups")?;
+    let includes_subgroups = call.is_true("include_subgroups")?;
     let mut group_ids =
         if includes_subgroups { group.subtree_ids(call.db)? } else { vec![group.id] };
-    if call.params.is_true("include_ancestor_groups")? {
+    if call.is_true("include_ancestor_groups")? {
         group_ids.extend(traversal_ids(&group.traversal));
     }
     let ids_json = Value::from(group_ids).to_string();
-    let includes_shared = call.params.flag("with_shared")?.unwrap_or(true);
+    let includes_shared = call.flag("with_shared")?.unwrap_or(true);
     let condition = if includes_shared { WITHIN_OR_SHARED_SQL } else { WITHIN_SQL };
     let mut conditions = SqlConditions::with_value(condition, ids_json);
     if includes_shared {
@@ -189,8 +189,8 @@ pub(crate) fn group_projects_json(call: &Call<'_>, group_id: i64) -> Result<[Vec
 
 fn search_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
-    call.params.require(&["scope", "search"])?;
-    call.params.allowed_text("scope", &["projects"])?;
+    call.require(&["scope", "search"])?;
+    call.allowed_text("scope", &["projects"])?;
     let ids_json = Value::from(group.subtree_ids(call.db)?).to_string();
     answer_list(call, ProjectQuery::for_group(SqlConditions::with_value(WITHIN_SQL, ids_json)))
 }
@@ -203,8 +203,8 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
     let is_keyset = !query.is_group_list && page::is_keyset(call)?;
     // The links of keyset pages use these parameters.
     if query.parameters >= ListParameters::OfUser || is_keyset {
-        query.conditions.add_with_value("p.id > :after", call.params.integer("id_after")?);
-        query.conditions.add_with_value("p.id < :before", call.params.integer("id_before")?);
+        query.conditions.add_with_value("p.id > :after", call.integer("id_after")?);
+        query.conditions.add_with_value("p.id < :before", call.integer("id_before")?);
     }
     if query.has_all_filters(call) {
         apply_topic_and_import_filters(call, &mut query)?;
@@ -212,8 +212,7 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
     if query.parameters == ListParameters::All {
         apply_global_filters(call, &mut query)?;
     }
-    let is_descending =
-        call.params.allowed_text("sort", &["asc", "desc"])?.as_deref() != Some("asc");
+    let is_descending = call.allowed_text("sort", &["asc", "desc"])?.as_deref() != Some("asc");
     let (is_by_id, order) = sql_order(call, &query, if is_descending { "DESC" } else { "ASC" })?;
     let page = Page::from_call(call)?;
     if is_keyset {
@@ -240,7 +239,7 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
 /// has an index. In the sandbox, all projects have the same
 /// size. Therefore the orders by size are the order by id, too.
 fn sql_order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(bool, String)> {
-    let requested_order = call.params.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());
+    let requested_order = call.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());
     let accepts_all_orders = query.has_all_filters(call);
     let id_order = format!("p.id {direction}");
     let (is_accepted, order) = match requested_order.as_str() {
@@ -265,7 +264,7 @@ fn sql_order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(
             (accepts_star_count, format!("{STAR_COUNT_SQL} {direction}, {id_order}"))
         }
         // Among names that contain a text, the shortest is the most similar.
-        "similarity" if call.params.has("search") => {
+        "similarity" if call.has("search") => {
             (accepts_all_orders, "length(p.name), p.id DESC".to_owned())
         }
         "similarity" if query.is_group_list => {
@@ -278,10 +277,9 @@ fn sql_order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(
 }
 
 fn apply_access_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
-    let params = &call.params;
     let min_level = terms::level_from_parameter(call, "min_access_level")?;
-    let wants_owned = params.is_true("owned")?;
-    let wants_membership = params.is_true("membership")? && !query.is_group_list;
+    let wants_owned = call.is_true("owned")?;
+    let wants_membership = call.is_true("membership")? && !query.is_group_list;
     if query.parameters == ListParameters::OfUser && call.is_observed() {
         // Only `min_access_level` has an effect, and only for users who are not administrators.
         let needs_membership = min_level.is_some() && !call.is_administrator();
@@ -293,8 +291,8 @@ fn apply_access_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()>
     // the list of a group ignores these filters for such a caller, and shows the public projects.
     query.conditions.add_if(call.caller.is_none() && needs_membership && !query.is_group_list, "0");
     let is_by_similarity = !query.is_group_list
-        && params.has("search")
-        && params.text("order_by")?.as_deref() == Some("similarity");
+        && call.has("search")
+        && call.text("order_by")?.as_deref() == Some("similarity");
     let required_level = min_level.unwrap_or(GUEST).max(if wants_owned { OWNER } else { GUEST });
     let needs_membership = needs_membership || is_by_similarity;
     apply_membership_filters(call, &mut query.conditions, required_level, needs_membership)
@@ -412,12 +410,12 @@ fn apply_global_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()>
 }
 
 fn read_time_text(call: &Call<'_>, name: &'static str) -> Result<Option<String>> {
-    Ok(call.params.time(name)?.map(clock::format_time))
+    Ok(call.time(name)?.map(clock::format_time))
 }
 
 fn projects_answer(call: &Call<'_>, query: &ProjectQuery, projects: &[Project]) -> Result<Answer> {
     let is_simple =
-        call.params.is_true("simple")? || (call.caller.is_none() && !query.is_full_for_anonymous);
+        call.is_true("simple")? || (call.caller.is_none() && !query.is_full_for_anonymous);
     if !is_simple {
         call.cache_direct_levels(projects)?;
     }

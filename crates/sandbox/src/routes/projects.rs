@@ -50,15 +50,15 @@ pub(crate) fn project_answer(
 /// The groups above a project; with `with_shared` also the groups invited to the project.
 fn list_groups(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
-    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let skipped_ids = call.params.integers("skip_groups")?.unwrap_or_default();
+    let search = call.text("search")?.unwrap_or_default().to_lowercase();
+    let skipped_ids = call.integers("skip_groups")?.unwrap_or_default();
     let mut group_ids: Vec<i64> = traversal_ids(&project.namespace.traversal).collect();
     let min_level = terms::level_from_parameter(call, "shared_min_access_level")?.unwrap_or(0);
-    if call.params.is_true("with_shared")? {
+    if call.is_true("with_shared")? {
         let sql = "SELECT invited_id FROM shares WHERE project_id = ?1 AND access_level >= ?2";
         group_ids.extend(call.query_column::<i64>(sql, [project.id, min_level])?);
     }
-    let only_visible = call.params.is_true("shared_visible_only")?;
+    let only_visible = call.is_true("shared_visible_only")?;
     group_ids.retain(|id| !skipped_ids.contains(id));
     let clauses = "JOIN json_each(?1) found ON found.value = n.id WHERE n.kind = 'group'
                 ORDER BY found.key";
@@ -74,7 +74,7 @@ fn list_groups(call: &Call<'_>) -> Result<Answer> {
 
 fn create(call: &Call<'_>) -> Result<Answer> {
     let user = call.require_user()?;
-    call.params.require_any(&["name", "path"])?;
+    call.require_any(&["name", "path"])?;
     let namespace = match requested_namespace(call, user.id)? {
         Some(namespace) if group_settings::may_create_projects(call, &namespace)? => namespace,
         None if call.is_observed() => {
@@ -89,7 +89,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 fn create_for_user(call: &Call<'_>) -> Result<Answer> {
     call.require_admin()?;
     let owner = User::find_by_id(call.db, call.segment_id("user_id")?)?.or_not_found("User")?;
-    call.params.require(&["name"])?;
+    call.require(&["name"])?;
     let namespace = requested_namespace(call, owner.id)?;
     let namespace = namespace.ok_or_else(|| ErrorResponse::field("namespace", "is not valid"))?;
     let id = create_project(call, Accepts::CreateForUser, &owner, &namespace, &call.params)?;
@@ -98,7 +98,7 @@ fn create_for_user(call: &Call<'_>) -> Result<Answer> {
 
 /// The namespace with the requested id; without an id, the personal namespace of the owner.
 fn requested_namespace(call: &Call<'_>, owner_id: i64) -> Result<Option<Namespace>> {
-    Ok(match call.params.integer("namespace_id")? {
+    Ok(match call.integer("namespace_id")? {
         None => Namespace::find_personal(call.db, owner_id)?,
         Some(id) => Namespace::find_by_id(call.db, id)?,
     })
@@ -251,7 +251,7 @@ pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) 
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
     settings::check_edit_params(&call.params, call.edition())?;
-    call.params.refuse_both(pull_mirror::BRANCH_SELECTORS)?;
+    call.refuse_both(pull_mirror::BRANCH_SELECTORS)?;
     let project = call.writable_project_as(MAINTAINER)?;
     edit_project(call, &project, &call.params)?;
     project_answer(call, StatusCode::OK, project.id, Extras::for_saved_project())
@@ -335,8 +335,8 @@ fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
 /// This operation follows the real service.
 fn transfer(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(OWNER)?;
-    call.params.require(&["namespace"])?;
-    let reference = call.params.text("namespace")?.unwrap_or_default();
+    call.require(&["namespace"])?;
+    let reference = call.text("namespace")?.unwrap_or_default();
     let namespace = match Namespace::find_by_reference(call.db, &reference)? {
         Some(namespace) if call.caller_level_in_group(&namespace)? >= MAINTAINER => namespace,
         _ => return Err(ErrorResponse::not_found("Namespace")),

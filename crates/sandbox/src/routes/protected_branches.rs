@@ -57,7 +57,7 @@ fn matches_search(name: &str, search: &str) -> bool {
 }
 
 fn list(call: &Call<'_>, owner: &GroupOrProject) -> Result<Answer> {
-    let search = call.params.text("search")?.unwrap_or_default();
+    let search = call.text("search")?.unwrap_or_default();
     let mut protections = owner.holder().protections(call)?;
     if let GroupOrProject::Project(project) = owner
         && call.is_premium()
@@ -129,16 +129,15 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
 
 /// Protects the branch in the call.
 fn protect_branch(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
-    let params = &call.params;
-    params.require(&["name"])?;
-    let name = params.text("name")?.unwrap_or_default();
+    call.require(&["name"])?;
+    let name = call.text("name")?.unwrap_or_default();
     let changes = grants::read_initial_grants(call, call.tier(), &ProtectedAction::BRANCH_ACTIONS)?;
-    let allow_force_push = params.is_true(FORCE_PUSH)?;
-    let code_owner_approval = params.flag(CODE_OWNER_APPROVAL)?;
+    let allow_force_push = call.is_true(FORCE_PUSH)?;
+    let code_owner_approval = call.flag(CODE_OWNER_APPROVAL)?;
     if let GroupOrProject::Project(project) = scope {
         check_may_change(call, project)?;
     }
-    let is_null = code_owner_approval.is_none() && params.has(CODE_OWNER_APPROVAL);
+    let is_null = code_owner_approval.is_none() && call.has(CODE_OWNER_APPROVAL);
     refuse_if(is_null, || ErrorResponse::null_column(CODE_OWNER_APPROVAL))?;
     if scope.holder().protection(call, &name)?.is_some() {
         return Err(ErrorResponse::conflict(&format!("Protected branch '{name}' already exists")));
@@ -170,7 +169,7 @@ fn protect_branch(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection>
 /// Adds a protected branch of a seed. The new protection replaces a protection that the service
 /// added.
 pub(crate) fn add_seed_protection(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
-    let name = call.params.text("name")?.unwrap_or_default();
+    let name = call.text("name")?.unwrap_or_default();
     if let Some(protection) = scope.holder().protection(call, &name)? {
         protection.remove(call.db)?;
     }
@@ -183,24 +182,23 @@ fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     apply_changes(call, scope)?;
     let mut body = shown_json(call, scope, &find_protection(call, scope)?)?;
     let is_ignored = !call.is_premium() && call.is_observed();
-    let is_ignored_field_shown = is_ignored && call.params.has(CODE_OWNER_APPROVAL);
+    let is_ignored_field_shown = is_ignored && call.has(CODE_OWNER_APPROVAL);
     set_if(&mut body, is_ignored_field_shown, CODE_OWNER_APPROVAL, false);
     Answer::ok(&body)
 }
 
 fn apply_changes(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
-    let params = &call.params;
     let is_licensed = call.is_premium();
     let list_names = ProtectedAction::BRANCH_ACTIONS.map(grants::list_name);
     let licensed_names = list_names.iter().map(String::as_str).chain([CODE_OWNER_APPROVAL]);
     let mut names = [FORCE_PUSH].into_iter().chain(licensed_names.filter(|_| is_licensed));
     // The service answers with 400 if one of these parameters is null or empty.
-    if let Some(name) = names.find(|name| params.get(name).is_some_and(is_blank)) {
+    if let Some(name) = names.find(|name| call.get(name).is_some_and(is_blank)) {
         return Err(ErrorResponse::empty_parameter(name));
     }
     let changes = grants::read_changes(call, call.tier(), &ProtectedAction::BRANCH_ACTIONS)?;
-    let allow_force_push = params.flag(FORCE_PUSH)?;
-    let code_owners = params.flag(CODE_OWNER_APPROVAL)?;
+    let allow_force_push = call.flag(FORCE_PUSH)?;
+    let code_owners = call.flag(CODE_OWNER_APPROVAL)?;
     let mut protection = find_changeable(call, scope)?;
     let plan = GrantPlan::new(call, scope, &protection.grants(call.db)?, &changes)?;
     plan.check_errors()?;

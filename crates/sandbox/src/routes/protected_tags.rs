@@ -6,14 +6,10 @@ use super::fields::next_row_id;
 use super::grants::GrantPlan;
 use super::prelude::*;
 
-pub(super) const COLLECTIONS: &[Collection] = &[PROTECTED_TAGS];
+const PROTECTED_TAGS: RecordTable = RecordTable("protected_tags");
 
-const PROTECTED_TAGS: Collection = Collection {
-    entry_segment: "name",
-    answer_key: "name",
-    required_params: &["name"],
-    fields: &[RowField::new("name", FieldType::Text)],
-    has_update: false,
+pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
+    table: PROTECTED_TAGS,
     scope: |_, call| {
         let project = call.project_allowing_anonymous(MAINTAINER)?;
         if call.is_write {
@@ -29,8 +25,8 @@ const PROTECTED_TAGS: Collection = Collection {
         let grants = grants.collect::<Result<Vec<_>>>()?;
         Ok(json!({ "name": tag.text("name"), "create_access_levels": grants }))
     },
-    ..Collection::new("/projects/{id}/protected_tags")
-};
+    ..Callbacks::DEFAULT
+}];
 
 const GRANTS: &str = "grants";
 
@@ -68,7 +64,7 @@ impl Project {
     /// The grants for creating the tag `name`, as one list for each protected tag whose pattern
     /// matches.
     pub(super) fn tag_grants(&self, call: &Call<'_>, name: &str) -> Result<Vec<Vec<Grant>>> {
-        let mut protected_tags = PROTECTED_TAGS.table.list(call, Holder::Project(self.id))?;
+        let mut protected_tags = PROTECTED_TAGS.list(call, Holder::Project(self.id))?;
         protected_tags.retain(|tag| matches_pattern(tag.text("name"), name));
         protected_tags.iter().map(|tag| existing_grants(call, tag)).collect()
     }

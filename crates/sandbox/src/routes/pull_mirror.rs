@@ -20,16 +20,9 @@ const FAILURE_COUNT: &str = "mirror_failures";
 /// The maximum number of successive failures. After more failures, the mirror is paused.
 const MAX_FAILURES: u64 = 14;
 /// A change must contain at least one of these parameters.
-const MIRROR_PARAMETERS: [&str; 8] = [
-    "enabled",
-    "url",
-    "auth_user",
-    "auth_password",
-    "mirror_overwrites_diverged_branches",
-    "mirror_trigger_builds",
-    PROTECTED_ONLY,
-    BRANCH_REGEX,
-];
+const MIRROR_PARAMETERS: &str = "enabled url auth_user auth_password \
+    mirror_overwrites_diverged_branches mirror_trigger_builds only_mirror_protected_branches \
+    mirror_branch_regex";
 
 fn licensed_project(call: &Call<'_>) -> Result<Project> {
     let project = call.project_as(MAINTAINER)?;
@@ -91,7 +84,7 @@ fn mirror_json(project: &Project, attributes: &Object) -> Value {
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
     let params = &call.params;
-    params.require_any(&MIRROR_PARAMETERS)?;
+    params.require_any(&MIRROR_PARAMETERS.split(' ').collect::<Vec<_>>())?;
     params.refuse_both(BRANCH_SELECTORS)?;
     refuse_if(!call.is_at_least(17, 6), ErrorResponse::no_route)?;
     let project = licensed_project(call)?;

@@ -3,13 +3,10 @@
 
 use super::prelude::*;
 
-pub(super) const COLLECTIONS: &[Collection] =
-    &[PUSH_RULES, Collection { path: "/groups/{id}/push_rule", ..PUSH_RULES }];
+const PUSH_RULES: RecordTable = RecordTable("push_rules");
 
-const PUSH_RULES: Collection = Collection {
-    tier: AttributeTier::Premium,
-    is_single: true,
-    is_idempotent: true,
+pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
+    table: PUSH_RULES,
     // The caller must be a maintainer. In a group, other callers get 404.
     scope: |_, call| {
         let scope = GroupOrProject::from_call_archived_reads(call, [MAINTAINER, 0])?;
@@ -31,10 +28,9 @@ const PUSH_RULES: Collection = Collection {
         })
     },
     check_removal: |_, _| Ok(()),
-    table: RecordTable("push_rules"),
     json: |call, rule| Ok(json(call, rule)),
-    ..Collection::new("/projects/{id}/push_rule")
-};
+    ..Callbacks::DEFAULT
+}];
 
 /// Flags that a project's rule shows as null while they are off.
 const NULL_WHILE_OFF: [&str; 3] =
@@ -65,23 +61,22 @@ fn json(call: &CollectionCall<'_>, rule: &Record) -> Value {
 
 /// Stores the fields of a call. The call must have at least one field.
 fn store_fields(rule: &mut Record, call: &Call<'_>) -> Result<()> {
-    let params = &call.params;
-    params.require_any(&attributes(call).map(|attribute| attribute.name).collect::<Vec<_>>())?;
+    call.require_any(&attributes(call).map(|attribute| attribute.name).collect::<Vec<_>>())?;
     let mut errors = FieldErrors::default();
-    for attribute in attributes(call).filter(|attribute| params.has(attribute.name)) {
+    for attribute in attributes(call).filter(|attribute| call.has(attribute.name)) {
         let name = attribute.name;
         let (value, name_errors): (Value, Vec<String>) = match attribute.kind {
             ValueKind::Pattern(max_length) => {
-                let regex = params.text(name)?;
+                let regex = call.text(name)?;
                 let regex_errors =
                     find_regex_errors(call, max_length, regex.as_deref().unwrap_or_default());
                 (regex.into(), regex_errors)
             }
             ValueKind::Number(bounds) => {
-                let size = params.integer(name)?;
+                let size = call.integer(name)?;
                 (size.into(), number_error(size, bounds.most).into_iter().collect())
             }
-            _ => (params.flag(name)?.into(), Vec::new()),
+            _ => (call.flag(name)?.into(), Vec::new()),
         };
         let needs_value =
             attribute.on_null == OnNull::Unsaved && matches!(attribute.kind, ValueKind::Flag);
@@ -108,16 +103,16 @@ pub(super) fn copy_group_rule(
 ) -> Result<()> {
     let is_licensed = call.is_premium();
     for group_id in traversal_ids(&namespace.traversal).rev().filter(|_| is_licensed) {
-        if let Some(rule) = PUSH_RULES.table.find_single(call, Holder::Group(group_id))? {
+        if let Some(rule) = PUSH_RULES.find_single(call, Holder::Group(group_id))? {
             let mut new_rule = Record { settings: rule.settings, ..Record::new(call.time_text()) };
-            return Ok(PUSH_RULES.table.save(call, Holder::Project(project_id), &mut new_rule)?);
+            return Ok(PUSH_RULES.save(call, Holder::Project(project_id), &mut new_rule)?);
         }
     }
     Ok(())
 }
 
 fn find_rule(call: &CollectionCall<'_>) -> Result<Option<Record>> {
-    Ok(PUSH_RULES.table.find_single(call, call.scope.holder())?)
+    Ok(PUSH_RULES.find_single(call, call.scope.holder())?)
 }
 
 /// The response if the rule is missing: `null` for a read in a project, 404 otherwise.

@@ -1,10 +1,8 @@
 //! All collections, with their database tables: the collections of the sandbox, and the collections
 //! that a caller describes.
 
-use matchit::Router;
-
 use super::prelude::*;
-use super::{COLLECTIONS, NumberedRoute, all_routes, build_router, find};
+use super::{CALLBACKS, RouteTable, build_router, expand_holder, find};
 
 /// The operations of the sandbox's own collections.
 pub(super) fn routes() -> impl Iterator<Item = Route> {
@@ -18,8 +16,29 @@ pub(super) fn all_collections(call: &Call<'_>) -> impl Iterator<Item = &'static 
     )
 }
 
+/// The sandbox's own collections, with their callbacks.
+static BUILT_IN_COLLECTIONS: LazyLock<Vec<Collection>> = LazyLock::new(|| {
+    let rows: Vec<Collection> = read_table(include_str!("../collections.jsonc"));
+    let complete_row = |row: Collection, path: &'static str| {
+        let table = if row.table.0.is_empty() { Collection::new(path).table } else { row.table };
+        let mut all_callbacks = CALLBACKS.iter().copied().flatten();
+        let callbacks = all_callbacks.find(|callbacks| callbacks.table == table);
+        let callbacks = *callbacks.unwrap_or(&Callbacks::DEFAULT);
+        Collection { path, table, callbacks, ..row }
+    };
+    rows.iter()
+        .flat_map(|row| expand_holder(row.path).into_iter().map(|path| complete_row(*row, path)))
+        .collect()
+});
+
 fn built_in_collections() -> impl Iterator<Item = &'static Collection> {
-    COLLECTIONS.iter().copied().flatten()
+    BUILT_IN_COLLECTIONS.iter()
+}
+
+/// The sandbox's own collection with this table.
+pub(super) fn find_built_in(table: RecordTable) -> &'static Collection {
+    let collection = built_in_collections().find(|collection| collection.table == table);
+    collection.expect("each operation that names a table is tested")
 }
 
 /// The collections of projects that a seed may fill, each with the end of its path as its name.
@@ -54,7 +73,7 @@ pub fn serves(path: &str) -> bool {
 #[derive(Debug)]
 pub(crate) struct DescribedCollections {
     collections: &'static [Collection],
-    pub(super) route_table: Router<Vec<NumberedRoute>>,
+    pub(super) route_table: RouteTable,
 }
 
 impl DescribedCollections {
@@ -72,13 +91,13 @@ impl DescribedCollections {
         let routes: &'static [Route] =
             collections.iter().flat_map(Collection::routes).collect::<Vec<_>>().leak();
         let paths = routes.iter().map(|route| (format!("/api/v4{}", route.path), route));
-        let table = build_router((all_routes().count()..).zip(paths));
+        let table = build_router(paths);
         (!collections.is_empty())
             .then(|| &*Box::leak(Box::new(Self { collections, route_table: table })))
     }
 }
 
-/// Creates missing tables for all collections. Each row belongs to one project or group.
+/// Creates missing tables for all collections.
 pub(crate) fn create_missing_tables(
     db: &Connection,
     described: Option<&DescribedCollections>,
@@ -86,22 +105,6 @@ pub(crate) fn create_missing_tables(
     let collections = built_in_collections()
         .chain(described.iter().flat_map(|described_set| described_set.collections));
     let tables: BTreeSet<&str> = collections.map(|collection| collection.table.0).collect();
-    for name in tables {
-        db.execute_batch(&format!(
-            "CREATE TABLE IF NOT EXISTS {name} (
-                id INTEGER PRIMARY KEY AUTOINCREMENT,
-                group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
-                project_id INTEGER REFERENCES projects ON DELETE CASCADE,
-                settings TEXT NOT NULL,
-                created_at TEXT NOT NULL,
-                updated_at TEXT NOT NULL,
-                CHECK ((group_id IS NULL) <> (project_id IS NULL))
-            );
-            CREATE INDEX IF NOT EXISTS {name}_by_project ON {name} (project_id)
-                WHERE project_id IS NOT NULL;
-            CREATE INDEX IF NOT EXISTS {name}_by_group ON {name} (group_id)
-                WHERE group_id IS NOT NULL;"
-        ))?;
-    }
-    Ok(())
+    let sql = include_str!("../store/collection.sql");
+    tables.into_iter().try_for_each(|name| db.execute_batch(&sql.replace("NAME", name)))
 }

@@ -6,63 +6,44 @@
 
 use super::prelude::*;
 
-pub(super) const COLLECTIONS: &[Collection] = &[PUSH_MIRRORS];
+const PUSH_MIRRORS: RecordTable = RecordTable("remote_mirrors");
 
-const PUSH_MIRRORS: Collection = Collection {
-    entry_segment: "mirror_id",
-    required_params: &["url"],
-    fields: &[
-        RowField::new("url", FieldType::Text).create_only(),
-        RowField::new("enabled", FieldType::Flag).with_default("false"),
-        RowField::new(PROTECTED_ONLY, FieldType::Flag).with_default("false"),
-        RowField::new("keep_divergent_refs", FieldType::Flag),
-        RowField::new("auth_method", FieldType::Word(&["password", "ssh_public_key"]))
-            .with_default(r#""password""#)
-            .since(16, 10),
-        RowField {
-            tier: AttributeTier::Premium,
-            since: Some(REGEX_SINCE),
-            ..RowField::new(BRANCH_REGEX, FieldType::Text)
-        },
-    ],
-    extra_fields: &[
-        ("update_status", r#""none""#),
-        ("last_update_at", "null"),
-        ("last_update_started_at", "null"),
-        ("last_successful_update_at", "null"),
-        ("last_error", "null"),
-    ],
-    scope: |_, call| mirror_scope(call),
+pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
+    table: PUSH_MIRRORS,
+    operations: &[(Method::GET, "/{mirror_id}/public_key", Verb::Custom(show_public_key))],
+    // A caller without the right gets 401 here, not 403.
+    scope: |_, call| {
+        let project = call.project_as(0)?;
+        refuse_if(call.caller_level_in(&project)? < MAINTAINER, ErrorResponse::unauthorized)?;
+        if call.is_write {
+            call.check_writable(&project)?;
+        }
+        Ok(project.into())
+    },
     complete,
     json: |call, mirror| Ok(json(call, mirror)),
-    ..Collection::new("/projects/{id}/remote_mirrors")
-};
+    ..Callbacks::DEFAULT
+}];
 
-pub(super) const ROUTES: &[Route] = &[
-    post("/projects/{id}/remote_mirrors/{mirror_id}/sync", |call| {
-        refuse_if(!call.is_at_least(16, 11), ErrorResponse::no_route)?;
-        let mirror =
-            CollectionCall { collection: &PUSH_MIRRORS, scope: &mirror_scope(call)?, call }
-                .find()?;
-        refuse_if(!mirror.is_true("enabled"), || DISABLED_TEXT.into())?;
-        Ok(Answer::no_content())
-    }),
-    PUSH_MIRRORS.route(
-        Method::GET,
-        "/projects/{id}/remote_mirrors/{mirror_id}/public_key",
-        PUBLIC_KEY,
-    ),
-];
+pub(super) const ROUTES: &[Route] =
+    &[post("/projects/{id}/remote_mirrors/{mirror_id}/sync", start_sync)];
 
-const DISABLED_TEXT: &str =
-    "Cannot proceed with the push mirroring. Please verify your mirror configuration.";
+fn start_sync(call: &Call<'_>) -> Result<Answer> {
+    refuse_if(!call.is_at_least(16, 11), ErrorResponse::no_route)?;
+    let collection = find_built_in(PUSH_MIRRORS);
+    let mirror = CollectionCall { collection, scope: &collection.scope(call)?, call }.find()?;
+    let text = "Cannot proceed with the push mirroring. Please verify your mirror configuration.";
+    refuse_if(!mirror.is_true("enabled"), || text.into())?;
+    Ok(Answer::no_content())
+}
+
 /// All mirrors have the same key, because nothing is pushed.
-const PUBLIC_KEY: Verb = Verb::Custom(|call| {
+fn show_public_key(call: &CollectionCall<'_>) -> Result<Answer> {
     let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
     let has_key = call.find()?.text("auth_method") == "ssh_public_key" && call.is_at_least(17, 9);
     refuse_if(!has_key, ErrorResponse::hidden)?;
     Answer::ok(&json!({ "public_key": key }))
-});
+}
 
 const SCHEMES: [&str; 4] = ["http", "https", "ssh", "git"];
 /// The only user name that is not masked in URLs.
@@ -70,17 +51,6 @@ const GIT_USER: &str = "git";
 const MASK: &str = "*****";
 const PROTECTED_ONLY: &str = "only_protected_branches";
 const BRANCH_REGEX: &str = "mirror_branch_regex";
-const REGEX_SINCE: Release = Release::new(16, 2);
-
-/// The project of a call. A caller below the level maintainer gets 401 instead of 403.
-fn mirror_scope(call: &Call<'_>) -> Result<GroupOrProject> {
-    let project = call.project_as(0)?;
-    refuse_if(call.caller_level_in(&project)? < MAINTAINER, ErrorResponse::unauthorized)?;
-    if call.is_write {
-        call.check_writable(&project)?;
-    }
-    Ok(project.into())
-}
 
 fn json(call: &CollectionCall<'_>, mirror: &Record) -> Value {
     let mut body = remove_fields(call.plain_json(mirror), &["created_at", "updated_at"]);
@@ -116,8 +86,8 @@ fn complete(call: &CollectionCall<'_>, mirror: &mut Record) -> Result<()> {
     for name in ["enabled", PROTECTED_ONLY] {
         mirror.set(name, mirror.is_true(name));
     }
-    if call.params.has(BRANCH_REGEX) && call.release() >= REGEX_SINCE && call.is_premium() {
-        call.params.refuse_both([PROTECTED_ONLY, BRANCH_REGEX])?;
+    if call.has(BRANCH_REGEX) && call.is_at_least(16, 2) && call.is_premium() {
+        call.refuse_both([PROTECTED_ONLY, BRANCH_REGEX])?;
         refuse_field(BRANCH_REGEX, re2::syntax_error(mirror.text(BRANCH_REGEX)))?;
         if !mirror.text(BRANCH_REGEX).is_empty() {
             mirror.set(PROTECTED_ONLY, false);

@@ -191,8 +191,8 @@ impl Repository<'_> {
 
 fn list_branches(call: &Call<'_>) -> Result<Answer> {
     let project = readable_project(call)?;
-    let search = call.params.text("search")?.unwrap_or_default();
-    let pattern = call.params.text("regex")?.map(|pattern| Regex::new(&pattern)).transpose();
+    let search = call.text("search")?.unwrap_or_default();
+    let pattern = call.text("regex")?.map(|pattern| Regex::new(&pattern)).transpose();
     let pattern = pattern.map_err(|_| ErrorResponse::invalid("regex"))?;
     let repository = Repository { call, project: &project };
     let mut branches = repository.list_refs(BRANCHES)?;
@@ -224,10 +224,10 @@ fn show(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
 
 fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     let project = call.project_as(DEVELOPER)?;
-    call.params.require(&[kind.key, "ref"])?;
-    let name = call.params.text(kind.key)?.unwrap_or_default();
-    let reference = call.params.text("ref")?.unwrap_or_default();
-    let message = if kind == TAGS { call.params.text("message")? } else { None };
+    call.require(&[kind.key, "ref"])?;
+    let name = call.text(kind.key)?.unwrap_or_default();
+    let reference = call.text("ref")?.unwrap_or_default();
+    let message = if kind == TAGS { call.text("message")? } else { None };
     let message = message.unwrap_or_default();
     let [invalid_text, taken_text, missing_text, protected_text] = if kind == TAGS {
         [
@@ -311,7 +311,7 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
         (ProtectedAction::Push, "developers_can_push"),
         (ProtectedAction::Merge, "developers_can_merge"),
     ] {
-        if let Some(allows_developers) = call.params.flag(flag)?.or(default_flag) {
+        if let Some(allows_developers) = call.flag(flag)?.or(default_flag) {
             let level = if allows_developers { DEVELOPER } else { MAINTAINER };
             grants.retain(|grant| grant.action != action);
             grants.push(Grant::new(action, level));
@@ -334,15 +334,11 @@ fn unprotect(call: &Call<'_>) -> Result<Answer> {
 
 fn list_tags(call: &Call<'_>) -> Result<Answer> {
     let project = readable_project(call)?;
-    let search = call.params.text("search")?.unwrap_or_default();
-    let is_by_name = call
-        .params
-        .allowed_text("order_by", &["name", "updated"])?
-        .is_some_and(|order| order == "name");
-    let is_ascending = call
-        .params
-        .allowed_text("sort", &["asc", "desc"])?
-        .is_some_and(|direction| direction == "asc");
+    let search = call.text("search")?.unwrap_or_default();
+    let is_by_name =
+        call.allowed_text("order_by", &["name", "updated"])?.is_some_and(|order| order == "name");
+    let is_ascending =
+        call.allowed_text("sort", &["asc", "desc"])?.is_some_and(|direction| direction == "asc");
     let repository = Repository { call, project: &project };
     let mut tags = repository.list_refs(TAGS)?;
     if !is_by_name {

@@ -5,37 +5,45 @@
 //! add other collections ([`SandboxConfig::collections`](crate::SandboxConfig::collections)). Such
 //! collections follow only their descriptions.
 //!
-//! To add a collection of the sandbox, define a constant in [`collections`](super::collections),
-//! and add the constant to the list in that module.
+//! To add a collection of the sandbox, add a row to `collections.jsonc`. If the description does not suffice, add
+//! [`Callbacks`] to a module, under the name of its table.
 
 use std::ops::Deref;
 
 use super::Handler;
+use super::fields::{FieldType, RowField};
 use super::prelude::*;
 use super::registry::all_collections;
+use crate::attributes::leaked_list;
 
 /// A collection. Its rows store the fields under their names in requests.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default = "describe_nothing", deny_unknown_fields)]
 pub struct Collection {
     /// The path of the collection, with `{id}` for the project or group.
     pub path: &'static str,
     /// The name of the path segment that identifies an entry.
     pub entry_segment: &'static str,
-    /// The key of an entry's identifier in responses: `id`, a field, or another name for the id.
+    /// The key of that identifier in responses: `id`, a field, or another name for the id.
     pub answer_key: &'static str,
-    /// The access level that reads need, unless `scope` ignores this field.
-    pub read_level: i64,
-    /// The access level that writes need, unless `scope` ignores this field.
-    pub write_level: i64,
+    /// The levels needed to read, in a project and in a group, unless `scope` ignores them.
+    pub read_level: [i64; 2],
+    /// The levels needed to write.
+    pub write_level: [i64; 2],
+    /// True if a caller without a token counts as one without a level: 403 instead of 401.
+    pub(super) allows_anonymous: bool,
     /// The lowest licence with this collection.
     pub tier: AttributeTier,
     /// The first release with this collection.
     pub since: Option<Release>,
     /// The fields that a create needs.
+    #[serde(deserialize_with = "leaked_list")]
     pub required_params: &'static [&'static str],
     /// The fields whose values must be unique.
+    #[serde(deserialize_with = "leaked_list")]
     pub unique_fields: &'static [&'static str],
     /// The fields of an entry.
+    #[serde(deserialize_with = "leaked_list")]
     pub fields: &'static [RowField],
     /// The path parameter with the id of the parent, for a collection below the entries of another
     /// collection. Empty for other collections.
@@ -43,8 +51,9 @@ pub struct Collection {
     /// The field of the parent that contains the list, if no request lists the entries. Empty for
     /// other collections.
     pub parent_field: &'static str,
-    /// Additional fields in responses, with their values as JSON text.
-    pub extra_fields: &'static [(&'static str, &'static str)],
+    /// Additional fields in responses, with their values.
+    #[serde(deserialize_with = "leaked_list")]
+    pub extra_fields: &'static [(&'static str, Value)],
     /// True if a single entry can be read.
     pub has_show: bool,
     /// True if entries can be edited.
@@ -58,7 +67,7 @@ pub struct Collection {
     pub is_document: bool,
     /// True if the collection has at most one entry. The entry has the path of the collection.
     pub is_single: bool,
-    /// True if an edit answers with 204.
+    /// True if the response to an edit is 204.
     pub updates_silently: bool,
     /// True if entries are created only by an edit (PUT) of a missing entry, whose name is in the path.
     pub is_created_by_put: bool,
@@ -68,88 +77,36 @@ pub struct Collection {
     pub(super) is_idempotent: bool,
     /// The database table of the rows. By default, its name is the end of the path.
     pub(super) table: RecordTable,
-    /// The maximum number of entries of a project, and of a group, with the noun and the refusal.
-    pub(super) limit: Option<EntryLimit>,
     /// Sets of features of the project. If all features of one set are disabled, calls get 403.
-    pub(super) required_features: &'static [&'static [&'static str]],
-    /// Finds the project or group of the call. Refuses callers who may not use the collection.
-    pub(super) scope: fn(&Self, &Call<'_>) -> Result<GroupOrProject>,
+    #[serde(deserialize_with = "leaked_list")]
+    pub(super) required_features: &'static [Vec<&'static str>],
     /// The fields that can filter a list.
+    #[serde(deserialize_with = "leaked_list")]
     pub(super) filters: &'static [&'static str],
-    /// The entries of other projects and groups that this project or group also shows. Each entry
-    /// is marked with [`INHERITED`].
-    pub(super) list_inherited: fn(&CollectionCall<'_>) -> Result<Vec<Record>>,
-    /// Fills in the fields of a row that the call does not set, and checks the row before it is stored.
-    pub(super) complete: fn(&CollectionCall<'_>, &mut Record) -> Result<()>,
-    /// Applies further filters and the order of a list.
-    pub(super) filter: fn(&CollectionCall<'_>, &mut Vec<Record>) -> Result<()>,
-    /// Refuses to remove a row that cannot be removed.
-    pub(super) check_removal: fn(&CollectionCall<'_>, &Record) -> Result<()>,
-    /// Removes a row.
-    pub(super) remove: fn(&CollectionCall<'_>, &mut Record) -> Result<()>,
-    /// Finds the row that the call names.
-    pub(super) find: fn(&CollectionCall<'_>) -> Result<Record>,
-    /// The response for an entry that does not exist.
-    pub(super) not_found: fn() -> ErrorResponse,
-    pub(super) json: fn(&CollectionCall<'_>, &Record) -> Result<Value>,
+    #[serde(skip)]
+    pub(super) callbacks: Callbacks,
 }
 
-type EntryLimit = (&'static str, [i64; 2], fn(String) -> ErrorResponse);
-
-/// The key that marks a row of another project or group.
-pub(super) const INHERITED: &str = "inherited";
+/// The values that a row of `collections.jsonc` omits.
+fn describe_nothing() -> Collection {
+    Collection::new("/projects/{id}/")
+}
 
 impl Collection {
     /// A collection without fields and with all operations. `path` starts with `/projects/{id}/` or
     /// `/groups/{id}/`. Maintainers can write, and reporters can read.
-    ///
-    /// # Panics
-    ///
-    /// If `path` starts with something else.
-    pub const fn new(path: &'static str) -> Self {
-        let is_project_path = path.as_bytes()[1] == b'p';
-        let holder_prefix = if is_project_path { "/projects/{id}/" } else { "/groups/{id}/" };
+    pub fn new(path: &'static str) -> Self {
         Self {
             path,
             entry_segment: "entry",
             answer_key: "id",
-            read_level: REPORTER,
-            write_level: MAINTAINER,
+            read_level: [REPORTER; 2],
+            write_level: [MAINTAINER; 2],
             tier: AttributeTier::Free,
-            since: None,
-            required_params: &[],
-            unique_fields: &[],
-            fields: &[],
-            parent_parameter: "",
-            parent_field: "",
-            extra_fields: &[],
             has_show: true,
             has_update: true,
-            is_updated_by_patch: false,
-            is_unpaged: false,
-            is_document: false,
-            is_single: false,
-            updates_silently: false,
-            is_created_by_put: false,
-            is_fixed_set: false,
-            is_idempotent: false,
-            table: RecordTable(path.split_at(holder_prefix.len()).1),
-            limit: None,
-            required_features: &[],
-            scope: |collection, call| {
-                let level =
-                    if call.is_write { collection.write_level } else { collection.read_level };
-                GroupOrProject::from_call_archived_reads(call, [level; 2])
-            },
-            filters: &[],
-            list_inherited: |_| Ok(Vec::new()),
-            complete: |call, row| call.check_unique(row),
-            filter: |_, _| Ok(()),
-            check_removal: |call, row| call.check_unmodified(&row.updated_at),
-            remove: |call, row| Ok(call.collection.table.remove(call, row)?),
-            find: |call| call.find_row(call.stored_rows()?),
-            not_found: ErrorResponse::no_record,
-            json: |call, row| call.json_with_names(row),
+            table: RecordTable(path.split_once("{id}/").map_or("", |(_, path_end)| path_end)),
+            ..Self::default()
         }
     }
 
@@ -171,17 +128,15 @@ impl Collection {
             (has_remove, Method::DELETE, entry_path, Verb::Remove),
         ];
         let operations = operations.into_iter().filter(|(exists, ..)| *exists);
-        operations.map(|(_, method, path, verb)| self.route(method, path, verb))
-    }
-
-    /// An additional operation, or another path for an existing operation.
-    pub(super) const fn route(
-        &'static self,
-        method: Method,
-        path: &'static str,
-        verb: Verb,
-    ) -> Route {
-        Route { method, path, handler: Handler::Collection(self, verb) }
+        let further_operations =
+            self.callbacks.operations.iter().map(move |(method, suffix, verb)| {
+                (true, method.clone(), &*format!("{}{suffix}", self.path).leak(), *verb)
+            });
+        operations.chain(further_operations).map(move |(_, method, path, verb)| Route {
+            method,
+            path,
+            handler: Handler::Collection(self, verb),
+        })
     }
 
     pub(super) fn answer(&self, verb: Verb, call: &Call<'_>) -> Result<Answer> {
@@ -193,7 +148,7 @@ impl Collection {
 
     /// Finds the project or group of the call. Refuses callers who may not use the collection.
     pub(super) fn scope(&self, call: &Call<'_>) -> Result<GroupOrProject> {
-        let scope = (self.scope)(self, call)?;
+        let scope = (self.callbacks.scope)(self, call)?;
         if let GroupOrProject::Project(project) = &scope {
             let is_disabled = try_any(self.required_features, |features| {
                 call.are_features_off(project, features)
@@ -219,7 +174,7 @@ impl Collection {
     fn key_field(&self) -> Option<&RowField> {
         self.fields.iter().find(|field| match field.field_type {
             FieldType::Reference(_) => field.name == self.answer_key,
-            _ => field.answer_name == self.answer_key,
+            _ => field.shown_name() == self.answer_key,
         })
     }
 }
@@ -260,7 +215,7 @@ impl<'a> CollectionCall<'a> {
             Verb::List => self.list(),
             Verb::Show => {
                 let row = self.find().or_else(|not_found| {
-                    let inherited_rows = (self.collection.list_inherited)(self)?;
+                    let inherited_rows = (self.collection.callbacks.list_inherited)(self)?;
                     self.find_row(inherited_rows).map_err(|_| not_found)
                 })?;
                 let mut body = self.json(&row)?;
@@ -275,7 +230,7 @@ impl<'a> CollectionCall<'a> {
                 Answer::ok(&body)
             }
             Verb::Create => {
-                self.params.require(self.collection.required_params)?;
+                self.require(self.collection.required_params)?;
                 let mut row = Record::new(self.time_text());
                 self.save(&mut row)?;
                 self.check_count()?;
@@ -297,8 +252,8 @@ impl<'a> CollectionCall<'a> {
                     }
                     found => found?,
                 };
-                (self.collection.check_removal)(self, &row)?;
-                (self.collection.remove)(self, &mut row)?;
+                (self.collection.callbacks.check_removal)(self, &row)?;
+                (self.collection.callbacks.remove)(self, &mut row)?;
                 Ok(Answer::no_content())
             }
         }
@@ -306,12 +261,13 @@ impl<'a> CollectionCall<'a> {
 
     /// The JSON of a row in a response.
     pub(super) fn json(&self, row: &Record) -> Result<Value> {
-        (self.collection.json)(self, row)
+        (self.collection.callbacks.json)(self, row)
     }
 
     /// Refuses a new entry that would exceed the maximum number.
     fn check_count(&self) -> Result<()> {
-        let Some((noun, [project_limit, group_limit], refusal)) = self.collection.limit else {
+        let Some((noun, [project_limit, group_limit], refusal)) = self.collection.callbacks.limit
+        else {
             return Ok(());
         };
         let limit = self.scope.choose(project_limit, group_limit);
@@ -326,7 +282,7 @@ impl<'a> CollectionCall<'a> {
         self.collection.is_idempotent
             && failure.status == StatusCode::NOT_FOUND
             && matches!(self.scope, GroupOrProject::Project(_))
-            && self.service.profile.absent_delete == AbsentDelete::NoContent
+            && self.service.options.profile.absent_delete == AbsentDelete::NoContent
     }
 
     /// Refuses a request below a parent that does not exist.
@@ -368,20 +324,20 @@ impl<'a> CollectionCall<'a> {
         for field in self.collection.fields.iter().filter(|field| is_new || !field.is_create_only) {
             if field.is_in_call(self, is_new) {
                 row.set(field.name, field.read_value(self, row.settings.get(field.name))?);
-            } else if field.is_reset_by_edit || (is_new && field.default_json != "null") {
-                row.set(field.name, field.default_value());
+            } else if field.is_reset_by_edit || (is_new && !field.default.is_null()) {
+                row.set(field.name, field.default.clone());
             }
         }
         Ok(())
     }
 
     /// The JSON of a row as responses show it: with names instead of ids.
-    fn json_with_names(&self, row: &Record) -> Result<Value> {
+    pub(super) fn json_with_names(&self, row: &Record) -> Result<Value> {
         let (mut body, key) = (self.plain_json(row), self.collection.answer_key);
         for field in self.collection.fields {
             if let FieldType::Reference(referenced_type) = field.field_type {
                 let id = row.value(field.name);
-                body[field.answer_name] = referenced_type.find_name(self, &id)?;
+                body[field.shown_name()] = referenced_type.find_name(self, &id)?;
                 set_if(&mut body, field.name == key, key, id);
             }
         }
@@ -395,14 +351,11 @@ impl<'a> CollectionCall<'a> {
         body.insert("id".to_owned(), row.id.into());
         let id = if answer_key.ends_with("id") { row.id.into() } else { row.id.to_string().into() };
         body.insert(answer_key.to_owned(), id);
-        for field in fields.iter().filter(|f| !f.answer_name.is_empty() && f.is_available(self)) {
-            let value =
-                row.settings.get(field.name).cloned().unwrap_or_else(|| field.default_value());
-            body.insert(field.answer_name.to_owned(), value);
+        for field in fields.iter().filter(|f| !f.shown_name().is_empty() && f.is_available(self)) {
+            let value = row.settings.get(field.name).unwrap_or(field.default);
+            body.insert(field.shown_name().to_owned(), value.clone());
         }
-        for (name, json) in extra_fields {
-            body.insert((*name).to_owned(), serde_json::from_str(json).unwrap_or_default());
-        }
+        body.extend(extra_fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         body.insert("created_at".to_owned(), row.created_at.clone().into());
         body.insert("updated_at".to_owned(), row.updated_at.clone().into());
         Value::Object(body)
@@ -410,13 +363,13 @@ impl<'a> CollectionCall<'a> {
 
     /// Finds the row that the call names.
     pub(super) fn find(&self) -> Result<Record> {
-        (self.collection.find)(self)
+        (self.collection.callbacks.find)(self)
     }
 
     /// A new row with the identifier in the path.
     fn new_row(&self) -> Result<Record> {
         let Collection { required_params, answer_key, entry_segment, .. } = *self.collection;
-        self.params.require(required_params)?;
+        self.require(required_params)?;
         let mut row = Record::new(self.time_text());
         let key = self.collection.key_field().map_or(answer_key, |field| field.name);
         row.set(key, self.segment(entry_segment));
@@ -438,22 +391,22 @@ impl<'a> CollectionCall<'a> {
                 rows.into_iter().find(|row| row.id == id)
             }
         };
-        matching_row.ok_or_else(self.collection.not_found)
+        matching_row.ok_or_else(self.collection.callbacks.not_found)
     }
 
     fn list(&self) -> Result<Answer> {
         let mut listed_rows = self.stored_rows()?;
-        let inherited_rows = (self.collection.list_inherited)(self)?;
+        let inherited_rows = (self.collection.callbacks.list_inherited)(self)?;
         if !inherited_rows.is_empty() {
             listed_rows.extend(inherited_rows);
             listed_rows.sort_by_key(|row| row.id);
         }
         for name in self.collection.filters {
-            let value = self.params.text(name)?;
+            let value = self.text(name)?;
             let value = value.filter(|value| (*name, value.as_str()) != ("state", "all"));
             listed_rows.retain(|row| value.as_ref().is_none_or(|value| row.text(name) == value));
         }
-        (self.collection.filter)(self, &mut listed_rows)?;
+        (self.collection.callbacks.filter)(self, &mut listed_rows)?;
         if self.collection.is_unpaged {
             Answer::ok(&listed_rows.iter().map(|row| self.json(row)).collect::<Result<Vec<_>>>()?)
         } else {
@@ -467,7 +420,7 @@ impl<'a> CollectionCall<'a> {
         if !parent_parameter.is_empty() {
             row.set(parent_parameter, self.segment_id(parent_parameter)?);
         }
-        (self.collection.complete)(self, row)?;
+        (self.collection.callbacks.complete)(self, row)?;
         self.store(row)
     }
 

@@ -91,7 +91,7 @@ fn all_runners(call: &Call<'_>) -> Result<Vec<Runner>> {
 
 /// Answers with the `runners` of the requested type.
 fn answer_runners(call: &Call<'_>, mut runners: Vec<Runner>) -> Result<Answer> {
-    if let Some(runner_type) = call.params.allowed_text("type", &RUNNER_TYPES)? {
+    if let Some(runner_type) = call.allowed_text("type", &RUNNER_TYPES)? {
         runners.retain(|runner| runner.runner_type == runner_type);
     }
     page::list(call, runners.iter().map(Runner::json))
@@ -121,8 +121,8 @@ fn list_project_runners(call: &Call<'_>) -> Result<Answer> {
 
 fn assign(call: &Call<'_>) -> Result<Answer> {
     let project_id = call.writable_project_as(MAINTAINER)?.id;
-    call.params.require(&["runner_id"])?;
-    let id = call.params.integer("runner_id")?.unwrap_or_default();
+    call.require(&["runner_id"])?;
+    let id = call.integer("runner_id")?.unwrap_or_default();
     let runner = Runner::find_by_id(call.db, id)?.or_not_found("Runner")?;
     let text = "Runner is a group runner";
     refuse_if(runner.group_id.is_some(), || ErrorResponse::forbidden_message(text))?;

@@ -59,15 +59,13 @@ struct Invitation {
 
 impl Invitation {
     fn from_call(call: &Call<'_>) -> Result<Self> {
-        call.params
-            .require_all(&[Need::Present("group_id"), Need::AllowedValue("group_access")])?;
+        call.require_all(&[Need::Present("group_id"), Need::AllowedValue("group_access")])?;
         let level = call
-            .params
             .allowed_integer("group_access", |level| terms::is_valid_level(call, level, false))?;
         Ok(Self {
-            group_id: call.params.integer("group_id")?.unwrap_or(0),
+            group_id: call.integer("group_id")?.unwrap_or(0),
             level: level.unwrap_or(0),
-            expires_at: call.params.date_text("expires_at")?,
+            expires_at: call.date_text("expires_at")?,
             role_id: None,
         })
     }
@@ -221,8 +219,7 @@ fn list_inviting_groups(call: &Call<'_>) -> Result<Answer> {
 fn list_invited_groups(call: &Call<'_>) -> Result<Answer> {
     refuse_if(!call.is_at_least(17, 4), ErrorResponse::no_route)?;
     let scope = GroupOrProject::from_call_if_visible(call)?;
-    let relations =
-        call.params.allowed_texts("relation", &["direct", "inherited"])?.unwrap_or_default();
+    let relations = call.allowed_texts("relation", &["direct", "inherited"])?.unwrap_or_default();
     let has_relation =
         |word: &str| relations.is_empty() || relations.iter().any(|other| other == word);
     let mut invited_ids = Vec::new();

@@ -55,11 +55,11 @@ fn show_license(call: &Call<'_>) -> Result<Answer> {
 
 fn list_namespaces(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
-    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let min_level = if call.params.is_true("owned_only")? { OWNER } else { 1 };
+    let search = call.text("search")?.unwrap_or_default().to_lowercase();
+    let min_level = if call.is_true("owned_only")? { OWNER } else { 1 };
     let owned_ids = owned_namespace_ids(call, min_level)?;
     let shows_all = call.is_administrator() || !call.is_observed();
-    let is_top_only = call.params.is_true("top_level_only")? && call.is_at_least(16, 8);
+    let is_top_only = call.is_true("top_level_only")? && call.is_at_least(16, 8);
     let namespaces = Namespace::list(call.db, "ORDER BY n.full_path", [])?;
     let listed_namespaces = try_filter(namespaces, |namespace| {
         let is_listed = shows_all || owned_ids.contains(&namespace.id);
@@ -131,7 +131,7 @@ fn show_namespace(call: &Call<'_>) -> Result<Answer> {
 fn check_namespace_path(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
     let path = call.segment("id");
-    let full_path = match call.params.integer("parent_id")? {
+    let full_path = match call.integer("parent_id")? {
         None => path.to_owned(),
         Some(id) => format!("{}/{path}", call.visible_group(&id.to_string())?.full_path),
     };
@@ -142,8 +142,8 @@ fn check_namespace_path(call: &Call<'_>) -> Result<Answer> {
 
 fn search_service(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
-    call.params.require(&["scope", "search"])?;
-    match call.params.allowed_text("scope", &["projects", "users"])?.as_deref() {
+    call.require(&["scope", "search"])?;
+    match call.allowed_text("scope", &["projects", "users"])?.as_deref() {
         Some("users") => users::list(call),
         _ => project_list::answer_list(call, project_list::ProjectQuery::default()),
     }

@@ -112,12 +112,12 @@ pub(crate) fn is_valid_level(call: &Call<'_>, level: i64, allows_minimal: bool) 
 
 /// The access level in the parameter `name`. Refuses levels that are not in the reference (1, 2.1).
 pub(crate) fn level_from_parameter(call: &Call<'_>, name: &str) -> Result<Option<i64>> {
-    call.params.allowed_integer(name, |level| level == 0 || is_valid_level(call, level, true))
+    call.allowed_integer(name, |level| level == 0 || is_valid_level(call, level, true))
 }
 
 /// The requested level. Fails if the caller may not grant it.
 pub(super) fn requested_level(call: &Call<'_>, scope: &GroupOrProject) -> Result<i64> {
-    let level = call.params.integer("access_level")?.unwrap_or(0);
+    let level = call.integer("access_level")?.unwrap_or(0);
     let is_subgroup = matches!(scope, GroupOrProject::Group(group) if group.parent_id.is_some());
     let mut errors = vec!["is not included in the list"];
     if level == MINIMAL && is_subgroup {
@@ -138,7 +138,7 @@ pub(super) fn requested_level(call: &Call<'_>, scope: &GroupOrProject) -> Result
 
 /// The requested expiry: `None` if the call omits it, `Some(None)` if the call clears it.
 pub(super) fn requested_expiry(call: &Call<'_>) -> Result<Option<Option<String>>> {
-    let date = call.params.date("expires_at")?;
+    let date = call.date("expires_at")?;
     let is_past = matches!(date, Some(Some(day)) if day < clock::utc_day(call.time));
     refuse_if(is_past, || ErrorResponse::field("expires_at", "cannot be a date in the past"))?;
     Ok(date.map(|day| day.map(|day| day.to_string())))

@@ -57,12 +57,12 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 
 /// Creates a token with the parameters of the call. Returns the JSON of the token, with the secret.
 pub(super) fn issue_token(call: &Call<'_>, user_id: i64) -> Result<Value> {
-    call.params.require(&["name", "scopes"])?;
-    let name = call.params.text("name")?.unwrap_or_default();
+    call.require(&["name", "scopes"])?;
+    let name = call.text("name")?.unwrap_or_default();
     let allowed_scopes: Vec<&str> = TOKEN_SCOPES.split(' ').collect();
-    let scopes = call.params.allowed_texts("scopes", &allowed_scopes)?.unwrap_or_default();
+    let scopes = call.allowed_texts("scopes", &allowed_scopes)?.unwrap_or_default();
     refuse_if(scopes.is_empty(), || ErrorResponse::invalid_record("Scopes can't be blank"))?;
-    let expires_at = call.params.date_text("expires_at")?;
+    let expires_at = call.date_text("expires_at")?;
     let secret = format!("sandbox-{}", call.random_hex());
     let mut token = AccessToken {
         user_id,
@@ -86,7 +86,7 @@ fn read_owner_filter(call: &Call<'_>) -> Result<Option<i64>> {
         return Ok(Some(call.segment_user()?.id));
     }
     let caller = call.require_user()?;
-    match call.params.integer("user_id")? {
+    match call.integer("user_id")? {
         Some(id) if id != caller.id && !caller.admin => Err(ErrorResponse::unauthorized()),
         None if !caller.admin => Ok(Some(caller.id)),
         requested_id => Ok(requested_id),
@@ -97,9 +97,9 @@ fn read_owner_filter(call: &Call<'_>) -> Result<Option<i64>> {
 fn list(call: &Call<'_>) -> Result<Answer> {
     let user_id = read_owner_filter(call)?;
     let state_filter =
-        call.params.allowed_text("state", &["all", "active", "inactive"])?.unwrap_or_default();
-    let where_and_order_sql = "WHERE ?1 IS NULL OR t.user_id = ?1 ORDER BY t.id";
-    let mut tokens = AccessToken::list(call.db, where_and_order_sql, [user_id])?;
+        call.allowed_text("state", &["all", "active", "inactive"])?.unwrap_or_default();
+    let clauses = "WHERE ?1 IS NULL OR t.user_id = ?1 ORDER BY t.id";
+    let mut tokens = AccessToken::list(call.db, clauses, [user_id])?;
     tokens.retain(|token| match state_filter.as_str() {
         "active" => is_active(call, token),
         "inactive" => !is_active(call, token),

@@ -56,7 +56,7 @@ pub(super) fn check(
     errors.add_if(!User::is_email_address(email), "email", "is invalid");
     let is_admin_and_auditor = user.admin && user.auditor == Some(true);
     errors.add_if(is_admin_and_auditor, "admin", "user cannot also be an Auditor.");
-    let public_email = call.params.text("public_email")?.filter(|address| !address.is_empty());
+    let public_email = call.text("public_email")?.filter(|address| !address.is_empty());
     let is_unverified = public_email
         .is_some_and(|address| stored_user.is_none_or(|stored| stored.email != address));
     errors.add_if(is_unverified, "public_email", "must be an email you have verified");
@@ -66,10 +66,9 @@ pub(super) fn check(
 
 /// Adds the errors of the remaining parameters: password, theme and limit.
 fn check_params(call: &Call<'_>, errors: &mut FieldErrors) -> Result<()> {
-    let params = &call.params;
-    let resets_password = params.is_true("reset_password")?;
+    let resets_password = call.is_true("reset_password")?;
     if let Some(password) =
-        params.text("password")?.filter(|text| !resets_password || !text.is_empty())
+        call.text("password")?.filter(|text| !resets_password || !text.is_empty())
     {
         let min_length =
             instance::read_setting(call, "minimum_password_length")?.as_u64().unwrap_or(8);
@@ -78,12 +77,12 @@ fn check_params(call: &Call<'_>, errors: &mut FieldErrors) -> Result<()> {
         let text = format!("is too short (minimum is {min_length} characters)");
         errors.add_if(is_short, "password", text);
     }
-    let theme = params.integer("theme_id")?;
+    let theme = call.integer("theme_id")?;
     if let Some(theme) = theme.filter(|theme| !(1..=MAX_THEME_ID).contains(theme)) {
         errors.add("theme_id", format!("{theme} is not a valid theme"));
     }
     let limit_field = "projects_limit";
-    let is_null = params.has(limit_field) && params.integer(limit_field)?.is_none();
+    let is_null = call.has(limit_field) && call.integer(limit_field)?.is_none();
     errors.add_if(is_null, limit_field, BLANK_TEXT);
     errors.add_if(is_null, limit_field, "is not a number");
     Ok(())

@@ -99,7 +99,7 @@ const AUDITOR: &str = "auditor";
 
 /// Reads and checks the fields for a new or a stored user.
 fn read_requested_user(call: &Call<'_>, stored_user: Option<&User>) -> Result<RequestedUser> {
-    let auditor = call.params.flag(AUDITOR)?.filter(|_| call.is_premium());
+    let auditor = call.flag(AUDITOR)?.filter(|_| call.is_premium());
     let auditor = match stored_user {
         Some(user) if auditor.is_none() => Some(read_stored_fact(call, user, AUDITOR)? == true),
         _ => auditor,
@@ -107,10 +107,10 @@ fn read_requested_user(call: &Call<'_>, stored_user: Option<&User>) -> Result<Re
     let empty_user = User::default();
     let current_user = stored_user.unwrap_or(&empty_user);
     let requested_user = RequestedUser {
-        email: call.params.text("email")?.unwrap_or_else(|| current_user.email.clone()),
-        username: call.params.text("username")?.unwrap_or_else(|| current_user.username.clone()),
-        name: call.params.text_or_unchanged("name", &current_user.name)?,
-        admin: call.params.flag("admin")?.unwrap_or(current_user.admin),
+        email: call.text("email")?.unwrap_or_else(|| current_user.email.clone()),
+        username: call.text("username")?.unwrap_or_else(|| current_user.username.clone()),
+        name: call.text_or_unchanged("name", &current_user.name)?,
+        admin: call.flag("admin")?.unwrap_or(current_user.admin),
         auditor,
     };
     user_rules::check(call, &requested_user, stored_user)?;
@@ -155,7 +155,7 @@ fn apply_external(call: &Call<'_>, user_id: i64, was_external: Option<bool>) -> 
         ]
     };
     for (name, default_value) in defaults {
-        if is_external || !call.params.has(name) {
+        if is_external || !call.has(name) {
             USER_SETTINGS.put_value(call.db, user_id, name, default_value)?;
         }
     }
@@ -184,11 +184,10 @@ fn public_json(call: &Call<'_>, user: &User, is_brief: bool) -> Result<Value> {
 }
 
 pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
-    let params = &call.params;
     let order =
-        params.allowed_text("order_by", &["id", "name", "username", "created_at", "updated_at"])?;
-    let sort_direction = params.allowed_text("sort", &["asc", "desc"])?;
-    let search = params.text("search")?.unwrap_or_default().to_lowercase();
+        call.allowed_text("order_by", &["id", "name", "username", "created_at", "updated_at"])?;
+    let sort_direction = call.allowed_text("sort", &["asc", "desc"])?;
+    let search = call.text("search")?.unwrap_or_default().to_lowercase();
     let conditions = list_conditions(call)?;
     if call.is_at_least(17, 0) {
         page::Page::from_call(call)?.check_offset("User")?;
@@ -278,7 +277,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 
 fn create(call: &Call<'_>) -> Result<Answer> {
     call.require_admin()?;
-    call.params.require_all(&[
+    call.require_all(&[
         Need::Present("email"),
         Need::AnyOf(&["password", "reset_password", "force_random_password"]),
         Need::Present("name"),
@@ -293,7 +292,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         USER_SETTINGS.put_value(call.db, id, EXTERNAL, true)?;
     }
     USER_SETTINGS.put_value(call.db, id, CREATOR_ID, call.require_user()?.id)?;
-    if !call.params.is_true("skip_confirmation")? {
+    if !call.is_true("skip_confirmation")? {
         USER_SETTINGS.put_value(call.db, id, UNCONFIRMED, true)?;
     }
     Answer::created(&store_user_params(call, id, &requested_user, None)?)
@@ -310,7 +309,7 @@ fn store_user_params(
     let ignored_names: &[&str] =
         if call.is_observed() && was_external.is_none() { &["organization"] } else { &[] };
     USER_SETTINGS.store_params(call, id, Accepts::Edit, ignored_names)?;
-    if call.is_observed() && call.params.get(EXTERNAL).is_some_and(Value::is_null) {
+    if call.is_observed() && call.get(EXTERNAL).is_some_and(Value::is_null) {
         USER_SETTINGS.put_value(call.db, id, EXTERNAL, Value::Null)?;
     }
     apply_external(call, id, was_external)?;
@@ -331,8 +330,8 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let user = call.segment_user()?;
     let requested_user = read_requested_user(call, Some(&user))?;
     let RequestedUser { username, name, email, admin, .. } = &requested_user;
-    let email = if call.params.is_true("skip_reconfirmation")? { email } else { &user.email };
-    let is_private = call.params.flag("private_profile")?;
+    let email = if call.is_true("skip_reconfirmation")? { email } else { &user.email };
+    let is_private = call.flag("private_profile")?;
     let sql = "UPDATE users SET name = ?2, email = ?3, username = ?4, admin = ?5,
                    private_profile = coalesce(?6, private_profile)
                WHERE id = ?1";
@@ -353,48 +352,13 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     let sql = "SELECT EXISTS (SELECT 1 FROM members m WHERE m.user_id = ?1 AND m.access_level = ?2
                    AND m.group_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM members o
                    WHERE o.group_id = m.group_id AND o.access_level = ?2 AND o.user_id <> ?1))";
-    let is_sole_owner =
-        !call.params.is_true("hard_delete")? && call.query_value(sql, [user.id, OWNER])?;
+    let is_sole_owner = !call.is_true("hard_delete")? && call.query_value(sql, [user.id, OWNER])?;
     let text = "User cannot be removed while is the sole-owner of a group";
     refuse_if(is_sole_owner, || ErrorResponse::conflict(text))?;
     call.check_unmodified(&user.created_at)?;
     call.execute("DELETE FROM users WHERE id = ?1", [user.id])?;
     Ok(Answer::no_content())
 }
-
-/// The result of an action on a user in a certain state.
-#[derive(Clone, Copy, Debug)]
-enum UserTransition {
-    /// 201 with `true`. The user gets this state.
-    Becomes(&'static str),
-    /// 201 with this body. Nothing changes.
-    Stays(Option<bool>),
-    /// 403 with this text.
-    Refused(&'static str),
-    /// 403, because the action is not possible in the user's state.
-    Impossible,
-}
-use UserTransition::{Becomes, Impossible, Refused, Stays};
-
-const NOT_UNBLOCKED: UserTransition =
-    Refused("403 Forbidden - Deactivated users cannot be unblocked by the API");
-const NOT_ACTIVATED: UserTransition =
-    Refused("Error occurred. A blocked user must be unblocked to be activated");
-const NOT_DEACTIVATED: UserTransition =
-    Refused("Error occurred. A blocked user cannot be deactivated");
-
-/// The states of a user, in the order of the results in [`STATE_ACTIONS`].
-const STATES: [&str; 4] = [ACTIVE, BLOCKED, DEACTIVATED, BANNED];
-
-/// The result of each action, by the user's state.
-const STATE_ACTIONS: [(&str, [UserTransition; 4]); 6] = [
-    ("block", [Becomes(BLOCKED), Stays(None), Becomes(BLOCKED), Stays(None)]),
-    ("unblock", [Stays(Some(false)), Becomes(ACTIVE), NOT_UNBLOCKED, Becomes(ACTIVE)]),
-    ("ban", [Becomes(BANNED), Impossible, Impossible, Impossible]),
-    ("unban", [Impossible, Impossible, Impossible, Becomes(ACTIVE)]),
-    ("deactivate", [Becomes(DEACTIVATED), NOT_DEACTIVATED, Stays(None), NOT_DEACTIVATED]),
-    ("activate", [Stays(Some(true)), NOT_ACTIVATED, Becomes(ACTIVE), NOT_ACTIVATED]),
-];
 
 fn change_state(call: &Call<'_>, action: &str) -> Result<Answer> {
     let caller = call.require_admin()?;
@@ -406,28 +370,33 @@ fn change_state(call: &Call<'_>, action: &str) -> Result<Answer> {
         action == "deactivate" && user.state == ACTIVE && last_activity(call, &user)?.is_some();
     let message = "The user you are trying to deactivate has been active in the past 90 days and cannot be deactivated";
     refuse_if(is_active, || ErrorResponse::forbidden_message(message))?;
-    let transitions = STATE_ACTIONS
-        .iter()
-        .find(|(name, _)| *name == action)
-        .map_or(&[][..], |(_, results)| results);
-    match STATES.iter().zip(transitions).find(|(state, _)| **state == user.state) {
-        Some((_, Refused(text))) => Err(ErrorResponse::forbidden_message(*text)),
-        Some((state, Impossible)) => {
-            Err(ErrorResponse::forbidden_message(format!("You cannot {action} {state} users.")))
+    let refuse = |text: &str| Err(ErrorResponse::forbidden_message(text));
+    let state = match (action, user.state.as_str()) {
+        ("block", ACTIVE | DEACTIVATED) => BLOCKED,
+        ("ban", ACTIVE) => BANNED,
+        ("deactivate", ACTIVE) => DEACTIVATED,
+        ("unblock", BLOCKED | BANNED) | ("unban", BANNED) | ("activate", DEACTIVATED) => ACTIVE,
+        // Nothing changes.
+        ("activate", ACTIVE) => return Answer::created(&true),
+        ("unblock", ACTIVE) => return Answer::created(&false),
+        ("block", _) | ("deactivate", DEACTIVATED) => return Answer::created(&Value::Null),
+        ("unblock", _) => {
+            return refuse("403 Forbidden - Deactivated users cannot be unblocked by the API");
         }
-        Some((_, Stays(answer))) => Answer::created(answer),
-        Some((_, Becomes(state))) => {
-            call.set_column("users", user.id, "state", state)?;
-            Answer::created(&true)
+        ("activate", _) => {
+            return refuse("Error occurred. A blocked user must be unblocked to be activated");
         }
-        None => Answer::created(&Value::Null),
-    }
+        ("deactivate", _) => return refuse("Error occurred. A blocked user cannot be deactivated"),
+        (_, state) => return refuse(&format!("You cannot {action} {state} users.")),
+    };
+    call.set_column("users", user.id, "state", state)?;
+    Answer::created(&true)
 }
 
 fn list_memberships(call: &Call<'_>) -> Result<Answer> {
     call.require_admin()?;
     let user = call.segment_user()?;
-    let source_type = call.params.allowed_text("type", &["Namespace", "Project"])?;
+    let source_type = call.allowed_text("type", &["Namespace", "Project"])?;
     let sql = "SELECT json_object('source_id', coalesce(m.group_id, m.project_id),
                 'source_name', coalesce(n.name, p.name),
                 'source_type', iif(m.group_id IS NULL, 'Project', 'Namespace'),

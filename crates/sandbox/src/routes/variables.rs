@@ -2,39 +2,14 @@
 //! variables of groups. The two types differ in the callers who may manage them, in the licence for
 //! scopes, and in the effect of PUT.
 
+use super::fields::FieldType;
 use super::prelude::*;
 
-pub(super) const COLLECTIONS: &[Collection] =
-    &[VARIABLES, Collection { path: "/groups/{id}/variables", fields: &GROUP_FIELDS, ..VARIABLES }];
+const VARIABLES: RecordTable = RecordTable("variables");
 
-/// The fields of reference 1, 2.2, and `description` (from release 16.2 on). Rows also store
-/// `hidden`: true if no response contains the value (from release 17.4 on).
-const FIELDS: [RowField; 8] = [
-    RowField::new(VARIABLE_TYPE, FieldType::Word(&["env_var", "file"]))
-        .with_default(r#""env_var""#),
-    RowField::new("key", FieldType::Text).create_only().trimmed(),
-    RowField::new("value", FieldType::Text),
-    RowField::new(FLAG_NAMES[0], FieldType::Flag).with_default("false"),
-    RowField::new(FLAG_NAMES[1], FieldType::Flag).with_default("false"),
-    RowField::new(FLAG_NAMES[2], FieldType::Flag).with_default("false"),
-    RowField::new(ENVIRONMENT_SCOPE, FieldType::Text).with_default(r#""*""#).trimmed(),
-    RowField::new("description", FieldType::Text).since(16, 2),
-];
-
-/// The fields of group variables. Without a licence for scopes, the scope of a group variable is ignored.
-const GROUP_FIELDS: [RowField; 8] = {
-    let mut fields = FIELDS;
-    fields[6].tier = AttributeTier::Premium;
-    fields
-};
-
-const VARIABLES: Collection = Collection {
-    entry_segment: "key",
-    required_params: &["key", "value"],
-    fields: &FIELDS,
+pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
+    table: VARIABLES,
     limit: Some(("ci variables", [8_000, 30_000], |text| ErrorResponse::field("base", text))),
-    required_features: &[PIPELINE_FEATURES],
-    scope: |_, call| GroupOrProject::from_call_archived_reads(call, [MAINTAINER, OWNER]),
     find: |call| if call.method == Method::PUT { find_changeable(call) } else { find(call) },
     complete,
     // Project variables have no time of change.
@@ -43,19 +18,18 @@ const VARIABLES: Collection = Collection {
         GroupOrProject::Project(_) => Ok(()),
     },
     json: |call, variable| Ok(json(call, variable)),
-    ..Collection::new("/projects/{id}/variables")
-};
+    ..Callbacks::DEFAULT
+}];
 
 /// The minimum length of a masked value.
 const MIN_MASKED_LENGTH: usize = 8;
 
 const VARIABLE_TYPE: &str = "variable_type";
-const FLAG_NAMES: [&str; 3] = ["protected", "masked", "raw"];
 const ENVIRONMENT_SCOPE: &str = "environment_scope";
 
-fn json(call: &Call<'_>, variable: &Record) -> Value {
+fn json(call: &CollectionCall<'_>, variable: &Record) -> Value {
     let mut body = json!({});
-    for field in FIELDS.iter().filter(|field| field.is_available(call)) {
+    for field in call.collection.fields.iter().filter(|field| field.is_available(call)) {
         body[field.name] = variable.value(field.name);
     }
     set_if(&mut body, variable.is_true("hidden"), "value", Value::Null);
@@ -111,7 +85,7 @@ fn check_key_free(call: &CollectionCall<'_>, variable: &Record) -> Result<()> {
 /// True if another variable has the key and the scope.
 fn is_key_taken(call: &CollectionCall<'_>, variable: &Record) -> Result<bool> {
     let variables =
-        VARIABLES.table.list_with_text(call, call.scope.holder(), "key", variable.text("key"))?;
+        VARIABLES.list_with_text(call, call.scope.holder(), "key", variable.text("key"))?;
     let scope = variable.text(ENVIRONMENT_SCOPE);
     Ok(variables
         .iter()
@@ -128,7 +102,7 @@ fn not_found(scope: &GroupOrProject) -> ErrorResponse {
 
 /// The scope filter in a call.
 fn read_scope_filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
-    match call.params.get("filter") {
+    match call.get("filter") {
         Some(Value::Object(filter)) => {
             let scope = filter.get("environment_scope").and_then(Value::as_str);
             Ok(scope.filter(|scope| !scope.is_empty()))
@@ -141,7 +115,7 @@ fn read_scope_filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
 /// The variables with the key in the call, with the least recently changed variable first.
 fn find_by_key(call: &CollectionCall<'_>, filter: Option<&str>) -> Result<Vec<Record>> {
     let mut variables =
-        VARIABLES.table.list_with_text(call, call.scope.holder(), "key", call.segment("key"))?;
+        VARIABLES.list_with_text(call, call.scope.holder(), "key", call.segment("key"))?;
     variables
         .retain(|variable| filter.is_none_or(|filter| variable.text(ENVIRONMENT_SCOPE) == filter));
     variables.sort_by(|one, other| one.updated_at.cmp(&other.updated_at));
@@ -163,7 +137,7 @@ fn find(call: &CollectionCall<'_>) -> Result<Record> {
 fn find_changeable(call: &CollectionCall<'_>) -> Result<Record> {
     if matches!(call.scope, GroupOrProject::Project(_)) {
         if !call.profile().optional_variable_value {
-            call.params.require(&["value"])?;
+            call.require(&["value"])?;
         }
         return find(call);
     }
@@ -178,16 +152,16 @@ fn find_changeable(call: &CollectionCall<'_>) -> Result<Record> {
 fn complete(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
     let is_new = variable.id == 0;
     if !is_new && call.profile().put_resets_omitted_flags {
-        for field in FIELDS.iter().filter(|field| !call.params.has(field.name)) {
+        for field in call.collection.fields.iter().filter(|field| !call.has(field.name)) {
             if matches!(field.field_type, FieldType::Flag | FieldType::Word(_)) {
-                variable.set(field.name, field.default_value());
+                variable.set(field.name, field.default.clone());
             }
         }
     }
     for name in [VARIABLE_TYPE, "protected"] {
         refuse_if(variable.value(name).is_null(), || ErrorResponse::null_column(name))?;
     }
-    if is_new && call.is_at_least(17, 4) && call.params.is_true("masked_and_hidden")? {
+    if is_new && call.is_at_least(17, 4) && call.is_true("masked_and_hidden")? {
         variable.set("hidden", true);
         variable.set("masked", true);
     }
@@ -197,7 +171,7 @@ fn complete(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
     let refused_flag = Some(call.profile().put_resets_omitted_flags);
     let is_hidden = !is_new && variable.is_true("hidden");
     let text = "The visibility setting cannot be changed for masked and hidden variables.";
-    let is_refused = is_hidden && call.params.flag("masked")? == refused_flag;
+    let is_refused = is_hidden && call.flag("masked")? == refused_flag;
     refuse_if(is_refused, || ErrorResponse::field("base", text))?;
     check_key_free(call, variable)
 }

@@ -63,10 +63,9 @@ impl Extras {
         Ok(Self {
             permissions: true,
             import_error: false,
-            license: call.params.is_true("license")?,
-            statistics: call.params.is_true("statistics")?,
-            custom_attributes: call.params.is_true("with_custom_attributes")?
-                && call.is_administrator(),
+            license: call.is_true("license")?,
+            statistics: call.is_true("statistics")?,
+            custom_attributes: call.is_true("with_custom_attributes")? && call.is_administrator(),
         })
     }
 

@@ -64,7 +64,7 @@ impl Record {
 }
 
 /// A table of [`Record`]s.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct RecordTable(pub(crate) &'static str);
 
 impl RecordTable {

@@ -568,30 +568,29 @@ async fn a_described_collection_is_served() {
     toys.answer_key = "code";
     toys.required_params = &["name"];
     toys.unique_fields = &["name"];
-    toys.extra_fields = &[("owner", r#""project""#)];
-    toys.fields = const {
-        &[
-            RowField {
-                is_create_only: true,
-                is_trimmed: true,
-                ..RowField::new("name", FieldType::Text)
-            },
-            RowField {
-                answer_name: "toy_size",
-                default_json: "3",
-                ..RowField::new("size", FieldType::Integer)
-            },
-            RowField {
-                is_reset_by_edit: true,
-                default_json: "false",
-                ..RowField::new("loud", FieldType::Flag)
-            },
-            RowField { answer_name: "", ..RowField::new("note", FieldType::Text) },
-            RowField::new("colours", FieldType::Texts),
-            RowField { since: Some(OBSERVED_RELEASE), ..RowField::new("late", FieldType::Text) },
-            RowField { tier: AttributeTier::Ultimate, ..RowField::new("dear", FieldType::Text) },
-        ]
-    };
+    toys.extra_fields = vec![("owner", json!("project"))].leak();
+    toys.fields = vec![
+        RowField {
+            is_create_only: true,
+            is_trimmed: true,
+            ..RowField::new("name", FieldType::Text)
+        },
+        RowField {
+            answer_name: Some("toy_size"),
+            default: Box::leak(Box::new(json!(3))),
+            ..RowField::new("size", FieldType::Integer)
+        },
+        RowField {
+            is_reset_by_edit: true,
+            default: &Value::Bool(false),
+            ..RowField::new("loud", FieldType::Flag)
+        },
+        RowField { answer_name: Some(""), ..RowField::new("note", FieldType::Text) },
+        RowField::new("colours", FieldType::Texts),
+        RowField { since: Some(OBSERVED_RELEASE), ..RowField::new("late", FieldType::Text) },
+        RowField { tier: AttributeTier::Ultimate, ..RowField::new("dear", FieldType::Text) },
+    ]
+    .leak();
     let mut named = Collection::new("/groups/{id}/gates");
     (named.answer_key, named.has_update, named.fields) =
         ("name", false, const { &[RowField::new("name", FieldType::Text)] });

@@ -2,13 +2,14 @@
 //!
 //! A normal run takes a few rounds; `UNDRIFT_CRASH_ROUNDS=200` sets their number.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use undrift_sandbox::{DataLocation, SandboxConfig, start};
 
 use super::client::{ROOT, client, usual_seed};
 
@@ -17,24 +18,42 @@ const WRITERS: usize = 4;
 /// The maximum number of answered writes in a round.
 const MAX_ANSWERS: usize = 60;
 
-/// The sandbox as a process, and its address.
-fn sandbox(file: &Path, seed: &Path) -> (Child, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_undrift-sandbox"))
-        .arg("--data")
-        .arg(file)
-        .arg("--seed")
-        .arg(seed)
+/// The environment variables with the file of the data and with the seed.
+const FILE_VARIABLE: &str = "UNDRIFT_CRASH_FILE";
+const SEED_VARIABLE: &str = "UNDRIFT_CRASH_SEED";
+
+/// The sandbox as a process, and its address: this program, with only the test [`serve_until_killed`].
+fn sandbox(file: &Path) -> (Child, String) {
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
+        .args(["crash::serve_until_killed", "--exact", "--ignored", "--nocapture"])
         .env_clear()
-        .env("UNDRIFT_SANDBOX_TOKEN", ROOT)
+        .env(FILE_VARIABLE, file)
+        .env(SEED_VARIABLE, usual_seed().to_string())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .expect("a process");
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
-    let url =
-        line.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("it starts: {line:?}"));
-    (child, url.to_owned())
+    let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+    let mut lines = lines.map(|line| line.expect("a line"));
+    let url = lines.find_map(|line| Some(line.split_once("listening on ")?.1.to_owned()));
+    (child, url.expect("it starts"))
+}
+
+/// The process of the other test.
+#[tokio::test]
+#[ignore = "it ends only when it is killed"]
+async fn serve_until_killed() {
+    let Some(file) = std::env::var_os(FILE_VARIABLE) else { return };
+    let seed = std::env::var(SEED_VARIABLE).expect("a seed");
+    let config = SandboxConfig {
+        data: DataLocation::File(file.into()),
+        seed: Some(serde_json::from_str(&seed).expect("a seed")),
+        token: Some(ROOT.to_owned()),
+        ..SandboxConfig::default()
+    };
+    let sandbox = start(config).await.expect("it starts");
+    writeln!(std::io::stdout(), "listening on {}", sandbox.url()).expect("a reader");
+    std::future::pending::<()>().await;
 }
 
 /// Creates variables in both projects until the service stops; sends the key of each answered one.
@@ -66,11 +85,10 @@ async fn a_killed_sandbox_has_lost_nothing_that_it_answered() {
     let rounds = std::env::var("UNDRIFT_CRASH_ROUNDS")
         .map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
     let folder = tempfile::tempdir().expect("a folder");
-    let (file, seed) = (folder.path().join("data.db"), folder.path().join("sandbox.yaml"));
-    std::fs::write(&seed, usual_seed().to_string()).expect("JSON is YAML");
+    let file = folder.path().join("data.db");
     let mut kept: Vec<String> = Vec::new();
     for round in 0..rounds {
-        let (mut child, url) = sandbox(&file, &seed);
+        let (mut child, url) = sandbox(&file);
         let (tell, mut answered) = mpsc::unbounded_channel();
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {

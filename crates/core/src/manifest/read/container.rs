@@ -111,7 +111,7 @@ impl DocumentReader<'_, '_> {
                     entries.push(self.read_entry(section, index, entry));
                 }
             }
-            return DocumentSection { section_kind: section, origin, entries: entries };
+            return DocumentSection { section_kind: section, origin, entries };
         }
         let validity = self.find_validity(section, || format!("/{}", section.section));
         let (state, fields, has_forms) = match (section.shape, &node.data) {

@@ -229,7 +229,7 @@ fn checking_manages_takes_linear_time() {
     };
     steps::grow_in_proportion("managed paths", |n| load_managed(n, paths(n, "acme/p")));
     steps::grow_in_proportion("projects outside of `manages`", |n| {
-        load_managed(n, paths(n, "other/p"))
+        load_managed(n, paths(n, "other/p"));
     });
     steps::grow_in_proportion("exceptions", |n| {
         load_managed(n, json!([{"path": "**", "except": self::numbered_paths(n, "acme/q")}]));

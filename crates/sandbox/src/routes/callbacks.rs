@@ -1,0 +1,68 @@
+//! The functions of collections, for what a description cannot express.
+
+use super::prelude::*;
+
+type EntryLimit = (&'static str, [i64; 2], fn(String) -> ErrorResponse);
+
+/// The key that marks a row of another project or group.
+pub(super) const INHERITED: &str = "inherited";
+
+/// The functions of a collection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Callbacks {
+    /// The table of the collections that they serve.
+    pub(super) table: RecordTable,
+    /// The maximum number of entries of a project, and of a group, with the noun and the refusal.
+    pub(super) limit: Option<EntryLimit>,
+    /// Further operations: the method, the end of the path, below the path of the collection, and the handler.
+    pub(super) operations: &'static [(Method, &'static str, Verb)],
+    /// Finds the project or group of the call. Refuses callers who may not use the collection.
+    pub(super) scope: fn(&Collection, &Call<'_>) -> Result<GroupOrProject>,
+    /// The entries of other projects and groups that are shown here too, each marked with [`INHERITED`].
+    pub(super) list_inherited: fn(&CollectionCall<'_>) -> Result<Vec<Record>>,
+    /// Fills in the fields of a row that the call does not set, and checks the row before it is stored.
+    pub(super) complete: fn(&CollectionCall<'_>, &mut Record) -> Result<()>,
+    /// Applies further filters and the order of a list.
+    pub(super) filter: fn(&CollectionCall<'_>, &mut Vec<Record>) -> Result<()>,
+    /// Refuses to remove a row that cannot be removed.
+    pub(super) check_removal: fn(&CollectionCall<'_>, &Record) -> Result<()>,
+    /// Removes a row.
+    pub(super) remove: fn(&CollectionCall<'_>, &mut Record) -> Result<()>,
+    /// Finds the row that the call names.
+    pub(super) find: fn(&CollectionCall<'_>) -> Result<Record>,
+    /// The response about an entry that does not exist.
+    pub(super) not_found: fn() -> ErrorResponse,
+    pub(super) json: fn(&CollectionCall<'_>, &Record) -> Result<Value>,
+}
+
+impl Callbacks {
+    /// The functions of a collection that follows only its description.
+    pub(super) const DEFAULT: Self = Self {
+        table: RecordTable(""),
+        limit: None,
+        operations: &[],
+        scope: |collection, call| {
+            let Collection { read_level, write_level, allows_anonymous, .. } = *collection;
+            let levels = if call.is_write { write_level } else { read_level };
+            if allows_anonymous {
+                GroupOrProject::from_call_allowing_anonymous(call, levels)
+            } else {
+                GroupOrProject::from_call_archived_reads(call, levels)
+            }
+        },
+        list_inherited: |_| Ok(Vec::new()),
+        complete: |call, row| call.check_unique(row),
+        filter: |_, _| Ok(()),
+        check_removal: |call, row| call.check_unmodified(&row.updated_at),
+        remove: |call, row| Ok(call.collection.table.remove(call, row)?),
+        find: |call| call.find_row(call.stored_rows()?),
+        not_found: ErrorResponse::no_record,
+        json: |call, row| call.json_with_names(row),
+    };
+}
+
+impl Default for Callbacks {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
