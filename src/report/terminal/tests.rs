@@ -84,9 +84,7 @@ fn load_desired(manifests: &str) -> Desired {
             ..manifest::LoadEnvironment::for_process()
         },
     );
-    loaded
-        .desired
-        .unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(TextStyle::default().into())))
+    loaded.desired.unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(TextStyle::default())))
 }
 
 /// The live state of `project`. All its entries were read.

@@ -14,7 +14,7 @@ pub(crate) fn switches() -> Vec<Switch> {
         ("archived_read_only", |profile| profile.archived_read_only = true),
         ("code_owner_approval_kept", |profile| profile.code_owner_approval_kept = true),
         ("accepts_only_reference_attributes", |profile| {
-            profile.accepts_only_reference_attributes = true
+            profile.accepts_only_reference_attributes = true;
         }),
         ("developers_read_protections", |profile| profile.developers_read_protections = true),
         ("empty_has_no_branch", |profile| profile.empty_has_no_branch = true),
