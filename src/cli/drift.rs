@@ -17,7 +17,7 @@ pub(super) struct Args {
     #[command(flatten)]
     pub(super) session: SessionArgs,
     #[command(flatten)]
-    live: LiveArgs,
+    pub(super) live: LiveArgs,
     /// Also count unlisted objects, objects held by UNDRIFT_HOLD, and unset secrets as differences;
     /// `--strict=unverified` also counts fields that cannot be verified
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "unlisted", hide_possible_values = true, value_parser = strictness())]

@@ -236,7 +236,7 @@ impl Cli {
         arguments: &[OsString],
         cx: &mut RunContext,
     ) -> Result<()> {
-        cx.reports.refuse_manifest_outputs(self.command.output_file())?;
+        cx.reports.check_outputs(self.command.output_file(), self.command.input_file())?;
         let job = CiJob::from_variables(|name| cx.env.get(name));
         if let Some(path) = self.command.record_path() {
             cx.reports.record = RunRecord::begin(path, job, jiff::Timestamp::now, &cx.output)?;
@@ -342,6 +342,15 @@ impl Command {
             #[cfg(feature = "sandbox")]
             Self::Sandbox(args) => args.request_log.as_deref(),
             other => other.record_path(),
+        }
+    }
+
+    /// The file that the command reads in addition to manifests, if there is one.
+    fn input_file(&self) -> Option<&Path> {
+        match self {
+            Self::Plan(args) => args.live.live.as_deref(),
+            Self::Drift(args) => args.live.live.as_deref(),
+            _ => None,
         }
     }
 

@@ -18,7 +18,7 @@ pub(super) struct Args {
     #[command(flatten)]
     pub(super) session: SessionArgs,
     #[command(flatten)]
-    live: LiveArgs,
+    pub(super) live: LiveArgs,
     #[command(flatten)]
     changes: ChangeArgs,
     #[command(flatten)]

@@ -103,14 +103,20 @@ impl Reports {
         Self { output: output.clone(), kind, marker, manifests, targets, diagnostics, record }
     }
 
-    /// Fails if a report would replace a manifest. Such a report is removed from the targets. Also
-    /// fails if `other_file`, another output of the command, would replace a manifest.
+    /// Fails if a report would replace a manifest, `output_file` (another output of the command) or
+    /// `input_file`. Such a report is removed from the targets. Also fails if `output_file` would
+    /// replace a manifest or `input_file`.
     ///
     /// # Errors
-    /// If a later run would read one of the files as a manifest. Nothing is written in this case.
-    pub(super) fn refuse_manifest_outputs(&mut self, other_file: Option<&Path>) -> Result<()> {
+    /// If one of the files is used twice, or a later run would read it as a manifest. Nothing is
+    /// written in this case.
+    pub(super) fn check_outputs(
+        &mut self,
+        output_file: Option<&Path>,
+        input_file: Option<&Path>,
+    ) -> Result<()> {
         let manifests = resolve_path(Path::new(&self.manifests));
-        let check_path = |path: &Path| {
+        let check_path = |path: &Path, other_files: [Option<&Path>; 2]| {
             let resolved = resolve_path(path);
             // The shell decides which file `/dev/stdout` is, so it is not checked.
             let is_checked = !path.starts_with("/dev") && !path.starts_with("/proc");
@@ -119,13 +125,19 @@ impl Reports {
             {
                 return Err(manifest_refusal(path, "write to a file with another name"));
             }
+            let mut other_files = other_files.into_iter().flatten().map(resolve_path);
+            if is_checked && other_files.any(|other| other == resolved) {
+                let message = format!("`{}` is named for two purposes", path.display());
+                return Err(CommandError::usage(message).help("name two different files"));
+            }
             Ok(())
         };
-        let other_result = other_file.map_or(Ok(()), check_path);
+        let output_result = output_file.map_or(Ok(()), |path| check_path(path, [None, input_file]));
         retain_targets(&mut self.targets, |target| {
-            target.file.as_deref().map_or(Ok(()), check_path)
+            let path = target.file.as_deref();
+            path.map_or(Ok(()), |path| check_path(path, [output_file, input_file]))
         })
-        .and(other_result)
+        .and(output_result)
     }
 
     /// Writes an unfinished report into each file. A device or a pipe only gets the final report.

@@ -153,6 +153,24 @@ fn a_killed_run_leaves_unfinished_reports() {
 }
 
 #[test]
+fn an_output_replaces_no_other_file_of_the_run() {
+    for arguments in [
+        "plan --sandbox -o plan.json --out json=./plan.json",
+        "apply --sandbox --yes --record plan.json --out json=plan.json",
+        "plan --live plan.json --out json=plan.json",
+        "drift --live plan.json --out json=plan.json",
+        "plan --live plan.json -o plan.json",
+    ] {
+        let place = shop();
+        std::fs::write(place.path().join("plan.json"), "before").unwrap();
+        let run = expect_exit(3, place.run(arguments));
+        assert!(run.contains("plan.json` is named for two purposes\n"), "{run}");
+        let content = std::fs::read_to_string(place.path().join("plan.json")).unwrap();
+        assert_eq!(content, "before", "{arguments}");
+    }
+}
+
+#[test]
 fn contradictory_reports_are_refused() {
     for (arguments, message) in [
         (

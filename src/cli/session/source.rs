@@ -36,7 +36,7 @@ pub(in crate::cli) struct LiveArgs {
     /// Plan from this snapshot instead of the service; needs no token and no connection
     #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "token_file", "ca_file", "client_cert", "proxy"])]
     #[cfg_attr(feature = "sandbox", arg(conflicts_with = "sandbox"))]
-    live: Option<PathBuf>,
+    pub(in crate::cli) live: Option<PathBuf>,
 }
 
 impl LiveArgs {

@@ -24,6 +24,9 @@ use super::{
     needs_encoding,
 };
 
+/// The variable with the token of the CI job.
+const JOB_TOKEN_NAME: &str = "CI_JOB_TOKEN";
+
 /// The maximum size of a file that a manifest refers to, in MiB.
 const MAX_FILE_MIB: u64 = 1;
 
@@ -50,6 +53,11 @@ pub enum UnresolvedReference {
     /// The value is or contains undrift's own token.
     #[error("`{0}` holds undrift's own token and must not be a value")]
     OwnToken(Reference),
+    /// The value is or contains the token of the CI job.
+    #[error(
+        "`{0}` holds the token of the CI job and must not be a value, unless `--allow-env` names CI_JOB_TOKEN"
+    )]
+    JobToken(Reference),
     /// The file cannot be read.
     #[error("cannot read `{path}`: {why}")]
     File {
@@ -63,7 +71,7 @@ pub enum UnresolvedReference {
 impl UnresolvedReference {
     /// True if the reference must never be used as a value.
     pub const fn is_refused(&self) -> bool {
-        matches!(self, Self::Reserved(_) | Self::OwnToken(_))
+        matches!(self, Self::Reserved(_) | Self::OwnToken(_) | Self::JobToken(_))
     }
 
     /// The advice; `None` if the message already contains it. `is_sandbox` is true in a run with
@@ -79,7 +87,7 @@ impl UnresolvedReference {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Reserved(_) => "reserved-variable",
-            Self::OwnToken(_) => "own-token",
+            Self::OwnToken(_) | Self::JobToken(_) => "own-token",
             Self::Env(_) | Self::Empty(_) | Self::NotAllowed(_) | Self::File { .. } => {
                 "missing-secret"
             }
@@ -95,6 +103,8 @@ pub struct Secrets {
     environment: BTreeMap<String, Secret>,
     allowed: AllowedVariables,
     token: Option<OwnToken>,
+    /// Recognises the token of the CI job.
+    job_token: SecretMatcher,
     results: BTreeMap<Reference, Result<Secret, UnresolvedReference>>,
     matcher: SecretMatcher,
     /// If true, only known secrets are redacted, and other credentials stay visible.
@@ -137,9 +147,11 @@ impl Secrets {
         root: impl Into<PathBuf>,
         environment: impl IntoIterator<Item = (String, String)>,
     ) -> Self {
-        let environment =
+        let environment: BTreeMap<_, _> =
             environment.into_iter().map(|(name, value)| (name, Secret(value))).collect();
-        Self { root: Some(root.into()), environment, ..Self::default() }
+        let mut job_token = SecretMatcher::default();
+        environment.get(JOB_TOKEN_NAME).into_iter().for_each(|token| job_token.add(token.expose()));
+        Self { root: Some(root.into()), environment, job_token, ..Self::default() }
     }
 
     /// Creates a resolver for the references of a command line. They can name any file, and all
@@ -186,12 +198,14 @@ impl Secrets {
         }
     }
 
-    /// Searches the files at the paths `uploads` for undrift's own token, and refuses the files
-    /// that contain it.
+    /// Searches the files at the paths `uploads` for tokens that must not be a value, and refuses the
+    /// files that contain one.
     pub fn check_uploads(&mut self, uploads: impl IntoIterator<Item = impl AsRef<str>>) {
         for path in uploads {
             let path = path.as_ref();
-            if let Err(refusal @ UnresolvedReference::OwnToken(_)) = self.read_file(path) {
+            if let Err(refusal) = self.read_file(path)
+                && refusal.is_refused()
+            {
                 self.results.insert(Reference::File(path.to_owned()), Err(refusal));
             }
         }
@@ -316,14 +330,22 @@ impl Secrets {
         result.map_err(|why| UnresolvedReference::File { path: path.to_owned(), why })
     }
 
-    /// Refuses a `value`, from `reference`, that is or contains undrift's own token.
+    /// Refuses a `value`, from `reference`, that is or contains undrift's own token. Manifests
+    /// must not name the token of the CI job either.
     fn refuse_token(&self, reference: &Reference, value: &[u8]) -> Result<(), UnresolvedReference> {
         let root = self.root.as_deref().unwrap_or(Path::new(""));
         let is_token = self.token.as_ref().is_some_and(|token| {
             token.is_contained_in(value)
                 || matches!(reference, Reference::File(path) if token.is_token_file(&root.join(path)))
         });
-        if is_token { Err(UnresolvedReference::OwnToken(reference.clone())) } else { Ok(()) }
+        if is_token {
+            return Err(UnresolvedReference::OwnToken(reference.clone()));
+        }
+        let is_job_token = !self.job_token.find(&String::from_utf8_lossy(value)).is_empty();
+        if is_job_token && self.root.is_some() {
+            return Err(UnresolvedReference::JobToken(reference.clone()));
+        }
+        Ok(())
     }
 
     /// Checks that the environment variable may be used. A command line may use more variables than
@@ -384,6 +406,10 @@ fn read_in_root(root: &Path, path: &str) -> Result<Vec<u8>, String> {
     }
     let mut full_path = root.to_owned();
     for component in relative_path.components() {
+        // The clone of a CI job has the token of the job in `.git/config`.
+        if component.as_os_str().eq_ignore_ascii_case(".git") {
+            return Err("files of Git are not read".into());
+        }
         full_path.push(component);
         let file_type =
             std::fs::symlink_metadata(&full_path).map_err(|e| io_message(&e))?.file_type();
@@ -617,6 +643,36 @@ mod tests {
                 .with_service_token(Secret::new(TOKEN), Some(&folder.path().join("sub/../token")));
             assert_eq!(secrets.read_file(path).is_err(), is_own, "an upload of {path}");
         }
+    }
+
+    #[test]
+    fn the_job_token_is_refused_in_values_of_manifests() {
+        let (folder, job_token) = (tempfile::tempdir().unwrap(), "glcbt-64_token-of-the-job");
+        std::fs::create_dir(folder.path().join(".git")).unwrap();
+        let url = format!("url = https://gitlab-ci-token:{job_token}@git.example.org/a/b.git\n");
+        std::fs::write(folder.path().join(".git/config"), &url).unwrap();
+        std::fs::write(folder.path().join("netrc"), &url).unwrap();
+        let environment =
+            || [("CI_JOB_TOKEN", job_token), ("COPY", job_token), ("OTHER", "other value")];
+        let file = |path: &str| Reference::File(path.into());
+        let (netrc, copy) = (file("netrc"), Reference::Env("COPY".into()));
+        let git_refusal = |path: &str| UnresolvedReference::File {
+            path: path.into(),
+            why: "files of Git are not read".into(),
+        };
+        for (reference, refusal) in [
+            (&file(".git/config"), Some(git_refusal(".git/config"))),
+            (&file("./.GIT/config"), Some(git_refusal("./.GIT/config"))),
+            (&netrc, Some(UnresolvedReference::JobToken(netrc.clone()))),
+            (&copy, Some(UnresolvedReference::JobToken(copy.clone()))),
+            (&Reference::Env("OTHER".into()), None),
+        ] {
+            assert_eq!(refusal_reason(folder.path(), reference, &environment()), refusal);
+        }
+        let environment = environment().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let mut secrets = Secrets::for_command_line(environment);
+        secrets.resolve([&copy]);
+        assert_eq!(secrets.unresolved().count(), 0, "a command line may name all variables");
     }
 
     #[test]
