@@ -9,13 +9,15 @@ use std::{
 
 use super::{
     CommandError, Endpoint, Environment, Exit, Output, Result, RunContext, input, rehearsed,
+    sandbox_file_hint,
 };
 use crate::{
     api::ServiceAddress,
     diagnostic::Diagnostics,
-    manifest,
+    manifest::{self, is_manifest_name},
     sandbox::{self, DataLocation, Model, RunningSandbox, Seed, ServiceOptions, StartError},
     secret::Secret,
+    text,
     value::Json,
     yaml::{self, Node},
 };
@@ -64,6 +66,10 @@ pub(super) fn sandbox_endpoint(
 async fn launch_with_file(file: &str, root: &Path, output: &Output) -> Result<RunningSandbox> {
     let data = match file {
         MEMORY_NAME => DataLocation::Memory,
+        file if is_manifest_name(file.as_ref()) => {
+            let message = format!("`{file}` is a YAML file, not the state of a sandbox");
+            return Err(CommandError::usage(message).help(sandbox_file_hint(file)));
+        }
         "" => DataLocation::File(prepare_default_file(root)?),
         file => DataLocation::File(file.into()),
     };
@@ -159,8 +165,9 @@ fn find_seed_faults(seed: &str, name: &str) -> Diagnostics {
     manifest::find_seed_faults(seed, name.into(), seed_schema(), token_pointer, find_refusal)
 }
 
-/// The message if the sandbox refuses the seed, and the range of the refused entry or field.
-fn find_refusal(document: &Node) -> Option<(String, Range<usize>)> {
+/// The message and the help if the sandbox refuses the seed, and the range of the refused entry or
+/// field.
+fn find_refusal(document: &Node) -> Option<(String, Option<String>, Range<usize>)> {
     let seed = Seed::from_json(document.to_json()).ok()?;
     let error = Model::new(&seed, "root", ServiceOptions::default()).err()?;
     let error = error.source().map_or_else(|| error.to_string(), ToString::to_string);
@@ -174,10 +181,30 @@ fn find_refusal(document: &Node) -> Option<(String, Range<usize>)> {
         span = entry.entries().first().map_or(entry.span.clone(), |(key, _)| key.span.clone());
         node = entry;
     }
-    // After the path comes the name of the field, as in `...: push_access_level is invalid`.
-    let field = error.split_once(": ").and_then(|(_, reason)| reason.split(' ').next());
-    let refused_field = node.entries().iter().find(|(key, _)| Some(&*key.name) == field);
-    Some((error.clone(), refused_field.map_or(span, |(_, value)| value.span.clone())))
+    // The service calls the setting `visibility` differently in its messages.
+    let error = error.replace(": visibility_level: ", ": visibility ");
+    // After the path comes the name of the field, as in `...: push_access_level is invalid`, or the
+    // name of an unknown user.
+    let reason = error.split_once(": ").map_or(&*error, |(_, reason)| reason);
+    let field = reason.split(' ').next();
+    let unknown_name =
+        reason.strip_prefix("there is no user `").and_then(|rest| rest.split('`').next());
+    let settings = node.get("settings").map_or(&[][..], |(_, settings)| settings.entries());
+    let refused_field = node.entries().iter().chain(settings).find(|(key, value)| {
+        Some(&*key.name) == field || unknown_name.is_some() && value.text() == unknown_name
+    });
+    let span = refused_field.map_or(span, |(_, value)| value.span.clone());
+    let Some((message, cure)) = error.split_once("; ").filter(|_| unknown_name.is_some()) else {
+        let is_beyond_group = field == Some("visibility") && reason.contains(" is not allowed in ");
+        let help = "write the visibility of the group or a lower one, or raise that of the group";
+        let help = is_beyond_group.then(|| help.to_owned());
+        return Some((error.trim_end_matches('.').to_owned(), help, span));
+    };
+    let users = document.get("users").map_or(&[][..], |(_, users)| users.items());
+    let usernames = users.iter().filter_map(|user| user.get("username")?.1.text());
+    let near_name = text::did_you_mean(unknown_name.unwrap_or_default(), usernames);
+    let help = near_name.map_or(cure.to_owned(), |near| format!("{near} Otherwise {cure}"));
+    Some((message.to_owned(), Some(help), span))
 }
 
 /// Finds the entry that a message calls `entry_label`. Returns the list in `node` that contains the

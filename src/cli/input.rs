@@ -9,6 +9,7 @@ use std::{
 };
 
 use super::{CommandError, Result};
+use crate::manifest::suggest_path;
 
 /// The folder of manifests: `-d` in every command, or the positional argument.
 #[derive(Clone, Debug, clap::Args)]
@@ -80,7 +81,9 @@ pub(super) fn read_bytes(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 }
 
 pub(super) fn cannot_read(path: &Path, error: &io::Error) -> CommandError {
-    CommandError::usage(format!("cannot read `{}`: {error}", path.display()))
+    let failure = CommandError::usage(format!("cannot read `{}`: {error}", path.display()));
+    let is_missing = error.kind() == io::ErrorKind::NotFound;
+    CommandError { help: is_missing.then(|| suggest_path(path)).flatten(), ..failure }
 }
 
 #[cfg(test)]

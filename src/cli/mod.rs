@@ -60,7 +60,7 @@ use tokio::runtime::Builder;
 use crate::{
     catalogue,
     diagnostic::Diagnostics,
-    manifest::{LoadEnvironment, descriptions},
+    manifest::{LoadEnvironment, descriptions, is_manifest_name},
     report::{ReportKind, run_record::CiJob},
 };
 // The modules of commands import shared items from here.
@@ -247,7 +247,7 @@ impl Cli {
         match find_misplaced_file(arguments).filter(|file| is_sandbox_file(file)) {
             Some(file) => {
                 Err(CommandError::usage(format!("`{file}` would be read as the manifests"))
-                    .help(equals_sign_hint(file)))
+                    .help(sandbox_file_hint(file)))
             }
             None => cx.output.start_log(self.verbose, &cx.env),
         }
@@ -286,7 +286,7 @@ const PARSER_REASONS: [&str; 4] = [
 /// arguments.
 fn exit_without_command(error: clap::Error, arguments: &[OsString], env: &Environment) -> Exit {
     let file_name = find_misplaced_file(arguments).filter(|file| concerns_argument(&error, file));
-    let help = file_name.map(equals_sign_hint).or_else(|| other_tools::suggest(&error, arguments));
+    let help = file_name.map(sandbox_file_hint).or_else(|| other_tools::suggest(&error, arguments));
     if let Some(help) = help {
         // Print only the first paragraph of clap's message. The suggestion that follows would
         // contradict this help.
@@ -400,8 +400,15 @@ fn concerns_argument(error: &clap::Error, file: &str) -> bool {
     matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(argument)) if argument == file)
 }
 
-fn equals_sign_hint(file: &str) -> String {
-    format!("give the sandbox file with an equals sign: `--sandbox={file}`")
+/// Help for a file behind `--sandbox`. A YAML file must be the seed, which has a fixed place.
+fn sandbox_file_hint(file: &str) -> String {
+    if is_manifest_name(file.as_ref()) {
+        "the seed is `sandbox.yaml` in the folder of the manifests, where `--sandbox` alone reads it; \
+         `--sandbox=FILE` names the file that keeps the state, as in `--sandbox=state.db`"
+            .to_owned()
+    } else {
+        format!("give the sandbox file with an equals sign: `--sandbox={file}`")
+    }
 }
 
 /// The argument after a `--sandbox` without a value. The user may have meant it as the file of the sandbox.

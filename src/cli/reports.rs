@@ -312,7 +312,13 @@ impl Reports {
 }
 
 pub(super) fn cannot_write(path: &Path, error: &io::Error) -> CommandError {
-    CommandError::usage(format!("cannot write `{}`: {error}", path.display()))
+    let failure = CommandError::usage(format!("cannot write `{}`: {error}", path.display()));
+    match path.parent() {
+        Some(folder) if error.kind() == io::ErrorKind::NotFound && !folder.is_dir() => {
+            failure.help(format!("create its folder first: `mkdir -p {}`", folder.display()))
+        }
+        _ => failure,
+    }
 }
 
 /// The refusal to write a file that a later run would read.

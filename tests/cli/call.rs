@@ -131,7 +131,7 @@ fn files_are_uploaded_from_any_folder() {
         &place,
         &format!("project-upload id=acme/shop file=@file:{} --yes", elsewhere.path().display()),
     );
-    assert_eq!((code, said.contains("not a regular file")), (3, true), "{said}");
+    assert_eq!((code, said.contains("it is a folder")), (3, true), "{said}");
 }
 
 #[test]

@@ -303,11 +303,22 @@ fn check_reports_faults_of_a_seed_too() {
         ("projects: [{path: acme/shop, variables: {A: b}}]\n", "[{key: LOG_LEVEL, ", 3),
         (
             "groups: [{path: acme}]\nprojects:\n  - path: acme/shop\n    members: [{user: bob, access_level: owner}]\n",
-            "m/sandbox.yaml:4:16",
+            "m/sandbox.yaml:4:22",
+            3,
+        ),
+        (
+            "users: [{username: alice}]\ngroups: [{path: acme, members: [{user: alcie, access_level: owner}]}]\n",
+            "did you mean `alice`? Otherwise list it under `users`",
+            3,
+        ),
+        // The sandbox also refuses another field than the unknown one.
+        (
+            "groups: [{path: acme}]\nprojects: [{path: acme/shop, settings: {visibility: public, merge_metod: ff}}]\n",
+            "m/sandbox.yaml:2:53",
             3,
         ),
         ("projects:\n  - path: acme/shop\n    hooks: [{url: a}]\n", "m/sandbox.yaml:3:14", 3),
-        ("projects: [{path: acme/shop, settings: {visibility: secret}}]\n", "sandbox.yaml:1:13", 3),
+        ("projects: [{path: acme/shop, settings: {visibility: secret}}]\n", "sandbox.yaml:1:53", 3),
         (
             "projects:\n  - {path: acme/shop, settings: {merge_metod: ff}}\n",
             "did you mean `merge_method`?",
@@ -328,6 +339,32 @@ fn check_reports_faults_of_a_seed_too() {
             assert_eq!(output.contains("m/sandbox.yaml:"), code == 3, "{output}");
             assert!(output.ends_with(&format!("---- exit code {code}\n")), "{output}");
         }
+    }
+}
+
+#[test]
+fn a_wrong_file_or_address_gets_its_cure() {
+    let shop = format!("{SHOP}variables: [{{key: A, value: b}}]\n");
+    let place = Workspace::new()
+        .file("manifests/shop.yaml", &shop)
+        .file("manifests/sandbox.yaml", SEED)
+        .file("other/shop.yaml.j2", &shop);
+    let seed = "where `--sandbox` alone reads it";
+    for (arguments, cure) in [
+        ("plan manifests --sandbox=manifests/sandbox.yaml", seed),
+        ("plan manifests --sandbox manifests/sandbox.yaml", seed),
+        ("plan manifests --sandbox --out json=reports/plan.json", "`mkdir -p reports`"),
+        ("check manifest", "did you mean `manifests`?"),
+        ("check other", "skipped here: `other/shop.yaml.j2`"),
+        ("sandbox --seed manifests/sandbx.yaml", "did you mean `manifests/sandbox.yaml`?"),
+        (
+            "absorb acme/shop#variables/A -d manifests --sandbox",
+            "did you mean `acme/shop#variables/A@*`?",
+        ),
+    ] {
+        let output = place.run(arguments);
+        assert!(output.contains(cure), "{output}");
+        assert!(output.ends_with("---- exit code 3\n"), "{output}");
     }
 }
 

@@ -325,7 +325,12 @@ pub(in crate::cli) fn require_match(selector: &Selector, desired: &Desired) -> R
         })
         .map(|address| address.to_string())
         .collect();
-    let suggestion = did_you_mean(pattern, similar_addresses.iter().map(String::as_str))
+    let scoped_address = similar_addresses
+        .iter()
+        .find(|address| address.strip_prefix(pattern).is_some_and(|scope| scope.starts_with('@')));
+    let suggestion = scoped_address
+        .map(|address| format!("did you mean `{address}`? The scope is part of the address"))
+        .or_else(|| did_you_mean(pattern, similar_addresses.iter().map(String::as_str)))
         .or_else(|| suggest_address(pattern, desired, false));
     Err(failure.help(suggestion.unwrap_or_else(|| {
         "`*` matches within a path segment, `**` across segments: `acme/**`, `**#variables`".into()

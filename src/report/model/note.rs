@@ -46,7 +46,7 @@ pub(in crate::report) const fn note_kind(reason: &Reason) -> NoteKind {
             "cannot be verified: the service does not return these fields; `--resend` sends them again",
         ),
         Reason::SecretMissing { .. } => {
-            (14, "not compared: these secrets are not set here; `apply` needs them")
+            (14, "not compared: these secrets are not set here, or empty; `apply` needs them")
         }
     }
 }

@@ -36,7 +36,8 @@ pub use include::IncludeRules;
 pub use layer::{ChainLink, LayerEffect, LayerValue, Trace, TracedLayer, TracedValue};
 pub use lints::{Lint, Warnings};
 pub use read::files::{
-    MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, RESERVED_FILES, containing_folder, is_manifest_name,
+    MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, RESERVED_FILES, containing_folder,
+    is_manifest_name, suggest_path,
 };
 pub use surroundings::LoadEnvironment;
 
@@ -253,7 +254,7 @@ pub fn find_seed_faults(
     name: FileName,
     schema: Json,
     secret_pointer: &str,
-    find_refusal: impl FnOnce(&Node) -> Option<(String, Range<usize>)>,
+    find_refusal: impl FnOnce(&Node) -> Option<(String, Option<String>, Range<usize>)>,
 ) -> Diagnostics {
     let mut marked_schema = schema.clone();
     if let Some(secret_schema) = marked_schema.pointer_mut(secret_pointer) {
@@ -270,10 +271,12 @@ pub fn find_seed_faults(
                 findings.report(texts::MANIFEST_IN_SEED, kind_key.span.clone(), &[]);
             } else if let [document] = &parsed.documents[..] {
                 drop(findings.add_schema_faults(document, &Checker::new(schema)));
-                if let Some((message, range)) =
-                    find_refusal(document).filter(|_| findings.is_empty())
+                // The sandbox ignores unknown settings, so it can also refuse other fields.
+                let is_readable = findings.items.iter().all(|fault| fault.code == "unknown-field");
+                if let Some((message, help, range)) =
+                    is_readable.then(|| find_refusal(document)).flatten()
                 {
-                    findings.push(LocatedFault::error("value", message, range));
+                    findings.push(LocatedFault::error("value", message, range)).help_if(help);
                 }
             } else {
                 let second_start = parsed.documents.get(1).map_or(0, |second| second.span.start);

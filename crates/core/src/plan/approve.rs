@@ -189,7 +189,7 @@ impl Plan {
             // belong to another object.
             let same_words = refused.filter(|other| words_of(other) == words_of(&ack.to_string()));
             warning(ack, &format!("`{ack}` acknowledges nothing that this run refuses"))
-                .help_if(did_you_mean(&ack.to_string(), same_words))
+                .help_if(separate(ack).or_else(|| did_you_mean(&ack.to_string(), same_words)))
         }));
         warnings
     }
@@ -434,6 +434,15 @@ fn warning(ack: &Acknowledgement, message: &str) -> Diagnostic {
         Some(origin) => warning.with_location(SourceLocation::from(origin)),
         None => warning,
     }
+}
+
+/// Help if the address of `ack` contains further acknowledgements.
+fn separate(ack: &Acknowledgement) -> Option<String> {
+    let text = ack.to_string();
+    let parts: Vec<_> = text.split([';', '|']).collect();
+    let is_list = parts.len() > 1 && parts.iter().all(|part| Acknowledgement::parse(part).is_ok());
+    let separated = parts.join(",");
+    is_list.then(|| format!("UNDRIFT_ACK separates acknowledgements by commas: `{separated}`"))
 }
 
 /// The words of an address in lower case, without separators.

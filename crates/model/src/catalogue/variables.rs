@@ -1,5 +1,7 @@
 //! CI/CD variables of a project or a group.
 
+use std::borrow::Cow;
+
 use crate::{
     release::{DetectedRelease, Release},
     secret::{Reference, judge},
@@ -76,8 +78,11 @@ impl KindRules for Variables {
             masked_value.and_then(|value| check_maskable(value, declared.is_on("raw")).err());
         if let Some(mask_fault) = &mask_fault {
             let flag = if declared.is_on("masked") { "masked" } else { HIDDEN_FIELD };
-            let message = if value.is_some_and(is_expression) {
+            let value = value.unwrap_or_default();
+            let message = if is_expression(value) {
                 texts::MASKED_EXPRESSION
+            } else if value.trim() != value && mask_fault.contains("white space") {
+                texts::MASKED_BLANK
             } else {
                 texts::MASKED
             };
@@ -101,9 +106,12 @@ impl KindRules for Variables {
         let flags =
             ["masked", HIDDEN_FIELD].into_iter().chain(is_likely_secret.then_some("protected"));
         let secret_flag = flags.into_iter().find(|name| declared.is_on(name));
-        // A quoted reference is not reported here, because another check reports it for all fields.
-        let has_certain_secret =
-            is_quoted || value.is_some_and(|value| judge::find_credential(value).is_some());
+        // A quoted reference or a placeholder is not reported here, because another check reports
+        // it for all fields.
+        let has_certain_secret = is_quoted
+            || value.is_some_and(|value| {
+                judge::find_credential(value).is_some() || judge::is_filler(value)
+            });
         // A value that cannot be masked is skipped. It must be corrected first, and is perhaps no
         // secret.
         if let Some(flag) =
@@ -114,7 +122,8 @@ impl KindRules for Variables {
     }
 }
 
-/// True if `value` contains an expression that another tool would fill in.
+/// True if `value` contains an expression that another tool would fill in or decrypt, or is a
+/// placeholder.
 pub fn is_expression(value: &str) -> bool {
     let markers = ["{{", "${var.", "${local."];
     let is_env_char = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
@@ -124,7 +133,10 @@ pub fn is_expression(value: &str) -> bool {
     let is_variable = name.is_some_and(|name| {
         name.starts_with(|c: char| c.is_ascii_uppercase()) && name.chars().all(is_env_char)
     });
-    is_variable || markers.iter().any(|marker| value.contains(marker))
+    is_variable
+        || value.starts_with("ENC[")
+        || judge::is_filler(value)
+        || markers.iter().any(|marker| value.contains(marker))
 }
 
 /// Checks that the service accepts `value` as masked. The value must be one line of at least 8
@@ -133,18 +145,30 @@ pub fn is_expression(value: &str) -> bool {
 ///
 /// # Errors
 /// The broken rule, as the end of a sentence that starts with "a masked value".
-pub fn check_maskable(value: &str, is_raw: bool) -> Result<(), &'static str> {
+pub fn check_maskable(value: &str, is_raw: bool) -> Result<(), Cow<'static, str>> {
     if value.chars().count() < 8 {
-        return Err("must have at least 8 characters");
+        return Err("must have at least 8 characters".into());
     }
-    if value.contains('\n') {
-        return Err("must be a single line");
+    if value.trim_end().contains('\n') {
+        return Err("must be a single line".into());
     }
-    if value.contains(char::is_whitespace) {
-        return Err("must not have white space");
+    if let Some((index, blank)) = value.char_indices().find(|(_, c)| c.is_whitespace()) {
+        let place = match index {
+            0 => "starts with",
+            _ if value[index..].trim().is_empty() => "ends in",
+            _ => "has",
+        };
+        let noun = match blank {
+            ' ' => "a space",
+            '\t' => "a tab",
+            '\r' => "a carriage return (a Windows line end)",
+            '\n' => "a line break",
+            _ => "a special space",
+        };
+        return Err(format!("must not have white space: it {place} {noun}").into());
     }
     if !is_raw && !value.chars().all(|c| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c)) {
-        return Err("must have only letters, digits and `_+=/@:.~-`, unless `raw` is true");
+        return Err("must have only letters, digits and `_+=/@:.~-`, unless `raw` is true".into());
     }
     Ok(())
 }
@@ -331,6 +355,16 @@ mod tests {
                 ),
                 (is_maskable, is_raw_maskable)
             );
+        }
+        for (value, why) in [
+            ("abcdefgh12\r", "ends in a carriage return (a Windows line end)"),
+            ("abcdefgh12 \n", "ends in a space"),
+            ("abcdefgh12\n", "ends in a line break"),
+            ("\tabcdefgh", "starts with a tab"),
+            ("abcd efgh", "has a space"),
+        ] {
+            let expected = format!("must not have white space: it {why}");
+            assert_eq!(check_maskable(value, true).unwrap_err(), expected, "{value:?}");
         }
         assert_eq!(
             faults(section("variables"), &fields(json!({"key": "A", "value": "short"}))),

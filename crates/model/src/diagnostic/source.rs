@@ -127,6 +127,15 @@ impl<'t> SourceText<'t> {
         self.hidden_ranges = text::merge_ranges(mem::take(&mut self.hidden_ranges), true);
     }
 
+    /// Shows this byte range again.
+    pub fn show(&mut self, shown: &Range<usize>) {
+        let hidden_ranges = mem::take(&mut self.hidden_ranges).into_iter();
+        let parts = hidden_ranges.flat_map(|hidden| {
+            [hidden.start..hidden.end.min(shown.start), hidden.start.max(shown.end)..hidden.end]
+        });
+        self.hidden_ranges = parts.filter(|part| !part.is_empty()).collect();
+    }
+
     /// The whole text with a mask for each hidden part. Hidden parts for which `is_plain` returns
     /// true are shown. The result has the same lines with the same indentation.
     pub fn visible_text(&self, is_plain: impl Fn(&str) -> bool) -> String {
@@ -227,6 +236,12 @@ impl<'t> SourceText<'t> {
             let hidden_range =
                 self.hidden_ranges.get(range_index).filter(|range| range.start <= offset);
             let (length, text) = match (hidden_range, self.text[offset..].chars().next()) {
+                (Some(_), Some(' ')) if snippet.trim().is_empty() => (1, " ".into()),
+                // Up to the mark, a hidden part keeps its width, so that the mark is in its column.
+                (Some(range), _) if offset < span.start && span.start <= range.end => {
+                    let hidden_text = &self.text[offset..span.start];
+                    (hidden_text.len(), "*".repeat(hidden_text.chars().count()))
+                }
                 (Some(range), _) => (range.end.min(snippet_end) - offset, MASK.into()),
                 (None, Some(c)) => (c.len_utf8(), display_char(c)),
                 (None, None) => break,

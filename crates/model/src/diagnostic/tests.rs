@@ -141,9 +141,9 @@ fn hidden_parts_may_touch_overlap_and_span_lines() {
     let text = "a: one two three\n  four\nb: five";
     assert_eq!(
         displayed_line(text, "three", &["one", "two three\n  four"]),
-        ("a: *** ***".into(), "***".into())
+        ("a: *** *******".into(), "***".into())
     );
-    assert_eq!(displayed_line(text, "four", &["three\n  four"]), ("***".into(), "***".into()));
+    assert_eq!(displayed_line(text, "four", &["three\n  four"]), ("  ***".into(), "***".into()));
     assert_eq!(
         displayed_line(text, "one two", &["one two", "two three"]),
         ("a: ***".into(), "***".into())

@@ -9,7 +9,7 @@ use crate::{
     diagnostic::Severity,
     field::{Equality, Secrecy, ValueType},
     release::time_zone,
-    secret::judge::Credential,
+    secret::judge::{self, Credential},
     text,
     value::{Fields, Json, Value},
 };
@@ -42,14 +42,13 @@ impl Section {
             check_text(self.section, spec, value, report);
             check_relations(spec, value, declared, report);
         }
-        let mut reported_field = None;
+        let mut reported = Vec::new();
         self.rules().check(declared, is_unresolved, &mut |fault| {
-            reported_field =
-                Some(fault.field).filter(|_| fault.code == LITERAL_SECRET_CODE).or(reported_field);
+            reported.push((fault.field, fault.code));
             report(fault);
         });
         if is_unresolved {
-            self.check_credentials(declared, reported_field, report);
+            self.check_credentials(declared, &reported, report);
         }
     }
 
@@ -78,19 +77,21 @@ impl Section {
         }
     }
 
-    /// Reports credentials in plain text, except in `reported_field`, which was already reported.
-    fn check_credentials(
-        self,
-        declared: &Fields,
-        reported_field: Option<&str>,
-        report: Reporter<'_>,
-    ) {
-        for (name, value) in
-            declared.iter().filter(|(name, _)| reported_field != Some(name.as_str()))
-        {
-            let Some(spec) = self.spec(name) else { continue };
+    /// Reports credentials in plain text, and placeholders for them, unless `reported` has the
+    /// field with its code.
+    fn check_credentials(self, declared: &Fields, reported: &[(&str, &str)], report: Reporter<'_>) {
+        for (name, value) in declared {
+            let is_reported = |code| reported.contains(&(name.as_str(), code));
+            let Some(spec) = self.spec(name).filter(|_| !is_reported(LITERAL_SECRET_CODE)) else {
+                continue;
+            };
             let Some(credential) = value.plain_json().and_then(super::forms::find_credential_in)
             else {
+                let is_filler = spec.field.secrecy() != Secrecy::Open
+                    && value.text().is_some_and(judge::is_filler);
+                if is_filler && !is_reported("masked-value") {
+                    report(EntryFault::for_field(texts::FILLER, spec.name));
+                }
                 continue;
             };
             let fault_texts = match spec.field.secrecy() {
@@ -354,6 +355,10 @@ fn expression_fault(name: &str, text: &str) -> Option<(FaultTexts, String, Sever
         let message = format!("`{name}` has a `/` at both ends, which are part of the expression");
         return Some((texts::EXPRESSION_IN_SLASHES, message, Severity::Warning));
     }
+    if !is_certain && text.ends_with(['\n', '\r']) {
+        let message = format!("`{name}` ends in a line break, which is part of the expression");
+        return Some((texts::EXPRESSION_OF_LINES, message, Severity::Warning));
+    }
     if error.is_none() && text.contains("/*") && !text.contains('[') {
         let message = format!("in `{name}`, `/*` matches only slashes");
         return Some((texts::EXPRESSION_OF_GLOB, message, Severity::Warning));
@@ -511,6 +516,7 @@ mod tests {
             (r"\.(exe|jar)$", None),
             ("(", Some(Severity::Error)),
             (")", Some(Severity::Error)),
+            ("^SHOP-\n", Some(Severity::Warning)),
             ("[a", Some(Severity::Error)),
             ("[z-a]", Some(Severity::Error)),
             ("*a", Some(Severity::Error)),

@@ -284,10 +284,23 @@ fn is_secret_parameter(name: &str, value: &str) -> bool {
         && !is_placeholder(value)
 }
 
+/// True if `text` only marks the place of a value that a person has to write: `<token>`,
+/// `CHANGEME` or `xxx`.
+pub fn is_filler(text: &str) -> bool {
+    let is_mark = |first: char| "*.xX".contains(first) && text.chars().all(|c| c == first);
+    let words = text.to_lowercase().replace(['-', '_', ' '], "");
+    let bracketed = text.strip_prefix('<').and_then(|inner| inner.strip_suffix('>'));
+    text.len() > 2 && text.starts_with(is_mark)
+        || bracketed.is_some_and(|inner| !inner.is_empty() && !inner.contains(['<', '>', '/', '=']))
+        || ["changeme", "replaceme"].iter().any(|word| words.starts_with(word))
+        || words.starts_with("your") && words.ends_with("here")
+        || ["fixme", "placeholder", "tbd", "todo"].contains(&&*words)
+}
+
 /// True if `text` is a placeholder for a secret.
 fn is_placeholder(text: &str) -> bool {
     let first_char = text.chars().next();
-    ["@env:", "@file:"].iter().any(|prefix| text.starts_with(prefix))
+    ["@env:", "@file:", "{env:", "{file:"].iter().any(|prefix| text.starts_with(prefix))
         || text.strip_prefix('$').is_some_and(|name| {
             let mut chars = name.chars();
             chars.all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || "_{}".contains(c))
@@ -467,6 +480,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_filler_marks_the_place_of_a_value() {
+        for text in
+            ["<your-token-here>", "CHANGEME123", "change-me", "xxxx", "***", "your_key_here"]
+        {
+            assert!(is_filler(text), "{text}");
+        }
+        for text in ["", "x", "..", "<b>x</b>", "<>", "xyz", "yours", "todo list", "change"] {
+            assert!(!is_filler(text), "{text}");
+        }
+    }
 
     #[test]
     fn names_of_secrets_are_recognised_by_their_words() {

@@ -425,7 +425,8 @@ fn read_regular_file(path: &Path, max_mib: u64) -> Result<Vec<u8>, String> {
     // Check the type before opening the file, because opening a pipe would wait for a writer.
     let metadata = std::fs::metadata(path).map_err(|e| io_message(&e))?;
     if !metadata.is_file() {
-        return Err("it is not a regular file".into());
+        let kind = if metadata.is_dir() { "a folder" } else { "not a regular file" };
+        return Err(format!("it is {kind}"));
     }
     let file = std::fs::File::open(path).map_err(|e| io_message(&e))?;
     let mut bytes = Vec::new();

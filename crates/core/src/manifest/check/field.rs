@@ -303,7 +303,9 @@ fn find_wrong_path<'v>(
     let is_path = matches!(names, Some(NamedObject::Group | NamedObject::Project));
     match value {
         Json::String(path) => {
-            let has_wrong_form = path.contains([' ', ':', '@']) || path.starts_with('/');
+            let has_wrong_form = path.contains([' ', ':', '@', '$', '<'])
+                || path.contains("{{")
+                || path.starts_with('/');
             let has_group =
                 path.is_empty() || path.contains('/') || names != Some(NamedObject::Project);
             Some(path.as_str()).filter(|_| is_path && (has_wrong_form || !has_group))

@@ -410,17 +410,24 @@ impl Findings {
         findings.explain_slips(text);
         let mut source = SourceText::new(name.clone(), text);
         mask::hide_secrets(&mut source, &parsed, TextState::MayHaveFaults, |_| schema, &[schema]);
-        let (mut diagnostics, hidden_faults) = findings.into_diagnostics(&source);
+        let (mut diagnostics, hidden_faults) = findings.into_diagnostics(&mut source);
         diagnostics.extend(hidden_faults.diagnostic(name));
         (content, diagnostics)
     }
 
-    /// Converts the faults to diagnostics with places in `source`, which hides secrets. Also
-    /// returns the hidden faults.
+    /// Converts the faults to diagnostics with places in `source`, which hides secrets, but not the
+    /// names that messages contain. Also returns the hidden faults.
     pub(super) fn into_diagnostics(
         self,
-        source: &SourceText<'_>,
+        source: &mut SourceText<'_>,
     ) -> (Vec<Diagnostic>, HiddenFaults) {
+        for finding in &self.items {
+            let marked = source.text().get(finding.position.clone()).unwrap_or_default();
+            if finding.message.contains(&format!("`{marked}`")) || marked.trim().is_empty() {
+                source.show(&finding.position);
+            }
+        }
+        let source = &*source;
         let items = self.items.into_iter();
         let diagnostics = items.map(|finding| finding.into_diagnostic(|span| source.locate(span)));
         (diagnostics.collect(), self.hidden_faults)

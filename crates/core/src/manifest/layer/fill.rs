@@ -127,7 +127,8 @@ fn find_foreign_braces(template: &str) -> Option<FaultTexts> {
         let inner = template[start + braces.len()..].split("}}").next().unwrap_or_default();
         let is_expression =
             inner.strip_prefix(' ').is_some_and(|name| text::looks_like_name(name.trim()));
-        (is_expression || BUILT_IN_PARAMS.contains(&inner))
+        let is_reference = inner.starts_with("env:") || inner.starts_with("file:");
+        (is_expression || is_reference || BUILT_IN_PARAMS.contains(&inner))
             && !template[..start].ends_with(['$', '%', '{'])
     });
     let mut sign_matches = template.match_indices("${").chain(template.match_indices("%{"));

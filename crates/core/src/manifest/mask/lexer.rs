@@ -3,6 +3,8 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
+use crate::text::looks_like_name;
+
 /// The byte ranges of a text with broken syntax that must not be shown. The values of keys in
 /// `shown_names` may be shown.
 pub(super) fn find_secrets_in_lines(
@@ -75,6 +77,7 @@ impl LineMasker<'_> {
                 '[' | '{' => depth += 1,
                 ']' | '}' => depth = depth.saturating_sub(1),
                 ' ' | '\t' | ',' => {}
+                _ if remaining.strip_prefix("<<: *").is_some_and(looks_like_name) => break,
                 _ => {
                     let Some((key, value)) = split_key(remaining) else {
                         return (Some(start + position), depth);

@@ -35,6 +35,8 @@ fn without_a_tree_only_harmless_words_are_shown() {
         ("s\n", "***\n"),
         ("path: a # s", "path: ***"),
         ("path: &s a", "path: ***"),
+        ("settings:\n  <<: *common\n", "settings:\n  <<: *common\n"),
+        ("value: <<: *common", "value: ***"),
         ("? s", "***"),
     ] {
         assert_eq!(visible_text(text), expected, "{text}");

@@ -17,6 +17,7 @@ use crate::{
         faults::{file_diagnostic, texts, words},
         surroundings::{LoadEnvironment, Root},
     },
+    text::{escape, list_names, nearest},
 };
 
 /// The maximum size of a manifest in bytes.
@@ -27,6 +28,9 @@ pub const MAX_FILES: usize = 200_000;
 
 /// The maximum size of all manifests together in bytes.
 pub const MAX_TOTAL_BYTES: u64 = 256 << 20;
+
+/// The maximum number of skipped files that a message names.
+const MAX_SKIPPED_NAMES: usize = 3;
 
 /// The maximum depth of nested folders.
 const MAX_FOLDER_DEPTH: usize = 64;
@@ -111,6 +115,17 @@ pub fn is_manifest_name(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 
+/// Help with the file or folder beside the missing `path` that has a similar name.
+pub fn suggest_path(path: &Path) -> Option<String> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let entries = std::fs::read_dir(parent.unwrap_or(Path::new("."))).ok()?;
+    let mut names: Vec<_> =
+        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    names.sort();
+    let near_name = nearest(path.file_name()?.to_str()?, names.iter().map(String::as_str))?;
+    Some(format!("did you mean `{}`?", escape(&path.with_file_name(near_name).to_string_lossy())))
+}
+
 /// `path` if it is a folder, otherwise the folder that contains the file.
 pub fn containing_folder(path: &Path) -> &Path {
     if !path.is_file() {
@@ -139,6 +154,7 @@ pub(in crate::manifest) fn find_manifests(
         named_path: canonical_path(named_path),
         files: Vec::new(),
         total_bytes: 0,
+        skipped_names: Vec::new(),
         diagnostics,
     };
     search.search_folder(&root.folder, &RESERVED_FILES, 0);
@@ -152,7 +168,7 @@ pub(in crate::manifest) fn find_manifests(
             search.search_folder(&folder, &[], 0);
         }
     }
-    let ManifestSearch { mut files, total_bytes: bytes, .. } = search;
+    let ManifestSearch { mut files, total_bytes: bytes, mut skipped_names, .. } = search;
     files.sort_by(|a, b| a.name.cmp(&b.name));
     let has_too_many_files = files.len() > MAX_FILES;
     if has_too_many_files || bytes > MAX_TOTAL_BYTES {
@@ -164,7 +180,12 @@ pub(in crate::manifest) fn find_manifests(
         files.clear();
     } else if !files.iter().any(|file| file.is_named) && diagnostics.is_empty() {
         let name = environment.display_path(named_path);
-        diagnostics.push(file_diagnostic(texts::EMPTY_FOLDER, name, &[]));
+        skipped_names.sort();
+        let names = skipped_names.iter().map(String::as_str).take(MAX_SKIPPED_NAMES);
+        let names: Vec<_> = names.collect();
+        let skipped = if names.is_empty() { "" } else { "; skipped here: " };
+        let skipped = format!("{skipped}{}", list_names(&names));
+        diagnostics.push(file_diagnostic(texts::EMPTY_FOLDER, name, words![skipped]));
     }
     files
 }
@@ -203,6 +224,8 @@ struct ManifestSearch<'d> {
     named_path: PathBuf,
     files: Vec<ManifestFile>,
     total_bytes: u64,
+    /// Files that are not read, but may be meant as manifests.
+    skipped_names: Vec<String>,
     diagnostics: &'d mut Diagnostics,
 }
 
@@ -216,7 +239,8 @@ impl ManifestSearch<'_> {
                 _ => texts::UNREADABLE_FOLDER,
             };
             let name = self.root.name(folder);
-            self.diagnostics.push(file_diagnostic(texts, name, words![error]));
+            let diagnostic = file_diagnostic(texts, name, words![error]);
+            self.diagnostics.push(diagnostic.help_if(suggest_path(folder)));
         }
     }
 
@@ -248,6 +272,11 @@ impl ManifestSearch<'_> {
                 let name = self.root.name(&path).into();
                 let is_named = real_folder.join(entry.file_name()).starts_with(&self.named_path);
                 self.files.push(ManifestFile { name, path, is_named, replacement: None });
+            } else if (file_type.is_symlink()
+                || [".json", ".yaml.", ".yml."].iter().any(|part| file_name.contains(part)))
+                && self.files.is_empty()
+            {
+                self.skipped_names.push(self.root.name(&entry.path()));
             }
         }
         Ok(())

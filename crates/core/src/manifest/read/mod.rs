@@ -98,7 +98,7 @@ pub(super) fn read_text(file: &ManifestFile, text: &str) -> FileContent {
     if !findings.is_empty() {
         hide_manifest_secrets(&mut source, &parsed, TextState::MayHaveFaults);
     }
-    let (diagnostics, hidden_faults) = findings.into_diagnostics(&source);
+    let (diagnostics, hidden_faults) = findings.into_diagnostics(&mut source);
     FileContent { documents, diagnostics, hidden_faults, is_partial, described_sections }
 }
 

@@ -298,6 +298,10 @@ fn an_unused_acknowledgement_is_a_warning() {
     let ack = parse_ack("removals:acme/p001/hooks");
     let warnings = plan.acknowledge(&[ack], &Moves::default(), TODAY);
     assert_eq!(warnings[0].help.as_deref(), Some("did you mean `removals:acme/p001#hooks`?"));
+    let ack = parse_ack("removals:acme/p001#hooks;visibility:acme/p001");
+    let warnings = plan.acknowledge(&[ack], &Moves::default(), TODAY);
+    let help = "UNDRIFT_ACK separates acknowledgements by commas: `removals:acme/p001#hooks,visibility:acme/p001`";
+    assert_eq!(warnings[0].help.as_deref(), Some(help));
 }
 
 #[test]

@@ -48,11 +48,7 @@ impl<'d> SchemaPosition<'d> {
     /// The text of the placeholder `name` for an unknown key.
     pub(super) fn unknown_key_placeholder(&self, name: &str) -> Option<String> {
         match name {
-            "open" => {
-                let unwritten = self.unwritten_names();
-                let has_field = unwritten.iter().any(|name| !words::ENTRY_KEYS.contains(name));
-                (has_field && unwritten.len() <= MAX_LISTED_NAMES).then(|| alternatives(&unwritten))
-            }
+            "open" => self.suggest_unwritten(),
             // The written field that has the unknown key as an alias.
             "twin" => {
                 let written_field = self.node.keys().find(|name| {
@@ -136,6 +132,16 @@ impl<'d> SchemaPosition<'d> {
         names
     }
 
+    /// All fields that are not written yet, if they are few. A single field must accept the value.
+    fn suggest_unwritten(&self) -> Option<String> {
+        let unwritten = self.unwritten_names();
+        let has_field = unwritten.iter().any(|name| !words::ENTRY_KEYS.contains(name));
+        let is_possible =
+            unwritten.len() > 1 || unwritten.iter().all(|name| self.accepts_written_value(name));
+        (has_field && is_possible && unwritten.len() <= MAX_LISTED_NAMES)
+            .then(|| alternatives(&unwritten))
+    }
+
     fn nearest_name(&self) -> Option<&str> {
         nearest(self.subject, self.unwritten_names())
     }
@@ -155,7 +161,11 @@ impl<'d> SchemaPosition<'d> {
                     let name = remove_words(self.subject, NEGATION_WORDS);
                     names = likely_candidates(&remove_words(&name, PERMISSION_WORDS), &unwritten);
                 }
-                names.retain(|name| self.accepts_written_value(name));
+                // At the top of a document, `create_labels` names something else than `create`.
+                names.retain(|name| {
+                    let is_longer = self.subject.starts_with(&format!("{name}_"));
+                    self.accepts_written_value(name) && !(self.depth == 0 && is_longer)
+                });
                 names
             }
         }
