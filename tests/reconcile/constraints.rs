@@ -320,6 +320,50 @@ async fn a_new_project_gets_no_entries_of_a_disabled_feature() {
     assert_eq!(closed.count(), 5, "{:#?}", plan.notes);
 }
 
+/// Entries below those of a section that cannot be read yet are planned with that section.
+#[tokio::test]
+async fn entries_below_others_are_created_once_their_feature_is_on() {
+    let world = world().await;
+    let features = |state: &str| json!({"builds_access_level": state});
+    world.declare(&[project("acme/shop", json!({"settings": features("disabled")}))]);
+    world.converge("off").await;
+    let sections = json!({
+        "settings": features("enabled"),
+        "pipeline_schedules": [{"description": "n", "ref": "refs/heads/main", "cron": "0 1 * * *"}],
+        "pipeline_schedule_variables": [{"schedule": "n", "key": "A", "value": "x"}],
+    });
+    world.declare(&[project("acme/shop", sections)]);
+    let plan = world.converge("on").await;
+    assert_eq!(plan.steps.len(), 3, "{:#?}", plan.steps);
+}
+
+/// A new project has a protection or a rule that nobody declares. A later run removes it.
+#[tokio::test]
+async fn what_a_new_project_must_not_have_is_a_mismatch() {
+    let world = world_with_groups().await;
+    world.declare(&[group("acme/sub", json!({"push_rule": {"max_file_size": 10}}))]);
+    world.converge("a rule for new projects").await;
+    let fresh = |name: &str, sections: Json| {
+        let mut fresh = project(&format!("acme/sub/{name}"), sections);
+        fresh["create"] = json!({"initialize_with_readme": true});
+        fresh
+    };
+    let absent = json!({"protected_branches": [{"name": "main", "state": "absent"}]});
+    let unlisted = json!({"protected_branches": [], "unlisted": {"protected_branches": "fail"}});
+    for (name, sections, address) in [
+        ("a", json!({"push_rule": null}), "acme/sub/a#push_rule"),
+        ("b", absent, "acme/sub/b#protected_branches/main"),
+        ("c", unlisted, "acme/sub/c#protected_branches/main"),
+    ] {
+        world.declare(&[fresh(name, sections)]);
+        let applied = world.apply().await.applied.unwrap();
+        let mismatches: Vec<_> =
+            applied.mismatches.iter().map(|left| left.address.to_string()).collect();
+        assert_eq!(mismatches, [address]);
+        assert!(!applied.is_complete());
+    }
+}
+
 /// A project in a group within a group.
 async fn world_with_team() -> World {
     let mut seeds = seed(&[json!({"path": "acme/team/app", "branches": ["main"]})]);

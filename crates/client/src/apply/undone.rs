@@ -13,7 +13,7 @@ use crate::{
     address::groups_above,
     catalogue::{constraints, settings},
     cause::Cause,
-    desired::{Container, Unlisted},
+    desired::{Container, EntryPresence, Unlisted},
     diff::Step,
     field::Scope,
     kind::{CreatedContainers, Effect, ReadSource},
@@ -87,9 +87,12 @@ impl Apply<'_> {
         let step_mismatches = certain_steps.filter_map(|step| {
             Some(Mismatch::new(step, reasons.get(step.address.section?)?.clone()))
         });
-        let problem_mismatches = plan.problems.iter().filter_map(|problem| {
-            let (address, help) = (problem.address.clone(), Some(problem.message.clone()));
+        let problems = plan.problems.iter().map(|problem| (&problem.address, &*problem.message));
+        let failing_notes = plan.notes.iter().filter(|note| note.reason.is_difference());
+        let unlisted = failing_notes.map(|note| (&note.address, "not in any manifest"));
+        let problem_mismatches = problems.chain(unlisted).filter_map(|(address, help)| {
             let reason = reasons.get(address.section?)?.clone();
+            let (address, help) = (address.clone(), Some(help.to_owned()));
             Some(Mismatch { address, fields: Vec::new(), reason, help })
         });
         let incomplete_scopes = plan.incomplete.iter();
@@ -102,7 +105,7 @@ impl Apply<'_> {
 /// An effect that a step may undo, in the container of the step or below.
 #[derive(PartialEq, Eq, Hash)]
 enum UndoneKey<'s> {
-    /// Entries that the service adds to a new container.
+    /// Entries that the service adds to a new container, or that the container inherits.
     DefaultEntries,
     /// Fields that a group above may override, after a move into another group.
     InheritedFields,
@@ -154,8 +157,10 @@ fn affected_sections<'s>(
     let mut affected = BTreeMap::new();
     for section in container.sections.iter().filter(|_| !undoing_by_level.is_empty()) {
         let section_name = section.kind.section;
-        let default_entries =
-            (section.unlisted.value == Unlisted::Delete).then_some(UndoneKey::DefaultEntries);
+        let mut entries = section.entries.iter();
+        let refuses_entries = matches!(section.unlisted.value, Unlisted::Delete | Unlisted::Fail)
+            || entries.any(|entry| entry.state == EntryPresence::Absent);
+        let default_entries = refuses_entries.then_some(UndoneKey::DefaultEntries);
         let grants = grantees(section).map(|grantee| UndoneKey::GrantsTo(grantee.0));
         let constraints = constraints::all_constraints().filter(|row| {
             let field = row

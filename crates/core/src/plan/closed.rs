@@ -1,7 +1,7 @@
 //! Handles sections that a declared switch closes: the feature of the section is off, or this run
 //! switches it off.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{ContainerPlan, container::ContainerPlanner, order};
 use crate::{
@@ -9,7 +9,8 @@ use crate::{
     catalogue,
     desired::DeclaredSection,
     diff::{Action, Note, Reason},
-    kind::{Capability, Effect, Section},
+    kind::{Capability, Effect, Names, Section},
+    live::{LiveEntries, entry_ids},
 };
 
 /// The capabilities that a container lacks now and that a declared switch controls. The value is
@@ -18,7 +19,7 @@ pub(super) type Switches = BTreeMap<Capability, bool>;
 
 /// The declared switch that decides whether a section is closed. The section is closed while all of
 /// these `features` are off. The second value is `true` if the declaration turns the switch on.
-pub(super) fn deciding_switch(
+fn deciding_switch(
     features: &[&'static str],
     switches: &Switches,
     is_off: impl Fn(&str) -> bool,
@@ -42,6 +43,38 @@ impl ContainerPlanner<'_> {
     /// True if the feature of the setting `name` is off.
     pub(super) fn is_feature_off(&self, name: &str) -> bool {
         self.context.facts.disabled_settings.contains(name)
+    }
+
+    /// The declared switch that decides whether a section is closed, with `true` if this run turns
+    /// the switch on. The section is closed if one of the needed switches is not turned on, even if
+    /// another switch is turned on.
+    pub(super) fn section_switch(
+        &self,
+        section: Section,
+        switches: &Switches,
+    ) -> Option<(Capability, bool)> {
+        let switch_sets = section.scoped_kind.closed_by.iter();
+        let unarchives = self.context.facts.is_archived.then_some((Capability::Writable, true));
+        let mut deciding_switches = switch_sets
+            .filter_map(|set| deciding_switch(set, switches, |name| self.is_feature_off(name)))
+            .chain(unarchives);
+        let first_switch = deciding_switches.next()?;
+        let closed_switch = first_switch.1.then(|| deciding_switches.find(|(_, opens)| !opens));
+        Some(closed_switch.flatten().unwrap_or(first_switch))
+    }
+
+    /// The names of objects. Sections that this run opens have their declared entries, because these
+    /// sections cannot be read before.
+    pub(super) fn names_of_opened(&self, switches: &Switches) -> Cow<'_, Names> {
+        let mut names = Cow::Borrowed(self.context.names);
+        for section in self.ordered_sections().map(|section| section.kind) {
+            let is_unread = names.entry_ids(section.section).is_some_and(Result::is_err);
+            if is_unread && matches!(self.section_switch(section, switches), Some((_, true))) {
+                let new_entries = entry_ids(section, self.declared, &LiveEntries::NoContainer);
+                names.to_mut().insert_entry_ids(section.section, new_entries);
+            }
+        }
+        names
     }
 
     /// Adds a note for a section that is not compared, because a capability that it needs is declared off.

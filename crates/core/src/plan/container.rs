@@ -2,11 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use super::{
-    ContainerPlan, PlanSettings,
-    closed::{Switches, deciding_switch},
-    guard, order,
-};
+use super::{ContainerPlan, PlanSettings, closed::Switches, guard, order};
 use crate::{
     address::Address,
     catalogue,
@@ -181,10 +177,12 @@ impl ContainerPlanner<'_> {
             Ok(step) => plan.findings.steps.extend(step),
             Err(problem) => return plan.stop_with_problem(*problem),
         }
-        for section in self.ordered_sections() {
-            self.plan_section(section, (&switches, facts.is_archived), plan);
+        let names = &self.names_of_opened(&switches);
+        let planner = ContainerPlanner { context: DiffContext { names, ..self.context }, ..*self };
+        for section in planner.ordered_sections() {
+            planner.plan_section(section, &switches, plan);
         }
-        self.finish_plan(plan);
+        planner.finish_plan(plan);
     }
 
     /// Restores the container if it is marked for deletion.
@@ -204,7 +202,7 @@ impl ContainerPlanner<'_> {
     fn plan_section(
         &self,
         section: &DeclaredSection,
-        switch_state: (&Switches, bool),
+        switches: &Switches,
         plan: &mut ContainerPlan,
     ) {
         let not_read = LiveEntries::Unreadable(Cause::new("not read"));
@@ -212,7 +210,7 @@ impl ContainerPlanner<'_> {
             self.context.live.sections.get(section.kind.section).unwrap_or(&not_read);
         let mut findings = match self.compare_section(section, live_entries) {
             Ok(findings) => findings,
-            Err(reason) => return self.plan_unread(section, reason, switch_state, plan),
+            Err(reason) => return self.plan_unread(section, reason, switches, plan),
         };
         self.drop_removed_children(section, &mut findings, &plan.findings.steps);
         if let (Shape::List, Ok(entries)) = (section.kind.shape, live_entries.entries()) {
@@ -233,23 +231,15 @@ impl ContainerPlanner<'_> {
         &self,
         section: &DeclaredSection,
         reason: Cause,
-        (switches, is_archived): (&Switches, bool),
+        switches: &Switches,
         plan: &mut ContainerPlan,
     ) {
-        let switch_sets = section.kind.scoped_kind.closed_by.iter();
-        let mut deciding_switches: Vec<_> = switch_sets
-            .filter_map(|set| deciding_switch(set, switches, |name| self.is_feature_off(name)))
-            .collect();
-        deciding_switches.extend(is_archived.then_some((Capability::Writable, true)));
-        // The section is closed if one of the needed switches is not turned on, even if another
-        // switch is turned on.
-        let closed_switch = deciding_switches.iter().find(|(_, opens)| !opens);
-        match closed_switch.or(deciding_switches.first()) {
+        match self.section_switch(section.kind, switches) {
             Some((_, true)) => {
                 let condition = "if it differs once it can be read";
                 plan.findings.extend(self.plan_possible_section(section, condition));
             }
-            Some((capability, false)) => self.close_section(section, *capability, plan),
+            Some((capability, false)) => self.close_section(section, capability, plan),
             None if self.removes_parent_copies(section, &plan.findings.steps) => {
                 let wait_reason =
                     format!("until the copies of its parents are removed: {}", reason.message);

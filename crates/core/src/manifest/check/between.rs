@@ -76,11 +76,23 @@ pub(super) fn check_parents(
 }
 
 /// Reports entries of `container` that collide with an entry of `group`, a group above it: equal names
-/// that must be unique, or a second entry where only one is allowed.
+/// that must be unique, a second entry where only one is allowed, or the absence of an entry that the
+/// container inherits.
 fn check_inherited_entries(container: &Container, group: &Container, faults: &mut Faults) {
     for section in &container.sections {
         let kind = section.kind;
         let Some(inherited_section) = group.section(kind.section) else { continue };
+        if kind.detail.is_some() && !kind.scoped_kind.inherited.is_empty() {
+            for inherited_entry in inherited_section.present_entries() {
+                let key = &inherited_entry.key;
+                if let Some(entry) = section.entry(key).filter(|_| section.is_declared_absent(key))
+                {
+                    let origins = [&entry.origin, &inherited_entry.origin];
+                    let args = words![key, path = group.path];
+                    faults.report_keys(texts::INHERITED_REMOVAL, origins, args);
+                }
+            }
+        }
         if !kind.may_collide_with(&group.path, container.scope, &container.path) {
             continue;
         }
@@ -205,7 +217,8 @@ fn check_private_start(
     }
 }
 
-/// Reports fields that name a declared group instead of a project, or a project instead of a group.
+/// Reports fields that name a declared group instead of a project, a project instead of a group, or
+/// a project that is deleted.
 pub(super) fn check_named_scopes(
     containers: &[Container],
     path_map: &ContainersByPath<'_>,
@@ -214,12 +227,19 @@ pub(super) fn check_named_scopes(
     for section in containers.iter().flat_map(|container| &container.sections) {
         for spec in section.kind.specs() {
             let Some(scope) = spec.field.names.and_then(NamedObject::scope) else { continue };
-            for (_, field) in declared_values(section, spec) {
+            for (entry, field) in declared_values(section, spec) {
                 let path = field.value.text().unwrap_or_default();
-                let named_container = path_map.get(&path.to_lowercase());
-                let Some(other) = named_container.filter(|other| other.scope != scope) else {
+                let Some(other) = path_map.get(&path.to_lowercase()) else { continue };
+                if other.scope == scope {
+                    let absent_origin = other.lifecycle.absent_origin();
+                    if let Some(absent) =
+                        absent_origin.filter(|_| entry.state == EntryPresence::Present)
+                    {
+                        let args = words![field = spec.name, path];
+                        faults.report_values(texts::DELETED_PROJECT, [&field.origin, absent], args);
+                    }
                     continue;
-                };
+                }
                 let problem_texts = match section.kind.section {
                     "job_token_allowlist" => texts::GROUP_IN_ALLOWLIST,
                     "job_token_groups_allowlist" => texts::PROJECT_IN_ALLOWLIST,

@@ -458,3 +458,46 @@ fn a_text_of_more_than_1_mib_is_refused() {
     let codes: Vec<_> = faults.sorted().into_iter().map(|fault| fault.code).collect();
     assert_eq!(codes, ["too-large"]);
 }
+
+/// The messages of the errors in `text`.
+fn error_messages(text: &str) -> Vec<String> {
+    let diagnostics = load_files(&[("a.yaml", text)]).diagnostics;
+    let sorted_faults = diagnostics.sorted().into_iter();
+    let errors = sorted_faults.filter(|fault| fault.severity == Severity::Error);
+    errors.map(|fault| format!("{}: {}", fault.code, fault.message)).collect()
+}
+
+#[test]
+fn nothing_names_a_project_that_is_deleted() {
+    let deleted = "kind: Project\npath: acme/shop\nstate: absent\n---\n";
+    let other = "kind: Project\npath: acme/api\n";
+    for (naming, field) in [
+        ("job_token_allowlist: [{project: Acme/Shop}]", Some("project")),
+        ("create: true\nfork_of: Acme/Shop", Some("fork_of")),
+        ("job_token_allowlist: [{project: Acme/Shop, state: absent}]", None),
+        // Once the project exists, its members are not copied again.
+        ("create: {members_from: Acme/Shop}", None),
+    ] {
+        let expected = field
+            .map(|field| format!("unknown-project: `{field}` names `Acme/Shop`, which is deleted"));
+        let text = format!("{deleted}{other}{naming}\n");
+        assert_eq!(error_messages(&text), Vec::from_iter(expected), "{naming}");
+    }
+}
+
+#[test]
+fn an_integration_that_a_group_declares_is_not_absent_below() {
+    let absent =
+        "kind: Project\npath: acme/web/api\nintegrations: [{slug: external-wiki, state: absent}]\n";
+    let group = "---\nkind: Group\npath: acme\nintegrations: ";
+    let entry = "slug: external-wiki, external_wiki_url: 'https://h.example.org'";
+    for (integrations, expected) in [
+        (
+            format!("[{{{entry}}}]"),
+            vec!["inherited: `external-wiki` is inherited from `acme`, which declares it"],
+        ),
+        ("[{slug: external-wiki, state: absent}]".to_owned(), vec![]),
+    ] {
+        assert_eq!(error_messages(&format!("{absent}{group}{integrations}\n")), expected);
+    }
+}

@@ -3,6 +3,7 @@
 //!
 //! - A step in a new group, or a step that names the group, comes after the creation of the group.
 //!   A project that is created from another new project comes after that project.
+//! - A project is deleted after the steps that name it, such as a copy of its members.
 //! - A container is created after changes of settings that it inherits from its groups.
 //! - A step in a group that the run moves comes after the move, unless it narrows visibility.
 //! - A container takes a path after the former container at that path has moved, and after the
@@ -38,7 +39,7 @@ use crate::{
         settings,
     },
     diff::{
-        Edge, FieldChange, Problem, Step,
+        Action, Edge, FieldChange, Problem, Step,
         texts::{self, PlaceholderValues, ProblemTexts, words},
     },
     field::Scope,
@@ -81,6 +82,7 @@ pub(super) fn add_edges(steps: &mut [Step]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for find_relations in [
         edges_to_creations,
+        order_deletions,
         inherited_edges,
         edges_to_freed_names,
         edges_to_moves,
@@ -149,6 +151,23 @@ fn edges_to_creations(steps: &[Step]) -> StepRelations {
             let address = creation.map(|creation| creation.address.clone());
             let address = address.unwrap_or_else(|| Address::container((*path).into()));
             relations.add_edge(index, &address, Capability::Exists.order_reason(scope));
+        }
+    }
+    relations
+}
+
+/// A project is deleted after the steps of other containers that name it.
+fn order_deletions(steps: &[Step]) -> StepRelations {
+    let mut relations = StepRelations::default();
+    let deletions = map_by_path(steps, |index, step| {
+        (step.action == Action::Delete && step.address.section.is_none()).then_some(index)
+    });
+    for step in steps.iter().filter(|_| !deletions.is_empty()) {
+        let paths: BTreeSet<_> = step.named_paths().map(str::to_lowercase).collect();
+        for deletion in paths.iter().filter_map(|path| deletions.get(path)) {
+            if steps[*deletion].address.path != step.address.path {
+                relations.add_edge(*deletion, &step.address, "what names it comes first");
+            }
         }
     }
     relations

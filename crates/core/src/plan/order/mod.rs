@@ -105,13 +105,23 @@ pub(super) fn followed_names(scope: Scope, step: &Step) -> Vec<(&'static str, St
 }
 
 /// For each step that must follow another one: the length of its chain of predecessors. A step must
-/// follow another one if it takes the name of a renamed entry, or names a created entry.
+/// follow another one if it takes the name of a renamed entry, or names a created entry. A step that
+/// needs the id of an entry with predecessors, such as its parent, follows that entry.
 fn chain_lengths(container_steps: &[Step]) -> HashMap<Address, usize> {
     let pairs = container_steps.iter().filter_map(|step| {
         let mut entries = step.followed_entries().chain(step.named_entries());
         Some((&step.address, entries.next()?))
     });
-    let predecessors: HashMap<_, _> = pairs.collect();
+    let mut predecessors: HashMap<_, _> = pairs.collect();
+    let followers: HashMap<_, _> =
+        predecessors.keys().map(|address| (address.to_string(), *address)).collect();
+    let dependents = container_steps.iter().filter(|_| !followers.is_empty());
+    for step in dependents {
+        let mut awaited_entries = step.waits_for();
+        if let Some(entry) = awaited_entries.find_map(|name| followers.get(&*name).copied()) {
+            predecessors.entry(&step.address).or_insert(entry);
+        }
+    }
     let mut depths = HashMap::new();
     for mut address in predecessors.keys().copied() {
         let mut chain = Vec::new();

@@ -665,3 +665,19 @@ fn labels_below_a_group_follow_the_rename_that_frees_their_title() {
         assert_eq!(edges(&steps), [vec![project_label], vec![]]);
     }
 }
+
+#[test]
+fn a_project_is_deleted_after_its_members_are_copied() {
+    use crate::operation::IMPORT_MEMBERS;
+    let step = |path: &str, action: Action, calls| {
+        let address = Address::container(path.into());
+        Step::new(Scope::Project, address, action, origin(1), Vec::new(), calls)
+    };
+    let request = IMPORT_MEMBERS.request().arg_by_path("id", "acme/new", Some(8));
+    let request = request.arg_by_path("project_id", "acme/Shop", Some(7));
+    let copy = step("acme/new", Action::Create, vec![request.into()]);
+    let own = PROJECT_FORK.request().arg_by_path("id", "acme/shop", Some(7));
+    let mut steps = vec![step("acme/shop", Action::Delete, vec![own.into()]), copy];
+    assert!(add_edges(&mut steps).is_empty());
+    assert_eq!(edges(&steps), [vec!["acme/new"], vec![]]);
+}

@@ -312,3 +312,25 @@ fn a_step_follows_the_entry_that_it_names() {
         assert_eq!(rule_line.unwrap().1, expected, "{named_address}");
     }
 }
+
+/// The entry itself comes late, because it follows another one.
+#[test]
+fn a_child_follows_a_parent_that_follows_another_entry() {
+    use crate::operation::HOOK_CREATE;
+    let branch = step("acme/shop#branches/b", Action::Create, vec![]);
+    let effects = vec![Effect::follows_creation(branch.address.clone())];
+    let parent = step("acme/shop#pipeline_schedules/n", Action::Create, effects);
+    let child = step("acme/shop#pipeline_schedule_variables/n@A", Action::Create, vec![]);
+    let request = HOOK_CREATE.request().arg_by_path("id", "acme/shop#pipeline_schedules/n", None);
+    let calls = vec![request.into()];
+    let child =
+        Step::new(child.scope, child.address, child.action, child.origin, child.changes, calls);
+    for mut steps in
+        [vec![branch.clone(), parent.clone(), child.clone()], vec![child, parent, branch]]
+    {
+        order::order_steps(Scope::Project, &caller(), &mut steps);
+        let sections: Vec<_> = steps.iter().map(|step| step.address.section.unwrap()).collect();
+        assert_eq!(sections, ["branches", "pipeline_schedules", "pipeline_schedule_variables"]);
+        assert_eq!(steps[2].after.len(), 1);
+    }
+}
