@@ -1466,3 +1466,54 @@ async fn a_member_of_a_former_parent_group_is_an_outsider() {
     world.declare(&documents(&["bob", "carol"]));
     world.converge("members at the new place").await;
 }
+
+/// The addresses of the edges of the step at `address`.
+fn edges_of(plan: &Plan, address: &str) -> Vec<String> {
+    let step = plan.steps.iter().find(|step| step.address.to_string() == address).unwrap();
+    step.after.iter().map(|edge| edge.address.to_string()).collect()
+}
+
+/// Outside the hierarchy, the service would refuse both.
+#[tokio::test]
+async fn a_share_and_a_rule_wait_for_the_move_of_their_group() {
+    let mut world = world_with_groups().await;
+    world.acknowledged.push("transfer:**");
+    let lock = json!({"settings": {"prevent_sharing_groups_outside_hierarchy": true}});
+    world.declare(&[group("acme", lock)]);
+    world.converge("locked").await;
+    let rows = json!([{"group": "acme/team"}]);
+    let rule = json!([{"name": "production", "deploy_access_levels": rows}]);
+    let share = json!([{"group": "acme/team", "group_access": "developer"}]);
+    world.declare(&[
+        group("acme", json!({"protected_environments": rule})),
+        group("acme/team", json!({"previously": ["other"]})),
+        project("acme/sub/shop", json!({"shares": share})),
+    ]);
+    let plan = world.converge("moved").await;
+    let naming_steps = plan.steps.iter().filter(|step| &*step.address.path != "acme/team");
+    let edges = naming_steps.map(|step| step.after.iter().map(|edge| edge.address.to_string()));
+    let edges: Vec<Vec<_>> = edges.map(Iterator::collect).collect();
+    assert_eq!(edges, [["acme/team"], ["acme/team"]]);
+}
+
+#[tokio::test]
+async fn a_share_above_ends_after_the_rules_that_need_it() {
+    let world = world_with_groups().await;
+    let member = json!([{"user": "carol", "access_level": "developer"}]);
+    let shares = json!([{"group": "other", "group_access": "developer"}]);
+    world.declare(&[
+        group("other", json!({"members": member})),
+        group("acme/sub", json!({"shares": shares})),
+    ]);
+    world.converge("shared").await;
+    let rule = json!([{"name": "main", "allowed_to_push": [{"user": "carol"}]}]);
+    world.declare(&[
+        group("acme/sub", json!({"shares": [], "unlisted": {"shares": "delete"}})),
+        project("acme/sub/shop", json!({"protected_branches": rule})),
+    ]);
+    let plan = world.converge("no longer shared").await;
+    let rule = "acme/sub/shop#protected_branches/main";
+    assert_eq!(edges_of(&plan, "acme/sub#shares/other"), [rule]);
+    let note = format!("acme/sub#shares/other: it may end access that rules need: `{rule}`");
+    assert_eq!(side_effect_notes(&plan), [note]);
+}

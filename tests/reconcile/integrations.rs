@@ -251,6 +251,20 @@ async fn an_issue_tracker_beside_an_inherited_one_is_a_problem() {
     world.converge("its own instead").await;
 }
 
+/// Once the group has it no more, it is the project's own.
+#[tokio::test]
+async fn an_integration_that_a_group_removed_is_removed_below() {
+    let world = world().await;
+    let tracker = |slug: &str| json!({"slug": slug, "project_url": "https://issues.example.org/shop", "issues_url": "https://a.example.org/:id"});
+    let above = |entry: Json| group("acme", json!({"integrations": [entry]}));
+    world.declare(&[above(tracker("phorge"))]);
+    world.converge("in the group").await;
+    world.declare(&[above(json!({"slug": "phorge", "state": "absent"}))]);
+    world.converge("removed there").await;
+    declare(&world, &[json!({"slug": "phorge", "state": "absent"}), tracker("youtrack")]);
+    world.converge("removed below").await;
+}
+
 /// The plan knows the value of a webhook, and that the service would refuse it.
 #[tokio::test]
 async fn a_webhook_that_is_no_url_is_a_problem() {

@@ -137,3 +137,18 @@ async fn an_export_names_deploy_keys_by_title() {
     let text: String = written.files.iter().map(|file| &*file.text).collect();
     assert_eq!(text.matches("deploy_key: robot").count(), 2, "{text}");
 }
+
+/// The projects share the key, and only its creation can set the expiry.
+#[tokio::test]
+async fn a_deploy_key_is_created_first_where_it_has_an_expiry() {
+    let seeds = seed(&[json!({"path": "acme/shop"}), json!({"path": "acme/web"})]);
+    let world = World::new(Profile::default().with_release(NEWEST), seeds).await;
+    let with_expiry = json!({"key": KEYS[0], "title": "ci", "expires_at": "2099-01-01"});
+    world.declare(&[
+        project("acme/shop", json!({"deploy_keys": [{"key": KEYS[0], "title": "ci"}]})),
+        project("acme/web", json!({"deploy_keys": [with_expiry]})),
+    ]);
+    let plan = world.converge("in both").await;
+    let edges = plan.steps[0].after.iter().map(|edge| edge.address.path.to_string());
+    assert_eq!(edges.collect::<Vec<_>>(), ["acme/web"]);
+}

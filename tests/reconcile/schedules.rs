@@ -180,3 +180,23 @@ async fn schedules_with_other_variables_are_no_copies() {
         assert_eq!(removed, expected);
     }
 }
+
+/// The service accepts ten schedules: removals come first, as far as they must.
+#[tokio::test]
+async fn schedules_are_removed_first_if_the_service_would_have_too_many() {
+    let mut world = world(&[]).await;
+    world.acknowledged = vec!["removals:**"];
+    let schedules = |names: std::ops::Range<usize>| {
+        let entry = |name| json!({"description": format!("s{name}"), "ref": "refs/heads/main", "cron": "0 1 * * *"});
+        names.map(entry).collect::<Json>()
+    };
+    declare(&world, schedules(0..9));
+    world.converge("nine").await;
+    declare(&world, schedules(2..12));
+    let plan = world.converge("three others").await;
+    let actions: Vec<_> = plan.steps.iter().map(|step| step.action).collect();
+    let [delete, create] = [Action::Delete, Action::Create];
+    assert_eq!(actions, [delete, delete, create, create, create]);
+    declare(&world, schedules(20..30));
+    world.converge("ten others").await;
+}

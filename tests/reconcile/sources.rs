@@ -301,3 +301,39 @@ async fn a_fork_has_the_upstream_that_is_declared_at_the_path() {
         );
     }
 }
+
+/// The addresses of the edges of the step at `address`.
+fn edges_of(plan: &Plan, address: &str) -> Vec<String> {
+    let step = plan.steps.iter().find(|step| step.address.to_string() == address).unwrap();
+    step.after.iter().map(|edge| edge.address.to_string()).collect()
+}
+
+#[tokio::test]
+async fn a_project_is_forked_while_it_allows_forks() {
+    let world = world(Profile::default(), &[json!({"path": "acme/b", "branches": ["main"]})]).await;
+    let source =
+        |level: &str| project("acme/b", json!({"settings": {"forking_access_level": level}}));
+    let fork = |path: &str| project(path, json!({"create": true, "fork_of": "acme/b"}));
+    world.declare(&[source("disabled"), fork("acme/one")]);
+    let plan = world.converge("forked before").await;
+    assert_eq!(edges_of(&plan, "acme/b#settings"), ["acme/one"]);
+    world.declare(&[source("enabled"), fork("acme/two")]);
+    let plan = world.converge("forked after").await;
+    assert_eq!(edges_of(&plan, "acme/two"), ["acme/b#settings"]);
+}
+
+#[tokio::test]
+async fn members_are_copied_after_they_change() {
+    let members = json!([{"user": "alice", "access_level": 30}]);
+    let mut world =
+        world(Profile::default(), &[json!({"path": "acme/b", "members": members})]).await;
+    world.acknowledged = vec!["removals:**"];
+    let bob = json!([{"user": "bob", "access_level": "developer"}]);
+    world.declare(&[
+        project("acme/a", json!({"create": {"members_from": "acme/b"}})),
+        project("acme/b", json!({"members": bob, "unlisted": {"members": "delete"}})),
+    ]);
+    let plan = world.converge("copied").await;
+    let expected = ["acme/b#members/bob", "acme/b#members/alice"];
+    assert_eq!(edges_of(&plan, "acme/a"), expected);
+}

@@ -175,6 +175,18 @@ impl<'c> DiffContext<'c> {
         }));
     }
 
+    /// True if `key` names an inherited entry that no group above has any more.
+    pub(super) fn is_orphaned(self, section: Section, key: &str, findings: &mut Findings) -> bool {
+        if section.detail.is_none() || !self.has_group_above() {
+            return false;
+        }
+        let Some(entries_above) = self.live.entries_above.get(section.section) else {
+            findings.add_missing_fact(ExtraFact::EntriesAbove(section.section));
+            return false;
+        };
+        !entries_above.iter().any(|(name, _)| name == key)
+    }
+
     /// The declared value of the setting in the nearest group above that declares the setting.
     /// `None` if this run changes the setting in no group above.
     pub(super) fn changed_setting(

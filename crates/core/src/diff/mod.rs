@@ -28,13 +28,13 @@ use texts::words;
 
 use crate::{
     address::{Address, Selector},
-    catalogue::preset,
+    catalogue::{pipeline_schedules, preset},
     cause::Cause,
     desired::{DeclaredSection, GroupDeclarations, Unlisted, subject_field},
     field::{Field, NamedObject, Secrecy},
     kind::{
-        self, CallContext, ContainerFacts, Effect, EntryFault, LiveEntry, Names, NoCalls, Section,
-        Shape, Spec, Target, calls::CallPurpose, forms, risk,
+        self, CallContext, Capability, ContainerFacts, Effect, EntryFault, LiveEntry, Names,
+        NoCalls, Section, Shape, Spec, Target, calls::CallPurpose, forms, risk,
     },
     live::{Caller, LiveContainer, LiveEntries},
     origin::{Origin, Sourced},
@@ -142,6 +142,7 @@ pub fn compare_section(
         plan_unlisted(declared, entry, doubt, context, &mut findings);
     }
     refuse_second_exclusive(declared, entries, context, &mut findings);
+    free_slots(declared.kind, entries.len(), &mut findings);
     add_replacement_risks(declared.kind, context, &mut findings);
     Ok(findings)
 }
@@ -169,6 +170,17 @@ fn add_replacement_risks(section: Section, context: DiffContext<'_>, findings: &
         let (before, after) = (old_entry.fields.raw(), fields_after.collect());
         step.effects.extend(risk::change_risks(section, &risky_fields, before, &after));
     }
+}
+
+/// Marks as many removals as must come before the creations, because the service limits the number
+/// of entries.
+fn free_slots(section: Section, live_count: usize, findings: &mut Findings) {
+    let Some(max_count) = pipeline_schedules::max_entries(section) else { return };
+    let creations = findings.steps.iter().filter(|step| step.action == Action::Create);
+    let excess = (live_count + creations.count()).saturating_sub(max_count);
+    let removals = findings.steps.iter_mut().filter(|step| step.action == Action::Delete);
+    let free_slot = Effect::provides(Capability::FreeSlot);
+    removals.take(excess).for_each(|step| step.effects.push(free_slot.clone()));
 }
 
 /// Refuses a new entry of an exclusive group while another entry of that group stays. A container

@@ -15,6 +15,12 @@ use super::prelude::*;
 const OWNERSHIP_NOTE: &str = "ownership of the schedule moves to the token's user; its pipelines then run with that user's rights";
 const RIGHTS_RISK: &str = "run its pipelines with the rights of the token's user";
 
+/// The number of entries of `section` that the service accepts in a project by default; `None` if
+/// there is no limit.
+pub fn max_entries(section: Section) -> Option<usize> {
+    (section.section == "pipeline_schedules").then_some(10)
+}
+
 pub(super) struct PipelineSchedules;
 
 impl KindRules for PipelineSchedules {

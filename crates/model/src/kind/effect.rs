@@ -29,7 +29,7 @@ pub enum Capability {
     CallerAccess,
     /// The container is at its declared path.
     AtDeclaredPath,
-    /// The container can have only one object of a type, and has none.
+    /// The service limits the number of objects of a type, and the container has room for one.
     FreeSlot,
 }
 

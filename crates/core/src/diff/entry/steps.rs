@@ -23,8 +23,11 @@ impl EntryDiff<'_> {
     /// Plans an entry that is live.
     pub(in crate::diff) fn plan_present(&self, live: &LiveEntry, findings: &mut Findings) {
         // In sections whose entries are read one by one, only inherited entries are protected. An
-        // inherited entry is read only if it is declared absent, which is a problem.
-        if let Some(protection) = live.protection_reason {
+        // inherited entry is read only if it is declared absent, which is a problem while a group
+        // above has the entry.
+        if let Some(protection) = live.protection_reason
+            && !self.context.is_orphaned(self.section, &self.entry.key, findings)
+        {
             if self.section.detail.is_some() {
                 findings.problems.push(self.problem(texts::INHERITED, &[("why", &protection)], ""));
             } else {
@@ -180,7 +183,7 @@ impl EntryDiff<'_> {
         for (name, value) in &self.values {
             self.check_support(name, value, findings);
         }
-        if self.has_release_problem(findings) {
+        if self.has_release_problem(findings) || self.lacks_limit(findings) {
             return None;
         }
         let sent_fields = self.fields_to_send();

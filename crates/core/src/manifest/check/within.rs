@@ -2,7 +2,7 @@
 
 use super::{declared_values, project_section_name};
 use crate::{
-    catalogue::{self, approval_rules, settings::SECTION as SETTINGS},
+    catalogue::{self, approval_rules, pipeline_schedules, settings::SECTION as SETTINGS},
     desired::{Container, DeclaredEntry, DeclaredSection, EntryPresence, Unlisted},
     field::Scope,
     kind::{Section, needs, refs::patterns_overlap},
@@ -16,6 +16,7 @@ use crate::{
 /// Checks the sections of `container` together.
 pub(super) fn check_sections(container: &Container, faults: &mut Faults) {
     for section in &container.sections {
+        check_count(section, container, faults);
         check_references(section, container, faults);
         check_path_prefixes(section, container, faults);
         check_top_level(section, container, faults);
@@ -24,6 +25,16 @@ pub(super) fn check_sections(container: &Container, faults: &mut Faults) {
     check_allowlists(container, faults);
     check_closed_sections(container, faults);
     check_approvals(container, faults);
+}
+
+/// Reports a section with more entries than the service accepts.
+fn check_count(section: &DeclaredSection, container: &Container, faults: &mut Faults) {
+    let count = section.present_entries().count();
+    if let Some(max) = pipeline_schedules::max_entries(section.kind).filter(|max| count > *max) {
+        let (count, max) = (count.to_string(), max.to_string());
+        let args = words![count, max, noun = container.scope.noun(), what = section.kind.noun];
+        faults.report_key(texts::TOO_MANY_ENTRIES, &section.origin, args);
+    }
 }
 
 /// Checks the fields of `section` that name entries of another section.

@@ -48,6 +48,19 @@ fn check_messages(service: &str, text: &str) -> Vec<String> {
 }
 
 #[test]
+fn more_entries_than_the_service_accepts_are_a_warning() {
+    let schedules = |count: usize| {
+        let entry =
+            |at| format!("  - {{description: s{at}, ref: refs/heads/main, cron: 0 1 * * *}}\n");
+        format!("pipeline_schedules:\n{}", (0..count).map(entry).collect::<String>())
+    };
+    assert_eq!(check_messages("", &schedules(10)), [""; 0]);
+    let warning = "exclusive: a project can have only 10 pipeline schedules by default, and 11 are declared; \
+                   remove some of them; an administrator can raise the limit";
+    assert_eq!(check_messages("", &schedules(11)), [warning]);
+}
+
+#[test]
 fn a_field_must_exist_in_the_configured_release() {
     let release_key = |release: &str| format!("release: '{release}'");
     let variable = "variables: [{key: A, value: b, description: c}]\n";

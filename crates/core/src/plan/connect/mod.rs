@@ -16,6 +16,7 @@
 //!   that access.
 //! - If a group above must not have an entry with the same name, an entry is created before the
 //!   entry of the group, or after the entry of the group is removed.
+//! - Members are copied from a project after they change. A project is forked while it allows forks.
 //! - A user with a level in a group has at least that level in everything below.
 //!
 //! An edge points to a step of the nearest group above, and that step has its own edge to the next
@@ -24,6 +25,7 @@
 mod entries;
 mod graph;
 mod people;
+mod sources;
 mod visible;
 
 use std::{
@@ -42,9 +44,9 @@ use crate::{
         Action, Edge, FieldChange, Problem, Step,
         texts::{self, PlaceholderValues, ProblemTexts, words},
     },
-    field::Scope,
+    field::{NamedObject, Scope},
     kind::{Capability, Effect},
-    value::Json,
+    value::{self, Json},
 };
 pub(super) use graph::StepGraph;
 pub(super) use people::note_lost_access;
@@ -91,6 +93,8 @@ pub(super) fn add_edges(steps: &mut [Step]) -> Vec<Problem> {
         visible::order_visibility,
         visible::check_narrowed_groups,
         entries::order_colliding_entries,
+        sources::order_sources,
+        sources::order_shared_keys,
     ] {
         problems.extend(find_relations(steps).apply(steps));
     }
@@ -221,29 +225,41 @@ fn name_key(step: &Step, name: &str) -> (String, String) {
 }
 
 /// A step below a moved group comes after the move: until then the service uses the former paths. A step
-/// whose request names a moved project also comes after that move.
+/// that names a moved group or project also comes after that move.
 fn edges_to_moves(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
-    let reason = |scope| Capability::AtDeclaredPath.order_reason(scope);
-    let [groups, projects] = [Scope::Group, Scope::Project].map(|scope| {
-        map_by_path(steps, |_, step| {
-            let is_move = step.scope == scope && step.provides(Capability::AtDeclaredPath);
-            is_move.then_some(&step.address)
-        })
+    let moves = map_by_path(steps, |_, step| {
+        step.provides(Capability::AtDeclaredPath).then_some((&step.address, step.scope))
     });
-    for (step_index, step) in steps.iter().enumerate() {
-        let named_paths = step.named_paths().filter(|_| !projects.is_empty());
-        let moved_projects =
-            named_paths.filter_map(|path| projects.get(&path.to_lowercase()).copied());
-        for move_address in moved_projects.collect::<BTreeSet<_>>() {
-            relations.add_edge(step_index, move_address, reason(Scope::Project));
+    let reason = |scope| Capability::AtDeclaredPath.order_reason(scope);
+    for (step_index, step) in steps.iter().enumerate().filter(|_| !moves.is_empty()) {
+        let named_moves = step.named_paths().chain(named_groups(step)).filter_map(|path| {
+            moves.get(&path.to_lowercase()).filter(|(named, _)| named.path != step.address.path)
+        });
+        for (move_address, scope) in named_moves.collect::<BTreeSet<_>>() {
+            relations.add_edge(step_index, move_address, reason(*scope));
         }
-        let nearest = values_above(&groups, &step.address.path).next();
-        if let Some(move_address) = nearest.filter(|_| !narrows_visibility(step)) {
-            relations.add_edge(step_index, move_address, reason(Scope::Group));
+        let nearest = values_above(&moves, &step.address.path).next();
+        if let Some((move_address, scope)) = nearest.filter(|_| !narrows_visibility(step)) {
+            relations.add_edge(step_index, move_address, reason(*scope));
         }
     }
     relations
+}
+
+/// The texts of a share, or of a rule that names groups, after the step. The paths of the groups are
+/// among them.
+fn named_groups(step: &Step) -> impl Iterator<Item = &str> {
+    let names_group = step.action != Action::Delete
+        && step.effects.iter().any(|effect| {
+            matches!(
+                effect,
+                Effect::Share { .. } | Effect::NeedsAccess { object_type: NamedObject::Group, .. }
+            )
+        });
+    let values = step.changes.iter().filter_map(|change| change.after.value());
+    let texts = step.address.entry.as_deref().into_iter().chain(values.flat_map(value::texts));
+    texts.filter(move |_| names_group)
 }
 
 /// A step that takes a path or the name of an entry comes after the move or rename that frees it.

@@ -95,6 +95,13 @@ fn raises_share(step: &Step) -> bool {
         .any(|effect| matches!(effect, Effect::Share { before, after, .. } if before < after))
 }
 
+/// True if a step of a group ends a share with another group.
+fn ends_share(step: &Step) -> bool {
+    let mut effects = step.effects.iter();
+    step.scope == Scope::Group
+        && effects.any(|effect| matches!(effect, Effect::Share { after: 0, .. }))
+}
+
 /// Refuses rules that name users without access, unless the users get access in a group above or by
 /// a share.
 fn refuse_outsiders(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
@@ -126,7 +133,8 @@ fn user_losing_access(step: &Step) -> Option<u64> {
 }
 
 /// Orders removals of members. A user gets access in a group above before losing access below it.
-/// Rules that name the user are changed before the user leaves a group.
+/// Rules that name the user are changed before the user leaves a group, or a share of a group above
+/// ends.
 fn order_removals(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
     let mut removals_by_user: HashMap<_, HashMap<_, _>> = HashMap::new();
     for (index, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
@@ -137,8 +145,18 @@ fn order_removals(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRel
                 .insert(step.address.path.to_lowercase(), index);
         }
     }
+    let mut ended_shares: HashMap<_, Vec<_>> = HashMap::new();
+    for (index, step) in steps.iter().enumerate().filter(|(_, step)| ends_share(step)) {
+        ended_shares.entry(step.address.path.to_lowercase()).or_default().push(index);
+    }
+    let reason = "access ends after the changes that need it";
     for (index, step) in steps.iter().enumerate() {
         let path = &step.address.path;
+        if step.needed_users().next().is_some() {
+            values_above(&ended_shares, path)
+                .flatten()
+                .for_each(|share| relations.add_edge(*share, &step.address, reason));
+        }
         let user_grants = user_losing_access(step).and_then(|user| grants.get(&user));
         let mut grants_above =
             user_grants.into_iter().flat_map(|grants_by_path| values_above(grants_by_path, path));
@@ -150,7 +168,6 @@ fn order_removals(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRel
             let user_removals =
                 removals_by_user.get(&user_id).filter(|_| !gains_access_at(grants, user_id, path));
             for removal_index in user_removals.into_iter().flat_map(HashMap::values) {
-                let reason = "access ends after the changes that need it";
                 relations.add_edge(*removal_index, &step.address, reason);
             }
         }
@@ -165,23 +182,32 @@ fn gains_access_at(grants: &GrantsByUser, user_id: u64, path: &str) -> bool {
     })
 }
 
-/// Notes about members that are removed from groups while one of `rules` needs their access. The keys of `rules`
-/// are usernames.
+/// Notes about members and shares that are removed from groups while one of `rules` needs their
+/// access. The keys of `rules` are usernames.
 pub(in crate::plan) fn note_lost_access(
     steps: &[Step],
     rules: &HashMap<String, Vec<UserRule>>,
 ) -> Vec<Note> {
     let grants = if rules.is_empty() { GrantsByUser::new() } else { collect_grants(steps) };
     let notes = steps.iter().filter(|_| !rules.is_empty()).filter_map(|step| {
-        let user_id = user_losing_access(step).filter(|_| step.scope == Scope::Group)?;
-        let user_rules = rules.get(&step.address.entry.as_deref()?.to_lowercase())?;
+        let user_id = user_losing_access(step).filter(|_| step.scope == Scope::Group);
+        let user_rules: Vec<_> = match user_id {
+            Some(_) => rules.get(&step.address.entry.as_deref()?.to_lowercase())?.iter().collect(),
+            None if ends_share(step) => rules.values().flatten().collect(),
+            None => return None,
+        };
         let group = step.address.path.to_lowercase();
-        let affected_rules: Vec<_> = user_rules
-            .iter()
+        let affected_rules: BTreeSet<_> = user_rules
+            .into_iter()
             .filter(|rule| {
                 let path = &rule.address.path;
                 let is_below = groups_above(&path.to_lowercase()).any(|ancestor| ancestor == group);
-                (is_below || !rule.is_member) && !gains_access_at(&grants, user_id, path)
+                match user_id {
+                    Some(id) => {
+                        (is_below || !rule.is_member) && !gains_access_at(&grants, id, path)
+                    }
+                    None => is_below && !rule.is_member,
+                }
             })
             .map(|rule| rule.address.to_string())
             .collect();

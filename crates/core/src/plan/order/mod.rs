@@ -47,8 +47,8 @@ struct StepFacts {
     provides: Vec<Capability>,
     removes: Vec<Capability>,
     kind: Option<&'static ScopedKind>,
-    /// True if the entry belongs to a group of entries of which the container can have only one.
-    is_exclusive: bool,
+    /// True if the service limits the number of such entries in the container.
+    needs_slot: bool,
 }
 
 /// Orders `steps` so that each step comes after the steps that it depends on. Adds the edges.
@@ -315,14 +315,16 @@ impl StepFacts {
         if is_exclusive && step.action == Action::Delete {
             provides.push(Capability::FreeSlot);
         }
+        let has_limit = section.and_then(catalogue::pipeline_schedules::max_entries).is_some();
+        let needs_slot = is_exclusive || (has_limit && step.action == Action::Create);
         let rank = compute_rank(step, &provides, &removes);
-        Self { rank, provides, removes, kind: scoped_kind, is_exclusive }
+        Self { rank, provides, removes, kind: scoped_kind, needs_slot }
     }
 
     /// The capabilities that the step needs.
     fn needed_capabilities(&self) -> impl Iterator<Item = Capability> {
         let common_needs = [Capability::Exists, Capability::Writable, Capability::AtDeclaredPath];
-        let free_slot = self.is_exclusive.then_some(Capability::FreeSlot);
+        let free_slot = self.needs_slot.then_some(Capability::FreeSlot);
         let capabilities = self.kind.into_iter().flat_map(ScopedKind::needed_capabilities);
         common_needs.into_iter().chain(capabilities).chain(free_slot)
     }

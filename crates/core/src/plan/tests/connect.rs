@@ -550,7 +550,7 @@ fn a_step_that_takes_a_path_follows_the_move_that_frees_it_once() {
     }
 }
 
-/// Until a project has moved, the service knows it only by its former path.
+/// Until a project or group has moved, the service knows it only by its former path.
 #[test]
 fn requests_that_name_a_moving_project_wait_for_the_move() {
     let move_step = |scope, path: &str| {
@@ -559,7 +559,7 @@ fn requests_that_name_a_moving_project_wait_for_the_move() {
     for (first_step, upstream, waits) in [
         (move_step(Scope::Project, "acme/up"), "Acme/Up", true),
         (move_step(Scope::Project, "acme/up"), "acme/other", false),
-        (move_step(Scope::Group, "acme/up"), "acme/up", false),
+        (move_step(Scope::Group, "acme/up"), "acme/up", true),
         (container_step(Scope::Project, "acme/up", Vec::new()), "acme/up", false),
     ] {
         let request = PROJECT_FORK.request().arg_by_path("id", upstream, Some(7));

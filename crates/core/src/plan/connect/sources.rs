@@ -1,0 +1,68 @@
+//! Orders steps around the project that a step forks, or whose members or deploy keys it shares.
+
+use std::collections::HashMap;
+
+use super::{StepRelations, addresses_by_path, map_by_path};
+use crate::{
+    catalogue::{fork_of::FORK_OF, source::MEMBERS_FROM_FIELD},
+    diff::{Action, Step},
+};
+
+/// The setting of a project that allows forks.
+const FORKING_FIELD: &str = "forking_access_level";
+/// The expiry of a deploy key.
+const EXPIRY_FIELD: &str = "expires_at";
+
+/// Orders the steps. Members are copied after the members of the source change. A fork comes before
+/// the setting of its source that forbids forks, or after the setting that allows them.
+pub(super) fn order_sources(steps: &[Step]) -> StepRelations {
+    let mut relations = StepRelations::default();
+    let member_steps = addresses_by_path(steps, |step| step.address.section == Some("members"));
+    let forking_steps =
+        map_by_path(steps, |index, step| Some((index, text_after(step, FORKING_FIELD)?)));
+    for (index, step) in steps.iter().enumerate() {
+        let source = |field| Some(text_after(step, field)?.to_lowercase());
+        let copied_members = source(MEMBERS_FROM_FIELD).and_then(|path| member_steps.get(&path));
+        for member_address in copied_members.into_iter().flatten() {
+            relations.add_edge(index, member_address, "its members are copied");
+        }
+        match source(FORK_OF).and_then(|path| forking_steps.get(&path)) {
+            Some((setting_index, "disabled")) => {
+                relations.add_edge(*setting_index, &step.address, "it forbids forks afterwards");
+            }
+            Some((setting_index, _)) => {
+                let setting_address = &steps[*setting_index].address;
+                relations.add_edge(index, setting_address, "the source must allow forks");
+            }
+            None => {}
+        }
+    }
+    relations
+}
+
+/// Orders the creations of one deploy key in several projects. The projects share the expiry, which
+/// only the first creation sets.
+pub(super) fn order_shared_keys(steps: &[Step]) -> StepRelations {
+    let mut relations = StepRelations::default();
+    let creations = || {
+        steps.iter().enumerate().filter(|(_, step)| {
+            step.action == Action::Create && step.address.section == Some("deploy_keys")
+        })
+    };
+    let with_expiry = creations().filter(|(_, step)| text_after(step, EXPIRY_FIELD).is_some());
+    let first_creations: HashMap<_, _> =
+        with_expiry.map(|(_, step)| (&step.address.entry, &step.address)).collect();
+    for (index, step) in creations() {
+        if let Some(first) = first_creations.get(&step.address.entry)
+            && text_after(step, EXPIRY_FIELD).is_none()
+        {
+            relations.add_edge(index, first, "only a new key can get an expiry");
+        }
+    }
+    relations
+}
+
+/// The text that `field` has after the step; `None` if the step does not change the field to a text.
+fn text_after<'s>(step: &'s Step, field: &str) -> Option<&'s str> {
+    step.change(field)?.after.value()?.as_str()
+}
