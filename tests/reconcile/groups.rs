@@ -251,31 +251,6 @@ async fn a_push_rule_without_a_licence_is_not_readable() {
     }
 }
 
-/// Without a licence the service ignores the scope: the variable would get into the jobs of all
-/// environments.
-#[tokio::test]
-async fn a_scoped_variable_of_a_group_without_a_licence_is_a_problem() {
-    for release in [REFERENCE, NEWEST] {
-        let mut seed = seed(&[]);
-        seed["tier"] = "free".into();
-        let world = World::new(Profile::default().with_release(release), seed).await;
-        let declare = |scope: &str| {
-            let variable = json!([{"key": "A", "environment_scope": scope, "value": "x"}]);
-            world.declare(&[group("acme", json!({"variables": variable}))]);
-        };
-        declare("prod");
-        let outcome = world.apply().await;
-        let [problem] = &outcome.plan.problems[..] else { panic!("{:#?}", outcome.plan) };
-        assert_eq!(
-            problem.message,
-            "`environment_scope` needs the premium tier, which the service lacks; the variable would be created without this limit"
-        );
-        assert_eq!(world.writes(), [""; 0], "{release}");
-        declare("*");
-        world.converge("for all environments").await;
-    }
-}
-
 /// Private projects of `acme`, whose settings are `above`, with the service's own answers.
 async fn private_world(above: &Json) -> World {
     let mut seed = seed(&[json!({"path": "acme/one"}), json!({"path": "acme/two"})]);

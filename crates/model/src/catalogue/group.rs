@@ -68,21 +68,16 @@ const RUNNERS_TOKEN_FIELD: &str = "runners_token";
 /// without a licence.
 const LICENSED_FIELD: &str = "ip_restriction_ranges";
 
-/// A field that every complete object of a group contains.
-const DETAIL_FIELD: &str = "shared_with_groups";
-
 /// Reads the facts in the object of a group. The object does not contain the caller's level. But a
 /// field that only owners see proves that the caller is an owner.
 fn read_facts(raw: &Object) -> ContainerFacts {
     let deletion_day = raw.get("marked_for_deletion_on").filter(|day| !day.is_null());
-    let is_licensed = raw.contains_key(LICENSED_FIELD);
     ContainerFacts {
         id: raw.get("id").and_then(Json::as_u64),
         name: value::text(raw, "name").map(str::to_owned),
         visibility: value::text(raw, "visibility").map(str::to_owned),
         caller_level: raw.contains_key(RUNNERS_TOKEN_FIELD).then_some(OWNER),
-        tier: if is_licensed { Tier::Premium } else { Tier::Free },
-        is_unlicensed: raw.contains_key(DETAIL_FIELD) && !is_licensed,
+        tier: if raw.contains_key(LICENSED_FIELD) { Tier::Premium } else { Tier::Free },
         deletion_mark: deletion_day.map(|day| day.as_str().map(str::to_owned)),
         ..ContainerFacts::default()
     }

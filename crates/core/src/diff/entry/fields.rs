@@ -35,24 +35,6 @@ impl EntryDiff<'_> {
         false
     }
 
-    /// True if the service would create the entry without a declared field that limits another
-    /// field, because the service lacks the tier of the limit. Adds a problem.
-    pub(super) fn lacks_limit(&self, findings: &mut Findings) -> bool {
-        let mut limits = self.values.iter().filter(|(name, value)| {
-            let field = self.field(name);
-            field.available.tier > Tier::Free
-                && field.relations.limits.is_some()
-                && value.plain_json() != field.default.service.as_ref()
-        });
-        let limit = limits.next().filter(|_| self.context.facts.is_unlicensed);
-        let problem = limit.map(|(name, _)| {
-            let tier = self.field(name).available.tier.to_string();
-            self.problem(texts::UNLIMITED, words![name, tier], name)
-        });
-        findings.problems.extend(problem);
-        limit.is_some()
-    }
-
     /// True if only undrift uses the field `name`, or if the field only identifies the entry. Such
     /// a field is neither compared nor shown as a change.
     pub(super) fn is_local_only(&self, name: &str) -> bool {

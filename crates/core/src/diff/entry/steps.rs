@@ -183,7 +183,7 @@ impl EntryDiff<'_> {
         for (name, value) in &self.values {
             self.check_support(name, value, findings);
         }
-        if self.has_release_problem(findings) || self.lacks_limit(findings) {
+        if self.has_release_problem(findings) {
             return None;
         }
         let sent_fields = self.fields_to_send();
