@@ -420,10 +420,10 @@ fn a_file_that_is_cut_or_changed_is_refused_or_read() {
     for (wrong, why) in [
         ("{}", "it is not a snapshot"),
         ("[]", "it is not a snapshot"),
-        ("[", "not whole"),
+        ("[", "it is truncated"),
         ("{\"undrift\":\"plan\",\"format_version\":0}", "it is not a snapshot"),
         ("{\"undrift\":\"snapshot\",\"format_version\":9}", "it has format 9"),
-        ("{\"undrift\":\"snapshot\",\"format_version\":0}", "not whole"),
+        ("{\"undrift\":\"snapshot\",\"format_version\":0}", "it is truncated"),
     ] {
         let error = Snapshot::read(wrong.as_bytes()).unwrap_err().to_string();
         assert!(error.contains(why), "{wrong}: {error}");

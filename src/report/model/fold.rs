@@ -88,7 +88,7 @@ pub fn group_by_key<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T
 }
 
 /// Folds `items` with the same key: the first of them is returned with the others. If fewer than
-/// [`MIN_FOLDED`] items have the same key, each is returned separately. With `is_full`, all items
+/// `MIN_FOLDED` items have the same key, each is returned separately. With `is_full`, all items
 /// are returned separately. The order stays the same.
 pub fn fold_equal<T, K: Ord>(
     items: &[T],
