@@ -16,7 +16,7 @@ use crate::{
     api::WriteClient,
     comment::{self, Comment, CommentError, CommentOutcome, MAX_BODY_CHARS, MergeRequestRef},
     report::marker::Marker,
-    secret::Secrets,
+    secret::{JOB_TOKEN_VARIABLE, Secrets},
     text::{count, escape},
 };
 
@@ -26,8 +26,6 @@ use crate::{
 const PROJECT_VARIABLES: [&str; 2] = ["CI_MERGE_REQUEST_PROJECT_ID", "CI_PROJECT_ID"];
 /// The variable with the number of the merge request; `--merge-request` takes precedence over it.
 const NUMBER_VARIABLE: &str = "CI_MERGE_REQUEST_IID";
-/// The variable with the job's own token.
-const JOB_TOKEN_VARIABLE: &str = "CI_JOB_TOKEN";
 /// The maximum size of a report; a character of UTF-8 has at most four bytes.
 const MAX_REPORT_BYTES: u64 = 4 * MAX_BODY_CHARS as u64;
 

@@ -20,12 +20,9 @@ use crate::{
 use super::{
     AllowedVariables, Reference, Secret, TextPiece, judge,
     matcher::{SECRET_MARK, SecretMatcher},
-    names::TOKEN_NAMES,
+    names::{JOB_TOKEN_VARIABLE, TOKEN_NAMES},
     needs_encoding,
 };
-
-/// The variable with the token of the CI job.
-const JOB_TOKEN_NAME: &str = "CI_JOB_TOKEN";
 
 /// The maximum size of a file that a manifest refers to, in MiB.
 const MAX_FILE_MIB: u64 = 1;
@@ -150,7 +147,10 @@ impl Secrets {
         let environment: BTreeMap<_, _> =
             environment.into_iter().map(|(name, value)| (name, Secret(value))).collect();
         let mut job_token = SecretMatcher::default();
-        environment.get(JOB_TOKEN_NAME).into_iter().for_each(|token| job_token.add(token.expose()));
+        environment
+            .get(JOB_TOKEN_VARIABLE)
+            .into_iter()
+            .for_each(|token| job_token.add(token.expose()));
         Self { root: Some(root.into()), environment, job_token, ..Self::default() }
     }
 

@@ -24,7 +24,9 @@ use crate::text::MASK;
 pub use data::{ValueWithSecrets, has_reference, reference_parts};
 pub use lookup::{Secrets, UnresolvedReference, strip_newline};
 pub use matcher::SECRET_MARK;
-pub use names::{AllowedVariables, RESERVED_PREFIXES, allowable_prefix, is_reserved};
+pub use names::{
+    AllowedVariables, JOB_TOKEN_VARIABLE, RESERVED_PREFIXES, allowable_prefix, is_reserved,
+};
 
 /// Text that must not be shown. It has neither `Display` nor `Serialize`, and its `Debug` shows no
 /// part of the text.

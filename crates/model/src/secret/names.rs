@@ -6,9 +6,12 @@ use crate::address::Glob;
 /// contain tokens.
 pub const RESERVED_PREFIXES: [&str; 3] = ["CI_", "GITLAB_", "UNDRIFT_"];
 
-/// Variables in which the CI system stores the token of the job.
+/// The variable in which the CI system stores the token of the job.
+pub const JOB_TOKEN_VARIABLE: &str = "CI_JOB_TOKEN";
+
+/// All variables in which the CI system stores that token.
 const JOB_TOKEN_NAMES: [&str; 5] = [
-    "CI_JOB_TOKEN",
+    JOB_TOKEN_VARIABLE,
     "CI_REGISTRY_PASSWORD",
     "CI_REPOSITORY_URL",
     "CI_BUILD_TOKEN",
