@@ -195,6 +195,7 @@ impl ContainerPlanner<'_> {
                 rules.entry(grantee).or_default().push((section, rule));
             }
         }
+        let has_group_above = self.context.has_group_above();
         let (mut problems, mut needs_fact) = (Vec::new(), false);
         for step in &mut plan.findings.steps {
             if step.action != Action::Delete || step.is_copy {
@@ -209,7 +210,7 @@ impl ContainerPlanner<'_> {
             if let Some(user_id) = losing_user {
                 let path = &self.address.path;
                 let levels_above =
-                    self.context.live.levels_above.as_ref().filter(|_| path.contains('/'));
+                    self.context.live.levels_above.as_ref().filter(|_| has_group_above);
                 if self.settings.groups.has_member_above(path, &grantee.1)
                     || levels_above.is_some_and(|levels| {
                         // An empty map may mean that the levels could not be read.
@@ -221,7 +222,7 @@ impl ContainerPlanner<'_> {
                         .extend(is_other.then_some(Effect::provides(Capability::NamedAccess)));
                     continue;
                 }
-                needs_fact |= levels_above.is_none() && path.contains('/');
+                needs_fact |= levels_above.is_none() && has_group_above;
             }
             let key = escape(step.address.entry.as_deref().unwrap_or_default());
             problems.extend(rules.iter().map(|(section, rule)| {

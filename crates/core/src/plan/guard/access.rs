@@ -51,11 +51,9 @@ impl GuardedSteps<'_> {
         let mut demotions = changes.iter().collect::<Vec<_>>();
         demotions.retain(|change| change.before == OWNER && change.after < OWNER);
         let Some(last_demotion) = demotions.last() else { return };
-        let has_parent_group =
-            context.target.path.contains('/') && context.facts.personal_owner_id.is_none();
         let inherited_count = match &context.live.levels_above {
             Some(levels) => levels.values().filter(|level| **level >= OWNER).count(),
-            None if has_parent_group => {
+            None if context.has_group_above() => {
                 return self.findings.add_missing_fact(ExtraFact::LevelsAbove);
             }
             None => 0,

@@ -756,3 +756,22 @@ fn in_a_personal_namespace_nothing_is_inherited() {
     let plan = plan_container(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.questions.len()), (1, 0));
 }
+
+/// A personal namespace has no members, so that nobody keeps access through it.
+#[test]
+fn in_a_personal_namespace_a_removed_member_loses_the_rule_that_names_them() {
+    let rule = json!({"name": "main", "allowed_to_push": [{"user": "bob"}]});
+    let declared = shop(&json!({"protected_branches": [rule], "members": []}), Unlisted::Delete);
+    let live_rule = json!({"name": "main", "push_access_levels": [{"id": 1, "access_level": 40, "user_id": 2}], "merge_access_levels": [], "allow_force_push": false});
+    let live = json!({"protected_branches": [live_rule], "members": [member(2, "bob", 30)]});
+    let mut names = Names::default();
+    names.insert(NamedObject::User, "bob", Some(2));
+    let levels_above = inherited_levels(&[]);
+    let mut live = LiveContainer { names, levels_above, ..live_container(&declared, &live) };
+    if let Presence::Existing(_, facts) = &mut live.presence {
+        facts.personal_owner_id = Some(CALLER_ID);
+    }
+    let plan = plan_container(&declared, &live, &settings(&[]));
+    let messages: Vec<_> = plan.problems.iter().map(|problem| &*problem.message).collect();
+    assert!(messages[0].contains("`bob`, whose access this run removes"), "{messages:?}");
+}
