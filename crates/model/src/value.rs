@@ -4,12 +4,8 @@
 //! references until a request is sent, so values can be shown, compared and stored safely. An
 //! omitted field is not managed; `null` is a value.
 
-use std::{
-    fmt,
-    ops::{Deref, DerefMut},
-};
+use std::{fmt, ops::Index};
 
-use indexmap::IndexMap;
 use serde::{Serialize, Serializer};
 
 use crate::secret::{Reference, ValueWithSecrets};
@@ -86,20 +82,35 @@ pub fn texts(value: &Json) -> impl Iterator<Item = &str> {
     name_text_pairs.flatten().flatten()
 }
 
-/// Values by name, ordered by name. The collection is a list with an index instead of a tree, because a
-/// tree takes a kilobyte for one value. Plans keep and copy many small collections.
+/// Values by name, ordered by name. The collection is a sorted list instead of a map, because plans
+/// keep and copy many small collections, and a map takes up to a kilobyte for one value.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Fields(IndexMap<String, Value>);
+pub struct Fields(Vec<(String, Value)>);
 
 impl Fields {
     /// An empty collection.
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// True if there is no value.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The number of values.
+    pub const fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// The value of `name`.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name)
+        self.find(name).ok().map(|index| &self.0[index].1)
+    }
+
+    /// The value of `name`, to change it.
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
+        self.find(name).ok().map(|index| &mut self.0[index].1)
     }
 
     /// The value of `name`, if it is plain data.
@@ -129,45 +140,58 @@ impl Fields {
 
     /// True if there is a value of `name`.
     pub fn contains_key(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.find(name).is_ok()
     }
 
     /// Sets the value of `name`.
     pub fn insert(&mut self, name: String, value: Value) {
-        self.0.insert_sorted(name, value);
+        match self.find(&name) {
+            Ok(index) => self.0[index].1 = value,
+            Err(index) => self.0.insert(index, (name, value)),
+        }
     }
 
     /// Removes and returns the value of `name`.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
-        self.0.shift_remove(name)
+        self.find(name).ok().map(|index| self.0.remove(index).1)
     }
 
     /// Keeps the values for which `is_kept` is true.
     pub fn retain(&mut self, mut is_kept: impl FnMut(&str, &Value) -> bool) {
-        self.0.retain(|name, value| is_kept(name, value));
+        self.0.retain(|(name, value)| is_kept(name, value));
+    }
+
+    /// Every value with its name.
+    pub fn iter(&self) -> FieldsIter<'_> {
+        self.0.iter().map(|(name, value)| (name, value))
+    }
+
+    /// The name of every value.
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = &String> + Clone {
+        self.iter().map(|(name, _)| name)
+    }
+
+    /// Every value without its name.
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = &Value> + Clone {
+        self.iter().map(|(_, value)| value)
+    }
+
+    /// Frees unused memory.
+    pub fn shrink_to_fit(&mut self) {
+        self.0.shrink_to_fit();
+    }
+
+    /// The index of `name`, or the index at which it would stand.
+    fn find(&self, name: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(other, _)| other.as_str().cmp(name))
     }
 }
 
-impl Deref for Fields {
-    type Target = IndexMap<String, Value>;
+impl Index<&str> for Fields {
+    type Output = Value;
 
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
-}
-
-impl DerefMut for Fields {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.0
-    }
-}
-
-impl<'f> IntoIterator for &'f Fields {
-    type Item = (&'f String, &'f Value);
-    type IntoIter = indexmap::map::Iter<'f, String, Value>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
+    fn index(&self, name: &str) -> &Value {
+        self.get(name).expect("the field exists")
     }
 }
 
@@ -179,7 +203,8 @@ impl Extend<(String, Value)> for Fields {
 
 impl FromIterator<(String, Value)> for Fields {
     fn from_iter<I: IntoIterator<Item = (String, Value)>>(fields: I) -> Self {
-        let mut sorted = Self::new();
+        let fields = fields.into_iter();
+        let mut sorted = Self(Vec::with_capacity(fields.size_hint().0));
         sorted.extend(fields);
         sorted
     }
@@ -191,9 +216,24 @@ impl<const N: usize> From<[(String, Value); N]> for Fields {
     }
 }
 
+/// References to the values of [`Fields`] with their names.
+type FieldsIter<'f> = std::iter::Map<
+    std::slice::Iter<'f, (String, Value)>,
+    fn(&(String, Value)) -> (&String, &Value),
+>;
+
+impl<'f> IntoIterator for &'f Fields {
+    type Item = (&'f String, &'f Value);
+    type IntoIter = FieldsIter<'f>;
+
+    fn into_iter(self) -> FieldsIter<'f> {
+        self.iter()
+    }
+}
+
 impl IntoIterator for Fields {
     type Item = (String, Value);
-    type IntoIter = indexmap::map::IntoIter<String, Value>;
+    type IntoIter = std::vec::IntoIter<(String, Value)>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.into_iter()
@@ -202,13 +242,13 @@ impl IntoIterator for Fields {
 
 impl fmt::Debug for Fields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        f.debug_map().entries(self.iter()).finish()
     }
 }
 
 impl Serialize for Fields {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(&self.0)
+        serializer.collect_map(self.iter())
     }
 }
 

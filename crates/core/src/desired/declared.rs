@@ -1,5 +1,5 @@
-//! The declared fields of one entry. They are packed into text, because a large organisation
-//! declares millions of fields.
+//! The declared fields of one entry. They are packed, because a large organisation declares millions
+//! of fields.
 
 use std::{
     cell::RefCell,
@@ -9,20 +9,16 @@ use std::{
     sync::Arc,
 };
 
-use serde_json::json;
-
-use super::packed::{is_plain, push_value, read_json, unpack_value};
 use crate::{
     origin::{FileLayer, Origin, Sourced},
     steps,
-    value::{Fields, Value},
+    value::{Fields, Json, Value},
 };
 
 /// Named values with their origins, in the order of their names.
 ///
-/// The values are packed into one block of memory, and unpacked on access. An unpacked `true` needs
-/// 72 bytes, and its origin needs 16 bytes. The unpacked fields of 100,000 projects would need a
-/// third of a gigabyte.
+/// The fields are packed, and unpacked on access: an unpacked `true` needs 72 bytes, and its origin
+/// needs 16 bytes. The unpacked fields of 100,000 projects would need a third of a gigabyte.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct DeclaredFields {
     /// The file and layer of the first field. Nearly always, all fields have the same file and
@@ -30,10 +26,26 @@ pub struct DeclaredFields {
     common_layer: Option<Arc<FileLayer>>,
     /// The names of the fields.
     names: Arc<Vec<String>>,
-    /// One line of text for each field, with four columns: the line and the column of the origin,
-    /// the layer and file as JSON, and the value. The third column is empty if the field has the
-    /// common layer and file.
-    packed: Arc<str>,
+    /// For each name, its field.
+    fields: Box<[PackedField]>,
+}
+
+/// A value and its origin, in 32 bytes.
+#[derive(Clone, PartialEq, Eq)]
+struct PackedField {
+    line: u32,
+    column: u32,
+    value: PackedValue,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+enum PackedValue {
+    Null,
+    Flag(bool),
+    Integer(i64),
+    Text(Box<str>),
+    /// Every other value, and every value that has not the common file and layer.
+    Other(Box<Sourced<Value>>),
 }
 
 thread_local! {
@@ -60,12 +72,12 @@ fn intern_names<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Arc<Vec<Str
 impl DeclaredFields {
     /// The field `name`.
     pub fn get(&self, name: &str) -> Option<Sourced<Value>> {
-        self.find_field(name).map(|field| field.unpack(self))
+        self.find_field(name).map(|field| self.unpack(field))
     }
 
     /// The origin of the field `name`.
     pub fn origin(&self, name: &str) -> Option<Origin> {
-        self.find_field(name).map(|field| field.origin(self))
+        self.find_field(name).map(|field| self.unpack_origin(field))
     }
 
     /// True if there is a field `name`.
@@ -75,12 +87,20 @@ impl DeclaredFields {
 
     /// Every field with its name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Sourced<Value>)> {
-        self.packed_fields().map(|field| (field.name, field.unpack(self)))
+        self.keys().zip(&self.fields).map(|(name, field)| {
+            steps::count_step();
+            (name, self.unpack(field))
+        })
     }
 
     /// The secrets and files among the values, with their origins.
     pub fn secrets_and_files(&self) -> impl Iterator<Item = Sourced<Value>> {
-        self.packed_fields().filter(|field| !is_plain(field.value)).map(|field| field.unpack(self))
+        self.fields.iter().filter_map(|field| match &field.value {
+            PackedValue::Other(other) if other.value.plain_json().is_none() => {
+                Some(Sourced::clone(other))
+            }
+            _ => None,
+        })
     }
 
     /// The name of every field.
@@ -90,24 +110,59 @@ impl DeclaredFields {
 
     /// The fields without their origins.
     pub fn values(&self) -> Fields {
-        self.packed_fields()
-            .map(|field| (field.name.to_owned(), unpack_value(field.value)))
-            .collect()
+        self.iter().map(|(name, field)| (name.to_owned(), field.value)).collect()
     }
 
-    fn find_field(&self, name: &str) -> Option<PackedField<'_>> {
+    fn find_field(&self, name: &str) -> Option<&PackedField> {
         let index = self.find_index(name)?;
         steps::count_step();
-        self.packed.split('\n').nth(index).map(|line| PackedField::new(&self.names[index], line))
+        Some(&self.fields[index])
     }
 
     fn find_index(&self, name: &str) -> Option<usize> {
         self.names.binary_search_by(|other| other.as_str().cmp(name)).ok()
     }
 
-    fn packed_fields(&self) -> impl Iterator<Item = PackedField<'_>> {
-        let fields = self.names.iter().zip(self.packed.split('\n'));
-        fields.map(|(name, line)| PackedField::new(name, line)).inspect(|_| steps::count_step())
+    fn unpack(&self, field: &PackedField) -> Sourced<Value> {
+        let value = match &field.value {
+            PackedValue::Null => Json::Null.into(),
+            PackedValue::Flag(flag) => Json::from(*flag).into(),
+            PackedValue::Integer(integer) => Json::from(*integer).into(),
+            PackedValue::Text(text) => Value::from(&**text),
+            PackedValue::Other(other) => return Sourced::clone(other),
+        };
+        Sourced { value, origin: self.unpack_origin(field) }
+    }
+
+    fn unpack_origin(&self, field: &PackedField) -> Origin {
+        if let PackedValue::Other(other) = &field.value {
+            return other.origin.clone();
+        }
+        let file_layer = self.common_layer.clone().expect("only an empty list has no common layer");
+        Origin { file_layer, line: field.line, column: field.column }
+    }
+}
+
+impl PackedField {
+    fn new(field: Sourced<Value>, common_layer: &Arc<FileLayer>) -> Self {
+        let Origin { line, column, ref file_layer } = field.origin;
+        let packed_value =
+            (file_layer == common_layer).then(|| PackedValue::pack(&field.value)).flatten();
+        let value = packed_value.unwrap_or_else(|| PackedValue::Other(Box::new(field)));
+        Self { line, column, value }
+    }
+}
+
+impl PackedValue {
+    /// `value` in few bytes, if that is possible.
+    fn pack(value: &Value) -> Option<Self> {
+        match value.plain_json()? {
+            Json::Null => Some(Self::Null),
+            Json::Bool(flag) => Some(Self::Flag(*flag)),
+            Json::Number(number) => number.as_i64().map(Self::Integer),
+            Json::String(text) => Some(Self::Text(text.as_str().into())),
+            Json::Array(_) | Json::Object(_) => None,
+        }
     }
 }
 
@@ -119,20 +174,12 @@ impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for DeclaredFields {
         fields.reverse();
         fields.sort_by(|(a, _), (b, _)| a.as_ref().cmp(b.as_ref()));
         fields.dedup_by(|(next, _), (name, _)| next.as_ref() == name.as_ref());
-        let common_layer = fields.first().map(|(_, field)| field.origin.file_layer.clone());
-        let mut packed = String::new();
-        for (_, Sourced { value, origin }) in &fields {
-            let has_common_layer = common_layer.as_ref() == Some(&origin.file_layer);
-            let own_layer = (!has_common_layer).then(|| json!((origin.layer, &origin.file)));
-            let own_layer = own_layer.map(|layer| layer.to_string()).unwrap_or_default();
-            packed += &format!("{}\t{}\t{own_layer}\t", origin.line, origin.column);
-            push_value(&mut packed, value);
-            packed.push('\n');
-        }
+        let Some((_, first)) = fields.first() else { return Self::default() };
+        let common_layer = first.origin.file_layer.clone();
         let names = intern_names(fields.iter().map(|(name, _)| name.as_ref()));
-        // Copying the text saves memory, because the allocator does not shrink a buffer by less
-        // than half.
-        Self { common_layer, names, packed: packed.as_str().into() }
+        let fields =
+            fields.into_iter().map(|(_, field)| PackedField::new(field, &common_layer)).collect();
+        Self { common_layer: Some(common_layer), names, fields }
     }
 }
 
@@ -142,46 +189,12 @@ impl fmt::Debug for DeclaredFields {
     }
 }
 
-/// A field that is still packed.
-struct PackedField<'d> {
-    name: &'d str,
-    line: &'d str,
-    column: &'d str,
-    /// The layer and file as JSON; empty if they are the common ones.
-    own_layer: &'d str,
-    value: &'d str,
-}
-
-impl<'d> PackedField<'d> {
-    fn new(name: &'d str, packed: &'d str) -> Self {
-        let mut columns = packed.splitn(4, '\t');
-        let [line, column, own_layer, value] =
-            std::array::from_fn(|_| columns.next().unwrap_or_default());
-        Self { name, line, column, own_layer, value }
-    }
-
-    fn origin(&self, declared: &DeclaredFields) -> Origin {
-        let within = match &declared.common_layer {
-            Some(within) if self.own_layer.is_empty() => within.clone(),
-            _ => {
-                let (layer, file) = read_json(self.own_layer);
-                Arc::new(FileLayer { file, layer })
-            }
-        };
-        let [line, column] =
-            [self.line, self.column].map(|number| number.parse().unwrap_or_default());
-        Origin { file_layer: within, line, column }
-    }
-
-    fn unpack(&self, declared: &DeclaredFields) -> Sourced<Value> {
-        Sourced { value: unpack_value(self.value), origin: self.origin(declared) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
-    use crate::origin::Layer;
+    use crate::{origin::Layer, secret::Reference};
 
     fn field(value: Value, file: &str, line: u32, layer: Layer) -> Sourced<Value> {
         Sourced { value, origin: Origin::new(file, line, 200, layer) }
@@ -206,5 +219,42 @@ mod tests {
             assert!(declared.contains_key(name));
         }
         assert!(declared.get("ur").is_none() && !declared.contains_key(""));
+    }
+
+    #[test]
+    fn every_kind_of_value_is_unpacked_unchanged() {
+        let secret = Value::Secret(Reference::Env("TOKEN".to_owned()));
+        let file = Value::File("logo.png".to_owned());
+        let json = [
+            json!(null),
+            json!(-1),
+            json!(u64::MAX),
+            json!(1.5),
+            json!(""),
+            json!("a\nb"),
+            json!({"a": [1]}),
+        ];
+        let values: Vec<Value> = json.into_iter().map(Value::from).chain([secret, file]).collect();
+        let origin = |index| {
+            if index % 2 == 0 { ("a.yaml", Layer::Group) } else { ("b.yaml", Layer::Project) }
+        };
+        for skipped in 0..2 {
+            let fields: Vec<_> = values
+                .iter()
+                .enumerate()
+                .skip(skipped)
+                .map(|(index, value)| {
+                    let (file, layer) = origin(index);
+                    (index.to_string(), field(value.clone(), file, 3, layer))
+                })
+                .collect();
+            let declared: DeclaredFields = fields.iter().cloned().collect();
+            assert!(
+                declared
+                    .iter()
+                    .eq(fields.iter().map(|(name, field)| (name.as_str(), field.clone())))
+            );
+            assert_eq!(declared.secrets_and_files().count(), 2);
+        }
     }
 }

@@ -9,7 +9,6 @@ mod circles;
 mod declared;
 mod groups;
 mod moves;
-mod packed;
 mod renames;
 mod roster;
 mod slots;
