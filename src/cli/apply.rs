@@ -2,6 +2,8 @@
 //! only the steps that are still needed are applied.
 
 use std::{
+    cell::RefCell,
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -22,7 +24,7 @@ use crate::{
         ApprovalPolicy, Approved, BlockedRun, DriftPolicy, Plan, SkippedContainer,
         saved::{PlanComparison, PlanRecorder, SavedPlan, SealedPlan},
     },
-    report::{Canvas, Outcomes, Planned, ReportContent, ReportKind, Sink, terminal},
+    report::{Canvas, OutcomeCounts, Outcomes, Planned, ReportContent, ReportKind, Sink, terminal},
     secret::Reference,
     text::count,
     value::Value,
@@ -278,6 +280,7 @@ impl Proposal<'_> {
             output.eprint(UNCHANGED_TEXT);
             return Ok(self.finish(Exit::Interrupted, |_| {}));
         }
+        reports.record.add_facts(|record| record.left_out = skipped.len());
         let (applied, signal_exit) =
             apply_steps(session, approved, &reports.record, self.cx).await?;
         let ended_by = applied.ended_by.clone().map(CommandError::from);
@@ -293,10 +296,7 @@ impl Proposal<'_> {
         };
         let outcomes = Outcomes::new(&session.run, plan, &applied, skipped);
         let outcomes = Outcomes { saved_plan: comparison, ..outcomes };
-        reports.record.add_facts(|record| {
-            record.counts = Some(outcomes.counts);
-            record.left_out = skipped.len();
-        });
+        reports.record.add_facts(|record| record.counts = Some(outcomes.counts));
         let content = ReportContent::Outcomes(&outcomes);
         let reported =
             reports.finish(ReportKind::Apply, exit, content, text, Some(short_result(&applied)));
@@ -350,6 +350,26 @@ fn find_secret_faults<'s>(steps: impl Iterator<Item = &'s Step>, session: &Sessi
     refused_faults.chain(missing_values).collect()
 }
 
+/// Updates `counts` after `event`, so that they are true whenever a signal ends the process. The
+/// outcome of each of `started_steps` is unknown until the step ends.
+fn count_event(counts: &mut OutcomeCounts, started_steps: &mut BTreeSet<Address>, event: &Event) {
+    match event {
+        Event::Started { address, .. } => {
+            if started_steps.insert(address.clone()) {
+                counts.not_started = counts.not_started.saturating_sub(1);
+                counts.unknown += 1;
+            }
+        }
+        Event::Ended(result) => {
+            let was_started = started_steps.remove(&result.address);
+            let before = if was_started { &mut counts.unknown } else { &mut counts.not_started };
+            *before = before.saturating_sub(1);
+            *counts.of(&result.outcome) += 1;
+        }
+        Event::Verified { .. } => {}
+    }
+}
+
 /// Applies the plan. The first signal lets requests in flight finish, the second ends the process.
 async fn apply_steps(
     session: &Session,
@@ -365,9 +385,15 @@ async fn apply_steps(
         move |signal| signal_record.end_by_signal(signal),
     )?;
     record.begin_changes();
-    let progress =
-        Progress::for_applying(approved.steps().count(), session.observer.client(), &cx.output);
+    let step_count = approved.steps().count();
+    let progress = Progress::for_applying(step_count, session.observer.client(), &cx.output);
+    let started_steps = RefCell::new(BTreeSet::new());
     let on_event = |event: Event| {
+        record.add_facts(|record| {
+            let unstarted = OutcomeCounts { not_started: step_count, ..OutcomeCounts::default() };
+            let counts = record.counts.get_or_insert(unstarted);
+            count_event(counts, &mut started_steps.borrow_mut(), &event);
+        });
         if let Event::Ended(result) = event
             && result.outcome.is_success()
         {

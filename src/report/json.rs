@@ -288,17 +288,22 @@ impl OutcomeCounts {
     pub fn from_steps(steps: &[StepResult]) -> Self {
         let mut counts = Self::default();
         for step in steps {
-            *match step.outcome {
-                StepOutcome::Done => &mut counts.done,
-                StepOutcome::Already => &mut counts.already,
-                StepOutcome::Failed(_) => &mut counts.failed,
-                StepOutcome::ChangedMeanwhile(_) => &mut counts.changed_meanwhile,
-                StepOutcome::Skipped(_) => &mut counts.skipped,
-                StepOutcome::NotStarted => &mut counts.not_started,
-                StepOutcome::Unknown(_) => &mut counts.unknown,
-            } += 1;
+            *counts.of(&step.outcome) += 1;
         }
         counts
+    }
+
+    /// The number of steps that ended with `outcome`.
+    pub const fn of(&mut self, outcome: &StepOutcome) -> &mut usize {
+        match outcome {
+            StepOutcome::Done => &mut self.done,
+            StepOutcome::Already => &mut self.already,
+            StepOutcome::Failed(_) => &mut self.failed,
+            StepOutcome::ChangedMeanwhile(_) => &mut self.changed_meanwhile,
+            StepOutcome::Skipped(_) => &mut self.skipped,
+            StepOutcome::NotStarted => &mut self.not_started,
+            StepOutcome::Unknown(_) => &mut self.unknown,
+        }
     }
 
     /// The counts with their words, in display order, with zeros.

@@ -26,7 +26,7 @@ mod testing;
 
 pub use canvas::{Canvas, Line, Paint, Sink};
 pub use format::Format;
-pub use json::{Checked, FORMAT_VERSION, Outcomes, Planned, ReportKind};
+pub use json::{Checked, FORMAT_VERSION, OutcomeCounts, Outcomes, Planned, ReportKind};
 pub use model::{ReportContent, State};
 pub use redact::{KeyMeaning, Redacted};
 

@@ -2,6 +2,7 @@
 #![cfg(all(unix, feature = "sandbox"))]
 
 use std::{
+    io::{BufRead as _, BufReader},
     process::{Output, Stdio},
     sync::{Mutex, mpsc::channel},
 };
@@ -121,6 +122,58 @@ fn a_run_interrupted_while_planning_adds_a_record_line() {
         (&lines[0]["error"], &lines[0]["run"]["caller"]),
         (&"interrupted".into(), &"root".into())
     );
+}
+
+/// The second signal ends the run at once. The record counts what is certain until then.
+#[test]
+fn a_run_ended_by_a_second_signal_records_its_steps() {
+    let place = Workspace::new()
+        .file(
+            "m/shop.yaml",
+            "kind: Project
+path: acme/shop
+create: true
+members: [{user: alice, access_level: developer}]
+protected_branches: [{name: main, allowed_to_push: [{user: alice}]}]
+",
+        )
+        .file(
+            "seed.yaml",
+            "users: [{username: alice}]
+groups: [{path: acme, visibility: public, members: [{user: root, access_level: owner}]}]
+",
+        )
+        .env("UNDRIFT_SANDBOX_TOKEN", "a-token")
+        .env("UNDRIFT_TOKEN", "a-token");
+    let server = Server::start(&place, "--seed seed.yaml");
+    let (tell, held) = channel();
+    let (release, wait) = channel::<()>();
+    let gate = Mutex::new((tell, wait));
+    let url = front::start_proxy(&server.url, move |request, _| {
+        if request.starts_with("POST ") && request.ends_with("/members") {
+            let gate = gate.lock().unwrap();
+            // Nothing waits for either after the run.
+            let _ = gate.0.send(());
+            let _ = gate.1.recv();
+        }
+        None
+    });
+    let command = format!("apply m --yes --record record.jsonl --url {url}");
+    let mut child =
+        place.command(&command).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    held.recv().unwrap();
+    send("-INT", &child);
+    let mut lines_of_stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines_of_stderr.any(|line| line.unwrap().contains("interrupt again to stop")));
+    send("-INT", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    drop(release);
+    server.end("-TERM");
+    let lines = lines(&place);
+    assert_eq!((lines.len(), &lines[0]["error"]), (1, &"interrupted".into()));
+    let counts = &lines[0]["counts"];
+    let found = ["done", "unknown", "not_started", "failed"].map(|outcome| &counts[outcome]);
+    assert_eq!(found, [1, 1, 1, 0], "{counts:#}");
 }
 
 /// Commands that only read also report a signal.
