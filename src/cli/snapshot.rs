@@ -1,12 +1,12 @@
 //! `undrift snapshot`: saves the data that plans read from the service in one file, without secrets.
 
-use std::{fs, io::BufWriter, path::PathBuf};
+use std::{collections::BTreeSet, fs, io::BufWriter, path::PathBuf};
 
 use super::{
     AccessArgs, CommandError, CommandResult, Exit, ManifestFolder, Progress, RunContext,
     SessionArgs, SessionBuilder, SessionSource, cannot_write, reports::write_with,
 };
-use crate::{field::Scope, text::count};
+use crate::{diff::Incomplete, field::Scope, plan::Plan, report::model::common_cause, text::count};
 
 /// The options of `snapshot`.
 #[derive(Clone, Debug, clap::Args)]
@@ -49,8 +49,8 @@ async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
         return Err(CommandError::new(Exit::Internal, anyhow::anyhow!("nothing is taken")));
     };
     recorder.fetch_extra(&session.desired).await?;
-    session.plan(cx).await?;
-    // The parts that the plan needs but that could not be read, with reasons.
+    let plan = session.plan(cx).await?;
+    // The reads that failed, with reasons.
     let failed_reads = recorder.failed_reads();
     if args.all_sections {
         for only_nested in [false, true] {
@@ -62,6 +62,7 @@ async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
     let (snapshot, request_count) = (recorder.finish(), recorder.client().request_count());
     write_with(&args.output, |file| snapshot.write(BufWriter::new(file)))
         .map_err(|error| cannot_write(&args.output, &error))?;
+    let unread_parts = other_unread_parts(&plan, &failed_reads);
     let fold_key = |(subject, reason): &(String, String)| {
         (subject.split(' ').next().map(str::to_owned), reason.clone())
     };
@@ -70,11 +71,39 @@ async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
     };
     cx.output
         .eprint_lines(&failed_reads, "object", fold_key, format_line, |(what, _)| what.clone());
+    cx.output.eprint_lines(
+        &unread_parts,
+        "object",
+        |part| common_cause(&part.reason, &part.address),
+        |part| format!("warning: could not read {}: {}", part.address, part.reason),
+        |part| part.address.to_string(),
+    );
     let counts = snapshot.contents.container_counts();
     let [groups, projects] = [Scope::Group, Scope::Project]
         .map(|scope| count(counts.get(&scope).copied().unwrap_or(0), scope.noun()));
     let requests = count(request_count, "request");
     let file = args.output.display();
     cx.output.print(&format!("wrote `{file}`: {groups}, {projects} ({requests})\n"))?;
-    Ok(Exit::Incomplete.only_if(!failed_reads.is_empty()))
+    Ok(Exit::Incomplete.only_if(!failed_reads.is_empty() || !unread_parts.is_empty()))
+}
+
+/// The parts that `plan` lacks and that none of `failed_reads` names. A 404 is such a reason: it is
+/// no failed read, because most objects that are not found do not exist.
+fn other_unread_parts<'p>(
+    plan: &'p Plan,
+    failed_reads: &[(String, String)],
+) -> Vec<&'p Incomplete> {
+    // A subject is an operation or a scope, then the path in backquotes.
+    let named_reads = failed_reads.iter().filter_map(|(subject, _)| {
+        let (what, path) = (subject.split(' ').next()?, subject.split('`').nth(1)?);
+        Some((what, path.to_lowercase()))
+    });
+    let named_reads: BTreeSet<_> = named_reads.collect();
+    let is_named = |part: &&Incomplete| {
+        let path = part.address.path.to_lowercase();
+        let operation = part.reason.operation.unwrap_or_default();
+        let scope = operation.split('-').next().unwrap_or_default();
+        named_reads.contains(&(operation, path.clone())) || named_reads.contains(&(scope, path))
+    };
+    plan.incomplete.iter().filter(|part| !is_named(part)).collect()
 }

@@ -4,6 +4,8 @@
 use serde_json::{Value as Json, json};
 
 use crate::harness::Workspace;
+#[cfg(unix)]
+use crate::{front, sandbox::Server};
 
 const MANIFEST: &str = "kind: Project
 path: acme/shop
@@ -187,4 +189,31 @@ fn a_renamed_project_is_renamed_in_a_snapshot_too() {
             assert!(!text.contains("create"), "{text}");
         }
     }
+}
+
+/// A plan from the snapshot lacks what the service refused, whatever the status is.
+#[cfg(unix)]
+#[test]
+fn a_snapshot_names_what_plans_from_it_lack() {
+    let place = place().env("UNDRIFT_SANDBOX_TOKEN", "a-token").env("UNDRIFT_TOKEN", "a-token");
+    let manifest =
+        MANIFEST.replace("members: ", "labels: [{name: bug, color: '#ff0000'}]\nmembers: ");
+    place.write("shop.yaml", &manifest);
+    let server = Server::start(&place, "--seed sandbox.yaml");
+    for status in ["404 Not Found", "403 Forbidden"] {
+        let url = front::start_proxy(&server.url, move |request, _| {
+            let is_broken = request.starts_with("GET ") && request.contains("/labels");
+            is_broken.then(|| front::json(status, "", r#"{"message": "no"}"#))
+        });
+        let (code, text) = run_text(&place, &format!("snapshot -o live.json --url {url}"));
+        let warnings: Vec<_> = text.lines().filter(|line| line.starts_with("warning: ")).collect();
+        let [warning] = warnings[..] else { panic!("{status}: {text}") };
+        let names_part = ["acme/shop#labels", "label-list of `acme/shop`"];
+        assert!(names_part.iter().any(|name| warning.contains(name)), "{warning}");
+        assert!(code == 10 && text.contains("wrote `live.json`"), "{status}: {code} {text}");
+        let plan = place.output("plan --live live.json --out json").stdout;
+        let plan: Json = serde_json::from_slice(&plan).unwrap();
+        assert_eq!(plan["incomplete"].as_array().map(Vec::len), Some(1), "{plan:#}");
+    }
+    server.end("-TERM");
 }
