@@ -188,6 +188,45 @@ fn drift_that_a_branch_did_not_cause_does_not_block_it() {
     assert_eq!(place.exit_code("plan --sandbox --base HEAD"), 3);
 }
 
+/// What somebody made unreadable in a project is no matter of a branch that does not change it.
+#[test]
+fn what_a_branch_does_not_change_may_be_unreadable() {
+    let Some(place) = applied_place() else { return };
+    assert_eq!(place.exit_code("snapshot --sandbox -o live.json"), 0);
+    let text = std::fs::read_to_string(place.path().join("live.json")).unwrap();
+    let mut snapshot: Json = serde_json::from_str(&text).unwrap();
+    snapshot["answers"]
+        .as_array_mut()
+        .unwrap()
+        .retain(|row| row["question"]["operation"] != "variable-list");
+    place.write("live.json", &snapshot.to_string());
+    let plan = |options: &str| place.run(&format!("plan --live live.json {options}"));
+    let same = expect_exit(0, plan("--base HEAD"));
+    expect_exit(10, plan("--base none"));
+    expect_exit(10, plan("--base HEAD -o saved.json"));
+    place.write("site.yaml", &SITE.replace("a site", "the site"));
+    let other_project = expect_exit(0, plan("--base HEAD --out json=plan.json"));
+    let report = std::fs::read_to_string(place.path().join("plan.json")).unwrap();
+    let report: Json = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["incomplete"], serde_json::json!([]), "{report:#}");
+    assert_eq!(report["base"]["incomplete"][0]["address"]["section"], "variables", "{report:#}");
+    for text in [&same, &other_project] {
+        assert!(text.contains("could not be read; this branch does not change it"), "{text}");
+        assert!(text.contains("acme/shop  variables: "), "{text}");
+        assert!(!text.contains("match their manifests"), "{text}");
+    }
+    assert!(other_project.contains("; 1 not read completely"), "{other_project}");
+    for changed in [
+        // The section that was not read, and another one, which `apply` could not write either.
+        SHOP.replace("low", "high"),
+        SHOP.replace("merge_method: merge", "merge_method: ff"),
+    ] {
+        place.write("shop.yaml", &changed);
+        let own_project = expect_exit(10, plan("--base HEAD"));
+        assert!(own_project.contains("incomplete: 1 group or project"), "{own_project}");
+    }
+}
+
 #[test]
 fn a_base_that_cannot_be_read_is_explained() {
     if !has_git() {

@@ -13,7 +13,7 @@ use crate::{
     address::{Address, groups_above},
     desired::Guard,
     diagnostic::{Diagnostic, Severity, SourceLocation},
-    diff::{GuardRefusal, Problem, Step},
+    diff::{GuardRefusal, Incomplete, Problem, Step},
     origin::Origin,
     plan::{Acknowledged, Plan},
     report::{Outcomes, json},
@@ -41,7 +41,7 @@ pub enum ItemGroup {
     Skipped,
     /// Something could not be read.
     Incomplete,
-    /// A refusal or a problem of drift, which does not block a branch.
+    /// A refusal, a problem or an unread part of drift, which does not block a branch.
     Drift,
     /// A manifest should be changed.
     Warning,
@@ -215,14 +215,11 @@ fn plan_items(plan: &Plan) -> Vec<ReportItem<'_>> {
         let refusals = base.refusals.iter();
         let refusals = refusals
             .map(|refusal| ReportItem { refusal: None, ..refusal_item(ItemGroup::Drift, refusal) });
-        refusals.chain(base.problems.iter().map(|problem| problem_item(ItemGroup::Drift, problem)))
+        let problems = base.problems.iter().map(|problem| problem_item(ItemGroup::Drift, problem));
+        let unread = base.incomplete.iter().map(|part| unread_item(ItemGroup::Drift, part));
+        refusals.chain(problems).chain(unread)
     });
-    let incomplete = plan.incomplete.iter().map(|scope| {
-        ReportItem::new(ItemGroup::Incomplete, "not-read", with_request_id(&scope.reason))
-            .with_address(&scope.address)
-            .with_help(scope.reason.help.as_deref())
-            .with_common_message(common_cause(&scope.reason, &scope.address))
-    });
+    let incomplete = plan.incomplete.iter().map(|part| unread_item(ItemGroup::Incomplete, part));
     acknowledged.chain(refusals).chain(problems).chain(incomplete).chain(drift_items).collect()
 }
 
@@ -264,6 +261,13 @@ fn problem_item(group: ItemGroup, problem: &Problem) -> ReportItem<'_> {
         .with_address(&problem.address)
         .with_origin(Some(&problem.origin))
         .with_help(problem.help.as_deref())
+}
+
+fn unread_item(group: ItemGroup, part: &Incomplete) -> ReportItem<'_> {
+    ReportItem::new(group, "not-read", with_request_id(&part.reason))
+        .with_address(&part.address)
+        .with_help(part.reason.help.as_deref())
+        .with_common_message(common_cause(&part.reason, &part.address))
 }
 
 fn refusal_item(group: ItemGroup, refusal: &GuardRefusal) -> ReportItem<'_> {

@@ -76,7 +76,7 @@ pub fn blocker_lines(plan: &Plan) -> Vec<Line> {
 /// The summary of a plan without steps.
 fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
     let (match_text, unchanged_count) = (describe_matching(plan), plan.unapplied_paths().len());
-    let is_complete = plan.incomplete.is_empty() && plan.problems.is_empty();
+    let is_complete = uncompared_paths(plan).is_empty();
     let unread_count = plan.base.as_ref().map_or(0, |base| base.unchanged);
     let text = match (kind, is_complete) {
         (_, true) if unread_count > 0 && plan.projects + plan.groups == 0 => {
@@ -161,13 +161,23 @@ fn text_if_any(number: usize, text: impl FnOnce(usize) -> String) -> String {
 
 /// The sentence about groups and projects that were not compared, or not completely.
 fn describe_uncompared(plan: &Plan) -> String {
-    let unread = plan.incomplete.iter().map(|scope| &*scope.address.path);
-    let paths = unread.chain(plan.problems.iter().map(|problem| &*problem.address.path));
-    let paths: Vec<&str> = paths.collect::<BTreeSet<_>>().into_iter().collect();
+    let paths: Vec<&str> = uncompared_paths(plan).into_iter().collect();
     let (named, others) = paths.split_at(paths.len().min(MAX_NAMED));
     let others = text_if_any(others.len(), |others| format!(" and {others} more"));
     let verb = if paths.len() == 1 { "was" } else { "were" };
     format!("{}{others} {verb} not fully compared", named.join(", "))
+}
+
+/// The groups and projects that were not compared, or not completely, also those that do not block
+/// a branch.
+fn uncompared_paths(plan: &Plan) -> BTreeSet<&str> {
+    let drift = plan.base.iter().map(|base| (&base.incomplete, &base.problems));
+    let parts = drift.chain([(&plan.incomplete, &plan.problems)]);
+    let addresses = parts.flat_map(|(incomplete, problems)| {
+        let unread = incomplete.iter().map(|part| &part.address);
+        unread.chain(problems.iter().map(|problem| &problem.address))
+    });
+    addresses.map(|address| &*address.path).collect()
 }
 
 /// The line with the number of objects with fields that could not be verified. The notes name these
@@ -241,14 +251,17 @@ pub fn nonzero_counts<'w>(parts: impl IntoIterator<Item = (usize, &'w str)>) -> 
     nonzero_parts.map(|(number, subject)| format!("{number} {subject}")).collect()
 }
 
-/// Additions to the summary line: the numbers of steps that are drift, of unknown origin, or excluded.
+/// Additions to the summary line: the numbers of steps that are drift, of unknown origin, or
+/// excluded, and of groups and projects that were not read completely and do not block the branch.
 fn base_counts(plan: &Plan) -> String {
     let Some(base) = &plan.base else { return String::new() };
     let mut labels = plan.label_counts();
+    let unread_paths: BTreeSet<_> = base.incomplete.iter().map(|part| &part.address.path).collect();
     let label_parts = [
         (labels.remove(&Label::Drift).unwrap_or(0), "differed before this branch"),
         (labels.remove(&Label::Unknown).unwrap_or(0), "of unknown origin"),
         (base.excluded_steps.len(), "left out"),
+        (unread_paths.len(), "not read completely"),
     ];
     nonzero_counts(label_parts).into_iter().map(|part| format!("; {part}")).collect()
 }

@@ -9,6 +9,7 @@ use crate::{
         model::{
             action_sign, local_name,
             step::{object_name, object_prefix},
+            with_request_id,
         },
     },
 };
@@ -52,6 +53,10 @@ pub(super) fn draw_comparison(canvas: &mut Canvas, comparison: &BaseComparison) 
     let problem_lines =
         drift_problems.map(|(address, message)| (&*address.path, object_prefix(address) + message));
     draw_paragraph(canvas, "problems of drift; they do not block this branch", problem_lines);
+    let unread_parts = comparison.incomplete.iter().map(|part| {
+        (&*part.address.path, object_prefix(&part.address) + &with_request_id(&part.reason))
+    });
+    draw_paragraph(canvas, "could not be read; this branch does not change it", unread_parts);
     let adopted_objects = comparison.adopted.iter().map(|step| {
         let fields = step.fields.join(", ");
         let fields = if fields.is_empty() { fields } else { format!(" ({fields})") };

@@ -47,10 +47,7 @@ pub async fn plan_against(
     // If a step's label is unknown, keep all refusals.
     let has_unknown_label = full_plan.steps.iter().any(|step| step.label == Some(Label::Unknown));
     let keeps_full_plan = match drift_policy {
-        DriftPolicy::Write => {
-            comparison.problems.clear();
-            true
-        }
+        DriftPolicy::Write => true,
         DriftPolicy::Show => has_unknown_label || full_plan.refusals.is_empty(),
         DriftPolicy::Exclude => false,
     };
@@ -76,11 +73,14 @@ pub async fn plan_against(
             }
         }
     }
-    // Steps of a group or project with a problem are not applied.
-    if !full_plan.steps.iter().all(Step::is_drift) {
+    // Steps of a group or project with a problem, or with an unread part, are not applied.
+    if drift_policy == DriftPolicy::Write || !full_plan.steps.iter().all(Step::is_drift) {
         comparison.problems.clear();
+        comparison.incomplete.clear();
     }
-    full_plan.findings.problems.retain(|problem| !comparison.problems.contains(problem));
+    let findings = &mut full_plan.findings;
+    findings.problems.retain(|problem| !comparison.problems.contains(problem));
+    findings.incomplete.retain(|unread| !comparison.incomplete.contains(unread));
     Ok(BranchPlan { plan: full_plan, branch_part, comparison })
 }
 

@@ -22,7 +22,7 @@ use crate::{
     address::{Address, groups_above},
     catalogue,
     desired::{Container, DeclaredEntry, DeclaredSection, Moves, declared_values},
-    diff::{GuardRefusal, Label, Problem, Step},
+    diff::{GuardRefusal, Incomplete, Label, Problem, Step},
     kind::{FORMER_FIELD, forms},
     live::LiveContainer,
     origin::Sourced,
@@ -69,6 +69,10 @@ pub struct BaseComparison {
     /// Problems that the base has too, of groups and projects without a step of the branch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
+    /// What could not be read for the base either, of groups and projects without a step of the
+    /// branch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub incomplete: Vec<Incomplete>,
     /// The number of groups and projects that were not read, because branch and base declare the
     /// same for them.
     pub unchanged: usize,
@@ -125,6 +129,7 @@ impl BaseComparison {
         self.excluded_steps.extend(other.excluded_steps);
         self.refusals.extend(other.refusals);
         self.problems.extend(other.problems);
+        self.incomplete.extend(other.incomplete);
         self.unchanged += other.unchanged;
     }
 
@@ -134,6 +139,7 @@ impl BaseComparison {
         self.removed.sort();
         self.refusals.sort();
         self.problems.sort();
+        self.incomplete.sort();
         self.excluded_steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
     }
 }
@@ -200,6 +206,17 @@ impl Base {
                     && declares_same(base_container, declared, &problem.address)
             });
             comparison.problems = drift_problems.cloned().collect();
+            let base_unread: BTreeSet<_> = base_plan
+                .incomplete
+                .iter()
+                .map(|unread| (&unread.address, &unread.reason))
+                .collect();
+            let unread = plan.incomplete.iter().filter(|unread| {
+                let section = Address { entry: None, ..unread.address.clone() };
+                base_unread.contains(&(&unread.address, &unread.reason))
+                    && declares_same(base_container, declared, &section)
+            });
+            comparison.incomplete = unread.cloned().collect();
         }
         comparison
     }
