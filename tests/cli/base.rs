@@ -227,6 +227,77 @@ fn what_a_branch_does_not_change_may_be_unreadable() {
     }
 }
 
+/// A value can change without its manifest: in the file that the manifest names.
+#[test]
+fn a_changed_file_is_a_change_of_the_branch() {
+    if !has_git() {
+        return;
+    }
+    const KEYS: &str = "kind: Project
+path: acme/shop
+variables:
+  - {key: CA, value: {file: ./keys/ca.pem}}
+  - {key: URL, value: {text: 'https://{file:keys/url}'}}
+  - {key: SAME, value: {file: keys/same}}
+  - {key: MADE, value: {file: made/by-job}}
+";
+    let place = Workspace::new()
+        .file("m/sandbox.yaml", SEED)
+        .file("m/undrift.yaml", "version: 1\n")
+        .file("m/shop.yaml", KEYS)
+        .file("m/site.yaml", SITE)
+        .file("m/keys/ca.pem", "the first authority\n")
+        .file("m/keys/url", "the-first-host\n")
+        .file("m/keys/same", "an equal text\n")
+        .file("m/made/by-job", "made for both\n")
+        .file(".gitignore", "made/\n.undrift/\n")
+        .env("PATH", &std::env::var("PATH").unwrap_or_default());
+    git(&place, "init -q");
+    git(&place, "add .");
+    git(&place, "commit -qm base");
+    assert_eq!(place.exit_code("apply m --sandbox --yes"), 0);
+    for key in ["SAME", "MADE"] {
+        let call = format!("call variable-update id=acme/shop key={key} value=by-hand");
+        assert_eq!(place.exit_code(&format!("{call} --sandbox=m/.undrift/sandbox.db --yes")), 0);
+    }
+    let labels = |options: &str| {
+        let plan = format!("plan m --sandbox --base HEAD --out json=plan.json {options}");
+        let run = expect_exit(0, place.run(&plan));
+        let text = std::fs::read_to_string(place.path().join("plan.json")).unwrap();
+        for content in ["authority", "-host", "equal text", "for both"] {
+            assert!(!run.contains(content) && !text.contains(content), "{run}{text}");
+        }
+        let report: Json = serde_json::from_str(&text).unwrap();
+        let steps = report["steps"].as_array().unwrap().iter();
+        let line = |step: &Json| {
+            let [entry, label] =
+                [&step["address"]["entry"], &step["label"]].map(|text| text.as_str().unwrap());
+            format!("{} {label}", entry.trim_end_matches("@*"))
+        };
+        (steps.map(line).collect::<Vec<_>>(), report["base"]["unchanged"].clone())
+    };
+    assert_eq!(labels("--changed"), (vec![], 2.into()), "nothing changed");
+    place.write("m/keys/ca.pem", "another authority\n");
+    place.write("m/keys/url", "another-host\n");
+    let expected: Vec<String> =
+        ["CA change", "MADE drift", "SAME drift", "URL change"].map(str::to_owned).into();
+    let (mut found, unchanged) = labels("--changed");
+    found.sort();
+    assert_eq!((found, unchanged), (expected, 1.into()));
+    git(&place, "commit -qam keys");
+    expect_exit(0, place.run("apply m --sandbox --base HEAD~1 --yes"));
+    let left = ["MADE drift", "SAME drift"].map(str::to_owned);
+    assert_eq!(labels("").0, left, "the branch wrote its own files only");
+    // A file that only one side has.
+    git(&place, "rm -q --cached m/keys/same");
+    git(&place, "commit -qm untracked");
+    assert_eq!(labels("").0, ["MADE drift", "SAME change"]);
+    git(&place, "add m/keys/same");
+    git(&place, "commit -qm tracked");
+    std::fs::remove_file(place.path().join("m/keys/same")).unwrap();
+    assert_eq!(labels("--changed"), (vec!["MADE drift".to_owned()], 1.into()));
+}
+
 #[test]
 fn a_base_that_cannot_be_read_is_explained() {
     if !has_git() {

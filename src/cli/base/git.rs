@@ -63,10 +63,11 @@ pub(super) struct GitRepository {
 }
 
 /// A file in a commit.
-struct Blob {
+pub(super) struct Blob {
     id: String,
-    size: u64,
-    path: PathBuf,
+    pub(super) size: u64,
+    /// The path in the repository.
+    pub(super) path: PathBuf,
 }
 
 impl GitRepository {
@@ -188,11 +189,7 @@ impl GitRepository {
         path: &str,
         folder: &Path,
     ) -> Result<usize> {
-        let mut arguments = vec!["ls-tree", "-r", "-l", "-z", "--full-tree", commit];
-        if !path.is_empty() {
-            arguments.extend(["--", path]);
-        }
-        let blobs = self.list_blobs(&arguments, is_manifest)?;
+        let blobs = self.list_tree(commit, path, is_manifest)?;
         let total_bytes = blobs.iter().fold(0, |sum: u64, blob| sum.saturating_add(blob.size));
         if blobs.len() > MAX_FILES || total_bytes > MAX_TOTAL_BYTES {
             return Err(git_failure(
@@ -200,20 +197,44 @@ impl GitRepository {
                 "name a folder that contains only the manifests",
             ));
         }
-        self.write_blobs(&blobs, folder)?;
+        self.read_blobs(&blobs, |blob, text| {
+            let target = folder.join(&blob.path);
+            std::fs::create_dir_all(target.parent().unwrap_or(folder))?;
+            std::fs::write(target, text)
+        })?;
         Ok(blobs.len())
+    }
+
+    /// The regular files of `commit` at `path`, which is a folder or a file, if `accepts` is true
+    /// for their path. `path` is empty for the whole repository.
+    pub(super) fn list_tree(
+        &self,
+        commit: &str,
+        path: &str,
+        accepts: impl Fn(&Path) -> bool,
+    ) -> Result<Vec<Blob>> {
+        let mut arguments = vec!["ls-tree", "-r", "-l", "-z", "--full-tree", commit];
+        arguments.extend(path_arguments(path));
+        self.list_blobs(&arguments, accepts)
+    }
+
+    /// The files at `path` in the working tree that git ignores.
+    pub(super) fn list_ignored(&self, path: &str) -> Result<Vec<String>> {
+        let mut arguments = vec!["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
+        arguments.extend(path_arguments(path));
+        self.list_entries(&arguments)
     }
 
     /// Checks that all manifests at `path` belong to this repository, in `commit` and in the
     /// working tree. Fails if a manifest is ignored by git, or if `path` contains a submodule or
     /// another clone.
     pub(super) fn check_all_manifests(&self, commit: &str, path: &str) -> Result<()> {
-        let path_arguments: &[&str] = if path.is_empty() { &[] } else { &["--", path] };
+        let path_args = path_arguments(path);
         let commit_args = ["ls-tree", "-r", "-z", "--full-tree", commit];
         let index_args = ["ls-files", "-z", "--stage"];
         for entries in [&commit_args[..], &index_args]
             .iter()
-            .map(|list| self.list_entries(&[list, path_arguments].concat()))
+            .map(|list| self.list_entries(&[list, &path_args[..]].concat()))
         {
             if let Some(entry) = entries?.iter().find(|entry| entry.starts_with("160000 ")) {
                 let path = entry.split_once('\t').map_or("", |(_, path)| path);
@@ -224,7 +245,7 @@ impl GitRepository {
             }
         }
         let untracked_paths =
-            self.list_entries(&[&["ls-files", "-z", "--others"], path_arguments].concat())?;
+            self.list_entries(&[&["ls-files", "-z", "--others"], &path_args[..]].concat())?;
         // The path of another repository ends with a slash.
         let mut clones = untracked_paths.iter().filter(|path| path.ends_with('/'));
         if let Some(clone) = clones.find(|clone| !is_hidden(Path::new(clone))) {
@@ -234,8 +255,7 @@ impl GitRepository {
                 format!("keep copies of them in this repository, or {WITHOUT_BASE}"),
             ));
         }
-        let ignored_args = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
-        for file in self.list_entries(&[&ignored_args, path_arguments].concat())? {
+        for file in self.list_ignored(path)? {
             let relative_path = Path::new(&file).strip_prefix(path);
             let is_reserved = relative_path
                 .is_ok_and(|relative| RESERVED_FILES.iter().any(|name| relative == *name));
@@ -275,8 +295,12 @@ impl GitRepository {
         Ok(blobs.collect())
     }
 
-    /// Writes the content of `blobs` below `folder`.
-    fn write_blobs(&self, blobs: &[Blob], folder: &Path) -> Result<()> {
+    /// Calls `visit` with the content of each of `blobs`.
+    pub(super) fn read_blobs(
+        &self,
+        blobs: &[Blob],
+        mut visit: impl FnMut(&Blob, Vec<u8>) -> std::io::Result<()>,
+    ) -> Result<()> {
         let mut command = self.git_command(["cat-file", "--batch"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut git = command.spawn().map_err(|error| cannot_run(&error))?;
@@ -288,12 +312,7 @@ impl GitRepository {
         // reading its output fails.
         let request_thread = thread::spawn(move || drop(requests.write_all(ids.as_bytes())));
         let mut answers = BufReader::new(answers);
-        let result = blobs.iter().try_for_each(|blob| {
-            let target = folder.join(&blob.path);
-            let text = read_blob(&mut answers, blob)?;
-            std::fs::create_dir_all(target.parent().unwrap_or(folder))?;
-            std::fs::write(target, text)
-        });
+        let result = blobs.iter().try_for_each(|blob| visit(blob, read_blob(&mut answers, blob)?));
         drop(answers);
         let _ = (request_thread.join(), git.wait());
         result.map_err(|error| cannot_read(&error))
@@ -328,6 +347,11 @@ impl GitRepository {
         command.args(arguments);
         command
     }
+}
+
+/// The arguments that limit a list to `path`; empty for the whole repository.
+fn path_arguments(path: &str) -> Vec<&str> {
+    if path.is_empty() { Vec::new() } else { vec!["--", path] }
 }
 
 /// True if an outer repository tracks `path`, a symbolic link or a repository. A branch of the outer

@@ -5,6 +5,7 @@
 //! base, so it accepts only the option. Variables may be wrong: if their base cannot be used,
 //! `plan` only warns. A base from the option must exist.
 
+mod files;
 mod git;
 mod repository;
 
@@ -22,6 +23,7 @@ use crate::{
     },
     text::escape,
 };
+pub(in crate::cli) use files::BaseFiles;
 use git::{GitRepository, git_failure};
 
 /// The base, from the command line.
@@ -94,8 +96,10 @@ pub(in crate::cli) struct BaseContent {
     pub(in crate::cli) diagnostics: Diagnostics,
     /// The paths of the manifest files.
     pub(in crate::cli) paths: FilePaths,
+    /// The files that the manifests may refer to; `None` if there are no manifests.
+    pub(in crate::cli) files: Option<BaseFiles>,
     /// The temporary folder of the manifest files, which is removed when this value is dropped.
-    _files: Option<TempDir>,
+    _folder: Option<TempDir>,
 }
 
 impl BaseRequest {
@@ -121,13 +125,11 @@ impl BaseRequest {
         if let Some((CommandError { error, help, .. }, is_fatal)) = fault {
             let variable = self.variable.map(|name| format!("{name}: ")).unwrap_or_default();
             let message = error.map(|error| error.to_string()).unwrap_or_default();
-            let message = format!("no base to compare with: {variable}{message}");
+            let message = format!("{variable}{message}");
             if is_fatal {
-                return Err(CommandError { help, ..CommandError::usage(message) });
+                return Err(CommandError { help, ..CommandError::usage(no_base_text(&message)) });
             }
-            let warning = Diagnostic::warning("base", message).help_if(help);
-            let warnings = [warning].into_iter().collect::<Diagnostics>();
-            cx.output.eprint_diagnostics(&warnings);
+            warn_without_base(&message, help, cx);
         }
         Ok(ResolvedBase { revision: self.revision, content })
     }
@@ -161,12 +163,24 @@ impl BaseRequest {
         };
         let options = LoadOptions { allows_missing_files: true, ..LoadOptions::default() };
         let loaded = manifest::load_with(&folder.path().join(&root), &base_environment, &options);
-        Ok(into_content(loaded, folder))
+        let root = loaded.root.strip_prefix(folder.path()).unwrap_or(Path::new(""));
+        let root = root.to_string_lossy().into_owned();
+        Ok(into_content(loaded, BaseFiles { repository, commit, root }, folder))
     }
 }
 
+fn no_base_text(reason: &str) -> String {
+    format!("no base to compare with: {reason}")
+}
+
+/// Warns that a base cannot be used.
+pub(in crate::cli) fn warn_without_base(reason: &str, help: Option<String>, cx: &RunContext) {
+    let warning = Diagnostic::warning("base", no_base_text(reason)).help_if(help);
+    cx.output.eprint_diagnostics(&[warning].into_iter().collect());
+}
+
 /// The manifests `loaded` from `folder`, or their first fault.
-fn into_content(loaded: LoadedManifests, folder: TempDir) -> Result<BaseContent> {
+fn into_content(loaded: LoadedManifests, files: BaseFiles, folder: TempDir) -> Result<BaseContent> {
     let paths = loaded.paths_below_root();
     let Some(desired) = loaded.desired else {
         let faults = loaded.diagnostics.sorted();
@@ -177,7 +191,8 @@ fn into_content(loaded: LoadedManifests, folder: TempDir) -> Result<BaseContent>
         return Err(git_failure(message, help));
     };
     let LoadedManifests { includes, config, diagnostics, .. } = loaded;
-    Ok(BaseContent { desired, includes, config, diagnostics, paths, _files: Some(folder) })
+    let (files, folder) = (Some(files), Some(folder));
+    Ok(BaseContent { desired, includes, config, diagnostics, paths, files, _folder: folder })
 }
 
 /// A fault on one line, with its file.

@@ -13,15 +13,14 @@ use crate::{
     api::ApiError,
     apply::{self, BranchPlan},
     cli::{
-        RunContext,
-        base::{BaseContent, ResolvedBase},
+        CommandError, Result, RunContext,
+        base::{self, BaseContent, BaseFiles, ResolvedBase},
     },
     desired::{Acknowledgement, Container, Desired, MatchedContainer, Roster},
-    diagnostic::Diagnostic,
     diff::Problem,
     live::LiveContainer,
     manifest::Config,
-    plan::{Base, BaseComparison, BranchPart, DriftPolicy, Limits, Outline, Plan},
+    plan::{self, Base, BaseComparison, BranchPart, DriftPolicy, Limits, Outline, Plan},
     selection::Selection,
 };
 
@@ -111,16 +110,36 @@ impl Session {
             Some(includes) => includes.include_from(content.desired, &mut { branch_roster }),
             None => Ok(content.desired),
         };
-        let base_result = base_desired
-            .map(|base| Base::from_containers(base.containers, &self.desired.containers));
-        let base = base_result.unwrap_or_else(|_| {
-            let message =
-                "no base to compare with: the rules at the base are not valid for a project that they include";
-            cx.output
-                .eprint_diagnostics(&[Diagnostic::warning("base", message)].into_iter().collect());
-            Base::Unknown
-        });
+        let containers = match base_desired {
+            Ok(desired) => self.mark_changed_files(desired.containers, content.files.as_ref()),
+            Err(_) => {
+                let reason = "the rules at the base are not valid for a project that they include";
+                Err(CommandError::usage(reason))
+            }
+        };
+        let base = match containers {
+            Ok(containers) => Base::from_containers(containers, &self.desired.containers),
+            Err(CommandError { error, help, .. }) => {
+                let reason = error.map(|error| error.to_string()).unwrap_or_default();
+                base::warn_without_base(&reason, help, cx);
+                Base::Unknown
+            }
+        };
         (base, content.config, acknowledgements)
+    }
+
+    /// Returns `containers`, the declarations at the base, with marks on the values whose `files`
+    /// have another content on the branch.
+    fn mark_changed_files(
+        &self,
+        mut containers: Vec<Container>,
+        files: Option<&BaseFiles>,
+    ) -> Result<Vec<Container>> {
+        if let Some(files) = files {
+            let changed_files = files.find_changed(&containers, &self.settings.secrets)?;
+            plan::mark_changed_files(&mut containers, &changed_files);
+        }
+        Ok(containers)
     }
 
     /// The declarations to apply, without the parts that planning excluded.

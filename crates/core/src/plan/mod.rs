@@ -37,7 +37,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use approve::{Acknowledged, ApprovalPolicy, Approved, BlockedRun, SkippedContainer};
-pub use base::{Adopted, Base, BaseComparison, BranchPart, DriftPolicy, Outline, excluded_steps};
+pub use base::{
+    Adopted, Base, BaseComparison, BranchPart, DriftPolicy, Outline, excluded_steps,
+    mark_changed_files,
+};
 pub use container::plan_container;
 pub use estimate::{Counts, Estimate};
 pub use grants::{Grantee, access_loser, grantees};

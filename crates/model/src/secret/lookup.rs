@@ -24,11 +24,11 @@ use super::{
     needs_encoding,
 };
 
-/// The maximum size of a file that a manifest refers to, in MiB.
-const MAX_FILE_MIB: u64 = 1;
+/// The maximum size of a file that a manifest refers to.
+pub const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The maximum size of a file on a command line, in MiB: the limit of the service for attachments.
-const MAX_COMMAND_FILE_MIB: u64 = 10;
+/// The maximum size of a file on a command line: the limit of the service for attachments.
+const MAX_COMMAND_FILE_BYTES: u64 = 10 << 20;
 
 /// The reason why a reference could not be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -325,7 +325,7 @@ impl Secrets {
     fn read_bytes(&self, path: &str) -> Result<Vec<u8>, UnresolvedReference> {
         let result = match &self.root {
             Some(root) => read_in_root(root, path),
-            None => read_regular_file(Path::new(path), MAX_COMMAND_FILE_MIB),
+            None => read_regular_file(Path::new(path), MAX_COMMAND_FILE_BYTES),
         };
         result.map_err(|why| UnresolvedReference::File { path: path.to_owned(), why })
     }
@@ -417,11 +417,11 @@ fn read_in_root(root: &Path, path: &str) -> Result<Vec<u8>, String> {
             return Err("symbolic links are not followed".into());
         }
     }
-    read_regular_file(&full_path, MAX_FILE_MIB)
+    read_regular_file(&full_path, MAX_FILE_BYTES)
 }
 
-/// The bytes of a regular file of at most `max_mib` MiB.
-fn read_regular_file(path: &Path, max_mib: u64) -> Result<Vec<u8>, String> {
+/// The bytes of a regular file of at most `max_bytes`, which are whole MiB.
+fn read_regular_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, String> {
     // Check the type before opening the file, because opening a pipe would wait for a writer.
     let metadata = std::fs::metadata(path).map_err(|e| io_message(&e))?;
     if !metadata.is_file() {
@@ -430,9 +430,9 @@ fn read_regular_file(path: &Path, max_mib: u64) -> Result<Vec<u8>, String> {
     }
     let file = std::fs::File::open(path).map_err(|e| io_message(&e))?;
     let mut bytes = Vec::new();
-    file.take((max_mib << 20) + 1).read_to_end(&mut bytes).map_err(|e| io_message(&e))?;
-    if bytes.len() as u64 > max_mib << 20 {
-        return Err(format!("it is larger than {max_mib} MiB"));
+    file.take(max_bytes + 1).read_to_end(&mut bytes).map_err(|e| io_message(&e))?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(format!("it is larger than {} MiB", max_bytes >> 20));
     }
     Ok(bytes)
 }

@@ -22,7 +22,7 @@ use serde_json::{Value as Json, json};
 use crate::text::MASK;
 
 pub use data::{ValueWithSecrets, has_reference, reference_parts};
-pub use lookup::{Secrets, UnresolvedReference, strip_newline};
+pub use lookup::{MAX_FILE_BYTES, Secrets, UnresolvedReference, strip_newline};
 pub use matcher::SECRET_MARK;
 pub use names::{
     AllowedVariables, JOB_TOKEN_VARIABLE, RESERVED_PREFIXES, allowable_prefix, is_reserved,

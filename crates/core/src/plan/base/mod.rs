@@ -21,11 +21,12 @@ use super::{ContainerPlan, Plan, PlanSettings, plan_container};
 use crate::{
     address::{Address, groups_above},
     catalogue,
-    desired::{Container, DeclaredEntry, DeclaredSection, Moves, declared_values},
+    desired::{Container, CreationPolicy, DeclaredEntry, DeclaredSection, Moves, declared_values},
     diff::{GuardRefusal, Incomplete, Label, Problem, Step},
     kind::{FORMER_FIELD, forms},
     live::LiveContainer,
     origin::Sourced,
+    secret::Reference,
     value::Value,
 };
 
@@ -279,6 +280,43 @@ impl Base {
         });
         containers
     }
+}
+
+/// Marks the values of `containers`, the declarations at a base, that contain one of
+/// `changed_files`. The branch declares the same reference, but another content. A marked value
+/// differs from each value of the branch, and like other secrets of the base it is not known.
+pub fn mark_changed_files(containers: &mut [Container], changed_files: &BTreeSet<String>) {
+    for container in containers {
+        let create = if let CreationPolicy::Allowed(fields) = &mut container.create {
+            Some(fields)
+        } else {
+            None
+        };
+        let entries = container.sections.iter_mut().flat_map(|section| &mut section.entries);
+        for fields in entries.map(|entry| &mut entry.fields).chain(create) {
+            if fields.secrets_and_files().any(|field| has_file(&field.value, changed_files)) {
+                let marked_fields = fields.iter().map(|(name, field)| {
+                    let is_changed = has_file(&field.value, changed_files);
+                    let value =
+                        if is_changed { Value::Secret(base_content()) } else { field.value };
+                    (name, Sourced { value, ..field })
+                });
+                *fields = marked_fields.collect();
+            }
+        }
+    }
+}
+
+/// True if `value` contains one of `files`.
+fn has_file(value: &Value, files: &BTreeSet<String>) -> bool {
+    let mut sources = value.sources().into_iter();
+    sources.any(|source| matches!(source, Reference::File(path) if files.contains(&path)))
+}
+
+/// The reference in place of a file whose content at the base is another one. No manifest can
+/// declare it, because no path contains this character.
+fn base_content() -> Reference {
+    Reference::File("\0".to_owned())
 }
 
 /// True if `container` differs from its declaration in `base`.
