@@ -6,8 +6,8 @@
 //! overwritten.
 //!
 //! The service leaves out notes that the caller may not see, so a list cannot prove that a note
-//! does not exist. But callers see their own notes, so a note that a whole list lacks is not
-//! theirs. At worst, a second comment is written, and the next run reports it.
+//! does not exist. But callers see all of their own notes, so a complete list contains every note
+//! of the caller. At worst, a second comment is written, and the next run reports it.
 //!
 //! The service accepts duplicate notes. If the response to the creation of a note is lost, the run
 //! never sends the request again. Instead, the run reads the notes several times, after the same
@@ -120,7 +120,7 @@ pub async fn put_comment(
     body: &str,
 ) -> Result<Comment, CommentError> {
     let read_client = client.read_client();
-    let response = read_client.get_object(request_for(MERGE_REQUEST_GET, target), &["iid"]).await;
+    let response = read_client.get_object(new_request(MERGE_REQUEST_GET, target), &["iid"]).await;
     let response = response.map_err(CommentError::MergeRequest)?;
     let merge_request = MergeRequest {
         state: response.body["state"].as_str().unwrap_or_default().to_owned(),
@@ -131,7 +131,7 @@ pub async fn put_comment(
     let discussion_locked = merge_request.discussion_locked;
     let write_error = |error| CommentError::Write { error, discussion_locked };
     let Some((oldest, other_notes)) = notes.split_first() else {
-        let note_id = match send_body(client, request_for(NOTE_CREATE, target), body).await {
+        let note_id = match send_body(client, new_request(NOTE_CREATE, target), body).await {
             Err(error) => find_note_in_doubt(read_client, error, body, read_notes).await,
             Ok(response) => Ok(response["id"].as_u64().unwrap_or_default()),
         };
@@ -142,7 +142,7 @@ pub async fn put_comment(
     let outcome = if normalise_body(&oldest.body) == normalise_body(body) {
         CommentOutcome::Unchanged
     } else {
-        let edit = request_for(NOTE_UPDATE, target).arg("note_id", oldest.id);
+        let edit = new_request(NOTE_UPDATE, target).arg("note_id", oldest.id);
         send_body(client, edit, body).await.map_err(write_error)?;
         CommentOutcome::Edited
     };
@@ -156,7 +156,7 @@ struct MarkedNote {
     body: String,
 }
 
-fn request_for<E: Copy>(op: Op<E>, target: &MergeRequestRef) -> Request<E> {
+fn new_request<E: Copy>(op: Op<E>, target: &MergeRequestRef) -> Request<E> {
     op.request().arg("id", &target.project).arg("merge_request_iid", target.merge_request)
 }
 
@@ -168,7 +168,7 @@ async fn list_marked_notes(
     target: &MergeRequestRef,
     marker: &Marker,
 ) -> Result<Vec<MarkedNote>, ApiError> {
-    let request = request_for(NOTE_LIST, target)
+    let request = new_request(NOTE_LIST, target)
         .query("order_by", "created_at")
         .query("sort", "asc")
         .query("activity_filter", "only_comments");
@@ -185,7 +185,7 @@ fn parse_marked_note(note: Object, author_id: u64, marker: &Marker) -> Option<Ma
     (is_by_author && is_marked).then(|| MarkedNote { id, body: body.to_owned() })
 }
 
-/// Removes differences that the service may cause: line ends, and blanks at the end.
+/// Normalises the parts of a body that the service may change: line ends, and white space at the end.
 fn normalise_body(body: &str) -> String {
     body.replace("\r\n", "\n").trim_end().to_owned()
 }
@@ -196,7 +196,7 @@ async fn send_body(
     body: &str,
 ) -> Result<Json, ApiError> {
     let fields = [("body".to_owned(), Value::Plain(body.into()))];
-    Ok(client.send(request.fields(fields.into())).await?.body)
+    Ok(client.send(request.with_fields(fields.into())).await?.body)
 }
 
 /// Searches for a new comment after its request failed with `error`, if the service may have

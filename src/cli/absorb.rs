@@ -82,13 +82,13 @@ impl SelectedDrift {
         let skipped_line = |skipped: &AbsorbRefusal| {
             format!("not absorbed: {}: {}", skipped.address, skipped.reason)
         };
-        for (skipped, noun) in [
+        for (refusals, noun) in [
             (&self.unlisted_entries, "entry"),
             (&self.skipped_containers, "group or project"),
             (&self.pending_renames, "rename"),
         ] {
             let name = |skipped: &AbsorbRefusal| skipped.address.to_string();
-            cx.output.eprint_lines(skipped, noun, |_| (), skipped_line, name);
+            cx.output.eprint_lines(refusals, noun, |_| (), skipped_line, name);
         }
     }
 }
@@ -106,9 +106,9 @@ fn explain_folder(failure: CommandError, addresses: &[Selector]) -> CommandError
 
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
-    let loaded = ManifestEditor::load(&args.dir, &args.access.allow_env, cx);
+    let load_result = ManifestEditor::load(&args.dir, &args.access.allow_env, cx);
     let (mut editor, manifests) =
-        loaded.map_err(|failure| explain_folder(failure, &args.addresses))?;
+        load_result.map_err(|failure| explain_folder(failure, &args.addresses))?;
     let full_desired = manifests.desired.clone();
     let has_includes = manifests.includes.is_some();
     let manifests =
@@ -136,27 +136,26 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
         return Ok(Exit::Success);
     }
     let mode = if args.at_source { AbsorbMode::AtSource } else { AbsorbMode::OwnDocument };
-    let absorbed =
-        editor.absorb(&full_desired, &drift.goals, mode).map_err(|error| match error {
-            AbsorbError::Refused(refusals) => report_refusals(&refusals, cx),
-            AbsorbError::InvalidResult(message) => {
-                cx.output.eprint(&message);
-                CommandError::usage("nothing was edited: the edited manifests would be wrong")
-                    .help("edit them by hand, or absorb less")
-            }
-        })?;
+    let edits = editor.absorb(&full_desired, &drift.goals, mode).map_err(|error| match error {
+        AbsorbError::Refused(refusals) => report_refusals(&refusals, cx),
+        AbsorbError::InvalidResult(message) => {
+            cx.output.eprint(&message);
+            CommandError::usage("nothing was edited: the edited manifests would be wrong")
+                .help("edit them by hand, or absorb less")
+        }
+    })?;
     cx.output.print(&render_edits(
-        &absorbed.files,
+        &edits.files,
         &drift.public_texts,
         SCREEN_LINES,
         cx.output.style,
     ))?;
     if args.write {
-        editor.store_edits(&absorbed);
+        editor.store_edits(&edits);
         editor.write()?;
     }
-    let affects_included = has_includes && absorbed.edits_rules;
-    cx.output.eprint(&summary(&args, &drift.goals, &absorbed, affects_included));
+    let affects_included = has_includes && edits.edits_rules;
+    cx.output.eprint(&summary_text(&args, &drift.goals, &edits, affects_included));
     Ok(Exit::Success)
 }
 
@@ -249,9 +248,9 @@ pub(super) async fn compare_containers(
     let observer = &session.observer;
     let containers_by_path: BTreeMap<_, _> =
         containers.iter().map(|declared| (&declared.path, *declared)).collect();
-    let widened_containers: Vec<Container> =
+    let extended_containers: Vec<Container> =
         containers.iter().map(|declared| extend_declarations(declared, settings)).collect();
-    let progress = Progress::for_reading(&widened_containers, observer.client(), &cx.output);
+    let progress = Progress::for_reading(&extended_containers, observer.client(), &cx.output);
     let process = RefCell::new(process);
     let compare_container = async |container: &Container, mut live: LiveContainer| {
         let container = containers_by_path[&container.path];
@@ -266,7 +265,7 @@ pub(super) async fn compare_containers(
         progress.count_step(&container.path);
         Ok(())
     };
-    observer.read_all(&widened_containers, session.concurrency, compare_container).await
+    observer.read_all(&extended_containers, session.concurrency, compare_container).await
 }
 
 /// Prints the differences that cannot be absorbed, with reasons. Returns the error of the run.
@@ -284,7 +283,10 @@ fn report_refusals(refusals: &[AbsorbRefusal], cx: &RunContext) -> CommandError 
     let exit = if are_all_unread { Exit::Incomplete } else { Exit::Usage };
     let addresses = count(refusals.len(), "address");
     let error = anyhow::anyhow!("nothing was edited: {addresses} cannot be absorbed");
-    let help = if refusals.iter().all(|refusal| refusal.reason.contains(absorb::BY_REFERENCE)) {
+    let help = if refusals
+        .iter()
+        .all(|refusal| refusal.reason.contains(absorb::DECLARED_BY_REFERENCE))
+    {
         "change the variable or file that the reference names, or send it again with `undrift apply`"
     } else {
         "edit the manifest by hand, or name only the others"
@@ -366,8 +368,8 @@ impl<'a> ManifestEditor<'a> {
     }
 
     /// Keeps the edited texts for [`Self::write`].
-    pub(super) fn store_edits(&mut self, absorbed: &EditedFiles) {
-        for (name, (old_text, new_text)) in &absorbed.files {
+    pub(super) fn store_edits(&mut self, edits: &EditedFiles) {
+        for (name, (old_text, new_text)) in &edits.files {
             self.old_texts.entry(name.clone()).or_insert_with(|| Some(old_text.clone()));
             self.new_texts.insert(name.clone(), new_text.clone());
         }
@@ -397,25 +399,30 @@ pub(super) fn render_edits(
     terminal::render_edits_text(&files.collect::<Vec<_>>(), max_lines, style)
 }
 
-/// A summary of the edits. With `affects_included`, the summary warns that groups and projects that
-/// a rule includes may change too. Only the service knows which groups and projects these are.
-fn summary(args: &Args, goals: &[Goal], absorbed: &EditedFiles, affects_included: bool) -> String {
+/// A summary of the edits. With `affects_included_paths`, the summary warns that groups and projects
+/// that a rule includes may change too. Only the service knows which groups and projects these are.
+fn summary_text(
+    args: &Args,
+    goals: &[Goal],
+    edits: &EditedFiles,
+    affects_included_paths: bool,
+) -> String {
     let differences_text =
         count(goals.iter().map(Goal::count_differences).sum::<usize>(), "difference");
-    let files_text = count(absorbed.files.len(), "file");
+    let files_text = count(edits.files.len(), "file");
     let mut summary = if args.write {
         format!("absorbed {differences_text} into {files_text}\n")
     } else {
         format!("would absorb {differences_text} into {files_text}; pass `--write` to do it\n")
     };
     let mut lines = Vec::new();
-    if !absorbed.other_containers.is_empty() {
-        let others: Vec<_> = absorbed.other_containers.iter().map(String::as_str).collect();
-        let others_text = count(others.len(), "other group or project");
-        let others = list_first(&others);
+    if !edits.other_containers.is_empty() {
+        let other_paths: Vec<_> = edits.other_containers.iter().map(String::as_str).collect();
+        let others_text = count(other_paths.len(), "other group or project");
+        let others = list_first(&other_paths);
         lines.push(format!("the edits also change the declarations of {others_text}: {others}"));
     }
-    if affects_included {
+    if affects_included_paths {
         lines.push("groups and projects that a rule includes may change too".to_owned());
     }
     if !lines.is_empty() {

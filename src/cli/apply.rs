@@ -21,10 +21,12 @@ use crate::{
     digest::DigestKey,
     origin::Origin,
     plan::{
-        ApprovalPolicy, Approved, BlockedRun, DriftPolicy, Plan, SkippedContainer,
+        ApprovalPolicy, ApprovedPlan, BlockedRun, DriftPolicy, Plan, SkippedContainer,
         saved::{PlanComparison, PlanRecorder, SavedPlan, SealedPlan},
     },
-    report::{Canvas, OutcomeCounts, Outcomes, Planned, ReportContent, ReportKind, Sink, terminal},
+    report::{
+        ApplyContent, Canvas, OutcomeCounts, PlanContent, ReportContent, ReportKind, Sink, terminal,
+    },
     secret::Reference,
     text::count,
     value::Value,
@@ -164,9 +166,9 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit> {
     cx.reports.record.watch_signals(&cx.output)?;
     let plan_to_apply = args.read_saved_plan(cx)?;
     let (session_args, changes) = match &plan_to_apply {
-        Some(saved) => (
-            args.session.for_saved_plan(&saved.plan, args.manifests_path().to_owned())?,
-            args.changes.for_saved_plan(&saved.plan)?,
+        Some(saved_plan) => (
+            args.session.for_saved_plan(&saved_plan.plan, args.manifests_path().to_owned())?,
+            args.changes.for_saved_plan(&saved_plan.plan)?,
         ),
         None => (args.session.clone(), args.changes.clone()),
     };
@@ -190,7 +192,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit> {
     cx.reports.record.add_facts(|record| record.acknowledgements = acknowledgements.collect());
     let comparison = plan_to_apply.map(|saved_plan| saved_plan.compare(plan, &session));
     let saved_comparison = comparison.as_ref();
-    let is_stale = saved_comparison.is_some_and(|saved| !saved.stale.is_empty());
+    let is_stale = saved_comparison.is_some_and(|comparison| !comparison.stale.is_empty());
     let exit = Exit::first_of([super::plan::blocking_exit(plan), Exit::Stale.only_if(is_stale)]);
     let proposal = Proposal { session: &session, plan, comparison: saved_comparison, exit, cx };
     if is_stale && args.on_stale == OnStale::Stop {
@@ -245,11 +247,17 @@ impl Proposal<'_> {
         }
     }
 
-    /// Reports the plan after a run that changed nothing. `text` writes the text of the report.
-    fn finish(&self, exit: Exit, text: impl FnOnce(Sink<'_>)) -> ReportedExit {
-        let planned = Planned::new(&self.session.run, self.plan);
-        let planned = Planned { saved_plan: self.comparison, ..planned };
-        self.cx.reports.finish(ReportKind::Plan, exit, ReportContent::Planned(&planned), text, None)
+    /// Reports the plan after a run that changed nothing. `render_text` writes the text of the report.
+    fn finish(&self, exit: Exit, render_text: impl FnOnce(Sink<'_>)) -> ReportedExit {
+        let planned = PlanContent::new(&self.session.run, self.plan);
+        let planned = PlanContent { saved_plan: self.comparison, ..planned };
+        self.cx.reports.finish(
+            ReportKind::Plan,
+            exit,
+            ReportContent::Plan(&planned),
+            render_text,
+            None,
+        )
     }
 
     /// Reports the plan, and prints the `reason` why nothing was changed.
@@ -263,7 +271,7 @@ impl Proposal<'_> {
     /// the result.
     async fn apply(
         self,
-        approved: &Approved<'_>,
+        approved: &ApprovedPlan<'_>,
         skipped: &[SkippedContainer],
         is_confirmed: bool,
     ) -> Result<ReportedExit> {
@@ -283,30 +291,35 @@ impl Proposal<'_> {
         reports.record.add_facts(|record| record.left_out = skipped.len());
         let (applied, signal_exit) =
             apply_steps(session, approved, &reports.record, self.cx).await?;
-        let ended_by = applied.ended_by.clone().map(CommandError::from);
+        let run_error = applied.ended_by.clone().map(CommandError::from);
         let exit = Exit::first_of([
             signal_exit.unwrap_or(Exit::Success),
             Exit::Unfinished.only_if(!applied.is_complete()),
-            ended_by.as_ref().map_or(Exit::Success, |failure| failure.exit),
+            run_error.as_ref().map_or(Exit::Success, |failure| failure.exit),
             exit,
         ]);
-        let text = |sink: Sink<'_>| {
+        let render_text = |sink: Sink<'_>| {
             let canvas = Canvas::new(style, secrets);
             sink(&format!("\n{}", terminal::render_applied(canvas, &applied, &session.run)));
         };
-        let outcomes = Outcomes::new(&session.run, plan, &applied, skipped);
-        let outcomes = Outcomes { saved_plan: comparison, ..outcomes };
+        let outcomes = ApplyContent::new(&session.run, plan, &applied, skipped);
+        let outcomes = ApplyContent { saved_plan: comparison, ..outcomes };
         reports.record.add_facts(|record| record.counts = Some(outcomes.counts));
-        let content = ReportContent::Outcomes(&outcomes);
-        let reported =
-            reports.finish(ReportKind::Apply, exit, content, text, Some(short_result(&applied)));
-        ended_by.iter().for_each(|failure| output.eprint_failure(failure));
+        let content = ReportContent::Apply(&outcomes);
+        let reported = reports.finish(
+            ReportKind::Apply,
+            exit,
+            content,
+            render_text,
+            Some(short_result_text(&applied)),
+        );
+        run_error.iter().for_each(|failure| output.eprint_failure(failure));
         Ok(reported)
     }
 }
 
 /// A short result for readers who do not see the report.
-fn short_result(applied: &ApplyResult) -> &'static str {
+fn short_result_text(applied: &ApplyResult) -> &'static str {
     let success_count = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
     if success_count == applied.steps.len() {
         "the changes were made; only the report is missing"
@@ -325,19 +338,20 @@ fn find_secret_faults<'s>(steps: impl Iterator<Item = &'s Step>, session: &Sessi
         let reason = session.settings.secrets.unresolved_reason(reference);
         let reason = reason.filter(|reason| reason.is_refused() == is_refused)?;
         let diagnostic = Diagnostic::error(reason.code(), reason.to_string())
-            .help_if(reason.help(session.run.sandbox));
-        Some(diagnostic.with_location(SourceLocation::from(origin)).label(address.to_string()))
+            .with_optional_help(reason.help(session.run.sandbox));
+        Some(diagnostic.with_location(SourceLocation::from(origin)).with_label(address.to_string()))
     };
     let declared_values = session.desired.secrets_and_files();
-    let references = declared_values.filter_map(|(address, origin, value)| match value {
+    let declared_references = declared_values.filter_map(|(address, origin, value)| match value {
         Value::Secret(reference) => Some((address, origin, reference)),
         Value::File(path) => Some((address, origin, Reference::File(path))),
         Value::Plain(_) => None,
     });
-    let refused_faults = references
+    let refused_faults = declared_references
         .filter_map(|(address, origin, reference)| diagnose(&reference, true, &origin, &address));
-    let values = steps.flat_map(|step| step.secrets_and_files().map(move |value| (step, value)));
-    let missing_values = values.filter_map(|(step, value)| {
+    let step_values =
+        steps.flat_map(|step| step.secrets_and_files().map(move |value| (step, value)));
+    let missing_faults = step_values.filter_map(|(step, value)| {
         let (reference, shown_value) = match value {
             Value::Secret(reference) => (reference.clone(), show_secret(reference)),
             Value::File(path) => (Reference::File(path.clone()), Shown::File(path.clone())),
@@ -347,7 +361,7 @@ fn find_secret_faults<'s>(steps: impl Iterator<Item = &'s Step>, session: &Sessi
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
         diagnose(&reference, false, origin, &step.address)
     });
-    refused_faults.chain(missing_values).collect()
+    refused_faults.chain(missing_faults).collect()
 }
 
 /// Updates `counts` after `event`, so that they are true whenever a signal ends the process. The
@@ -373,7 +387,7 @@ fn count_event(counts: &mut OutcomeCounts, started_steps: &mut BTreeSet<Address>
 /// Applies the plan. The first signal lets requests in flight finish, the second ends the process.
 async fn apply_steps(
     session: &Session,
-    approved: &Approved<'_>,
+    approved: &ApprovedPlan<'_>,
     record: &RunRecord,
     cx: &RunContext,
 ) -> Result<(ApplyResult, Option<Exit>)> {

@@ -3,7 +3,7 @@
 use super::{Exit, ManifestFolder, ReportArgs, ReportedExit, Result, RunContext};
 use crate::{
     manifest,
-    report::{Checked, ReportContent, ReportKind},
+    report::{CheckContent, ReportContent, ReportKind},
 };
 
 /// The options of `check`.
@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> Result<ReportedExit> {
     }
     let (text, exit_code) = loaded.report(cx.output.style);
     let container_count = loaded.desired.as_ref().map_or(0, |desired| desired.containers.len());
-    let checked = Checked::new(&loaded.diagnostics, container_count);
-    let (content, exit) = (ReportContent::Checked(&checked), Exit::Usage.only_if(exit_code != 0));
+    let checked = CheckContent::new(&loaded.diagnostics, container_count);
+    let (content, exit) = (ReportContent::Check(&checked), Exit::Usage.only_if(exit_code != 0));
     Ok(cx.reports.finish(ReportKind::Check, exit, content, |sink| sink(&text), None))
 }

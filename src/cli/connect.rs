@@ -212,7 +212,7 @@ impl ConnectArgs {
         let Some((name, url)) = self.named_address(env) else {
             let failure = CommandError::usage("no service address given");
             let help = "pass `--url` or set UNDRIFT_URL, or try `--sandbox`";
-            return Err(failure.help(with_dotenv_hint(help)));
+            return Err(failure.help(add_dotenv_hint(help)));
         };
         ServiceAddress::parse(url, self.allow_plaintext).map_err(|error| {
             let failure = CommandError::usage(format!("{name}: {error}"));
@@ -242,7 +242,7 @@ impl ConnectArgs {
         }
         let (name, token) = env
             .first_set(&TOKEN_VARIABLES)
-            .ok_or_else(|| CommandError::usage("no token given").help(with_dotenv_hint(help)))?;
+            .ok_or_else(|| CommandError::usage("no token given").help(add_dotenv_hint(help)))?;
         check_token_form(name, token.trim())
     }
 
@@ -296,7 +296,7 @@ impl ConnectArgs {
     }
 
     /// The number of requests that may be in flight.
-    pub(super) fn in_flight(&self, config: &Config) -> InFlightRange {
+    pub(super) fn in_flight_range(&self, config: &Config) -> InFlightRange {
         let fixed_limit = self.concurrency.or(config.concurrency);
         fixed_limit.map_or(InFlightRange::ADAPTING, |number| InFlightRange::fixed(number.into()))
     }
@@ -313,7 +313,7 @@ impl ConnectArgs {
         output: &Output,
     ) -> Result<ReadClient> {
         output.redactor.set_secrets(Arc::clone(&secrets));
-        let in_flight = self.in_flight(config);
+        let in_flight = self.in_flight_range(config);
         // Requests to the sandbox use no proxy.
         let options = if endpoint.is_embedded {
             HttpOptions { max_in_flight: in_flight.max(), ..HttpOptions::default() }
@@ -330,7 +330,7 @@ impl ConnectArgs {
 }
 
 /// `help`, with a hint if the working directory has a file `.env`, which undrift does not read.
-fn with_dotenv_hint(help: &str) -> String {
+fn add_dotenv_hint(help: &str) -> String {
     let has_file = Path::new(".env").is_file();
     let hint = "; undrift does not read `.env`: run `set -a; . ./.env; set +a` first";
     format!("{help}{}", if has_file { hint } else { "" })
@@ -419,7 +419,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("token");
         std::fs::write(&file, "from-file\n").unwrap();
-        let all = env(&[
+        let environment = env(&[
             ("UNDRIFT_TOKEN", "from-undrift"),
             ("GITLAB_TOKEN", "from-gitlab"),
             ("CI_JOB_TOKEN", "never"),
@@ -430,8 +430,8 @@ mod tests {
                 .map(|token| token.expose().to_owned())
                 .map_err(|failure| failure.exit.code())
         };
-        assert_eq!(find_token(Some(file.clone()), &all), Ok("from-file".into()));
-        assert_eq!(find_token(None, &all), Ok("from-undrift".into()));
+        assert_eq!(find_token(Some(file.clone()), &environment), Ok("from-file".into()));
+        assert_eq!(find_token(None, &environment), Ok("from-undrift".into()));
         assert_eq!(
             find_token(None, &env(&[("GITLAB_TOKEN", "from-gitlab")])),
             Ok("from-gitlab".into())
@@ -439,7 +439,7 @@ mod tests {
         assert_eq!(find_token(None, &env(&[("CI_JOB_TOKEN", "never")])), Err(3));
         std::fs::write(&file, " \n").unwrap();
         assert_eq!(
-            find_token(Some(file), &all),
+            find_token(Some(file), &environment),
             Err(3),
             "a file without a token is not passed over"
         );
@@ -474,25 +474,25 @@ mod tests {
     #[test]
     fn authorities_and_proxy_come_from_options_or_own_variables() {
         let folder = tempfile::tempdir().unwrap();
-        let [own_path, runner_path] = ["own", "runners"].map(|name| {
+        let [undrift_ca_path, runner_path] = ["own", "runners"].map(|name| {
             let path = folder.path().join(name);
             std::fs::write(&path, name).unwrap();
             path.to_str().unwrap().to_owned()
         });
-        let url = ("CI_SERVER_URL", "https://c.example");
-        let other = ("UNDRIFT_URL", "https://u.example");
-        let own = ("UNDRIFT_CA_FILE", own_path.as_str());
-        let runners = ("CI_SERVER_TLS_CA_FILE", runner_path.as_str());
+        let ci_url = ("CI_SERVER_URL", "https://c.example");
+        let other_url = ("UNDRIFT_URL", "https://u.example");
+        let undrift_ca = ("UNDRIFT_CA_FILE", undrift_ca_path.as_str());
+        let runner_ca = ("CI_SERVER_TLS_CA_FILE", runner_path.as_str());
         let proxy = ("UNDRIFT_PROXY", "http://p.example");
         let common_proxy = ("HTTPS_PROXY", "http://common.example");
         for (variables, ca, proxy_url, ignores_proxy) in [
-            (vec![url], None, None, false),
-            (vec![url, runners], Some("runners"), None, false),
-            (vec![url, runners, own], Some("own"), None, false),
-            (vec![url, other, runners], None, None, false),
-            (vec![other, own, proxy], Some("own"), Some("http://p.example"), false),
-            (vec![other, common_proxy], None, None, true),
-            (vec![other, common_proxy, proxy], None, Some("http://p.example"), false),
+            (vec![ci_url], None, None, false),
+            (vec![ci_url, runner_ca], Some("runners"), None, false),
+            (vec![ci_url, runner_ca, undrift_ca], Some("own"), None, false),
+            (vec![ci_url, other_url, runner_ca], None, None, false),
+            (vec![other_url, undrift_ca, proxy], Some("own"), Some("http://p.example"), false),
+            (vec![other_url, common_proxy], None, None, true),
+            (vec![other_url, common_proxy, proxy], None, Some("http://p.example"), false),
         ] {
             let options = ConnectArgs::default()
                 .http_options(&env(&variables), InFlightRange::ADAPTING)
@@ -503,12 +503,13 @@ mod tests {
             assert_eq!(options.ignores_proxy, ignores_proxy, "{variables:?}");
         }
         let args = ConnectArgs {
-            ca_file: Some(runners.1.into()),
-            client_cert: Some(own.1.into()),
+            ca_file: Some(runner_ca.1.into()),
+            client_cert: Some(undrift_ca.1.into()),
             proxy: Some("http://a.example".into()),
             ..ConnectArgs::default()
         };
-        let options = args.http_options(&env(&[own, proxy]), InFlightRange::ADAPTING).unwrap();
+        let options =
+            args.http_options(&env(&[undrift_ca, proxy]), InFlightRange::ADAPTING).unwrap();
         assert_eq!(options.ca_pem.as_deref(), Some(b"runners".as_slice()));
         assert_eq!(options.proxy.as_deref(), Some("http://a.example"));
         assert_eq!(options.client_cert, Some((b"own".to_vec(), b"own".to_vec())));

@@ -153,7 +153,7 @@ pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed> {
     })
 }
 
-/// The faults of the seed in the folder `root`. Without a seed that can be read, there are none.
+/// The faults of the seed in the folder `root`; empty if there is no seed that can be read.
 pub(super) fn check_seed_in_folder(root: &Path) -> Diagnostics {
     let path = root.strip_prefix(".").unwrap_or(root).join(SEED_FILE);
     let text = path.is_file().then(|| read_text(&path, MAX_SEED_BYTES).ok()).flatten();
@@ -165,8 +165,8 @@ fn find_seed_faults(seed: &str, name: &str) -> Diagnostics {
     manifest::find_seed_faults(seed, name.into(), seed_schema(), token_pointer, find_refusal)
 }
 
-/// The message and the help if the sandbox refuses the seed, and the range of the refused entry or
-/// field.
+/// If the sandbox refuses the seed, returns the message, the help, and the range of the refused entry
+/// or field in the text.
 fn find_refusal(document: &Node) -> Option<(String, Option<String>, Range<usize>)> {
     let seed = Seed::from_json(document.to_json()).ok()?;
     let error = Model::new(&seed, "root", ServiceOptions::default()).err()?;
@@ -195,15 +195,16 @@ fn find_refusal(document: &Node) -> Option<(String, Option<String>, Range<usize>
     });
     let span = refused_field.map_or(span, |(_, value)| value.span.clone());
     let Some((message, cure)) = error.split_once("; ").filter(|_| unknown_name.is_some()) else {
-        let is_beyond_group = field == Some("visibility") && reason.contains(" is not allowed in ");
+        let exceeds_group = field == Some("visibility") && reason.contains(" is not allowed in ");
         let help = "write the visibility of the group or a lower one, or raise that of the group";
-        let help = is_beyond_group.then(|| help.to_owned());
+        let help = exceeds_group.then(|| help.to_owned());
         return Some((error.trim_end_matches('.').to_owned(), help, span));
     };
     let users = document.get("users").map_or(&[][..], |(_, users)| users.items());
     let usernames = users.iter().filter_map(|user| user.get("username")?.1.text());
-    let near_name = text::did_you_mean(unknown_name.unwrap_or_default(), usernames);
-    let help = near_name.map_or(cure.to_owned(), |near| format!("{near} Otherwise {cure}"));
+    let suggestion = text::did_you_mean(unknown_name.unwrap_or_default(), usernames);
+    let help =
+        suggestion.map_or(cure.to_owned(), |question| format!("{question} Otherwise {cure}"));
     Some((message.to_owned(), Some(help), span))
 }
 
@@ -246,7 +247,7 @@ fn is_file(path: &Path) -> Result<bool> {
         Ok(metadata) if metadata.is_file() => Ok(true),
         Ok(_) => Err(CommandError::usage(format!("`{}` must be a regular file", path.display()))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(input::cannot_read(path, &error)),
+        Err(error) => Err(input::read_failure(path, &error)),
     }
 }
 

@@ -62,7 +62,7 @@ impl Deref for ManifestFolder {
 /// # Errors
 /// If the file cannot be read, or is larger. The errors do not quote the content of the file.
 pub(super) fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>> {
-    let bytes = read_bytes(path, max_bytes).map_err(|error| cannot_read(path, &error))?;
+    let bytes = read_bytes(path, max_bytes).map_err(|error| read_failure(path, &error))?;
     if bytes.len() as u64 > max_bytes {
         let path = path.display();
         return Err(CommandError::usage(format!(
@@ -80,7 +80,7 @@ pub(super) fn read_bytes(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-pub(super) fn cannot_read(path: &Path, error: &io::Error) -> CommandError {
+pub(super) fn read_failure(path: &Path, error: &io::Error) -> CommandError {
     let failure = CommandError::usage(format!("cannot read `{}`: {error}", path.display()));
     let is_missing = error.kind() == io::ErrorKind::NotFound;
     CommandError { help: is_missing.then(|| suggest_path(path)).flatten(), ..failure }

@@ -72,7 +72,7 @@ use input::ManifestFolder;
 use output::Output;
 use progress::Progress;
 use record::RunRecord;
-use reports::{ReportArgs, ReportedExit, Reports, cannot_write};
+use reports::{ReportArgs, ReportedExit, Reports, write_failure};
 use session::{
     AccessArgs, BaseUse, ChangeArgs, LiveArgs, Manifests, Session, SessionArgs, SessionBuilder,
     SessionSource, check_can_write, into_manifests, require_match,
@@ -285,7 +285,7 @@ const PARSER_REASONS: [&str; 4] = [
 /// Prints the output of clap if there is no command to run: help, the version, or faults of the
 /// arguments.
 fn exit_without_command(error: clap::Error, arguments: &[OsString], env: &Environment) -> Exit {
-    let file_name = find_misplaced_file(arguments).filter(|file| concerns_argument(&error, file));
+    let file_name = find_misplaced_file(arguments).filter(|file| refuses_argument(&error, file));
     let help = file_name.map(sandbox_file_hint).or_else(|| other_tools::suggest(&error, arguments));
     if let Some(help) = help {
         // Print only the first paragraph of clap's message. The suggestion that follows would
@@ -396,11 +396,11 @@ async fn dispatch(command: Command, cx: &RunContext) -> CommandResult {
 }
 
 /// True if clap refuses the argument `file`.
-fn concerns_argument(error: &clap::Error, file: &str) -> bool {
+fn refuses_argument(error: &clap::Error, file: &str) -> bool {
     matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(argument)) if argument == file)
 }
 
-/// Help for a file behind `--sandbox`. A YAML file must be the seed, which has a fixed place.
+/// Help for a file after `--sandbox`. A YAML file can only be the seed, which has a fixed path.
 fn sandbox_file_hint(file: &str) -> String {
     if is_manifest_name(file.as_ref()) {
         "the seed is `sandbox.yaml` in the folder of the manifests, where `--sandbox` alone reads it; \
@@ -493,7 +493,7 @@ mod tests {
         );
         let error =
             Cli::try_parse_from(arguments("undrift plan manifests --sandbox other")).unwrap_err();
-        assert!(concerns_argument(&error, "other") && !concerns_argument(&error, "manifests"));
+        assert!(refuses_argument(&error, "other") && !refuses_argument(&error, "manifests"));
     }
 
     #[cfg(feature = "sandbox")]

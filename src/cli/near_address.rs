@@ -22,12 +22,13 @@ pub(super) fn suggest_address(
         suffix.is_some_and(|rest| rest.starts_with(SEPARATORS))
     });
     let container = containers.max_by_key(|container| container.path.len());
-    let path_length = container.map_or_else(|| input.find('#'), |found| Some(found.path.len()))?;
+    let path_length =
+        container.map_or_else(|| input.find('#'), |container| Some(container.path.len()))?;
     let (path, object) = (input.get(..path_length)?, input.get(path_length + 1..)?);
     let scope = container.map_or(Scope::Project, |container| container.scope);
     let mut segments = object.splitn(2, SEPARATORS);
     let (name, inner_address) = (segments.next()?, segments.next());
-    let Some(section) = catalogue::section(scope, name) else {
+    let Some(section) = catalogue::project_section(scope, name) else {
         let mut mappings = catalogue::sections(scope).filter(|s| s.shape == Shape::Mapping);
         return match mappings.find(|section| section.spec(name).is_some()).map(|s| s.section) {
             Some(section) if takes_fields => {

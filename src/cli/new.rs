@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{CommandError, CommandResult, Exit, Result, RunContext, cannot_write};
+use super::{CommandError, CommandResult, Exit, Result, RunContext, write_failure};
 use crate::{
     desired::Desired,
     diagnostic::FileName,
@@ -87,7 +87,7 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
                 file.write_all(text.as_bytes())?;
                 file.sync_all()
             });
-            write_result.map_err(|error| cannot_write(file, &error))?;
+            write_result.map_err(|error| write_failure(file, &error))?;
             cx.output.eprint(&format!("wrote `{name}`\n"));
         }
     }
@@ -132,7 +132,7 @@ fn check_file(file: &Path, loaded: &LoadedManifests) -> Result<()> {
     }
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     let folder = parent.unwrap_or(Path::new(".")).canonicalize();
-    let folder = folder.map_err(|error| cannot_write(file, &error))?;
+    let folder = folder.map_err(|error| write_failure(file, &error))?;
     let root = loaded.root.canonicalize().unwrap_or_else(|_| loaded.root.clone());
     if !is_manifest_name(file) || !folder.starts_with(root) {
         let message = format!("`{name}` would not be a manifest");

@@ -48,7 +48,7 @@ pub(super) fn suggest(error: &Error, arguments: &[OsString]) -> Option<String> {
 
 /// The units of time: the name of a unit, in a value or in the help of an option, and its length in
 /// milliseconds.
-const UNITS: [(&str, u64); 8] = [
+const TIME_UNITS: [(&str, u64); 8] = [
     ("<MILLISECONDS>", 1),
     ("<SECONDS>", 1000),
     ("<DAYS>", 86_400_000),
@@ -80,7 +80,8 @@ fn suggest_number(value_name: &str, value: &str) -> Option<(String, u64)> {
     if unit.is_empty() && !matches!(value, "" | "0") {
         return None;
     }
-    let find_unit = |name| UNITS.iter().find(|(other, _)| *other == name).map(|(_, size)| *size);
+    let find_unit =
+        |name| TIME_UNITS.iter().find(|(other, _)| *other == name).map(|(_, size)| *size);
     let (form, factors) = match find_unit(value_name) {
         Some(option_unit) => {
             let unit_name = value_name.trim_matches(['<', '>']).to_lowercase();
@@ -131,7 +132,7 @@ mod tests {
     use crate::cli::Cli;
     use clap::{CommandFactory as _, Parser as _};
 
-    fn help_for(line: &str) -> Option<String> {
+    fn suggest_help(line: &str) -> Option<String> {
         let arguments: Vec<_> = line.split(' ').map(OsString::from).collect();
         suggest(&Cli::try_parse_from(&arguments).unwrap_err(), &arguments)
     }
@@ -180,7 +181,7 @@ mod tests {
             ("undrift plan diff --unheard", None),
             ("undrift chekc m", None),
         ] {
-            assert_eq!(help_for(line).as_deref(), help, "{line}");
+            assert_eq!(suggest_help(line).as_deref(), help, "{line}");
         }
     }
 

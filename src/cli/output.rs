@@ -19,7 +19,7 @@ use crate::{
 /// The maximum length of a response to a prompt, in bytes.
 const MAX_ANSWER_BYTES: u64 = 1 << 10;
 
-/// Removes all secrets that were looked up so far from texts. Clones share the secrets.
+/// Removes from texts all secrets that were looked up so far. Clones share the secrets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Redactor(Arc<RwLock<Arc<Secrets>>>);
 
@@ -62,7 +62,7 @@ impl Output {
         let [style, stderr_style] = terminal_flags.map(|is_terminal| {
             let terminal_width = || Some(usize::from(terminal_size::terminal_size()?.0.0));
             let width = is_terminal.then(|| columns.or_else(terminal_width).unwrap_or(80));
-            TextStyle { colour: uses_colour(colour, is_terminal, env), width, full }
+            TextStyle { is_coloured: uses_colour(colour, is_terminal, env), width, is_full: full }
         });
         let [_, is_stderr_terminal] = terminal_flags;
         Self {
@@ -237,7 +237,7 @@ impl Output {
         let log = tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_writer(writer)
-            .with_ansi(self.stderr_style.colour);
+            .with_ansi(self.stderr_style.is_coloured);
         // In a process with several runs, as in tests, all of them use the log of the first one.
         let _ = log.without_time().try_init();
         Ok(())
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_clear_yes_counts() {
+    fn only_y_and_yes_confirm() {
         assert!(["y", "Y\n", " yes\r\n", "YES"].into_iter().all(is_yes));
         assert!(!["", "\n", "n", "no", "yep", "y n", "j"].into_iter().any(is_yes));
     }

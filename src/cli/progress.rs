@@ -88,7 +88,7 @@ impl Progress {
         client: &ReadClient,
         output: &Output,
     ) -> Self {
-        let remaining =
+        let remaining_work =
             RemainingWork { client: client.clone(), start_counts: client.counts(), total };
         if output.shows_progress {
             let bar =
@@ -99,7 +99,7 @@ impl Progress {
             }
             bar.set_prefix(verb);
             bar.enable_steady_tick(TICK_INTERVAL);
-            return Self::Bar(bar, output.clone(), remaining);
+            return Self::Bar(bar, output.clone(), remaining_work);
         }
         let (sender, end_receiver) = mpsc::channel();
         let (counter, output) = (Arc::new(AtomicUsize::new(0)), output.clone());
@@ -107,7 +107,7 @@ impl Progress {
         thread::spawn(move || {
             repeat_until(&end_receiver, LINE_INTERVAL, || {
                 let done_count = thread_counter.load(Ordering::Relaxed);
-                let estimate = remaining.remaining_text(done_count);
+                let estimate = remaining_work.remaining_text(done_count);
                 output.eprint(&format!("{verb} {done_count} of {total} {noun}{estimate}\n"));
             });
         });
@@ -117,11 +117,11 @@ impl Progress {
     /// Counts a finished step and shows its `object`.
     pub(super) fn count_step(&self, object: &str) {
         match self {
-            Self::Bar(bar, output, remaining) => {
+            Self::Bar(bar, output, remaining_work) => {
                 bar.inc(1);
                 let done_count = usize::try_from(bar.position()).unwrap_or(usize::MAX);
                 let shown_object = output.secrets().redact(object);
-                let estimate = remaining.remaining_text(done_count);
+                let estimate = remaining_work.remaining_text(done_count);
                 bar.set_message(format!("{}{estimate}", escape(&shown_object)));
             }
             Self::Lines(counter, _) => _ = counter.fetch_add(1, Ordering::Relaxed),

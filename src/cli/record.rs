@@ -1,7 +1,7 @@
 //! The file of `apply --record`: one line of JSON per run, also for runs that failed, wrote nothing
 //! or were interrupted.
 //!
-//! The file is opened first, so that no run changes something and then cannot record it. The line
+//! The file is opened before anything else, so that a run that cannot be recorded changes nothing. The line
 //! is appended with one write when the run ends. A run that is killed, or ends with an internal
 //! error, leaves no line.
 
@@ -56,7 +56,7 @@ impl RunRecord {
             .append(true)
             .read(true)
             .open(path)
-            .map_err(|error| cannot_write(path, &error))?;
+            .map_err(|error| write_failure(path, &error))?;
         let record = RecordLine::new(format_time(time_source()), job);
         let open_record = Mutex::new(Some((file, record)));
         let record_file =
@@ -119,7 +119,7 @@ impl RunRecord {
         let line = record
             .to_line(&record_file.output.secrets())
             .map_err(|error| CommandError::new(Exit::Internal, error))?;
-        append_line(&mut file, &line).map_err(|error| cannot_write(&record_file.path, &error))
+        append_line(&mut file, &line).map_err(|error| write_failure(&record_file.path, &error))
     }
 }
 
@@ -153,7 +153,7 @@ fn ends_within_line(file: &mut File) -> io::Result<bool> {
     Ok(last_byte != [b'\n'])
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> CommandError {
+fn write_failure(path: &Path, error: &io::Error) -> CommandError {
     CommandError::usage(format!("cannot write the record `{}`: {error}", path.display()))
 }
 

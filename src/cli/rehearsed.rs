@@ -1,14 +1,14 @@
-//! Adds the collections that a user describes to the sandbox, if the sandbox does not have them.
+//! Adds user-described collections to the sandbox, if the sandbox does not have them itself.
 //!
-//! The sandbox knows only the description of such a collection. So a rehearsal shows the requests,
-//! but cannot prove that the description is correct. Every report contains a note about this limit.
+//! The sandbox simulates such a collection only from its description. So a rehearsal shows the
+//! requests, but cannot prove that the description is correct. Every report contains a note about this limit.
 
 use crate::catalogue;
 
 /// The user-described sections that the sandbox does not have itself.
 pub(super) fn rehearsed_sections() -> Vec<&'static str> {
     let user_kinds = catalogue::registry().user_kinds().iter();
-    let rehearsed_kinds = user_kinds.filter(|kind| kind.homes.iter().any(described::is_unknown));
+    let rehearsed_kinds = user_kinds.filter(|kind| kind.homes.iter().any(described::is_unserved));
     rehearsed_kinds.map(|kind| kind.section).collect()
 }
 
@@ -28,7 +28,7 @@ mod described {
     use crate::{
         catalogue,
         field::{Acceptance, Equality, NamedObject, Scope, Tier},
-        kind::{AddressKey, KeyLocation, ReadSource, ScopedKind, Section, Spec},
+        kind::{AddressKey, FieldSpec, KeyLocation, ReadSource, ScopedKind, Section},
         level::MAINTAINER,
         operation::{Method, Op, Write},
         sandbox::{self, Collection, FieldType, serves},
@@ -45,7 +45,7 @@ mod described {
         }
     }
 
-    pub(super) fn is_unknown(scoped_kind: &ScopedKind) -> bool {
+    pub(super) fn is_unserved(scoped_kind: &ScopedKind) -> bool {
         list_path(scoped_kind).is_some_and(|path| !serves(path))
     }
 
@@ -55,7 +55,7 @@ mod described {
         let sections = kinds
             .flat_map(|kind| Scope::ALL.into_iter().filter_map(|scope| kind.find_section(scope)));
         sections
-            .filter(|section| is_unknown(section.scoped_kind))
+            .filter(|section| is_unserved(section.scoped_kind))
             .filter_map(describe_collection)
             .collect()
     }
@@ -69,11 +69,12 @@ mod described {
         let uses_method = |operation: Option<Op<Write>>, method| {
             operation.is_some_and(|operation| operation.row().method == method)
         };
-        let is_put = uses_method(scoped_kind.operations.create, Method::Put);
+        let is_created_by_put = uses_method(scoped_kind.operations.create, Method::Put);
         let parent = scoped_kind.parent.map(|parent| parent.field);
-        let identity: Vec<_> =
+        let identity_names: Vec<_> =
             section.identity.iter().copied().filter(|name| Some(*name) != parent).collect();
-        let required = identity.iter().filter(|_| !is_put).chain(section.required_fields);
+        let required_names =
+            identity_names.iter().filter(|_| !is_created_by_put).chain(section.required_fields);
         let segments =
             list_path(scoped_kind)?.split('/').map(|segment| match segment.strip_prefix(':') {
                 Some(name) => format!("{{{name}}}"),
@@ -89,17 +90,17 @@ mod described {
         }
         collection.read_level = [scoped_kind.min_read_level().into(); 2];
         collection.write_level = [scoped_kind.min_read_level().max(MAINTAINER).into(); 2];
-        collection.required_params = leak_slice(required.map(|name| table.sent_name(name)));
+        collection.required_params = leak_slice(required_names.map(|name| table.sent_name(name)));
         if !section.allows_duplicates() {
             collection.unique_fields =
-                leak_slice(identity.iter().map(|name| table.sent_name(name)));
+                leak_slice(identity_names.iter().map(|name| table.sent_name(name)));
         }
         let specs = table.specs().iter().filter(|spec| Some(spec.name) != parent);
         collection.fields = leak_slice(specs.map(sandbox_field));
-        let inherited = scoped_kind.inherited.iter().filter(|rule| rule.is_negated);
+        let inherited_rules = scoped_kind.inherited.iter().filter(|rule| rule.is_negated);
         collection.extra_fields =
-            leak_slice(inherited.map(|rule| (rule.field, rule.value.clone())));
-        collection.is_created_by_put = is_put;
+            leak_slice(inherited_rules.map(|rule| (rule.field, rule.value.clone())));
+        collection.is_created_by_put = is_created_by_put;
         collection.is_fixed_set = section.is_only_edited();
         collection.has_update = scoped_kind.operations.edit.is_some();
         collection.is_updated_by_patch = uses_method(scoped_kind.operations.edit, Method::Patch);
@@ -112,7 +113,7 @@ mod described {
         Some(collection)
     }
 
-    fn sandbox_field(spec: &'static Spec) -> sandbox::RowField {
+    fn sandbox_field(spec: &'static FieldSpec) -> sandbox::RowField {
         let field = spec.field;
         sandbox::RowField {
             answer_name: Some(field.live_name().unwrap_or_default()),
@@ -127,7 +128,7 @@ mod described {
         }
     }
 
-    fn sandbox_field_type(spec: &'static Spec) -> FieldType {
+    fn sandbox_field_type(spec: &'static FieldSpec) -> FieldType {
         let schema = &spec.schema;
         if spec.has_rows() {
             let names = spec.key_fields.iter().map(crate::field::Field::sent_name);
@@ -136,14 +137,14 @@ mod described {
         }
         if let Some(named_object) = spec.field.names {
             let is_shown_by_name = spec.field.live_name() != Some(spec.field.sent_name());
-            let referenced_row = match named_object {
+            let referenced_type = match named_object {
                 NamedObject::User => sandbox::ReferencedType::User,
                 NamedObject::Group => sandbox::ReferencedType::Group,
                 NamedObject::Project => sandbox::ReferencedType::Project,
                 NamedObject::Runner | NamedObject::Role => return FieldType::Integer,
             };
             return if is_shown_by_name {
-                FieldType::Reference(referenced_row)
+                FieldType::Reference(referenced_type)
             } else {
                 FieldType::Integer
             };
@@ -162,11 +163,11 @@ mod described {
         }
     }
 
-    const fn sandbox_tier(tier: Tier) -> sandbox::AttributeTier {
+    const fn sandbox_tier(tier: Tier) -> sandbox::ServiceTier {
         match tier {
-            Tier::Free => sandbox::AttributeTier::Free,
-            Tier::Premium => sandbox::AttributeTier::Premium,
-            Tier::Ultimate => sandbox::AttributeTier::Ultimate,
+            Tier::Free => sandbox::ServiceTier::Free,
+            Tier::Premium => sandbox::ServiceTier::Premium,
+            Tier::Ultimate => sandbox::ServiceTier::Ultimate,
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Writes the reports of a run, even if the run fails.
 //!
 //! [`Reports::begin`] replaces an old report by an unfinished one, so that nobody takes the old one
-//! for a report of this run. A command reports its result with [`Reports::finish`], which returns
-//! the proof. If the command fails without a result, [`Reports::end`] reports the failure. A file is replaced as a whole,
-//! so a reader never gets half a report. Every [`Format`] has the same content, from one model.
+//! for a report of this run. A command reports its result with [`Reports::finish`], which returns a
+//! [`ReportedExit`] as the proof. If the command fails without a result, [`Reports::end`] reports the
+//! failure. A file is replaced as a whole, so a reader never gets half a report. Every [`Format`] has
+//! the same content, from one model.
 
 use std::{
     cell::RefCell,
@@ -19,7 +20,7 @@ use crate::{
     diagnostic::Diagnostics,
     plan::Plan,
     report::{
-        Canvas, Format, Planned, ReportContent, ReportKind, ReportedRun, Sink, State,
+        Canvas, Format, PlanContent, ReportContent, ReportKind, ReportedRun, Sink, State,
         marker::Marker, model::Report, terminal,
     },
 };
@@ -146,7 +147,7 @@ impl Reports {
     /// If two reports have the same target, a format cannot express this report, or a file cannot
     /// be written. The run does nothing else in this case.
     pub(super) fn begin(&mut self) -> Result<()> {
-        let possible_result = self.retain_possible();
+        let retain_result = self.retain_usable_targets();
         let mut targets = std::mem::take(&mut self.targets);
         let begin_result = retain_targets(&mut targets, |target| {
             let path = target.file.as_deref().filter(|path| !is_stream(path));
@@ -158,16 +159,16 @@ impl Reports {
                     // reported in both cases.
                     let _ = fs::remove_file(path);
                 }
-                cannot_write(path, &error)
+                write_failure(path, &error)
             })
         });
         self.targets = targets;
-        begin_result.and(possible_result)
+        begin_result.and(retain_result)
     }
 
     /// Removes the targets that this run cannot use, so that the remaining targets can report why
     /// the run fails.
-    fn retain_possible(&mut self) -> Result<()> {
+    fn retain_usable_targets(&mut self) -> Result<()> {
         let (mut files, mut has_stdout, kind) = (Vec::new(), false, self.kind);
         retain_targets(&mut self.targets, |ReportTarget { format, file }| {
             let failure = match file {
@@ -216,14 +217,14 @@ impl Reports {
         exit: Exit,
     ) -> ReportedExit {
         let secrets = &self.output.secrets();
-        let content = &Planned::new(run, plan);
+        let content = &PlanContent::new(run, plan);
         let report_kind =
             if kind == ReportKind::Drift { ReportKind::Drift } else { ReportKind::Plan };
         let write_text = |sink: Sink<'_>| {
             let canvas = Canvas::with_sink(sink, self.output.style, secrets);
             terminal::render_plan(canvas, plan, run, kind);
         };
-        self.finish(report_kind, exit, ReportContent::Planned(content), write_text, None)
+        self.finish(report_kind, exit, ReportContent::Plan(content), write_text, None)
     }
 
     /// Reports the result of a run: as text, and in each requested format. A failure to write a report is
@@ -233,12 +234,12 @@ impl Reports {
         kind: ReportKind,
         exit: Exit,
         content: ReportContent<'c>,
-        text: impl FnOnce(Sink<'_>),
+        render_text: impl FnOnce(Sink<'_>),
         help: Option<&str>,
     ) -> ReportedExit {
         // The text comes first: it shows what was done even if a file cannot be written.
         let print_result =
-            if self.replaces_text() { Ok(()) } else { self.output.print_parts(text) };
+            if self.replaces_text() { Ok(()) } else { self.output.print_parts(render_text) };
         let exit = self.report_write_failure(print_result, exit, help);
         ReportedExit(
             self.write_targets(exit, help, kind, |exit_code| State::finished(exit_code, content)),
@@ -265,20 +266,21 @@ impl Reports {
         self.report_write_failure(self.record.end(exit, error), exit, None)
     }
 
-    /// Writes `state` for `exit` to all targets, and returns the final exit code.
+    /// Writes the state that `make_state` returns for the exit code to all targets. Returns the final
+    /// exit.
     fn write_targets<'s>(
         &self,
         exit: Exit,
         help: Option<&str>,
         kind: ReportKind,
-        state: impl Fn(u8) -> State<'s>,
+        make_state: impl Fn(u8) -> State<'s>,
     ) -> Exit {
         let (mut written_targets, mut final_exit) = (Vec::new(), exit);
         for target in &self.targets {
             let Some(path) = &target.file else { continue };
             let write_result =
-                self.render(target.format, kind, state(exit.code())).and_then(|text| {
-                    write_text(path, &text).map_err(|error| cannot_write(path, &error))
+                self.render(target.format, kind, make_state(exit.code())).and_then(|text| {
+                    write_text(path, &text).map_err(|error| write_failure(path, &error))
                 });
             if write_result.is_ok() {
                 written_targets.push((target.format, path));
@@ -289,7 +291,7 @@ impl Reports {
             // Files that were written before another one failed contain the wrong exit code, so
             // write them again. They were writable, so errors are ignored.
             for (format, path) in written_targets.into_iter().filter(|(_, path)| !is_stream(path)) {
-                let text = self.render(format, kind, state(final_exit.code()));
+                let text = self.render(format, kind, make_state(final_exit.code()));
                 text.into_iter().for_each(|text| drop(write_text(path, &text)));
             }
         }
@@ -297,7 +299,7 @@ impl Reports {
             return final_exit;
         };
         let print_result = self
-            .render(target.format, kind, state(final_exit.code()))
+            .render(target.format, kind, make_state(final_exit.code()))
             .and_then(|text| self.output.print_data(&text));
         self.report_write_failure(print_result, final_exit, help)
     }
@@ -311,7 +313,7 @@ impl Reports {
     }
 }
 
-pub(super) fn cannot_write(path: &Path, error: &io::Error) -> CommandError {
+pub(super) fn write_failure(path: &Path, error: &io::Error) -> CommandError {
     let failure = CommandError::usage(format!("cannot write `{}`: {error}", path.display()));
     match path.parent() {
         Some(folder) if error.kind() == io::ErrorKind::NotFound && !folder.is_dir() => {
@@ -411,7 +413,7 @@ mod tests {
     use std::sync::LazyLock;
 
     use super::*;
-    use crate::{cli::environment::Environment, report::Checked, value::Json};
+    use crate::{cli::environment::Environment, report::CheckContent, value::Json};
 
     fn make_reports(files: &[&Path]) -> Reports {
         let target =
@@ -424,9 +426,9 @@ mod tests {
         )
     }
 
-    fn make_checked() -> Checked<'static> {
+    fn make_checked() -> CheckContent<'static> {
         static NOTHING: LazyLock<Diagnostics> = LazyLock::new(Diagnostics::default);
-        Checked::new(&NOTHING, 0)
+        CheckContent::new(&NOTHING, 0)
     }
 
     fn read_status(path: &Path) -> Json {
@@ -448,10 +450,10 @@ mod tests {
             (read_status(&old), read_status(&new), count_files(folder.path())),
             ("unfinished".into(), "unfinished".into(), 2)
         );
-        let reported = reports.finish(
+        let reported_exit = reports.finish(
             ReportKind::Check,
             Exit::Differences,
-            ReportContent::Checked(&make_checked()),
+            ReportContent::Check(&make_checked()),
             |_| {},
             None,
         );
@@ -460,7 +462,7 @@ mod tests {
             ("finished".into(), "finished".into(), 2)
         );
         assert_eq!(
-            (reported.exit(), reports.end(Ok(reported.exit()))),
+            (reported_exit.exit(), reports.end(Ok(reported_exit.exit()))),
             (Exit::Differences, Exit::Differences)
         );
         assert_eq!(read_status(&old), "finished");
@@ -509,7 +511,7 @@ mod tests {
                 .finish(
                     ReportKind::Check,
                     Exit::Success,
-                    ReportContent::Checked(&make_checked()),
+                    ReportContent::Check(&make_checked()),
                     |_| {},
                     None
                 )

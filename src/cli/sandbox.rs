@@ -10,7 +10,7 @@ use super::{CommandResult, RunContext, embedded, rehearsed, signal};
 use crate::{
     cli::Exit,
     release::{REFERENCE, Release},
-    sandbox::{AttributeTier, DataLocation, Profile, RateLimits, SandboxConfig, facts_table},
+    sandbox::{DataLocation, Profile, RateLimits, SandboxConfig, ServiceTier, facts_table},
 };
 
 /// The variable with the token of the user `root`; without it, a token is generated.
@@ -34,7 +34,7 @@ pub(super) struct Args {
     seed: Option<PathBuf>,
     /// Licence tier: free, premium or ultimate [default: from the seed, else premium]
     #[arg(long, value_name = "TIER", value_parser = tier)]
-    tier: Option<AttributeTier>,
+    tier: Option<ServiceTier>,
     /// Release of the service, such as 18.2 [default: from the seed, else 15.8]
     #[arg(long, value_name = "RELEASE", value_parser = release)]
     release: Option<Release>,
@@ -82,8 +82,8 @@ enum FeatureFlag {
     ExtgitImportGists,
 }
 
-fn tier(text: &str) -> Result<AttributeTier, String> {
-    AttributeTier::from_name(text).ok_or_else(|| "must be free, premium or ultimate".into())
+fn tier(text: &str) -> Result<ServiceTier, String> {
+    ServiceTier::from_name(text).ok_or_else(|| "must be free, premium or ultimate".into())
 }
 
 fn release(text: &str) -> Result<Release, String> {

@@ -6,14 +6,14 @@ use std::{
 };
 
 use super::{
-    ChangeArgs, CommandError, Environment, Exit, Result, RunContext, Session, SessionArgs,
-    cannot_write, input, reports,
+    ChangeArgs, CommandError, Environment, Exit, Result, RunContext, Session, SessionArgs, input,
+    reports, write_failure,
 };
 use crate::{
     digest::DigestKey,
     plan::{
         Plan,
-        saved::{MAX_BYTES, PlanRecorder, PlanSource, SavedPlan, SealedPlan, UnusablePlan},
+        saved::{MAX_BYTES, PlanRecorder, SaveContext, SavedPlan, SealedPlan, UnusablePlan},
     },
     text,
 };
@@ -45,11 +45,11 @@ pub(super) fn is_yaml(path: &Path) -> bool {
 /// If the file cannot be read, or is not a saved plan.
 pub(super) fn read_saved_plan(path: &Path) -> Result<SealedPlan> {
     let bytes =
-        input::read_bytes(path, MAX_BYTES).map_err(|error| input::cannot_read(path, &error))?;
-    SealedPlan::read(&bytes).map_err(|unusable| {
-        let message = format!("cannot use `{}`: {unusable}", path.display());
-        let exit = if unusable.is_other_file { Exit::Usage } else { Exit::Stale };
-        CommandError::new(exit, anyhow::anyhow!(message)).help(unusable.help)
+        input::read_bytes(path, MAX_BYTES).map_err(|error| input::read_failure(path, &error))?;
+    SealedPlan::read(&bytes).map_err(|error| {
+        let message = format!("cannot use `{}`: {error}", path.display());
+        let exit = if error.is_other_file { Exit::Usage } else { Exit::Stale };
+        CommandError::new(exit, anyhow::anyhow!(message)).help(error.help)
     })
 }
 
@@ -78,8 +78,8 @@ fn relative_path(folder: &Path) -> Option<String> {
 }
 
 /// The failure for a saved plan that cannot be used.
-pub(super) fn unusable_failure(unusable: UnusablePlan) -> CommandError {
-    CommandError::new(Exit::Stale, anyhow::anyhow!(unusable.message)).help(unusable.help)
+pub(super) fn unusable_failure(error: UnusablePlan) -> CommandError {
+    CommandError::new(Exit::Stale, anyhow::anyhow!(error.message)).help(error.help)
 }
 
 /// The target of `plan -o`.
@@ -103,7 +103,7 @@ impl SavedPlanTarget {
         }
         let key = env.digest_key(KEY_VARIABLE)?;
         if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
-            fs::remove_file(path).map_err(|error| cannot_write(path, &error))?;
+            fs::remove_file(path).map_err(|error| write_failure(path, &error))?;
         }
         Ok(Self { path: path.to_owned(), key })
     }
@@ -121,7 +121,7 @@ impl SavedPlanTarget {
     ) -> Result<()> {
         let Self { path, key } = self;
         let [only, exclude] = args.selectors();
-        let plan_source = PlanSource {
+        let plan_source = SaveContext {
             made_at: jiff::Timestamp::now(),
             target: session.run.target.clone(),
             caller: session.run.caller.clone(),
@@ -138,7 +138,7 @@ impl SavedPlanTarget {
             return Err(CommandError::usage("the plan is too large to be saved: more than 64 MiB")
                 .help("save it in parts, with `--only` or `--limit`"));
         }
-        reports::write_text(&path, &text).map_err(|error| cannot_write(&path, &error))?;
+        reports::write_text(&path, &text).map_err(|error| write_failure(&path, &error))?;
         if lacks_key {
             cx.output.eprint(&format!(
                 "note: without {KEY_VARIABLE}, `apply` cannot check whether hidden values changed after this plan was saved\n"

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 
-use super::{CommandError, CommandResult, Exit, RunContext, cannot_write, input};
+use super::{CommandError, CommandResult, Exit, RunContext, input, write_failure};
 use crate::{
     manifest,
     plan::saved,
     report::{
-        Checked, FORMAT_VERSION, Outcomes, Planned, json::JsonReport, run_record::RecordLine,
+        ApplyContent, CheckContent, FORMAT_VERSION, PlanContent, json::JsonReport,
+        run_record::RecordLine,
     },
     snapshot::file,
     text::{alternatives, did_you_mean},
@@ -27,9 +28,13 @@ const SCHEMAS: &[NamedSchema] = &[
     ("kind", manifest::schema::description_schema),
     #[cfg(feature = "sandbox")]
     ("sandbox", || manifest::schema::published_schema("sandbox", super::embedded::seed_schema())),
-    ("plan", || report_schema::<JsonReport<'static, Planned<'static>>>("plan", FORMAT_VERSION)),
-    ("apply", || report_schema::<JsonReport<'static, Outcomes<'static>>>("apply", FORMAT_VERSION)),
-    ("check", || report_schema::<JsonReport<'static, Checked<'static>>>("check", FORMAT_VERSION)),
+    ("plan", || report_schema::<JsonReport<'static, PlanContent<'static>>>("plan", FORMAT_VERSION)),
+    ("apply", || {
+        report_schema::<JsonReport<'static, ApplyContent<'static>>>("apply", FORMAT_VERSION)
+    }),
+    ("check", || {
+        report_schema::<JsonReport<'static, CheckContent<'static>>>("check", FORMAT_VERSION)
+    }),
     ("snapshot", || report_schema::<file::SnapshotFile<'static>>("snapshot", file::FORMAT_VERSION)),
     ("record", || report_schema::<RecordLine>("record", FORMAT_VERSION)),
     ("saved-plan", || report_schema::<saved::SealedPlan>("saved-plan", saved::FORMAT)),
@@ -94,7 +99,7 @@ fn write_schemas(folder: &Path) -> CommandResult {
         let path = schema_path(folder, name);
         std::fs::create_dir_all(folder)
             .and_then(|()| std::fs::write(&path, schema_text(*schema)))
-            .map_err(|error| cannot_write(&path, &error))?;
+            .map_err(|error| write_failure(&path, &error))?;
     }
     Ok(Exit::Success)
 }
@@ -127,7 +132,7 @@ mod tests {
     };
 
     /// Asserts that the schema accepts a report, and refuses it with a wrong field.
-    fn assert_fits(name: &str, report: &str, wrong_field: (&str, Json)) {
+    fn assert_matches_schema(name: &str, report: &str, wrong_field: (&str, Json)) {
         let (_, schema) = SCHEMAS.iter().find(|(id, _)| *id == name).unwrap();
         let report: Json = serde_json::from_str(report).unwrap();
         let validator = jsonschema::validator_for(&schema()).unwrap();
@@ -149,7 +154,7 @@ mod tests {
 
     #[test]
     fn reports_fit_their_schemas() {
-        let none = &Secrets::default();
+        let no_secrets = &Secrets::default();
         let run = ReportedRun {
             target: "https://x.example".into(),
             caller: "alice".into(),
@@ -164,34 +169,36 @@ mod tests {
         let finished_reports = [
             (
                 "plan",
-                JsonReport::finished(ReportKind::Plan, 0, Planned::new(&run, &plan)).to_text(none),
+                JsonReport::finished(ReportKind::Plan, 0, PlanContent::new(&run, &plan))
+                    .to_text(no_secrets),
             ),
             (
                 "apply",
                 JsonReport::finished(
                     ReportKind::Apply,
                     6,
-                    Outcomes::new(&run, &plan, &applied, &[]),
+                    ApplyContent::new(&run, &plan, &applied, &[]),
                 )
-                .to_text(none),
+                .to_text(no_secrets),
             ),
             (
                 "check",
-                JsonReport::finished(ReportKind::Check, 3, Checked::new(&diagnostics, 0))
-                    .to_text(none),
+                JsonReport::finished(ReportKind::Check, 3, CheckContent::new(&diagnostics, 0))
+                    .to_text(no_secrets),
             ),
         ];
         for (name, report) in finished_reports {
             let report = report.unwrap();
-            assert_fits(name, &report, ("exit_code", "none".into()));
-            assert_fits(name, &report, ("status", "unheard".into()));
-            assert_fits(name, &report, ("counts", Json::Null));
-            let render =
-                |state: State<'_>| JsonReport::new(ReportKind::Plan, state).to_text(none).unwrap();
+            assert_matches_schema(name, &report, ("exit_code", "none".into()));
+            assert_matches_schema(name, &report, ("status", "unheard".into()));
+            assert_matches_schema(name, &report, ("counts", Json::Null));
+            let render = |state: State<'_>| {
+                JsonReport::new(ReportKind::Plan, state).to_text(no_secrets).unwrap()
+            };
             let failed = render(State::failed(7, "no", None, &diagnostics));
-            assert_fits(name, &failed, ("exit_code", Json::Null));
-            assert_fits(name, &failed, ("status", "finished".into()));
-            assert_fits(name, &render(State::UNFINISHED), ("status", "failed".into()));
+            assert_matches_schema(name, &failed, ("exit_code", Json::Null));
+            assert_matches_schema(name, &failed, ("status", "finished".into()));
+            assert_matches_schema(name, &render(State::UNFINISHED), ("status", "failed".into()));
         }
     }
 }

@@ -22,9 +22,9 @@ pub(super) fn watch_signals(
     on_second: impl FnOnce(Exit) + Send + 'static,
 ) -> io::Result<Arc<OnceLock<Exit>>> {
     let first_signal = Arc::new(OnceLock::new());
-    let signal_slot = Arc::clone(&first_signal);
+    let signal_cell = Arc::clone(&first_signal);
     let on_first = move |signal| {
-        let _ = signal_slot.set(signal);
+        let _ = signal_cell.set(signal);
         interrupt();
         output.eprint("\ninterrupted: waiting for the responses to writes in progress; interrupt again to stop immediately\n");
     };

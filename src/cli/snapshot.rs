@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, io::BufWriter, path::PathBuf};
 
 use super::{
     AccessArgs, CommandError, CommandResult, Exit, ManifestFolder, Progress, RunContext,
-    SessionArgs, SessionBuilder, SessionSource, cannot_write, reports::write_with,
+    SessionArgs, SessionBuilder, SessionSource, reports::write_with, write_failure,
 };
 use crate::{diff::Incomplete, field::Scope, plan::Plan, report::model::common_cause, text::count};
 
@@ -59,9 +59,9 @@ async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
             recorder.fetch_all(requests, || progress.count_step("sections")).await?;
         }
     }
-    let (snapshot, request_count) = (recorder.finish(), recorder.client().request_count());
+    let (snapshot, request_count) = (recorder.take_snapshot(), recorder.client().request_count());
     write_with(&args.output, |file| snapshot.write(BufWriter::new(file)))
-        .map_err(|error| cannot_write(&args.output, &error))?;
+        .map_err(|error| write_failure(&args.output, &error))?;
     let unread_parts = other_unread_parts(&plan, &failed_reads);
     let fold_key = |(subject, reason): &(String, String)| {
         (subject.split(' ').next().map(str::to_owned), reason.clone())

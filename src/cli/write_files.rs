@@ -129,7 +129,7 @@ fn stage_file(path: &Path, text: &str) -> io::Result<NamedTempFile> {
 mod tests {
     use super::*;
 
-    fn file(path: &Path, old: Option<&str>, new: &str) -> FileEdit {
+    fn file_edit(path: &Path, old: Option<&str>, new: &str) -> FileEdit {
         FileEdit {
             path: path.to_owned(),
             old_text: old.map(str::to_owned),
@@ -151,13 +151,13 @@ mod tests {
         };
         fs::write(path_in_folder("known"), "old").unwrap();
         fs::create_dir(path_in_folder("folder")).unwrap();
-        let known_file = || file(&path_in_folder("known"), Some("old"), "new");
-        let inner_file = || file(&path_in_folder("a/b/c"), None, "inner");
+        let known_file = || file_edit(&path_in_folder("known"), Some("old"), "new");
+        let inner_file = || file_edit(&path_in_folder("a/b/c"), None, "inner");
         for (last_file, reason) in [
-            (file(&path_in_folder("folder"), None, ""), "already exists"),
-            (file(&path_in_folder("folder"), Some(""), ""), "not a regular file"),
-            (file(&path_in_folder("known"), Some("other"), ""), "changed meanwhile"),
-            (file(&path_in_folder("known/within"), None, ""), "cannot write"),
+            (file_edit(&path_in_folder("folder"), None, ""), "already exists"),
+            (file_edit(&path_in_folder("folder"), Some(""), ""), "not a regular file"),
+            (file_edit(&path_in_folder("known"), Some("other"), ""), "changed meanwhile"),
+            (file_edit(&path_in_folder("known/within"), None, ""), "cannot write"),
             // Two files with the same path: the second one fails after the others were renamed.
             (inner_file(), "cannot write"),
         ] {

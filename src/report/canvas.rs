@@ -100,19 +100,19 @@ impl Line {
 
     /// Adds spaces up to `column`.
     pub fn pad_to(mut self, column: usize) -> Self {
-        let padding = column.saturating_sub(self.len());
+        let padding = column.saturating_sub(self.width());
         self.cells.extend(std::iter::repeat_n((' ', Paint::Plain), padding));
         self
     }
 
     /// Makes the line continue at the current column when wrapped.
     pub fn hang_here(mut self) -> Self {
-        self.hang_column = self.len();
+        self.hang_column = self.width();
         self
     }
 
     /// The number of columns of the unwrapped line.
-    pub fn len(&self) -> usize {
+    pub fn width(&self) -> usize {
         self.cells.iter().map(|(c, _)| c.width().unwrap_or(0)).sum()
     }
 
@@ -124,7 +124,7 @@ impl Line {
     /// The line without `secrets`. The replacement has the colour of the secret.
     fn redact_line(&self, secrets: &Secrets) -> Cow<'_, Self> {
         let text = self.to_string();
-        let secret_ranges = secrets.find(&text);
+        let secret_ranges = secrets.find_known_secrets(&text);
         if secret_ranges.is_empty() {
             return Cow::Borrowed(self);
         }
@@ -155,8 +155,8 @@ impl Display for Line {
 /// they would be too far from the text of their lines.
 const MAX_ORIGIN_COLUMN: usize = 100;
 
-/// The minimum width of wrapped text, in columns. If the indent leaves fewer columns, a quarter of
-/// the width is the indent instead.
+/// The minimum width of wrapped text, in columns. If the indent leaves fewer columns, the text is
+/// indented by a quarter of the width instead.
 const MIN_TEXT_WIDTH: usize = 20;
 
 /// The minimum length of a part of the text that is passed to the sink, in bytes.
@@ -216,7 +216,8 @@ impl<'s> Canvas<'s> {
 
     /// Allows `extra_lines` more lines, or any number if the style is full.
     pub const fn allow_lines(&mut self, extra_lines: usize) {
-        self.max_lines = if self.style.full { usize::MAX } else { self.line_count + extra_lines };
+        self.max_lines =
+            if self.style.is_full { usize::MAX } else { self.line_count + extra_lines };
     }
 
     /// The text; empty if it was passed to a sink.
@@ -302,7 +303,7 @@ impl<'s> Canvas<'s> {
         };
         let line = line.redact_line(self.secrets).into_owned();
         let origin_text = format!("# {}:{}", origin.file, origin.line);
-        let needed_width = line.len() + 2 + origin_text.width();
+        let needed_width = line.width() + 2 + origin_text.width();
         match self.style.width {
             Some(width) if needed_width > width => {
                 let indent = line.hang_column.min(width.saturating_sub(origin_text.width()));
@@ -313,8 +314,8 @@ impl<'s> Canvas<'s> {
                 // Without a width, there is no right edge for the origin.
                 let column = width
                     .map_or(0, |width| width.min(MAX_ORIGIN_COLUMN) + 2)
-                    .saturating_sub(needed_width - line.len());
-                let column = column.max(line.len() + 2);
+                    .saturating_sub(needed_width - line.width());
+                let column = column.max(line.width() + 2);
                 self.add_line(&line.pad_to(column).put(Paint::Dim, &origin_text));
                 None
             }
@@ -332,7 +333,7 @@ impl<'s> Canvas<'s> {
     }
 
     fn switch_paint(&mut self, old_paint: Paint, new_paint: Paint) {
-        if self.style.colour && old_paint != new_paint {
+        if self.style.is_coloured && old_paint != new_paint {
             for code in [old_paint.code().and(Some("0")), new_paint.code()].into_iter().flatten() {
                 self.text.extend(["\u{1b}[", code, "m"]);
             }
@@ -476,7 +477,7 @@ mod tests {
     #[test]
     fn colours_end_after_their_text() {
         let line = Line::with_text(Paint::Add, "+").text(" a").put(Paint::Error, "!");
-        let colour = TextStyle { colour: true, ..TextStyle::default() };
+        let colour = TextStyle { is_coloured: true, ..TextStyle::default() };
         assert_eq!(render_line(colour, &line), "\u{1b}[32m+\u{1b}[0m a\u{1b}[1;31m!\u{1b}[0m\n");
     }
 
@@ -498,7 +499,7 @@ mod tests {
             render_line_without(&secrets, TextStyle::default(), &line),
             "  is [secret], and more\n"
         );
-        let colour = TextStyle { colour: true, ..TextStyle::default() };
+        let colour = TextStyle { is_coloured: true, ..TextStyle::default() };
         assert_eq!(
             render_line_without(&secrets, colour, &line),
             "  is \u{1b}[32m[secret]\u{1b}[0m, and more\n"

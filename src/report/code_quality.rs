@@ -44,7 +44,7 @@ struct Issue {
 /// # Errors
 /// If a value cannot be written as JSON. Values of reports always can.
 pub fn render(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<String> {
-    let mut list = IssueList {
+    let mut issue_list = IssueList {
         manifests: report.manifests,
         secrets,
         issues: Vec::new(),
@@ -52,7 +52,7 @@ pub fn render(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<Stri
     };
     // Equal faults at the same line are one finding.
     for group in group_by_key(&report.items(), |item| (item.fold_key(), item.location_text())) {
-        list.add_item(group[0], group.len() - 1);
+        issue_list.add_item(group[0], group.len() - 1);
     }
     // A step that was applied is not a finding.
     let mut findings = Vec::new();
@@ -70,10 +70,10 @@ pub fn render(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<Stri
         (origin.file.clone(), origin.line, step.action, local_name(&step.address), field, is_drift)
     });
     for group in groups {
-        list.add_step(*group[0], group.len() - 1, report.kind);
+        issue_list.add_step(*group[0], group.len() - 1, report.kind);
     }
-    list.add_notes(report);
-    let redacted = Redacted::new(&list.issues, KeyMeaning::Words, secrets);
+    issue_list.add_notes(report);
+    let redacted = Redacted::new(&issue_list.issues, KeyMeaning::Words, secrets);
     Ok(escape_unsafe(&serde_json::to_string_pretty(&redacted)?) + "\n")
 }
 
@@ -102,7 +102,7 @@ struct IssueList<'a> {
 }
 
 impl IssueList<'_> {
-    /// Adds an item. `copies` is the number of other objects with the same item.
+    /// Adds an item. `other_count` is the number of other objects with the same item.
     fn add_item(&mut self, item: &ReportItem<'_>, other_count: usize) {
         let severity = match item.group {
             ItemGroup::Run => "blocker",
@@ -119,31 +119,41 @@ impl IssueList<'_> {
             _ => item.fold_key().2,
         });
         let prefix = item.address.map(|address| format!("{address}{}: ", others_text(other_count)));
-        let about = prefix.unwrap_or_default();
+        let object_prefix = prefix.unwrap_or_default();
         let acknowledged = matches!(item.group, ItemGroup::Acknowledged).then_some("acknowledged");
         let key = json!([object, message, acknowledged]);
         let location = item.location.map(|(file, position)| (file, position.map(|(line, _)| line)));
-        self.add(format!("{about}{}", item.message), &item.code, severity, location, &key);
+        self.add_issue(
+            format!("{object_prefix}{}", item.message),
+            &item.code,
+            severity,
+            location,
+            &key,
+        );
     }
 
-    /// Adds a step, or one of its changes. `copies` is the number of other objects with the same
+    /// Adds a step, or one of its changes. `other_count` is the number of other objects with the same
     /// step or change from the same line.
     fn add_step(
         &mut self,
         (step, change): (&Step, Option<&FieldChange>),
-        copies: usize,
+        other_count: usize,
         kind: ReportKind,
     ) {
         let is_drift = matches!(kind, ReportKind::Drift) || step.is_drift();
         let severity = if is_drift { "minor" } else { "info" };
         let check = if is_drift { "drift" } else { "change" };
-        let head =
-            format!("{} {}{}", model::action_word(step.action), step.address, others_text(copies));
+        let head = format!(
+            "{} {}{}",
+            model::action_word(step.action),
+            step.address,
+            others_text(other_count)
+        );
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
         let field = change.map(|change| &change.field);
         let text = field.map_or_else(|| head.clone(), |field| format!("{head}: {field}"));
-        let key = json!([finding_identity(&step.address, copies), step.action, field]);
-        self.add(text, check, severity, Some((&origin.file, Some(origin.line))), &key);
+        let key = json!([finding_identity(&step.address, other_count), step.action, field]);
+        self.add_issue(text, check, severity, Some((&origin.file, Some(origin.line))), &key);
     }
 
     /// Adds differences that apply does not change.
@@ -162,13 +172,13 @@ impl IssueList<'_> {
                 let text = format!("{}{}: {title}", note.address, others_text(other_count));
                 let key =
                     json!([finding_identity(&note.address, other_count), note::note_object(note)]);
-                self.add(text, "drift", "minor", location, &key);
+                self.add_issue(text, "drift", "minor", location, &key);
             }
         }
     }
 
     /// Adds an entry; `key` identifies it among the entries of its check and file.
-    fn add(
+    fn add_issue(
         &mut self,
         description: String,
         check: &str,
@@ -209,7 +219,7 @@ mod tests {
     use crate::diff::{Note, Reason};
     use crate::origin::Origin;
     use crate::report::{
-        json::Planned,
+        json::PlanContent,
         model::{ReportContent, State},
         terminal::tests::hostile_content,
         testing::ReportFixture,
@@ -242,9 +252,9 @@ mod tests {
             assert!(!list.is_empty(), "{name}");
             let is_blocker = |issue: &&Json| issue["severity"] == "blocker";
             let blockers: Vec<_> = list.iter().filter(is_blocker).collect();
-            let is_early = ["unfinished", "failed"].contains(&name);
-            assert_eq!(blockers.len(), usize::from(is_early), "{name}: {list:#?}");
-            if is_early {
+            let has_no_result = ["unfinished", "failed"].contains(&name);
+            assert_eq!(blockers.len(), usize::from(has_no_result), "{name}: {list:#?}");
+            if has_no_result {
                 assert_eq!(blockers[0]["location"]["path"], "manifests");
             }
         });
@@ -288,17 +298,27 @@ mod tests {
             list.retain(|issue| issue["check_name"] == "undrift/change");
             list
         };
-        let (alone, all) = (findings(&["acme/a"]), findings(&["acme/a", "acme/b", "acme/c"]));
-        assert!(!alone.is_empty() && all.len() == alone.len(), "{all:#?}");
+        let (single_findings, joint_findings) =
+            (findings(&["acme/a"]), findings(&["acme/a", "acme/b", "acme/c"]));
+        assert!(
+            !single_findings.is_empty() && joint_findings.len() == single_findings.len(),
+            "{joint_findings:#?}"
+        );
         let issue_values = |list: &[Json], name: &str| -> Vec<Json> {
             list.iter().map(|issue| issue[name].clone()).collect()
         };
-        let descriptions = issue_values(&all, "description");
-        let is_of_three = |text: &Json| text.as_str().unwrap().contains(", and in 2 others");
-        assert!(descriptions.iter().all(is_of_three), "{descriptions:#?}");
-        let rest = findings(&["acme/b", "acme/c"]);
-        assert_eq!(issue_values(&rest, "fingerprint"), issue_values(&all, "fingerprint"));
-        assert_ne!(issue_values(&alone, "fingerprint"), issue_values(&all, "fingerprint"));
+        let descriptions = issue_values(&joint_findings, "description");
+        let is_joint = |text: &Json| text.as_str().unwrap().contains(", and in 2 others");
+        assert!(descriptions.iter().all(is_joint), "{descriptions:#?}");
+        let remaining_findings = findings(&["acme/b", "acme/c"]);
+        assert_eq!(
+            issue_values(&remaining_findings, "fingerprint"),
+            issue_values(&joint_findings, "fingerprint")
+        );
+        assert_ne!(
+            issue_values(&single_findings, "fingerprint"),
+            issue_values(&joint_findings, "fingerprint")
+        );
     }
 
     #[test]
@@ -352,8 +372,8 @@ mod tests {
             all[0]["description"].as_str().unwrap().contains(", and in 2 others: "),
             "{all:#?}"
         );
-        let rest = findings(&["acme/b", "acme/c"]);
-        assert_eq!(rest[0]["fingerprint"], all[0]["fingerprint"]);
+        let remaining_findings = findings(&["acme/b", "acme/c"]);
+        assert_eq!(remaining_findings[0]["fingerprint"], all[0]["fingerprint"]);
     }
 
     #[test]
@@ -362,15 +382,15 @@ mod tests {
             let list = parse_list(&fixture.render_named("plan", render_report));
             list.iter().map(|issue| issue["fingerprint"].to_string()).collect::<Vec<_>>()
         };
-        let mut world = ReportFixture::new();
-        let before = fingerprints(&world);
-        world.plan.refusals[0].reason = "would remove 7 entries of 8; the limit is 5".into();
-        for step in &mut world.plan.steps {
+        let mut fixture = ReportFixture::new();
+        let before = fingerprints(&fixture);
+        fixture.plan.refusals[0].reason = "would remove 7 entries of 8; the limit is 5".into();
+        for step in &mut fixture.plan.steps {
             step.origin.line += 10;
             let origins = step.changes.iter_mut().filter_map(|change| change.origin.as_mut());
             origins.for_each(|origin| origin.line += 10);
         }
-        assert_eq!(fingerprints(&world), before);
+        assert_eq!(fingerprints(&fixture), before);
     }
 
     proptest! {
@@ -379,8 +399,8 @@ mod tests {
         #[test]
         fn hostile_text_is_text(text in "(\\PC|\\p{C}|\"|\\\\|\n){0,12}") {
             let (run, plan, _) = hostile_content(&text);
-            let planned = Planned::new(&run, &plan);
-            let state = State::finished(0, ReportContent::Planned(&planned));
+            let planned = PlanContent::new(&run, &plan);
+            let state = State::finished(0, ReportContent::Plan(&planned));
             let no_diagnostics = Default::default();
             let report = Report { kind: ReportKind::Plan, manifests: &text, diagnostics: &no_diagnostics, state };
             parse_list(&render_report(&report));

@@ -12,7 +12,7 @@ use crate::{diff::Action, secret::Secrets, text::escape};
 pub fn render(report: &Report<'_>, secrets: &Secrets) -> String {
     let items = report.items();
     let items = items.iter().map(|item| item_line(item, report.manifests, secrets));
-    let is_planned = matches!(report.content(), Some(ReportContent::Planned(_)));
+    let is_planned = matches!(report.content(), Some(ReportContent::Plan(_)));
     let steps = report.steps().into_iter().filter(|_| is_planned).map(|item| step_line(&item));
     let notes = report.plan().into_iter().flat_map(|plan| &plan.notes);
     let notes = notes.filter(|note| is_planned && note.reason.is_difference()).map(|note| {

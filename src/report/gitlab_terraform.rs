@@ -15,17 +15,17 @@ use crate::diff::Action;
 /// first. The object also has no keys if the run made no plan.
 pub fn render(report: &Report<'_>) -> String {
     let actions: Option<Vec<Action>> = match report.content() {
-        Some(ReportContent::Planned(planned)) => {
+        Some(ReportContent::Plan(planned)) => {
             let plan = planned.plan;
             let is_complete = plan.incomplete.is_empty() && plan.problems.is_empty();
             (is_complete || !plan.steps.is_empty())
                 .then(|| plan.branch_steps().map(|step| step.action).collect())
         }
-        Some(ReportContent::Outcomes(outcomes)) => {
+        Some(ReportContent::Apply(outcomes)) => {
             let succeeded = outcomes.applied.steps.iter().filter(|step| step.outcome.is_success());
             Some(succeeded.map(|step| step.action).collect())
         }
-        Some(ReportContent::Checked(_)) | None => None,
+        Some(ReportContent::Check(_)) | None => None,
     };
     let Some(actions) = actions else { return "{}\n".to_owned() };
     let [create, update, delete] = [Action::Create, Action::Update, Action::Delete]
@@ -41,8 +41,9 @@ mod tests {
     #[test]
     fn unknown_changes_are_not_counted() {
         let mut fixture = ReportFixture::new();
-        let render_report =
-            |world: &ReportFixture, name: &str| world.render_named(name, super::render);
+        let render_report = |report_fixture: &ReportFixture, name: &str| {
+            report_fixture.render_named(name, super::render)
+        };
         for name in ["unfinished", "failed", "check"] {
             assert_eq!(render_report(&fixture, name), "{}\n", "{name}");
         }

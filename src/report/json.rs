@@ -163,14 +163,14 @@ impl<'a, T> ReportState<'a, T> {
 
 impl<'a, T: Serialize> JsonReport<'a, T> {
     /// The report of a run that finished.
-    pub const fn finished(undrift: ReportKind, exit_code: u8, content: T) -> Self {
-        Self::new(undrift, ReportState::finished(exit_code, content))
+    pub const fn finished(kind: ReportKind, exit_code: u8, content: T) -> Self {
+        Self::new(kind, ReportState::finished(exit_code, content))
     }
 
     /// A report in the current format.
-    pub const fn new(undrift: ReportKind, state: ReportState<'a, T>) -> Self {
+    pub const fn new(kind: ReportKind, state: ReportState<'a, T>) -> Self {
         let (format_version, tool_version) = (FORMAT_VERSION, env!("CARGO_PKG_VERSION"));
-        Self { undrift, format_version, tool_version, state }
+        Self { undrift: kind, format_version, tool_version, state }
     }
 
     /// The JSON text without `secrets`, with a line feed at its end.
@@ -202,7 +202,7 @@ pub fn escape_unsafe(json: &str) -> String {
 
 /// A plan, or drift.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Planned<'a> {
+pub struct PlanContent<'a> {
     /// The service.
     #[serde(flatten)]
     pub run: &'a ReportedRun,
@@ -219,7 +219,7 @@ pub struct Planned<'a> {
     pub saved_plan: Option<&'a PlanComparison>,
 }
 
-impl<'a> Planned<'a> {
+impl<'a> PlanContent<'a> {
     /// The content of a report about `plan`.
     pub fn new(run: &'a ReportedRun, plan: &'a Plan) -> Self {
         Self { run, counts: plan.counts(), labels: plan.label_counts(), plan, saved_plan: None }
@@ -228,7 +228,7 @@ impl<'a> Planned<'a> {
 
 /// The result of applying a plan.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Outcomes<'a> {
+pub struct ApplyContent<'a> {
     /// The service.
     #[serde(flatten)]
     pub run: &'a ReportedRun,
@@ -250,7 +250,7 @@ pub struct Outcomes<'a> {
     pub saved_plan: Option<&'a PlanComparison>,
 }
 
-impl<'a> Outcomes<'a> {
+impl<'a> ApplyContent<'a> {
     /// The result of applying `plan` in `run`; `left_out` are the groups and projects that were not applied.
     pub fn new(
         run: &'a ReportedRun,
@@ -307,7 +307,7 @@ impl OutcomeCounts {
     }
 
     /// The counts with their words, in display order, with zeros.
-    pub const fn with_labels(&self) -> [(usize, &'static str); 7] {
+    pub const fn labelled_counts(&self) -> [(usize, &'static str); 7] {
         [
             (self.done, "done"),
             (self.already, "already done"),
@@ -322,7 +322,7 @@ impl OutcomeCounts {
 
 /// The faults of manifests.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Checked<'a> {
+pub struct CheckContent<'a> {
     /// The numbers of errors and warnings.
     pub counts: CheckCounts,
     /// All errors and warnings, ordered by place.
@@ -330,12 +330,12 @@ pub struct Checked<'a> {
     pub diagnostics: &'a Diagnostics,
 }
 
-impl<'a> Checked<'a> {
+impl<'a> CheckContent<'a> {
     /// The `diagnostics` of the manifests, which declare `projects` projects.
     pub fn new(diagnostics: &'a Diagnostics, projects: usize) -> Self {
         let counts = CheckCounts {
-            errors: diagnostics.count(Severity::Error),
-            warnings: diagnostics.count(Severity::Warning),
+            errors: diagnostics.count_severity(Severity::Error),
+            warnings: diagnostics.count_severity(Severity::Warning),
             projects,
         };
         Self { counts, diagnostics }
@@ -388,7 +388,7 @@ mod tests {
                 token: None,
             },
         );
-        let text = JsonReport::finished(ReportKind::Drift, 0, Planned::new(&run, &plan))
+        let text = JsonReport::finished(ReportKind::Drift, 0, PlanContent::new(&run, &plan))
             .to_text(&Secrets::default())
             .unwrap();
         let report: Value = serde_json::from_str(&text).unwrap();

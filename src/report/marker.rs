@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_leave_its_comment() {
+    fn a_name_cannot_end_the_html_comment() {
         for wrong in ["", "a b", "a-->", "a--b", "é", "a\n", &"a".repeat(65)] {
             assert!(wrong.parse::<Marker>().is_err(), "{wrong:?}");
             assert_eq!(

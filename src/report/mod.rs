@@ -1,6 +1,6 @@
 //! Renders plans and reports, for people and for machines.
 //!
-//! A renderer reads finished values and makes no decisions. [`terminal`] writes text for people.
+//! A renderer only lays out finished values and makes no decisions. [`terminal`] writes text for people.
 //! Files have one [`model`] and several [`Format`]s: [`json`] for programs, [`markdown`] for
 //! comments in merge requests, [`gitlab_terraform`] and [`code_quality`] for widgets of merge
 //! requests, [`html`] for a page. Names and messages come from manifests and from the service and
@@ -26,7 +26,9 @@ mod testing;
 
 pub use canvas::{Canvas, Line, Paint, Sink};
 pub use format::Format;
-pub use json::{Checked, FORMAT_VERSION, OutcomeCounts, Outcomes, Planned, ReportKind};
+pub use json::{
+    ApplyContent, CheckContent, FORMAT_VERSION, OutcomeCounts, PlanContent, ReportKind,
+};
 pub use model::{ReportContent, State};
 pub use redact::{KeyMeaning, Redacted};
 

@@ -127,7 +127,9 @@ impl<'s, S: Serializer> Serializer for RedactingSerializer<'s, S> {
 
     fn serialize_str(self, text: &str) -> Result<S::Ok, S::Error> {
         match self.rule.depth {
-            Depth::Key if catalogue::field_name(text).is_some() => self.inner.serialize_str(text),
+            Depth::Key if catalogue::known_field_name(text).is_some() => {
+                self.inner.serialize_str(text)
+            }
             _ => self.inner.serialize_str(&self.rule.secrets.redact(text)),
         }
     }
@@ -225,9 +227,9 @@ mod tests {
     use crate::{
         diagnostic::{Diagnostic, Diagnostics},
         report::{
-            Checked, Outcomes, Planned, ReportKind, State,
+            ApplyContent, CheckContent, PlanContent, ReportKind, State,
             json::JsonReport,
-            terminal::tests::{blocked_plan, run, sample_applied, shop_plan},
+            terminal::tests::{blocked_plan, sample_applied, sample_run, shop_plan},
         },
         secret::{SECRET_MARK, Secret},
         value::{Json, Object},
@@ -246,19 +248,27 @@ mod tests {
 
     /// Reports of every kind, without `secrets`.
     fn make_reports(secrets: &Secrets) -> Vec<Json> {
-        let (run, plan, blocked, applied) = (run(), shop_plan(), blocked_plan(), sample_applied());
+        let (run, plan, blocked, applied) =
+            (sample_run(), shop_plan(), blocked_plan(), sample_applied());
         let diagnostics: Diagnostics =
-            [Diagnostic::error("syntax", "it is broken").help("mend it")].into_iter().collect();
+            [Diagnostic::error("syntax", "it is broken").with_help("mend it")]
+                .into_iter()
+                .collect();
         let render_state = |kind, state: State<'_>| JsonReport::new(kind, state).to_text(secrets);
         let (error, help) = ("it was refused", Some("use another token"));
         let failed = State::failed(7, error, help, &diagnostics);
         let texts = [
-            JsonReport::finished(ReportKind::Plan, 0, Planned::new(&run, &plan)).to_text(secrets),
-            JsonReport::finished(ReportKind::Drift, 3, Planned::new(&run, &blocked))
+            JsonReport::finished(ReportKind::Plan, 0, PlanContent::new(&run, &plan))
                 .to_text(secrets),
-            JsonReport::finished(ReportKind::Apply, 6, Outcomes::new(&run, &plan, &applied, &[]))
+            JsonReport::finished(ReportKind::Drift, 3, PlanContent::new(&run, &blocked))
                 .to_text(secrets),
-            JsonReport::finished(ReportKind::Check, 3, Checked::new(&diagnostics, 0))
+            JsonReport::finished(
+                ReportKind::Apply,
+                6,
+                ApplyContent::new(&run, &plan, &applied, &[]),
+            )
+            .to_text(secrets),
+            JsonReport::finished(ReportKind::Check, 3, CheckContent::new(&diagnostics, 0))
                 .to_text(secrets),
             render_state(ReportKind::Apply, failed),
             render_state(ReportKind::Check, State::UNFINISHED),
@@ -283,24 +293,24 @@ mod tests {
     /// no indices of lists.
     fn collect_changes(path: &str, whole: &Json, redacted: &Json, changed: &mut BTreeSet<String>) {
         match (whole, redacted) {
-            (Json::Array(whole), Json::Array(struck)) => {
-                assert_eq!(whole.len(), struck.len());
+            (Json::Array(whole), Json::Array(redacted)) => {
+                assert_eq!(whole.len(), redacted.len());
                 whole
                     .iter()
-                    .zip(struck)
-                    .for_each(|(whole, struck)| collect_changes(path, whole, struck, changed));
+                    .zip(redacted)
+                    .for_each(|(whole, redacted)| collect_changes(path, whole, redacted, changed));
             }
-            (Json::Object(whole), Json::Object(struck)) => {
+            (Json::Object(whole), Json::Object(redacted)) => {
                 assert_eq!(
                     whole.keys().collect::<Vec<_>>(),
-                    struck.keys().collect::<Vec<_>>(),
+                    redacted.keys().collect::<Vec<_>>(),
                     "keys at {path}"
                 );
-                whole.iter().zip(struck.values()).for_each(|((key, whole), struck)| {
-                    collect_changes(&format!("{path}/{key}"), whole, struck, changed);
+                whole.iter().zip(redacted.values()).for_each(|((key, whole), redacted)| {
+                    collect_changes(&format!("{path}/{key}"), whole, redacted, changed);
                 });
             }
-            (whole, struck) if whole == struck => {}
+            (whole, redacted) if whole == redacted => {}
             (Json::String(_), Json::String(text)) if text.contains(SECRET_MARK) => {
                 changed.insert(path.to_owned());
             }
@@ -308,8 +318,8 @@ mod tests {
         }
     }
 
-    /// Even if every word in a report were a secret, its keys and the words of the format would
-    /// stay.
+    /// Even if every word of a report were a secret, the keys and the words of the format would not be
+    /// redacted.
     #[test]
     fn no_word_of_the_format_is_redacted() {
         let originals = make_reports(&Secrets::default());

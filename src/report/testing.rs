@@ -1,9 +1,9 @@
 //! Reports for the tests of file formats.
 
 use super::{
-    Checked, Outcomes, Planned, ReportContent, ReportKind, ReportedRun, State,
+    ApplyContent, CheckContent, PlanContent, ReportContent, ReportKind, ReportedRun, State,
     model::Report,
-    terminal::tests::{blocked_plan, run, sample_applied, shop_plan},
+    terminal::tests::{blocked_plan, sample_applied, sample_run, shop_plan},
 };
 use crate::{
     apply::ApplyResult,
@@ -37,10 +37,10 @@ impl ReportFixture {
         plan.acknowledged = vec![Acknowledged { refusal, reason, by, is_new: false }];
         let fault = Diagnostic::error("unknown-field", "unknown field `visiblity`")
             .with_location(SourceLocation::from(&plan.steps[0].origin))
-            .help("did you mean `visibility`?");
+            .with_help("did you mean `visibility`?");
         let warning = Diagnostic::warning("deprecated", "`wiki_enabled` is deprecated");
         let diagnostics = [fault, warning].into_iter().collect();
-        Self { run: run(), plan, applied: sample_applied(), left_out, diagnostics }
+        Self { run: sample_run(), plan, applied: sample_applied(), left_out, diagnostics }
     }
 
     /// Labels the steps alternately as branch changes and as drift.
@@ -56,9 +56,9 @@ impl ReportFixture {
     /// Calls `visit` with a report of each kind and state.
     pub(super) fn for_each_report(&self, mut visit: impl FnMut(&str, &Report<'_>)) {
         let diagnostics = &self.diagnostics;
-        let planned = Planned::new(&self.run, &self.plan);
-        let outcomes = Outcomes::new(&self.run, &self.plan, &self.applied, &self.left_out);
-        let checked = Checked::new(diagnostics, 1);
+        let planned = PlanContent::new(&self.run, &self.plan);
+        let outcomes = ApplyContent::new(&self.run, &self.plan, &self.applied, &self.left_out);
+        let checked = CheckContent::new(diagnostics, 1);
         let finished_state = |content| State::finished(4, content);
         let failed = State::failed(
             3,
@@ -69,21 +69,25 @@ impl ReportFixture {
         for (name, kind, state) in [
             ("unfinished", ReportKind::Plan, State::UNFINISHED),
             ("failed", ReportKind::Plan, failed),
-            ("plan", ReportKind::Plan, finished_state(ReportContent::Planned(&planned))),
-            ("drift", ReportKind::Drift, finished_state(ReportContent::Planned(&planned))),
-            ("apply", ReportKind::Apply, finished_state(ReportContent::Outcomes(&outcomes))),
-            ("check", ReportKind::Check, finished_state(ReportContent::Checked(&checked))),
+            ("plan", ReportKind::Plan, finished_state(ReportContent::Plan(&planned))),
+            ("drift", ReportKind::Drift, finished_state(ReportContent::Plan(&planned))),
+            ("apply", ReportKind::Apply, finished_state(ReportContent::Apply(&outcomes))),
+            ("check", ReportKind::Check, finished_state(ReportContent::Check(&checked))),
         ] {
             visit(name, &Report { kind, manifests: "./manifests", diagnostics, state });
         }
     }
 
-    /// The output of `write` for the report called `name`.
-    pub(super) fn render_named(&self, name: &str, write: impl Fn(&Report<'_>) -> String) -> String {
+    /// The output of `render` for the report called `name`.
+    pub(super) fn render_named(
+        &self,
+        name: &str,
+        render: impl Fn(&Report<'_>) -> String,
+    ) -> String {
         let mut text = None;
         self.for_each_report(|report_name, report| {
             if report_name == name {
-                text = Some(write(report));
+                text = Some(render(report));
             }
         });
         text.unwrap_or_else(|| panic!("no report `{name}`"))

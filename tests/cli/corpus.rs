@@ -18,7 +18,7 @@ use super::cases::{Case, cases};
 const CANARY: &str = "canary-7f3a9c21";
 const CANARY_PARTS: [&str; 3] = [CANARY, "canary", "7f3a9c21"];
 
-const STYLE: TextStyle = TextStyle { colour: false, width: Some(120), full: true };
+const STYLE: TextStyle = TextStyle { is_coloured: false, width: Some(120), is_full: true };
 
 /// All cases, with their files in a folder.
 struct Corpus {
@@ -105,7 +105,11 @@ fn colours_and_narrow_terminals_keep_secrets_too() {
         assert_silent(&case.name, &serde_json::to_string(&loaded.diagnostics).unwrap());
         assert_silent(&case.name, &format!("{:?}", loaded.diagnostics));
         for (colour, width) in [(true, 120), (false, 20), (true, 300)] {
-            let (report, _) = loaded.report(TextStyle { colour, width: Some(width), full: false });
+            let (report, _) = loaded.report(TextStyle {
+                is_coloured: colour,
+                width: Some(width),
+                is_full: false,
+            });
             assert_silent(&case.name, &report);
         }
     }

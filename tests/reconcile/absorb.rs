@@ -41,7 +41,7 @@ impl World {
         let desired = self.desired();
         let (observer, settings) = self.connect(&desired).await.unwrap();
         let words = export::ExportSettings {
-            defaults: false,
+            extracts_defaults: false,
             ..export_settings(SecretHandling::Plain)(observer.caller())
         };
         let whole: Vec<_> = desired
@@ -326,7 +326,7 @@ unlisted: {{shares: delete, protected_tags: delete, protected_branches: delete}}
     {
         let mut steps = plan.steps.iter();
         let step = steps.find(|step| step.address.entry.as_deref() == Some(entry)).unwrap();
-        let found = (step.possible.is_some(), step.certain.is_some());
+        let found = (step.possible.is_some(), step.certain_part.is_some());
         assert_eq!(found, (is_possible, has_certain), "{entry}");
     }
     let (goals, refused) = world.drift(&["**"]).await;

@@ -408,7 +408,7 @@ async fn a_new_topic_of_several_projects_is_sent_again() {
             method: Some(http::Method::POST),
             path_contains: "/projects".into(),
             nth,
-            effect: FaultEffect::SameTopic,
+            effect: FaultEffect::DuplicateTopic,
         });
     }
     world.converge("one topic").await;

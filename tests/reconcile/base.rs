@@ -32,7 +32,7 @@ async fn plan_against(world: &World, head: &Desired, base: &Base, heals: bool) -
         found.1.extend(against);
         match rest {
             BranchPart::Whole => found.2.push(container.clone()),
-            BranchPart::Some(rest) => found.2.push(*rest),
+            BranchPart::Partial(rest) => found.2.push(*rest),
             BranchPart::Nothing => {}
         }
         Ok(())

@@ -9,7 +9,7 @@ use undrift::{
     diff::{Action, Reason},
     export::{ExportSettings, SecretHandling},
     field::{Equality, Field, Readback, Scope, Secrecy},
-    kind::{Section, Shape, Spec},
+    kind::{FieldSpec, Section, Shape},
     live::Caller,
     operation::{AnyOp, Operation},
     plan::Plan,
@@ -84,7 +84,7 @@ enum Phase {
 }
 
 /// A valid value for the schema and the service, different for each form.
-fn sample(kind: Section, spec: &Spec, form: Phase) -> Json {
+fn sample(kind: Section, spec: &FieldSpec, form: Phase) -> Json {
     if form == Phase::Clear {
         return Json::Null;
     }
@@ -199,7 +199,7 @@ fn sample(kind: Section, spec: &Spec, form: Phase) -> Json {
 
 /// An example of a text: from its schema, or the default of a new entry, or a word; for rows, a single
 /// one.
-fn example(spec: &Spec, at: usize) -> Json {
+fn example(spec: &FieldSpec, at: usize) -> Json {
     if spec.has_rows() {
         let level = ["maintainer", "developer"][at];
         return json!([{"access_level": level}]);
@@ -266,12 +266,12 @@ fn sections() -> impl Iterator<Item = Section> {
 /// Fields of a kind in one scope that are tested in one group or project.
 struct Case {
     section: Section,
-    specs: Vec<&'static Spec>,
+    specs: Vec<&'static FieldSpec>,
     document: Json,
 }
 
 impl Case {
-    fn name(&self, spec: &Spec) -> String {
+    fn name(&self, spec: &FieldSpec) -> String {
         format!("{:?}.{}", self.section, spec.name)
     }
 
@@ -280,7 +280,7 @@ impl Case {
     }
 
     /// True if `plan` has a step for the field.
-    fn is_planned(&self, spec: &Spec, plan: &Plan) -> bool {
+    fn is_planned(&self, spec: &FieldSpec, plan: &Plan) -> bool {
         let mut steps = plan.steps.iter().filter(|step| &*step.address.path == self.path());
         // A step for a single-field section counts for that field.
         steps.any(|step| {
@@ -299,7 +299,7 @@ enum Grouping {
 }
 
 /// True if a service of `release` has the field, and it is not tested elsewhere.
-fn is_tested(section: Section, spec: &Spec, release: Release) -> bool {
+fn is_tested(section: Section, spec: &FieldSpec, release: Release) -> bool {
     let name = format!("{}.{}", section.section, spec.name);
     let of_group = section.scoped_kind.scope == Scope::Group;
     let is_apart = TESTED_APART.iter().any(|(apart, _)| *apart == name)
@@ -331,7 +331,7 @@ fn related_fields(field: &Field) -> impl Iterator<Item = &str> {
 
 /// The fields that a change of this one may affect: itself, those that it names, and those that
 /// name it.
-fn affected_fields(section: Section, spec: &'static Spec) -> BTreeSet<&'static str> {
+fn affected_fields(section: Section, spec: &'static FieldSpec) -> BTreeSet<&'static str> {
     let specs = section.table().specs().iter();
     let naming = specs.filter(|other| related_fields(other.field).any(|name| name == spec.name));
     let naming = naming.map(|other| other.name);
@@ -339,7 +339,7 @@ fn affected_fields(section: Section, spec: &'static Spec) -> BTreeSet<&'static s
 }
 
 /// True if a field is related to something outside its entry.
-fn is_special(section: Section, spec: &Spec) -> bool {
+fn is_special(section: Section, spec: &FieldSpec) -> bool {
     let field = &spec.field;
     let name = format!("{}.{}", section.section, spec.name);
     field.names.is_some()
@@ -355,7 +355,7 @@ fn is_special(section: Section, spec: &Spec) -> bool {
 }
 
 /// Fields of a section, with their positions in the table.
-type Specs = Vec<(usize, &'static Spec)>;
+type Specs = Vec<(usize, &'static FieldSpec)>;
 
 /// The fields of `section`, grouped by the container that tests them.
 fn groups(section: Section, release: Release, tried: Grouping) -> Vec<Specs> {
@@ -367,7 +367,7 @@ fn groups(section: Section, release: Release, tried: Grouping) -> Vec<Specs> {
     for (at, spec) in others {
         let touched = affected_fields(section, spec);
         // Not every entry can have every field.
-        let beside = |spec: &Spec| section.example_siblings(spec.name);
+        let beside = |spec: &FieldSpec| section.example_siblings(spec.name);
         let fits = |specs: &Specs| beside(specs[0].1) == beside(spec);
         let mut known = groups.iter_mut();
         match known.find(|(known, specs)| known.is_disjoint(&touched) && fits(specs)) {
@@ -399,12 +399,12 @@ fn cases(part: usize, form: Phase, release: Release, tried: Grouping) -> Vec<Cas
 
 /// A group or project for those of `specs` that have this form, each with its position in the
 /// table.
-fn case(section: Section, specs: &[(usize, &'static Spec)], form: Phase) -> Option<Case> {
+fn case(section: Section, specs: &[(usize, &'static FieldSpec)], form: Phase) -> Option<Case> {
     let (at, first) = specs[0];
     let name = format!("{}.{}", section.section, first.name);
     let of_group = section.scoped_kind.scope == Scope::Group;
     let specs: Vec<_> = specs.iter().map(|(_, spec)| *spec).collect();
-    let has_form = |spec: &&'static Spec| form != Phase::Clear || spec.field.nullable;
+    let has_form = |spec: &&'static FieldSpec| form != Phase::Clear || spec.field.nullable;
     let specs: Vec<_> = specs.into_iter().filter(has_form).collect();
     if specs.is_empty() {
         return None;
@@ -439,7 +439,7 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Phase) -> Opti
     let path = format!("{above}{noun}-{}", name.replace(['.', '_'], "-"));
     let mut document = project(&path, json!({"create": true, section.section: value}));
     if let Some(parent) = section.scoped_kind.parent {
-        let of = catalogue::section(section.scoped_kind.scope, parent.section).unwrap();
+        let of = catalogue::project_section(section.scoped_kind.scope, parent.section).unwrap();
         document[parent.section] = json!([base_entry(of, 0)]);
     }
     // The service looks up the branch of a schedule.
@@ -495,7 +495,7 @@ async fn check_profile(part: usize, profile: Profile, name: &str, tried: Groupin
         // If nulls are dropped, the difference is invisible.
         cases.retain(|case| {
             let is_unseen = |name: String| SHOWN_AS_NULL.contains(&&*name);
-            let name = |spec: &Spec| format!("{}.{}", case.section.section, spec.name);
+            let name = |spec: &FieldSpec| format!("{}.{}", case.section.section, spec.name);
             !(drops_nulls && form == Phase::Change && is_unseen(name(case.specs[0])))
         });
         // A part or a single kind may be of a later release, and may have nothing to clear.
@@ -552,7 +552,7 @@ const MIRROR_REASON: &str = "it is shown from the change of `mirror` on, which i
 async fn every_manual_change_after_a_watch_export_is_detected() {
     let world = &mut prepared_world(Profile::default()).await;
     let how = |caller: &Caller| ExportSettings {
-        all: true,
+        includes_defaults: true,
         watch: true,
         ..export_settings(SecretHandling::Plain)(caller)
     };

@@ -23,8 +23,8 @@ pub(crate) fn export_settings(
     values: SecretHandling,
 ) -> impl Fn(&undrift::live::Caller) -> ExportSettings {
     move |caller| ExportSettings {
-        values,
-        defaults: true,
+        secret_handling: values,
+        extracts_defaults: true,
         create: values == SecretHandling::Env,
         rehearse: values == SecretHandling::Env,
         ..ExportSettings::for_caller(
@@ -276,7 +276,7 @@ async fn values_common_to_forty_projects_are_in_defaults() {
     let mut world = World::new(Profile::default(), forty_projects()).await;
     let token = world.sandbox.token().to_owned();
     let full_settings = |caller: &undrift::live::Caller| ExportSettings {
-        defaults: false,
+        extracts_defaults: false,
         ..export_settings(SecretHandling::Plain)(caller)
     };
     let (full, _) = world.export_as(&token, &["acme"], full_settings).await;

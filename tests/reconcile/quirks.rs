@@ -193,7 +193,8 @@ async fn a_project_becomes_a_mirror_and_its_address_is_compared() {
     let secret = json!({"mirror": true, "import_url": {"text": text}});
     world.declare(&[project(SHOP, json!({"settings": secret}))]);
     assert!(world.plan().await.steps.is_empty());
-    world.tweak = |settings| settings.resend = vec![Selector::parse("**#settings").unwrap()];
+    world.tweak =
+        |settings| settings.resend_selectors = vec![Selector::parse("**#settings").unwrap()];
     assert_eq!(*world.plan().await.steps[0].calls[0].fields, ["import_url"]);
     world.tweak = |_| ();
     // A new project without the address is no mirror.

@@ -170,7 +170,8 @@ async fn a_hidden_value_is_sent_once() {
             body.contains(&"description".to_owned()) && !body.contains(&"value".to_owned()),
             "{body:?}"
         );
-        world.tweak = |settings| settings.resend = vec![Selector::parse("**#variables/*").unwrap()];
+        world.tweak =
+            |settings| settings.resend_selectors = vec![Selector::parse("**#variables/*").unwrap()];
         assert!(sent_fields(&world.plan().await)[0].contains(&"value".to_owned()));
         world.tweak = |_| ();
         for shown in [json!({"masked_and_hidden": false}), json!({"masked": false})] {
@@ -306,8 +307,9 @@ async fn a_credential_in_a_text_is_renewed_by_a_new_mirror() {
 
     world.set_variable("MIRROR_TOKEN", "second/secret@value");
     assert!(world.plan().await.steps.is_empty(), "what is never shown never differs");
-    world.tweak =
-        |settings| settings.resend = vec![Selector::parse("**#remote_mirrors/*").unwrap()];
+    world.tweak = |settings| {
+        settings.resend_selectors = vec![Selector::parse("**#remote_mirrors/*").unwrap()]
+    };
     let plan = world.plan().await;
     let [step] = &plan.steps[..] else { panic!("{plan:#?}") };
     assert_eq!(step.address.entry.as_deref(), Some("https://git.example.org/acme/shop.git"));

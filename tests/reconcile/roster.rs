@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use undrift::{
     desired::ExclusionReason,
     diff::Reason,
-    plan::{Limits, Plan, Strictness},
+    plan::{GuardLimits, Plan, Strictness},
     sandbox::{FaultEffect, InjectedFault, Profile},
 };
 
@@ -336,7 +336,7 @@ async fn a_rule_that_exceeds_its_reach_can_be_applied_in_steps() {
     world.acknowledged = vec!["reach:acme/**"];
     world.converge("acknowledged").await;
     world.acknowledged = Vec::new();
-    world.extent.reach = Limits { count: 20, share: 1.0 };
+    world.extent.reach = GuardLimits { count: 20, share: 1.0 };
     world.declare(&[including_rule("acme/**", json!({"settings": {"merge_method": "ff"}}))]);
     world.converge("within what the configuration allows").await;
 }

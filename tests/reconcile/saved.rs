@@ -11,7 +11,7 @@ use undrift::{
     observe::Observer,
     plan::{
         ApprovalPolicy, Plan, PlanSettings,
-        saved::{PlanComparison, PlanRecorder, PlanSource, SavedPlan, SealedPlan},
+        saved::{PlanComparison, PlanRecorder, SaveContext, SavedPlan, SealedPlan},
     },
     secret::Secret,
 };
@@ -48,7 +48,7 @@ impl<'w> PlanRun<'w> {
     /// A plan, and the text of its file.
     pub(crate) async fn save(&self, key: &DigestKey) -> (Plan, String) {
         let plan = self.plan().await;
-        let source = PlanSource {
+        let source = SaveContext {
             made_at: "2030-01-01T10:00:00Z".parse().unwrap(),
             target: self.world.sandbox.url(),
             caller: "root".to_owned(),

@@ -26,7 +26,7 @@ use undrift::{
     plan::Plan,
     report::{
         Canvas, ReportedRun, TextStyle,
-        json::{JsonReport, Planned, ReportKind},
+        json::{JsonReport, PlanContent, ReportKind},
         terminal,
     },
     sandbox::Profile,
@@ -209,11 +209,11 @@ pub(crate) fn assert_shown(plan: &Plan, secrets: &Secrets, ids: &Ids, sent: &[Se
         snapshot: None,
         token: None,
     };
-    let json = JsonReport::finished(ReportKind::Plan, 2, Planned::new(&run, plan))
+    let json = JsonReport::finished(ReportKind::Plan, 2, PlanContent::new(&run, plan))
         .to_text(secrets)
         .unwrap();
     let json: Json = serde_json::from_str(&json).unwrap();
-    let style = TextStyle { full: true, ..TextStyle::default() };
+    let style = TextStyle { is_full: true, ..TextStyle::default() };
     let text = terminal::render_plan(Canvas::new(style, secrets), plan, &run, ReportKind::Plan);
     let blocks = parse_blocks(&text);
     let is_noted = |step: &Json| {
@@ -394,9 +394,10 @@ impl ShownStep<'_> {
             _ => Scope::Project,
         };
         match self.json["address"]["section"].as_str() {
-            Some(name) => (Vec::from_iter(catalogue::section(scope, name)), false),
+            Some(name) => (Vec::from_iter(catalogue::project_section(scope, name)), false),
             None => {
-                let with = ["settings", "fork_of"].map(|name| catalogue::section(scope, name));
+                let with =
+                    ["settings", "fork_of"].map(|name| catalogue::project_section(scope, name));
                 let own = catalogue::container(scope).0;
                 (std::iter::once(own).chain(with.into_iter().flatten()).collect(), true)
             }

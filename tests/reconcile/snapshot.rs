@@ -39,7 +39,7 @@ impl World {
         taking.fetch_extra(&desired).await.unwrap();
         self.plan_with_roster(roster, &observer, &desired, &settings).await.unwrap();
         let mut text = Vec::new();
-        taking.finish().write(&mut text).unwrap();
+        taking.take_snapshot().write(&mut text).unwrap();
         String::from_utf8(text).unwrap()
     }
 

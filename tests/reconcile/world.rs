@@ -243,7 +243,7 @@ impl World {
             panic!("{}", wrong.render(undrift::diagnostic::TextStyle::default()))
         });
         settings.moves = Arc::clone(&desired.moves);
-        settings.groups = GroupDeclarations::from_containers(&desired.containers);
+        settings.group_declarations = GroupDeclarations::from_containers(&desired.containers);
         Ok((desired, roster))
     }
 
@@ -376,7 +376,7 @@ impl World {
         between(self).await;
         if !plan.problems.is_empty()
             || !plan.refusals.is_empty()
-            || settings.secrets.unresolved().next().is_some()
+            || settings.secrets.unresolved_references().next().is_some()
         {
             return Ok(Outcome { plan, applied: None, events: Vec::new() });
         }

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use undrift::{
     desired::Desired,
     manifest,
-    sandbox::{Image, Model, Seed, ServiceOptions},
+    sandbox::{Model, ModelImage, Seed, ServiceOptions},
 };
 
 /// The token of the administrator, which no output may contain.
@@ -56,7 +56,7 @@ pub(crate) struct Scenario {
 pub(crate) struct Prepared {
     pub(crate) scenario: Scenario,
     pub(crate) desired: Desired,
-    pub(crate) image: Image,
+    pub(crate) image: ModelImage,
     folder: tempfile::TempDir,
 }
 

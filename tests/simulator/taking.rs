@@ -80,7 +80,7 @@ const COMMANDS: [Command; 3] =
 
 fn settings(observer: &Observer, desired: &Desired, secrets: &Arc<Secrets>) -> plan::PlanSettings {
     plan::PlanSettings {
-        created: CreatedContainers::default(),
+        creatable_containers: CreatedContainers::default(),
         ..plan::PlanSettings::for_run(observer.caller().clone(), Arc::clone(secrets), desired)
     }
 }

@@ -16,7 +16,7 @@ use undrift::{
     plan::{self, ApprovalPolicy, Plan, PlanSettings},
     report::{
         Canvas, ReportedRun, TextStyle,
-        json::{JsonReport, Outcomes, Planned, ReportKind},
+        json::{ApplyContent, JsonReport, PlanContent, ReportKind},
         terminal,
     },
     secret::{Secret, Secrets},
@@ -105,7 +105,7 @@ async fn plan_and_apply(
     // A repeated run would ask again, but a plan that resends is never empty.
     let resend = if applies { prepared.scenario.resend } else { &[] };
     let settings = PlanSettings {
-        resend: resend.iter().map(|glob| Selector::parse(glob).unwrap()).collect(),
+        resend_selectors: resend.iter().map(|glob| Selector::parse(glob).unwrap()).collect(),
         ..PlanSettings::for_run(observer.caller().clone(), Arc::clone(&secrets), &prepared.desired)
     };
     let plan = Mutex::new(Plan::default());
@@ -135,9 +135,10 @@ async fn plan_and_apply(
         &reported_run,
         ReportKind::Plan,
     );
-    ran.output += &JsonReport::finished(ReportKind::Plan, 0, &Planned::new(&reported_run, &plan))
-        .to_text(&secrets)
-        .unwrap();
+    ran.output +=
+        &JsonReport::finished(ReportKind::Plan, 0, &PlanContent::new(&reported_run, &plan))
+            .to_text(&secrets)
+            .unwrap();
     let exit_of_plan =
         match (plan.refusals.is_empty(), plan.problems.is_empty(), plan.incomplete.is_empty()) {
             (false, ..) => 4,
@@ -164,7 +165,7 @@ async fn plan_and_apply(
         ran.output += &JsonReport::finished(
             ReportKind::Apply,
             0,
-            &Outcomes::new(&reported_run, &plan, &applied, &[]),
+            &ApplyContent::new(&reported_run, &plan, &applied, &[]),
         )
         .to_text(&secrets)
         .unwrap();

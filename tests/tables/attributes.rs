@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use undrift::{
     catalogue,
     field::{Acceptance, Readback, Scope, Secrecy, WriteRequest},
-    kind::{FieldTable, Spec},
+    kind::{FieldSpec, FieldTable},
     value::Json,
 };
 
@@ -23,7 +23,7 @@ const NO_FIELD: [(&str, &str); 3] = [
 
 /// The fields of `settings:`, including those of later releases.
 fn settings() -> &'static FieldTable {
-    catalogue::section(Scope::Project, "settings").unwrap().table()
+    catalogue::project_section(Scope::Project, "settings").unwrap().table()
 }
 
 /// The fields of `create:`.
@@ -44,13 +44,13 @@ fn rows() -> BTreeMap<&'static str, Row> {
 
 /// The fields of `create:` in the request that creates a project; the others belong to other
 /// requests.
-fn attributes_of_create() -> impl Iterator<Item = &'static Spec> {
+fn attributes_of_create() -> impl Iterator<Item = &'static FieldSpec> {
     create().specs().iter().filter(|spec| spec.field.accepted != Acceptance::Never)
 }
 
 /// Every field of the reference's release by its name in requests, and whether it is one of
 /// `create:`.
-fn fields() -> BTreeMap<String, (&'static Spec, bool)> {
+fn fields() -> BTreeMap<String, (&'static FieldSpec, bool)> {
     let of_settings = settings().specs().iter().map(|spec| (spec, false));
     let of_create = attributes_of_create().map(|spec| (spec, true));
     of_settings
@@ -61,7 +61,7 @@ fn fields() -> BTreeMap<String, (&'static Spec, bool)> {
 }
 
 /// The type of a property in the words of the table.
-fn type_of(spec: &Spec) -> &str {
+fn type_of(spec: &FieldSpec) -> &str {
     if spec.field.is_upload() {
         return "file";
     }
@@ -144,7 +144,7 @@ fn every_field_is_treated_as_the_reference_says() {
 
 #[test]
 fn unverifiable_fields_are_listed() {
-    let named = |table: &'static [Spec], read: Readback| -> Vec<&str> {
+    let named = |table: &'static [FieldSpec], read: Readback| -> Vec<&str> {
         table.iter().filter(|spec| spec.field.read == read).map(|spec| spec.name).collect()
     };
     let of_settings = settings().specs();
@@ -171,7 +171,7 @@ fn unverifiable_fields_are_listed() {
 
 #[test]
 fn fields_for_certain_roles_are_listed() {
-    let named = |has: fn(&Spec) -> bool| {
+    let named = |has: fn(&FieldSpec) -> bool| {
         settings().specs().iter().filter(|s| has(s)).map(|s| s.name).collect::<Vec<_>>()
     };
     assert_eq!(

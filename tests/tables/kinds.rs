@@ -7,8 +7,9 @@ use undrift::{
     catalogue::{self, all_sections, description::FILES},
     field::{Acceptance, Equality, Field, NamedObject, Relations, Scope, Secrecy, WriteRequest},
     kind::{
-        AddressKey, CallContext, FieldSelection, FieldTable, FormerLocation, Id, KeyLocation,
-        LiveNamespace, Names, NamespaceOwner, Operations, ReadSource, Section, Shape, Spec, Target,
+        AddressKey, CallContext, FieldSelection, FieldSpec, FieldTable, FormerLocation, Id,
+        KeyLocation, LiveNamespace, NameIndex, NamespaceOwner, Operations, ReadSource, Section,
+        Shape, Target,
         calls::{CallPurpose, Lifecycle},
         forms, is_readable, plain_text,
     },
@@ -24,7 +25,7 @@ fn sections() -> impl Iterator<Item = (String, Section)> {
 
 /// The section of projects with this name.
 fn of_project(name: &str) -> Section {
-    catalogue::section(Scope::Project, name).unwrap_or_else(|| panic!("no {name}"))
+    catalogue::project_section(Scope::Project, name).unwrap_or_else(|| panic!("no {name}"))
 }
 
 /// True if it comes from a description file.
@@ -90,10 +91,10 @@ fn the_sections_have_a_fixed_order() {
     let described: Vec<_> = described.map(|kind| kind.section).collect();
     assert!(described.is_sorted() && kinds.len() == FILES.len(), "{described:?}");
     for (at, section) in sections() {
-        let found = catalogue::section(section.scoped_kind.scope, section.section);
+        let found = catalogue::project_section(section.scoped_kind.scope, section.section);
         assert!(found.is_some_and(|found| found.noun == section.noun), "{at}");
     }
-    assert!(catalogue::section(Scope::Project, "setting").is_none());
+    assert!(catalogue::project_section(Scope::Project, "setting").is_none());
     for kind in catalogue::registry().kinds() {
         let scopes: BTreeSet<_> = kind.homes.iter().map(|home| home.scope).collect();
         assert_eq!(scopes.len(), kind.homes.len(), "{}: one home in each scope", kind.section);
@@ -197,7 +198,7 @@ fn every_entry_that_can_be_written_can_be_addressed() {
 fn every_field_description_is_consistent() {
     for (section, of) in sections() {
         let table = of.table();
-        for Spec { name, field, schema, .. } in table.specs() {
+        for FieldSpec { name, field, schema, .. } in table.specs() {
             assert_eq!(Field::from_schema(schema), *field, "{section}.{name}");
             if let Some(other) = &field.replacement_name() {
                 let other = table
@@ -389,16 +390,16 @@ fn sent_values_read_back_as_declared() {
     for (at, section) in sections() {
         let table = section.table();
         // Responses have the names of roles, and requests the ids.
-        let is_sent = |spec: &&Spec| {
+        let is_sent = |spec: &&FieldSpec| {
             spec.field.accepted != Acceptance::Never && spec.field.names != Some(NamedObject::Role)
         };
         for spec in table.specs().iter().filter(is_sent) {
             for sample in samples(&spec.schema) {
                 let mut value = Value::Plain(sample);
-                forms::normalise(spec, &mut value);
+                forms::normalise_spelling(spec, &mut value);
                 forms::replace_deprecated_keys(spec, &mut value);
                 let declared = Fields::from([(spec.name.to_owned(), value.clone())]);
-                let mut names = Names::default();
+                let mut names = NameIndex::default();
                 for (id, (_, named, name)) in (5..).zip(forms::referenced_names(section, &declared))
                 {
                     names.insert(named, &name, Some(id));
@@ -412,7 +413,7 @@ fn sent_values_read_back_as_declared() {
                     names.insert_entry_ids(other, Ok((0..).zip(&entries).map(id).collect()));
                 }
                 let body = forms::Encoder { section, names: &names }
-                    .body(&declared, WriteRequest::Edit)
+                    .encode_body(&declared, WriteRequest::Edit)
                     .unwrap();
                 let wanted = forms::to_comparable(Some(spec), value.plain_json().unwrap(), &names);
                 for absent in [json!(null), json!("")] {
@@ -439,7 +440,7 @@ fn an_identity_of_the_wrong_type_makes_a_section_unreadable() {
     let mut seen = 0;
     for (at, section) in sections() {
         let rows = section.scoped_kind.entry_keys;
-        let told = |spec: &&Spec| section.identity.contains(&spec.name);
+        let told = |spec: &&FieldSpec| section.identity.contains(&spec.name);
         let told = section.table().specs().iter().filter(told);
         let identity_keys = told.filter_map(|spec| spec.field.live_name());
         let keys: BTreeSet<&str> = rows
@@ -523,19 +524,19 @@ fn a_write_goes_to_a_container_by_its_id() {
 
 /// Everything that an entry of a section can declare, in several variants, with the ids of the
 /// names in it.
-fn whole_entries(section: Section) -> Vec<(Fields, Names)> {
+fn whole_entries(section: Section) -> Vec<(Fields, NameIndex)> {
     let specs = || section.table().specs().iter();
-    let sample = |spec: &Spec, at: usize| {
+    let sample = |spec: &FieldSpec, at: usize| {
         let mut samples = samples(&spec.schema);
         let mut value = Value::Plain(samples.swap_remove(at.min(samples.len().checked_sub(1)?)));
-        forms::normalise(spec, &mut value);
+        forms::normalise_spelling(spec, &mut value);
         forms::replace_deprecated_keys(spec, &mut value);
         Some((spec.name.to_owned(), value))
     };
     let alone = specs().filter_map(|spec| Some(Fields::from([sample(spec, 1)?])));
     let all = (0..3).map(|index| specs().filter_map(|spec| sample(spec, index)).collect());
     let named = |declared: Fields| {
-        let mut names = Names::default();
+        let mut names = NameIndex::default();
         for (id, (_, named, name)) in (5..).zip(forms::referenced_names(section, &declared)) {
             names.insert(named, &name, Some(id));
         }
@@ -550,7 +551,7 @@ fn fields_that_name_entries_refer_to_sections_with_ids() {
     for (at, section) in sections() {
         for spec in section.table().specs() {
             let Some(other) = spec.field.relations.names_entries else { continue };
-            let other = catalogue::section(section.scoped_kind.scope, other)
+            let other = catalogue::project_section(section.scoped_kind.scope, other)
                 .unwrap_or_else(|| panic!("{at}"));
             let mut fields = other.scoped_kind.address_keys.iter().map(|handle| handle.field);
             assert!(fields.any(|field| field == "id"), "{at}");

@@ -10,7 +10,9 @@ use undrift::{
         operations::{self, operation_remarks, parameter_remarks, parameters},
     },
     field::{Scope, WriteRequest},
-    operation::{AnyOp, Method, Operation, Parameter, ParameterLocation, ResponseBody, Type},
+    operation::{
+        AnyOp, Method, Operation, Parameter, ParameterLocation, ParameterType, ResponseBody,
+    },
     release::Release,
     value::Object,
 };
@@ -140,15 +142,16 @@ fn every_parameter_is_documented() {
             );
             assert!(
                 parameter.location == ParameterLocation::Body
-                    || !parameter.secret && parameter.value_type != Type::File,
+                    || !parameter.secret && parameter.value_type != ParameterType::File,
                 "{at}: shown in logs"
             );
-            assert!(!parameter.secret || parameter.value_type == Type::Text, "{at}");
+            assert!(!parameter.secret || parameter.value_type == ParameterType::Text, "{at}");
             let replaced = parameter.replaced_by.is_none_or(|name| {
                 parameters.iter().any(|other| other.name == name && !other.deprecated)
             });
             assert!(replaced && (parameter.deprecated || parameter.replaced_by.is_none()), "{at}");
-            if let Type::Object(keys) | Type::Objects(keys) = parameter.value_type {
+            if let ParameterType::Object(keys) | ParameterType::Objects(keys) = parameter.value_type
+            {
                 assert!(
                     !keys.is_empty()
                         && keys.iter().all(|key| key.value_type.keys().is_empty() && !key.required),
@@ -225,7 +228,8 @@ fn required_parameters_are_listed() {
                 .into_iter()
                 .collect();
         let of = row.fields.filter(|(_, route)| *route == WriteRequest::Create);
-        let of = of.map(|((scope, section), _)| catalogue::section(scope, section).unwrap());
+        let of =
+            of.map(|((scope, section), _)| catalogue::project_section(scope, section).unwrap());
         let names = of.into_iter().flat_map(|of| {
             let all = of.identity.iter().chain(of.required_fields);
             // Of two fields that exclude each other, neither is required.
@@ -325,8 +329,9 @@ fn request_bodies_have_the_fields_of_the_kinds() {
             "webhook"
         ])
     );
-    let files: BTreeSet<_> =
-        rows().flat_map(|row| parameter_names(row, |p| p.value_type == Type::File)).collect();
+    let files: BTreeSet<_> = rows()
+        .flat_map(|row| parameter_names(row, |p| p.value_type == ParameterType::File))
+        .collect();
     assert_eq!(files, BTreeSet::from(["avatar", "file"]));
 }
 
@@ -402,8 +407,11 @@ fn parameter_rows(page: &mut String, prefix: &str, parameter: &Parameter) {
         "| `{name}`{star} | {place} | {value} | {}{remarks} |\n",
         parameter.about.replace('|', "\\|")
     );
-    let name =
-        if matches!(parameter.value_type, Type::Objects(_)) { format!("{name}[]") } else { name };
+    let name = if matches!(parameter.value_type, ParameterType::Objects(_)) {
+        format!("{name}[]")
+    } else {
+        name
+    };
     parameter.value_type.keys().iter().for_each(|key| parameter_rows(page, &name, key));
 }
 

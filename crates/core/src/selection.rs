@@ -44,7 +44,7 @@ impl Selection {
             container.lifecycle.unlisted_projects = None;
         } else if container.lifecycle.unlisted_projects.is_some() {
             // Excluded projects must not be treated as unlisted.
-            container.lifecycle.excluded_projects.clone_from(&self.exclude);
+            container.lifecycle.excluded_selectors.clone_from(&self.exclude);
         }
         if !is_whole && matches!(container.create, CreationPolicy::Allowed(_)) {
             container.create = CreationPolicy::Unselected { imports_contents };
@@ -58,7 +58,7 @@ impl Selection {
         container_address: &Address,
         moves: &Moves,
     ) -> Option<DeclaredSection> {
-        let address = container_address.section(section.kind.section);
+        let address = container_address.with_section(section.kind.section);
         let is_whole = self.selects_by_any_path(&address, moves)
             && !self.excludes(&address, moves, Selector::matches_section);
         if is_whole {
@@ -117,9 +117,9 @@ impl Selection {
         moves: &Moves,
         matches_at: fn(&Selector, &Address) -> bool,
     ) -> bool {
-        self.exclude
-            .iter()
-            .any(|selector| moves.any_path_matches(address, |former| matches_at(selector, former)))
+        self.exclude.iter().any(|selector| {
+            moves.any_path_matches(address, |candidate| matches_at(selector, candidate))
+        })
     }
 }
 
@@ -259,8 +259,9 @@ mod tests {
         ]});
         let moves = Moves::from_containers(&[shop(&labels, Unlisted::Delete)]);
         let count_former = |name: &str| {
-            let label = Address::container("acme/shop".into()).section("labels").entry(name);
-            moves.former_entries(&label).len()
+            let label =
+                Address::container("acme/shop".into()).with_section("labels").with_entry(name);
+            moves.former_addresses(&label).len()
         };
         assert_eq!((count_former("defect"), count_former("other")), (1, 0));
         for (only, exclude, expected) in [
@@ -272,7 +273,8 @@ mod tests {
         ] {
             let [only, exclude] = [only, exclude].map(|glob| vec![Selector::parse(glob).unwrap()]);
             let selection = Selection { only, exclude };
-            let label = Address::container("acme/shop".into()).section("labels").entry("defect");
+            let label =
+                Address::container("acme/shop".into()).with_section("labels").with_entry("defect");
             assert_eq!(selection.selects_by_any_path(&label, &moves), expected, "{selection:?}");
         }
     }

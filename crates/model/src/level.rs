@@ -19,7 +19,7 @@ pub struct AccessLevel {
 }
 
 /// The number of the level of members without any permission.
-pub const MINIMAL: u8 = 5;
+pub const MINIMAL_ACCESS: u8 = 5;
 /// The number of the lowest level that may push.
 pub const DEVELOPER: u8 = 30;
 /// The number of the lowest level that may administer a project.
@@ -28,8 +28,8 @@ pub const MAINTAINER: u8 = 40;
 pub const OWNER: u8 = 50;
 
 /// The levels of members. No access (0) is not a level of members.
-pub const LEVELS: [AccessLevel; 8] = [
-    level(MINIMAL, "minimal_access", "Is a member without any permission."),
+pub const MEMBER_LEVELS: [AccessLevel; 8] = [
+    level(MINIMAL_ACCESS, "minimal_access", "Is a member without any permission."),
     level(10, "guest", "Sees and writes issues."),
     AccessLevel {
         since: Some(Release::new(17, 7)),
@@ -65,7 +65,7 @@ impl AccessLevel {
     /// The level with the number or the word in `value`; `None` for an unknown level. The case of a
     /// word is ignored.
     pub fn parse(value: &Json) -> Option<Self> {
-        LEVELS.into_iter().chain(RULE_ONLY_LEVELS).find(|level: &Self| match value {
+        MEMBER_LEVELS.into_iter().chain(RULE_ONLY_LEVELS).find(|level: &Self| match value {
             Json::String(word) => word.eq_ignore_ascii_case(level.word),
             _ => value.as_u64() == Some(level.number.into()),
         })
@@ -87,7 +87,7 @@ impl JsonSchema for AccessLevel {
         "Level".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        level_schema(&LEVELS, &["developer".into(), 30.into()])
+        level_schema(&MEMBER_LEVELS, &["developer".into(), 30.into()])
     }
 }
 
@@ -95,7 +95,7 @@ impl JsonSchema for AccessLevel {
 pub fn rule_level_schema() -> Schema {
     let [nobody, admin] = RULE_ONLY_LEVELS;
     let push_levels =
-        LEVELS.into_iter().filter(|level| [DEVELOPER, MAINTAINER].contains(&level.number));
+        MEMBER_LEVELS.into_iter().filter(|level| [DEVELOPER, MAINTAINER].contains(&level.number));
     let levels: Vec<_> = [nobody].into_iter().chain(push_levels).chain([admin]).collect();
     level_schema(&levels, &["maintainer".into(), 40.into()])
 }

@@ -129,7 +129,7 @@ impl Fields {
     }
 
     /// The value of `name`, if it is a plain list.
-    pub fn list(&self, name: &str) -> Option<&Vec<Json>> {
+    pub fn list_field(&self, name: &str) -> Option<&Vec<Json>> {
         self.get(name)?.list()
     }
 

@@ -89,7 +89,7 @@ pub(crate) fn authenticate(
     release: Release,
     now: Timestamp,
 ) -> Result<Option<(User, AccessToken)>> {
-    let Some(token_text) = token_in_headers(headers)? else {
+    let Some(token_text) = read_header_token(headers)? else {
         return Ok(None);
     };
     let token = find_token(db, &token_text)?.ok_or_else(ErrorResponse::unauthorized)?;
@@ -136,7 +136,7 @@ pub(crate) fn authenticate(
 
 /// The token in the headers. An empty token counts as missing. Several different tokens are
 /// refused.
-fn token_in_headers(headers: &HeaderMap) -> Result<Option<String>> {
+fn read_header_token(headers: &HeaderMap) -> Result<Option<String>> {
     let mut tokens = Vec::new();
     for value in headers.get_all("private-token") {
         tokens.push(value.to_str().map_err(|_| ErrorResponse::unauthorized())?);
@@ -256,7 +256,7 @@ mod tests {
             (&[("private-token", "a"), ("authorization", "Bearer a")], Some("a")),
         ];
         for (pairs, token) in accepted_pairs {
-            let actual_token = token_in_headers(&headers(pairs)).expect("acceptable headers");
+            let actual_token = read_header_token(&headers(pairs)).expect("acceptable headers");
             assert_eq!(actual_token.as_deref(), token, "{pairs:?}");
         }
         let refused_pairs: [Pairs; 3] = [
@@ -265,7 +265,7 @@ mod tests {
             &[("private-token", "a"), ("authorization", "Bearer b")],
         ];
         for pairs in refused_pairs {
-            assert!(token_in_headers(&headers(pairs)).is_err(), "{pairs:?}");
+            assert!(read_header_token(&headers(pairs)).is_err(), "{pairs:?}");
         }
     }
 }

@@ -285,9 +285,12 @@ impl<T> OrRefusal<T> for Option<T> {
     }
 }
 
-/// Fails with `failure` if `is_refused`.
-pub(crate) fn refuse_if(is_refused: bool, failure: impl FnOnce() -> ErrorResponse) -> Result<()> {
-    if is_refused { Err(failure()) } else { Ok(()) }
+/// Fails with the error that `make_error` returns if `is_refused`.
+pub(crate) fn refuse_if(
+    is_refused: bool,
+    make_error: impl FnOnce() -> ErrorResponse,
+) -> Result<()> {
+    if is_refused { Err(make_error()) } else { Ok(()) }
 }
 
 /// Fails with 400 for a field if there is an `error`.
@@ -318,7 +321,7 @@ pub(crate) fn try_filter<T>(
 }
 
 /// Adds a field to a body if it `is_shown`.
-pub(crate) fn set_if(body: &mut Value, is_shown: bool, name: &str, value: impl Into<Value>) {
+pub(crate) fn set_field_if(body: &mut Value, is_shown: bool, name: &str, value: impl Into<Value>) {
     if is_shown {
         body[name] = value.into();
     }

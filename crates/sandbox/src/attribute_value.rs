@@ -5,7 +5,7 @@ use crate::prelude::*;
 
 /// True if a value counts as null. A blank text counts as null for flags, numbers and some
 /// attributes with a list of words.
-pub(super) fn is_null(attribute: &Attribute, value: &Value) -> bool {
+pub(super) fn counts_as_null(attribute: &Attribute, value: &Value) -> bool {
     let is_blank = value.as_str().is_some_and(|text| text.trim().is_empty());
     match attribute.kind {
         ValueKind::Flag | ValueKind::Number(..) => value.is_null() || is_blank,

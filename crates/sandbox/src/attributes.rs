@@ -25,7 +25,7 @@ use crate::prelude::*;
     schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum AttributeTier {
+pub enum ServiceTier {
     /// Attributes and operations without a mark in the reference.
     Free,
     /// Also those marked PREMIUM, push rules among them.
@@ -35,7 +35,7 @@ pub enum AttributeTier {
     Ultimate,
 }
 
-impl AttributeTier {
+impl ServiceTier {
     /// The tier's name in lower case.
     pub(super) fn name(self) -> String {
         serialized_word(self)
@@ -50,7 +50,7 @@ impl AttributeTier {
 /// The tier and release that decide which attributes a service has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edition {
-    pub(crate) tier: AttributeTier,
+    pub(crate) tier: ServiceTier,
     pub(crate) release: Release,
 }
 
@@ -209,7 +209,7 @@ pub(crate) enum OnNull {
 pub(crate) struct Attribute {
     pub(crate) name: &'static str,
     #[serde(default = "free_tier")]
-    pub(crate) tier: AttributeTier,
+    pub(crate) tier: ServiceTier,
     /// A letter for each route that accepts the attribute: `C`, `U` and `E` for the three
     /// [`WriteRoute`]s. `c` means that a create accepts the attribute although the reference does
     /// not list it.
@@ -266,8 +266,8 @@ pub(super) fn leaked_list<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     Vec::deserialize(deserializer).map(|items| &*items.leak())
 }
 
-fn free_tier() -> AttributeTier {
-    AttributeTier::Free
+fn free_tier() -> ServiceTier {
+    ServiceTier::Free
 }
 
 fn all_routes() -> &'static str {
@@ -370,13 +370,13 @@ mod tests {
             [69, 70, 82]
         );
         let count_in_tier = |tier| rows.iter().filter(|row| row.tier == tier).count();
-        assert_eq!([AttributeTier::Premium, AttributeTier::Ultimate].map(count_in_tier), [12, 1]);
+        assert_eq!([ServiceTier::Premium, ServiceTier::Ultimate].map(count_in_tier), [12, 1]);
     }
 
     #[test]
     fn attributes_exist_from_their_release_on() {
         let existing_names = |release| {
-            let edition = Edition { tier: AttributeTier::Ultimate, release };
+            let edition = Edition { tier: ServiceTier::Ultimate, release };
             edition
                 .project_attributes()
                 .map(|row| row.name)

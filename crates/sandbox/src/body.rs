@@ -25,7 +25,7 @@ pub(crate) fn too_large() -> ErrorResponse {
 pub(crate) fn add_body_params(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<()> {
     refuse_if(body.len() > max_body_length(headers), too_large)?;
     match media_type(headers).as_str() {
-        MULTIPART => read_multipart(headers, body, params),
+        MULTIPART => add_multipart_params(headers, body, params),
         _ if body.is_empty() => Ok(()),
         "application/json" => params.add_json(&body),
         // A body without a content type is a form.
@@ -51,7 +51,7 @@ fn malformed_body() -> ErrorResponse {
     ErrorResponse::error(StatusCode::BAD_REQUEST, "message body does not match declared format")
 }
 
-fn read_multipart(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<()> {
+fn add_multipart_params(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<()> {
     let boundary = multer::parse_boundary(content_type(headers)).map_err(|_| malformed_body())?;
     let mut form = Multipart::new(stream::iter([Ok::<_, std::io::Error>(body)]), boundary);
     let read_parts = async {

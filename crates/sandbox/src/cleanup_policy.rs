@@ -62,7 +62,7 @@ pub(super) fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Resul
 
 /// Adds the time of the next run to the policy, even if the policy is disabled: `time` plus the
 /// cadence. A month counts as 30 days.
-pub(super) fn with_next_run(mut policy: Value, time: Timestamp) -> Value {
+pub(super) fn add_next_run(mut policy: Value, time: Timestamp) -> Value {
     let days = match policy["cadence"].as_str() {
         Some("7d") => 7,
         Some("14d") => 14,

@@ -16,14 +16,14 @@ const REFUSED_WRITES: [(&str, Release); 7] = [
     ("/projects/{id}/protected_branches", OBSERVED_RELEASE),
 ];
 
-/// The start of the path whose reads and writes are refused before [`OBSERVED_RELEASE`].
+/// Before [`OBSERVED_RELEASE`], reads and writes are refused for all paths that start with this path.
 const CLOSED_PATH: &str = "/projects/{id}/variables";
 
 /// Makes the refusal of a route.
 pub(crate) type ArchiveRefusal = fn() -> ErrorResponse;
 
 /// The refusal of a route by archived projects; `None` if they accept the route.
-pub(crate) fn find_refusal(
+pub(crate) fn find_archive_refusal(
     method: &Method,
     path: &str,
     release: Release,
@@ -37,6 +37,6 @@ pub(crate) fn find_refusal(
         || is_below(CLOSED_PATH) && release < OBSERVED_RELEASE;
     let refuse_push =
         || ErrorResponse::forbidden_because("You are not allowed to push into this branch");
-    let is_file = is_below("/projects/{id}/repository/files");
-    is_refused.then_some(if is_file { refuse_push } else { ErrorResponse::forbidden })
+    let is_file_route = is_below("/projects/{id}/repository/files");
+    is_refused.then_some(if is_file_route { refuse_push } else { ErrorResponse::forbidden })
 }

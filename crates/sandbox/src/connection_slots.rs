@@ -20,13 +20,13 @@ pub(crate) struct ConnectionSlots {
 
 #[derive(Debug, Default)]
 struct SlotTable {
-    connections: BTreeMap<u64, Connection>,
+    connections: BTreeMap<u64, TrackedConnection>,
     /// The number of events so far, as a logical clock for `Connection::waiting_since`.
     event_count: u64,
 }
 
 #[derive(Debug)]
-struct Connection {
+struct TrackedConnection {
     waiting_since: Option<u64>,
     eviction: Arc<Notify>,
 }
@@ -78,7 +78,7 @@ impl ConnectionSlots {
         }
         let (number, eviction) = (table.next_event(), Arc::new(Notify::new()));
         let connection =
-            Connection { waiting_since: Some(number), eviction: Arc::clone(&eviction) };
+            TrackedConnection { waiting_since: Some(number), eviction: Arc::clone(&eviction) };
         table.connections.insert(number, connection);
         Some(ConnectionSlot { slots: Arc::clone(self), number, eviction })
     }

@@ -21,7 +21,7 @@ pub(crate) fn answer(service: &ServiceState, request: Request<Bytes>) -> Respons
         if method == Method::OPTIONS {
             let target = normalise_target(request.uri());
             let path = target.split('?').next().unwrap_or_default();
-            return routes::options(service.described_collections, path);
+            return routes::answer_options(service.described_collections, path);
         }
         let (route, parsed_request) = parse_request(service, request)?;
         Ok(run_handler(service, route, parsed_request))
@@ -59,7 +59,7 @@ fn parse_request(
     refuse_if(is_long, || ErrorResponse::error(StatusCode::URI_TOO_LONG, "414 URI Too Long"))?;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let (route, segments) =
-        routes::find(service.described_collections, &effective_method(&parts), path)?;
+        routes::find_route(service.described_collections, &effective_method(&parts), path)?;
     // This route accepts only numeric ids, no names, from every caller.
     let needs_numeric_ids = is_read(&route.method) && route.path == "/users/{user_id}";
     let mut segment_bytes = segments.iter().flat_map(|(_, value)| value.bytes());
@@ -78,7 +78,7 @@ fn parse_request(
     let parsed_request = ParsedRequest {
         method: route.method.clone(),
         is_write: !is_read(&route.method),
-        archive_refusal: closed::find_refusal(
+        archive_refusal: closed::find_archive_refusal(
             &route.method,
             route.path,
             service.options.profile.release,
@@ -132,7 +132,7 @@ fn run_handler(
             access::authenticate(db, &parsed_request.headers, route, release, time);
         if let Some(limiter) = &service.limiter {
             let user_id = user_and_token.iter().flatten().next().map(|(user, _)| user.id);
-            let count = request_count.insert(limiter.count(user_id, route, time));
+            let count = request_count.insert(limiter.count_request(user_id, route, time));
             if let Some(refusal) = count.refusal() {
                 return Ok(refusal);
             }
@@ -208,7 +208,7 @@ pub(crate) fn add_request_headers(headers: &mut HeaderMap, id: &str, elapsed: Du
 #[cfg(test)]
 mod tests {
     use super::super::ServiceOptions;
-    use super::super::attributes::AttributeTier;
+    use super::super::attributes::ServiceTier;
     use super::super::routes::Handler;
     use super::super::store::{DataLocation, Store};
     use super::*;
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_panic_is_an_answer_and_changes_nothing() {
         let store = Store::open(&DataLocation::Memory, false).expect("memory");
-        let service = ServiceState::new(store, AttributeTier::Free, ServiceOptions::default());
+        let service = ServiceState::new(store, ServiceTier::Free, ServiceOptions::default());
         for _ in 0..2 {
             let parsed_request = ParsedRequest::post(Params::default());
             let answer = catch_panics(|| Ok(run_handler(&service, &PANIC_ROUTE, parsed_request)));

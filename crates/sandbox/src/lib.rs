@@ -63,11 +63,11 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
-pub use attributes::AttributeTier;
+pub use attributes::ServiceTier;
 pub use facts::{FACTS, Fact, format_table as facts_table};
 pub use generator::{Clock, Generator, RandomSource};
 pub use limit::RateLimits;
-pub use model::{Image, Model};
+pub use model::{Model, ModelImage};
 pub use profile::{AbsentDelete, FaultEffect, InjectedFault, OBSERVED_RELEASE, Profile};
 pub use routes::fields::{FieldType, ReferencedType, RowField};
 pub use routes::registry::serves;
@@ -76,7 +76,7 @@ pub use seed::{Seed, SeedError};
 pub use store::DataLocation;
 
 use host::AllowedHosts;
-use limit::Limiter;
+use limit::RateLimiter;
 use prelude::{Arc, Connection, Date, Duration, Mutex, PoisonError, Release, Result, Timestamp};
 use profile::InjectedFaults;
 use request_bodies::BodyReader;
@@ -102,7 +102,7 @@ pub struct SandboxConfig {
     pub seed: Option<Seed>,
     /// The licence, which overrides the seed's licence. If neither is set, the licence of the
     /// previous start with this data is used, or [`AttributeTier::Premium`] for new data.
-    pub tier: Option<AttributeTier>,
+    pub tier: Option<ServiceTier>,
     /// The release, which overrides the seed's release. If neither is set, the profile's release or
     /// the release of the previous start with this data is used, whichever is later.
     pub release: Option<Release>,
@@ -213,9 +213,9 @@ impl StartError {
 #[derive(Debug)]
 pub(crate) struct ServiceState {
     store: Store,
-    tier: AttributeTier,
+    tier: ServiceTier,
     options: ServiceOptions,
-    limiter: Option<Limiter>,
+    limiter: Option<RateLimiter>,
     /// The collections that are known only from descriptions.
     described_collections: Option<&'static DescribedCollections>,
     /// The day of the last purge.
@@ -223,15 +223,15 @@ pub(crate) struct ServiceState {
 }
 
 impl ServiceState {
-    fn new(store: Store, tier: AttributeTier, options: ServiceOptions) -> Self {
-        let limiter = Limiter::new(options.rate_limits);
+    fn new(store: Store, tier: ServiceTier, options: ServiceOptions) -> Self {
+        let limiter = RateLimiter::new(options.rate_limits);
         let (described_collections, last_purge) = Default::default();
         Self { store, tier, options, limiter, described_collections, last_purge }
     }
 
     /// Resets the state to that of a newly started service.
-    fn restart(&mut self, tier: AttributeTier, options: ServiceOptions) {
-        (self.tier, self.limiter) = (tier, Limiter::new(options.rate_limits));
+    fn restart(&mut self, tier: ServiceTier, options: ServiceOptions) {
+        (self.tier, self.limiter) = (tier, RateLimiter::new(options.rate_limits));
         self.options = options;
         self.last_purge = Mutex::new(None);
     }
@@ -245,7 +245,7 @@ impl ServiceState {
         } else {
             (release >= Release::new(16, 0)).then_some(7)
         };
-        let is_licensed = self.tier >= AttributeTier::Premium || release >= Release::new(18, 0);
+        let is_licensed = self.tier >= ServiceTier::Premium || release >= Release::new(18, 0);
         self.options.profile.deletion_delay.or(default_delay).filter(|_| is_licensed)
     }
 
@@ -310,15 +310,16 @@ pub async fn start(config: SandboxConfig) -> Result<RunningSandbox, StartError> 
     let is_token_generated = config.token.is_none();
     let token =
         config.token.unwrap_or_else(|| format!("sandbox-{}", service.options.random.next_hex()));
-    let notes =
-        service.store.write(|db: &_| seeding::prepare(&service, db, seed, &token, &config.data))?;
+    let notes = service
+        .store
+        .write(|db: &_| seeding::prepare_database(&service, db, seed, &token, &config.data))?;
     let log = config.request_log.map(open_request_log).transpose()?.map(Mutex::new);
     let bind_address = config.listen.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into());
     let bind_error = |source| StartError::Bind { address: bind_address, source };
     let listener = TcpListener::bind(bind_address).await.map_err(bind_error)?;
     let address = listener.local_addr().map_err(bind_error)?;
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let frontend = Arc::new(server::ServerState {
+    let server_state = Arc::new(server::ServerState {
         service: Arc::clone(&service),
         read_permits: Semaphore::new(processors),
         write_permit: Semaphore::new(1),
@@ -329,7 +330,7 @@ pub async fn start(config: SandboxConfig) -> Result<RunningSandbox, StartError> 
         body_reader: BodyReader::default(),
     });
     let (stop_sender, stop_receiver) = watch::channel(false);
-    let task = tokio::spawn(server::serve(listener, frontend, stop_receiver));
+    let task = tokio::spawn(server::serve(listener, server_state, stop_receiver));
     Ok(RunningSandbox {
         address,
         token,
@@ -381,7 +382,7 @@ impl RunningSandbox {
     }
 
     /// The licence of the service.
-    pub fn tier(&self) -> AttributeTier {
+    pub fn tier(&self) -> ServiceTier {
         self.service.tier
     }
 

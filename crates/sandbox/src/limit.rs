@@ -32,19 +32,19 @@ pub struct RateLimits {
 /// The id of the calling user; `None` for a caller without a valid token.
 type CallerId = Option<i64>;
 
-/// The counts of one window. `minute` is the number of whole minutes since 1970. `minute` is the number of whole minutes since 1970. `minute` is the number of whole minutes since 1970.
+/// The counts of one window. `minute` is the number of whole minutes since 1970.
 #[derive(Debug, Default)]
-struct Window {
+struct LimitWindow {
     minute: i64,
-    user_counts: HashMap<CallerId, u32>,
-    operation_counts: HashMap<(CallerId, &'static Method, &'static str), u32>,
+    requests_by_user: HashMap<CallerId, u32>,
+    requests_by_operation: HashMap<(CallerId, &'static Method, &'static str), u32>,
 }
 
 /// The limits, and the counts of the current window.
 #[derive(Debug)]
-pub(crate) struct Limiter {
+pub(crate) struct RateLimiter {
     limits: RateLimits,
-    window: Mutex<Window>,
+    window: Mutex<LimitWindow>,
 }
 
 /// The state of the counters after one request.
@@ -52,23 +52,23 @@ pub(crate) struct Limiter {
 pub(crate) struct RequestCount {
     user_id: CallerId,
     /// The number of requests of the user in this window, including the counted request.
-    user_count: u32,
+    user_requests: u32,
     /// The number of requests of the user to the operation, including the counted request.
-    operation_count: u32,
+    operation_requests: u32,
     limits: RateLimits,
-    /// The end of the window in seconds since 1970, and the seconds until then.
+    /// The end of the window, in seconds since 1970. `seconds_to_reset` is the time until then.
     reset_second: i64,
     seconds_to_reset: i64,
 }
 
-impl Limiter {
+impl RateLimiter {
     /// A limiter; `None` if `limits` has no limits.
     pub(crate) fn new(limits: RateLimits) -> Option<Self> {
         (limits != RateLimits::default()).then(|| Self { limits, window: Mutex::default() })
     }
 
     /// Counts a request to an operation.
-    pub(crate) fn count(
+    pub(crate) fn count_request(
         &self,
         user_id: CallerId,
         route: &'static Route,
@@ -85,14 +85,17 @@ impl Limiter {
         let minute = now.as_second().div_euclid(WINDOW_SECONDS);
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         if window.minute != minute {
-            *window = Window { minute, ..Window::default() };
+            *window = LimitWindow { minute, ..LimitWindow::default() };
         }
         let reset_second = (minute + 1) * WINDOW_SECONDS;
         RequestCount {
             user_id,
-            user_count: increment(window.user_counts.entry(user_id).or_default()),
-            operation_count: increment(
-                window.operation_counts.entry((user_id, &route.method, route.path)).or_default(),
+            user_requests: increment(window.requests_by_user.entry(user_id).or_default()),
+            operation_requests: increment(
+                window
+                    .requests_by_operation
+                    .entry((user_id, &route.method, route.path))
+                    .or_default(),
             ),
             limits,
             reset_second,
@@ -109,7 +112,7 @@ fn increment(count: &mut u32) -> u32 {
 impl RequestCount {
     /// The 429 if the request is above a limit; `None` otherwise.
     pub(crate) fn refusal(&self) -> Option<Answer> {
-        if self.limits.max_per_user.is_some_and(|limit| self.user_count > limit) {
+        if self.limits.max_per_user.is_some_and(|limit| self.user_requests > limit) {
             let mut answer = Answer::json(StatusCode::TOO_MANY_REQUESTS, b"Retry later\n".to_vec());
             let time = Timestamp::from_second(self.reset_second).unwrap_or_default();
             answer.headers = vec![
@@ -120,9 +123,9 @@ impl RequestCount {
             return Some(answer);
         }
         let is_over_limit =
-            self.limits.max_per_operation.is_some_and(|limit| self.operation_count > limit);
+            self.limits.max_per_operation.is_some_and(|limit| self.operation_requests > limit);
         is_over_limit.then(|| {
-            let mut answer = Answer::from(too_many_requests());
+            let mut answer = Answer::from(rate_limit_error());
             answer.headers.push(("retry-after", WINDOW_SECONDS.to_string()));
             answer
         })
@@ -135,15 +138,15 @@ impl RequestCount {
         answer.headers.extend([
             ("ratelimit-name", format!("throttle_{caller_type}_api")),
             ("ratelimit-limit", limit.to_string()),
-            ("ratelimit-observed", self.user_count.to_string()),
-            ("ratelimit-remaining", limit.saturating_sub(self.user_count).to_string()),
+            ("ratelimit-observed", self.user_requests.to_string()),
+            ("ratelimit-remaining", limit.saturating_sub(self.user_requests).to_string()),
             ("ratelimit-reset", self.reset_second.to_string()),
         ]);
     }
 }
 
 /// The 429 of an operation's limit, which the application sends.
-pub(crate) fn too_many_requests() -> ErrorResponse {
+pub(crate) fn rate_limit_error() -> ErrorResponse {
     let message = "This endpoint has been requested too many times. Try again later.";
     ErrorResponse::message(StatusCode::TOO_MANY_REQUESTS, json!({ "error": message }))
 }
@@ -160,7 +163,7 @@ mod tests {
             max_per_operation: Some(1),
             has_route_limits: false,
         };
-        let limiter = Limiter::new(limits).expect("limits");
+        let limiter = RateLimiter::new(limits).expect("limits");
         let routes: Vec<_> = routes::all_routes().map(|(_, route)| route).collect();
         let time_at = |second| Timestamp::from_second(second).expect("a time");
         for (caller, number, second, body_start) in [
@@ -172,7 +175,7 @@ mod tests {
             (None, 7, 119, None),
             (Some(1), 7, 120, None),
         ] {
-            let refusal = limiter.count(caller, routes[number], time_at(second)).refusal();
+            let refusal = limiter.count_request(caller, routes[number], time_at(second)).refusal();
             let body = refusal.and_then(|answer| answer.body);
             assert_eq!(body.is_some(), body_start.is_some(), "{caller:?} {number} {second}");
             assert!(
@@ -186,7 +189,7 @@ mod tests {
     fn single_routes_have_limits_of_their_own() {
         for (method, path, limit) in ROUTE_LIMITS {
             let limits = RateLimits { has_route_limits: true, ..RateLimits::default() };
-            let limiter = Limiter::new(limits).expect("limits");
+            let limiter = RateLimiter::new(limits).expect("limits");
             let is_limited_route =
                 |route: &&'static Route| route.method == method && route.path == path;
             let all_routes = || routes::all_routes().map(|(_, route)| route);
@@ -194,7 +197,7 @@ mod tests {
             let other_route =
                 all_routes().find(|entry| !is_limited_route(entry)).expect("another one");
             let now = Timestamp::from_second(60).expect("a time");
-            let is_refused = |route| limiter.count(Some(1), route, now).refusal().is_some();
+            let is_refused = |route| limiter.count_request(Some(1), route, now).refusal().is_some();
             let answered_count = (0..=limit).take_while(|_| !is_refused(route)).count();
             assert_eq!(answered_count, limit as usize, "{method} {path}");
             assert!(!is_refused(other_route));
@@ -203,6 +206,6 @@ mod tests {
 
     #[test]
     fn there_are_no_limits_by_default() {
-        assert!(Limiter::new(RateLimits::default()).is_none());
+        assert!(RateLimiter::new(RateLimits::default()).is_none());
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Upload {
 
 /// A requirement on a parameter.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Need<'a> {
+pub(crate) enum ParamRequirement<'a> {
     /// The parameter must be sent; null is enough.
     Present(&'a str),
     /// The parameter must be sent, and be neither null nor empty.
@@ -40,7 +40,7 @@ pub(crate) enum Need<'a> {
     AnyOf(&'a [&'a str]),
 }
 
-impl Need<'_> {
+impl ParamRequirement<'_> {
     /// The errors of a call that does not satisfy this requirement.
     pub(crate) fn errors(&self, params: &Params) -> Vec<String> {
         let (Self::Present(name) | Self::NotBlank(name) | Self::AllowedValue(name)) = self else {
@@ -108,7 +108,7 @@ impl Params {
     /// Adds one parameter. Brackets in its name make it nested.
     pub(crate) fn add(&mut self, name: &str, value: Value) -> Result<()> {
         self.param_count += 1;
-        let name = &reference_name(name);
+        let name = &documented_name(name);
         let (base_name, brackets) = name.split_at(name.find('[').unwrap_or(name.len()));
         let keys: Vec<&str> =
             brackets.split('[').skip(1).map(|key| key.strip_suffix(']').unwrap_or(key)).collect();
@@ -147,19 +147,20 @@ impl Params {
 
     /// Fails with one message that names all missing parameters. A null value is not missing.
     pub(crate) fn require(&self, names: &[&str]) -> Result<()> {
-        let needs: Vec<Need> = names.iter().map(|name| Need::Present(name)).collect();
-        self.require_all(&needs)
+        let requirements: Vec<ParamRequirement> =
+            names.iter().map(|name| ParamRequirement::Present(name)).collect();
+        self.require_all(&requirements)
     }
 
     /// Fails with one message that names the error of every parameter.
-    pub(crate) fn require_all(&self, needs: &[Need]) -> Result<()> {
-        let errors: Vec<String> = needs.iter().flat_map(|need| need.errors(self)).collect();
+    pub(crate) fn require_all(&self, requirements: &[ParamRequirement]) -> Result<()> {
+        let errors: Vec<String> = requirements.iter().flat_map(|need| need.errors(self)).collect();
         refuse_if(!errors.is_empty(), || ErrorResponse::parameters(&errors))
     }
 
     /// Fails if none of these parameters was sent, even as null.
     pub(crate) fn require_any(&self, names: &[&str]) -> Result<()> {
-        self.require_all(&[Need::AnyOf(names)])
+        self.require_all(&[ParamRequirement::AnyOf(names)])
     }
 
     /// Fails if both parameters were sent, even as null.
@@ -324,7 +325,7 @@ fn parse_date(text: &str) -> Option<Date> {
 
 /// The name of a parameter in the reference (1, 1). Real clients name some parameters after an
 /// external host.
-fn reference_name(name: &str) -> Cow<'_, str> {
+fn documented_name(name: &str) -> Cow<'_, str> {
     for (host_prefix, reference_prefix) in
         [("github_", "extgit_"), ("bitbucket_server_", "extserver_")]
     {
@@ -499,7 +500,11 @@ mod tests {
             ),
         ] {
             let failure = params
-                .require_all(&[Need::Present("a"), Need::NotBlank("b"), Need::AllowedValue("c")])
+                .require_all(&[
+                    ParamRequirement::Present("a"),
+                    ParamRequirement::NotBlank("b"),
+                    ParamRequirement::AllowedValue("c"),
+                ])
                 .expect_err("incomplete");
             assert_eq!(failure.body, json!({ "error": expected }));
         }

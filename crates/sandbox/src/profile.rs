@@ -98,8 +98,7 @@ pub struct Profile {
     /// is not known.
     pub tag_allowed_to_create_ignored: bool,
     /// PATCH of a protected branch that does not contain `code_owner_approval_required` does not change
-    /// this field, as in 18.9.
-    /// The first release with this behaviour is not known.
+    /// this field, as in 18.9. The first release with this behaviour is not known.
     pub code_owner_approval_kept: bool,
     /// The level of a member can be overridden only if the member comes from a directory. Other
     /// calls fail with 403. No member of the sandbox comes from a directory.
@@ -124,37 +123,42 @@ impl Profile {
     pub fn with_release(self, release: Release) -> Self {
         let is_at_least = |major, minor| release >= Release::new(major, minor);
         // Facts from tests of the code of 18.9.
-        let is_observed = release >= OBSERVED_RELEASE;
+        let is_at_least_observed = release >= OBSERVED_RELEASE;
         Self {
             release,
             // The behaviour is known from 16.1 on.
             tag_allowed_to_create_ignored: self.tag_allowed_to_create_ignored
                 && !is_at_least(16, 1),
-            import_members_created: self.import_members_created || is_observed,
-            last_owner_bad_request: self.last_owner_bad_request && !is_observed,
-            maintainer_grants_owner: self.maintainer_grants_owner && !is_observed,
+            import_members_created: self.import_members_created || is_at_least_observed,
+            last_owner_bad_request: self.last_owner_bad_request && !is_at_least_observed,
+            maintainer_grants_owner: self.maintainer_grants_owner && !is_at_least_observed,
             maintainer_relates_forks: self.maintainer_relates_forks && !is_at_least(16, 5),
-            override_needs_directory: self.override_needs_directory || is_observed,
-            put_clears_expiry: self.put_clears_expiry && !is_observed,
+            override_needs_directory: self.override_needs_directory || is_at_least_observed,
+            put_clears_expiry: self.put_clears_expiry && !is_at_least_observed,
             runners_setting_shown: self.runners_setting_shown || is_at_least(16, 2),
             group_variable_filter: self.group_variable_filter || is_at_least(16, 9),
             errors_as_after_16: self.errors_as_after_16 || is_at_least(17, 0),
             // From 17.4 on, variables can be hidden. A client cannot read the value of a hidden
             // variable, so it cannot repeat the value in a PUT.
             optional_variable_value: self.optional_variable_value || is_at_least(17, 4),
-            archive_twice_refused: self.archive_twice_refused || is_observed,
-            code_owner_approval_kept: self.code_owner_approval_kept || is_observed,
-            absent_delete: if is_observed { AbsentDelete::NotFound } else { self.absent_delete },
-            put_resets_omitted_flags: self.put_resets_omitted_flags && !is_observed,
-            raw_values_need_plain_alphabet: self.raw_values_need_plain_alphabet && !is_observed,
-            requirements_never_public: self.requirements_never_public || is_observed,
-            unlisted_attributes_hidden: self.unlisted_attributes_hidden && !is_observed,
+            archive_twice_refused: self.archive_twice_refused || is_at_least_observed,
+            code_owner_approval_kept: self.code_owner_approval_kept || is_at_least_observed,
+            absent_delete: if is_at_least_observed {
+                AbsentDelete::NotFound
+            } else {
+                self.absent_delete
+            },
+            put_resets_omitted_flags: self.put_resets_omitted_flags && !is_at_least_observed,
+            raw_values_need_plain_alphabet: self.raw_values_need_plain_alphabet
+                && !is_at_least_observed,
+            requirements_never_public: self.requirements_never_public || is_at_least_observed,
+            unlisted_attributes_hidden: self.unlisted_attributes_hidden && !is_at_least_observed,
             accepts_only_reference_attributes: self.accepts_only_reference_attributes
-                && !is_observed,
-            archived_read_only: self.archived_read_only && !is_observed,
+                && !is_at_least_observed,
+            archived_read_only: self.archived_read_only && !is_at_least_observed,
             former_paths_answer: self.former_paths_answer && !is_at_least(16, 4),
-            star_answers_ok: self.star_answers_ok && !is_observed,
-            empty_has_no_branch: self.empty_has_no_branch && !is_observed,
+            star_answers_ok: self.star_answers_ok && !is_at_least_observed,
+            empty_has_no_branch: self.empty_has_no_branch && !is_at_least_observed,
             ..self
         }
     }
@@ -199,7 +203,7 @@ pub enum FaultEffect {
     StatusBefore(u16),
     /// The response is 400, as if another call had just created the same topic. The call is not
     /// executed.
-    SameTopic,
+    DuplicateTopic,
     /// The call is executed, then answered with this status and an error body.
     StatusAfter(u16),
     /// The response is 429 with this `Retry-After`, if set. The call is not executed.

@@ -1,11 +1,11 @@
 //! The attributes of a project that a caller can read.
 //!
-//! Each row of [`attributes`] tells which callers can read the attribute, and this module checks the
-//! caller. It also computes the values that depend on several attributes, and those that are no
-//! attribute.
+//! Each row of [`attributes`] defines which callers can read the attribute, and this module checks the
+//! caller. This module also computes values that depend on several attributes, and fields that are not
+//! attributes.
 
 use super::attributes::{AnswerKey, RESTRICT_VARIABLES, VARIABLES_OVERRIDE_ROLE};
-use super::routes::view::Extras;
+use super::routes::view::ExtraFields;
 use super::settings::ROLE_ONLY_SINCE;
 use crate::prelude::*;
 
@@ -17,9 +17,9 @@ pub(crate) struct ProjectView<'a> {
     /// The effective attributes.
     pub(crate) attributes: &'a Object,
     /// The caller's level; 0 for none.
-    pub(crate) level: i64,
+    pub(crate) caller_level: i64,
     /// The optional fields of the response.
-    pub(crate) extras: Extras,
+    pub(crate) extras: ExtraFields,
 }
 
 /// A key of a response with its value.
@@ -138,7 +138,7 @@ impl<'a> ProjectView<'a> {
         };
         match self.access_level(feature) {
             "disabled" => false,
-            "private" => self.level >= min_level,
+            "private" => self.caller_level >= min_level,
             _ => true,
         }
     }
@@ -146,7 +146,7 @@ impl<'a> ProjectView<'a> {
     /// True if the caller may read the repository. Guests may not read it in a private project.
     pub(crate) fn may_read_code(&self) -> bool {
         self.may_use_feature("repository_access_level")
-            && (self.project.visibility != "private" || self.level >= REPORTER)
+            && (self.project.visibility != "private" || self.caller_level >= REPORTER)
     }
 
     pub(crate) fn is_in_audience(&self, audience: Audience) -> bool {
@@ -158,13 +158,13 @@ impl<'a> ProjectView<'a> {
                 self.may_use_feature("merge_requests_access_level") && self.may_read_code()
             }
             Audience::ByHelpers => {
-                self.level >= REPORTER
+                self.caller_level >= REPORTER
                     && !self.project.archived
                     && self.is_in_audience(Audience::WithIssues)
             }
             Audience::WhileMirroring => self.is_on("mirror"),
             Audience::InForks => self.project.forked_from_id.is_some(),
-            Audience::By(level) => self.level >= level,
+            Audience::By(level) => self.caller_level >= level,
             Audience::ByAdministrators => self.call.is_administrator(),
         }
     }

@@ -25,31 +25,34 @@ impl GroupOrProject {
     /// The project or group of the call. The caller must have at least the first level in a
     /// project, or the second level in a group. Level 0 allows reads by every user who sees the
     /// project.
-    pub(crate) fn from_call(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
-        if call.is_group_operation() || levels[0] == 0 {
-            return Self::from_call_archived(call, levels);
+    pub(crate) fn from_call(call: &Call<'_>, min_levels: [i64; 2]) -> Result<Self> {
+        if call.is_group_operation() || min_levels[0] == 0 {
+            return Self::from_call_archived(call, min_levels);
         }
-        Ok(call.writable_project_as(levels[0])?.into())
+        Ok(call.writable_project_as(min_levels[0])?.into())
     }
 
     /// Like [`Self::from_call`], but reads also accept archived projects.
-    pub(crate) fn from_call_archived_reads(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
+    pub(crate) fn from_call_archived_reads(call: &Call<'_>, min_levels: [i64; 2]) -> Result<Self> {
         let from_call = if call.is_write { Self::from_call } else { Self::from_call_archived };
-        from_call(call, levels)
+        from_call(call, min_levels)
     }
 
     /// Like [`Self::from_call`], for operations that archived projects accept.
-    pub(crate) fn from_call_archived(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
+    pub(crate) fn from_call_archived(call: &Call<'_>, min_levels: [i64; 2]) -> Result<Self> {
         call.require_user()?;
-        Self::from_call_allowing_anonymous(call, levels)
+        Self::from_call_allowing_anonymous(call, min_levels)
     }
 
-    /// Like [`Self::from_call_archived`], but a caller without a token counts as one without a level.
-    pub(crate) fn from_call_allowing_anonymous(call: &Call<'_>, levels: [i64; 2]) -> Result<Self> {
+    /// Like [`Self::from_call_archived`], but a caller without a token counts as a caller without a level.
+    pub(crate) fn from_call_allowing_anonymous(
+        call: &Call<'_>,
+        min_levels: [i64; 2],
+    ) -> Result<Self> {
         Ok(if call.is_group_operation() {
-            call.group_allowing_anonymous(levels[1])?.into()
+            call.group_allowing_anonymous(min_levels[1])?.into()
         } else {
-            call.project_allowing_anonymous(levels[0])?.into()
+            call.project_allowing_anonymous(min_levels[0])?.into()
         })
     }
 
@@ -132,10 +135,10 @@ impl GroupOrProject {
     }
 
     /// The caller's level in the group or project.
-    pub(crate) fn level(&self, call: &Call<'_>) -> Result<i64> {
+    pub(crate) fn caller_level(&self, call: &Call<'_>) -> Result<i64> {
         match self {
             Self::Group(group) => call.caller_level_in_group(group),
-            Self::Project(project) => call.caller_level_in(project),
+            Self::Project(project) => call.caller_level_in_project(project),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::prelude::*;
 #[serde(deny_unknown_fields, default)]
 pub struct Seed {
     /// The licence of the service.
-    pub tier: Option<AttributeTier>,
+    pub tier: Option<ServiceTier>,
     /// Its release, as text: `'18.2'`; by default that of the reference, 15.8.
     pub release: Option<Release>,
     /// Whether groups can have SAML links (default: true). If false, such links are refused.

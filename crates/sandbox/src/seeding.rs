@@ -18,12 +18,12 @@ use crate::prelude::*;
 
 /// Prepares the database for calls: `root` and its token, the seed, the tier. Returns notes for the
 /// user.
-pub(super) fn prepare(
+pub(super) fn prepare_database(
     service: &ServiceState,
     db: &Connection,
     seed: Option<&Seed>,
     token: &str,
-    data: &DataLocation,
+    data_location: &DataLocation,
 ) -> Result<Vec<String>, SeedError> {
     registry::create_missing_tables(db, service.described_collections)?;
     let now = clock::format_time(service.options.clock.now());
@@ -42,7 +42,7 @@ pub(super) fn prepare(
     match read_meta(db, "seed")? {
         Some(applied_digest) if applied_digest == digest => Ok(Vec::new()),
         Some(_) => {
-            let file = match data {
+            let file = match data_location {
                 DataLocation::File(path) => path.display().to_string(),
                 DataLocation::Memory => "it".to_owned(),
             };
@@ -65,12 +65,12 @@ fn read_meta(db: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
 }
 
 /// The release and the tier of the last start with this data.
-pub(super) fn read_last_start(store: &Store) -> (Option<Release>, Option<AttributeTier>) {
+pub(super) fn read_last_start(store: &Store) -> (Option<Release>, Option<ServiceTier>) {
     let [release, tier] =
         ["release", "tier"].map(|key| store.read(|db| Ok(read_meta(db, key)?)).ok().flatten());
     (
         release.and_then(|release| release.parse().ok()),
-        tier.and_then(|tier| AttributeTier::from_name(&tier)),
+        tier.and_then(|tier| ServiceTier::from_name(&tier)),
     )
 }
 
@@ -107,14 +107,14 @@ fn apply_seed(
     seed.projects.iter().try_for_each(|project| add_project(&call, project))?;
     seed.runners.iter().try_for_each(|runner| {
         let context = format!("runner {}", runner.description.as_deref().unwrap_or_default());
-        Runner::create(&call, runner).with_entry(&context)
+        Runner::create(&call, runner).with_seed_context(&context)
     })
 }
 
 fn add_user(call: &Call<'_>, user: &SeedUser) -> Result<(), SeedError> {
     let context = format!("user {}", user.username);
     if User::find_by_username(call.db, &user.username)?.is_none() {
-        project_rules::check_path_only(&user.username).with_entry(&context)?;
+        project_rules::check_path_only(&user.username).with_seed_context(&context)?;
         let name = user.name.as_deref().unwrap_or(&user.username);
         let new_user = User {
             state: serialized_word(user.state),
@@ -163,44 +163,47 @@ fn find_or_create_namespace(
         visibility: visibility.as_deref().unwrap_or(inherited_visibility),
     };
     // Paths in a seed may have one character.
-    groups::insert(call, new_group, 1).with_entry(&format!("group {path}"))
+    groups::insert(call, new_group, 1).with_seed_context(&format!("group {path}"))
 }
 
 fn add_project(call: &Call<'_>, seed: &SeedProject) -> Result<(), SeedError> {
-    let place = format!("project {}", seed.path);
+    let project_context = format!("project {}", seed.path);
     let Some((parent_path, segment)) = seed.path.rsplit_once('/') else {
         return Err(SeedError::Refused {
-            place,
+            place: project_context,
             reason: "the path needs a group or user in front: `acme/shop`".to_owned(),
         });
     };
     let mut settings = seed.settings.clone();
     settings.insert("path".to_owned(), segment.into());
-    let settings = seed_params(&settings).with_entry(&place)?;
+    let settings = seed_params(&settings).with_seed_context(&project_context)?;
     let is_new = Project::find_by_path(call.db, &seed.path)?.is_none();
     if is_new {
         let namespace = find_or_create_namespace(call, parent_path, None, None)?;
-        let root = call.require_user().with_entry(&place)?;
+        let root = call.require_user().with_seed_context(&project_context)?;
         projects::create_project(call, WriteRoute::Create, root, &namespace, &settings)
-            .with_entry(&place)?;
+            .with_seed_context(&project_context)?;
     }
-    let project = find_seed_project(call, seed).with_entry(&place)?;
+    let project = find_seed_project(call, seed).with_seed_context(&project_context)?;
     let repository = Repository { call, project: &project };
     for branch in &seed.branches {
-        repository.add_seed_branch(branch).with_entry(&format!("{place}, branch {branch}"))?;
+        repository
+            .add_seed_branch(branch)
+            .with_seed_context(&format!("{project_context}, branch {branch}"))?;
     }
     // The edit comes after the branches, because the default branch must exist.
     if is_new {
-        projects::edit_project(call, &project, &settings).with_entry(&place)?;
+        projects::edit_project(call, &project, &settings).with_seed_context(&project_context)?;
     }
-    let project = find_seed_project(call, seed).with_entry(&place)?;
-    add_project_contents(call, &place, &project, seed)?;
+    let project = find_seed_project(call, seed).with_seed_context(&project_context)?;
+    add_project_contents(call, &project_context, &project, seed)?;
     for (number, merge_request) in seed.merge_requests.iter().enumerate() {
-        let context = format!("{place}, merge request {}", number + 1);
+        let context = format!("{project_context}, merge request {}", number + 1);
         add_merge_request(call, &project, &context, merge_request)?;
     }
     if seed.archived {
-        call.set_column("projects", project.id, "archived", true).with_entry(&place)?;
+        call.set_column("projects", project.id, "archived", true)
+            .with_seed_context(&project_context)?;
     }
     Ok(())
 }
@@ -252,7 +255,7 @@ fn add_entries(
                 let request = ParsedRequest::post(params);
                 add_entry(&Call::new(call.service, call.db, caller, call.time, request))
             });
-        result.with_entry(&format!("{context}, {noun} {}", number + 1))?;
+        result.with_seed_context(&format!("{context}, {noun} {}", number + 1))?;
     }
     Ok(())
 }
@@ -260,17 +263,17 @@ fn add_entries(
 /// The user with a name, who must exist.
 fn find_user(call: &Call<'_>, context: &str, name: &str) -> Result<User, SeedError> {
     let unknown_user = || format!("there is no user `{name}`; list it under `users`").into();
-    User::find_by_username(call.db, name)?.ok_or_else(unknown_user).with_entry(context)
+    User::find_by_username(call.db, name)?.ok_or_else(unknown_user).with_seed_context(context)
 }
 
 fn add_members(
     call: &Call<'_>,
     scope: &GroupOrProject,
-    place: &str,
+    parent_context: &str,
     seeds: &[SeedMember],
 ) -> Result<(), SeedError> {
     for seed in seeds {
-        let context = format!("{place}, member {}", seed.user);
+        let context = format!("{parent_context}, member {}", seed.user);
         let user = find_user(call, &context, &seed.user)?;
         let mut terms = MembershipTerms::granted_by_caller(call, seed.access_level.0);
         let mut params = Params::default();
@@ -278,14 +281,14 @@ fn add_members(
             terms.expires_at = params.date_text("expires_at")?;
             terms.insert(call, scope, user.id)
         });
-        result.with_entry(&context)?;
+        result.with_seed_context(&context)?;
     }
     Ok(())
 }
 
 /// The id of the named author, `root` by default.
 fn author_id(call: &Call<'_>, context: &str, name: Option<&str>) -> Result<i64, SeedError> {
-    let Some(name) = name else { return Ok(call.require_user().with_entry(context)?.id) };
+    let Some(name) = name else { return Ok(call.require_user().with_seed_context(context)?.id) };
     find_user(call, context, name).map(|user| user.id)
 }
 
@@ -352,11 +355,11 @@ fn with_level_numbers(name: &str, value: &Value) -> Value {
 
 trait SeedErrorContext<T> {
     /// Adds the refused part of the seed to a failure.
-    fn with_entry(self, place: &str) -> Result<T, SeedError>;
+    fn with_seed_context(self, context: &str) -> Result<T, SeedError>;
 }
 
 impl<T> SeedErrorContext<T> for Result<T> {
-    fn with_entry(self, context: &str) -> Result<T, SeedError> {
+    fn with_seed_context(self, context: &str) -> Result<T, SeedError> {
         self.map_err(|failure| SeedError::Refused {
             place: context.to_owned(),
             reason: error_text(&failure),

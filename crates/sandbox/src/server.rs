@@ -75,23 +75,24 @@ type ResponseBody =
 #[error("the connection is closed on purpose")]
 struct ConnectionDropped;
 
-/// Serves until `stop` changes, and then finishes open requests.
+/// Serves until `stop_receiver` gets a change, and then finishes open requests.
 pub(crate) async fn serve(
     listener: TcpListener,
-    frontend: Arc<ServerState>,
-    mut stop: watch::Receiver<bool>,
+    server_state: Arc<ServerState>,
+    mut stop_receiver: watch::Receiver<bool>,
 ) {
     let slots = ConnectionSlots::new(MAX_CONNECTIONS);
     let mut connections = JoinSet::new();
     loop {
         let accept_result = tokio::select! {
-            _ = stop.changed() => break,
+            _ = stop_receiver.changed() => break,
             accepted = accept(&listener, &slots) => accepted,
         };
         match accept_result {
             Ok((stream, slot)) => {
-                let (frontend, stop_flag) = (Arc::clone(&frontend), stop.clone());
-                connections.spawn(serve_connection(stream, slot, frontend, stop_flag));
+                let (server_state, stop_receiver) =
+                    (Arc::clone(&server_state), stop_receiver.clone());
+                connections.spawn(serve_connection(stream, slot, server_state, stop_receiver));
             }
             Err(error) => {
                 tracing::warn!(%error, "the sandbox could not accept a connection");
@@ -118,16 +119,16 @@ async fn accept(
 async fn serve_connection(
     stream: TcpStream,
     slot: ConnectionSlot,
-    frontend: Arc<ServerState>,
-    mut stop_flag: watch::Receiver<bool>,
+    server_state: Arc<ServerState>,
+    mut stop_receiver: watch::Receiver<bool>,
 ) {
     let slot = Arc::new(slot);
     let shared_slot = Arc::clone(&slot);
     let service = service_fn(move |request| {
-        let (frontend, slot) = (Arc::clone(&frontend), Arc::clone(&shared_slot));
+        let (server_state, slot) = (Arc::clone(&server_state), Arc::clone(&shared_slot));
         async move {
             slot.mark_busy();
-            let answer = frontend.answer(&slot, request).await;
+            let answer = server_state.answer(&slot, request).await;
             slot.mark_waiting();
             answer
         }
@@ -144,7 +145,7 @@ async fn serve_connection(
         // The client or an injected fault caused the error; nobody needs a report.
         _ = connection.as_mut() => return,
         () = slot.wait_for_eviction() => return,
-        _ = stop_flag.changed() => connection.as_mut().graceful_shutdown(),
+        _ = stop_receiver.changed() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }
@@ -201,12 +202,16 @@ impl ServerState {
                 return Err(ConnectionDropped);
             }
             FaultEffect::StatusBefore(code) => fault_response(code),
-            FaultEffect::SameTopic => into_response(ErrorResponse::field("base", DUPLICATE_TOPIC)),
+            FaultEffect::DuplicateTopic => {
+                into_response(ErrorResponse::field("base", DUPLICATE_TOPIC))
+            }
             FaultEffect::StatusAfter(code) => {
                 self.run_call(slot, request).await;
                 fault_response(code)
             }
-            FaultEffect::TooManyRequests(retry_after) => too_many_requests(retry_after.as_deref()),
+            FaultEffect::TooManyRequests(retry_after) => {
+                rate_limit_response(retry_after.as_deref())
+            }
             FaultEffect::Html200 => html_page(),
             FaultEffect::Truncate => return Ok(truncate_body(self.run_call(slot, request).await)),
             FaultEffect::EmptyBody => {
@@ -281,8 +286,8 @@ fn fault_response(code: u16) -> Response<Bytes> {
     error_response(status, "injected fault")
 }
 
-fn too_many_requests(retry_after: Option<&str>) -> Response<Bytes> {
-    let mut response = into_response(limit::too_many_requests());
+fn rate_limit_response(retry_after: Option<&str>) -> Response<Bytes> {
+    let mut response = into_response(limit::rate_limit_error());
     if let Some(value) = retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, header_value(value));
     }

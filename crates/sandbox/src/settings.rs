@@ -4,7 +4,7 @@
 //! in this module.
 
 use super::attribute_value::{
-    check_claims, is_null, normalise_topics, parse_value, value_for_null,
+    check_claims, counts_as_null, normalise_topics, parse_value, value_for_null,
 };
 use super::attributes::{
     DELETE_PIPELINES_AFTER, PACKAGES_ENABLED, PACKAGES_LEVEL, PUBLIC_LEVELS, RESTRICT_VARIABLES,
@@ -20,7 +20,7 @@ pub(crate) fn new_project_attributes(time: Timestamp) -> Object {
     {
         let default_value = match attribute.kind {
             ValueKind::CleanupPolicy => {
-                cleanup_policy::with_next_run(attribute.preset.clone(), time)
+                cleanup_policy::add_next_run(attribute.preset.clone(), time)
             }
             _ => attribute.preset.clone(),
         };
@@ -47,7 +47,7 @@ pub(crate) struct ProjectEdit<'a> {
     pub(crate) route: WriteRoute,
     pub(crate) params: &'a Params,
     /// The caller's level in the project, or in the namespace of a new project.
-    pub(crate) level: i64,
+    pub(crate) caller_level: i64,
     pub(crate) is_fork: bool,
     /// The project's visibility after the call.
     pub(crate) visibility: &'a str,
@@ -88,12 +88,12 @@ impl ProjectEdit<'_> {
         let Self { call, route, .. } = *self;
         let profile = call.profile();
         let is_allowed_unlisted = route == WriteRoute::Create && attribute.routes.contains('c');
-        let is_edit_only = attribute.not_on_create && call.is_observed();
+        let is_edit_only = attribute.not_on_create && call.is_at_least_observed();
         (attribute.is_accepted_on(route)
             || (is_allowed_unlisted && !profile.accepts_only_reference_attributes))
             && (route == WriteRoute::Edit || !is_edit_only)
             && (call.is_administrator() || !attribute.administrators_only)
-            && (self.level >= OWNER || !attribute.owners_only)
+            && (self.caller_level >= OWNER || !attribute.owners_only)
             && profile.drop_attribute.as_deref() != Some(attribute.name)
     }
 
@@ -131,13 +131,13 @@ impl ProjectEdit<'_> {
                 let stored_policy = stored_values.get(attribute.name).cloned();
                 let mut policy = stored_policy.unwrap_or_else(|| attribute.preset.clone());
                 cleanup_policy::set_policy(name, value, &mut policy)?;
-                Some(cleanup_policy::with_next_run(policy, self.call.time))
+                Some(cleanup_policy::add_next_run(policy, self.call.time))
             }
             _ => {
                 self.check_attribute(attribute, value)?;
                 let sets_null =
                     is_edit || matches!(attribute.on_null, OnNull::Stored | OnNull::Last);
-                if sets_null && is_null(attribute, value) {
+                if sets_null && counts_as_null(attribute, value) {
                     value_for_null(attribute, value)?
                 } else {
                     parse_value(attribute, name, value)?
@@ -186,7 +186,7 @@ impl ProjectEdit<'_> {
 
     /// Refuses attributes that only an owner may send.
     fn check_owner_attributes(&self, former_values: &Object, stored_values: &Object) -> Result<()> {
-        if self.level >= OWNER {
+        if self.caller_level >= OWNER {
             return Ok(());
         }
         let mut attributes = self.call.edition().project_attributes();
@@ -248,7 +248,7 @@ pub(crate) fn check_edit_params(params: &Params, edition: Edition) -> Result<()>
     {
         accepted_names.insert(attribute.name);
         let Some(value) = params.get(attribute.name) else { continue };
-        let result = if is_null(attribute, value) {
+        let result = if counts_as_null(attribute, value) {
             value_for_null(attribute, value)
         } else {
             parse_value(attribute, attribute.name, value)
@@ -258,7 +258,7 @@ pub(crate) fn check_edit_params(params: &Params, edition: Edition) -> Result<()>
     }
     let mut sufficient_names = ATTRIBUTE_TABLE.enough.clone();
     sufficient_names.retain(|name| accepted_names.contains(name));
-    errors.extend(Need::AnyOf(&sufficient_names).errors(params));
+    errors.extend(ParamRequirement::AnyOf(&sufficient_names).errors(params));
     refuse_if(!errors.is_empty(), || ErrorResponse::parameters(&errors))
 }
 
@@ -306,13 +306,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::AttributeTier;
     use crate::Profile;
+    use crate::ServiceTier;
     use crate::access::MAINTAINER;
     use crate::attributes::{AnswerKey, Audience};
     use crate::call::ParsedRequest;
     use crate::project_view::ProjectView;
-    use crate::routes::view::Extras;
+    use crate::routes::view::ExtraFields;
     use crate::store::{Store, project::Project, user::User};
     use crate::{DataLocation, ServiceOptions, ServiceState};
     use undrift_release::REFERENCE;
@@ -326,13 +326,13 @@ mod tests {
     }
 
     fn administrator_rights() -> Rights {
-        let edition = Edition { tier: AttributeTier::Ultimate, release: REFERENCE };
+        let edition = Edition { tier: ServiceTier::Ultimate, release: REFERENCE };
         Rights { edition, is_administrator: true, is_owner: true }
     }
 
     /// Like [`administrator_rights`], for release 18.9.
     fn later_release_rights() -> Rights {
-        let edition = Edition { tier: AttributeTier::Ultimate, release: Release::new(18, 9) };
+        let edition = Edition { tier: ServiceTier::Ultimate, release: Release::new(18, 9) };
         Rights { edition, ..administrator_rights() }
     }
 
@@ -359,10 +359,11 @@ mod tests {
             let level = if rights.is_owner { OWNER } else { MAINTAINER };
             let (route, params, is_fork) = (WriteRoute::Edit, &params, true);
             let mut values = new_project_attributes(time);
-            ProjectEdit { call: &call, route, params, level, is_fork, visibility }
+            ProjectEdit { call: &call, route, params, caller_level: level, is_fork, visibility }
                 .apply(&mut values)?;
-            let (call, stored, extras) = (&root_call, &values, Extras::default());
-            let view = ProjectView { call, project, attributes: stored, level: OWNER, extras };
+            let (call, stored, extras) = (&root_call, &values, ExtraFields::default());
+            let view =
+                ProjectView { call, project, attributes: stored, caller_level: OWNER, extras };
             let fields = view.simple_form_fields().chain(view.full_form_only_fields());
             Ok(fields.map(|(key, value)| (key.to_owned(), value.into_owned())).collect())
         })
@@ -487,16 +488,16 @@ mod tests {
 
     #[test]
     fn some_settings_need_an_owner() {
-        let maintainer = Rights { is_owner: false, ..later_release_rights() };
-        let answer = edit(&json!({"emails_enabled": false}), maintainer).expect("accepted");
+        let maintainer_rights = Rights { is_owner: false, ..later_release_rights() };
+        let answer = edit(&json!({"emails_enabled": false}), maintainer_rights).expect("accepted");
         assert_eq!(answer["emails_enabled"], true);
         for body in
             [json!({VARIABLES_OVERRIDE_ROLE: "owner"}), json!({DELETE_PIPELINES_AFTER: null})]
         {
-            assert!(edit(&body, maintainer).is_err(), "{body}");
+            assert!(edit(&body, maintainer_rights).is_err(), "{body}");
             assert!(edit(&body, later_release_rights()).is_ok(), "{body}");
         }
-        assert!(edit(&json!({VARIABLES_OVERRIDE_ROLE: "maintainer"}), maintainer).is_ok());
+        assert!(edit(&json!({VARIABLES_OVERRIDE_ROLE: "maintainer"}), maintainer_rights).is_ok());
     }
 
     #[test]
@@ -527,13 +528,14 @@ mod tests {
 
     #[test]
     fn settings_above_the_tier_or_role_are_dropped() {
-        let edition = Edition { tier: AttributeTier::Free, ..administrator_rights().edition };
+        let edition = Edition { tier: ServiceTier::Free, ..administrator_rights().edition };
         let free = Rights { edition, ..administrator_rights() };
         let answer =
             edit(&json!({"mirror": true, "approvals_before_merge": 2}), free).expect("accepted");
         assert!(!answer.contains_key("mirror") && !answer.contains_key("approvals_before_merge"));
-        let maintainer = Rights { is_administrator: false, ..administrator_rights() };
-        let answer = edit(&json!({"repository_storage": "x"}), maintainer).expect("accepted");
+        let maintainer_rights = Rights { is_administrator: false, ..administrator_rights() };
+        let answer =
+            edit(&json!({"repository_storage": "x"}), maintainer_rights).expect("accepted");
         assert_eq!(answer["repository_storage"], "default");
     }
 }

@@ -26,12 +26,12 @@ pub(super) fn git_failure(message: impl Display, help: impl Into<String>) -> Com
     CommandError::usage(message).help(help)
 }
 
-fn cannot_run(error: &std::io::Error) -> CommandError {
+fn start_failure(error: &std::io::Error) -> CommandError {
     let help = "install Git, or pass `--base none` to plan without a base";
     git_failure(format!("cannot run `git`: {error}"), help)
 }
 
-fn cannot_read(error: &std::io::Error) -> CommandError {
+fn read_failure(error: &std::io::Error) -> CommandError {
     git_failure(format!("cannot read the base through git: {error}"), "try again")
 }
 
@@ -273,7 +273,7 @@ impl GitRepository {
     fn list_entries<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<String>> {
         let output = self.run_git(arguments)?;
         if !output.status.success() {
-            return Err(unreadable_base(&output.stderr));
+            return Err(unreadable_base_failure(&output.stderr));
         }
         let entries = output.stdout.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
         Ok(entries.map(|entry| String::from_utf8_lossy(entry).into_owned()).collect())
@@ -303,9 +303,9 @@ impl GitRepository {
     ) -> Result<()> {
         let mut command = self.git_command(["cat-file", "--batch"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut git = command.spawn().map_err(|error| cannot_run(&error))?;
+        let mut git = command.spawn().map_err(|error| start_failure(&error))?;
         let (Some(mut requests), Some(answers)) = (git.stdin.take(), git.stdout.take()) else {
-            return Err(cannot_read(&std::io::ErrorKind::BrokenPipe.into()));
+            return Err(read_failure(&std::io::ErrorKind::BrokenPipe.into()));
         };
         let ids: String = blobs.iter().map(|blob| format!("{}\n", blob.id)).collect();
         // Write and read in parallel, so that neither side waits for the other. If git ends early,
@@ -315,12 +315,12 @@ impl GitRepository {
         let result = blobs.iter().try_for_each(|blob| visit(blob, read_blob(&mut answers, blob)?));
         drop(answers);
         let _ = (request_thread.join(), git.wait());
-        result.map_err(|error| cannot_read(&error))
+        result.map_err(|error| read_failure(&error))
     }
 
     fn run_git<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Result<Output> {
         let mut command = self.git_command(arguments);
-        command.stdin(Stdio::null()).output().map_err(|error| cannot_run(&error))
+        command.stdin(Stdio::null()).output().map_err(|error| start_failure(&error))
     }
 
     fn git_command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
@@ -392,7 +392,7 @@ fn read_blob(reader: &mut impl std::io::BufRead, blob: &Blob) -> std::io::Result
 }
 
 /// The failure if git cannot list a commit.
-fn unreadable_base(message: &[u8]) -> CommandError {
+fn unreadable_base_failure(message: &[u8]) -> CommandError {
     let message = String::from_utf8_lossy(message);
     let first_line = message.lines().next().unwrap_or("no reason given");
     git_failure(

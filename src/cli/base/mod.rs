@@ -175,7 +175,7 @@ fn no_base_text(reason: &str) -> String {
 
 /// Warns that a base cannot be used.
 pub(in crate::cli) fn warn_without_base(reason: &str, help: Option<String>, cx: &RunContext) {
-    let warning = Diagnostic::warning("base", no_base_text(reason)).help_if(help);
+    let warning = Diagnostic::warning("base", no_base_text(reason)).with_optional_help(help);
     cx.output.eprint_diagnostics(&[warning].into_iter().collect());
 }
 

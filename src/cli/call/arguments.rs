@@ -18,15 +18,15 @@ use jiff::{Timestamp, civil::Date};
 use crate::{
     catalogue::operations::parameters,
     cli::{CommandError, Result},
-    level::{AccessLevel, LEVELS},
-    operation::{Op, Operation, Parameter, ParameterLocation, Request, Type},
+    level::{AccessLevel, MEMBER_LEVELS},
+    operation::{Op, Operation, Parameter, ParameterLocation, ParameterType, Request},
     secret::Reference,
     text::{alternatives, did_you_mean},
     value::{Json, Object, Value},
 };
 
 /// A parsed argument.
-struct Arg {
+struct ParsedArgument {
     parameter: &'static Parameter,
     /// The key, for a parameter that is an object.
     key: Option<String>,
@@ -37,14 +37,14 @@ struct Arg {
 ///
 /// # Errors
 /// All faults of the arguments; none quotes a possible secret.
-pub(super) fn request_for<E: Copy>(
+pub(super) fn make_request<E: Copy>(
     operation: Op<E>,
     arguments: &[String],
 ) -> Result<Request<E>, Vec<CommandError>> {
     let row = operation.row();
     let parameters = parameters(row);
     let mut faults = Vec::new();
-    let mut parsed_args: Vec<Arg> = Vec::new();
+    let mut parsed_args: Vec<ParsedArgument> = Vec::new();
     for argument in arguments {
         let result = parse_argument(row, &parameters, (argument, arguments))
             .and_then(|arg| add_argument(&mut parsed_args, arg));
@@ -59,14 +59,14 @@ pub(super) fn request_for<E: Copy>(
 
 /// Warnings about deprecated arguments, with their replacements.
 pub(super) fn deprecation_warnings(row: &Operation, arguments: &[String]) -> Vec<String> {
-    let given_names: BTreeSet<_> = arguments
+    let argument_names: BTreeSet<_> = arguments
         .iter()
         .filter_map(|argument| Some(split_name(argument.split_once('=')?.0).0))
         .collect();
     let parameters = parameters(row).into_iter();
-    let deprecated =
-        parameters.filter(|parameter| parameter.deprecated && given_names.contains(parameter.name));
-    deprecated
+    let deprecated_parameters = parameters
+        .filter(|parameter| parameter.deprecated && argument_names.contains(parameter.name));
+    deprecated_parameters
         .map(|Parameter { name, replaced_by, .. }| match replaced_by {
             Some(other) => format!("`{name}` is deprecated: use `{other}`"),
             None => format!("`{name}` is deprecated"),
@@ -75,7 +75,7 @@ pub(super) fn deprecation_warnings(row: &Operation, arguments: &[String]) -> Vec
 }
 
 /// Adds an argument. Values of the same list parameter are joined.
-fn add_argument(parsed_args: &mut Vec<Arg>, new_arg: Arg) -> Result<()> {
+fn add_argument(parsed_args: &mut Vec<ParsedArgument>, new_arg: ParsedArgument) -> Result<()> {
     let Some(old_arg) = parsed_args
         .iter_mut()
         .find(|old| old.parameter.name == new_arg.parameter.name && old.key == new_arg.key)
@@ -97,22 +97,24 @@ fn add_argument(parsed_args: &mut Vec<Arg>, new_arg: Arg) -> Result<()> {
 fn find_missing(
     row: &Operation,
     parameters: &[&'static Parameter],
-    parsed_args: &[Arg],
+    parsed_args: &[ParsedArgument],
 ) -> Vec<CommandError> {
-    let given_names: BTreeSet<_> = parsed_args.iter().map(|arg| arg.parameter.name).collect();
+    let argument_names: BTreeSet<_> = parsed_args.iter().map(|arg| arg.parameter.name).collect();
     let mut missing_names: Vec<_> = parameters
         .iter()
-        .filter(|parameter| parameter.required && !given_names.contains(parameter.name))
+        .filter(|parameter| parameter.required && !argument_names.contains(parameter.name))
         .map(|parameter| format!("`{}`", parameter.name))
         .collect();
-    if !row.one_of.is_empty() && !row.one_of.iter().any(|name| given_names.contains(name)) {
+    if !row.one_of.is_empty() && !row.one_of.iter().any(|name| argument_names.contains(name)) {
         missing_names.push(alternatives(row.one_of));
     }
     let mut faults: Vec<_> = missing_names
         .iter()
-        .map(|names| CommandError::usage(format!("`{}` needs {names}", row.id)).help(see_help(row)))
+        .map(|names| {
+            CommandError::usage(format!("`{}` needs {names}", row.id)).help(help_hint(row))
+        })
         .collect();
-    if given_names.contains("per_page") && !given_names.contains("page") {
+    if argument_names.contains("per_page") && !argument_names.contains("page") {
         faults.push(
             CommandError::usage("`per_page` needs `page`")
                 .help("leave both out to read the whole list"),
@@ -121,8 +123,8 @@ fn find_missing(
     faults
 }
 
-/// A pointer to the help of an operation.
-fn see_help(row: &Operation) -> String {
+/// The hint that names the help of an operation.
+fn help_hint(row: &Operation) -> String {
     format!("`undrift call {} --help` explains what it takes", row.id)
 }
 
@@ -139,8 +141,8 @@ fn suggest_equals_sign(
     }
     let is_missing =
         |name| !all_arguments.iter().any(|other| other.split('=').next() == Some(name));
-    let mut required = parameters.iter().filter(|parameter| parameter.required);
-    let first_missing = required.find(|parameter| is_missing(parameter.name));
+    let mut required_parameters = parameters.iter().filter(|parameter| parameter.required);
+    let first_missing = required_parameters.find(|parameter| is_missing(parameter.name));
     format!("write `{}={argument}`", first_missing.map_or("NAME", |parameter| parameter.name))
 }
 
@@ -149,7 +151,7 @@ fn parse_argument(
     row: &Operation,
     parameters: &[&'static Parameter],
     (argument, all_arguments): (&str, &[String]),
-) -> Result<Arg> {
+) -> Result<ParsedArgument> {
     let Some((argument_name, text)) = argument.split_once('=') else {
         let failure = CommandError::usage(format!("`{argument}` is not `name=value`"));
         return Err(failure.help(suggest_equals_sign(parameters, argument, all_arguments)));
@@ -159,12 +161,14 @@ fn parse_argument(
     else {
         let fault = CommandError::usage(format!("`{}` has no parameter `{name}`", row.id));
         let suggestion = did_you_mean(name, parameters.iter().map(|parameter| parameter.name));
-        return Err(fault.help(suggestion.unwrap_or_else(|| see_help(row))));
+        return Err(fault.help(suggestion.unwrap_or_else(|| help_hint(row))));
     };
     let (value_parameter, key) = match (parameter.value_type, key) {
-        (Type::Object(keys), Some(key)) => (find_key(parameter, keys, key)?, Some(key.to_owned())),
-        (Type::Map, Some(key)) if !key.is_empty() => (parameter, Some(key.to_owned())),
-        (Type::Object(_) | Type::Map, _) => {
+        (ParameterType::Object(keys), Some(key)) => {
+            (find_key(parameter, keys, key)?, Some(key.to_owned()))
+        }
+        (ParameterType::Map, Some(key)) if !key.is_empty() => (parameter, Some(key.to_owned())),
+        (ParameterType::Object(_) | ParameterType::Map, _) => {
             let fault = CommandError::usage(format!("`{name}` needs a key"));
             return Err(fault.help(format!("write `{name}[KEY]=VALUE`")));
         }
@@ -172,7 +176,7 @@ fn parse_argument(
         (_, Some(_)) => return Err(CommandError::usage(format!("`{name}` has no keys"))),
         (_, None) => (parameter, None),
     };
-    Ok(Arg { parameter, key, value: parse_value(value_parameter, argument_name, text)? })
+    Ok(ParsedArgument { parameter, key, value: parse_value(value_parameter, argument_name, text)? })
 }
 
 /// Splits `name[key]` or `name.key`.
@@ -225,9 +229,9 @@ fn parse_value(parameter: &Parameter, argument_name: &str, text: &str) -> Result
             ));
             Err(fault.help("write the value itself"))
         }
-        (Type::File, Some(Reference::File(path))) => Ok(Value::File(path)),
-        (Type::File, Some(Reference::Env(_))) => Err(file_failure(argument_name)),
-        (Type::Text, Some(reference)) => Ok(Value::Secret(reference)),
+        (ParameterType::File, Some(Reference::File(path))) => Ok(Value::File(path)),
+        (ParameterType::File, Some(Reference::Env(_))) => Err(file_failure(argument_name)),
+        (ParameterType::Text, Some(reference)) => Ok(Value::Secret(reference)),
         (other, Some(_)) => Err(CommandError::usage(format!(
             "`{argument_name}` must be a {other}, not a reference"
         ))
@@ -250,7 +254,7 @@ fn parse_literal(parameter: &Parameter, argument_name: &str, text: &str) -> Resu
         return Err(fault
             .help(format!("write `{argument_name}=@env:NAME` or `{argument_name}=@file:PATH`")));
     }
-    if parameter.value_type == Type::File && (!text.is_empty() || parameter.required) {
+    if parameter.value_type == ParameterType::File && (!text.is_empty() || parameter.required) {
         return Err(file_failure(argument_name));
     }
     // An empty segment, `.` or `..` would lead to another path.
@@ -259,7 +263,7 @@ fn parse_literal(parameter: &Parameter, argument_name: &str, text: &str) -> Resu
             "`{text}` is not allowed as `{argument_name}` in a path"
         )));
     }
-    match parse_plain(parameter.value_type, text) {
+    match parse_typed_text(parameter.value_type, text) {
         Ok(json) => Ok(Value::Plain(json)),
         Err(fault) => {
             let error = fault.error.map(|error| anyhow::anyhow!("`{argument_name}` {error}"));
@@ -272,43 +276,48 @@ fn parse_literal(parameter: &Parameter, argument_name: &str, text: &str) -> Resu
 ///
 /// # Errors
 /// A message without its beginning. The caller puts the name of the argument before it.
-fn parse_plain(value_type: Type, text: &str) -> Result<Json> {
+fn parse_typed_text(value_type: ParameterType, text: &str) -> Result<Json> {
     let item_type = match value_type {
-        Type::Words(words) => Type::Word(words),
-        Type::Integers => Type::Integer,
-        _ => Type::Text,
+        ParameterType::Words(words) => ParameterType::Word(words),
+        ParameterType::Integers => ParameterType::Integer,
+        _ => ParameterType::Text,
     };
     match value_type {
-        Type::Words(_) | Type::Integers | Type::Texts => {
+        ParameterType::Words(_) | ParameterType::Integers | ParameterType::Texts => {
             let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-            items.map(|text| parse_plain(item_type, text)).collect()
+            items.map(|text| parse_typed_text(item_type, text)).collect()
         }
-        Type::Word(words) => parse_word(words, text),
-        Type::Integer => text
+        ParameterType::Word(words) => parse_word(words, text),
+        ParameterType::Integer => text
             .parse::<i64>()
             .map(Json::from)
             .map_err(|_| CommandError::usage(format!("must be a whole number, not `{text}`"))),
-        Type::Boolean => text
+        ParameterType::Boolean => text
             .parse::<bool>()
             .map(Json::from)
             .map_err(|_| CommandError::usage(format!("must be `true` or `false`, not `{text}`"))),
-        Type::Date if !text.is_empty() && (text.len() != 10 || text.parse::<Date>().is_err()) => {
+        ParameterType::Date
+            if !text.is_empty() && (text.len() != 10 || text.parse::<Date>().is_err()) =>
+        {
             Err(CommandError::usage(format!("must be a date such as `2099-01-31`, not `{text}`")))
         }
-        Type::Time if text.parse::<Timestamp>().is_err() => Err(CommandError::usage(format!(
-            "must be a time such as `2099-01-31T12:00:00Z`, not `{text}`"
-        ))),
-        Type::Level => parse_level(text),
+        ParameterType::Time if text.parse::<Timestamp>().is_err() => Err(CommandError::usage(
+            format!("must be a time such as `2099-01-31T12:00:00Z`, not `{text}`"),
+        )),
+        ParameterType::Level => parse_level(text),
         // A name may look like a number, such as `007`.
-        Type::IdOrName => Ok(text
+        ParameterType::IdOrName => Ok(text
             .parse::<u64>()
             .ok()
             .filter(|id| id.to_string() == text)
             .map_or_else(|| text.into(), Json::from)),
-        Type::Objects(keys) => parse_objects(keys, text),
-        Type::Text | Type::Map | Type::Object(_) | Type::File | Type::Date | Type::Time => {
-            Ok(text.into())
-        }
+        ParameterType::Objects(keys) => parse_objects(keys, text),
+        ParameterType::Text
+        | ParameterType::Map
+        | ParameterType::Object(_)
+        | ParameterType::File
+        | ParameterType::Date
+        | ParameterType::Time => Ok(text.into()),
     }
 }
 
@@ -342,8 +351,9 @@ fn parse_level(text: &str) -> Result<Json> {
     }
     let level_value = text.parse::<u8>().map_or_else(|_| Json::from(text), Json::from);
     AccessLevel::parse(&level_value).map(|level| level.number.into()).ok_or_else(|| {
-        let level_words: Vec<_> =
-            std::iter::once(NO_ACCESS).chain(LEVELS.iter().map(|level| level.word)).collect();
+        let level_words: Vec<_> = std::iter::once(NO_ACCESS)
+            .chain(MEMBER_LEVELS.iter().map(|level| level.word))
+            .collect();
         CommandError::usage(format!(
             "must be a level ({}), not `{text}`",
             alternatives(&level_words)
@@ -351,10 +361,10 @@ fn parse_level(text: &str) -> Result<Json> {
     })
 }
 
-fn build_request<E: Copy>(operation: Op<E>, parsed_args: Vec<Arg>) -> Request<E> {
+fn build_request<E: Copy>(operation: Op<E>, parsed_args: Vec<ParsedArgument>) -> Request<E> {
     let mut request = operation.request();
     let mut body = BTreeMap::new();
-    for Arg { parameter, key, value } in parsed_args {
+    for ParsedArgument { parameter, key, value } in parsed_args {
         match parameter.location {
             ParameterLocation::Path => request = request.arg(parameter.name, url_text(&value)),
             ParameterLocation::Query => {
@@ -375,7 +385,7 @@ fn build_request<E: Copy>(operation: Op<E>, parsed_args: Vec<Arg>) -> Request<E>
             }
         }
     }
-    if body.is_empty() { request } else { request.fields(body.into_iter().collect()) }
+    if body.is_empty() { request } else { request.with_fields(body.into_iter().collect()) }
 }
 
 /// The value as text for a path or a query; the items of a list are separated by commas.

@@ -2,7 +2,7 @@
 
 use crate::{
     catalogue::operations::{self, operation_remarks, parameter_remarks, parameters},
-    operation::{AnyOp, Parameter, Type},
+    operation::{AnyOp, Parameter, ParameterType},
     text::wrap_lines,
 };
 
@@ -66,9 +66,14 @@ pub(super) fn operation_text(operation: AnyOp) -> String {
 /// The name, the type and the description of a parameter; for an object, also of each key.
 fn parameter_lines(parameter: &Parameter) -> Vec<(String, String, String)> {
     let name = parameter.name;
-    let item_suffix = if matches!(parameter.value_type, Type::Objects(_)) { "[]" } else { "" };
+    let item_suffix =
+        if matches!(parameter.value_type, ParameterType::Objects(_)) { "[]" } else { "" };
     let key_suffix =
-        if matches!(parameter.value_type, Type::Object(_) | Type::Map) { "[KEY]" } else { "" };
+        if matches!(parameter.value_type, ParameterType::Object(_) | ParameterType::Map) {
+            "[KEY]"
+        } else {
+            ""
+        };
     let keys = parameter.value_type.keys();
     let keys =
         keys.iter().map(|key| parameter_line(format!("{name}{item_suffix}[{}]", key.name), key));

@@ -142,9 +142,9 @@ fn id_words(id: &str) -> BTreeSet<String> {
     words
 }
 
-/// The operation id that `requested_id` most likely means. It is the id with the same words, apart
-/// from at most one, or else the id with the most similar text. Ids of operations on projects leave
-/// out `project`, so that word counts less.
+/// The operation id that `requested_id` most likely means. This is an id that differs in at most one
+/// word, or else the id with the most similar text. Ids of operations on projects omit the word
+/// `project`, so this word counts less.
 fn nearest_id(requested_id: &str) -> Option<&'static str> {
     const MAX_DIFFERENCE: usize = 2;
     let ids = || operations::all_operations().map(|operation| operation.row().id);
@@ -170,7 +170,7 @@ fn parse_request<E: Copy>(operation: Op<E>, args: &Args, cx: &RunContext) -> Res
     for warning in arguments::deprecation_warnings(operation.row(), &all_arguments) {
         cx.output.eprint(&format!("warning: {warning}\n"));
     }
-    arguments::request_for(operation, &all_arguments).map_err(|faults| {
+    arguments::make_request(operation, &all_arguments).map_err(|faults| {
         faults.iter().for_each(|fault| cx.output.eprint_failure(fault));
         CommandError::already_reported(Exit::Usage)
     })
@@ -207,7 +207,8 @@ fn unusable_value_failure<E>(
     secrets: &Secrets,
     is_sandbox: bool,
 ) -> Option<CommandError> {
-    let unresolved_reason = secrets.unresolved().next().map(|(_, reason)| reason.clone());
+    let unresolved_reason =
+        secrets.unresolved_references().next().map(|(_, reason)| reason.clone());
     let missing_reason = unresolved_reason.or_else(|| {
         request.body_fields()?.values().find_map(|value| match value {
             Value::File(path) => secrets.read_file(path).err(),
@@ -278,16 +279,16 @@ fn print_response(row: &Operation, mut response: Json, args: &Args, cx: &RunCont
         mask_response(row, &mut response);
     }
     let secrets = cx.output.secrets();
-    let showing_secrets = args.show_secrets.then(|| secrets.with_visible_credentials());
-    let secrets = showing_secrets.as_ref().unwrap_or(&secrets);
-    let lines = match (args.out, &response) {
+    let visible_secrets = args.show_secrets.then(|| secrets.with_visible_credentials());
+    let secrets = visible_secrets.as_ref().unwrap_or(&secrets);
+    let documents = match (args.out, &response) {
         (ResponseFormat::Ndjson, Json::Array(items)) => items.as_slice(),
         (_, response) => std::slice::from_ref(response),
     };
     let mut text = String::new();
-    for line in lines {
+    for document in documents {
         // The keys are field names of the service, never data.
-        let line = Redacted::new(line, KeyMeaning::Words, secrets);
+        let line = Redacted::new(document, KeyMeaning::Words, secrets);
         let line = match args.out {
             ResponseFormat::Ndjson => serde_json::to_string(&line),
             ResponseFormat::Json => serde_json::to_string_pretty(&line),

@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 use serde_json::json;
 
-use super::{arguments::request_for, *};
+use super::{arguments::make_request, *};
 use crate::{
     api::{
         ClientSettings, RequestPhase, SendError, SendErrorKind as Why, ServiceAddress, Transport,
@@ -45,7 +45,7 @@ fn owned_arguments(arguments: &[&str]) -> Vec<String> {
 /// The target and the body of a request, or all faults of the arguments. The body has the form that
 /// saved plans use.
 fn build_request<E: Copy>(op: Op<E>, arguments: &[&str]) -> Result<(String, Json), Vec<String>> {
-    let request = request_for(op, &owned_arguments(arguments)).map_err(|faults| {
+    let request = make_request(op, &owned_arguments(arguments)).map_err(|faults| {
         faults
             .into_iter()
             .map(|fault| {
@@ -67,7 +67,7 @@ fn build_request<E: Copy>(op: Op<E>, arguments: &[&str]) -> Result<(String, Json
             .collect::<Object>()
             .into(),
     };
-    Ok((request.target(), body))
+    Ok((request.path_and_query(), body))
 }
 
 #[test]
@@ -392,9 +392,9 @@ fn all_faults_of_arguments_are_reported_at_once() {
 fn every_operation_needs_only_its_required_parameters() {
     for op in crate::catalogue::operations::all_operations() {
         let sample = |parameter: &&operation::Parameter| match parameter.value_type {
-            operation::Type::Word(words) => format!("{}={}", parameter.name, words[0]),
-            operation::Type::File => format!("{}=@file:x", parameter.name),
-            operation::Type::Objects(_) => format!("{}=[]", parameter.name),
+            operation::ParameterType::Word(words) => format!("{}={}", parameter.name, words[0]),
+            operation::ParameterType::File => format!("{}=@file:x", parameter.name),
+            operation::ParameterType::Objects(_) => format!("{}=[]", parameter.name),
             _ if parameter.secret => format!("{}=@env:X", parameter.name),
             _ => format!("{}=40", parameter.name),
         };
@@ -426,7 +426,7 @@ fn parameters_are_renamed_for_the_real_import_hosts() {
         "extserver_project=p",
         "extserver_repo=extserver_r",
     ];
-    let request = request_for(IMPORT_EXTSERVER, &owned_arguments(&arguments))
+    let request = make_request(IMPORT_EXTSERVER, &owned_arguments(&arguments))
         .unwrap()
         .rename_segment("extgit", "a")
         .rename_segment("extserver", "own_host");
@@ -495,9 +495,9 @@ fn an_operation_is_found_by_its_id_or_suggested() {
 
 /// A service that gives every request the same response.
 #[derive(Debug)]
-struct OneResponse(Result<u16, (RequestPhase, Why)>);
+struct FixedTransport(Result<u16, (RequestPhase, Why)>);
 
-impl Transport for OneResponse {
+impl Transport for FixedTransport {
     fn send(&self, _: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
         let headers =
             [(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"))]
@@ -514,7 +514,7 @@ fn client(response: Result<u16, (RequestPhase, Why)>) -> ReadClient {
     let service = ServiceAddress::parse("https://example.org", false).unwrap();
     ReadClient::new(
         service,
-        Arc::new(OneResponse(response)),
+        Arc::new(FixedTransport(response)),
         Arc::default(),
         ClientSettings::default(),
     )

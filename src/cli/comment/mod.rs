@@ -142,7 +142,7 @@ fn too_long_failure(subject: &str) -> CommandError {
 fn read_report(path: &Path) -> Result<(Marker, String)> {
     let shown_path = path.display();
     let bytes = input::read_bytes(path, MAX_REPORT_BYTES)
-        .map_err(|error| input::cannot_read(path, &error))?;
+        .map_err(|error| input::read_failure(path, &error))?;
     if bytes.len() as u64 > MAX_REPORT_BYTES {
         return Err(too_long_failure(&format!("`{shown_path}`")));
     }

@@ -22,7 +22,7 @@ fn options_for_the_merge_request_override_job_variables() {
     let (merge_request_project, job_project) =
         (("CI_MERGE_REQUEST_PROJECT_ID", "12"), ("CI_PROJECT_ID", "34"));
     let number = ("CI_MERGE_REQUEST_IID", "7");
-    for (project, merge_request, job, expected) in [
+    for (project, merge_request, job_variables, expected) in [
         (None, None, vec![merge_request_project, job_project, number], Ok(("12", 7))),
         (None, None, vec![job_project, number], Ok(("34", 7))),
         (None, Some(8), vec![merge_request_project, number], Ok(("12", 8))),
@@ -32,13 +32,13 @@ fn options_for_the_merge_request_override_job_variables() {
         (None, None, vec![number], Err(3)),
         (None, Some(8), vec![], Err(3)),
     ] {
-        let target = args(project, merge_request).target(&env(&job));
+        let target = args(project, merge_request).target(&env(&job_variables));
         let actual = target.map_err(|failure| failure.exit.code());
         let expected = expected.map(|(project, merge_request)| MergeRequestRef {
             project: project.to_owned(),
             merge_request,
         });
-        assert_eq!(actual, expected, "{project:?} {merge_request:?} {job:?}");
+        assert_eq!(actual, expected, "{project:?} {merge_request:?} {job_variables:?}");
     }
 }
 
@@ -47,10 +47,10 @@ fn invalid_variables_of_the_job_are_refused() {
     for value in ["0", "-1", "+7", "7/../8", "7 ", "x", "1e3", "99999999999999999999999", "\u{661}"]
     {
         for name in ["CI_MERGE_REQUEST_PROJECT_ID", "CI_PROJECT_ID", "CI_MERGE_REQUEST_IID"] {
-            let mut job = vec![("CI_PROJECT_ID", "1"), ("CI_MERGE_REQUEST_IID", "2")];
-            job.retain(|(other, _)| *other != name);
-            job.push((name, value));
-            let failure = args(None, None).target(&env(&job)).unwrap_err();
+            let mut job_variables = vec![("CI_PROJECT_ID", "1"), ("CI_MERGE_REQUEST_IID", "2")];
+            job_variables.retain(|(other, _)| *other != name);
+            job_variables.push((name, value));
+            let failure = args(None, None).target(&env(&job_variables)).unwrap_err();
             let text = failure.error.unwrap().to_string();
             assert!(failure.exit == Exit::Usage && text.contains(name), "{name}={value}: {text}");
         }

@@ -54,8 +54,8 @@ pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let session = SessionBuilder::new(&session_args).open(cx).await?;
     let (plan, live) = session.inspect().await?;
     let canvas = Canvas::new(style, &session.settings.secrets);
-    let live = explain::explain_live_state(canvas, &subject, &plan, &live, &session.run);
-    cx.output.print(&format!("{text}\n{live}"))?;
+    let live_text = explain::explain_live_state(canvas, &subject, &plan, &live, &session.run);
+    cx.output.print(&format!("{text}\n{live_text}"))?;
     Ok(Exit::first_of([
         Exit::Usage.only_if(!plan.problems.is_empty()),
         Exit::Incomplete.only_if(!plan.incomplete.is_empty()),
@@ -84,7 +84,7 @@ fn find_subject<'d>(
     let (name, address_in_section) = section_address
         .split_once('/')
         .map_or((section_address, None), |(name, inner)| (name, Some(inner)));
-    let section = catalogue::section(container.scope, name);
+    let section = catalogue::project_section(container.scope, name);
     let Some(section) = section.filter(|section| is_declared(container, *section)) else {
         let section_names: Vec<_> = container.section_names().collect();
         let noun = container.scope.noun();
@@ -133,12 +133,13 @@ fn find_entry<'d, 'w>(
 ) -> Result<(&'d str, &'d DeclaredFields, Option<&'w str>)> {
     let declared_section = container.section(section.section);
     let entries = declared_section.map_or(&[][..], |declared| &declared.entries);
-    let address = container.address().section(section.section);
+    let address = container.address().with_section(section.section);
     let prefix_length = format!("{address}/").len();
     // The user may write the plain key, or the escaped form that a plan shows.
     let find_by_text = |text: &str| {
         entries.iter().find(|entry| {
-            entry.key == text || address.entry(&*entry.key).to_string()[prefix_length..] == *text
+            entry.key == text
+                || address.with_entry(&*entry.key).to_string()[prefix_length..] == *text
         })
     };
     let entry_and_field = find_by_text(entry_address).map(|entry| (entry, None)).or_else(|| {

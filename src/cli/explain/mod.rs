@@ -66,7 +66,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     if containers.any(|container| container.path.eq_ignore_ascii_case(subject)) {
         return address::run(&args, cx).await;
     }
-    Err(unknown_name(subject))
+    Err(unknown_name_failure(subject))
 }
 
 /// The explanation of the guard `name`.
@@ -79,7 +79,7 @@ fn explain_guard(name: &str) -> Option<String> {
 }
 
 /// The failure if `subject` has no meaning, with similar names.
-fn unknown_name(subject: &str) -> CommandError {
+fn unknown_name_failure(subject: &str) -> CommandError {
     const GENERAL_HELP: &str =
         "name a field such as `settings.merge_method`, or the code in the brackets of a message";
     let failure = CommandError::usage(format!("unknown name `{subject}`"));

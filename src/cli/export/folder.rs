@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    cli::{CommandError, Result, cannot_write, write_files},
+    cli::{CommandError, Result, write_failure, write_files},
     export::Export,
     manifest::RESERVED_FILES,
 };
@@ -36,12 +36,16 @@ pub(super) fn check_empty(root: &Path) -> Result<()> {
     Err(failure.help("choose another folder, or pass `--update` to add to its manifests"))
 }
 
-/// Writes all files into the folder `root`, and the values of secrets into the file `secrets`.
+/// Writes all files into the folder `root`, and the values of secrets into `secrets_file`.
 /// Returns the number of manifests.
 ///
 /// # Errors
 /// If a file cannot be written. No file is changed in this case.
-pub(super) fn write_export(root: &Path, export: &Export, secrets: Option<&Path>) -> Result<usize> {
+pub(super) fn write_export(
+    root: &Path,
+    export: &Export,
+    secrets_file: Option<&Path>,
+) -> Result<usize> {
     let files = export.files.iter().map(|file| {
         let path = root.join(&file.path);
         let is_manifest = !RESERVED_FILES.contains(&file.path.as_str());
@@ -58,18 +62,18 @@ pub(super) fn write_export(root: &Path, export: &Export, secrets: Option<&Path>)
             new_text: secrets_example_text(export),
         });
     }
-    if let Some(file) = secrets {
-        write_secrets(file, export).map_err(|error| cannot_write(file, &error))?;
+    if let Some(file) = secrets_file {
+        write_secrets(file, export).map_err(|error| write_failure(file, &error))?;
     }
     let result = write_files::write_all(&files);
-    if let (Err(_), Some(file)) = (&result, secrets) {
+    if let (Err(_), Some(file)) = (&result, secrets_file) {
         let _ = fs::remove_file(file);
     }
     result.map(|()| manifest_count)
 }
 
-/// The first line of a new manifest at `path`, which names the schema for editors. Empty if no folder from
-/// there up to the root of the repository has the schema.
+/// The first line of a new manifest at `path`, which names the schema for editors. Empty if none of the
+/// folders from the manifest up to the root of the repository contains the schema.
 pub(super) fn modeline(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut folders = path.ancestors().skip(1);

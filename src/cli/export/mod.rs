@@ -108,17 +108,19 @@ impl Args {
     /// Refuses options that contradict each other, before anything is read.
     fn check_options(&self) -> Result<()> {
         let names: Vec<_> = catalogue::all_sections().map(|section| section.section).collect();
-        let unknown = self.sections.iter().filter(|name| !names.contains(&name.as_str()));
-        let unknown: Vec<_> = unknown.map(String::as_str).collect();
-        if !unknown.is_empty() {
-            let noun = if unknown.len() == 1 { "section" } else { "sections" };
-            let failure = CommandError::usage(format!("unknown {noun} {}", list_names(&unknown)));
-            let similar = unknown.iter().filter_map(|name| nearest(name, names.iter().copied()));
-            let similar: Vec<_> = similar.collect();
-            return Err(failure.help(if similar.is_empty() {
+        let unknown_names = self.sections.iter().filter(|name| !names.contains(&name.as_str()));
+        let unknown_names: Vec<_> = unknown_names.map(String::as_str).collect();
+        if !unknown_names.is_empty() {
+            let noun = if unknown_names.len() == 1 { "section" } else { "sections" };
+            let failure =
+                CommandError::usage(format!("unknown {noun} {}", list_names(&unknown_names)));
+            let similar_names =
+                unknown_names.iter().filter_map(|name| nearest(name, names.iter().copied()));
+            let similar_names: Vec<_> = similar_names.collect();
+            return Err(failure.help(if similar_names.is_empty() {
                 "`undrift schema` and docs/reference/fields.md list all sections".into()
             } else {
-                format!("did you mean {}?", list_names(&similar))
+                format!("did you mean {}?", list_names(&similar_names))
             }));
         }
         if self.update && self.values == SecretHandling::Env {
@@ -136,25 +138,26 @@ impl Args {
         Ok(())
     }
 
-    /// Collects the settings of an export. `manages` limits the paths that its manifests may declare.
+    /// Collects the settings of an export. `managed_paths` limits the paths that its manifests may
+    /// declare.
     async fn read_settings(
         &self,
         observer: &Observer,
-        manages: Option<&ManagedPaths>,
+        managed_paths: Option<&ManagedPaths>,
     ) -> Result<ExportSettings> {
         let release = observer.release().await?;
         Ok(ExportSettings {
             caller: observer.caller().clone(),
             release,
-            values: self.values,
-            all: self.all || self.watch,
-            defaults: !self.no_defaults,
+            secret_handling: self.values,
+            includes_defaults: self.all || self.watch,
+            extracts_defaults: !self.no_defaults,
             create: self.create || self.rehearse,
             watch: self.watch,
             rehearse: self.rehearse,
             sections: self.sections.clone(),
             selection: Selection { only: self.only.clone(), exclude: self.exclude.clone() },
-            manages: manages.cloned(),
+            managed_paths: managed_paths.cloned(),
         })
     }
 }
@@ -162,19 +165,20 @@ impl Args {
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     args.check_options()?;
-    let empty_result = folder::check_empty(&args.dir);
-    if args.update && empty_result.is_err() {
+    let folder_check = folder::check_empty(&args.dir);
+    if args.update && folder_check.is_err() {
         return update::run(&args, cx).await;
     }
-    empty_result?;
+    folder_check?;
     if let Some(file) = &args.secrets {
         folder::check_secrets_file(file, &args.dir)?;
     }
-    let manages = find_managed_paths(&args.dir, cx)?;
+    let managed_paths = find_managed_paths(&args.dir, cx)?;
     let (endpoint, config) = args.connect.find_endpoint_and_config(None, cx).await?;
-    let (export, exit) = read_export(&args, &endpoint, (&config, manages.as_ref()), cx).await?;
-    let files = folder::write_export(&args.dir, &export, args.secrets.as_deref())?;
-    cx.output.print(&summary(&args, &export, files))?;
+    let (export, exit) =
+        read_export(&args, &endpoint, (&config, managed_paths.as_ref()), cx).await?;
+    let manifest_count = folder::write_export(&args.dir, &export, args.secrets.as_deref())?;
+    cx.output.print(&summary_text(&args, &export, manifest_count))?;
     Ok(exit)
 }
 
@@ -186,13 +190,13 @@ type LiveStates = BTreeMap<Arc<str>, LiveContainer>;
 async fn read_export(
     args: &Args,
     endpoint: &Endpoint,
-    (config, manages): (&Config, Option<&ManagedPaths>),
+    (config, managed_paths): (&Config, Option<&ManagedPaths>),
     cx: &RunContext,
 ) -> Result<(Export, Exit)> {
     let secrets = Arc::new(endpoint.command_line_secrets());
     let client = args.connect.create_client(endpoint, config, secrets, &cx.output)?;
     let observer = args.connect.connect_observer(client, &endpoint.service, &cx.env).await?;
-    let settings = args.read_settings(&observer, manages).await?;
+    let settings = args.read_settings(&observer, managed_paths).await?;
     let existing = find_existing(args, &settings, &observer, cx).await?;
     let containers = existing.containers.into_values();
     let containers: Vec<Container> = containers
@@ -202,22 +206,22 @@ async fn read_export(
         return Err(CommandError::usage("`--only` and `--exclude` select nothing"));
     }
     let progress = Progress::for_reading(&containers, observer.client(), &cx.output);
-    let collected =
+    let shared_state =
         RefCell::new((ExportBuilder::new(settings, existing.pending_deletion), LiveStates::new()));
     let add_container = async |container: &Container, mut live: LiveContainer| {
         let names =
             observer.read_names(ExportBuilder::referenced_ids(container.scope, &live)).await?;
-        let (builder, live_states) = &mut *collected.borrow_mut();
+        let (builder, live_states) = &mut *shared_state.borrow_mut();
         builder.add(container.scope, &container.path, &live, &names);
         live.names.extend(names.with_reverse_lookups());
         live_states.insert(container.path.clone(), live);
         progress.count_step(&container.path);
         Ok(())
     };
-    let max_concurrent = args.connect.in_flight(config).max();
+    let max_concurrent = args.connect.in_flight_range(config).max();
     observer.read_all(&containers, max_concurrent, add_container).await?;
     drop(progress);
-    let (mut builder, live_states) = collected.into_inner();
+    let (mut builder, live_states) = shared_state.into_inner();
     let is_complete = report_unread(&mut builder, args, cx)?;
     let export = builder.finish();
     for note in &export.notes {
@@ -269,9 +273,10 @@ fn unwritten_failure(reason: &str) -> CommandError {
 /// there. The folder need not exist.
 fn find_managed_paths(folder: &Path, cx: &RunContext) -> Result<Option<ManagedPaths>> {
     let folder = std::path::absolute(folder)?;
-    let existing = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(&folder);
+    let existing_folder = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(&folder);
     let mut diagnostics = Diagnostics::default();
-    let (_, config) = config::find(existing, &LoadEnvironment::for_process(), &mut diagnostics);
+    let (_, config) =
+        config::find(existing_folder, &LoadEnvironment::for_process(), &mut diagnostics);
     if diagnostics.has_errors() {
         cx.output.refuse_errors(&diagnostics)?;
     }
@@ -312,14 +317,14 @@ fn remove_unmanaged(
     settings: &ExportSettings,
     cx: &RunContext,
 ) -> Result<()> {
-    let Some(manages) = &settings.manages else { return Ok(()) };
+    let Some(managed_paths) = &settings.managed_paths else { return Ok(()) };
     let containers = std::mem::take(&mut existing.containers).into_iter();
     let (managed_containers, unmanaged_containers): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        containers.partition(|(_, (_, path))| manages.allows_path(path));
+        containers.partition(|(_, (_, path))| managed_paths.allows_path(path));
     existing.containers = managed_containers;
     let unmanaged_paths: Vec<_> =
         unmanaged_containers.into_values().map(|(_, path)| path).collect();
-    existing.pending_deletion.retain(|path| manages.allows_path(path));
+    existing.pending_deletion.retain(|path| managed_paths.allows_path(path));
     if existing.containers.is_empty() && !unmanaged_paths.is_empty() {
         let failure = CommandError::usage(format!(
             "everything there is outside of `manages` in {CONFIG_FILE}"
@@ -327,7 +332,8 @@ fn remove_unmanaged(
         return Err(failure.help("name another path or another folder, or extend `manages`"));
     }
     let paths = existing.containers.values().map(|(_, path)| path.clone());
-    let partial_paths: Vec<_> = paths.filter(|path| !manages.allows_all_sections(path)).collect();
+    let partial_paths: Vec<_> =
+        paths.filter(|path| !managed_paths.allows_all_sections(path)).collect();
     for (description, paths) in [
         ("skipped, because they are outside of", unmanaged_paths),
         ("exported only with the sections of", partial_paths),
@@ -341,7 +347,7 @@ fn remove_unmanaged(
     Ok(())
 }
 
-fn summary(args: &Args, export: &Export, file_count: usize) -> String {
+fn summary_text(args: &Args, export: &Export, file_count: usize) -> String {
     let counts =
         Scope::ALL.iter().filter_map(|scope| Some((export.container_counts.get(scope)?, scope)));
     let counts = counts.filter(|(number, _)| **number > 0);

@@ -46,7 +46,7 @@ struct Differences {
 
 impl ManifestEditor<'_> {
     /// The declarations of all manifests.
-    fn desired(&self) -> Result<Desired> {
+    fn reload_desired(&self) -> Result<Desired> {
         self.reload(&FileTexts::new()).map_err(|message| self.report_invalid(&message))
     }
 
@@ -59,8 +59,9 @@ impl ManifestEditor<'_> {
     /// Starts a document for the container at `path`, in the file that an export would use.
     fn begin_document(&mut self, scope: Scope, path: &str, watch: bool) {
         let file = self.dir.join(export::file_stem(scope, path) + ".yaml");
-        let existing = self.paths.iter().find(|(_, path)| **path == file).map(|(name, _)| name);
-        let name = existing.cloned().unwrap_or_else(|| {
+        let existing_name =
+            self.paths.iter().find(|(_, path)| **path == file).map(|(name, _)| name);
+        let name = existing_name.cloned().unwrap_or_else(|| {
             file.strip_prefix(".").unwrap_or(&file).display().to_string().into()
         });
         let old_text = self.read_text(&name).ok();
@@ -91,7 +92,7 @@ impl ManifestEditor<'_> {
     ) -> Result<(EditedFiles, Vec<Goal>)> {
         loop {
             match self.absorb(desired, &goals, AbsorbMode::OwnDocument) {
-                Ok(absorbed) => return Ok((absorbed, goals)),
+                Ok(edits) => return Ok((edits, goals)),
                 Err(AbsorbError::InvalidResult(message)) => {
                     return Err(self.report_invalid(&message));
                 }
@@ -122,67 +123,78 @@ impl ManifestEditor<'_> {
 /// Runs the command.
 pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let (editor, manifests) = ManifestEditor::load(&args.dir, &[], cx)?;
-    let (desired, manages) = (manifests.desired.clone(), manifests.config.manages.clone());
+    let (desired, managed_paths) = (manifests.desired.clone(), manifests.config.manages.clone());
     let session = editor.open_session(manifests, &args.connect.clone().into()).await?;
-    update(args, editor, manages.as_ref(), desired, &session).await
+    update(args, editor, managed_paths.as_ref(), desired, &session).await
 }
 
 async fn update(
     args: &Args,
     mut editor: ManifestEditor<'_>,
-    manages: Option<&ManagedPaths>,
+    managed_paths: Option<&ManagedPaths>,
     mut desired: Desired,
     session: &Session,
 ) -> CommandResult {
     let cx = editor.cx;
-    let settings = args.read_settings(&session.observer, manages).await?;
+    let settings = args.read_settings(&session.observer, managed_paths).await?;
     let existing = find_existing(args, &settings, &session.observer, cx).await?;
-    let selected = &existing.containers;
-    let mut new_paths: BTreeSet<&str> = selected.keys().map(String::as_str).collect();
+    let selected_containers = &existing.containers;
+    let mut new_paths: BTreeSet<&str> = selected_containers.keys().map(String::as_str).collect();
     for container in &desired.containers {
         for path in container.former_paths().chain([&*container.path]) {
             new_paths.remove(&*path.to_lowercase());
         }
     }
     let is_selected =
-        |container: &&Container| selected.contains_key(&container.path.to_lowercase());
+        |container: &&Container| selected_containers.contains_key(&container.path.to_lowercase());
     let missing_containers = desired
         .containers
         .iter()
         .filter(|declared| !new_paths.is_empty() && !is_selected(declared));
-    let (renamed, unlocated) = find_renamed(missing_containers, session).await?;
-    new_paths.retain(|lower_path| unlocated.is_empty() && !renamed.contains_key(*lower_path));
-    for (scope, path) in new_paths.iter().map(|lower_path| &selected[*lower_path]) {
+    let (renamed_refusals, unlocated_refusals) = find_renamed(missing_containers, session).await?;
+    new_paths.retain(|lower_path| {
+        unlocated_refusals.is_empty() && !renamed_refusals.contains_key(*lower_path)
+    });
+    for (scope, path) in new_paths.iter().map(|lower_path| &selected_containers[*lower_path]) {
         editor.begin_document(*scope, path, args.watch);
     }
     if !new_paths.is_empty() {
-        desired = editor.desired()?;
+        desired = editor.reload_desired()?;
     }
     let containers: Vec<&Container> = desired.containers.iter().filter(is_selected).collect();
     let mut builder = ExportBuilder::new(settings.clone(), existing.pending_deletion.clone());
     let Differences { additions, changes, mut refusals, public_texts } =
         find_differences(&containers, &new_paths, &settings, &mut builder, session, cx).await?;
-    let renamed = renamed.into_iter().filter(|(lower_path, _)| selected.contains_key(lower_path));
-    refusals.extend(renamed.map(|(_, refusal)| refusal));
-    refusals.extend(unlocated);
+    let renamed_refusals = renamed_refusals
+        .into_iter()
+        .filter(|(lower_path, _)| selected_containers.contains_key(lower_path));
+    refusals.extend(renamed_refusals.map(|(_, refusal)| refusal));
+    refusals.extend(unlocated_refusals);
     let is_complete = report_unread(&mut builder, args, cx)?;
-    let (absorbed_additions, additions) = editor.edit_texts(&desired, additions, &mut refusals)?;
-    editor.store_edits(&absorbed_additions);
-    let (absorbed_changes, changes) =
-        editor.edit_texts(&editor.desired()?, changes, &mut refusals)?;
+    let (addition_edits, additions) = editor.edit_texts(&desired, additions, &mut refusals)?;
+    editor.store_edits(&addition_edits);
+    let (change_edits, changes) =
+        editor.edit_texts(&editor.reload_desired()?, changes, &mut refusals)?;
     // The edits of additions and of differences share the lines of the screen.
     let max_lines = if changes.is_empty() { SCREEN_LINES } else { SCREEN_LINES / 2 };
     let style = cx.output.style;
     cx.output.print(&render_edits(&editor.list_edits(), &public_texts, max_lines, style))?;
     if !changes.is_empty() {
         cx.output.print("\ndifferent in the manifests; not written:\n")?;
-        cx.output.print(&render_edits(&absorbed_changes.files, &public_texts, max_lines, style))?;
+        cx.output.print(&render_edits(&change_edits.files, &public_texts, max_lines, style))?;
     }
-    for AbsorbRefusal { address, reason: why, .. } in &refusals {
-        cx.output.eprint(&format!("warning: not added: {}: {why}\n", escape(&address.to_string())));
+    for AbsorbRefusal { address, reason, .. } in &refusals {
+        cx.output
+            .eprint(&format!("warning: not added: {}: {reason}\n", escape(&address.to_string())));
     }
     editor.write()?;
-    cx.output.eprint(&summary(args, new_paths.len(), &additions, &changes, editor.new_texts.len()));
+    cx.output.eprint(&summary_text(
+        args,
+        new_paths.len(),
+        &additions,
+        &changes,
+        editor.new_texts.len(),
+    ));
     Ok(Exit::Incomplete.only_if(!is_complete || !refusals.is_empty()))
 }
 
@@ -199,39 +211,46 @@ async fn find_renamed(
             bare_container
         })
         .collect();
-    let collected = RefCell::<(BTreeMap<_, _>, Vec<_>)>::default();
+    let collected_refusals = RefCell::<(BTreeMap<_, _>, Vec<_>)>::default();
     let classify_container = async |container: &Container, live: LiveContainer| {
         let (path, origin) = (escape(&container.path), &container.origin);
         let reason = match live.presence {
             Presence::Existing(..) | Presence::Missing(_) | Presence::MissingNamespace(_) => {
                 return Ok(());
             }
-            Presence::Redirected { new_path: Some(dest) } => {
-                let new_path = escape(&dest);
+            Presence::Redirected { new_path: Some(destination) } => {
+                let new_path = escape(&destination);
                 let refusal_reason = format!(
                     "it is `{path}`, renamed by hand: write `{new_path}` instead in {origin}"
                 );
-                let refusal =
-                    AbsorbRefusal::new(&Address::container(dest.as_str().into()), refusal_reason);
-                collected.borrow_mut().0.insert(dest.to_lowercase(), refusal);
+                let refusal = AbsorbRefusal::new(
+                    &Address::container(destination.as_str().into()),
+                    refusal_reason,
+                );
+                collected_refusals.borrow_mut().0.insert(destination.to_lowercase(), refusal);
                 return Ok(());
             }
             Presence::Redirected { new_path: None } => "it was renamed by hand".to_owned(),
             Presence::Ambiguous { other_path: other, .. } => {
                 format!("`{}` exists too", escape(&other))
             }
-            Presence::PartlyMoved { at, .. } => format!("something exists at `{}`", escape(&at)),
+            Presence::PartlyMoved { intermediate_path: at, .. } => {
+                format!("something exists at `{}`", escape(&at))
+            }
             Presence::Unreadable(cause) => cause.to_string(),
         };
         let refusal_reason =
             format!("{reason}; each new group or project may be this one, so none is added");
-        collected.borrow_mut().1.push(AbsorbRefusal::new(&container.address(), refusal_reason));
+        collected_refusals
+            .borrow_mut()
+            .1
+            .push(AbsorbRefusal::new(&container.address(), refusal_reason));
         Ok(())
     };
     session.observer.read_all(&bare_containers, session.concurrency, classify_container).await?;
-    let (renamed, mut unlocated) = collected.into_inner();
-    unlocated.sort_by(|a, b| a.address.cmp(&b.address));
-    Ok((renamed, unlocated))
+    let (renamed_refusals, mut unlocated_refusals) = collected_refusals.into_inner();
+    unlocated_refusals.sort_by(|a, b| a.address.cmp(&b.address));
+    Ok((renamed_refusals, unlocated_refusals))
 }
 
 /// Reads `containers` and separates their differences into additions, changes and refusals. Containers
@@ -255,7 +274,7 @@ async fn find_differences(
             goals.partition(|goal| goal.is_addition(container));
         builder.add(container.scope, &container.path, live, names);
         let is_new = new_paths.contains(container.path.to_lowercase().as_str());
-        let mut all_additions = absorb::find_missing(comparison, is_new);
+        let mut all_additions = absorb::find_undeclared(comparison, is_new);
         all_additions.extend(additions);
         // A text that is not secret in this container may be a secret in another one.
         let excerpt =
@@ -264,10 +283,11 @@ async fn find_differences(
         differences.additions.extend(all_additions);
         differences.changes.extend(changes);
         // Unread sections are skipped here: `report_unread` reports them.
-        let refused = refusals.into_iter().filter(|refusal| refusal.kind != RefusalKind::Unread);
+        let other_refusals =
+            refusals.into_iter().filter(|refusal| refusal.kind != RefusalKind::Unread);
         differences
             .refusals
-            .extend(refused.filter(|refusal| settings.selects_address(&refusal.address)));
+            .extend(other_refusals.filter(|refusal| settings.selects_address(&refusal.address)));
     };
     compare_containers(
         session,
@@ -283,7 +303,7 @@ async fn find_differences(
     Ok(differences)
 }
 
-fn summary(
+fn summary_text(
     args: &Args,
     new_count: usize,
     additions: &[Goal],

@@ -46,7 +46,7 @@ pub(super) async fn verify_export(
     let mut secrets = Secrets::new("", values);
     secrets.resolve(export.secrets.keys().cloned().map(Reference::Env));
     let settings = plan::PlanSettings {
-        created: CreatedContainers::default(),
+        creatable_containers: CreatedContainers::default(),
         ..plan::PlanSettings::for_run(observer.caller().clone(), Arc::new(secrets), &desired)
     };
     let mut faults = Vec::new();

@@ -104,7 +104,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
     let report = SelftestReport::new(&setup, &deviations, sandbox_deviations.as_ref());
     if let Some(file) = &args.output {
         reports::write_text(file, &report.full_text())
-            .map_err(|error| reports::cannot_write(file, &error))?;
+            .map_err(|error| reports::write_failure(file, &error))?;
     }
     cx.output.print(&report.screen_text(args.output.as_deref()))?;
     let has_differences = !deviations.has_same_findings(&sandbox_deviations.unwrap_or_default());

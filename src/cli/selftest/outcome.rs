@@ -104,7 +104,7 @@ impl Deviations {
     /// Adds the findings in a plan that prevent steps.
     pub(super) fn add_plan_findings(&mut self, phase: SamplePhase, plan: &Plan) {
         for problem in &plan.problems {
-            self.add(
+            self.add_finding(
                 phase,
                 (None, &problem.address),
                 DeviationKind::Problem(problem.code),
@@ -133,7 +133,13 @@ impl Deviations {
                 });
             } else {
                 let cause = Some(&incomplete.reason);
-                self.add(phase, (None, &incomplete.address), DeviationKind::Unreadable, cause, &[]);
+                self.add_finding(
+                    phase,
+                    (None, &incomplete.address),
+                    DeviationKind::Unreadable,
+                    cause,
+                    &[],
+                );
             }
         }
     }
@@ -144,7 +150,7 @@ impl Deviations {
         self.step_counts.insert(phase, success_count);
         for step in applied.steps.iter().filter(|step| !step.outcome.is_success()) {
             let object = (Some(step.scope), &step.address);
-            self.add(phase, object, DeviationKind::Failed, step.outcome.cause(), &[]);
+            self.add_finding(phase, object, DeviationKind::Failed, step.outcome.cause(), &[]);
         }
         for mismatch in &applied.mismatches {
             let (kind, cause) = match &mismatch.reason {
@@ -154,7 +160,7 @@ impl Deviations {
                 MismatchReason::NotPlanned => (DeviationKind::NotSent, None),
                 MismatchReason::Undone(_) => (DeviationKind::Undone, None),
             };
-            self.add(phase, (None, &mismatch.address), kind, cause, &mismatch.fields);
+            self.add_finding(phase, (None, &mismatch.address), kind, cause, &mismatch.fields);
         }
     }
 
@@ -163,12 +169,18 @@ impl Deviations {
         for step in &plan.steps {
             let Step { scope, address, changes, .. } = step;
             let fields: Vec<_> = changes.iter().map(|change| change.field.to_string()).collect();
-            self.add(phase, (Some(*scope), address), DeviationKind::PlannedAgain, None, &fields);
+            self.add_finding(
+                phase,
+                (Some(*scope), address),
+                DeviationKind::PlannedAgain,
+                None,
+                &fields,
+            );
         }
         self.add_plan_findings(phase, plan);
     }
 
-    fn add(
+    fn add_finding(
         &mut self,
         phase: SamplePhase,
         (scope, address): (Option<Scope>, &Address),
@@ -179,12 +191,12 @@ impl Deviations {
         let response = cause.map_or((None, None), |cause| (cause.operation, cause.status));
         // A name that undrift does not know may have been chosen by a user.
         let mut fields: Vec<_> =
-            fields.iter().filter_map(|name| catalogue::field_name(name)).collect();
+            fields.iter().filter_map(|name| catalogue::known_field_name(name)).collect();
         let mut object = (scope.or_else(|| trial_scope(&address.path)), address.section);
         if let Some((scope, section, field)) = parse_trial_path(&address.path) {
-            object = (object.0.or(Some(scope)), object.1.or(catalogue::field_name(section)));
+            object = (object.0.or(Some(scope)), object.1.or(catalogue::known_field_name(section)));
             if fields.is_empty() {
-                fields.extend(catalogue::field_name(field));
+                fields.extend(catalogue::known_field_name(field));
             }
         }
         self.findings.insert(Deviation { phase, object, kind, response, fields });
@@ -196,12 +208,12 @@ impl Deviations {
     }
 }
 
-/// The tried and the skipped kinds and fields, and the findings. `expected` are the findings of a
-/// run against the sandbox, if this build contains a sandbox.
+/// The kinds and fields that were tried or skipped, and the findings. `sandbox_deviations` are the
+/// findings of a run against the sandbox, if this build contains a sandbox.
 pub(super) struct SelftestReport<'a> {
     setup: &'a TestSetup,
     deviations: &'a Deviations,
-    expected: Option<&'a Deviations>,
+    sandbox_deviations: Option<&'a Deviations>,
     /// The numbers of tried kinds and fields.
     tried_counts: [usize; 2],
     /// The kinds and the fields that were left out, with the reasons.
@@ -216,16 +228,16 @@ impl<'a> SelftestReport<'a> {
     pub(super) fn new(
         setup: &'a TestSetup,
         deviations: &'a Deviations,
-        expected: Option<&'a Deviations>,
+        sandbox_deviations: Option<&'a Deviations>,
     ) -> Self {
-        let (trials, untested) = setup.split_trials();
+        let (trials, untested_trials) = setup.split_trials();
         let field_count = trials.iter().filter(|trial| trial.field.is_some()).count();
         let (untested_fields, untested_kinds) =
-            untested.into_iter().partition(|(trial, _)| trial.field.is_some());
+            untested_trials.into_iter().partition(|(trial, _)| trial.field.is_some());
         Self {
             setup,
             deviations,
-            expected,
+            sandbox_deviations,
             tried_counts: [trials.len() - field_count, field_count],
             untested_trials: [untested_kinds, untested_fields],
         }
@@ -296,7 +308,8 @@ impl<'a> SelftestReport<'a> {
     /// Adds the first `max_shown` findings of each group. Returns true if there are more.
     fn write_findings(&self, text: &mut String, max_shown: usize) -> bool {
         let (observed, no_deviations) = (&self.deviations.findings, BTreeSet::new());
-        let expected_findings = self.expected.map_or(&no_deviations, |expected| &expected.findings);
+        let expected_findings =
+            self.sandbox_deviations.map_or(&no_deviations, |expected| &expected.findings);
         let mut is_folded = false;
         for (title, findings) in [
             ("not as expected:", observed.difference(expected_findings).collect::<Vec<_>>()),
@@ -323,7 +336,7 @@ impl<'a> SelftestReport<'a> {
     }
 
     fn verdict_text(&self) -> &'static str {
-        match self.expected {
+        match self.sandbox_deviations {
             Some(expected) if self.deviations.has_same_findings(expected) => {
                 "\nthe service does the same as the sandbox\n"
             }
@@ -342,7 +355,7 @@ mod tests {
     /// Only a change that the service accepted but did not keep is "not saved".
     #[test]
     fn a_mismatch_is_reported_with_its_reason() {
-        let address = Address::container("acme/group".into()).section("variables");
+        let address = Address::container("acme/group".into()).with_section("variables");
         for (reason, expected) in [
             (MismatchReason::NotSaved, "accepted but not saved"),
             (MismatchReason::ChangedMeanwhile, "changed by someone else meanwhile"),
@@ -364,7 +377,8 @@ mod tests {
     #[test]
     fn a_withheld_section_drops_only_its_own_failures() {
         let mut deviations = Deviations::default();
-        let section_address = |path: &str| Address::container(path.into()).section("audit_streams");
+        let section_address =
+            |path: &str| Address::container(path.into()).with_section("audit_streams");
         let refusal_cause = |status| {
             let mut cause = Cause::new("refused");
             cause.status = Some(status);
@@ -378,7 +392,13 @@ mod tests {
             (Scope::Project, DeviationKind::Failed, 404),
         ] {
             let object = (Some(scope), &section_address("acme/group"));
-            deviations.add(SamplePhase::Create, object, kind, Some(&refusal_cause(status)), &[]);
+            deviations.add_finding(
+                SamplePhase::Create,
+                object,
+                kind,
+                Some(&refusal_cause(status)),
+                &[],
+            );
         }
         let mut plan = Plan::default();
         let reason = refusal_cause(404).mark_withheld(Withheld::Refused);

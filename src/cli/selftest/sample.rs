@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     catalogue,
     field::{Equality, NamedObject, Readback, Scope, Secrecy, Tier, WriteRequest},
-    kind::{ReadSource, Section, Shape, Spec},
+    kind::{FieldSpec, ReadSource, Section, Shape},
     release::{DetectedRelease, REFERENCE},
     value::{Json, Object},
 };
@@ -61,7 +61,7 @@ pub(super) struct TestSetup {
 #[derive(Clone, Copy)]
 pub(super) struct Trial {
     section: Section,
-    pub(super) field: Option<&'static Spec>,
+    pub(super) field: Option<&'static FieldSpec>,
 }
 
 impl Trial {
@@ -104,7 +104,7 @@ impl TestSetup {
             let mut document = new_document(scope, &self.trial_path(trial), create);
             document.insert(section.section.to_owned(), value);
             if let Some(parent) = section.scoped_kind.parent
-                && let Some(parent_section) = catalogue::section(scope, parent.section)
+                && let Some(parent_section) = catalogue::project_section(scope, parent.section)
                 && let Ok(parent_value) =
                     self.entry_value(parent_section, None, SamplePhase::Create)
             {
@@ -121,7 +121,7 @@ impl TestSetup {
     }
 
     /// The reason why a field is not tested on its own; `None` if the field is tested.
-    fn skip_reason(&self, section: Section, spec: &Spec) -> Option<String> {
+    fn skip_reason(&self, section: Section, spec: &FieldSpec) -> Option<String> {
         if section.identity.contains(&spec.name) {
             return Some("identifies the entry".to_owned());
         }
@@ -136,7 +136,7 @@ impl TestSetup {
 
     /// The reason why a change of this field cannot be made or observed; `None` if both are
     /// possible.
-    fn untestable_reason(&self, spec: &Spec) -> Option<String> {
+    fn untestable_reason(&self, spec: &FieldSpec) -> Option<String> {
         let field = &spec.field;
         let reason = match () {
             () if spec.name.contains('.') => "is part of another field",
@@ -197,7 +197,7 @@ impl TestSetup {
 
     /// Returns the trials to run, and the skipped ones with the reason: first kinds, then fields.
     pub(super) fn split_trials(&self) -> (Vec<Trial>, Vec<(Trial, String)>) {
-        let (mut trials, mut skipped) = (Vec::new(), Vec::new());
+        let (mut trials, mut skipped_trials) = (Vec::new(), Vec::new());
         let kinds = tested_sections().map(|section| Trial { section, field: None });
         for trial in kinds.chain(all_field_trials().filter(|_| self.tests_all_fields)) {
             let reason = match trial.field {
@@ -206,10 +206,10 @@ impl TestSetup {
             };
             match reason {
                 None => trials.push(trial),
-                Some(reason) => skipped.push((trial, reason)),
+                Some(reason) => skipped_trials.push((trial, reason)),
             }
         }
-        (trials, skipped)
+        (trials, skipped_trials)
     }
 
     /// The content of `section` in a document, with one field to change.
@@ -225,7 +225,7 @@ impl TestSetup {
             changeable_fields.min_by_key(|spec| (!is_boolean(spec), !spec.field.is_level()));
         let value = self.entry_value(section, field_to_change, phase)?;
         let Json::Array(entries) = &value else { return Ok(value) };
-        if phase != SamplePhase::Remove || section.keeps_entries() {
+        if phase != SamplePhase::Remove || section.cannot_remove_entries() {
             return Ok(value);
         }
         let mut entry = entries[0].as_object().cloned().unwrap_or_default();
@@ -239,7 +239,7 @@ impl TestSetup {
     fn entry_value(
         &self,
         section: Section,
-        field_to_change: Option<&Spec>,
+        field_to_change: Option<&FieldSpec>,
         phase: SamplePhase,
     ) -> Result<Json, String> {
         let tier = lowest_tier(section);
@@ -311,15 +311,15 @@ impl TestSetup {
     fn add_changed_field(
         &self,
         section: Section,
-        spec: &Spec,
+        spec: &FieldSpec,
         phase: SamplePhase,
         fields: &mut Object,
     ) -> Result<(), String> {
         let value = self.sample_value(spec, phase)?;
         let specs = section.specs().iter();
-        let limiting_fields =
+        let dependent_fields =
             specs.filter(|other| other.field.relations.at_most == Some(spec.name));
-        fields.extend(limiting_fields.map(|other| (other.name.to_owned(), value.clone())));
+        fields.extend(dependent_fields.map(|other| (other.name.to_owned(), value.clone())));
         let mut needed_switch = spec.field.relations.switch_field();
         while let Some(name) = needed_switch {
             let switch = section.spec(name);
@@ -335,13 +335,13 @@ impl TestSetup {
     }
 
     /// True if the service's release has the field.
-    fn is_in_release(&self, spec: &Spec) -> bool {
+    fn is_in_release(&self, spec: &FieldSpec) -> bool {
         let release = self.release.release().unwrap_or(REFERENCE);
         spec.field.available.since.is_none_or(|since| since <= release)
     }
 
     /// True if the field can be changed alone and the change can be read back.
-    fn is_changeable(&self, spec: &Spec) -> bool {
+    fn is_changeable(&self, spec: &FieldSpec) -> bool {
         let field = &spec.field;
         let has_two_values = is_boolean(spec)
             || field.is_level()
@@ -354,7 +354,7 @@ impl TestSetup {
 
     /// The value of a field in a phase: the second sample value in [`SamplePhase::Change`], else the
     /// first.
-    fn sample_value(&self, spec: &Spec, phase: SamplePhase) -> Result<Json, String> {
+    fn sample_value(&self, spec: &FieldSpec, phase: SamplePhase) -> Result<Json, String> {
         match spec.field.names {
             Some(NamedObject::User) => {
                 return self.user.clone().map(Json::from).ok_or("needs `--user`".to_owned());
@@ -407,7 +407,7 @@ pub(super) fn trial_scope(path: &str) -> Option<Scope> {
 }
 
 /// Two values of a field that are valid with all other declarations; `None` if there are no two.
-fn find_two_values(spec: &Spec) -> Option<[Json; 2]> {
+fn find_two_values(spec: &FieldSpec) -> Option<[Json; 2]> {
     if is_boolean(spec) {
         return Some([true.into(), false.into()]);
     }
@@ -483,7 +483,7 @@ fn lowest_tier(section: Section) -> Tier {
     read_tier.max(delete_tier).max(fields.min().unwrap_or(Tier::Free))
 }
 
-fn is_boolean(spec: &Spec) -> bool {
+fn is_boolean(spec: &FieldSpec) -> bool {
     spec.schema["type"] == "boolean"
 }
 
@@ -507,27 +507,28 @@ mod tests {
 
     #[test]
     fn every_kind_is_tried_where_the_service_has_it() {
-        let (trials, untested) = setup(Some("alice"), Tier::Ultimate).split_trials();
+        let (trials, untested_trials) = setup(Some("alice"), Tier::Ultimate).split_trials();
         let kinds: BTreeSet<_> =
             tested_sections().map(|kind| (kind.scoped_kind.scope, kind.section)).collect();
-        let untested: BTreeSet<_> =
-            untested.into_iter().map(|(trial, _)| trial.scope_and_section()).collect();
+        let untested_kinds: BTreeSet<_> =
+            untested_trials.into_iter().map(|(trial, _)| trial.scope_and_section()).collect();
         let is_untestable =
             |section: &Section| section.is_only_edited() || section.refers_to(NamedObject::Runner);
         let untestable = tested_sections()
             .filter(is_untestable)
             .map(|kind| (kind.scoped_kind.scope, kind.section));
-        assert_eq!(untested, untestable.collect());
+        assert_eq!(untested_kinds, untestable.collect());
         let tried: BTreeSet<_> = trials.into_iter().map(Trial::scope_and_section).collect();
-        assert_eq!(tried, &kinds - &untested);
+        assert_eq!(tried, &kinds - &untested_kinds);
     }
 
     #[test]
     fn untested_kinds_are_named() {
         for (user, tier) in [(None, Tier::Free), (None, Tier::Ultimate), (Some("a"), Tier::Free)] {
-            let (trials, untested) = setup(user, tier).split_trials();
-            assert_eq!(trials.len() + untested.len(), tested_sections().count());
-            let reasons: BTreeSet<_> = untested.into_iter().map(|(_, reason)| reason).collect();
+            let (trials, untested_trials) = setup(user, tier).split_trials();
+            assert_eq!(trials.len() + untested_trials.len(), tested_sections().count());
+            let reasons: BTreeSet<_> =
+                untested_trials.into_iter().map(|(_, reason)| reason).collect();
             let tier_reasons = ["needs the tier premium", "needs the tier ultimate"];
             let tier_reason = tier_reasons.into_iter().filter(|_| tier == Tier::Free);
             let user_reason = user.is_none().then_some("needs `--user`");
@@ -548,23 +549,29 @@ mod tests {
         let release = DetectedRelease::Known("18.9".parse().unwrap());
         let setup = setup(Some("alice"), Tier::Ultimate);
         let setup = TestSetup { tests_all_fields: true, release, ..setup };
-        let (mut changed, mut unchanged) = setup.split_trials();
-        changed.retain(|trial| trial.field.is_some());
-        unchanged.retain(|(trial, _)| trial.field.is_some());
-        assert_eq!(changed.len() + unchanged.len(), all_field_trials().count());
+        let (mut changed_trials, mut untested_trials) = setup.split_trials();
+        changed_trials.retain(|trial| trial.field.is_some());
+        untested_trials.retain(|(trial, _)| trial.field.is_some());
+        assert_eq!(changed_trials.len() + untested_trials.len(), all_field_trials().count());
         // The groups of the test are no top-level groups.
         let top_level_count = all_field_trials()
             .filter(|trial| trial.field.unwrap().field.available.is_only_top_level())
             .count();
         // Most integrations need a secret.
         let is_integration = |trial: &Trial| trial.section.section == "integrations";
-        let integrations = unchanged.iter().filter(|(trial, _)| is_integration(trial)).count();
+        let integration_count =
+            untested_trials.iter().filter(|(trial, _)| is_integration(trial)).count();
         let edit_only_count =
-            unchanged.iter().filter(|(trial, _)| trial.section.is_only_edited()).count();
-        let imports = unchanged.iter().filter(|(_, reason)| reason == "needs an import").count();
-        let others = unchanged.len() - top_level_count - integrations - edit_only_count - imports;
-        assert!(2 * changed.len() > 3 * others, "{others}");
-        for trial in changed {
+            untested_trials.iter().filter(|(trial, _)| trial.section.is_only_edited()).count();
+        let import_count =
+            untested_trials.iter().filter(|(_, reason)| reason == "needs an import").count();
+        let other_count = untested_trials.len()
+            - top_level_count
+            - integration_count
+            - edit_only_count
+            - import_count;
+        assert!(2 * changed_trials.len() > 3 * other_count, "{other_count}");
+        for trial in changed_trials {
             let entry_value = |phase| setup.entry_value(trial.section, trial.field, phase);
             let [first_value, other_value, restored_value] =
                 SamplePhase::ALL.map(|phase| entry_value(phase).expect("a value"));
@@ -598,13 +605,13 @@ mod tests {
                 !candidate.refers_to(NamedObject::Runner) && !candidate.is_only_edited()
             })
         };
-        let changed = tried_sections()
+        let changed_count = tried_sections()
             .filter(|section| {
                 section_value(*section, SamplePhase::Create)
                     != section_value(*section, SamplePhase::Change)
             })
             .count();
-        assert!(2 * changed > tried_sections().count(), "{changed}");
+        assert!(2 * changed_count > tried_sections().count(), "{changed_count}");
         for section in tried_sections().filter(|section| section.shape != Shape::List) {
             assert_ne!(
                 section_value(section, SamplePhase::Create),

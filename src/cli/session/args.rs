@@ -88,7 +88,7 @@ impl SessionArgs {
         let select = SelectArgs {
             only: parse_selectors(&saved.only)?,
             exclude: parse_selectors(&saved.exclude)?,
-            saved: Some(Arc::clone(saved)),
+            saved_plan: Some(Arc::clone(saved)),
         };
         Ok(Self { dir: dir.into(), select, ..self.clone() })
     }
@@ -139,18 +139,18 @@ pub(super) struct SelectArgs {
     /// The saved plan to apply, if there is one. Only the groups and projects in that plan are
     /// selected.
     #[arg(skip)]
-    pub(super) saved: Option<Arc<SavedPlan>>,
+    pub(super) saved_plan: Option<Arc<SavedPlan>>,
 }
 
 impl SelectArgs {
-    /// True if the selection may contain a group or project that no document in `desired` declares.
-    /// `desired` does not yet contain the groups and projects that rules include. The selection may
-    /// also contain one if a selected group has a policy for unlisted projects.
+    /// True if the selection may contain a group or project that no document in `desired` declares:
+    /// one that a rule includes, or an unlisted project of a selected group with a policy for unlisted
+    /// projects.
     pub(super) fn may_include_undeclared(&self, desired: &Desired) -> bool {
-        if let Some(saved) = &self.saved {
+        if let Some(saved_plan) = &self.saved_plan {
             let declared_paths: BTreeSet<_> =
                 desired.containers.iter().map(|container| &*container.path).collect();
-            return saved
+            return saved_plan
                 .containers
                 .iter()
                 .any(|container| !declared_paths.contains(&*container.path));
@@ -170,14 +170,14 @@ impl SelectArgs {
 
     /// Removes the containers that are not in the saved plan from `desired`, and returns them.
     pub(super) fn take_unplanned(&self, desired: &mut Desired) -> Vec<Container> {
-        let Some(saved) = &self.saved else { return Vec::new() };
+        let Some(saved_plan) = &self.saved_plan else { return Vec::new() };
         let paths: BTreeSet<_> =
-            saved.containers.iter().map(|container| container.path.as_str()).collect();
+            saved_plan.containers.iter().map(|container| container.path.as_str()).collect();
         let containers = std::mem::take(&mut desired.containers);
-        let (planned, unplanned) =
+        let (planned_containers, unplanned_containers) =
             containers.into_iter().partition(|container| paths.contains(&*container.path));
-        desired.containers = planned;
-        unplanned
+        desired.containers = planned_containers;
+        unplanned_containers
     }
 
     /// True if everything is selected.
@@ -195,10 +195,11 @@ impl SelectArgs {
             let start_position = (FileName::clone(&container.origin.file), container.origin.line);
             (start_position, selection.may_select_part(&container.address(), &desired.moves))
         });
-        let starts: BTreeMap<_, _> = document_starts.collect();
+        let selection_by_start: BTreeMap<_, _> = document_starts.collect();
         loaded.retain_warnings(|location| {
             let Some(line) = location.line() else { return true };
-            let document_start = starts.range(..=(location.file.clone(), line)).next_back();
+            let document_start =
+                selection_by_start.range(..=(location.file.clone(), line)).next_back();
             document_start
                 .is_none_or(|((file, _), is_selected)| *file != location.file || *is_selected)
         });
@@ -211,7 +212,7 @@ impl SelectArgs {
     /// The selected part of `desired`. Each selector must match something. This also applies to the
     /// selectors in `resend`.
     pub(super) fn select(&self, desired: Desired, resend: &[Selector]) -> Result<Desired> {
-        if self.saved.is_some() {
+        if self.saved_plan.is_some() {
             // If a saved selector matches nothing, the plan is stale. A later check reports that.
             return Ok(self.selection().select(desired));
         }
@@ -325,10 +326,10 @@ pub(in crate::cli) fn require_match(selector: &Selector, desired: &Desired) -> R
         })
         .map(|address| address.to_string())
         .collect();
-    let scoped_address = similar_addresses
+    let full_address = similar_addresses
         .iter()
         .find(|address| address.strip_prefix(pattern).is_some_and(|scope| scope.starts_with('@')));
-    let suggestion = scoped_address
+    let suggestion = full_address
         .map(|address| format!("did you mean `{address}`? The scope is part of the address"))
         .or_else(|| did_you_mean(pattern, similar_addresses.iter().map(String::as_str)))
         .or_else(|| suggest_address(pattern, desired, false));

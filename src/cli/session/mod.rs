@@ -31,7 +31,7 @@ use crate::{
     live::LiveContainer,
     manifest::{Config, IncludeRules, LoadedManifests},
     observe::Observer,
-    plan::{self, Approved, Extent, Plan},
+    plan::{self, ApprovedPlan, Extent, Plan},
     report::ReportedRun,
     secret::Secrets,
     snapshot::SnapshotRecorder,
@@ -45,9 +45,10 @@ pub(super) struct Session {
     pub(super) desired: Desired,
     /// The undeclared groups and projects that exist and that rules match.
     roster: Roster,
-    /// Containers that rules include and the saved plan lacks. Guards count them, but they are not planned.
+    /// Containers that rules include but the saved plan does not contain. Guards count them, but they are
+    /// not planned.
     unplanned_containers: Vec<Container>,
-    /// True if a plan keeps the plan of each container, to compare it with a saved plan.
+    /// True if the plan of the run keeps the plan of each container, to compare it with a saved plan.
     keeps_container_plans: bool,
     /// True if everything is selected.
     selects_all: bool,
@@ -163,7 +164,7 @@ impl Session {
     /// Applies the approved steps, to at most `max_concurrent` groups and projects at the same time.
     pub(super) async fn apply(
         &self,
-        approved: &Approved<'_>,
+        approved: &ApprovedPlan<'_>,
         max_concurrent: usize,
         on_event: impl Fn(Event),
     ) -> ApplyResult {

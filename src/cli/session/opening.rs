@@ -19,7 +19,7 @@ use crate::{
     desired::{Desired, GroupDeclarations, Roster},
     manifest::{self, Config, IncludeRules, config::ChangeLimit},
     observe::Observer,
-    plan::{self, DriftPolicy, Extent, Holds, Limits, Outline},
+    plan::{self, DeclarationOutline, DriftPolicy, Extent, GuardLimits, Holds},
     report::ReportedRun,
 };
 
@@ -62,7 +62,7 @@ impl<'a> SessionBuilder<'a> {
             loaded.diagnostics.replace_old_warnings(&paths, &content.diagnostics, &content.paths);
         }
         let manifests = into_manifests(loaded, cx)?;
-        let mut outline = Outline::default();
+        let mut outline = DeclarationOutline::default();
         if base_and_use.is_some() {
             outline.add(&manifests.desired.containers);
         }
@@ -96,8 +96,9 @@ impl<'a> SessionBuilder<'a> {
         let (holds, expired_warnings) = args::parse_holds(&cx.env, today)?;
         cx.output.eprint_diagnostics(&expired_warnings);
         let opened_source = self.source.open(self.args, &manifests, cx).await?;
-        if let Some(saved) = &select.saved {
-            let target_check = saved.check_target(&opened_source.target, jiff::Timestamp::now());
+        if let Some(saved_plan) = &select.saved_plan {
+            let target_check =
+                saved_plan.check_target(&opened_source.target, jiff::Timestamp::now());
             target_check.map_err(saved::unusable_failure)?;
         }
         let Manifests { mut desired, includes, config, .. } = manifests;
@@ -110,31 +111,39 @@ impl<'a> SessionBuilder<'a> {
             None
         };
         let (caller, sandbox) = (observer.caller().username.clone(), observer.is_sandbox());
-        let rehearsed = if sandbox { rehearsed::rehearsed_sections() } else { Vec::new() };
+        let rehearsed_sections = if sandbox { rehearsed::rehearsed_sections() } else { Vec::new() };
         let mut roster = Roster::default();
         if let Some(includes) = includes {
             (desired, roster) = self.include_by_rules(includes, desired, &observer, cx).await?;
             opened_source.use_declarations(&desired);
         }
-        let mut unplanned = select.take_unplanned(&mut desired);
-        unplanned.retain(|container| container.including_glob.is_some());
+        let mut unplanned_containers = select.take_unplanned(&mut desired);
+        unplanned_containers.retain(|container| container.including_glob.is_some());
         acknowledgements.extend(desired.acknowledgements.iter().cloned());
-        let OpenedSource { target, snapshot_source: source, secrets, recorder, .. } = opened_source;
+        let OpenedSource { target, snapshot_source: snapshot, secrets, recorder, .. } =
+            opened_source;
         let settings = plan::PlanSettings::for_run(observer.caller().clone(), secrets, &desired);
-        let (_, reach) = guard_limits(&config);
+        let (_, reach_limits) = guard_limits(&config);
         Ok(Session {
             settings: self.complete_settings(settings, &desired, holds, &config),
             desired,
             roster,
-            unplanned_containers: unplanned,
-            keeps_container_plans: select.saved.is_some(),
+            unplanned_containers,
+            keeps_container_plans: select.saved_plan.is_some(),
             selects_all: select.is_everything(),
             acknowledgements,
             today,
             observer,
-            extent: Extent { limit: self.changes.limit, reach, ignores_drift: false },
-            concurrency: self.args.access.connect.in_flight(&config).max(),
-            run: ReportedRun { target, caller, sandbox, rehearsed, snapshot: source, token },
+            extent: Extent { limit: self.changes.limit, reach: reach_limits, ignores_drift: false },
+            concurrency: self.args.access.connect.in_flight_range(&config).max(),
+            run: ReportedRun {
+                target,
+                caller,
+                sandbox,
+                rehearsed: rehearsed_sections,
+                snapshot,
+                token,
+            },
             recorder,
             session_base: None,
         })
@@ -157,8 +166,8 @@ impl<'a> SessionBuilder<'a> {
         let desired = includes
             .include_from(desired, &mut roster)
             .map_err(|faults| cx.report_unusable("the manifests", faults))?;
-        cx.output.eprint_diagnostics(&roster.idle_rules);
-        cx.reports.add_diagnostics(roster.idle_rules.clone());
+        cx.output.eprint_diagnostics(&roster.idle_rule_warnings);
+        cx.reports.add_diagnostics(roster.idle_rule_warnings.clone());
         let desired = self.select(desired)?;
         let selection = self.args.select.selection();
         roster.containers.retain(|member| selection.selects_path(&member.path, &desired.moves));
@@ -176,12 +185,12 @@ impl<'a> SessionBuilder<'a> {
         let is_held = |address: &Address| holds.held_until(address, &desired.moves).is_some();
         let containers = desired.containers.iter();
         let unheld_containers = containers
-            .filter(|container| !is_held(&container.address().section(settings::SECTION)));
+            .filter(|container| !is_held(&container.address().with_section(settings::SECTION)));
         plan::PlanSettings {
             release: config.service.release,
-            created: desired.creatable_containers(is_held),
-            groups: GroupDeclarations::from_containers(unheld_containers),
-            resend: self.changes.resend.clone(),
+            creatable_containers: desired.creatable_containers(is_held),
+            group_declarations: GroupDeclarations::from_containers(unheld_containers),
+            resend_selectors: self.changes.resend.clone(),
             holds,
             limits: guard_limits(config).0,
             hosts: config.service.import_hosts.names(),
@@ -192,15 +201,18 @@ impl<'a> SessionBuilder<'a> {
 }
 
 /// The limits of guards: for removals, and for containers that only rules include.
-pub(super) fn guard_limits(config: &Config) -> (Limits, Limits) {
+pub(super) fn guard_limits(config: &Config) -> (GuardLimits, GuardLimits) {
     let guards = config.guards;
     (
-        complete_limits(guards.removals, Limits::default()),
-        complete_limits(guards.reach, Limits::REACH),
+        complete_limits(guards.removals, GuardLimits::default()),
+        complete_limits(guards.reach, GuardLimits::REACH),
     )
 }
 
-fn complete_limits(limit: ChangeLimit, defaults: Limits) -> Limits {
+fn complete_limits(limit: ChangeLimit, defaults: GuardLimits) -> GuardLimits {
     let count = limit.count.map(|count| usize::try_from(count).unwrap_or(usize::MAX));
-    Limits { count: count.unwrap_or(defaults.count), share: limit.share.unwrap_or(defaults.share) }
+    GuardLimits {
+        count: count.unwrap_or(defaults.count),
+        share: limit.share.unwrap_or(defaults.share),
+    }
 }

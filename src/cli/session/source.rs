@@ -69,8 +69,8 @@ pub(super) struct OpenedSource {
     pub(super) client: ReadClient,
     /// The secrets of the manifests.
     pub(super) secrets: Arc<Secrets>,
-    /// The snapshot that responses requests instead of the service.
-    offline: Option<Arc<OfflineTransport>>,
+    /// The transport that answers requests from the snapshot, without a connection.
+    offline_transport: Option<Arc<OfflineTransport>>,
     /// The snapshot that is being taken.
     pub(super) recorder: Option<Arc<SnapshotRecorder>>,
 }
@@ -78,7 +78,9 @@ pub(super) struct OpenedSource {
 impl OpenedSource {
     /// Passes the declarations to the snapshot that is read or taken.
     pub(super) fn use_declarations(&self, desired: &Desired) {
-        self.offline.iter().for_each(|offline| offline.use_declarations(desired, &self.secrets));
+        self.offline_transport
+            .iter()
+            .for_each(|transport| transport.use_declarations(desired, &self.secrets));
         self.recorder.iter().for_each(|recorder| recorder.use_declarations(desired));
     }
 }
@@ -95,9 +97,12 @@ impl SessionSource<'_> {
         manifests: &Manifests,
         cx: &RunContext,
     ) -> Result<OpenedSource> {
-        let allowed = read_allowed_variables(&args.access.allow_env, &cx.env)?;
+        let allowed_variables = read_allowed_variables(&args.access.allow_env, &cx.env)?;
         let collect_secrets = |secrets: Secrets| {
-            Arc::new(add_manifest_secrets(manifests, secrets.with_allowed_variables(allowed)))
+            Arc::new(add_manifest_secrets(
+                manifests,
+                secrets.with_allowed_variables(allowed_variables),
+            ))
         };
         let opened_source = match self {
             Self::Snapshot(path) => open_snapshot(path, args, manifests, collect_secrets, cx)?,
@@ -130,18 +135,18 @@ fn open_snapshot(
         Some(SnapshotSource { taken_at: taken_at.to_string(), display_text: time_text });
     let secrets = collect_secrets(Secrets::new(root, cx.env.variables()));
     cx.output.redactor.set_secrets(Arc::clone(&secrets));
-    let offline = Arc::new(OfflineTransport::new(snapshot, key));
-    let transport = Arc::clone(&offline);
+    let offline_transport = Arc::new(OfflineTransport::new(snapshot, key));
+    let transport = Arc::clone(&offline_transport);
     let client =
         ReadClient::new(service, transport, Arc::clone(&secrets), ClientSettings::default());
-    let (offline, recorder) = (Some(offline), None);
+    let (offline_transport, recorder) = (Some(offline_transport), None);
     Ok(OpenedSource {
         target,
         snapshot_source,
         has_token: false,
         client,
         secrets,
-        offline,
+        offline_transport,
         recorder,
     })
 }
@@ -172,18 +177,26 @@ async fn open_service(
         let key = cx.env.digest_key(KEY_VARIABLE)?;
         let new_recorder =
             Arc::new(SnapshotRecorder::new(client, header, Arc::clone(&secrets), key));
-        let in_flight = args.access.connect.in_flight(config);
+        let in_flight = args.access.connect.in_flight_range(config);
         let settings = ClientSettings { in_flight, ..ClientSettings::default() };
         client = ReadClient::new(service, new_recorder.clone(), Arc::clone(&secrets), settings);
         recorder = Some(new_recorder);
     }
-    let (snapshot_source, has_token, offline) = (None, !is_sandbox, None);
-    Ok(OpenedSource { target, snapshot_source, has_token, client, secrets, offline, recorder })
+    let (snapshot_source, has_token, offline_transport) = (None, !is_sandbox, None);
+    Ok(OpenedSource {
+        target,
+        snapshot_source,
+        has_token,
+        client,
+        secrets,
+        offline_transport,
+        recorder,
+    })
 }
 
 fn load_snapshot(path: &Path) -> Result<Snapshot> {
     let bytes = input::read_bytes(path, MAX_BYTES).map_err(|error| {
-        input::cannot_read(path, &error).help("take a snapshot with `undrift snapshot -o FILE`, where there is a token; in CI, run the pipeline of the default branch once")
+        input::read_failure(path, &error).help("take a snapshot with `undrift snapshot -o FILE`, where there is a token; in CI, run the pipeline of the default branch once")
     })?;
     let path = path.display();
     if bytes.len() as u64 > MAX_BYTES {

@@ -20,7 +20,9 @@ use crate::{
     diff::Problem,
     live::LiveContainer,
     manifest::Config,
-    plan::{self, Base, BaseComparison, BranchPart, DriftPolicy, Limits, Outline, Plan},
+    plan::{
+        self, Base, BaseComparison, BranchPart, DeclarationOutline, DriftPolicy, GuardLimits, Plan,
+    },
     selection::Selection,
 };
 
@@ -51,7 +53,7 @@ impl Session {
         mut self,
         resolved_base: ResolvedBase,
         base_use: BaseUse,
-        (selection, mut outline): (Selection, Outline),
+        (selection, mut outline): (Selection, DeclarationOutline),
         cx: &RunContext,
     ) -> Self {
         let mut comparison =
@@ -60,9 +62,9 @@ impl Session {
             Some(content) => self.read_base(content, cx),
             None => (Base::Unknown, Config::default(), Vec::new()),
         };
-        let (removals, reach) = guard_limits(&config);
-        self.settings.limits = stricter_limits(self.settings.limits, removals);
-        self.extent.reach = stricter_limits(self.extent.reach, reach);
+        let (removal_limits, reach_limits) = guard_limits(&config);
+        self.settings.limits = stricter_limits(self.settings.limits, removal_limits);
+        self.extent.reach = stricter_limits(self.extent.reach, reach_limits);
         self.extent.ignores_drift = base_use.drift_policy == DriftPolicy::Show;
         outline.add(&self.desired.containers);
         let moves = &self.desired.moves;
@@ -76,7 +78,7 @@ impl Session {
             self.desired.containers =
                 base.changed_containers(std::mem::take(&mut self.desired.containers));
             comparison.unchanged = container_count - self.desired.containers.len();
-            self.settings.created = self.desired.creatable_containers(|_| false);
+            self.settings.creatable_containers = self.desired.creatable_containers(|_| false);
             // An acknowledgement in a document applies only to selected containers. An
             // acknowledgement on the command line applies to the whole run.
             let containers = &self.desired.containers;
@@ -153,7 +155,7 @@ impl Session {
         let containers =
             containers.filter_map(|container| match branch_parts.get(&container.path) {
                 Some(BranchPart::Nothing) => None,
-                Some(BranchPart::Some(part)) => Some((**part).clone()),
+                Some(BranchPart::Partial(part)) => Some((**part).clone()),
                 Some(BranchPart::Whole) | None => Some(container.clone()),
             });
         Cow::Owned(Desired { containers: containers.collect(), ..self.desired.clone() })
@@ -217,8 +219,8 @@ fn branch_only_roster(branch_desired: &Desired, base_desired: &Desired) -> Roste
 }
 
 /// The stricter of two limits.
-fn stricter_limits(first: Limits, second: Limits) -> Limits {
-    Limits { count: first.count.min(second.count), share: first.share.min(second.share) }
+fn stricter_limits(first: GuardLimits, second: GuardLimits) -> GuardLimits {
+    GuardLimits { count: first.count.min(second.count), share: first.share.min(second.share) }
 }
 
 /// The problem if a container is outside of the paths that the base manages. A branch must not add

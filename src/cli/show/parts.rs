@@ -107,19 +107,19 @@ fn find_conflict(files: &[PathBuf], reports: &[JobReport]) -> Option<String> {
         for step in &report.plan.findings.steps {
             let other_index = *report_by_address.entry(&step.address).or_insert(index);
             if other_index != index {
-                let (other, file) = (files[other_index].display(), file.display());
-                return Some(format!("both `{other}` and `{file}` change {}", step.address));
+                let (other_file, file) = (files[other_index].display(), file.display());
+                return Some(format!("both `{other_file}` and `{file}` change {}", step.address));
             }
         }
     }
     None
 }
 
-/// Reads the report in `file`. If its run failed or was killed, the plan contains only the reason, as
-/// something that could not be read.
+/// Reads the report in `file`. If its run failed or was killed, the plan only contains one part that
+/// could not be read, with the reason.
 fn read_report(file: &Path) -> Result<JobReport> {
     let bytes = input::read_file(file, MAX_REPORT_BYTES)?;
-    // The plan borrows names from the report, such as those of sections, for the rest of the process.
+    // Leak the text, because the plan borrows names of sections, for example, until the process ends.
     let bytes: &'static [u8] = bytes.leak();
     parse_report(file, bytes).map_err(|reason| {
         let failure = CommandError::usage(format!(
@@ -214,7 +214,7 @@ mod tests {
     fn parts_of_two_services_or_bases_or_of_the_same_object_are_refused() {
         let files = [PathBuf::from("a.json"), PathBuf::from("b.json")];
         let make_report = |target: &str, section: &'static str| {
-            let address = Address::container("acme/shop".into()).section(section);
+            let address = Address::container("acme/shop".into()).with_section(section);
             let (origin, action) = (origin(1), Action::Update);
             let step = Step::new(Scope::Project, address, action, origin, Vec::new(), Vec::new());
             let mut plan = Plan::default();
@@ -222,15 +222,16 @@ mod tests {
             let run = Some(ReportedRun { target: target.to_owned(), ..ReportedRun::default() });
             JobReport { kind: ReportKind::Plan, exit: Exit::Success, run, plan }
         };
-        let with_base = |revision: &str, section: &'static str| {
+        let report_with_base = |revision: &str, section: &'static str| {
             let mut part = make_report("https://one", section);
             let revision = revision.to_owned();
             part.plan.base = Some(BaseComparison { revision, ..BaseComparison::default() });
             part
         };
-        let revisions = [with_base("1a2b", "members"), with_base("3c4d", "settings")];
+        let reports_of_two_bases =
+            [report_with_base("1a2b", "members"), report_with_base("3c4d", "settings")];
         let reason = "`a.json` is for the base 1a2b, and `b.json` for 3c4d";
-        assert_eq!(find_conflict(&files, &revisions).as_deref(), Some(reason));
+        assert_eq!(find_conflict(&files, &reports_of_two_bases).as_deref(), Some(reason));
         let first_part = || make_report("https://one", "settings");
         for (second_part, reason) in [
             (make_report("https://one", "members"), None),

@@ -12,7 +12,7 @@ pub(super) struct HtmlPage<'s> {
     /// The secrets to remove.
     pub(super) secrets: &'s Secrets,
     /// The numbers of the steps that links can point to, by address.
-    pub(super) numbers: BTreeMap<String, usize>,
+    pub(super) step_numbers: BTreeMap<String, usize>,
 }
 
 impl AddAssign<&str> for HtmlPage<'_> {
@@ -72,13 +72,13 @@ mod tests {
         #[test]
         fn no_text_breaks_out_of_the_markup(text in "(\\PC|\\p{C}|[<>&\"'=/]|</script>|\n|\t){0,20}") {
             let no_secrets = Secrets::default();
-            let page = HtmlPage { html: String::new(), secrets: &no_secrets, numbers: BTreeMap::new() };
-            let prose = page.escape_message(&text).replace("<code>", "").replace("</code>", "");
-            for safe in [page.escape_text(&text), HtmlPage::escape_line(&text), prose] {
-                prop_assert!(!safe.contains(['<', '>', '"', '\'']), "{safe}");
-                prop_assert!(!safe.contains(|c| is_unsafe(c) && c != '\t'), "{safe}");
+            let page = HtmlPage { html: String::new(), secrets: &no_secrets, step_numbers: BTreeMap::new() };
+            let message = page.escape_message(&text).replace("<code>", "").replace("</code>", "");
+            for escaped in [page.escape_text(&text), HtmlPage::escape_line(&text), message] {
+                prop_assert!(!escaped.contains(['<', '>', '"', '\'']), "{escaped}");
+                prop_assert!(!escaped.contains(|c| is_unsafe(c) && c != '\t'), "{escaped}");
                 let entities = ["&amp;", "&lt;", "&gt;", "&quot;", "&#39;"];
-                let bare = entities.iter().fold(safe, |text, entity| text.replace(entity, ""));
+                let bare = entities.iter().fold(escaped, |text, entity| text.replace(entity, ""));
                 prop_assert!(!bare.contains('&'), "{bare}");
             }
         }

@@ -41,7 +41,7 @@ pub fn render(report: &Report<'_>, secrets: &Secrets) -> String {
         (part, steps.iter().copied().filter(|item| item.part == part).collect::<Vec<_>>())
     });
     let html = String::with_capacity(4_096 + steps.len() * 1_024);
-    let mut page = HtmlPage { html, secrets, numbers: steps::linked_step_numbers(&parts) };
+    let mut page = HtmlPage { html, secrets, step_numbers: steps::linked_step_numbers(&parts) };
     let summary = report.summary();
     let title = summary.first().map_or("", |line| line);
     page += &format!(
@@ -61,10 +61,10 @@ pub fn render(report: &Report<'_>, secrets: &Secrets) -> String {
     if !steps.is_empty() {
         page += &FILTERS.replace("{all}", &count(steps.len(), "object"));
     }
-    let is_unfolded = steps.len() <= MAX_OPEN_STEPS;
+    let is_open = steps.len() <= MAX_OPEN_STEPS;
     for (part, items) in parts.iter().filter(|(_, items)| !items.is_empty()) {
-        let is_unfolded = is_unfolded && *part != ReportPart::Drift;
-        steps::write_part(&mut page, items, *part, is_unfolded);
+        let is_open = is_open && *part != ReportPart::Drift;
+        steps::write_part(&mut page, items, *part, is_open);
     }
     write_items(&mut page, &report_items[warning_start..]);
     write_notes(&mut page, report);
@@ -119,21 +119,21 @@ fn write_header(page: &mut HtmlPage<'_>, report: &Report<'_>, steps: &[StepItem<
 
 /// Writes how many objects will be created, changed and removed. After apply, writes how many were.
 fn write_counts(page: &mut HtmlPage<'_>, report: &Report<'_>, steps: &[StepItem<'_>]) {
-    let is_applied = matches!(report.content(), Some(ReportContent::Outcomes(_)));
+    let is_applied = matches!(report.content(), Some(ReportContent::Apply(_)));
     *page += "<ul class=\"tally\">\n";
     for action in [Action::Create, Action::Update, Action::Delete] {
         let counted_items = steps.iter().filter(|item| {
             item.step.action == action
                 && if is_applied { item.is_done } else { item.part != ReportPart::Watched }
         });
-        let (number, class) = (counted_items.count(), action_word(action));
+        let (number, word) = (counted_items.count(), action_word(action));
         let action_text = match action {
-            _ if !is_applied => format!("to {class}"),
+            _ if !is_applied => format!("to {word}"),
             Action::Create => "created".into(),
             Action::Update => "changed".into(),
             Action::Delete => "removed".into(),
         };
-        *page += &format!("<li class=\"{class}\"><b>{number}</b> {action_text}</li>\n");
+        *page += &format!("<li class=\"{word}\"><b>{number}</b> {action_text}</li>\n");
     }
     *page += "</ul>\n";
 }
@@ -142,13 +142,13 @@ fn write_counts(page: &mut HtmlPage<'_>, report: &Report<'_>, steps: &[StepItem<
 fn write_items(page: &mut HtmlPage<'_>, items: &[ReportItem<'_>]) {
     for group_items in items.chunk_by(|a, b| a.group == b.group) {
         let Some(first_item) = group_items.first() else { continue };
-        let tone = match first_item.group {
+        let css_class = match first_item.group {
             ItemGroup::Acknowledged => "acknowledged",
-            group if group.is_bad() => "bad",
+            group if group.is_failure() => "bad",
             _ => "warning",
         };
         *page += &format!(
-            "<section class=\"items {tone}\">\n<h2>{} <span class=\"count\">{}</span></h2>\n<ul>\n",
+            "<section class=\"items {css_class}\">\n<h2>{} <span class=\"count\">{}</span></h2>\n<ul>\n",
             page.escape_text(first_item.group.title()),
             group_items.len()
         );

@@ -1,5 +1,6 @@
 "use strict";
-// Without this script the page is whole. It adds filters, which the fragment can name, and buttons.
+// The page is complete without this script. The script adds buttons, and filters that the fragment
+// of the URL can set.
 (() => {
   const $ = (id) => document.getElementById(id);
   for (const button of document.querySelectorAll("button.copy")) {
@@ -10,7 +11,8 @@
         await navigator.clipboard.writeText(code.textContent);
         button.textContent = "Copied";
       } catch {
-        // Pages from files may not use the clipboard: the text is selected, so that a key copies it.
+        // A page that was opened from a file may not use the clipboard. Select the text instead, so
+        // that the user can copy it with a key.
         getSelection().selectAllChildren(code);
         button.textContent = "Selected";
       }
@@ -19,7 +21,7 @@
   const form = $("filters");
   if (!form) return;
 
-  // An article may stand for several groups or projects, which it names.
+  // An article may show equal steps of several groups or projects; it lists their paths.
   const steps = [...document.querySelectorAll("details.step")].map((element) => {
     const article = element.closest("article");
     const alike = article.querySelector("details.alike")?.textContent ?? "";
@@ -36,7 +38,8 @@
   const textOf = (step) => (step.text ??= step.path + step.element.textContent.toLowerCase());
   const chosen = { action: new Set(), whose: new Set(), outcome: new Set() };
 
-  // How many there are of each value, in the order in which they come; actions in that of the head.
+  // Counts the steps by the value of a facet. Values have the order of the page, actions that of the
+  // header.
   const values = (facet) => {
     const found = new Map();
     if (facet === "action") for (const action of ["create", "change", "remove"]) found.set(action, 0);
@@ -74,7 +77,7 @@
     $("section").append(new Option(`${value} (${number})`, value));
   }
 
-  // Shows what fits the filters, and says in the fragment what they are.
+  // Shows the steps that match the filters, and writes the filters to the fragment of the URL.
   const show = (tell = true) => {
     const words = $("q").value.toLowerCase().split(/\s+/).filter(Boolean);
     const section = $("section").value;
@@ -107,7 +110,7 @@
     const filtered = state.size > 0;
     $("shown").textContent = filtered ? `${shown} of ${all} shown` : `${all} in all`;
     $("reset").disabled = !filtered;
-    // A page of a file may not touch its address everywhere.
+    // Some browsers do not allow a page from a file to change its URL.
     if (tell) try { history.replaceState(null, "", filtered ? `#${state}` : location.pathname + location.search); } catch {}
   };
 

@@ -38,7 +38,7 @@ pub(super) fn write_part(
     is_open: bool,
 ) {
     // Steps are not split, so that links can point to each of them.
-    let folded_lists = fold_steps(items, FoldMode::Steps);
+    let folded_steps = fold_steps(items, FoldMode::Steps);
     *page += &format!(
         "<section class=\"part\">\n<h2>{} <span class=\"count\">{}</span></h2>\n",
         part.title(),
@@ -47,7 +47,7 @@ pub(super) fn write_part(
     if part != ReportPart::Watched {
         *page += "<p class=\"order\">In each group or project, steps run in this order. Different groups and projects run at the same time, unless a step names the steps that must come before it.</p>\n";
     }
-    for folded in folded_lists {
+    for folded in folded_steps {
         let FoldedSteps { steps, others, .. } = &folded;
         let times_attribute = match others.len() {
             0 => String::new(),
@@ -143,17 +143,17 @@ fn write_step(page: &mut HtmlPage<'_>, item: &StepItem<'_>, is_open: bool) {
 
 /// Writes the steps that must run before `step`, with links.
 fn write_predecessors(page: &mut HtmlPage<'_>, step: &Step) {
-    let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut links_by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for edge in &step.after {
         let address = edge.address.to_string();
         let text = page.escape_text(&address);
-        let link = match page.numbers.get(&address) {
+        let link = match page.step_numbers.get(&address) {
             Some(number) => format!("<a href=\"#step-{number}\">#{number} {text}</a>"),
             None => format!("<code>{text}</code>"),
         };
-        reasons.entry(edge.reason).or_default().push(link);
+        links_by_reason.entry(edge.reason).or_default().push(link);
     }
-    for (reason, links) in reasons {
+    for (reason, links) in links_by_reason {
         let omitted_count = links.len().saturating_sub(MAX_NAMED_STEPS);
         let rest_text = if omitted_count > 0 {
             format!(" and {}", count(omitted_count, "more step"))

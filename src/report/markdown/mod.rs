@@ -24,11 +24,11 @@ use super::{
 };
 use crate::{diff::GuardRefusal, secret::Secrets, text::count, value::Json};
 use escape::MarkdownEscaper;
-use page::{MarkdownPage, Room};
+use page::{MarkdownPage, PageBudget};
 
 /// The size limit of a page. The service accepts a million characters, but shows such comments slowly,
 /// and nobody reads more lines than this.
-const PAGE_BUDGET: Room = Room { bytes: 60_000, lines: 200 };
+const PAGE_BUDGET: PageBudget = PageBudget { bytes: 60_000, lines: 200 };
 /// The maximum number of shown lines of a text or a comparison.
 const MAX_TEXT_LINES: usize = 40;
 /// The maximum number of names in a list of groups and projects with the same change, or of objects of a
@@ -53,7 +53,9 @@ fn render_on(mut page: MarkdownPage<'_>, report: &Report<'_>, marker: &Marker) -
         let step_count = steps.iter().filter(|item| item.part == part).count();
         if step_count > 0 {
             let title = format!("{} ({})", part.title(), count(step_count, "object"));
-            write_fold(&mut page, &title, |page| drop(write_changes(page, report, &steps, part)));
+            write_collapsible(&mut page, &title, |page| {
+                drop(write_changes(page, report, &steps, part))
+            });
         }
     }
     write_items(&mut page, &items, |group| group == ItemGroup::Warning);
@@ -127,11 +129,11 @@ fn write_items(
             continue;
         }
         write_omitted(page, omitted_count, "entry");
-        for same_code in group_by_key(&omitted_items, |(item, _)| item.code.clone()) {
-            let number: usize = same_code.iter().map(|(_, others)| 1 + others.len()).sum();
+        for same_code_items in group_by_key(&omitted_items, |(item, _)| item.code.clone()) {
+            let number: usize = same_code_items.iter().map(|(_, others)| 1 + others.len()).sum();
             page.append_reserved(&format!(
                 "… and {number} more with the code `{}`\n\n",
-                same_code[0].0.code
+                same_code_items[0].0.code
             ));
         }
     }
@@ -165,8 +167,8 @@ fn item_text(
     text + "\n"
 }
 
-/// The document that acknowledges `refusal` and the similar ones in `others`, for readers of a comment
-/// who have no command line.
+/// The manifest document that acknowledges `refusal` and the similar refusals in `others`. Readers of a
+/// comment have no command line, so a `--ack` option would not help them.
 fn acknowledge_document(refusal: &GuardRefusal, others: &[&GuardRefusal]) -> String {
     let acknowledgement = joint_acknowledgement(refusal, others.iter().copied());
     let address = acknowledgement.split_once(':').map_or("", |(_, at)| at);
@@ -197,11 +199,12 @@ fn write_changes<'a>(
     });
     let (mut omitted_count, mut multi_line_rows) = (0, Vec::new());
     for folded in groups {
-        let shared = folded.shared_remark().map(|more| format!(" ({more})")).unwrap_or_default();
+        let shared_remark =
+            folded.shared_remark().map(|more| format!(" ({more})")).unwrap_or_default();
         let columns = Columns::for_steps(&folded.steps);
         let path = escaper.code(&folded.first_step().address.path);
-        let alike = others_text(folded.alike_text(), &folded.others, escaper);
-        let head = format!("{path}{shared}{alike}\n\n{}", columns.head());
+        let others_suffix = others_text(folded.alike_text(), &folded.others, escaper);
+        let head = format!("{path}{shared_remark}{others_suffix}\n\n{}", columns.head());
         let steps = folded.steps.into_iter();
         let rows: Vec<_> = steps
             .flat_map(|excerpt| columns.rows(excerpt, escaper, &mut multi_line_rows))
@@ -213,11 +216,19 @@ fn write_changes<'a>(
 }
 
 /// The text that names the other objects with the same content.
-fn others_text(alike: &str, others: &[impl AsRef<str>], escaper: MarkdownEscaper<'_>) -> String {
+fn others_text(
+    alike_text: &str,
+    others: &[impl AsRef<str>],
+    escaper: MarkdownEscaper<'_>,
+) -> String {
     if others.is_empty() {
         return String::new();
     }
-    format!(", and {alike} in {}: {}", count(others.len(), "other"), shorten_names(others, escaper))
+    format!(
+        ", and {alike_text} in {}: {}",
+        count(others.len(), "other"),
+        shorten_names(others, escaper)
+    )
 }
 
 /// The first of `names`, and the number of the others.
@@ -304,7 +315,7 @@ impl Columns {
     }
 }
 
-/// Writes the comparisons of texts with several lines, folded.
+/// Writes the line-by-line comparisons of texts with several lines, in a collapsible section.
 fn write_comparisons(page: &mut MarkdownPage<'_>, text_rows: &[StepRow<'_>]) {
     let escaper = page.escaper;
     let blocks = text_rows.iter().filter_map(|row| {
@@ -329,26 +340,26 @@ fn write_comparisons(page: &mut MarkdownPage<'_>, text_rows: &[StepRow<'_>]) {
     write_details(page, "Texts, line by line", blocks.len(), blocks, "text");
 }
 
-/// Writes a folded list of the steps that come after other steps, with the reasons.
+/// Writes a collapsible list of the steps that must come after other steps, with the reasons.
 fn write_order(page: &mut MarkdownPage<'_>, steps: &[StepItem<'_>]) {
     let escaper = page.escaper;
     let mut lines = Vec::new();
     for FoldedSteps { steps, others, .. } in fold_steps(steps, FoldMode::Steps) {
-        let others = others_text("the same", &others, escaper);
+        let others_suffix = others_text("the same", &others, escaper);
         for step in steps.iter().map(|excerpt| excerpt.item.step) {
             let address = escaper.code(&step.address.to_string());
             for (reason, earlier_steps) in predecessors(step) {
                 let shown_steps: Vec<_> =
-                    earlier_steps.iter().take(3).map(|first| escaper.code(first)).collect();
+                    earlier_steps.iter().take(3).map(|step_name| escaper.code(step_name)).collect();
                 let earlier_text = shown_steps.join(", ");
-                lines.push(format!("- {address} after {earlier_text}: {reason}{others}\n"));
+                lines.push(format!("- {address} after {earlier_text}: {reason}{others_suffix}\n"));
             }
         }
     }
     write_details(page, "Order: what comes first, and why", lines.len(), lines, "line");
 }
 
-/// Writes the notes, folded.
+/// Writes the notes, in a collapsible list for each kind.
 fn write_notes(page: &mut MarkdownPage<'_>, report: &Report<'_>) {
     let escaper = page.escaper;
     for ((_, title), notes) in report.notes() {
@@ -372,7 +383,7 @@ fn write_notes(page: &mut MarkdownPage<'_>, report: &Report<'_>) {
     }
 }
 
-/// Writes `elements` as a folded list below `title`, if there are any.
+/// Writes `elements` as a collapsible list with `title`, if there are any.
 fn write_details(
     page: &mut MarkdownPage<'_>,
     title: &str,
@@ -384,19 +395,23 @@ fn write_details(
         return;
     }
     let title = format!("{title} ({number})");
-    write_fold(page, &title, |page| {
+    write_collapsible(page, &title, |page| {
         let omitted = page.add_list("", elements.into_iter());
         write_omitted(page, omitted, noun);
     });
 }
 
-/// Writes a folded section with `title`, whose content `draw` writes. The title is not escaped, so it
-/// must not contain text of the user.
-fn write_fold(page: &mut MarkdownPage<'_>, title: &str, draw: impl FnOnce(&mut MarkdownPage<'_>)) {
+/// Writes a collapsible section with `title`, whose content `write_content` writes. The title is not
+/// escaped, so it must not contain text from manifests or the service.
+fn write_collapsible(
+    page: &mut MarkdownPage<'_>,
+    title: &str,
+    write_content: impl FnOnce(&mut MarkdownPage<'_>),
+) {
     const END_TAG: &str = "</details>\n\n";
-    // Write both tags or none: without its end tag, the fold would contain all later elements.
+    // Write both tags or none: without its end tag, the section would contain all later elements.
     let head = format!("<details><summary>{title}</summary>\n\n");
-    if page.try_add_section(&head, draw) {
+    if page.try_add_section(&head, write_content) {
         page.append_reserved(END_TAG);
     } else {
         page.omitted_titles.push(title.to_owned());

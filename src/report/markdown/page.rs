@@ -1,21 +1,22 @@
-//! A page of limited size, which is made of whole elements. Elements that do not fit are counted.
+//! A page of limited size. An element is added as a whole or not at all. Omitted elements are
+//! counted.
 
 use super::escape::MarkdownEscaper;
 
-/// The room reserved for the sentences about omitted elements.
-const RESERVED: Room = Room { bytes: 5_000, lines: 30 };
+/// The part of the budget that is reserved for sentences about omitted elements.
+const RESERVED: PageBudget = PageBudget { bytes: 5_000, lines: 30 };
 
-/// A size of text: the limit of a page, or the room that is left.
+/// The maximum size of a text: of a page, or of the elements that can still be added.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+pub(super) struct PageBudget {
     /// The number of bytes in UTF-8.
     pub(super) bytes: usize,
     /// The number of line feeds.
     pub(super) lines: usize,
 }
 
-impl Room {
-    /// The room that remains after `text`; `None` if `text` does not fit.
+impl PageBudget {
+    /// The budget that remains after `text`; `None` if `text` does not fit.
     fn remaining_after(self, text: &str) -> Option<Self> {
         Some(Self {
             bytes: self.bytes.checked_sub(text.len())?,
@@ -29,8 +30,8 @@ pub(super) struct MarkdownPage<'s> {
     /// Escapes text from manifests and the service.
     pub(super) escaper: MarkdownEscaper<'s>,
     pub(super) text: String,
-    /// The room left for elements.
-    room: Room,
+    /// The remaining budget for elements.
+    room: PageBudget,
     /// True if something did not fit.
     pub(super) is_cut: bool,
     /// The titles of collapsible blocks that were omitted because no element of them fitted.
@@ -41,10 +42,10 @@ pub(super) struct MarkdownPage<'s> {
 
 impl<'s> MarkdownPage<'s> {
     /// An empty page with this limit.
-    pub(super) const fn new(limit: Room, escaper: MarkdownEscaper<'s>) -> Self {
+    pub(super) const fn new(limit: PageBudget, escaper: MarkdownEscaper<'s>) -> Self {
         let bytes = limit.bytes.saturating_sub(RESERVED.bytes);
         let lines = limit.lines.saturating_sub(RESERVED.lines);
-        let room = Room { bytes, lines };
+        let room = PageBudget { bytes, lines };
         Self {
             escaper,
             text: String::new(),
@@ -88,7 +89,7 @@ impl<'s> MarkdownPage<'s> {
         false
     }
 
-    /// Adds a sentence about omitted elements, for which room is reserved.
+    /// Adds a sentence about omitted elements, which uses the reserved part of the budget.
     pub(super) fn append_reserved(&mut self, text: &str) {
         self.text.push_str(text);
     }

@@ -9,8 +9,8 @@ use crate::{
     diagnostic::Diagnostic,
     diff::{Note, Problem, Reason},
     report::{
-        Outcomes, Planned, ReportContent, ReportKind, State,
-        terminal::tests::{hostile_content, repeated_plan, run},
+        ApplyContent, PlanContent, ReportContent, ReportKind, State,
+        terminal::tests::{hostile_content, repeated_plan, sample_run},
         testing::ReportFixture,
     },
     secret::{Secret, judge},
@@ -77,7 +77,8 @@ fn the_same_help_is_written_once() {
 /// Omitted folds are named at the end, and no fold is empty.
 #[test]
 fn a_fold_without_room_is_named_at_the_end() {
-    let (mut plan, run, fixture) = (repeated_plan(3, |at| at + 51), run(), ReportFixture::new());
+    let (mut plan, run, fixture) =
+        (repeated_plan(3, |at| at + 51), sample_run(), ReportFixture::new());
     let note = |n: usize| Note {
         address: Address::container(format!("acme/p{n}").into()),
         reason: Reason::Archived,
@@ -85,13 +86,13 @@ fn a_fold_without_room_is_named_at_the_end() {
         origin: None,
     };
     plan.notes = (0..2).map(note).collect();
-    let planned = Planned::new(&run, &plan);
-    let state = State::finished(0, ReportContent::Planned(&planned));
+    let planned = PlanContent::new(&run, &plan);
+    let state = State::finished(0, ReportContent::Plan(&planned));
     let report =
         Report { kind: ReportKind::Plan, manifests: ".", diagnostics: &fixture.diagnostics, state };
     let no_secrets = Secrets::default();
     let render_at = |lines| {
-        let room = Room { bytes: 60_000, lines };
+        let room = PageBudget { bytes: 60_000, lines };
         let page = MarkdownPage::new(room, MarkdownEscaper { secrets: &no_secrets });
         render_on(page, &report, &marker())
     };
@@ -113,15 +114,16 @@ fn a_fold_without_room_is_named_at_the_end() {
 /// New and blocked projects must fit even if there are many changed settings.
 #[test]
 fn new_and_blocked_projects_come_before_changed_settings() {
-    let (mut plan, run, fixture) = (repeated_plan(60, |at| at + 51), run(), ReportFixture::new());
+    let (mut plan, run, fixture) =
+        (repeated_plan(60, |at| at + 51), sample_run(), ReportFixture::new());
     let problem = fixture.plan.problems[0].clone();
     let blocked_path = plan.steps[57].address.path.clone();
     plan.findings.problems =
         vec![Problem { address: Address::container(blocked_path.clone()), ..problem }];
     let new_path = plan.steps[58].address.path.clone();
     plan.steps[58].address.section = None;
-    let planned = Planned::new(&run, &plan);
-    let state = State::finished(0, ReportContent::Planned(&planned));
+    let planned = PlanContent::new(&run, &plan);
+    let state = State::finished(0, ReportContent::Plan(&planned));
     let report =
         Report { kind: ReportKind::Plan, manifests: ".", diagnostics: &fixture.diagnostics, state };
     let text = render_report(&report);
@@ -148,10 +150,10 @@ fn a_run_that_failed() {
 #[test]
 fn a_branch_sees_its_own_changes_first() {
     let text = ReportFixture::new().labelled().render_named("plan", render_report);
-    let own_start = text.find("| this branch |").unwrap();
+    let branch_start = text.find("| this branch |").unwrap();
     let fold_start = text.find("<details><summary>Drift: ").unwrap();
     let drift = text.find("| drift |").unwrap();
-    assert!(own_start < fold_start && fold_start < drift, "{text}");
+    assert!(branch_start < fold_start && fold_start < drift, "{text}");
     assert!(!text[..fold_start].contains("| drift |"), "{text}");
 }
 
@@ -191,11 +193,11 @@ struct ParsedComment {
     plain_text: String,
     /// Links, images and everything else that a comment never contains.
     unexpected: Vec<String>,
-    /// How many cells each row of a table has.
+    /// The number of cells in each row of a table.
     rows: Vec<usize>,
 }
 
-fn doc(text: &str) -> ParsedComment {
+fn parse_comment(text: &str) -> ParsedComment {
     let mut doc = ParsedComment::default();
     let mut in_block = false;
     let options = Options::all()
@@ -247,7 +249,7 @@ fn is_own_markup(html: &str) -> bool {
 }
 
 fn assert_harmless(text: &str) {
-    let doc = doc(text);
+    let doc = parse_comment(text);
     assert!(doc.html.iter().all(|html| is_own_markup(html)), "{:?} in {text}", doc.html);
     assert_eq!(doc.unexpected, [""; 0], "{text}");
     // In these tests, every text from manifests and the service contains the word `canary`.
@@ -283,18 +285,18 @@ proptest! {
     #[test]
     fn text_of_others_is_code_and_stays_unchanged(text in hostile_text()) {
         let (run, plan, applied) = hostile_content(&text);
-        let planned = Planned::new(&run, &plan);
-        let outcomes = Outcomes::new(&run, &plan, &applied, &[]);
+        let planned = PlanContent::new(&run, &plan);
+        let outcomes = ApplyContent::new(&run, &plan, &applied, &[]);
         let no_diagnostics = Default::default();
         let failed = State::failed(3, &text, Some(&text), &no_diagnostics);
         let finished = |content| State::finished(0, content);
-        for state in [failed, finished(ReportContent::Planned(&planned)), finished(ReportContent::Outcomes(&outcomes))] {
+        for state in [failed, finished(ReportContent::Plan(&planned)), finished(ReportContent::Apply(&outcomes))] {
             let report = Report { kind: ReportKind::Plan, manifests: &text, diagnostics: &no_diagnostics, state };
             let page = render_report(&report);
             assert_harmless(&page);
             let message = crate::text::escape(&text).into_owned();
             if message.chars().count() < 200 {
-                let code = doc(&page).code;
+                let code = parse_comment(&page).code;
                 prop_assert!(code.contains(&message), "{message:?} not in {code:?}");
             }
         }
@@ -305,7 +307,7 @@ proptest! {
         let no_secrets = Secrets::default();
         let escaper = MarkdownEscaper { secrets: &no_secrets };
         let page = format!("| a | b |\n| --- | --- |\n| {} | {} |\n", escaper.cell(&text), escaper.cell("b"));
-        let doc = doc(&page);
+        let doc = parse_comment(&page);
         prop_assert_eq!(&doc.rows, &[2, 2], "{}", page);
         let shown = crate::text::escape(&text).replace("\\|", "\\u{5c}|");
         prop_assert_eq!(&doc.code, &[shown, "b".to_owned()], "{}", page);
@@ -313,10 +315,10 @@ proptest! {
 
     #[test]
     fn a_page_fits_its_budget_and_closes_its_elements(bytes in 6_000_usize..40_000, lines in 40_usize..300, projects in 1_usize..80) {
-        let budget = Room { bytes, lines };
-        let (plan, run, fixture) = (repeated_plan(projects, |at| at + 51), run(), ReportFixture::new());
-        let planned = Planned::new(&run, &plan);
-        let state = State::finished(0, ReportContent::Planned(&planned));
+        let budget = PageBudget { bytes, lines };
+        let (plan, run, fixture) = (repeated_plan(projects, |at| at + 51), sample_run(), ReportFixture::new());
+        let planned = PlanContent::new(&run, &plan);
+        let state = State::finished(0, ReportContent::Plan(&planned));
         let diagnostics = &fixture.diagnostics;
         let report = Report { kind: ReportKind::Plan, manifests: ".", diagnostics, state };
         let no_secrets = Secrets::default();

@@ -87,7 +87,7 @@ pub fn group_by_key<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T
     groups
 }
 
-/// Folds `items` with the same key: the first of them is returned with the others. If fewer than
+/// Folds `items` with the same key: the first one is returned together with the others. If fewer than
 /// `MIN_FOLDED` items have the same key, each is returned separately. With `is_full`, all items
 /// are returned separately. The order stays the same.
 pub fn fold_equal<T, K: Ord>(
@@ -122,31 +122,32 @@ pub fn fold_steps<'s>(steps: &[StepItem<'s>], mode: FoldMode) -> Vec<FoldedSteps
     let mut containers: Vec<Vec<_>> = containers
         .map(|items| items.iter().flat_map(|item| split_step(*item, mode)).collect())
         .collect();
-    let equal_holders = index_holders(&containers);
+    let containers_by_value = index_containers(&containers);
     for (key, excerpt) in &mut containers.iter_mut().flatten() {
-        if equal_holders[key].len() < MIN_FOLDED {
+        if containers_by_value[key].len() < MIN_FOLDED {
             *key = declaration_key(excerpt).unwrap_or(*key);
         }
     }
-    let holders = index_holders(&containers);
+    let containers_by_key = index_containers(&containers);
     let paths: Vec<_> =
-        containers.iter().map(|pieces| &*pieces[0].1.item.step.address.path).collect();
+        containers.iter().map(|excerpts| &*excerpts[0].1.item.step.address.path).collect();
     let mut folded_steps = Vec::new();
-    for (index, pieces) in containers.iter().enumerate() {
-        let pieces = pieces
-            .iter()
-            .map(|(key, excerpt)| (excerpt, &*holders[key], !equal_holders.contains_key(key)));
-        let (shared_pieces, own_pieces): (Vec<_>, Vec<_>) = pieces
+    for (index, keyed_excerpts) in containers.iter().enumerate() {
+        let located_excerpts = keyed_excerpts.iter().map(|(key, excerpt)| {
+            (excerpt, &*containers_by_key[key], !containers_by_value.contains_key(key))
+        });
+        let (shared_excerpts, unshared_excerpts): (Vec<_>, Vec<_>) = located_excerpts
             .partition(|(_, holders, _)| mode != FoldMode::Nothing && holders.len() >= MIN_FOLDED);
-        let shared_count = shared_pieces.len();
-        let shown_list: Vec<_> =
-            shared_pieces.into_iter().filter(|(_, holders, _)| holders[0] == index).collect();
-        // Excerpts with the same holders are shown together.
-        for same_holders in group_by_key(&shown_list, |(_, holders, differs)| (*holders, *differs))
-        {
-            let (_, holders, has_other_values) = same_holders[0];
+        let shared_count = shared_excerpts.len();
+        let excerpts_shown_here: Vec<_> =
+            shared_excerpts.into_iter().filter(|(_, holders, _)| holders[0] == index).collect();
+        // Excerpts that the same groups and projects have are shown together.
+        for excerpt_group in group_by_key(&excerpts_shown_here, |(_, holders, has_other_values)| {
+            (*holders, *has_other_values)
+        }) {
+            let (_, holders, has_other_values) = excerpt_group[0];
             let others = holders[1..].iter().map(|other| paths[*other]).collect();
-            let steps = join_excerpts(same_holders.into_iter().map(|(piece, ..)| *piece));
+            let steps = join_excerpts(excerpt_group.into_iter().map(|(piece, ..)| *piece));
             folded_steps.push(FoldedSteps {
                 steps,
                 others,
@@ -154,8 +155,8 @@ pub fn fold_steps<'s>(steps: &[StepItem<'s>], mode: FoldMode) -> Vec<FoldedSteps
                 shared_count: 0,
             });
         }
-        if !own_pieces.is_empty() {
-            let steps = join_excerpts(own_pieces.into_iter().map(|(piece, ..)| piece));
+        if !unshared_excerpts.is_empty() {
+            let steps = join_excerpts(unshared_excerpts.into_iter().map(|(piece, ..)| piece));
             folded_steps.push(FoldedSteps {
                 steps,
                 others: Vec::new(),
@@ -187,16 +188,15 @@ fn split_step(
     })
 }
 
-/// The holders of each key: the indices of the groups and projects that have an excerpt with this
-/// key.
-fn index_holders(
+/// The indices in `containers` of the groups and projects that have an excerpt with a key, by key.
+fn index_containers(
     containers: &[Vec<(ExcerptKey, StepExcerpt<'_>)>],
 ) -> BTreeMap<ExcerptKey, Vec<usize>> {
-    let mut holders: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-    for (index, pieces) in containers.iter().enumerate() {
-        pieces.iter().for_each(|(key, _)| holders.entry(*key).or_default().push(index));
+    let mut containers_by_key: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    for (index, excerpts) in containers.iter().enumerate() {
+        excerpts.iter().for_each(|(key, _)| containers_by_key.entry(*key).or_default().push(index));
     }
-    holders
+    containers_by_key
 }
 
 /// Joins adjacent `pieces` that belong to the same step.

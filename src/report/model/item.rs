@@ -5,8 +5,8 @@ use std::{borrow::Cow, collections::BTreeMap};
 use super::{
     Report, ReportContent, State, action_word,
     outcome::{
-        common_cause, common_mismatch_reason, mismatch_reason, outcome_words, unread_cause,
-        with_request_id,
+        common_cause, common_mismatch_reason, describe_cause, mismatch_reason, outcome_words,
+        unread_cause,
     },
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     diff::{GuardRefusal, Incomplete, Problem, Step},
     origin::Origin,
     plan::{Acknowledged, Plan},
-    report::{Outcomes, json},
+    report::{ApplyContent, json},
     text::count,
 };
 
@@ -66,7 +66,7 @@ impl ItemGroup {
     }
 
     /// True if an item of this group prevents the expected result of the run.
-    pub const fn is_bad(self) -> bool {
+    pub const fn is_failure(self) -> bool {
         !matches!(self, Self::Acknowledged | Self::Drift | Self::Warning)
     }
 }
@@ -183,11 +183,11 @@ impl<'a> Report<'a> {
             State::Finished(_) => {}
         }
         items.extend(self.plan().into_iter().flat_map(plan_items));
-        if let Some(ReportContent::Outcomes(outcomes)) = self.content() {
+        if let Some(ReportContent::Apply(outcomes)) = self.content() {
             items.extend(outcome_items(outcomes));
         }
         let diagnostics = match self.content() {
-            Some(ReportContent::Checked(checked)) => checked.diagnostics,
+            Some(ReportContent::Check(checked)) => checked.diagnostics,
             _ => self.diagnostics,
         };
         items.extend(diagnostics.sorted().into_iter().map(diagnostic_item));
@@ -197,20 +197,21 @@ impl<'a> Report<'a> {
 }
 
 fn plan_items(plan: &Plan) -> Vec<ReportItem<'_>> {
-    let acknowledged = plan.acknowledged.iter().map(|acknowledged| {
+    let acknowledged_items = plan.acknowledged.iter().map(|acknowledged| {
         let Acknowledged { refusal, reason, by, is_new } = acknowledged;
         let item = refusal_item(ItemGroup::Acknowledged, refusal);
-        let acknowledgement = match (reason, by) {
+        let acknowledgement_text = match (reason, by) {
             (Some(reason), _) => format!("acknowledged: {reason}"),
             (None, Some(_)) => "acknowledged in a manifest, without a reason".into(),
             (None, None) => "acknowledged on the command line".into(),
         };
         let branch_note = if *is_new { "; only on this branch" } else { "" };
-        let item = item.with_help(Some(acknowledgement + branch_note));
+        let item = item.with_help(Some(acknowledgement_text + branch_note));
         ReportItem { refusal: None, ..item.with_origin(by.as_ref().or(Some(&refusal.origin))) }
     });
     let refusals = plan.refusals.iter().map(|refusal| refusal_item(ItemGroup::Refused, refusal));
-    let problems = plan.problems.iter().map(|problem| problem_item(ItemGroup::Problem, problem));
+    let problem_items =
+        plan.problems.iter().map(|problem| problem_item(ItemGroup::Problem, problem));
     let drift_items = plan.base.iter().flat_map(|base| {
         let refusals = base.refusals.iter();
         let refusals = refusals
@@ -220,7 +221,12 @@ fn plan_items(plan: &Plan) -> Vec<ReportItem<'_>> {
         refusals.chain(problems).chain(unread)
     });
     let incomplete = plan.incomplete.iter().map(|part| unread_item(ItemGroup::Incomplete, part));
-    acknowledged.chain(refusals).chain(problems).chain(incomplete).chain(drift_items).collect()
+    acknowledged_items
+        .chain(refusals)
+        .chain(problem_items)
+        .chain(incomplete)
+        .chain(drift_items)
+        .collect()
 }
 
 /// The common key of refusals that one acknowledgement accepts: the guard and the section. For a
@@ -264,7 +270,7 @@ fn problem_item(group: ItemGroup, problem: &Problem) -> ReportItem<'_> {
 }
 
 fn unread_item(group: ItemGroup, part: &Incomplete) -> ReportItem<'_> {
-    ReportItem::new(group, "not-read", with_request_id(&part.reason))
+    ReportItem::new(group, "not-read", describe_cause(&part.reason))
         .with_address(&part.address)
         .with_help(part.reason.help.as_deref())
         .with_common_message(common_cause(&part.reason, &part.address))
@@ -282,7 +288,7 @@ fn refusal_item(group: ItemGroup, refusal: &GuardRefusal) -> ReportItem<'_> {
     }
 }
 
-fn outcome_items<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
+fn outcome_items<'a>(outcomes: &'a ApplyContent<'a>) -> Vec<ReportItem<'a>> {
     let origins: BTreeMap<_, _> =
         outcomes.plan.steps.iter().map(|step| (&step.address, declaration_origin(step))).collect();
     let failed_steps = outcomes.applied.steps.iter().filter(|step| !step.outcome.is_success());
@@ -291,7 +297,7 @@ fn outcome_items<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
         let cause = step.outcome.cause();
         let message = match cause {
             Some(cause) => {
-                format!("{}: {outcome}: {}", action_word(step.action), with_request_id(cause))
+                format!("{}: {outcome}: {}", action_word(step.action), describe_cause(cause))
             }
             None => format!("{}: {outcome}", action_word(step.action)),
         };
@@ -303,7 +309,7 @@ fn outcome_items<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
             .with_help(cause.and_then(|cause| cause.help.as_deref()))
             .with_common_message(format!("{outcome}: {shared_cause}"))
     });
-    let mismatches = outcomes.applied.mismatches.iter().map(|mismatch| {
+    let mismatch_items = outcomes.applied.mismatches.iter().map(|mismatch| {
         let reason = mismatch_reason(&mismatch.reason);
         let message = match &mismatch.fields[..] {
             [] => reason,
@@ -318,11 +324,11 @@ fn outcome_items<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
             .with_help(mismatch.help.as_deref().or(cause_help))
             .with_common_message(common_message)
     });
-    let ended_by = outcomes.applied.ended_by.iter().map(|error| {
+    let run_error_items = outcomes.applied.ended_by.iter().map(|error| {
         ReportItem::new(ItemGroup::Run, "ended", error.to_string())
             .with_help(error.hint().map(str::to_owned))
     });
-    let skipped = outcomes.left_out.iter().map(|container| {
+    let skipped_items = outcomes.left_out.iter().map(|container| {
         let message = format!("not applied, with {}", count(container.steps, "change"));
         ReportItem {
             is_identified_by_message: false,
@@ -330,7 +336,7 @@ fn outcome_items<'a>(outcomes: &'a Outcomes<'a>) -> Vec<ReportItem<'a>> {
                 .with_address(&container.address)
         }
     });
-    ended_by.chain(failed_items).chain(mismatches).chain(skipped).collect()
+    run_error_items.chain(failed_items).chain(mismatch_items).chain(skipped_items).collect()
 }
 
 /// The origin that all changes of a step share, such as the line of a rule. If the changes have

@@ -21,7 +21,7 @@ pub use item::{
 pub(in crate::report) use note::group_by_kind;
 pub use note::{MAX_NAMED_CONTAINERS, fold_objects};
 pub use outcome::{
-    common_cause, common_mismatch_reason, mismatch_reason, unread_cause, with_request_id,
+    common_cause, common_mismatch_reason, describe_cause, mismatch_reason, unread_cause,
 };
 use serde::Serialize;
 pub use step::{
@@ -31,7 +31,7 @@ pub use value::{ValueText, value_text};
 
 use super::{
     Line, ReportKind, ReportedRun,
-    json::{self, Checked, Outcomes, Planned},
+    json::{self, ApplyContent, CheckContent, PlanContent},
 };
 use crate::{
     address::Address,
@@ -63,11 +63,11 @@ pub type State<'a> = json::ReportState<'a, ReportContent<'a>>;
 #[serde(untagged)]
 pub enum ReportContent<'a> {
     /// A plan, or drift.
-    Planned(&'a Planned<'a>),
+    Plan(&'a PlanContent<'a>),
     /// The result of applying a plan.
-    Outcomes(&'a Outcomes<'a>),
+    Apply(&'a ApplyContent<'a>),
     /// The faults of manifests.
-    Checked(&'a Checked<'a>),
+    Check(&'a CheckContent<'a>),
 }
 
 /// The part of a report in which a step is shown.
@@ -158,9 +158,9 @@ impl<'a> Report<'a> {
     /// The run and its plan, if a plan was made.
     const fn run_and_plan(&self) -> Option<(&'a ReportedRun, &'a Plan)> {
         match self.content() {
-            Some(ReportContent::Planned(planned)) => Some((planned.run, planned.plan)),
-            Some(ReportContent::Outcomes(outcomes)) => Some((outcomes.run, outcomes.plan)),
-            Some(ReportContent::Checked(_)) | None => None,
+            Some(ReportContent::Plan(planned)) => Some((planned.run, planned.plan)),
+            Some(ReportContent::Apply(outcomes)) => Some((outcomes.run, outcomes.plan)),
+            Some(ReportContent::Check(_)) | None => None,
         }
     }
 
@@ -183,7 +183,7 @@ impl<'a> Report<'a> {
             State::Finished(finished) => finished.content,
         };
         match content {
-            ReportContent::Planned(planned) => {
+            ReportContent::Plan(planned) => {
                 let mut lines = summary::summary_lines(planned.plan, self.kind);
                 if planned.plan.steps.is_empty() {
                     // Without steps, show the blockers before the line "no changes".
@@ -191,10 +191,8 @@ impl<'a> Report<'a> {
                 }
                 line_texts(lines)
             }
-            ReportContent::Outcomes(outcomes) => {
-                line_texts(outcome::summary_lines(outcomes.applied))
-            }
-            ReportContent::Checked(checked) => {
+            ReportContent::Apply(outcomes) => line_texts(outcome::summary_lines(outcomes.applied)),
+            ReportContent::Check(checked) => {
                 let summary_text = checked.diagnostics.summary();
                 vec![format!("{title}: {}", summary_text.as_deref().unwrap_or("no problems found"))]
             }
@@ -212,9 +210,9 @@ impl<'a> Report<'a> {
         let rehearsed = rehearsal_notes.map(|sentence| format!("{sentence}."));
         let sentences = snapshot_sentence.into_iter().chain(rehearsed);
         let Some(plan) = self.plan() else { return sentences.collect() };
-        let exceptions =
+        let plan_lines =
             summary::exception_notes(plan).into_iter().chain(summary::limit_note(plan));
-        sentences.chain(line_texts(exceptions)).collect()
+        sentences.chain(line_texts(plan_lines)).collect()
     }
 
     /// The notes, by kind.
@@ -260,7 +258,7 @@ impl<'a> Report<'a> {
 
     /// The outcomes of approved steps, if the plan was applied.
     fn outcomes(&self) -> Option<BTreeMap<&'a Address, &'a StepOutcome>> {
-        let Some(ReportContent::Outcomes(outcomes)) = self.content() else { return None };
+        let Some(ReportContent::Apply(outcomes)) = self.content() else { return None };
         Some(outcomes.applied.steps.iter().map(|step| (&step.address, &step.outcome)).collect())
     }
 }

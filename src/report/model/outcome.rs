@@ -26,8 +26,10 @@ pub fn mismatch_reason(reason: &MismatchReason) -> String {
         MismatchReason::NotSaved => "accepted but not saved".to_owned(),
         MismatchReason::ChangedMeanwhile => "changed by someone else meanwhile".to_owned(),
         MismatchReason::NotPlanned => "not sent yet; run apply again".to_owned(),
-        MismatchReason::Undone(by) => format!("undone by `{by}`, a later step of this run"),
-        MismatchReason::Unreadable(cause) => with_request_id(cause),
+        MismatchReason::Undone(undoing_step) => {
+            format!("undone by `{undoing_step}`, a later step of this run")
+        }
+        MismatchReason::Unreadable(cause) => describe_cause(cause),
     }
 }
 
@@ -38,7 +40,7 @@ pub fn common_mismatch_reason(mismatch: &Mismatch) -> String {
 }
 
 /// A cause on one line, with the request's id in the service's log.
-pub fn with_request_id(cause: &Cause) -> String {
+pub fn describe_cause(cause: &Cause) -> String {
     match &cause.request_id {
         Some(id) => format!("{cause} (request {id})"),
         None => cause.to_string(),
@@ -64,11 +66,11 @@ pub const fn unread_cause(mismatch: &Mismatch) -> Option<&Cause> {
 /// The last lines of a report: the result of the run, and the next command for the user.
 pub fn summary_lines(applied: &ApplyResult) -> Vec<Line> {
     let step_counts = OutcomeCounts::from_steps(&applied.steps);
-    let counts = step_counts.with_labels();
+    let count_words = step_counts.labelled_counts();
     let unread_count = applied.mismatches.iter().filter_map(unread_cause).count();
     let mismatch_count = applied.mismatches.len() - unread_count;
     let mismatches = [(mismatch_count, "not matching"), (unread_count, "not verified")];
-    let count_texts = nonzero_counts(counts.into_iter().chain(mismatches));
+    let count_texts = nonzero_counts(count_words.into_iter().chain(mismatches));
     let (paint, word) = match (applied.is_complete(), applied.interrupted) {
         (true, _) => (Paint::Add, "applied: "),
         (false, true) => (Paint::Error, "interrupted: "),
@@ -77,9 +79,9 @@ pub fn summary_lines(applied: &ApplyResult) -> Vec<Line> {
         }
         (false, false) => (Paint::Error, "partly applied: "),
     };
-    let next_step = applied.is_worth_repeating().then_some("run apply again to finish");
+    let next_command = applied.is_worth_repeating().then_some("run apply again to finish");
     let result_line = Line::with_text(paint, word).text(count_texts.join(", "));
-    [Some(result_line), next_step.map(|text| Line::default().text(text))]
+    [Some(result_line), next_command.map(|text| Line::default().text(text))]
         .into_iter()
         .flatten()
         .collect()

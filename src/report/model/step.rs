@@ -83,7 +83,7 @@ fn identity_fields(step: &Step) -> Vec<&str> {
 /// the container itself are omitted, because readers expect them. The names of steps in the same
 /// container have no path.
 pub fn predecessors(step: &Step) -> Vec<(&'static str, Vec<String>)> {
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut names_by_reason: Vec<(&str, Vec<String>)> = Vec::new();
     for edge in &step.after {
         let is_same_container = edge.address.path == step.address.path;
         let section = edge.address.section;
@@ -92,12 +92,12 @@ pub fn predecessors(step: &Step) -> Vec<(&'static str, Vec<String>)> {
         }
         let name =
             if is_same_container { local_name(&edge.address) } else { edge.address.to_string() };
-        match reasons.iter_mut().find(|(reason, _)| *reason == edge.reason) {
+        match names_by_reason.iter_mut().find(|(reason, _)| *reason == edge.reason) {
             Some((_, names)) => names.push(name),
-            None => reasons.push((edge.reason, vec![name])),
+            None => names_by_reason.push((edge.reason, vec![name])),
         }
     }
-    reasons
+    names_by_reason
 }
 
 /// The rows for `changes` of a step. Fields that the address shows have no row. A mapping has a row
@@ -107,8 +107,8 @@ pub fn build_rows<'s>(
     changes: impl IntoIterator<Item = &'s FieldChange>,
     is_full: bool,
 ) -> Vec<StepRow<'s>> {
-    let identity = identity_fields(step);
-    let changes = changes.into_iter().filter(|change| !identity.contains(&&*change.field));
+    let identity_names = identity_fields(step);
+    let changes = changes.into_iter().filter(|change| !identity_names.contains(&&*change.field));
     let rows = changes.flat_map(|change| step_rows(step, change));
     rows.filter(|row| is_full || !row.loses_nothing()).collect()
 }
@@ -172,12 +172,13 @@ fn step_rows<'s>(step: &'s Step, change: &'s FieldChange) -> Vec<StepRow<'s>> {
         .as_ref()
         .filter(|origin| (&origin.file, origin.line) != (&step.origin.file, step.origin.line));
     let (before, after) = (&*change.before, &*change.after);
-    let new_whole_row = || {
+    let whole_row = || {
         let (before, after) = (before.clone(), after.clone());
         vec![StepRow { step, name: change.field.to_string(), before, after, label, origin }]
     };
-    let Shown::Value(Json::Object(object_after)) = after else { return new_whole_row() };
-    let section = step.address.section.and_then(|name| catalogue::section(step.scope, name));
+    let Shown::Value(Json::Object(object_after)) = after else { return whole_row() };
+    let section =
+        step.address.section.and_then(|name| catalogue::project_section(step.scope, name));
     let spec = section.and_then(|section| section.spec(&change.field));
     let mut rows = Vec::new();
     for (key, value) in object_after {
@@ -200,7 +201,7 @@ fn step_rows<'s>(step: &'s Step, change: &'s FieldChange) -> Vec<StepRow<'s>> {
             });
         }
     }
-    if rows.is_empty() { new_whole_row() } else { rows }
+    if rows.is_empty() { whole_row() } else { rows }
 }
 
 /// The live value at a key of a mapping.

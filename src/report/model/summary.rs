@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The maximum number of groups and projects that a sentence names.
-const MAX_NAMED: usize = 3;
+const MAX_NAMED_PATHS: usize = 3;
 
 /// The last lines of a plan: its size, and its blockers.
 pub fn summary_lines(plan: &Plan, kind: ReportKind) -> Vec<Line> {
@@ -60,10 +60,11 @@ pub fn blocker_lines(plan: &Plan) -> Vec<Line> {
     }
     let paths: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address.path).collect();
     if !paths.is_empty() {
-        let unread = plan.unread_containers();
-        let skipped_steps = plan.steps.iter().filter(|step| unread.contains(&step.address.path));
+        let unread_paths = plan.unread_containers();
+        let skipped_steps =
+            plan.steps.iter().filter(|step| unread_paths.contains(&step.address.path));
         let effect = text_if_any(skipped_steps.count(), |steps| {
-            let paths: Vec<&str> = unread.iter().map(|path| &***path).collect();
+            let paths: Vec<&str> = unread_paths.iter().map(|path| &***path).collect();
             format!("; apply skips {}, with {}", list_first(&paths), count(steps, "change"))
         });
         let unread_text = count(paths.len(), "group or project") + " could not be read completely";
@@ -75,26 +76,26 @@ pub fn blocker_lines(plan: &Plan) -> Vec<Line> {
 
 /// The summary of a plan without steps.
 fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
-    let (match_text, unchanged_count) = (describe_matching(plan), plan.unapplied_paths().len());
+    let (match_text, unapplied_count) = (describe_matching(plan), plan.unapplied_paths().len());
     let is_complete = uncompared_paths(plan).is_empty();
-    let unread_count = plan.base.as_ref().map_or(0, |base| base.unchanged);
+    let same_as_base_count = plan.base.as_ref().map_or(0, |base| base.unchanged);
     let text = match (kind, is_complete) {
-        (_, true) if unread_count > 0 && plan.projects + plan.groups == 0 => {
+        (_, true) if same_as_base_count > 0 && plan.projects + plan.groups == 0 => {
             let has_removed = plan.base.as_ref().is_some_and(|base| !base.removed.is_empty());
             let subject = if has_removed { "each remaining declaration" } else { "everything" };
             format!("no changes: {subject} is the same as at the base")
         }
-        (_, true) if unchanged_count > 0 => {
-            let verb = if unchanged_count == 1 { "differs" } else { "differ" };
+        (_, true) if unapplied_count > 0 => {
+            let verb = if unapplied_count == 1 { "differs" } else { "differ" };
             let total = describe_total(plan);
             format!(
-                "nothing to apply: {unchanged_count} of {total} {verb} in objects that `apply` does not write"
+                "nothing to apply: {unapplied_count} of {total} {verb} in objects that `apply` does not write"
             )
         }
         // A plan with unlisted objects is not "in sync", because `--strict` counts them as
         // differences.
         (ReportKind::Drift, true)
-            if plan.differs(Strictness::Unlisted) || count_closed(plan) > 0 =>
+            if plan.differs(Strictness::Unlisted) || count_partly_compared(plan) > 0 =>
         {
             match_text
         }
@@ -111,8 +112,11 @@ fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
     let secret_text = text_if_any(object_count, |objects| {
         format!("; secrets of {} not set", count(objects, "object"))
     });
-    let paint = if is_complete && unchanged_count == 0 { Paint::Add } else { Paint::Change };
-    Line::with_text(paint, text + &secret_text + &base_counts(plan) + &unmanaged_counts(plan))
+    let paint = if is_complete && unapplied_count == 0 { Paint::Add } else { Paint::Change };
+    Line::with_text(
+        paint,
+        text + &secret_text + &base_count_text(plan) + &unmanaged_count_text(plan),
+    )
 }
 
 /// The sentence about groups and projects that match their manifests. Archived projects are not
@@ -120,13 +124,13 @@ fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
 /// of projects are counted separately.
 fn describe_matching(plan: &Plan) -> String {
     let archived_count = count_notes(plan, |reason| matches!(reason, Reason::Archived));
-    let closed_count = count_closed(plan);
-    let compared_projects = plan.projects.saturating_sub(archived_count + closed_count);
+    let partly_compared_count = count_partly_compared(plan);
+    let compared_projects = plan.projects.saturating_sub(archived_count + partly_compared_count);
     let matches = match plan.groups + compared_projects {
-        0 if archived_count > 0 && closed_count == 0 => {
+        0 if archived_count > 0 && partly_compared_count == 0 => {
             return count(archived_count, "archived project") + " as declared";
         }
-        0 if closed_count > 0 => None,
+        0 if partly_compared_count > 0 => None,
         1 => Some("matches its manifest"),
         _ => Some("match their manifests"),
     };
@@ -135,15 +139,15 @@ fn describe_matching(plan: &Plan) -> String {
     });
     let archived = (archived_count > 0)
         .then(|| format!("{} not compared", count(archived_count, "archived project")));
-    let closed = (closed_count > 0).then(|| {
-        let projects = count(closed_count, "project");
+    let closed = (partly_compared_count > 0).then(|| {
+        let projects = count(partly_compared_count, "project");
         format!("{projects} not fully compared, because a feature is declared off")
     });
     [matching, archived, closed].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// The number of projects with sections that are not compared, because their feature is declared off.
-fn count_closed(plan: &Plan) -> usize {
+fn count_partly_compared(plan: &Plan) -> usize {
     let notes = plan.notes.iter();
     let closed = notes.filter(|note| matches!(note.reason, Reason::Closed { .. }));
     closed.map(|note| &note.address.path).collect::<BTreeSet<_>>().len()
@@ -154,15 +158,15 @@ fn count_notes(plan: &Plan, matches_reason: impl Fn(&Reason) -> bool) -> usize {
     plan.notes.iter().filter(|note| matches_reason(&note.reason)).count()
 }
 
-/// The text that `text` returns for `number`; empty if the number is zero.
-fn text_if_any(number: usize, text: impl FnOnce(usize) -> String) -> String {
-    if number == 0 { String::new() } else { text(number) }
+/// The text that `describe` returns for `number`; empty if the number is zero.
+fn text_if_any(number: usize, describe: impl FnOnce(usize) -> String) -> String {
+    if number == 0 { String::new() } else { describe(number) }
 }
 
 /// The sentence about groups and projects that were not compared, or not completely.
 fn describe_uncompared(plan: &Plan) -> String {
     let paths: Vec<&str> = uncompared_paths(plan).into_iter().collect();
-    let (named, others) = paths.split_at(paths.len().min(MAX_NAMED));
+    let (named, others) = paths.split_at(paths.len().min(MAX_NAMED_PATHS));
     let others = text_if_any(others.len(), |others| format!(" and {others} more"));
     let verb = if paths.len() == 1 { "was" } else { "were" };
     format!("{}{others} {verb} not fully compared", named.join(", "))
@@ -210,13 +214,13 @@ fn summary_with_steps(plan: &Plan, kind: ReportKind) -> Line {
     let counts = if is_approval { plan.counts() } else { Counts::from_steps(plan.branch_steps()) };
     let changes = match describe_counts(&counts) {
         none if none.is_empty() => "no changes of this branch".to_owned(),
-        steps => {
+        count_text => {
             let calls = count(counts.calls, "call");
-            format!("{steps} in {} of {}; {calls}", counts.projects, describe_total(plan))
+            format!("{count_text} in {} of {}; {calls}", counts.projects, describe_total(plan))
         }
     };
     let estimate = plan.estimate.map_or_else(String::new, describe_estimate);
-    let text = changes + &estimate + &base_counts(plan) + &unmanaged_counts(plan);
+    let text = changes + &estimate + &base_count_text(plan) + &unmanaged_count_text(plan);
     Line::with_text(Paint::Bold, format!("{}: ", kind.plan_word())).text(text)
 }
 
@@ -253,7 +257,7 @@ pub fn nonzero_counts<'w>(parts: impl IntoIterator<Item = (usize, &'w str)>) -> 
 
 /// Additions to the summary line: the numbers of steps that are drift, of unknown origin, or
 /// excluded, and of groups and projects that were not read completely and do not block the branch.
-fn base_counts(plan: &Plan) -> String {
+fn base_count_text(plan: &Plan) -> String {
     let Some(base) = &plan.base else { return String::new() };
     let mut labels = plan.label_counts();
     let unread_paths: BTreeSet<_> = base.incomplete.iter().map(|part| &part.address.path).collect();
@@ -286,7 +290,7 @@ fn describe_total(plan: &Plan) -> String {
 }
 
 /// Additions to the summary line: the numbers of unlisted objects, and of watched and held differences.
-fn unmanaged_counts(plan: &Plan) -> String {
+fn unmanaged_count_text(plan: &Plan) -> String {
     let (watched, held) = plan.watched_and_held();
     let unlisted_text = text_if_any(plan.unlisted_count(), |number| {
         format!("; {} not in any manifest", count(number, "object"))

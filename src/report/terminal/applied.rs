@@ -8,11 +8,11 @@ use crate::{
     report::{
         Canvas, Line, Paint, ReportedRun,
         model::{
-            action_sign, common_cause, common_mismatch_reason, fold_equal, local_name,
-            mismatch_reason,
+            action_sign, common_cause, common_mismatch_reason, describe_cause, fold_equal,
+            local_name, mismatch_reason,
             outcome::{self, outcome_words},
             step::object_name,
-            unread_cause, with_request_id,
+            unread_cause,
         },
     },
     text::count,
@@ -27,14 +27,14 @@ pub fn render_applied(mut canvas: Canvas<'_>, applied: &ApplyResult, run: &Repor
     draw_heading(&mut canvas, "apply", run);
     draw_steps(&mut canvas, &applied.steps);
     draw_mismatches(&mut canvas, &applied.mismatches);
-    draw_helps(&mut canvas, applied);
+    draw_help_texts(&mut canvas, applied);
     canvas.add_paragraph(outcome::summary_lines(applied));
     canvas.finish()
 }
 
 fn draw_steps(canvas: &mut Canvas, steps: &[StepResult]) {
     let success_count = steps.iter().filter(|step| step.outcome.is_success()).count();
-    let is_full = canvas.style().full;
+    let is_full = canvas.style().is_full;
     let listed_count = if is_full || success_count <= MAX_LISTED { success_count } else { 0 };
     let listed_steps: Vec<_> =
         steps.iter().filter(|step| listed_count > 0 || !step.outcome.is_success()).collect();
@@ -58,7 +58,7 @@ fn draw_steps(canvas: &mut Canvas, steps: &[StepResult]) {
         let line = line.put(paint, word);
         match step.outcome.cause() {
             Some(cause) => {
-                let line = line.text(": ").text(with_request_id(cause));
+                let line = line.text(": ").text(describe_cause(cause));
                 canvas.add_line_with_origin(line, &step.origin);
             }
             None => canvas.add_line(&line),
@@ -82,7 +82,7 @@ fn draw_mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
             continue;
         }
         canvas.add_paragraph([Line::with_text(Paint::Error, title)]);
-        let folded = fold_equal(&mismatches, canvas.style().full, |mismatch| {
+        let folded = fold_equal(&mismatches, canvas.style().is_full, |mismatch| {
             (common_mismatch_reason(mismatch), mismatch.fields.clone())
         });
         for (mismatch, others) in folded {
@@ -102,12 +102,13 @@ fn draw_mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
 }
 
 /// Draws the hints for failures, each once.
-fn draw_helps(canvas: &mut Canvas, applied: &ApplyResult) {
+fn draw_help_texts(canvas: &mut Canvas, applied: &ApplyResult) {
     let step_causes = applied.steps.iter().filter_map(|step| step.outcome.cause());
     let unread_causes = applied.mismatches.iter().filter_map(unread_cause);
-    let causes = step_causes.chain(unread_causes).filter_map(|cause| cause.help.as_deref());
-    let mismatches = applied.mismatches.iter().filter_map(|mismatch| mismatch.help.as_deref());
-    let helps: BTreeSet<_> = causes.chain(mismatches).collect();
-    canvas
-        .add_paragraph(helps.iter().map(|help| Line::with_text(Paint::Note, "help: ").text(help)));
+    let cause_helps = step_causes.chain(unread_causes).filter_map(|cause| cause.help.as_deref());
+    let mismatch_helps = applied.mismatches.iter().filter_map(|mismatch| mismatch.help.as_deref());
+    let help_texts: BTreeSet<_> = cause_helps.chain(mismatch_helps).collect();
+    canvas.add_paragraph(
+        help_texts.iter().map(|help| Line::with_text(Paint::Note, "help: ").text(help)),
+    );
 }

@@ -7,9 +7,8 @@ use crate::{
     report::{
         Canvas, Line, Paint, ReportKind,
         model::{
-            action_sign, local_name,
+            action_sign, describe_cause, local_name,
             step::{object_name, object_prefix},
-            with_request_id,
         },
     },
 };
@@ -44,7 +43,7 @@ pub(super) fn draw_branch_steps(canvas: &mut Canvas, plan: &Plan, kind: ReportKi
 }
 
 /// Draws the results of the comparison with the base that are not steps of the plan.
-pub(super) fn draw_comparison(canvas: &mut Canvas, comparison: &BaseComparison) {
+pub(super) fn draw_base_comparison(canvas: &mut Canvas, comparison: &BaseComparison) {
     let title = "excluded: drift that this branch did not ask for; `--heal` writes it too";
     draw_step_names(canvas, title, &comparison.excluded_steps.iter().collect::<Vec<_>>());
     let refusals = comparison.refusals.iter().map(|refusal| (&refusal.address, &refusal.reason));
@@ -54,7 +53,7 @@ pub(super) fn draw_comparison(canvas: &mut Canvas, comparison: &BaseComparison) 
         drift_problems.map(|(address, message)| (&*address.path, object_prefix(address) + message));
     draw_paragraph(canvas, "problems of drift; they do not block this branch", problem_lines);
     let unread_parts = comparison.incomplete.iter().map(|part| {
-        (&*part.address.path, object_prefix(&part.address) + &with_request_id(&part.reason))
+        (&*part.address.path, object_prefix(&part.address) + &describe_cause(&part.reason))
     });
     draw_paragraph(canvas, "could not be read; this branch does not change it", unread_parts);
     let adopted_objects = comparison.adopted.iter().map(|step| {
@@ -107,7 +106,7 @@ fn draw_full_steps(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
 /// the list is long, removals are drawn separately with all fields, so that no removal is
 /// truncated.
 fn draw_step_names(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
-    if canvas.style().full {
+    if canvas.style().is_full {
         return draw_full_steps(canvas, title, steps);
     }
     // The names of up to nine steps fit into one paragraph.

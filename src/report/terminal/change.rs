@@ -3,7 +3,7 @@
 use similar::ChangeTag;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{branch, shown_count};
+use super::{branch, count_shown};
 use crate::{
     diff::{Action, FieldChange, Shown, Step},
     report::{
@@ -28,7 +28,7 @@ pub(super) fn draw_step<'s>(
     changes: impl IntoIterator<Item = &'s FieldChange>,
     shows_origins: bool,
 ) {
-    let rows = build_rows(step, changes, canvas.style().full);
+    let rows = build_rows(step, changes, canvas.style().is_full);
     // The origin of the object is useless if all its fields are declared in other files.
     let shows_object_origin = rows.is_empty() || !rows.iter().all(is_in_other_file);
     let (paint, sign) = action_sign(step.action);
@@ -80,7 +80,7 @@ fn draw_field(canvas: &mut Canvas, row: &StepRow<'_>, name_width: usize, shows_o
         overflow.iter().filter(|_| is_in_other_file(row)).for_each(|line| canvas.add_line(line));
     };
     let name = Line::indented(6).text(&row.name).put(Paint::Dim, branch::label_mark(row.label));
-    let value_column = (6 + name_width + 2).max(name.len() + 2);
+    let value_column = (6 + name_width + 2).max(name.width() + 2);
     let new_name_cell = || name.clone().pad_to(value_column).hang_here();
     let (before, after) = match row.sides().map(|side| side.map(paint_value)) {
         [Some(before), Some(after)] => (before, after),
@@ -88,7 +88,7 @@ fn draw_field(canvas: &mut Canvas, row: &StepRow<'_>, name_width: usize, shows_o
             let value = before.or(after).unwrap_or_default();
             draw_line(canvas, new_name_cell().append(value));
             if let (Action::Create, Some((_, text))) = (row.step.action, row.multi_line_texts()) {
-                draw_block(canvas, 8, text);
+                draw_new_text(canvas, 8, text);
             }
             return;
         }
@@ -103,7 +103,7 @@ fn draw_field(canvas: &mut Canvas, row: &StepRow<'_>, name_width: usize, shows_o
     }
     let one_line =
         new_name_cell().append(before.clone().put(Paint::Change, " → ").append(after.clone()));
-    if canvas.style().width.is_none_or(|width| one_line.len() <= width) {
+    if canvas.style().width.is_none_or(|width| one_line.width() <= width) {
         return draw_line(canvas, one_line);
     }
     draw_line(canvas, name);
@@ -131,7 +131,7 @@ fn paint_value(side: ValueText) -> Line {
 }
 
 /// Draws a new text of several lines.
-fn draw_block(canvas: &mut Canvas, indent: usize, text: &str) {
+fn draw_new_text(canvas: &mut Canvas, indent: usize, text: &str) {
     let lines =
         canvas.redact(text).lines().map(|line| (Paint::Add, '+', line.to_owned())).collect();
     draw_lines(canvas, indent, lines);
@@ -161,15 +161,15 @@ fn draw_comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str
 /// Draws `lines`, or the first ones and the number of the others.
 fn draw_lines(canvas: &mut Canvas, indent: usize, lines: Vec<(Paint, char, String)>) {
     let max_lines = MAX_LINES.min(canvas.remaining_lines().max(MIN_LINES));
-    let shown_count = shown_count(lines.len(), max_lines, canvas.style().full);
-    let omitted = lines.len() - shown_count;
+    let shown_count = count_shown(lines.len(), max_lines, canvas.style().is_full);
+    let omitted_count = lines.len() - shown_count;
     for (paint, sign, line) in lines.into_iter().take(shown_count) {
         canvas.add_line(
             &Line::indented(indent).put(paint, format!("{sign} ")).hang_here().put(paint, line),
         );
     }
-    if omitted > 0 {
-        let text = format!("… {}, shown by --full", count(omitted, "more line"));
+    if omitted_count > 0 {
+        let text = format!("… {}, shown by --full", count(omitted_count, "more line"));
         canvas.add_line(&Line::indented(indent).put(Paint::Dim, text));
     }
 }
@@ -182,19 +182,24 @@ mod tests {
         secret::{Secret, Secrets},
     };
 
-    fn compare(before: &str, after: &str, full: bool) -> String {
-        compare_redacted(&Secrets::default(), before, after, full)
+    fn render_comparison(before: &str, after: &str, full: bool) -> String {
+        render_redacted_comparison(&Secrets::default(), before, after, full)
     }
 
-    fn compare_redacted(secrets: &Secrets, before: &str, after: &str, full: bool) -> String {
-        let mut canvas = Canvas::new(TextStyle { full, ..TextStyle::default() }, secrets);
+    fn render_redacted_comparison(
+        secrets: &Secrets,
+        before: &str,
+        after: &str,
+        full: bool,
+    ) -> String {
+        let mut canvas = Canvas::new(TextStyle { is_full: full, ..TextStyle::default() }, secrets);
         draw_comparison(&mut canvas, 2, before, after);
         canvas.finish()
     }
 
     #[test]
     fn texts_are_compared_by_lines() {
-        insta::assert_snapshot!(compare("one\ntwo\nthree\n", "one\n2\nthree", true), @r"
+        insta::assert_snapshot!(render_comparison("one\ntwo\nthree\n", "one\n2\nthree", true), @r"
           @@ -1,3 +1,3 @@
           one
         - two
@@ -205,10 +210,13 @@ mod tests {
     }
 
     #[test]
-    fn a_long_comparison_is_cut_and_says_so() {
+    fn a_long_comparison_is_cut_with_a_remark() {
         let (before, after) = ("a\n".repeat(300), "b\n".repeat(300));
-        assert!(compare(&before, &after, false).ends_with("… 561 more lines, shown by --full\n"));
-        assert_eq!(compare(&before, &after, true).lines().count(), 601);
+        assert!(
+            render_comparison(&before, &after, false)
+                .ends_with("… 561 more lines, shown by --full\n")
+        );
+        assert_eq!(render_comparison(&before, &after, true).lines().count(), 601);
     }
 
     #[test]
@@ -216,14 +224,19 @@ mod tests {
         let key = "-----BEGIN KEY-----\nQUJDREVGR0hJSktM\nTU5P\n-----END KEY-----\n";
         let mut secrets = Secrets::default();
         secrets.add_redaction(Secret::new(key));
-        let text = compare_redacted(&secrets, &format!("one\n{key}two\n"), "one\ntwo\n", true);
+        let text =
+            render_redacted_comparison(&secrets, &format!("one\n{key}two\n"), "one\ntwo\n", true);
         assert_eq!(text, "    @@ -1,2 +1,2 @@\n    one\n  - [secret]two\n  + two\n");
         let mut canvas = Canvas::new(TextStyle::default(), &secrets);
-        draw_block(&mut canvas, 2, key);
+        draw_new_text(&mut canvas, 2, key);
         assert_eq!(canvas.finish(), "  + [secret]\n");
         secrets.add_redaction(Secret::new("QUJDREVGR0hJSktM"));
-        let rotated =
-            compare_redacted(&secrets, &format!("one\n{key}"), "one\nQUJDREVGR0hJSktM", true);
+        let rotated = render_redacted_comparison(
+            &secrets,
+            &format!("one\n{key}"),
+            "one\nQUJDREVGR0hJSktM",
+            true,
+        );
         assert_eq!(rotated, "  changed in a secret, which is not shown\n");
     }
 }

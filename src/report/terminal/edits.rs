@@ -28,7 +28,7 @@ type LineChange<'f> = Change<&'f str>;
 struct LineReplacement<'f> {
     file: &'f FileName,
     /// The lines of the file in parts: changed and unchanged parts alternate.
-    runs: &'f [Vec<LineChange<'f>>],
+    parts: &'f [Vec<LineChange<'f>>],
     /// The index of the replaced part.
     index: usize,
 }
@@ -36,31 +36,34 @@ struct LineReplacement<'f> {
 /// Renders the edits of `files`, which must be without secrets. On a terminal, equal edits are
 /// shown once, in about `max_lines` lines. Other outputs get a patch that can be applied.
 pub fn render_edits_text(files: &[EditedFile], max_lines: usize, style: TextStyle) -> String {
-    if style.full || style.width.is_none() {
+    if style.is_full || style.width.is_none() {
         return escape_lines(&files.iter().map(file_patch).collect::<String>()).into_owned();
     }
     let diffs = files.iter().map(|(name, [old, new])| (name, TextDiff::from_lines(old, new)));
-    let compared: Vec<_> = diffs.collect();
-    let runs_by_file: Vec<_> =
-        compared.iter().map(|(name, diff)| (*name, line_parts(diff))).collect();
-    let replacements = runs_by_file.iter().flat_map(|(file, parts)| {
+    let file_diffs: Vec<_> = diffs.collect();
+    let parts_by_file: Vec<_> =
+        file_diffs.iter().map(|(name, diff)| (*name, line_parts(diff))).collect();
+    let replacements = parts_by_file.iter().flat_map(|(file, parts)| {
         let changed_parts = (0..parts.len()).filter(|index| is_edit(&parts[*index][0]));
-        changed_parts.map(move |index| LineReplacement { file, runs: parts, index })
+        changed_parts.map(move |index| LineReplacement { file, parts, index })
     });
     let replacements: Vec<_> = replacements.collect();
-    let folds = fold_equal(&replacements, false, |replacement| -> Vec<_> {
+    let folded_edits = fold_equal(&replacements, false, |replacement| -> Vec<_> {
         replacement.changed_lines().iter().map(|line| (line.tag(), line.value())).collect()
     });
-    let hunks: Vec<_> = folds.chunk_by(|(a, _), (b, _)| a.is_near(b)).collect();
+    let hunks: Vec<_> = folded_edits.chunk_by(|(a, _), (b, _)| a.is_near(b)).collect();
     let no_secrets = Secrets::default();
     let mut canvas = Canvas::new(style, &no_secrets);
     let (mut remaining_lines, mut file) = (max_lines, None);
-    let mut omitted: Vec<&LineReplacement<'_>> = Vec::new();
+    let mut omitted_edits: Vec<&LineReplacement<'_>> = Vec::new();
     for hunk in hunks {
         let text = hunk_text(hunk.iter().map(|(edit, _)| *edit));
         let line_count = text.lines().count();
-        if !omitted.is_empty() || (line_count > remaining_lines && remaining_lines < max_lines) {
-            omitted.extend(hunk.iter().flat_map(|(edit, others)| others.iter().chain([edit])));
+        if !omitted_edits.is_empty()
+            || (line_count > remaining_lines && remaining_lines < max_lines)
+        {
+            omitted_edits
+                .extend(hunk.iter().flat_map(|(edit, others)| others.iter().chain([edit])));
             continue;
         }
         let name = hunk[0].0.file;
@@ -74,18 +77,22 @@ pub fn render_edits_text(files: &[EditedFile], max_lines: usize, style: TextStyl
         }
         remaining_lines = remaining_lines.saturating_sub(line_count);
         for (_, others) in hunk {
-            let places: Vec<_> = others.iter().map(|edit| edit.location()).collect();
-            if let Some(repeats) = others_text("the same edit at", "more place", &places, MAX_NAMED)
+            let locations: Vec<_> = others.iter().map(|edit| edit.location()).collect();
+            if let Some(repeats_text) =
+                others_text("the same edit at", "more place", &locations, MAX_NAMED)
             {
-                canvas.add_line(&Line::with_text(Paint::Note, repeats));
+                canvas.add_line(&Line::with_text(Paint::Note, repeats_text));
                 remaining_lines = remaining_lines.saturating_sub(2);
             }
         }
     }
-    if !omitted.is_empty() {
-        let files: BTreeSet<_> = omitted.iter().map(|edit| edit.file).collect();
+    if !omitted_edits.is_empty() {
+        let files: BTreeSet<_> = omitted_edits.iter().map(|edit| edit.file).collect();
         let files = count(files.len(), "file");
-        draw_omitted(&mut canvas, &format!("{} in {files}", count(omitted.len(), "more edit")));
+        draw_omitted(
+            &mut canvas,
+            &format!("{} in {files}", count(omitted_edits.len(), "more edit")),
+        );
     }
     canvas.finish()
 }
@@ -119,7 +126,7 @@ fn line_numbers(line: &LineChange<'_>) -> [Option<usize>; 2] {
 
 impl<'f> LineReplacement<'f> {
     fn changed_lines(&self) -> &'f [LineChange<'f>] {
-        &self.runs[self.index]
+        &self.parts[self.index]
     }
 
     /// The file, and the line in the new text. If lines are only removed, it is the line in the old
@@ -134,15 +141,15 @@ impl<'f> LineReplacement<'f> {
     fn is_near(&self, next: &Self) -> bool {
         self.file == next.file
             && self.index + 2 == next.index
-            && self.runs[self.index + 1].len() <= 2 * CONTEXT_LINES
+            && self.parts[self.index + 1].len() <= 2 * CONTEXT_LINES
     }
 
     /// The unchanged lines before and after the replacement.
     fn context(&self) -> [&'f [LineChange<'f>]; 2] {
-        let run_at = |index: Option<usize>| {
-            index.and_then(|index| self.runs.get(index)).map_or(&[][..], |part| part)
+        let part_at = |index: Option<usize>| {
+            index.and_then(|index| self.parts.get(index)).map_or(&[][..], |part| part)
         };
-        [run_at(self.index.checked_sub(1)), run_at(Some(self.index + 1))]
+        [part_at(self.index.checked_sub(1)), part_at(Some(self.index + 1))]
     }
 }
 
@@ -180,9 +187,13 @@ mod tests {
         TextStyle { width: Some(80), ..TextStyle::default() }
     }
 
-    /// A file with a document for each of `projects`. In the new text, each document also has the
-    /// lines that `edited` returns.
-    fn file(name: &str, projects: usize, edited: impl Fn(usize) -> String) -> EditedFile {
+    /// A file with one document per project. In the new text, each document also has the lines that
+    /// `added_lines` returns.
+    fn edited_file(
+        name: &str,
+        projects: usize,
+        added_lines: impl Fn(usize) -> String,
+    ) -> EditedFile {
         let render_documents = |edited: &dyn Fn(usize) -> String| {
             let document_text = |i| {
                 format!(
@@ -192,7 +203,7 @@ mod tests {
             };
             (0..projects).map(document_text).collect::<String>()
         };
-        (name.into(), [render_documents(&|_| String::new()), render_documents(&edited)])
+        (name.into(), [render_documents(&|_| String::new()), render_documents(&added_lines)])
     }
 
     #[test]
@@ -201,7 +212,8 @@ mod tests {
             4 => "archived: false\n".to_owned(),
             _ => "archived: true\n".to_owned(),
         };
-        let files = [file("a.yaml", 6, edited_line), file("b.yaml", 4, |_| edited_line(0))];
+        let files =
+            [edited_file("a.yaml", 6, edited_line), edited_file("b.yaml", 4, |_| edited_line(0))];
         insta::assert_snapshot!(render_edits_text(&files, SCREEN_LINES, terminal()), @r"
         --- a/a.yaml
         +++ b/a.yaml
@@ -229,12 +241,12 @@ mod tests {
     #[test]
     fn a_terminal_gets_at_most_a_screen_and_a_pipe_a_whole_patch() {
         let files: Vec<_> = (0..9)
-            .map(|n| file(&format!("{n}.yaml"), 9, move |i| format!("e: {n}{i}\n")))
+            .map(|n| edited_file(&format!("{n}.yaml"), 9, move |i| format!("e: {n}{i}\n")))
             .collect();
         let shown = render_edits_text(&files, SCREEN_LINES, terminal());
         assert!(shown.lines().count() <= 60, "{shown}");
         assert!(shown.ends_with("… and 75 more edits in 9 files (--full shows all)\n"), "{shown}");
-        for style in [TextStyle::default(), TextStyle { full: true, ..terminal() }] {
+        for style in [TextStyle::default(), TextStyle { is_full: true, ..terminal() }] {
             let text = render_edits_text(&files, SCREEN_LINES, style);
             assert_eq!(text.matches("\n+e: ").count(), 81, "{text}");
             assert!(!text.contains("more"), "{text}");

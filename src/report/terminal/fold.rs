@@ -23,17 +23,17 @@ pub(super) const MAX_NAMED: usize = 3;
 /// Draws every group and project with its steps, in the order of the plan.
 pub(super) fn draw_steps<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = &'s Step>) {
     let steps = steps.into_iter().map(|step| StepItem::planned(0, step, ReportPart::Changes));
-    let fold = if canvas.style().full { FoldMode::Nothing } else { FoldMode::Fields };
+    let mode = if canvas.style().is_full { FoldMode::Nothing } else { FoldMode::Fields };
     let mut omitted_steps = Vec::new();
-    for folded in fold_steps(&steps.collect::<Vec<_>>(), fold) {
+    for folded in fold_steps(&steps.collect::<Vec<_>>(), mode) {
         if canvas.remaining_lines() == 0 {
             let steps = folded.steps.iter();
             omitted_steps.extend(steps.map(|excerpt| (excerpt.item.step, folded.others.clone())));
             continue;
         }
-        let shared = folded.shared_remark().map(|more| format!("  ({more})"));
+        let shared_remark = folded.shared_remark().map(|more| format!("  ({more})"));
         let head = Line::with_text(Paint::Bold, &*folded.first_step().address.path);
-        canvas.add_paragraph([head.put(Paint::Dim, shared.unwrap_or_default())]);
+        canvas.add_paragraph([head.put(Paint::Dim, shared_remark.unwrap_or_default())]);
         let noun = format!("more {}", folded.first_step().scope.noun());
         let FoldedSteps { steps, others, has_other_values, .. } = folded;
         // If something is removed, all other groups and projects are named, without a maximum.
@@ -76,12 +76,12 @@ fn draw_omitted(canvas: &mut Canvas, omitted_steps: &[(&Step, Vec<&str>)]) {
     let removals = changes.iter().filter(|(.., is_removal)| *is_removal);
     let removal_text = match removals.clone().count() {
         0 => String::new(),
-        removals => format!(", with {}:", count(removals, "removal")),
+        removal_count => format!(", with {}:", count(removal_count, "removal")),
     };
     let paths: BTreeSet<_> = changes.iter().map(|(_, path, _)| path).collect();
-    let changes = count(changes.len(), "more change");
-    let containers = count(paths.len(), "group or project");
-    let text = format!("… and {changes} in {containers} (--full lists them){removal_text}");
+    let change_text = count(changes.len(), "more change");
+    let container_text = count(paths.len(), "group or project");
+    let text = format!("… and {change_text} in {container_text} (--full lists them){removal_text}");
     canvas.add_paragraph([Line::with_text(Paint::Dim, text)]);
     let removals: Vec<_> = removals.collect();
     for same_removals in removals.chunk_by(|(object, ..), (other, ..)| object == other) {
@@ -123,7 +123,7 @@ pub fn render_lines<T, K: Ord>(
     line: impl Fn(&T) -> String,
     name: impl Fn(&T) -> String,
 ) -> String {
-    for (first_item, others) in fold_equal(items, canvas.style().full, key) {
+    for (first_item, others) in fold_equal(items, canvas.style().is_full, key) {
         let others: Vec<_> = others.into_iter().map(&name).collect();
         let others = others_text("; the same for", &format!("more {noun}"), &others, MAX_NAMED);
         canvas.add_line(&Line::default().text(line(first_item) + &others.unwrap_or_default()));

@@ -53,7 +53,9 @@ pub fn render_plan(
         max_lines.saturating_sub(canvas.line_count() + end_part.line_count() + MIN_STEP_LINES + 2),
     );
     notes::draw_held(&mut middle_part, &plan.held);
-    plan.base.iter().for_each(|comparison| branch::draw_comparison(&mut middle_part, comparison));
+    plan.base
+        .iter()
+        .for_each(|comparison| branch::draw_base_comparison(&mut middle_part, comparison));
     branch::draw_unread_count(&mut middle_part, plan);
     notes::draw_notes(&mut middle_part, &plan.notes);
     middle_part.add_paragraph(summary::exception_notes(plan));
@@ -83,7 +85,7 @@ pub fn render_plan(
 
 /// The number of `total` items that are shown. A single item is never omitted, because the line
 /// about the omission would be as long.
-const fn shown_count(total: usize, max_shown: usize, is_full: bool) -> usize {
+const fn count_shown(total: usize, max_shown: usize, is_full: bool) -> usize {
     if is_full || total <= max_shown + 1 { total } else { max_shown }
 }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
+    count_shown,
     fold::{draw_others, render_lines},
-    shown_count,
 };
 use crate::{
     diagnostic::{Diagnostic, Diagnostics, SourceLocation},
@@ -15,10 +15,9 @@ use crate::{
     report::{
         Canvas, Line, Paint,
         model::{
-            MAX_NAMED_CONTAINERS, acknowledgement_key, common_cause, fold_equal, fold_objects,
-            group_by_kind, joint_acknowledgement, local_name,
+            MAX_NAMED_CONTAINERS, acknowledgement_key, common_cause, describe_cause, fold_equal,
+            fold_objects, group_by_kind, joint_acknowledgement, local_name,
             note::{note_kind, note_object},
-            with_request_id,
         },
     },
     text::{count, shell_word},
@@ -35,7 +34,7 @@ pub(super) fn draw_notes(canvas: &mut Canvas, notes: &[Note]) {
         let projects: BTreeSet<_> = kind_notes.iter().map(|note| &*note.address.path).collect();
         // Archived projects have no other notes, so it is enough to count them.
         let is_archived = title == note_kind(&Reason::Archived).1;
-        if is_archived && projects.len() >= MIN_COUNTED_PROJECTS && !canvas.style().full {
+        if is_archived && projects.len() >= MIN_COUNTED_PROJECTS && !canvas.style().is_full {
             let first_path = projects.first().copied().unwrap_or_default();
             let text = format!("{title}: {first_path} and {} more", projects.len() - 1);
             canvas.add_paragraph([Line::note(text).put(Paint::Dim, " (--full lists all)")]);
@@ -66,7 +65,7 @@ pub(super) fn draw_paragraph<'p>(
     title: &str,
     objects: impl IntoIterator<Item = (&'p str, String)>,
 ) {
-    let groups = fold_objects(objects, canvas.style().full);
+    let groups = fold_objects(objects, canvas.style().is_full);
     if groups.is_empty() {
         return;
     }
@@ -78,15 +77,15 @@ pub(super) fn draw_paragraph<'p>(
         groups.iter().map(|(projects, _)| projects.width()).filter(|n| *n <= 40).max().unwrap_or(0);
     draw_first_items(canvas, "line", groups, |canvas, (projects, objects)| {
         let line = Line::indented(2).text(projects);
-        let start = (2 + column).max(line.len()) + 2;
-        let objects = join_first_objects(&objects, canvas.style().full);
+        let start = (2 + column).max(line.width()) + 2;
+        let objects = join_first_objects(&objects, canvas.style().is_full);
         canvas.add_line(&line.pad_to(start).hang_here().text(objects));
     });
 }
 
 /// `objects` on one line: all of them, or the first few and the number of the others.
 pub(super) fn join_first_objects(objects: &[String], is_full: bool) -> String {
-    let shown_count = shown_count(objects.len(), MAX_NAMED_OBJECTS, is_full);
+    let shown_count = count_shown(objects.len(), MAX_NAMED_OBJECTS, is_full);
     let text = objects[..shown_count].join(", ");
     match objects.len() - shown_count {
         0 => text,
@@ -101,16 +100,16 @@ pub(super) fn draw_incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
     }
     let title = Line::with_text(Paint::Change, "incomplete: ");
     canvas.add_paragraph([title.text("could not be read; nothing is planned there")]);
-    let groups = fold_equal(incomplete, canvas.style().full, |scope| {
+    let groups = fold_equal(incomplete, canvas.style().is_full, |scope| {
         common_cause(&scope.reason, &scope.address)
     });
-    draw_first_items(canvas, "scope", groups, |canvas, (part, others)| {
-        let line = Line::indented(2).text(part.address.to_string()).text("  ").hang_here();
-        let help = part.reason.help.as_ref();
+    draw_first_items(canvas, "scope", groups, |canvas, (scope, others)| {
+        let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
+        let help = scope.reason.help.as_ref();
         let help = help.map_or_else(String::new, |help| format!("; {help}"));
-        let line = line.put(Paint::Dim, with_request_id(&part.reason) + &help);
-        canvas.add_line_with_origin(line, &part.origin);
-        draw_others(canvas, "scope", others.iter().map(|part| &part.address));
+        let line = line.put(Paint::Dim, describe_cause(&scope.reason) + &help);
+        canvas.add_line_with_origin(line, &scope.origin);
+        draw_others(canvas, "scope", others.iter().map(|scope| &scope.address));
     });
 }
 
@@ -119,7 +118,7 @@ pub(super) fn draw_problems(canvas: &mut Canvas, problems: &[Problem]) {
     let diagnostics = problems.iter().map(|problem| {
         let diagnostic = Diagnostic::error(problem.code, &problem.message)
             .with_location(SourceLocation::from(&problem.origin));
-        diagnostic.label(problem.address.to_string()).help_if(problem.help.as_ref())
+        diagnostic.with_label(problem.address.to_string()).with_optional_help(problem.help.as_ref())
     });
     draw_diagnostics(canvas, diagnostics);
 }
@@ -127,7 +126,7 @@ pub(super) fn draw_problems(canvas: &mut Canvas, problems: &[Problem]) {
 /// Draws refusals of guards, each with its acknowledgement. Many refusals by one guard are shown as one,
 /// followed by the names of the other objects.
 pub(super) fn draw_refusals(canvas: &mut Canvas, refusals: &[GuardRefusal]) {
-    let groups = fold_equal(refusals, canvas.style().full, acknowledgement_key);
+    let groups = fold_equal(refusals, canvas.style().is_full, acknowledgement_key);
     let diagnostics = groups.iter().map(|(first_refusal, others)| {
         let GuardRefusal { guard, address, reason, origin, .. } = first_refusal;
         let ack = shell_word(&joint_acknowledgement(first_refusal, others.iter().copied()));
@@ -140,7 +139,9 @@ pub(super) fn draw_refusals(canvas: &mut Canvas, refusals: &[GuardRefusal]) {
         };
         let alternative = guard.alternative().map(|advice| format!("{advice}; "));
         let help = alternative.unwrap_or_default() + &help;
-        Diagnostic::error("guard", message).with_location(SourceLocation::from(origin)).help(help)
+        Diagnostic::error("guard", message)
+            .with_location(SourceLocation::from(origin))
+            .with_help(help)
     });
     draw_diagnostics(canvas, diagnostics);
     for (refusal, others) in groups {
@@ -176,13 +177,14 @@ fn draw_first_items<T>(
     mut draw: impl FnMut(&mut Canvas, T),
 ) {
     let max_items = MAX_NAMED_CONTAINERS.min(canvas.remaining_lines());
-    let shown_count = shown_count(items.len(), max_items, canvas.style().full);
-    let omitted = items.len() - shown_count;
+    let shown_count = count_shown(items.len(), max_items, canvas.style().is_full);
+    let omitted_count = items.len() - shown_count;
     for item in items.into_iter().take(shown_count) {
         draw(canvas, item);
     }
-    if omitted > 0 {
-        let text = format!("… and {} (--full lists them)", count(omitted, &format!("more {noun}")));
+    if omitted_count > 0 {
+        let text =
+            format!("… and {} (--full lists them)", count(omitted_count, &format!("more {noun}")));
         canvas.add_line(&Line::indented(2).put(Paint::Dim, text));
     }
 }

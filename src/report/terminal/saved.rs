@@ -32,9 +32,9 @@ pub fn render_saved_plan(sealed: &SealedPlan, style: TextStyle) -> String {
     fold::draw_steps(&mut canvas, &steps);
     canvas.add_gap();
     let counts = Counts::from_steps(steps.iter());
-    let to_do = Some(describe_counts(&counts)).filter(|text| !text.is_empty());
-    let to_do = to_do.as_deref().unwrap_or("no changes");
-    let text = format!("{to_do}; {}", count(counts.calls, "call"));
+    let counts_text = Some(describe_counts(&counts)).filter(|text| !text.is_empty());
+    let counts_text = counts_text.as_deref().unwrap_or("no changes");
+    let text = format!("{counts_text}; {}", count(counts.calls, "call"));
     canvas.add_line(&Line::with_text(Paint::Bold, "saved plan: ").text(text));
     canvas.add_line(&Line::with_text(
         Paint::Dim,
@@ -52,24 +52,24 @@ pub fn stale_text(mut canvas: Canvas<'_>, comparison: &PlanComparison) -> String
     if !comparison.stale.is_empty() {
         canvas.add_line(&Line::with_text(Paint::Error, "changed since the plan was saved:"));
     }
-    let by_path: Vec<_> =
+    let objects_by_path: Vec<_> =
         comparison.stale.chunk_by(|a, b| a.address.path == b.address.path).collect();
-    let folded = fold_equal(&by_path, canvas.style().full, |stale_steps| {
-        let texts = stale_steps.iter().map(|StaleObject { address, reason, fields }| {
+    let folded = fold_equal(&objects_by_path, canvas.style().is_full, |stale_objects| {
+        let texts = stale_objects.iter().map(|StaleObject { address, reason, fields }| {
             format!("{} {reason} {fields:?}", object_prefix(address))
         });
         texts.collect::<Vec<_>>()
     });
-    for (stale_steps, others) in folded {
-        canvas.add_line(&Line::indented(2).put(Paint::Bold, &*stale_steps[0].address.path));
-        for StaleObject { address, reason, fields } in *stale_steps {
+    for (stale_objects, others) in folded {
+        canvas.add_line(&Line::indented(2).put(Paint::Bold, &*stale_objects[0].address.path));
+        for StaleObject { address, reason, fields } in *stale_objects {
             canvas.add_line(&Line::indented(4).text(object_prefix(address) + reason));
             fields.iter().for_each(|field| draw_difference(&mut canvas, field));
         }
         fold::draw_others(
             &mut canvas,
             "path",
-            others.iter().map(|stale_steps| &stale_steps[0].address),
+            others.iter().map(|stale_objects| &stale_objects[0].address),
         );
     }
     if !comparison.already.is_empty() {
@@ -106,7 +106,7 @@ mod tests {
         let origin = json!({"file": text, "line": 1, "column": 1, "layer": "project"});
         let json_side = |value: Json| json!({"is": "value", "value": value});
         let json_change = |after: Json| json!({"field": text, "before": json_side(json!([text])), "after": after, "origin": origin});
-        let afters = [
+        let after_values = [
             json_side(json!({text: text})),
             json_side(json!(format!("one\n{text}\n"))),
             json!({"is": "secret", "value": text}),
@@ -117,7 +117,7 @@ mod tests {
             json!({
                 "scope": "project", "path": text, "section": "variables", "entry": text,
                 "action": action, "replaces": true, "possible": true, "origin": origin,
-                "changes": afters.clone().map(json_change),
+                "changes": after_values.clone().map(json_change),
                 "calls": [{
                     "operation": "variable-create", "path": text, "restores": false, "awaits": false,
                     "body": {text: {"is": "value", "value": text}},
@@ -134,9 +134,9 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_file_does_not_fool_its_readers() {
+    fn control_characters_are_escaped() {
         for full in [false, true] {
-            let style = TextStyle { full, ..TextStyle::default() };
+            let style = TextStyle { is_full: full, ..TextStyle::default() };
             let shown = render_saved_plan(&sealed_plan("a\u{9b}31m\u{202e}b\u{1b}[2Jc\rd"), style);
             assert!(!shown.contains(|c| is_unsafe(c) && c != '\n'), "{shown:?}");
         }
@@ -157,14 +157,14 @@ mod tests {
             now: new_sides("mine", "new"),
         };
         let project = crate::address::Address::container("acme/shop".into());
-        let stale =
+        let stale_object =
             |address, reason: &str, fields| StaleObject { address, reason: reason.into(), fields };
         let mut comparison = PlanComparison::default();
-        comparison.already.push(project.section("archived"));
+        comparison.already.push(project.with_section("archived"));
         comparison.stale.extend([
-            stale(project.clone(), "its manifests have changed", Vec::new()),
-            stale(
-                project.section("settings"),
+            stale_object(project.clone(), "its manifests have changed", Vec::new()),
+            stale_object(
+                project.with_section("settings"),
                 "it changed since the plan was saved",
                 vec![new_difference(new_sides("old", "new")), new_difference(None)],
             ),

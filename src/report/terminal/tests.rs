@@ -116,16 +116,16 @@ fn make_plan(desired: &Desired, live: impl Fn(&Container) -> LiveContainer) -> P
 }
 
 /// Renders `plan` for a run that knows no secrets.
-fn plan(plan: &Plan, run: &ReportedRun, kind: ReportKind, style: TextStyle) -> String {
+fn render_plan_text(plan: &Plan, run: &ReportedRun, kind: ReportKind, style: TextStyle) -> String {
     super::render_plan(Canvas::new(style, &Secrets::default()), plan, run, kind)
 }
 
 /// The text of a result without known secrets.
-fn applied(applied: &ApplyResult, run: &ReportedRun, style: TextStyle) -> String {
+fn render_applied_text(applied: &ApplyResult, run: &ReportedRun, style: TextStyle) -> String {
     super::render_applied(Canvas::new(style, &Secrets::default()), applied, run)
 }
 
-pub(in crate::report) fn run() -> ReportedRun {
+pub(in crate::report) fn sample_run() -> ReportedRun {
     ReportedRun {
         target: "https://gitlab.example.org".into(),
         caller: "alice".into(),
@@ -140,7 +140,7 @@ pub(in crate::report) fn shop_plan() -> Plan {
     make_plan(&load_desired(SHOP), |project| make_live(project, &shop_live()))
 }
 
-fn origin(line: u32) -> Origin {
+fn shop_origin(line: u32) -> Origin {
     Origin::new("shop.yaml", line, 3, Layer::Project)
 }
 
@@ -155,19 +155,19 @@ pub(in crate::report) fn blocked_plan() -> Plan {
             help: Some(
                 "write `create: true` to allow undrift to create it, or correct `path`".into(),
             ),
-            origin: origin(2),
+            origin: shop_origin(2),
         }],
         incomplete: vec![Incomplete {
-            address: shop.section("variables"),
+            address: shop.with_section("variables"),
             reason: "variable-list: answered 403".into(),
             origin: None,
         }],
         refusals: vec![GuardRefusal::new(
             Guard::Removals,
-            &shop.section("hooks"),
+            &shop.with_section("hooks"),
             "would remove 6 entries of 8; the limit is 5".into(),
             6,
-            &origin(17),
+            &shop_origin(17),
         )],
         ..Findings::default()
     };
@@ -176,22 +176,32 @@ pub(in crate::report) fn blocked_plan() -> Plan {
 
 #[test]
 fn a_plan_in_a_pipe() {
-    insta::assert_snapshot!(plan(&shop_plan(), &run(), ReportKind::Plan, TextStyle::default()));
+    insta::assert_snapshot!(render_plan_text(
+        &shop_plan(),
+        &sample_run(),
+        ReportKind::Plan,
+        TextStyle::default()
+    ));
 }
 
 #[test]
 fn a_plan_on_a_terminal() {
     let style = |width| TextStyle { width: Some(width), ..TextStyle::default() };
-    insta::assert_snapshot!(plan(&shop_plan(), &run(), ReportKind::Plan, style(120)));
-    let narrow = plan(&shop_plan(), &run(), ReportKind::Plan, style(60));
+    insta::assert_snapshot!(render_plan_text(
+        &shop_plan(),
+        &sample_run(),
+        ReportKind::Plan,
+        style(120)
+    ));
+    let narrow = render_plan_text(&shop_plan(), &sample_run(), ReportKind::Plan, style(60));
     assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
     insta::assert_snapshot!(narrow);
 }
 
 #[test]
 fn a_plan_in_colour() {
-    let style = TextStyle { colour: true, ..TextStyle::default() };
-    let text = plan(&shop_plan(), &run(), ReportKind::Plan, style);
+    let style = TextStyle { is_coloured: true, ..TextStyle::default() };
+    let text = render_plan_text(&shop_plan(), &sample_run(), ReportKind::Plan, style);
     assert!(
         text.contains("\u{1b}[33m~ settings\u{1b}[0m")
             && text.contains("\u{1b}[31m- variables/OLD@*\u{1b}[0m"),
@@ -202,8 +212,8 @@ fn a_plan_in_colour() {
 #[test]
 fn a_new_project_on_the_sandbox() {
     let desired = load_desired(&SHOP.replace("settings:", "create: true\nsettings:"));
-    let run = ReportedRun { sandbox: true, ..run() };
-    insta::assert_snapshot!(plan(
+    let run = ReportedRun { sandbox: true, ..sample_run() };
+    insta::assert_snapshot!(render_plan_text(
         &make_plan(&desired, missing_live),
         &run,
         ReportKind::Plan,
@@ -220,9 +230,9 @@ badges: [{name: ci, link_url: 'https://ci.example.org/', image_url: 'https://ci.
 labels: [{name: bug, color: '#FF0000'}]
 ";
     let empty_live = |project: &Container| make_live(project, &json!({"badges": [], "labels": []}));
-    let text = plan(
+    let text = render_plan_text(
         &make_plan(&load_desired(manifest), empty_live),
-        &run(),
+        &sample_run(),
         ReportKind::Plan,
         TextStyle::default(),
     );
@@ -233,21 +243,30 @@ labels: [{name: bug, color: '#FF0000'}]
 #[test]
 fn no_report_shows_a_live_secret() {
     for kind in [ReportKind::Plan, ReportKind::Drift] {
-        let text =
-            plan(&shop_plan(), &run(), kind, TextStyle { full: true, ..TextStyle::default() });
+        let text = render_plan_text(
+            &shop_plan(),
+            &sample_run(),
+            kind,
+            TextStyle { is_full: true, ..TextStyle::default() },
+        );
         assert!(!text.contains("canary"), "{text}");
     }
 }
 
 #[test]
 fn what_blocks_a_plan() {
-    insta::assert_snapshot!(plan(&blocked_plan(), &run(), ReportKind::Plan, TextStyle::default()));
+    insta::assert_snapshot!(render_plan_text(
+        &blocked_plan(),
+        &sample_run(),
+        ReportKind::Plan,
+        TextStyle::default()
+    ));
 }
 
 #[test]
 fn unreadable_scopes_with_one_cause_are_one_line() {
     let scope = |number: usize, status| Incomplete {
-        address: Address::container(format!("acme/p{number}").into()).section("variables"),
+        address: Address::container(format!("acme/p{number}").into()).with_section("variables"),
         reason: Cause::from(CauseParts {
             message: format!("answered {status}").into(),
             operation: Some("variable-list"),
@@ -260,33 +279,43 @@ fn unreadable_scopes_with_one_cause_are_one_line() {
     let mut incomplete: Vec<_> = (0..1_000).map(|number| scope(number, 403)).collect();
     incomplete.extend((1_000..1_003).map(|number| scope(number, 500)));
     let findings = Findings { incomplete, ..Findings::default() };
-    let text = |full| {
-        plan(
+    let render = |full| {
+        render_plan_text(
             &Plan::for_test(findings.clone(), 1_003),
-            &run(),
+            &sample_run(),
             ReportKind::Plan,
-            TextStyle { full, ..TextStyle::default() },
+            TextStyle { is_full: full, ..TextStyle::default() },
         )
     };
-    let folded = text(false);
+    let folded = render(false);
     let line = "  acme/p0#variables  answered 403; use another token\n  the same for 999 more scopes: \
         acme/p1#variables, acme/p2#variables, acme/p3#variables, …; --full shows each\n";
     assert!(folded.contains(line), "{folded}");
     assert_eq!(folded.matches("answered 500").count(), 1, "{folded}");
-    assert_eq!(text(true).matches("answered 403").count(), 1_000);
+    assert_eq!(render(true).matches("answered 403").count(), 1_000);
 }
 
 #[test]
 fn the_summary_of_a_plan_without_steps() {
-    let plan = |title, projects| {
-        plan(&Plan::for_test(Findings::default(), projects), &run(), title, TextStyle::default())
+    let render_unchanged_plan = |kind, projects| {
+        render_plan_text(
+            &Plan::for_test(Findings::default(), projects),
+            &sample_run(),
+            kind,
+            TextStyle::default(),
+        )
     };
     assert!(
-        plan(ReportKind::Plan, 12).ends_with("\n\nno changes: 12 projects match their manifests\n")
+        render_unchanged_plan(ReportKind::Plan, 12)
+            .ends_with("\n\nno changes: 12 projects match their manifests\n")
     );
-    assert!(plan(ReportKind::Drift, 1).ends_with("\n\nin sync: 1 project matches its manifest\n"));
-    let drift_text =
-        |plan: &Plan| super::tests::plan(plan, &run(), ReportKind::Drift, TextStyle::default());
+    assert!(
+        render_unchanged_plan(ReportKind::Drift, 1)
+            .ends_with("\n\nin sync: 1 project matches its manifest\n")
+    );
+    let drift_text = |plan: &Plan| {
+        super::tests::render_plan_text(plan, &sample_run(), ReportKind::Drift, TextStyle::default())
+    };
     let address = Address::container("acme/shop".into());
     let unset = Reason::SecretMissing { secrets: vec!["env:A".into()] };
     let unverified =
@@ -317,12 +346,12 @@ fn the_summary_of_a_plan_without_steps() {
     }
 }
 
-/// Nobody knows whether the entries of a feature that is off match.
+/// The entries of a feature that is off are not compared, so nobody knows whether they match.
 #[test]
 fn a_project_with_a_closed_section_does_not_match() {
     let partly_compared_text = "not fully compared, because a feature is declared off";
     let shop = Address::container("acme/shop".into());
-    let sections = ["variables", "pipeline_schedules"].map(|name| shop.section(name));
+    let sections = ["variables", "pipeline_schedules"].map(|name| shop.with_section(name));
     let notes = sections.map(|address| Note {
         address,
         reason: Reason::Closed { why: "CI/CD must be on".into() },
@@ -330,7 +359,7 @@ fn a_project_with_a_closed_section_does_not_match() {
         origin: None,
     });
     let findings = Findings { notes: notes.into(), ..Findings::default() };
-    for (title, projects, expected) in [
+    for (kind, projects, expected) in [
         (ReportKind::Plan, 1, format!("no changes: 1 project {partly_compared_text}")),
         (ReportKind::Drift, 1, format!("1 project {partly_compared_text}")),
         (
@@ -340,7 +369,7 @@ fn a_project_with_a_closed_section_does_not_match() {
         ),
     ] {
         let partial_plan = Plan::for_test(findings.clone(), projects);
-        let text = plan(&partial_plan, &run(), title, TextStyle::default());
+        let text = render_plan_text(&partial_plan, &sample_run(), kind, TextStyle::default());
         assert!(text.ends_with(&format!("\n\n{expected}\n")), "{text}");
     }
 }
@@ -351,7 +380,12 @@ fn the_summary_counts_unwritten_and_unread_objects() {
     let address_of = |name: &str| Address::container(format!("acme/{name}").into());
     let summary = |findings| {
         let plan = Plan::for_test(findings, 9);
-        let text = super::tests::plan(&plan, &run(), ReportKind::Plan, TextStyle::default());
+        let text = super::tests::render_plan_text(
+            &plan,
+            &sample_run(),
+            ReportKind::Plan,
+            TextStyle::default(),
+        );
         text.lines()
             .find(|line| line.starts_with("no") && !line.starts_with("note"))
             .map(str::to_owned)
@@ -410,11 +444,11 @@ pub(in crate::report) fn repeated_plan(projects: usize, depth: impl Fn(usize) ->
 fn the_same_change_in_many_projects_is_shown_once() {
     let render = |projects, style| {
         let depth = |i| if i == 3 { 30 } else { 20 };
-        plan(&repeated_plan(projects, depth), &run(), ReportKind::Plan, style)
+        render_plan_text(&repeated_plan(projects, depth), &sample_run(), ReportKind::Plan, style)
     };
     insta::assert_snapshot!(render(60, TextStyle::default()));
     // Two equal projects are not folded.
-    let full = TextStyle { full: true, ..TextStyle::default() };
+    let full = TextStyle { is_full: true, ..TextStyle::default() };
     for (text, projects) in [(render(60, full), 60), (render(2, TextStyle::default()), 2)] {
         assert_eq!(text.matches("50 → ").count(), projects);
     }
@@ -425,12 +459,12 @@ fn the_same_change_in_many_projects_is_shown_once() {
 /// changes.
 pub(in crate::report) fn partly_shared_plan() -> Plan {
     let manifests = (0..5).map(|i| {
-        let own = match i {
+        let own_variables = match i {
             1 => "{key: OWN, value: one}, ",
             3 => "{key: OWN, value: two}, {key: MORE, value: three}, ",
             _ => "",
         };
-        format!("---\nkind: Project\npath: acme/p{i}\nsettings: {{ci_default_git_depth: 20}}\nvariables: [{own}{{key: COMPANY, value: acme}}]\n")
+        format!("---\nkind: Project\npath: acme/p{i}\nsettings: {{ci_default_git_depth: 20}}\nvariables: [{own_variables}{{key: COMPANY, value: acme}}]\n")
     });
     let settings = json!({"settings": {"ci_default_git_depth": 50}, "variables": []});
     make_plan(&load_desired(&manifests.collect::<String>()), |project| {
@@ -440,8 +474,8 @@ pub(in crate::report) fn partly_shared_plan() -> Plan {
 
 #[test]
 fn a_change_that_many_projects_share_is_shown_once_beside_their_own_changes() {
-    let planned = partly_shared_plan();
-    let render = |style| plan(&planned, &run(), ReportKind::Plan, style);
+    let shared_plan = partly_shared_plan();
+    let render = |style| render_plan_text(&shared_plan, &sample_run(), ReportKind::Plan, style);
     insta::assert_snapshot!(render(TextStyle::default()), @r"
     plan for https://gitlab.example.org as alice
 
@@ -464,7 +498,7 @@ fn a_change_that_many_projects_share_is_shown_once_beside_their_own_changes() {
 
     plan: 8 to create, 5 to change in 5 of 5 projects; 13 calls
     ");
-    let full = render(TextStyle { full: true, ..TextStyle::default() });
+    let full = render(TextStyle { is_full: true, ..TextStyle::default() });
     assert_eq!(full.matches("COMPANY").count(), 5, "{full}");
 }
 
@@ -475,7 +509,7 @@ fn a_long_plan_names_each_removal_and_refusal() {
     let manifests: String = (0..count)
         .map(|i| format!("---\nkind: Project\npath: acme/p{i:02}\nsettings: {{description: own {i}, ci_default_git_depth: 20}}\nvariables: []\nunlisted: {{variables: delete}}\n"))
         .collect();
-    let mut planned = make_plan(&load_desired(&manifests), |project| {
+    let mut long_plan = make_plan(&load_desired(&manifests), |project| {
         let key = format!("OLD_{}", &project.path[5..]);
         let variable =
             json!({"key": key, "environment_scope": "*", "value": "x", "variable_type": "env_var"});
@@ -483,27 +517,32 @@ fn a_long_plan_names_each_removal_and_refusal() {
         make_live(project, &json!({"settings": settings, "variables": [variable]}))
     });
     let refusal_for = |i: usize| {
-        let address = Address::container(format!("acme/p{i:02}").into()).section("variables");
+        let address = Address::container(format!("acme/p{i:02}").into()).with_section("variables");
         GuardRefusal::new(
             Guard::Removals,
             &address,
             "would remove all entries".into(),
             1,
-            &origin(1),
+            &shop_origin(1),
         )
     };
-    planned.refusals = (0..count).map(refusal_for).collect();
+    long_plan.refusals = (0..count).map(refusal_for).collect();
     for width in [None, Some(60), Some(80), Some(120)] {
-        let text =
-            plan(&planned, &run(), ReportKind::Plan, TextStyle { width, ..TextStyle::default() });
+        let text = render_plan_text(
+            &long_plan,
+            &sample_run(),
+            ReportKind::Plan,
+            TextStyle { width, ..TextStyle::default() },
+        );
         let lines: Vec<_> = text.lines().collect();
         let cut_index = lines.iter().position(|line| line.starts_with('…')).unwrap();
-        let shown = lines[..cut_index]
+        let shown_lines = lines[..cut_index]
             .iter()
             .filter(|line| line.starts_with("  - ") || line.starts_with("  ~ "));
-        let number: usize = lines[cut_index].split_whitespace().nth(2).unwrap().parse().unwrap();
+        let omitted_count: usize =
+            lines[cut_index].split_whitespace().nth(2).unwrap().parse().unwrap();
         // The settings of the first project are in two excerpts.
-        assert_eq!(number + shown.count() - 1, 2 * count, "{text}");
+        assert_eq!(omitted_count + shown_lines.count() - 1, 2 * count, "{text}");
         for i in 0..count {
             assert!(text.contains(&format!("- variables/OLD_p{i:02}@*")), "{i} {width:?}: {text}");
             assert!(text.contains(&format!("acme/p{i:02}#variables")), "{i} {width:?}: {text}");
@@ -514,8 +553,8 @@ fn a_long_plan_names_each_removal_and_refusal() {
             assert!(pair[1].starts_with("  "), "a bare head: {text}");
         }
     }
-    planned.steps.iter_mut().for_each(|step| step.label = Some(Label::Drift));
-    let text = plan(&planned, &run(), ReportKind::Plan, TextStyle::default());
+    long_plan.steps.iter_mut().for_each(|step| step.label = Some(Label::Drift));
+    let text = render_plan_text(&long_plan, &sample_run(), ReportKind::Plan, TextStyle::default());
     for i in 0..count {
         assert!(text.contains(&format!("- variables/OLD_p{i:02}@*")), "{i}: {text}");
     }
@@ -528,10 +567,11 @@ fn a_removal_in_many_projects_names_them() {
         .map(|i| format!("---\nkind: Project\npath: acme/p{i}\nvariables: []\nunlisted: {{variables: delete}}\n"))
         .collect();
     let old = json!([{"key": "OLD", "environment_scope": "*", "value": "x"}]);
-    let planned = make_plan(&load_desired(&manifests), |project| {
+    let removal_plan = make_plan(&load_desired(&manifests), |project| {
         make_live(project, &json!({"variables": old}))
     });
-    let text = plan(&planned, &run(), ReportKind::Plan, TextStyle::default());
+    let text =
+        render_plan_text(&removal_plan, &sample_run(), ReportKind::Plan, TextStyle::default());
     assert!((0..9).all(|i| text.contains(&format!("acme/p{i}"))), "{text}");
 }
 
@@ -540,12 +580,12 @@ fn a_removal_in_many_projects_names_them() {
 fn a_narrow_plan_has_the_line_of_the_rule() {
     let manifests = "kind: Defaults\nmatch: {path: acme/**}\nsettings: {only_allow_merge_if_pipeline_succeeds: true}\n---\nkind: Project\npath: acme/shop\nsettings: {}\n";
     let manifests = load_desired(manifests);
-    let mut planned = make_plan(&manifests, |project| {
+    let mut narrow_plan = make_plan(&manifests, |project| {
         make_live(project, &json!({"settings": {"only_allow_merge_if_pipeline_succeeds": false}}))
     });
-    planned.steps[0].changes[0].origin = Some(Origin::new("rules.yaml", 3, 1, Layer::Project));
+    narrow_plan.steps[0].changes[0].origin = Some(Origin::new("rules.yaml", 3, 1, Layer::Project));
     let style = TextStyle { width: Some(60), ..TextStyle::default() };
-    insta::assert_snapshot!(plan(&planned, &run(), ReportKind::Plan, style), @r"
+    insta::assert_snapshot!(render_plan_text(&narrow_plan, &sample_run(), ReportKind::Plan, style), @r"
     plan for https://gitlab.example.org as alice
 
     acme/shop
@@ -559,7 +599,7 @@ fn a_narrow_plan_has_the_line_of_the_rule() {
 
 pub(in crate::report) fn sample_applied() -> ApplyResult {
     let address = Address::container("acme/shop".into());
-    let variable = address.section("variables").entry("A@*");
+    let variable = address.with_section("variables").with_entry("A@*");
     let outcomes = [
         StepOutcome::Done,
         StepOutcome::Already,
@@ -580,7 +620,7 @@ pub(in crate::report) fn sample_applied() -> ApplyResult {
         origin: None,
     });
     let mismatch = |fields: &[&str], reason| Mismatch {
-        address: address.section("settings"),
+        address: address.with_section("settings"),
         fields: fields.iter().map(|field| (*field).to_owned()).collect(),
         reason,
         help: None,
@@ -596,23 +636,30 @@ pub(in crate::report) fn sample_applied() -> ApplyResult {
 
 #[test]
 fn the_result_of_an_apply() {
-    insta::assert_snapshot!(applied(&sample_applied(), &run(), TextStyle::default()));
+    insta::assert_snapshot!(render_applied_text(
+        &sample_applied(),
+        &sample_run(),
+        TextStyle::default()
+    ));
     let interrupted = ApplyResult { interrupted: true, ..sample_applied() };
-    assert!(applied(&interrupted, &run(), TextStyle::default()).contains("\ninterrupted: "));
-    let failed = StepResult { origin: Some(origin(3)), ..sample_applied().steps[2].clone() };
+    assert!(
+        render_applied_text(&interrupted, &sample_run(), TextStyle::default())
+            .contains("\ninterrupted: ")
+    );
+    let failed = StepResult { origin: Some(shop_origin(3)), ..sample_applied().steps[2].clone() };
     let refused = ApplyResult { steps: vec![failed], ..ApplyResult::default() };
-    let refused = applied(&refused, &run(), TextStyle::default());
+    let refused = render_applied_text(&refused, &sample_run(), TextStyle::default());
     assert!(refused.contains(":3\n\nnot applied: 1 failed\n"), "{refused}");
     let done = StepResult { outcome: StepOutcome::Done, ..sample_applied().steps[0].clone() };
     let complete = ApplyResult { steps: vec![done; 51], ..ApplyResult::default() };
     assert!(
-        applied(&complete, &run(), TextStyle::default())
+        render_applied_text(&complete, &sample_run(), TextStyle::default())
             .ends_with("51 steps succeeded (--full lists them)\n\napplied: 51 done\n")
     );
 }
 
 #[test]
-fn alike_failures_are_one_paragraph_in_every_format() {
+fn equal_failures_are_folded_in_every_format() {
     let mut fixture = ReportFixture::new();
     fixture.applied = ApplyResult::default();
     for n in 0..200 {
@@ -623,7 +670,7 @@ fn alike_failures_are_one_paragraph_in_every_format() {
             request_id: Some(format!("id-{n}")),
             ..CauseParts::default()
         });
-        let address = Address::container(format!("acme/p{n}").into()).section("settings");
+        let address = Address::container(format!("acme/p{n}").into()).with_section("settings");
         let failed = StepResult {
             scope: Scope::Project,
             address: address.clone(),
@@ -631,18 +678,18 @@ fn alike_failures_are_one_paragraph_in_every_format() {
             outcome: StepOutcome::Failed(cause.clone()),
             origin: None,
         };
-        let hooks = Address::container(address.path.clone()).section("hooks");
+        let hooks = Address::container(address.path.clone()).with_section("hooks");
         let not_started =
             StepResult { address: hooks, outcome: StepOutcome::NotStarted, ..failed.clone() };
         fixture.applied.steps.extend([failed, not_started]);
         let reason = MismatchReason::Unreadable(cause);
         fixture.applied.mismatches.push(Mismatch { address, fields: vec![], reason, help: None });
     }
-    let text = applied(&fixture.applied, &run(), TextStyle::default());
+    let text = render_applied_text(&fixture.applied, &sample_run(), TextStyle::default());
     assert!(text.lines().count() < 20, "{text}");
     assert!(text.contains("the same for 199 more steps: acme/p1#settings, "), "{text}");
-    let full = TextStyle { full: true, ..TextStyle::default() };
-    assert!(applied(&fixture.applied, &run(), full).lines().count() > 800);
+    let full = TextStyle { is_full: true, ..TextStyle::default() };
+    assert!(render_applied_text(&fixture.applied, &sample_run(), full).lines().count() > 800);
     // The text occurs three times: for the failed steps, for the mismatches, and for a section that
     // the plan of the fixture could not read.
     let secrets = Secrets::default();
@@ -656,25 +703,26 @@ fn alike_failures_are_one_paragraph_in_every_format() {
 
 /// The addresses of the other steps have the same form as in the line of the first step.
 #[test]
-fn addresses_of_alike_steps_are_decoded() {
+fn addresses_of_folded_steps_are_decoded() {
     let failed = |n: usize| StepResult {
         scope: Scope::Project,
         address: Address::container(format!("acme/p{n}").into())
-            .section("hooks")
-            .entry("https://ci.example.org/x"),
+            .with_section("hooks")
+            .with_entry("https://ci.example.org/x"),
         action: Action::Create,
         outcome: StepOutcome::NotStarted,
         origin: None,
     };
     let result = ApplyResult { steps: (0..4).map(failed).collect(), ..ApplyResult::default() };
-    let text = applied(&result, &run(), TextStyle::default());
+    let text = render_applied_text(&result, &sample_run(), TextStyle::default());
     assert!(text.contains("+ hooks/https://ci.example.org/x  not started\n"), "{text}");
     assert!(text.contains(": acme/p1#hooks/https://ci.example.org/x, acme/p2#"), "{text}");
 }
 
-/// One acknowledgement accepts alike refusals. Only deletions must be acknowledged one by one.
+/// One acknowledgement accepts all refusals of the same guard and section, except deletions, which must
+/// be acknowledged one by one.
 #[test]
-fn alike_refusals_are_one_in_every_format() {
+fn equal_refusals_are_folded_in_every_format() {
     let secrets = Secrets::default();
     let marker = Marker::from(ReportKind::Plan);
     for (guard, acknowledgement_count) in [(Guard::Removals, 1), (Guard::Deletion, 40)] {
@@ -682,33 +730,34 @@ fn alike_refusals_are_one_in_every_format() {
         let first = fixture.plan.refusals[0].clone();
         let refusal = |n: usize| GuardRefusal {
             guard,
-            address: Address::container(format!("acme/p{n}").into()).section("hooks"),
+            address: Address::container(format!("acme/p{n}").into()).with_section("hooks"),
             reason: format!("would remove {n} entries"),
             objects: n,
             acknowledgement: format!("{guard}:acme/p{n}#hooks"),
             ..first.clone()
         };
         fixture.plan.findings.refusals = (1..=40).map(refusal).collect();
-        let text = plan(&fixture.plan, &run(), ReportKind::Plan, TextStyle::default());
+        let text =
+            render_plan_text(&fixture.plan, &sample_run(), ReportKind::Plan, TextStyle::default());
         let is_for_all = text.contains(&format!("pass `--ack '{guard}:acme/**#hooks'`"));
         assert_eq!(is_for_all, acknowledgement_count == 1, "{text}");
         let comment =
             fixture.render_named("plan", |report| markdown::render(report, &marker, &secrets));
-        let all = format!("guard: {guard}, at: \"acme/**#hooks\", at_most: 820}}");
+        let joint_document = format!("guard: {guard}, at: \"acme/**#hooks\", at_most: 820}}");
         assert_eq!(
             comment.matches("{kind: Acknowledge").count(),
             acknowledgement_count,
             "{comment}"
         );
-        assert_eq!(comment.contains(&all), acknowledgement_count == 1, "{comment}");
+        assert_eq!(comment.contains(&joint_document), acknowledgement_count == 1, "{comment}");
         let page = fixture.render_named("plan", |report| html::render(report, &secrets));
         assert_eq!(page.matches("--ack ").count(), acknowledgement_count, "{page}");
     }
 }
 
 #[test]
-fn alike_problems_notes_and_results_are_one() {
-    let path = |n: usize| Address::container(format!("acme/p{n:03}").into());
+fn equal_problems_notes_and_results_are_folded() {
+    let address = |n: usize| Address::container(format!("acme/p{n:03}").into());
     let mut fixture = ReportFixture::new();
     let problem = fixture.plan.problems[0].clone();
     let problem = |n| Problem {
@@ -718,7 +767,7 @@ fn alike_problems_notes_and_results_are_one() {
         ..problem.clone()
     };
     let archived = |n| Note {
-        address: path(n),
+        address: address(n),
         reason: Reason::ArchivedByHand,
         fields: Vec::new(),
         origin: None,
@@ -731,7 +780,8 @@ fn alike_problems_notes_and_results_are_one() {
     assert_eq!(comment.matches("does not exist").count(), 1, "{comment}");
     assert!(comment.contains("- `acme/p000`, `acme/p001`, "), "{comment}");
     assert!(comment.contains(", `acme/p019` and 80 more\n"), "{comment}");
-    let text = plan(&fixture.plan, &run(), ReportKind::Plan, TextStyle::default());
+    let text =
+        render_plan_text(&fixture.plan, &sample_run(), ReportKind::Plan, TextStyle::default());
     assert!(text.contains(" (--full lists all)\n  acme/p000 and 99 more\n"), "{text}");
 
     // Without steps, the title names the blockers.
@@ -740,9 +790,9 @@ fn alike_problems_notes_and_results_are_one() {
         .render_named("plan", |report| markdown::render(report, &marker, &Secrets::default()));
     assert!(comment.contains("\n### undrift blocked: 100 problems"), "{comment}");
 
-    let skipped = |n| plan::SkippedContainer { address: path(n), steps: 1 };
+    let skipped = |n| plan::SkippedContainer { address: address(n), steps: 1 };
     let skipped_list: Vec<_> = (0..100).map(skipped).collect();
-    let full = TextStyle { full: true, ..TextStyle::default() };
+    let full = TextStyle { is_full: true, ..TextStyle::default() };
     let no_secrets = Secrets::default();
     let skipped_text = |style| super::skipped_text(Canvas::new(style, &no_secrets), &skipped_list);
     assert_eq!(skipped_text(TextStyle::default()).lines().count(), 1);
@@ -752,31 +802,32 @@ fn alike_problems_notes_and_results_are_one() {
     assert!(text.lines().all(|line| line.len() <= 60), "{text}");
     let done = |n| StepResult {
         scope: Scope::Project,
-        address: path(n).section("settings"),
+        address: address(n).with_section("settings"),
         action: Action::Update,
         outcome: StepOutcome::Done,
         origin: None,
     };
     let result =
         |steps| ApplyResult { steps: (0..steps).map(done).collect(), ..ApplyResult::default() };
-    let text = applied(&result(12), &run(), TextStyle::default());
+    let text = render_applied_text(&result(12), &sample_run(), TextStyle::default());
     assert!(text.contains("~ settings  done\n  the same for 11 more steps: acme/p001#"), "{text}");
 }
 
 /// Steps that wait for their parent groups are equal, although the groups have different names.
 #[test]
-fn a_change_that_waits_for_its_own_group_is_the_same_everywhere() {
+fn steps_that_wait_for_their_own_groups_are_folded() {
     let mut waiting_plan = repeated_plan(6, |_| 20);
     for (n, step) in waiting_plan.steps.iter_mut().enumerate() {
         let group = format!("acme/g{n}");
-        step.address = Address::container(format!("{group}/p").into()).section("settings");
-        let awaited_address = Address::container(group.into()).section("settings");
+        step.address = Address::container(format!("{group}/p").into()).with_section("settings");
+        let awaited_address = Address::container(group.into()).with_section("settings");
         let awaited_address =
             if n == 5 { Address::container("acme/other".into()) } else { awaited_address };
         step.after =
             vec![crate::diff::Edge { address: awaited_address, reason: "groups come first" }];
     }
-    let text = plan(&waiting_plan, &run(), ReportKind::Plan, TextStyle::default());
+    let text =
+        render_plan_text(&waiting_plan, &sample_run(), ReportKind::Plan, TextStyle::default());
     assert_eq!(text.matches("groups come first").count(), 2, "{text}");
     assert!(text.contains("the same change in 4 more projects: acme/g1/p, "), "{text}");
     let fixture = ReportFixture { plan: waiting_plan, ..ReportFixture::new() };
@@ -798,7 +849,7 @@ fn strip_colours(text: &str) -> String {
     })
 }
 
-/// A run, a plan and its result, with `text` wherever others can place text.
+/// A run, a plan and its result, with `text` in every place where others can write text.
 pub(in crate::report) fn hostile_content(text: &str) -> (ReportedRun, Plan, ApplyResult) {
     let run = ReportedRun {
         target: text.to_owned(),
@@ -813,7 +864,8 @@ pub(in crate::report) fn hostile_content(text: &str) -> (ReportedRun, Plan, Appl
     hostile_live["settings"]["issues_template"] = format!("{text}\n{text}").into();
     hostile_live["settings"]["topics"] = json!([text]);
     hostile_live["variables"][1]["key"] = text.into();
-    let mut planned = make_plan(&load_desired(SHOP), |project| make_live(project, &hostile_live));
+    let mut hostile_plan =
+        make_plan(&load_desired(SHOP), |project| make_live(project, &hostile_live));
     let mut blocked = blocked_plan();
     blocked.problems[0].message = text.to_owned();
     blocked.problems[0].help = Some(text.to_owned());
@@ -822,14 +874,14 @@ pub(in crate::report) fn hostile_content(text: &str) -> (ReportedRun, Plan, Appl
     blocked.refusals[0].origin = Origin::new(text, 1, 1, Layer::Project);
     blocked.incomplete[0].reason = text.to_owned().into();
     blocked.incomplete[0].address.path = text.into();
-    planned.problems = blocked.findings.problems;
-    planned.refusals = blocked.findings.refusals;
-    planned.incomplete = blocked.findings.incomplete;
-    let mut done = sample_applied();
-    done.steps[2].outcome = StepOutcome::Failed(text.to_owned().into());
-    done.steps[2].address.path = text.into();
-    done.mismatches[0].fields = vec![text.to_owned()];
-    (run, planned, done)
+    hostile_plan.problems = blocked.findings.problems;
+    hostile_plan.refusals = blocked.findings.refusals;
+    hostile_plan.incomplete = blocked.findings.incomplete;
+    let mut hostile_result = sample_applied();
+    hostile_result.steps[2].outcome = StepOutcome::Failed(text.to_owned().into());
+    hostile_result.steps[2].address.path = text.into();
+    hostile_result.mismatches[0].fields = vec![text.to_owned()];
+    (run, hostile_plan, hostile_result)
 }
 
 proptest! {
@@ -837,12 +889,12 @@ proptest! {
 
     #[test]
     fn hostile_text_is_harmless_in_every_report(text in "(\\PC|\\p{C}|\u{1b}|\u{9b}|\u{202e}|\n){0,12}", width in proptest::option::of(20_usize..100), colour: bool) {
-        let style = TextStyle { colour, width, full: false };
-        let (run, planned, done) = hostile_content(&text);
-        for report in [plan(&planned, &run, ReportKind::Plan, style), applied(&done, &run, style)] {
+        let style = TextStyle { is_coloured: colour, width, is_full: false };
+        let (run, hostile_plan, hostile_result) = hostile_content(&text);
+        for report in [render_plan_text(&hostile_plan, &run, ReportKind::Plan, style), render_applied_text(&hostile_result, &run, style)] {
             let report = if colour { strip_colours(&report) } else { report };
-            let unsafe_found: Vec<_> = report.chars().filter(|c| is_unsafe(*c) && *c != '\n').collect();
-            prop_assert!(unsafe_found.is_empty(), "{:?} in {:?}", unsafe_found, report);
+            let unsafe_chars: Vec<_> = report.chars().filter(|c| is_unsafe(*c) && *c != '\n').collect();
+            prop_assert!(unsafe_chars.is_empty(), "{:?} in {:?}", unsafe_chars, report);
         }
     }
 }
@@ -850,14 +902,19 @@ proptest! {
 #[test]
 fn a_field_that_many_projects_share_is_shown_once_beside_their_own_fields() {
     let manifests = (0..5).map(|i| {
-        let own = if i % 2 == 0 { format!(", description: own {i}") } else { String::new() };
+        let own_setting = if i % 2 == 0 { format!(", description: own {i}") } else { String::new() };
         format!(
-            "---\nkind: Project\npath: acme/p{i}\nsettings: {{ci_default_git_depth: 20{own}}}\n"
+            "---\nkind: Project\npath: acme/p{i}\nsettings: {{ci_default_git_depth: 20{own_setting}}}\n"
         )
     });
     let settings = json!({"settings": {"ci_default_git_depth": 50, "description": ""}});
-    let planned = make_plan(&load_desired(&manifests.collect::<String>()), |project| {
+    let shared_plan = make_plan(&load_desired(&manifests.collect::<String>()), |project| {
         make_live(project, &settings)
     });
-    insta::assert_snapshot!(plan(&planned, &run(), ReportKind::Plan, TextStyle::default()));
+    insta::assert_snapshot!(render_plan_text(
+        &shared_plan,
+        &sample_run(),
+        ReportKind::Plan,
+        TextStyle::default()
+    ));
 }

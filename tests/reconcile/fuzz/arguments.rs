@@ -34,7 +34,8 @@ fn check_refusal(why: &str, text: &str) {
 
 #[test]
 fn arguments_are_read_or_refused() {
-    let address = Address::container("acme/shop".into()).section("variables").entry("A@prod/*");
+    let address =
+        Address::container("acme/shop".into()).with_section("variables").with_entry("A@prod/*");
     let today = jiff::civil::date(2030, 1, 1);
     let mut selectors = 0;
     let is_usual = run_inputs("arguments", 500, |chance| {

@@ -173,7 +173,8 @@ fn check_locations(found: &Diagnostics, folder: &Path) {
         if diagnostic.severity == Severity::Error {
             assert!(diagnostic.location.is_some(), "{diagnostic:?}");
         }
-        let places = diagnostic.location.iter().chain(diagnostic.related.iter().map(|(at, _)| at));
+        let places =
+            diagnostic.location.iter().chain(diagnostic.with_related.iter().map(|(at, _)| at));
         for place in places {
             if let (Some(line), Ok(bytes)) = (place.line(), fs::read(folder.join(&*place.file))) {
                 let lines = bytes.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -200,9 +201,9 @@ fn manifests_are_read_or_refused() {
         write(folder.path(), &files);
         let loaded = manifest::load_with(folder.path(), &load_environment(folder.path()), &options);
         let style = TextStyle {
-            colour: chance.once_in(2),
+            is_coloured: chance.once_in(2),
             width: Some(20 + chance.below(100)),
-            full: chance.once_in(2),
+            is_full: chance.once_in(2),
         };
         let (report, _) = loaded.report(style);
         assert!(!report.contains(CANARY), "{report}");
@@ -308,7 +309,7 @@ fn descriptions_of_kinds_are_read_or_refused() {
         let mut diagnostics = Diagnostics::default();
         let around = load_environment(folder.path());
         descriptions::load(std::slice::from_ref(&path), None, &around, &mut diagnostics);
-        diagnostics.render(TextStyle { colour: false, width: Some(80), full: false });
+        diagnostics.render(TextStyle { is_coloured: false, width: Some(80), is_full: false });
         check_locations(&diagnostics, folder.path());
         accepted += usize::from(diagnostics.is_empty());
     });

@@ -212,7 +212,8 @@ impl Planner {
                 let included = includes.include_from(desired, &mut roster);
                 desired = included.map_err(|wrong| wrong.render(Default::default()))?;
                 settings.moves = Arc::clone(&desired.moves);
-                settings.groups = GroupDeclarations::from_containers(&desired.containers);
+                settings.group_declarations =
+                    GroupDeclarations::from_containers(&desired.containers);
             }
             let plan = self.world.plan_with_roster(roster, &observer, &desired, &settings);
             Ok(serde_json::to_string(&plan.await.map_err(describe)?).unwrap())

@@ -33,7 +33,7 @@ const REDUCTION_FACTOR: f64 = 0.8;
 
 /// The time until which a request must wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SendAt {
+pub enum SendTime {
     /// The request must wait until another response arrives.
     AfterResponse,
     /// Requests of all operations must wait until this time, on the client's clock.
@@ -100,6 +100,7 @@ struct OperationBudget {
     response_times: VecDeque<Duration>,
     /// The limit per minute learned from a 429.
     learned_limit: Option<usize>,
+    /// No request of this operation is sent before this time, on the client's clock.
     closed_until: Duration,
 }
 
@@ -123,16 +124,20 @@ impl Budget {
     /// [`finish_request`](Self::finish_request).
     ///
     /// # Errors
-    /// [`SendAt`] if the request must wait.
-    pub fn try_send(&mut self, operation: &'static Operation, now: Duration) -> Result<(), SendAt> {
+    /// [`SendTime`] if the request must wait.
+    pub fn try_reserve(
+        &mut self,
+        operation: &'static Operation,
+        now: Duration,
+    ) -> Result<(), SendTime> {
         let is_announced = self.user_quota.is_some();
         if let Some((quota, window_end)) = &mut self.user_quota {
             if *window_end <= now {
                 quota.remaining = quota.limit_per_minute;
             }
             match quota.remaining {
-                0 => return Err(SendAt::At(*window_end)),
-                remaining if remaining <= self.in_flight => return Err(SendAt::AfterResponse),
+                0 => return Err(SendTime::At(*window_end)),
+                remaining if remaining <= self.in_flight => return Err(SendTime::AfterResponse),
                 _ => {}
             }
         }
@@ -166,9 +171,16 @@ impl Budget {
             // Responses may arrive in any order. Within one window, the response with the lowest
             // remaining number is the latest.
             self.user_quota = Some(match self.user_quota {
-                Some((current, end)) if current.reset_at > quota.reset_at => (current, end),
-                Some((known, end)) if known.reset_at == quota.reset_at && end > ended_at => {
-                    (Quota { remaining: quota.remaining.min(known.remaining), ..quota }, end)
+                Some((current, window_end)) if current.reset_at > quota.reset_at => {
+                    (current, window_end)
+                }
+                Some((current, window_end))
+                    if current.reset_at == quota.reset_at && window_end > ended_at =>
+                {
+                    (
+                        Quota { remaining: quota.remaining.min(current.remaining), ..quota },
+                        window_end,
+                    )
                 }
                 _ => (quota, ended_at.saturating_add(quota.time_to_reset)),
             });
@@ -181,7 +193,7 @@ impl Budget {
 }
 
 impl OperationBudget {
-    fn require_capacity(&mut self, limit: Option<usize>, now: Duration) -> Result<(), SendAt> {
+    fn require_capacity(&mut self, limit: Option<usize>, now: Duration) -> Result<(), SendTime> {
         while self
             .response_times
             .front()
@@ -190,13 +202,13 @@ impl OperationBudget {
             self.response_times.pop_front();
         }
         if self.closed_until > now {
-            return Err(SendAt::OperationAt(self.closed_until));
+            return Err(SendTime::OperationAt(self.closed_until));
         }
         match limit {
             Some(limit) if self.in_flight + self.response_times.len() >= limit => {
                 let oldest = self.response_times.front();
-                Err(oldest.map_or(SendAt::AfterResponse, |ended_at| {
-                    SendAt::OperationAt(ended_at.saturating_add(MINUTE))
+                Err(oldest.map_or(SendTime::AfterResponse, |ended_at| {
+                    SendTime::OperationAt(ended_at.saturating_add(MINUTE))
                 }))
             }
             _ => Ok(()),
@@ -247,7 +259,7 @@ mod tests {
         })
     }
 
-    fn finish(at: Duration, quota: Option<Quota>) -> Option<Completion> {
+    fn completion(at: Duration, quota: Option<Quota>) -> Option<Completion> {
         Some(Completion { ended_at: at, quota, operation_closed_for: None })
     }
 
@@ -284,8 +296,8 @@ mod tests {
     fn without_an_announced_limit_no_request_waits() {
         let mut budget = Budget::default();
         for _ in 0..10_000 {
-            assert_eq!(budget.try_send(PROJECT_GET.row(), seconds(1)), Ok(()));
-            budget.finish_request(PROJECT_GET.row(), finish(seconds(1), None));
+            assert_eq!(budget.try_reserve(PROJECT_GET.row(), seconds(1)), Ok(()));
+            budget.finish_request(PROJECT_GET.row(), completion(seconds(1), None));
         }
         assert_eq!(budget.requests_per_minute(), None);
     }
@@ -293,22 +305,22 @@ mod tests {
     #[test]
     fn requests_wait_for_the_reset_if_none_remain() {
         let (mut budget, hooks) = (Budget::default(), HOOK_LIST.row());
-        assert_eq!(budget.try_send(hooks, seconds(0)), Ok(()));
-        budget.finish_request(hooks, finish(seconds(0), quota(2, 120, 20)));
-        assert_eq!(budget.try_send(hooks, seconds(1)), Ok(()));
-        assert_eq!(budget.try_send(hooks, seconds(1)), Ok(()));
+        assert_eq!(budget.try_reserve(hooks, seconds(0)), Ok(()));
+        budget.finish_request(hooks, completion(seconds(0), quota(2, 120, 20)));
+        assert_eq!(budget.try_reserve(hooks, seconds(1)), Ok(()));
+        assert_eq!(budget.try_reserve(hooks, seconds(1)), Ok(()));
         assert_eq!(
-            budget.try_send(hooks, seconds(1)),
-            Err(SendAt::AfterResponse),
+            budget.try_reserve(hooks, seconds(1)),
+            Err(SendTime::AfterResponse),
             "both may be counted"
         );
-        budget.finish_request(hooks, finish(seconds(2), quota(0, 120, 18)));
+        budget.finish_request(hooks, completion(seconds(2), quota(0, 120, 18)));
         // An older response that arrives late changes nothing.
-        budget.finish_request(hooks, finish(seconds(2), quota(1, 120, 18)));
-        assert_eq!(budget.try_send(hooks, seconds(19)), Err(SendAt::At(seconds(20))));
-        assert_eq!(budget.try_send(hooks, seconds(20)), Ok(()), "the window is over");
-        budget.finish_request(hooks, finish(seconds(21), quota(1_999, 180, 59)));
-        assert_eq!(budget.try_send(hooks, seconds(22)), Ok(()));
+        budget.finish_request(hooks, completion(seconds(2), quota(1, 120, 18)));
+        assert_eq!(budget.try_reserve(hooks, seconds(19)), Err(SendTime::At(seconds(20))));
+        assert_eq!(budget.try_reserve(hooks, seconds(20)), Ok(()), "the window is over");
+        budget.finish_request(hooks, completion(seconds(21), quota(1_999, 180, 59)));
+        assert_eq!(budget.try_reserve(hooks, seconds(22)), Ok(()));
         // A request that was not sent does not count.
         budget.finish_request(hooks, None);
         assert_eq!((budget.in_flight, budget.requests_per_minute()), (0, Some(2_000)));
@@ -325,7 +337,7 @@ mod tests {
             let (mut arrivals, mut in_flight): (Vec<Duration>, VecDeque<(Duration, Duration)>) =
                 Default::default();
             while arrivals.len() < 2_000 {
-                match budget.try_send(operation, now) {
+                match budget.try_reserve(operation, now) {
                     Ok(()) => {
                         // The request arrives at any time between its sending and its response.
                         let sevenths = arrivals.len() as u32 % 7;
@@ -334,14 +346,15 @@ mod tests {
                         in_flight.push_back((now + duration, now));
                         now += Duration::from_millis(3);
                     }
-                    Err(SendAt::At(_)) => panic!("the user's budget is no obstacle"),
-                    Err(SendAt::OperationAt(at)) if in_flight.is_empty() => now = at,
-                    Err(SendAt::AfterResponse | SendAt::OperationAt(_)) => {
+                    Err(SendTime::At(_)) => panic!("the user's budget is no obstacle"),
+                    Err(SendTime::OperationAt(at)) if in_flight.is_empty() => now = at,
+                    Err(SendTime::AfterResponse | SendTime::OperationAt(_)) => {
                         now = now.max(in_flight.front().map_or(now, |(at, _)| *at));
                     }
                 }
                 while let Some((at, _)) = in_flight.pop_front_if(|(at, _)| *at <= now) {
-                    budget.finish_request(operation, finish(at, quota(1_900, 9_999_999, 3_000)));
+                    budget
+                        .finish_request(operation, completion(at, quota(1_900, 9_999_999, 3_000)));
                 }
             }
             let last_arrival = *arrivals.iter().max().unwrap();
@@ -360,7 +373,7 @@ mod tests {
     #[test]
     fn a_429_closes_only_its_operation_and_shows_its_limit() {
         let (mut budget, hooks) = (Budget::default(), HOOK_LIST.row());
-        let throttled = |at, seconds_closed| {
+        let throttled_completion = |at, seconds_closed| {
             Some(Completion {
                 ended_at: at,
                 quota: quota(1_000, 900, 60),
@@ -368,21 +381,22 @@ mod tests {
             })
         };
         for at in 0..10 {
-            assert_eq!(budget.try_send(hooks, seconds(at)), Ok(()));
+            assert_eq!(budget.try_reserve(hooks, seconds(at)), Ok(()));
         }
         for at in 0..8 {
-            budget.finish_request(hooks, finish(seconds(at), quota(1_000, 900, 60)));
+            budget.finish_request(hooks, completion(seconds(at), quota(1_000, 900, 60)));
         }
-        budget.finish_request(hooks, throttled(seconds(10), 30));
+        budget.finish_request(hooks, throttled_completion(seconds(10), 30));
         // A 429 for a request that was in flight at the same time has no further effect.
-        budget.finish_request(hooks, throttled(seconds(11), 30));
+        budget.finish_request(hooks, throttled_completion(seconds(11), 30));
         assert_eq!(budget.operation_budgets[hooks.id].learned_limit, Some(8));
-        assert_eq!(budget.try_send(hooks, seconds(12)), Err(SendAt::OperationAt(seconds(41))));
-        assert_eq!(budget.try_send(PROJECT_GET.row(), seconds(12)), Ok(()));
+        assert_eq!(budget.try_reserve(hooks, seconds(12)), Err(SendTime::OperationAt(seconds(41))));
+        assert_eq!(budget.try_reserve(PROJECT_GET.row(), seconds(12)), Ok(()));
         // At most eight requests are sent in any minute.
-        let sent_count = (0..).take_while(|_| budget.try_send(hooks, seconds(70)).is_ok()).count();
+        let sent_count =
+            (0..).take_while(|_| budget.try_reserve(hooks, seconds(70)).is_ok()).count();
         assert_eq!(sent_count, 8 - 1, "the complaints of the last minute count");
-        budget.finish_request(hooks, throttled(seconds(72), 1));
+        budget.finish_request(hooks, throttled_completion(seconds(72), 1));
         assert_eq!(
             budget.operation_budgets[hooks.id].learned_limit,
             Some(6),

@@ -15,12 +15,12 @@ use tokio::sync::watch;
 
 use super::{
     Result,
-    budget::{Completion, MINUTE, Quota, SendAt},
+    budget::{Completion, MINUTE, Quota, SendTime},
     client::{ApiResponse, CallCount, ClientSettings},
     error::{ApiError, ErrorKind},
     judge::{SendVerdict, request_id},
     limit::{BudgetSlot, Gate, Permit, header_date},
-    pace::Reply,
+    pace::PaceOutcome,
     quote::QuoteRedactor,
     retry::{self, MAX_WAIT, SendOutcome},
     service::ServiceAddress,
@@ -105,7 +105,7 @@ impl ClientCore {
         inputs: SendInputs,
     ) -> Result<ApiResponse> {
         let SendInputs { body, redactor: quote_redactor, freshness, read_at } = inputs;
-        let wire = self.encode_request(request, body, read_at);
+        let wire_request = self.encode_request(request, body, read_at);
         let mut in_doubt_since = None;
         let mut attempt = freshness.map_or(1, |freshness| freshness.attempt);
         loop {
@@ -115,7 +115,7 @@ impl ClientCore {
             })?;
             let sent_at = self.now();
             let SendVerdict { outcome, retry_after, quota, result } =
-                self.send_once(request, wire.clone(), &quote_redactor).await;
+                self.send_once(request, wire_request.clone(), &quote_redactor).await;
             if request.operation.retry_safety != RetrySafety::Reads && outcome.is_ambiguous() {
                 in_doubt_since = Some(sent_at);
             }
@@ -135,7 +135,7 @@ impl ClientCore {
             // other operations.
             if !is_operation_limit {
                 let response_time = answered_at.saturating_sub(sent_at);
-                if let Some(reply) = pace_reply(request.operation, outcome, response_time) {
+                if let Some(reply) = to_pace_outcome(request.operation, outcome, response_time) {
                     permit.record(reply);
                 }
                 self.pause_gate(wait.filter(|_| outcome == SendOutcome::Throttled).or(retry_after));
@@ -173,7 +173,7 @@ impl ClientCore {
         let unmodified_since = read_at
             .filter(|_| request.operation.is_conditional)
             .and_then(|read_at| self.unmodified_since(read_at));
-        let (method, target) = (request.operation.method, request.target());
+        let (method, target) = (request.operation.method, request.path_and_query());
         WireRequest {
             method,
             target,
@@ -212,14 +212,14 @@ impl ClientCore {
         }
         let now = self.now();
         if self.settings.deadline.is_some_and(|deadline| now >= deadline) {
-            return Err(ErrorKind::Budget("time"));
+            return Err(ErrorKind::OverBudget("time"));
         }
         if freshness.is_some_and(|freshness| now > freshness.ends_at) {
             return Err(ErrorKind::Stale(None));
         }
         let mut tally = self.tally();
         if self.settings.max_requests.is_some_and(|max| tally.request_count >= max) {
-            return Err(ErrorKind::Budget("number of requests"));
+            return Err(ErrorKind::OverBudget("number of requests"));
         }
         tally.request_count += 1;
         let count = tally.counts.entry(operation.id).or_default();
@@ -248,12 +248,12 @@ impl ClientCore {
                 Err(send_at) => send_at,
             };
             let wait = match send_at {
-                SendAt::AfterResponse => std::future::pending().right_future(),
-                SendAt::At(_) if freshness.is_some() => return Err(ErrorKind::Stale(None)),
-                SendAt::OperationAt(instant) if freshness.is_some() => {
+                SendTime::AfterResponse => std::future::pending().right_future(),
+                SendTime::At(_) if freshness.is_some() => return Err(ErrorKind::Stale(None)),
+                SendTime::OperationAt(instant) if freshness.is_some() => {
                     return Err(ErrorKind::Stale(Some(instant)));
                 }
-                SendAt::At(send_time) | SendAt::OperationAt(send_time) => {
+                SendTime::At(send_time) | SendTime::OperationAt(send_time) => {
                     self.sleep(send_time.saturating_sub(now)).left_future()
                 }
             };
@@ -273,11 +273,11 @@ impl ClientCore {
     /// Sleeps. Fails if the wait is too long or exceeds the deadline, or if the run ends.
     pub(super) async fn sleep(&self, wait: Duration) -> Result<(), ErrorKind> {
         if wait > MAX_WAIT + MAX_WAIT / 10 {
-            return Err(ErrorKind::Wait(wait));
+            return Err(ErrorKind::WaitTooLong(wait));
         }
         let wake_at = self.now().saturating_add(wait);
         if self.settings.deadline.is_some_and(|deadline| wake_at > deadline) {
-            return Err(ErrorKind::Budget("time"));
+            return Err(ErrorKind::OverBudget("time"));
         }
         tokio::select! {
             biased;
@@ -311,20 +311,20 @@ impl ClientCore {
         tokio::select! {
             biased;
             end = self.wait_for_end_reason(), if retry_safety == RetrySafety::Reads => end,
-            () = deadline => ErrorKind::Budget("time"),
+            () = deadline => ErrorKind::OverBudget("time"),
         }
     }
 
     async fn send_once<E>(
         &self,
         request: &Request<E>,
-        wire: WireRequest,
+        wire_request: WireRequest,
         redactor: &QuoteRedactor,
     ) -> SendVerdict {
         let sent_at = self.now();
         let sending_result = tokio::select! {
             biased;
-            sent = self.transport.send(wire) => sent,
+            sent = self.transport.send(wire_request) => sent,
             why = self.wait_for_abort(request.operation.retry_safety) => {
                 return SendVerdict::unanswered(SendOutcome::Lost, why);
             }
@@ -352,7 +352,7 @@ impl ClientCore {
             }
             Ok(response) => {
                 self.learn_service_time(&response.headers);
-                self.judge(operation, response, request.key_filter(), redactor)
+                self.classify_response(operation, response, request.key_filter(), redactor)
             }
         }
     }
@@ -401,7 +401,7 @@ impl ClientCore {
             }
         }
         if let Some(error) = error.filter(|_| must_end) {
-            self.end_run(ErrorKind::Stopped(error.clone()));
+            self.end_run(ErrorKind::AfterFatalError(error.clone()));
         }
     }
 
@@ -420,7 +420,7 @@ impl ClientCore {
         ApiError::new(request.operation, self.secrets.redact(&request.path()), kind)
     }
 
-    pub(super) fn malformed(
+    pub(super) fn malformed_error(
         &self,
         request: &Request<Read>,
         response: &ApiResponse,
@@ -437,17 +437,17 @@ impl ClientCore {
 
 /// The outcome of a request for the pace controller; `None` if the outcome does not show the load
 /// of the service.
-const fn pace_reply(
+const fn to_pace_outcome(
     operation: &'static Operation,
     outcome: SendOutcome,
     response_time: Duration,
-) -> Option<Reply> {
+) -> Option<PaceOutcome> {
     match outcome {
         SendOutcome::Success | SendOutcome::Refused => {
-            Some(Reply::Answered(operation.id, response_time))
+            Some(PaceOutcome::Answered(operation.id, response_time))
         }
-        SendOutcome::Throttled => Some(Reply::Throttled),
-        SendOutcome::NotSent | SendOutcome::Lost | SendOutcome::Faulty => Some(Reply::Failed),
+        SendOutcome::Throttled => Some(PaceOutcome::Throttled),
+        SendOutcome::NotSent | SendOutcome::Lost | SendOutcome::Faulty => Some(PaceOutcome::Failed),
         SendOutcome::Untrusted
         | SendOutcome::Locked
         | SendOutcome::Unreadable

@@ -197,7 +197,7 @@ impl ReadClient {
     pub async fn get(&self, request: Request<Read>) -> Result<ApiResponse> {
         let response = self.call(&request).await?;
         if response.body.is_null() {
-            Err(self.core.malformed(&request, &response, "nothing"))
+            Err(self.core.malformed_error(&request, &response, "nothing"))
         } else {
             Ok(response)
         }
@@ -217,7 +217,7 @@ impl ReadClient {
         let response = self.get(request.clone()).await?;
         let (requested_id, returned_id) = (request.requested_id(), response.body["id"].as_u64());
         if requested_id.is_some() && returned_id.is_some() && requested_id != returned_id {
-            return Err(self.core.malformed(&request, &response, "an object of another id"));
+            return Err(self.core.malformed_error(&request, &response, "an object of another id"));
         }
         self.require_keys(&request, response, keys)
     }
@@ -238,7 +238,7 @@ impl ReadClient {
         match (response.body.is_null(), response.status) {
             (false, _) => self.require_keys(&request, response, keys).map(Some),
             (true, 200) => Ok(None),
-            (true, _) => Err(self.core.malformed(&request, &response, "nothing")),
+            (true, _) => Err(self.core.malformed_error(&request, &response, "nothing")),
         }
     }
 
@@ -252,7 +252,11 @@ impl ReadClient {
         if keys.iter().all(|key| is_identifying(key, &response.body[*key])) {
             return Ok(response);
         }
-        Err(self.core.malformed(request, &response, "an object without its identifying fields"))
+        Err(self.core.malformed_error(
+            request,
+            &response,
+            "an object without its identifying fields",
+        ))
     }
 
     /// Reads a complete list for display, and does not check the fields of its entries. A caller
@@ -342,7 +346,7 @@ impl ReadClient {
                 let mut response = response?;
                 let Some(objects) = into_objects(response.body.take()) else {
                     let problem = "something other than a list";
-                    return Err(self.core.malformed(&request, &response, problem));
+                    return Err(self.core.malformed_error(&request, &response, problem));
                 };
                 (response.headers, objects)
             }

@@ -3,7 +3,7 @@
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use super::{
-    message::{CERTIFICATE_PAGE, HTML_PAGE_MESSAGE, NotFoundCause},
+    message::{CERTIFICATE_PAGE_MESSAGE, HTML_PAGE_MESSAGE, NotFoundCause},
     transport::{RequestPhase, SendError, SendErrorKind},
 };
 use crate::{
@@ -54,23 +54,23 @@ pub(super) enum ErrorKind {
     Page(#[source] PageError),
     /// A secret or a file for the body is missing.
     #[error("was not sent: {0}")]
-    Body(String),
+    MissingBodyInput(String),
     /// The live values that the request was built from may be outdated. If only this operation must
     /// wait, the variant contains the time, on the client's clock, when the next attempt is allowed.
     #[error("was not sent: the values that it repeats are too old")]
     Stale(Option<Duration>),
     /// An earlier request showed that further requests are useless.
     #[error("was not sent: an earlier request was refused")]
-    Stopped(#[source] ApiError),
+    AfterFatalError(#[source] ApiError),
     /// The caller interrupted the run.
     #[error("was not sent or not waited for: the run was interrupted")]
     Interrupted,
     /// The run has no requests or no time left.
     #[error("was not sent or not waited for: the run has used up its {0}")]
-    Budget(&'static str),
+    OverBudget(&'static str),
     /// The service requests a wait that is too long.
     #[error("was not sent: the service asks to wait for {} seconds", .0.as_secs())]
-    Wait(Duration),
+    WaitTooLong(Duration),
 }
 
 /// A response in which the service refused the request.
@@ -146,7 +146,7 @@ impl ApiError {
     /// The message of the service, if the service refused the request. It has at most 2 KiB, and
     /// contains no control characters and no known secrets.
     pub fn message(&self) -> Option<&str> {
-        self.rejection().map(|refusal| refusal.message.as_str())
+        self.rejection().map(|rejection| rejection.message.as_str())
     }
 
     /// The request's id in the service's log.
@@ -188,7 +188,9 @@ impl ApiError {
 
     /// The cause of a 404.
     fn not_found_cause(&self) -> Option<NotFoundCause> {
-        self.rejection().filter(|refusal| refusal.status == 404).map(|refusal| refusal.cause)
+        self.rejection()
+            .filter(|rejection| rejection.status == 404)
+            .map(|rejection| rejection.cause)
     }
 
     /// True for a 404 because the group or project does not exist, or because the caller may not
@@ -250,10 +252,10 @@ impl ApiError {
 
     /// True if the project has another path now.
     pub fn is_moved(&self) -> bool {
-        self.rejection().is_some_and(|refusal| {
-            let message = refusal.message.to_ascii_lowercase();
-            refusal.moved_to.is_some()
-                || (refusal.status == 405 && message.contains("moved project"))
+        self.rejection().is_some_and(|rejection| {
+            let message = rejection.message.to_ascii_lowercase();
+            rejection.moved_to.is_some()
+                || (rejection.status == 405 && message.contains("moved project"))
         })
     }
 
@@ -272,10 +274,10 @@ impl ApiError {
         matches!(&self.0.kind, ErrorKind::Unanswered(e) if e.kind == SendErrorKind::Tls)
     }
 
-    /// True if the run ended before this request got a response. An earlier request showed that further requests are useless (401,
-    /// or 403 for everything), or the caller interrupted the run.
+    /// True if the run ended before this request got a response: an earlier request showed that
+    /// further requests are useless (401, or 403 for everything), or the caller interrupted the run.
     pub fn is_run_ended(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::Stopped(_) | ErrorKind::Interrupted)
+        matches!(self.0.kind, ErrorKind::AfterFatalError(_) | ErrorKind::Interrupted)
     }
 
     /// True if the caller interrupted the run before the response arrived.
@@ -286,7 +288,9 @@ impl ApiError {
     /// True if another run may succeed without any repair.
     pub fn is_transient(&self) -> bool {
         match &self.0.kind {
-            ErrorKind::Refused(refusal) => matches!(refusal.status, 408 | 409 | 423 | 429 | 500..),
+            ErrorKind::Refused(rejection) => {
+                matches!(rejection.status, 408 | 409 | 423 | 429 | 500..)
+            }
             ErrorKind::Unanswered(error) => !matches!(
                 error.kind,
                 SendErrorKind::Tls | SendErrorKind::InvalidRequest | SendErrorKind::Offline
@@ -295,10 +299,10 @@ impl ApiError {
             | ErrorKind::Page(_)
             | ErrorKind::Stale(_)
             | ErrorKind::Interrupted
-            | ErrorKind::Budget(_)
-            | ErrorKind::Wait(_) => true,
-            ErrorKind::Stopped(cause) => cause.is_transient(),
-            ErrorKind::Body(_) => false,
+            | ErrorKind::OverBudget(_)
+            | ErrorKind::WaitTooLong(_) => true,
+            ErrorKind::AfterFatalError(cause) => cause.is_transient(),
+            ErrorKind::MissingBodyInput(_) => false,
         }
     }
 
@@ -310,7 +314,7 @@ impl ApiError {
 
     /// True if the run has no requests or no time left.
     pub fn is_over_budget(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::Budget(_))
+        matches!(self.0.kind, ErrorKind::OverBudget(_))
     }
 
     /// True if the run has ended, or its budget is used up.
@@ -332,8 +336,8 @@ impl ApiError {
             ErrorKind::Unanswered(SendError { hint: Some(hint), .. }) => hint,
             ErrorKind::Unanswered(e) if e.kind == SendErrorKind::Offline => return None,
             ErrorKind::Unanswered(_) => "check the address and the network",
-            ErrorKind::Wait(_) => WAIT_HINT,
-            ErrorKind::Budget(_) => {
+            ErrorKind::WaitTooLong(_) => WAIT_HINT,
+            ErrorKind::OverBudget(_) => {
                 "raise the limit, select less with `--only`, or run again if something was applied"
             }
             ErrorKind::Page(PageError::Contradiction(_)) => {
@@ -354,9 +358,9 @@ impl ApiError {
             }
             ErrorKind::Refused(rejection) => return self.rejection_hint(rejection),
             ErrorKind::Page(_)
-            | ErrorKind::Body(_)
+            | ErrorKind::MissingBodyInput(_)
             | ErrorKind::Stale(_)
-            | ErrorKind::Stopped(_)
+            | ErrorKind::AfterFatalError(_)
             | ErrorKind::Interrupted => {
                 return None;
             }
@@ -396,7 +400,7 @@ impl ApiError {
             405 if rejection.message.contains("Offset pagination") => {
                 "the list is too long for pages by number"
             }
-            400 if rejection.message == CERTIFICATE_PAGE => {
+            400 if rejection.message == CERTIFICATE_PAGE_MESSAGE => {
                 "the service requires a client certificate: pass it with `--client-cert`"
             }
             400 if rejection.message.contains("Could not change HEAD") => {
@@ -413,14 +417,14 @@ impl ApiError {
     /// The error that ended the run, or else this error.
     fn ending_error(&self) -> &Self {
         match &self.0.kind {
-            ErrorKind::Stopped(cause) => cause,
+            ErrorKind::AfterFatalError(cause) => cause,
             _ => self,
         }
     }
 
     fn rejection(&self) -> Option<&Rejection> {
         match &self.0.kind {
-            ErrorKind::Refused(refusal) => Some(refusal),
+            ErrorKind::Refused(rejection) => Some(rejection),
             _ => None,
         }
     }
@@ -481,7 +485,7 @@ mod tests {
     /// Errors for tests of code that handles errors.
     impl ApiError {
         /// The error for a response to `operation` with this status, and nothing else.
-        pub(crate) fn answered(operation: &'static Operation, status: u16) -> Self {
+        pub(crate) fn with_status(operation: &'static Operation, status: u16) -> Self {
             let rejection = Rejection {
                 status,
                 message: String::new(),
@@ -503,7 +507,7 @@ mod tests {
 
     #[test]
     fn the_hint_for_a_refused_member_delete_names_bots() {
-        let find_hint = |operation| ApiError::answered(operation, 403).hint().unwrap();
+        let find_hint = |operation| ApiError::with_status(operation, 403).hint().unwrap();
         assert!(find_hint(MEMBER_DELETE.row()).contains("bot"));
         assert!(find_hint(GROUP_MEMBER_DELETE.row()).contains("bot"));
         assert!(!find_hint(crate::operation::MEMBER_UPDATE.row()).contains("bot"));

@@ -37,8 +37,8 @@ impl SendVerdict {
 }
 
 impl ClientCore {
-    /// Classifies one response.
-    pub(super) fn judge(
+    /// Classifies one response. Its message is redacted with `redactor`.
+    pub(super) fn classify_response(
         &self,
         operation: &'static Operation,
         response: WireResponse,
@@ -136,7 +136,7 @@ fn parse_success(
             if is_html { HTML_PAGE_MESSAGE } else { "something other than JSON" },
         ));
     }
-    let body = super::parse::parse_wanted(body, key_filter)
+    let body = super::parse::parse_filtered(body, key_filter)
         .ok_or((SendOutcome::Unreadable, "broken JSON"))?;
     // A write succeeded even if its response is not an object.
     if is_read

@@ -12,8 +12,8 @@ use http::HeaderMap;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, futures::Notified};
 
 use super::{
-    budget::{Budget, Completion, SendAt},
-    pace::{InFlightRange, PaceController, PaceTicket, Reply},
+    budget::{Budget, Completion, SendTime},
+    pace::{InFlightRange, PaceController, PaceOutcome, PaceTicket},
 };
 use crate::{lock, operation::Operation, planted::Bug};
 
@@ -22,7 +22,7 @@ use crate::{lock, operation::Operation, planted::Bug};
 pub struct Gate {
     permits: Semaphore,
     state: Mutex<GateState>,
-    /// Wakes the requests that wait for the response to another request.
+    /// Wakes the requests that wait until another counted request ends.
     slot_finished: Notify,
 }
 
@@ -81,13 +81,13 @@ impl Gate {
     /// Reserves the right to send a request at `now`.
     ///
     /// # Errors
-    /// [`SendAt`] if the request must wait.
+    /// [`SendTime`] if the request must wait.
     pub fn try_reserve_slot(
         &self,
         operation: &'static Operation,
         now: Duration,
-    ) -> Result<BudgetSlot<'_>, SendAt> {
-        self.state().budget.try_send(operation, now)?;
+    ) -> Result<BudgetSlot<'_>, SendTime> {
+        self.state().budget.try_reserve(operation, now)?;
         Ok(BudgetSlot { gate: self, operation, completion: None })
     }
 
@@ -135,7 +135,7 @@ impl Gate {
 
 impl Permit<'_> {
     /// Records the outcome of this request.
-    pub fn record(&self, reply: Reply) {
+    pub fn record(&self, reply: PaceOutcome) {
         let mut state = self.gate.state();
         let old_limit = state.pace.limit();
         state.pace.record(reply, self.ticket);
@@ -210,9 +210,9 @@ mod tests {
     use super::*;
 
     /// Sun, 06 Nov 1994 08:49:37 GMT, in seconds of the Unix epoch.
-    const DATE: u64 = 784_111_777;
+    const DATE_SECONDS: u64 = 784_111_777;
 
-    const ANSWERED: Reply = Reply::Answered("variable-list", Duration::ZERO);
+    const ANSWERED: PaceOutcome = PaceOutcome::Answered("variable-list", Duration::ZERO);
 
     fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
         pairs
@@ -256,9 +256,16 @@ mod tests {
             );
         }
         let undated = headers(&[("retry-after", "Sun, 06 Nov 1994 08:49:47 GMT")]);
-        assert_eq!(retry_after(503, &undated, epoch_plus(DATE)), Some(Duration::from_secs(10)));
         assert_eq!(
-            retry_after(503, &headers(&[("ratelimit-reset", "784111787")]), epoch_plus(DATE)),
+            retry_after(503, &undated, epoch_plus(DATE_SECONDS)),
+            Some(Duration::from_secs(10))
+        );
+        assert_eq!(
+            retry_after(
+                503,
+                &headers(&[("ratelimit-reset", "784111787")]),
+                epoch_plus(DATE_SECONDS)
+            ),
             None
         );
     }
@@ -267,14 +274,14 @@ mod tests {
         #[test]
         fn no_header_causes_a_panic(after in "[ -~]{0,40}", reset in "[ -~]{0,40}", date in "[ -~]{0,40}") {
             let headers = headers(&[("retry-after", &after), ("ratelimit-reset", &reset), ("date", &date)]);
-            retry_after(429, &headers, epoch_plus(DATE));
+            retry_after(429, &headers, epoch_plus(DATE_SECONDS));
         }
 
         #[test]
         fn a_date_means_the_same_as_seconds(seconds in 0u64..100_000_000) {
-            let then = httpdate::fmt_http_date(epoch_plus(DATE + seconds));
+            let then = httpdate::fmt_http_date(epoch_plus(DATE_SECONDS + seconds));
             let headers = headers(&[("retry-after", &then)]);
-            prop_assert_eq!(retry_after(429, &headers, epoch_plus(DATE)), Some(Duration::from_secs(seconds)));
+            prop_assert_eq!(retry_after(429, &headers, epoch_plus(DATE_SECONDS)), Some(Duration::from_secs(seconds)));
         }
     }
 
@@ -285,11 +292,11 @@ mod tests {
         for _ in 0..8 {
             burst.push(gate.acquire_permit().await);
         }
-        burst.iter().for_each(|permit| permit.record(Reply::Throttled));
+        burst.iter().for_each(|permit| permit.record(PaceOutcome::Throttled));
         assert_eq!(gate.limit(), 4);
         drop(burst);
         assert_eq!(gate.permits.available_permits(), 4);
-        gate.acquire_permit().await.record(Reply::Throttled);
+        gate.acquire_permit().await.record(PaceOutcome::Throttled);
         assert_eq!((gate.limit(), gate.permits.available_permits()), (2, 2));
     }
 
@@ -298,7 +305,7 @@ mod tests {
         for max in [1, 2, 3, 16] {
             let gate = Gate::new(InFlightRange::fixed(max));
             for _ in 0..9 {
-                gate.acquire_permit().await.record(Reply::Throttled);
+                gate.acquire_permit().await.record(PaceOutcome::Throttled);
             }
             assert_eq!(gate.limit(), 1);
             for _ in 0..max * max {
@@ -314,7 +321,8 @@ mod tests {
     async fn the_pace_limits_the_requests_in_flight() {
         let gate = Gate::new(InFlightRange::ADAPTING);
         let mut limits = vec![gate.limit()];
-        for reply in [ANSWERED; 20].into_iter().chain([Reply::Throttled]).chain([ANSWERED; 3]) {
+        for reply in [ANSWERED; 20].into_iter().chain([PaceOutcome::Throttled]).chain([ANSWERED; 3])
+        {
             let mut permits = Vec::new();
             while gate.permits.available_permits() > 0 {
                 permits.push(gate.acquire_permit().await);

@@ -9,7 +9,7 @@ const MAX_MESSAGE_BYTES: usize = 2048;
 pub(super) const HTML_PAGE_MESSAGE: &str = "an HTML page";
 
 /// The message for a web page that requests a client certificate.
-pub(super) const CERTIFICATE_PAGE: &str = "an HTML page about the client's certificate";
+pub(super) const CERTIFICATE_PAGE_MESSAGE: &str = "an HTML page about the client's certificate";
 
 /// The reason for a 404, according to its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub(super) fn parse_failure_body(
             match raw_text.trim_start().chars().next() {
                 // nginx sends this page to request a client certificate.
                 Some('<') if raw_text.contains("No required SSL certificate was sent") => {
-                    CERTIFICATE_PAGE.into()
+                    CERTIFICATE_PAGE_MESSAGE.into()
                 }
                 Some('<') => HTML_PAGE_MESSAGE.into(),
                 Some('{' | '[') => "incomplete JSON".into(),

@@ -16,10 +16,10 @@
 //!
 //! The usual time is learned for each operation, while the limit is not above the start. Only
 //! requests sent since the last change of the limit count. After the start and after each doubling,
-//! the response times of the first requests are ignored, because some of these requests open a new
-//! connection. The number of ignored requests is the limit. The limit rises above the start only if as many requests as allowed were in
-//! flight. If the limit is below the start, each round that does not halve the limit
-//! raises the limit by one.
+//! some requests open a new connection. Therefore the response times of as many requests as the
+//! limit allows in flight are ignored then. The limit rises above the start only if as many requests
+//! as allowed were in flight. Below the start, each round that does not halve the limit raises it by
+//! one.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -65,7 +65,7 @@ impl InFlightRange {
 
 /// The outcome of one request.
 #[derive(Clone, Copy, Debug)]
-pub enum Reply {
+pub enum PaceOutcome {
     /// The service answered without a complaint. Contains the id of the operation and the response
     /// time.
     Answered(&'static str, Duration),
@@ -90,19 +90,19 @@ pub struct PaceController {
     limit: usize,
     /// The number of changes of the limit.
     epoch: u64,
-    /// True if the limit was halved before. Then the limit rises only by one.
+    /// True if the limit was ever halved. Then it rises by one instead of doubling.
     rises_slowly: bool,
-    round: Round,
+    round: PaceRound,
     /// The usual response times, by the id of the operation.
     usual_times: BTreeMap<&'static str, UsualTime>,
 }
 
 /// The outcomes since the last decision.
 #[derive(Debug, Default)]
-struct Round {
-    /// The number of requests that will be sent next and whose response times will be ignored.
+struct PaceRound {
+    /// The number of next requests whose response times will be ignored.
     untimed_requests: usize,
-    answers: usize,
+    response_count: usize,
     failures: usize,
     /// The sum of the ratios of the response times to the usual times.
     ratio_sum: f64,
@@ -114,21 +114,21 @@ struct Round {
 #[derive(Debug, Default)]
 struct UsualTime {
     mean: f64,
-    answers: usize,
+    sample_count: usize,
 }
 
 impl UsualTime {
     /// Adds a response to the moving mean of the latest responses.
     fn add_response(&mut self, seconds: f64) {
-        self.answers = (self.answers + 1).min(MIN_SAMPLE);
-        self.mean += (seconds - self.mean) / self.answers as f64;
+        self.sample_count = (self.sample_count + 1).min(MIN_SAMPLE);
+        self.mean += (seconds - self.mean) / self.sample_count as f64;
     }
 }
 
 impl PaceController {
     /// Creates a controller whose limit is the start of `range`.
     pub fn new(range: InFlightRange) -> Self {
-        let round = Round { untimed_requests: range.start, ..Round::default() };
+        let round = PaceRound { untimed_requests: range.start, ..PaceRound::default() };
         Self {
             range,
             limit: range.start,
@@ -154,13 +154,13 @@ impl PaceController {
     }
 
     /// Records the outcome of a request.
-    pub fn record(&mut self, reply: Reply, ticket: PaceTicket) {
+    pub fn record(&mut self, reply: PaceOutcome, ticket: PaceTicket) {
         if ticket.epoch != self.epoch {
             return; // The request was sent before the last change of the limit.
         }
         match reply {
-            Reply::Throttled => self.halve_limit(1),
-            Reply::Failed => {
+            PaceOutcome::Throttled => self.halve_limit(1),
+            PaceOutcome::Failed => {
                 self.round.failures += 1;
                 if self.round.failures > self.sample_size() / 10 {
                     self.halve_limit(1);
@@ -168,8 +168,8 @@ impl PaceController {
                     self.count_response();
                 }
             }
-            Reply::Answered(..) if !ticket.is_timed => {}
-            Reply::Answered(operation, response_time) => {
+            PaceOutcome::Answered(..) if !ticket.is_timed => {}
+            PaceOutcome::Answered(operation, response_time) => {
                 self.round.ratio_sum += self.time_ratio(operation, response_time.as_secs_f64());
                 self.count_response();
             }
@@ -179,7 +179,7 @@ impl PaceController {
     /// The ratio of a response time, in seconds, to the usual time of the operation.
     fn time_ratio(&mut self, operation: &'static str, seconds: f64) -> f64 {
         let usual_time = self.usual_times.entry(operation).or_default();
-        if usual_time.answers == 0 || self.limit <= self.range.start {
+        if usual_time.sample_count == 0 || self.limit <= self.range.start {
             usual_time.add_response(seconds);
         }
         ((seconds + TOLERANCE_SECONDS) / (usual_time.mean + TOLERANCE_SECONDS)).min(MAX_RATIO)
@@ -192,18 +192,19 @@ impl PaceController {
 
     /// Counts a response, and ends the round after its last response.
     fn count_response(&mut self) {
-        self.round.answers += 1;
+        self.round.response_count += 1;
         let is_below_range = self.limit < self.range.start;
         let required_responses = if is_below_range && self.round.failures == 0 {
             self.limit
         } else {
             self.sample_size()
         };
-        if self.round.answers < required_responses {
+        if self.round.response_count < required_responses {
             return;
         }
         let round = std::mem::take(&mut self.round);
-        let slowness = round.ratio_sum / round.answers.saturating_sub(round.failures).max(1) as f64;
+        let slowness =
+            round.ratio_sum / round.response_count.saturating_sub(round.failures).max(1) as f64;
         if is_below_range {
             self.set_limit(self.limit + 1);
         } else if slowness > MIN_SLOW_RATIO && self.limit > self.range.start {
@@ -228,7 +229,7 @@ impl PaceController {
     fn set_limit(&mut self, limit: usize) {
         self.epoch += u64::from(limit != self.limit);
         self.limit = limit;
-        self.round = Round::default();
+        self.round = PaceRound::default();
     }
 }
 
@@ -248,18 +249,18 @@ mod tests {
     /// flight. Returns the limit after each response.
     fn simulate(
         pace: &mut PaceController,
-        answers: usize,
-        mut response: impl FnMut(usize, usize) -> (Duration, Option<Reply>),
+        response_count: usize,
+        mut response: impl FnMut(usize, usize) -> (Duration, Option<PaceOutcome>),
     ) -> Vec<usize> {
-        let mut requests: Vec<(Duration, Reply, PaceTicket)> = Vec::new();
+        let mut requests: Vec<(Duration, PaceOutcome, PaceTicket)> = Vec::new();
         let (mut now, mut sent_count, mut limits) = (Duration::ZERO, 0, Vec::new());
-        while limits.len() < answers {
+        while limits.len() < response_count {
             while requests.len() < pace.limit() {
                 let in_flight = requests.len() + 1;
                 let ticket = pace.start_request(in_flight);
                 let (duration, reply) = response(sent_count, in_flight);
                 let operation = OPERATIONS[sent_count % OPERATIONS.len()];
-                let reply = reply.unwrap_or(Reply::Answered(operation, duration));
+                let reply = reply.unwrap_or(PaceOutcome::Answered(operation, duration));
                 requests.push((now + duration, reply, ticket));
                 sent_count += 1;
             }
@@ -306,14 +307,14 @@ mod tests {
             let limits = simulate(&mut pace, 20_000, |_, in_flight| {
                 (millis(20).mul_f64((in_flight as f64 / f64::from(capacity)).max(1.0)), None)
             });
-            let settled = &limits[1_000..];
-            let max_limit = settled.iter().copied().max().unwrap();
+            let settled_limits = &limits[1_000..];
+            let max_limit = settled_limits.iter().copied().max().unwrap();
             let expected = 16.max(capacity as usize);
             assert!(
                 max_limit <= expected * 3 / 2 + 1,
                 "{max_limit} at once where it does {capacity}"
             );
-            assert!(settled.iter().all(|limit| *limit >= 16));
+            assert!(settled_limits.iter().all(|limit| *limit >= 16));
         }
     }
 
@@ -330,8 +331,11 @@ mod tests {
                 None,
             )
         });
-        let settled = &limits[1_000..];
-        assert!(settled.iter().sum::<usize>() / settled.len() >= 48, "{settled:?}");
+        let settled_limits = &limits[1_000..];
+        assert!(
+            settled_limits.iter().sum::<usize>() / settled_limits.len() >= 48,
+            "{settled_limits:?}"
+        );
     }
 
     #[test]
@@ -352,7 +356,7 @@ mod tests {
         let mut pace = PaceController::new(ADAPTING);
         let limits = simulate(&mut pace, 5_000, |n, _| match n % 100 {
             17 => (Duration::from_secs(20), None),
-            50 => (millis(20), Some(Reply::Failed)),
+            50 => (millis(20), Some(PaceOutcome::Failed)),
             _ => (millis(20), None),
         });
         assert_eq!(limits.last(), Some(&64));
@@ -364,7 +368,7 @@ mod tests {
         for (cycle, falls) in [(20, false), (5, true), (1, true)] {
             let mut pace = PaceController::new(ADAPTING);
             let limits = simulate(&mut pace, 2_000, |n, _| {
-                (millis(20), n.is_multiple_of(cycle).then_some(Reply::Failed))
+                (millis(20), n.is_multiple_of(cycle).then_some(PaceOutcome::Failed))
             });
             assert_eq!(limits.iter().any(|limit| *limit < 16), falls, "one of {cycle}: {limits:?}");
         }
@@ -375,12 +379,15 @@ mod tests {
         let mut pace = PaceController::new(ADAPTING);
         // The service refuses more than 24 requests at once.
         let limits = simulate(&mut pace, 10_000, |_, in_flight| {
-            (millis(50), (in_flight > 24).then_some(Reply::Throttled))
+            (millis(50), (in_flight > 24).then_some(PaceOutcome::Throttled))
         });
-        let settled = &limits[1_000..];
-        let throttle_count = settled.windows(2).filter(|two| two[1] < two[0]).count();
+        let settled_limits = &limits[1_000..];
+        let throttle_count = settled_limits.windows(2).filter(|two| two[1] < two[0]).count();
         assert!(throttle_count <= 30, "throttled {throttle_count} times");
-        assert!(settled.iter().sum::<usize>() / settled.len() >= 16, "{settled:?}");
+        assert!(
+            settled_limits.iter().sum::<usize>() / settled_limits.len() >= 16,
+            "{settled_limits:?}"
+        );
     }
 
     #[test]
@@ -394,7 +401,7 @@ mod tests {
             let limits = simulate(&mut pace, 3_000, |n, _| (millis(1 + n as u64 % 100 * 10), None));
             assert!(limits.iter().all(|limit| *limit == max_limit), "{number}: {limits:?}");
             let ticket = pace.start_request(1);
-            pace.record(Reply::Throttled, ticket);
+            pace.record(PaceOutcome::Throttled, ticket);
             assert_eq!(pace.limit(), (max_limit / 2).max(1));
             simulate(&mut pace, max_limit * max_limit + 1, |_, _| (millis(1), None));
             assert_eq!(pace.limit(), max_limit);
@@ -406,14 +413,14 @@ mod tests {
         let mut pace = PaceController::new(ADAPTING);
         for _ in 0..1_000 {
             let ticket = pace.start_request(15);
-            pace.record(Reply::Answered("variable-list", millis(20)), ticket);
+            pace.record(PaceOutcome::Answered("variable-list", millis(20)), ticket);
         }
         assert_eq!(pace.limit(), 16);
     }
 
     /// The kinds of rounds in the table at the start of this file.
     #[derive(Clone, Copy, Debug)]
-    enum Speed {
+    enum RoundKind {
         Fast,
         Middling,
         Slow,
@@ -424,10 +431,16 @@ mod tests {
     /// The limit follows the table in every sequence of five rounds.
     #[test]
     fn every_sequence_of_rounds_follows_the_table() {
-        let kinds = [Speed::Fast, Speed::Middling, Speed::Slow, Speed::Throttled, Speed::Failing];
+        let kinds = [
+            RoundKind::Fast,
+            RoundKind::Middling,
+            RoundKind::Slow,
+            RoundKind::Throttled,
+            RoundKind::Failing,
+        ];
         let mut sequences = vec![Vec::new()];
         for _ in 0..5 {
-            let extend = |sequence: &Vec<Speed>| {
+            let extend = |sequence: &Vec<RoundKind>| {
                 kinds.map(|kind| sequence.iter().copied().chain([kind]).collect::<Vec<_>>())
             };
             sequences = sequences.iter().flat_map(extend).collect();
@@ -437,15 +450,15 @@ mod tests {
             let (mut limit, mut rises_slowly) = (16_usize, false);
             for kind in &sequence {
                 limit = match kind {
-                    Speed::Throttled | Speed::Failing => (limit / 2).max(1),
+                    RoundKind::Throttled | RoundKind::Failing => (limit / 2).max(1),
                     _ if limit < 16 => limit + 1,
-                    Speed::Slow if limit > 16 => (limit / 2).max(16),
-                    Speed::Fast if rises_slowly => (limit + 1).min(64),
-                    Speed::Fast => (limit * 2).min(64),
-                    Speed::Middling | Speed::Slow => limit,
+                    RoundKind::Slow if limit > 16 => (limit / 2).max(16),
+                    RoundKind::Fast if rises_slowly => (limit + 1).min(64),
+                    RoundKind::Fast => (limit * 2).min(64),
+                    RoundKind::Middling | RoundKind::Slow => limit,
                 };
-                rises_slowly |= matches!(kind, Speed::Throttled | Speed::Failing)
-                    || (matches!(kind, Speed::Slow) && limit < pace.limit());
+                rises_slowly |= matches!(kind, RoundKind::Throttled | RoundKind::Failing)
+                    || (matches!(kind, RoundKind::Slow) && limit < pace.limit());
                 play_round(&mut pace, *kind);
                 assert_eq!(
                     (pace.limit(), pace.rises_slowly),
@@ -457,25 +470,26 @@ mod tests {
     }
 
     /// Plays one round. The usual time stays the same.
-    fn play_round(pace: &mut PaceController, kind: Speed) {
+    fn play_round(pace: &mut PaceController, kind: RoundKind) {
         let seconds = match kind {
-            Speed::Fast => 1.0,
-            Speed::Middling => 1.4,
+            RoundKind::Fast => 1.0,
+            RoundKind::Middling => 1.4,
             _ => 3.0,
         };
         let reply = match kind {
-            Speed::Throttled => Reply::Throttled,
-            Speed::Failing => Reply::Failed,
-            _ => Reply::Answered(OPERATIONS[0], Duration::from_secs_f64(seconds)),
+            RoundKind::Throttled => PaceOutcome::Throttled,
+            RoundKind::Failing => PaceOutcome::Failed,
+            _ => PaceOutcome::Answered(OPERATIONS[0], Duration::from_secs_f64(seconds)),
         };
         while pace.round.untimed_requests > 0 {
             pace.start_request(1);
         }
-        let is_short = pace.limit() < 16 && !matches!(kind, Speed::Failing);
-        let answers = if is_short { pace.limit() } else { pace.sample_size() };
+        let is_short = pace.limit() < 16 && !matches!(kind, RoundKind::Failing);
+        let response_count = if is_short { pace.limit() } else { pace.sample_size() };
         let ticket = pace.start_request(pace.limit());
-        for _ in 0..answers {
-            pace.usual_times.insert(OPERATIONS[0], UsualTime { mean: 1.0, answers: MIN_SAMPLE });
+        for _ in 0..response_count {
+            pace.usual_times
+                .insert(OPERATIONS[0], UsualTime { mean: 1.0, sample_count: MIN_SAMPLE });
             pace.record(reply, ticket);
         }
     }

@@ -1,4 +1,4 @@
-//! Parses the JSON of a response and builds only the wanted parts.
+//! Parses the JSON of a response, and builds only the parts that a [`KeyFilter`] keeps.
 
 use std::fmt;
 
@@ -12,23 +12,23 @@ use crate::{
 /// Parses `bytes`. Keeps only the keys in `key_filter` of an object, or of each object in a list.
 /// Any other value is kept whole. Returns `None` if the JSON is broken anywhere, even in skipped
 /// parts.
-pub(super) fn parse_wanted(bytes: &[u8], key_filter: &KeyFilter) -> Option<Json> {
+pub(super) fn parse_filtered(bytes: &[u8], key_filter: &KeyFilter) -> Option<Json> {
     // Check the UTF-8 of the whole response here: the parser does not check skipped texts.
     let text = std::str::from_utf8(bytes).ok()?;
     let mut json = serde_json::Deserializer::from_str(text);
-    let value = WantedJson { key_filter, is_entry: false }.deserialize(&mut json).ok()?;
+    let value = FilteredJson { key_filter, is_entry: false }.deserialize(&mut json).ok()?;
     json.end().ok()?;
     Some(value)
 }
 
-/// Deserialises the whole response, or an entry of its list, without unwanted keys.
+/// Deserialises a whole response, or an entry of its list, with only the keys in `key_filter`.
 #[derive(Clone, Copy)]
-struct WantedJson<'w> {
+struct FilteredJson<'w> {
     key_filter: &'w KeyFilter,
     is_entry: bool,
 }
 
-impl<'de> DeserializeSeed<'de> for WantedJson<'_> {
+impl<'de> DeserializeSeed<'de> for FilteredJson<'_> {
     type Value = Json;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
@@ -47,7 +47,7 @@ macro_rules! visit_scalars {
     };
 }
 
-impl<'de> Visitor<'de> for WantedJson<'_> {
+impl<'de> Visitor<'de> for FilteredJson<'_> {
     type Value = Json;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -56,7 +56,7 @@ impl<'de> Visitor<'de> for WantedJson<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
         let mut object = Object::new();
-        while let Some(key) = map.next_key_seed(WantedKey(self.key_filter))? {
+        while let Some(key) = map.next_key_seed(FilteredKey(self.key_filter))? {
             match key {
                 Some(key) => drop(object.insert(key, map.next_value()?)),
                 None => drop(map.next_value::<IgnoredAny>()?),
@@ -70,7 +70,7 @@ impl<'de> Visitor<'de> for WantedJson<'_> {
         // A list within a list is a value, which is kept whole.
         let entry_filter = if self.is_entry { &KeyFilter::All } else { self.key_filter };
         while let Some(entry) =
-            list.next_element_seed(WantedJson { key_filter: entry_filter, is_entry: true })?
+            list.next_element_seed(FilteredJson { key_filter: entry_filter, is_entry: true })?
         {
             entries.push(entry);
         }
@@ -84,10 +84,10 @@ impl<'de> Visitor<'de> for WantedJson<'_> {
     visit_scalars! { visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str }
 }
 
-/// Deserialises a key; `None` for an unwanted key.
-struct WantedKey<'w>(&'w KeyFilter);
+/// Deserialises a key; `None` for a key that the filter drops.
+struct FilteredKey<'w>(&'w KeyFilter);
 
-impl<'de> DeserializeSeed<'de> for WantedKey<'_> {
+impl<'de> DeserializeSeed<'de> for FilteredKey<'_> {
     type Value = Option<String>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -95,7 +95,7 @@ impl<'de> DeserializeSeed<'de> for WantedKey<'_> {
     }
 }
 
-impl Visitor<'_> for WantedKey<'_> {
+impl Visitor<'_> for FilteredKey<'_> {
     type Value = Option<String>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn parse_keys(text: &str, keys: &[&'static str]) -> Option<Json> {
-        parse_wanted(text.as_bytes(), &KeyFilter::keys(keys.iter().copied()))
+        parse_filtered(text.as_bytes(), &KeyFilter::keys(keys.iter().copied()))
     }
 
     #[test]
@@ -127,7 +127,10 @@ mod tests {
             Some(json!({"a": {"b": [1, {"c": 2}], "x": null}, "b": null, "ac": 3}))
         );
         assert_eq!(parse_keys(text, &[]), Some(json!({})));
-        assert_eq!(parse_wanted(text.as_bytes(), &KeyFilter::All), serde_json::from_str(text).ok());
+        assert_eq!(
+            parse_filtered(text.as_bytes(), &KeyFilter::All),
+            serde_json::from_str(text).ok()
+        );
     }
 
     #[test]
@@ -159,7 +162,7 @@ mod tests {
         ] {
             assert_eq!(parse_keys(text, &["a"]), None, "{text}");
         }
-        assert_eq!(parse_wanted(b"{\"x\": \"\xff\"}", &KeyFilter::keys(["a"])), None);
+        assert_eq!(parse_filtered(b"{\"x\": \"\xff\"}", &KeyFilter::keys(["a"])), None);
         let repeat_deep = |text: &str| text.repeat(200);
         let nested_json = format!(r#"{{"a": {}{}}}"#, repeat_deep("["), repeat_deep("]"));
         assert_eq!(parse_keys(&nested_json, &["a"]), None, "deeper than anything that is meant");

@@ -123,10 +123,10 @@ mod tests {
         RetrySafety::Never,
     ];
 
-    /// A cell of the table: resend while attempts are left, or stop. Contains the action after the
-    /// last attempt.
+    /// A cell of the table: retry while attempts are left, or stop at once. Contains what the caller
+    /// does after the last attempt.
     #[derive(Clone, Copy, Debug, PartialEq)]
-    enum Cell {
+    enum TableCell {
         Retry(NextAction),
         Stop(NextAction),
     }
@@ -141,8 +141,8 @@ mod tests {
 
     #[test]
     fn every_cell_of_the_table_holds_at_every_attempt() {
-        use Cell::{Retry, Stop};
         use NextAction::{Done, Fail, ReadBack};
+        use TableCell::{Retry, Stop};
         let table = [
             (SendOutcome::Success, [Stop(Done), Stop(Done), Stop(Done), Stop(Done), Stop(Done)]),
             (
@@ -176,17 +176,18 @@ mod tests {
         for (outcome, cells) in table {
             // An ambiguous outcome of a request that is never resent is always read back.
             assert_eq!(outcome.is_ambiguous(), cells[4] == Stop(ReadBack), "{outcome:?}");
-            for (again, cell) in ALL_RETRY_SAFETIES.into_iter().zip(cells) {
+            for (retry_safety, cell) in ALL_RETRY_SAFETIES.into_iter().zip(cells) {
                 for attempt in 1..=MAX_RETRIES + 2 {
-                    let decision = retry_delay(again, outcome, attempt, None, 0.5);
-                    let context = format!("{again:?} {outcome:?} {attempt}: {decision:?}");
+                    let delay = retry_delay(retry_safety, outcome, attempt, None, 0.5);
+                    let context = format!("{retry_safety:?} {outcome:?} {attempt}: {delay:?}");
                     match cell {
                         Retry(_) if attempt <= MAX_RETRIES => {
-                            assert!(decision.is_some(), "{context}");
+                            assert!(delay.is_some(), "{context}");
                         }
                         Retry(then) | Stop(then) => {
-                            assert_eq!(decision, None, "{context}");
-                            let is_in_doubt = again != RetrySafety::Reads && outcome.is_ambiguous();
+                            assert_eq!(delay, None, "{context}");
+                            let is_in_doubt =
+                                retry_safety != RetrySafety::Reads && outcome.is_ambiguous();
                             assert_eq!(then == ReadBack, is_in_doubt, "{context}");
                             assert_eq!(then == Done, outcome == SendOutcome::Success, "{context}");
                         }

@@ -249,7 +249,7 @@ impl HttpTransport {
             .pool_max_idle_per_host(options.max_in_flight.max(1))
             .tcp_nodelay(true)
             .https_only(service.is_https())
-            .tls_backend_preconfigured(tls_config(service, options)?);
+            .tls_backend_preconfigured(build_tls_config(service, options)?);
         // Send plain http to this machine directly, never through a proxy.
         let is_local = !service.is_https() && service.is_loopback();
         let proxy = options.proxy.as_deref().map(reqwest::Proxy::all).transpose();
@@ -266,7 +266,7 @@ impl HttpTransport {
         })
     }
 
-    async fn exchange(&self, request: WireRequest) -> Result<WireResponse, SendError> {
+    async fn send_and_receive(&self, request: WireRequest) -> Result<WireResponse, SendError> {
         let url = self.service.target_url(&request.target);
         let url = url.ok_or_else(|| {
             SendError::new(
@@ -322,13 +322,13 @@ impl HttpTransport {
 
 impl Transport for HttpTransport {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
-        Box::pin(self.exchange(request))
+        Box::pin(self.send_and_receive(request))
     }
 }
 
 /// The TLS configuration. It trusts the authorities in `options`, or else the system's. If the service
 /// uses plain HTTP, no certificates are loaded.
-fn tls_config(
+fn build_tls_config(
     service: &ServiceAddress,
     options: &HttpOptions,
 ) -> Result<ClientConfig, TransportSetupError> {

@@ -82,7 +82,7 @@ impl WriteClient {
     ) -> Result<ApiResponse> {
         let core = &self.read_client.core;
         let (body, redactor) = encode_body(request, &core.secrets)
-            .map_err(|reason| core.error(request, ErrorKind::Body(reason)))?;
+            .map_err(|reason| core.error(request, ErrorKind::MissingBodyInput(reason)))?;
         let result = core.call(request, SendInputs { body, redactor, freshness, read_at }).await;
         let is_delete = request.operation.method == Method::Delete;
         match &result {
@@ -113,7 +113,7 @@ fn encode_body(
                 continue;
             }
             Value::Secret(reference) => {
-                for secret_part in reference.texts() {
+                for secret_part in reference.inner_references() {
                     redactor
                         .add(resolve_secret(secret_part, secrets)?.as_str().unwrap_or_default());
                 }
@@ -176,7 +176,7 @@ fn new_text_part(name: String, text: String) -> FormPart {
 }
 
 fn resolve_secret(reference: &Reference, secrets: &Secrets) -> Result<Json, String> {
-    secrets.value(reference).ok_or_else(|| {
+    secrets.request_value(reference).ok_or_else(|| {
         let reason = secrets.unresolved_reason(reference).map(UnresolvedReference::to_string);
         reason.unwrap_or_else(|| format!("the secret `{reference}` was not resolved"))
     })

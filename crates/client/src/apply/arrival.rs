@@ -25,7 +25,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ArrivalVerdict {
     /// The contents have arrived: send the next call.
-    Next,
+    SendNext,
     /// Read the container again when this time has passed since the container was created.
     Reread(Duration),
     /// The contents will not arrive, or the run stops waiting.
@@ -46,7 +46,7 @@ pub(super) fn decide_arrival(
 ) -> ArrivalVerdict {
     let unfinished_cause = match presence {
         Ok(Presence::Existing(_, ContainerFacts { import_state: None, .. })) => {
-            return ArrivalVerdict::Next;
+            return ArrivalVerdict::SendNext;
         }
         Ok(Presence::Existing(
             _,
@@ -55,12 +55,14 @@ pub(super) fn decide_arrival(
             let reason =
                 failure_text.clone().unwrap_or_else(|| "the service gave no reason".to_owned());
             let help = "delete the project, fix the cause and run apply again";
-            let cause = Cause::new(reason).context("the import of its contents failed").help(help);
+            let cause = Cause::new(reason)
+                .with_context("the import of its contents failed")
+                .with_help(help);
             return ArrivalVerdict::Ended(StepOutcome::Failed(cause));
         }
         Ok(Presence::Existing(..)) => Cause::new("its contents are still being imported"),
-        Ok(Presence::Unreadable(cause)) => cause.clone().context("it could not be read again"),
-        Err(cause) => cause.context("it could not be read again"),
+        Ok(Presence::Unreadable(cause)) => cause.clone().with_context("it could not be read again"),
+        Err(cause) => cause.with_context("it could not be read again"),
         Ok(
             Presence::Missing(_)
             | Presence::MissingNamespace(_)
@@ -69,7 +71,7 @@ pub(super) fn decide_arrival(
             | Presence::PartlyMoved { .. },
         ) => {
             let missing_cause = Cause::new("accepted, but nothing is at its path");
-            let hinted_cause = missing_cause.help("look for it at another path");
+            let hinted_cause = missing_cause.with_help("look for it at another path");
             return ArrivalVerdict::Ended(StepOutcome::Failed(hinted_cause));
         }
     };
@@ -77,9 +79,10 @@ pub(super) fn decide_arrival(
         return ArrivalVerdict::Reread(next_reading_at(elapsed));
     }
     let minutes = MAX_ARRIVAL_WAIT.as_secs() / 60;
-    let timeout_cause = unfinished_cause.context(format!("not finished after {minutes} minutes"));
+    let timeout_cause =
+        unfinished_cause.with_context(format!("not finished after {minutes} minutes"));
     let transient_cause =
-        timeout_cause.mark_transient().help("run apply again when the import has finished");
+        timeout_cause.mark_transient().with_help("run apply again when the import has finished");
     ArrivalVerdict::Ended(StepOutcome::Unknown(transient_cause))
 }
 
@@ -88,7 +91,7 @@ mod tests {
     use super::*;
     use crate::{field::Scope, kind::Target};
 
-    fn state(import_state: Option<ImportState>) -> Presence {
+    fn presence_with_import(import_state: Option<ImportState>) -> Presence {
         let target = Target { id: Some(1), ..Target::new(Scope::Project, "acme/x".into()) };
         Presence::Existing(target, ContainerFacts { import_state, ..ContainerFacts::default() })
     }
@@ -98,7 +101,7 @@ mod tests {
         let mut elapsed = Duration::ZERO;
         let mut rereads = Vec::new();
         while elapsed < MAX_ARRIVAL_WAIT {
-            let running = state(Some(ImportState::Running));
+            let running = presence_with_import(Some(ImportState::Running));
             let ArrivalVerdict::Reread(reread_at) = decide_arrival(Ok(&running), elapsed) else {
                 panic!("{elapsed:?}")
             };
@@ -108,15 +111,20 @@ mod tests {
         }
         assert_eq!(rereads[..6], [500, 1_000, 1_500, 2_250, 3_375, 5_062]);
         assert!(rereads.len() < 35, "{rereads:?}");
-        let end = decide_arrival(Ok(&state(Some(ImportState::Running))), MAX_ARRIVAL_WAIT);
+        let end =
+            decide_arrival(Ok(&presence_with_import(Some(ImportState::Running))), MAX_ARRIVAL_WAIT);
         let ArrivalVerdict::Ended(StepOutcome::Unknown(cause)) = end else { panic!("{end:?}") };
         assert!(cause.transient && cause.message.contains("after 10 minutes"), "{cause}");
     }
 
     #[test]
     fn an_arrived_import_continues_and_a_failed_one_gives_the_reason() {
-        assert_eq!(decide_arrival(Ok(&state(None)), Duration::ZERO), ArrivalVerdict::Next);
-        let failed_presence = state(Some(ImportState::Failed(Some("no such repository".into()))));
+        assert_eq!(
+            decide_arrival(Ok(&presence_with_import(None)), Duration::ZERO),
+            ArrivalVerdict::SendNext
+        );
+        let failed_presence =
+            presence_with_import(Some(ImportState::Failed(Some("no such repository".into()))));
         let ArrivalVerdict::Ended(StepOutcome::Failed(cause)) =
             decide_arrival(Ok(&failed_presence), Duration::ZERO)
         else {

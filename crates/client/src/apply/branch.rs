@@ -65,7 +65,7 @@ pub async fn plan_against(
         } else {
             comparison.excluded_steps = excluded_steps(&full_plan.steps, partial_plan.is_none());
             if let Some((plan, partial_container)) = partial_plan {
-                (full_plan, branch_part) = (plan, BranchPart::Some(partial_container));
+                (full_plan, branch_part) = (plan, BranchPart::Partial(partial_container));
             } else {
                 branch_part = BranchPart::Nothing;
                 full_plan.findings.steps.clear();
@@ -96,7 +96,7 @@ async fn plan_branch_part(
 ) -> Result<Option<(ContainerPlan, Box<Container>)>> {
     let mut branch_part = BranchPart::from_labels(container, full_plan);
     for _ in 0..MAX_ROUNDS {
-        let BranchPart::Some(declared) = branch_part else { break };
+        let BranchPart::Partial(declared) = branch_part else { break };
         let mut plan = plan_with_extra_facts(observer, &declared, live, settings).await?;
         // The base compares whole containers, so label the steps before removing more parts.
         base.label(&mut plan, &declared, live, settings);

@@ -1,4 +1,5 @@
-//! Tracks dependencies between containers: the outcomes of awaited steps, and the ids of created containers.
+//! Tracks dependencies between containers: the outcomes of awaited steps, and the ids of created
+//! containers.
 
 use std::{
     cell::RefCell,
@@ -60,8 +61,8 @@ impl StepDependencies {
         self.created_ids.borrow().clone()
     }
 
-    /// `Some(Some(true))` if the step at `address` succeeded. `Some(None)` if the step has not
-    /// ended yet. `None` if the step is not tracked.
+    /// The outcome of the step at `address`: `Some(Some(succeeded))`, or `Some(None)` if the step has
+    /// not ended yet. `None` if the step is not tracked.
     pub(super) fn step_outcome(&self, address: &Address) -> Option<Option<bool>> {
         self.outcomes.borrow().get(address).copied()
     }

@@ -49,7 +49,7 @@ pub(super) enum CallState {
 }
 
 /// Determines the state of the call `index` of `step`, in a container of `scope`, from the new `plan`.
-pub(super) fn call_state(
+pub(super) fn determine_call_state(
     scope: Scope,
     step: &Step,
     index: usize,
@@ -65,16 +65,16 @@ pub(super) fn call_state(
     }
     let remaining_step = find_step(plan, &step.address);
     if step.replaces {
-        return replacement_state(step, index, remaining_step);
+        return check_replacement(step, index, remaining_step);
     }
     if let Some(create_index) = recreate_index(step).filter(|create_index| index >= *create_index) {
-        return recreate_state(step, index > create_index, plan);
+        return check_recreation(step, index > create_index, plan);
     }
     if step.address.section.is_none() && step.action == Action::Update {
-        return move_state(step, index, remaining_step);
+        return check_move(step, index, remaining_step);
     }
     match (step.action, remaining_step) {
-        (Action::Update, None) => update_state(step, plan),
+        (Action::Update, None) => check_update(step, plan),
         (Action::Update, Some(remaining_step)) => {
             let changes = remaining_step.changes.iter();
             let mut remaining_changes =
@@ -91,13 +91,13 @@ pub(super) fn call_state(
         }
         (_, Some(remaining_step)) if step.is_same_change(remaining_step) => CallState::NotApplied,
         (_, Some(_)) => CallState::Unexpected,
-        (Action::Create, None) if creates_container => creation_state(scope, step, index, plan),
+        (Action::Create, None) if creates_container => check_creation(scope, step, index, plan),
         (Action::Create | Action::Delete, None) => CallState::Applied,
     }
 }
 
-/// The index of the call with which an update creates its object again. The next call removes the old
-/// object.
+/// The index of the call with which an update creates its object a second time; `None` if the update
+/// changes the object in place. The next call removes the old object.
 fn recreate_index(step: &Step) -> Option<usize> {
     let mut calls = step.requests();
     calls
@@ -107,17 +107,17 @@ fn recreate_index(step: &Step) -> Option<usize> {
 
 /// The state of a call for an object that is created again before the old object is removed. While
 /// both objects exist, a plan treats one object as a copy of the other object.
-fn recreate_state(step: &Step, is_removal: bool, plan: &ContainerPlan) -> CallState {
+fn check_recreation(step: &Step, is_removal: bool, plan: &ContainerPlan) -> CallState {
     let old_id = step.live_id();
     let mut remaining_steps = plan.steps.iter().filter(|remaining_step| {
-        remaining_step.address == step.address || remaining_step.is_copy_of(&step.address)
+        remaining_step.address == step.address || remaining_step.removes_copy_of(&step.address)
     });
     let is_done = if is_removal {
         remaining_steps.all(|remaining_step| remaining_step.live_id() != old_id)
     } else {
         remaining_steps.any(|remaining_step| {
             remaining_step.live_id() > old_id
-                || (remaining_step.is_copy && remaining_step.live_id() == old_id)
+                || (remaining_step.removes_copy && remaining_step.live_id() == old_id)
         })
     };
     if is_done { CallState::Applied } else { CallState::NotApplied }
@@ -125,7 +125,7 @@ fn recreate_state(step: &Step, is_removal: bool, plan: &ContainerPlan) -> CallSt
 
 /// The state of a call of a replacement. If the new plan creates the object, the old object was
 /// removed. If the new plan has the same step, the old object was not removed.
-fn replacement_state(step: &Step, index: usize, remaining_step: Option<&Step>) -> CallState {
+fn check_replacement(step: &Step, index: usize, remaining_step: Option<&Step>) -> CallState {
     let is_removal = index == 0;
     let is_restore = step.planned_calls.get(index).is_some_and(|call| call.is_restore);
     match remaining_step {
@@ -140,7 +140,7 @@ fn replacement_state(step: &Step, index: usize, remaining_step: Option<&Step>) -
 
 /// The state of a call that renames or transfers a container. The service did not execute the calls
 /// that the new plan still contains.
-fn move_state(step: &Step, index: usize, remaining_step: Option<&Step>) -> CallState {
+fn check_move(step: &Step, index: usize, remaining_step: Option<&Step>) -> CallState {
     let operation = step.planned_calls.get(index).map(|call| call.request.operation);
     let mut requests = remaining_step.into_iter().flat_map(Step::requests);
     match operation {
@@ -153,27 +153,27 @@ fn move_state(step: &Step, index: usize, remaining_step: Option<&Step>) -> CallS
 
 /// The state of an update without a remaining difference. If the service returns at least one of
 /// the changed fields, this proves that the service executed the whole call.
-fn update_state(step: &Step, plan: &ContainerPlan) -> CallState {
-    let unverifiable = plan.unverifiable_fields(step);
-    if unverifiable.len() < step.changes.len() {
+fn check_update(step: &Step, plan: &ContainerPlan) -> CallState {
+    let unverifiable_fields = plan.unverifiable_fields(step);
+    if unverifiable_fields.len() < step.changes.len() {
         return CallState::Applied;
     }
     CallState::Unknown(Cause::new(format!(
         "the service does not return {}",
-        text::list_names(&unverifiable)
+        text::list_names(&unverifiable_fields)
     )))
 }
 
 /// The state of a call that creates a container, if the container exists now. Remaining differences
 /// in the sections that are created with the container are separate steps of the new plan.
-fn creation_state(scope: Scope, step: &Step, index: usize, plan: &ContainerPlan) -> CallState {
+fn check_creation(scope: Scope, step: &Step, index: usize, plan: &ContainerPlan) -> CallState {
     let request = step.requests().nth(index);
     if index > 0 && request.is_some_and(|request| request.body_fields().is_none()) {
         return CallState::Unknown(Cause::new("cannot tell whether this was carried out"));
     }
     let has_difference = plan.steps.iter().any(|remaining_step| {
         let section =
-            remaining_step.address.section.and_then(|name| catalogue::section(scope, name));
+            remaining_step.address.section.and_then(|name| catalogue::project_section(scope, name));
         section.is_some_and(Section::is_created_with_container)
             && remaining_step.changes.iter().any(|change| sends_field(scope, step, index, change))
     });
@@ -221,14 +221,14 @@ pub(super) enum LostCallAction {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LostCallHistory {
     /// The number of readings since the call was last sent, at the times in [`REREAD_DELAYS`].
-    pub(super) rereads: usize,
+    pub(super) reread_count: usize,
     /// True if the call was sent once more after a reading that did not find its object.
     pub(super) is_resent: bool,
     /// True if the rules for retries allow sending the call again.
     pub(super) is_repeatable: bool,
 }
 
-/// Decides, without IO, the action after reading number `history.rereads`.
+/// Decides, without IO, the action after reading number `history.reread_count`.
 pub(super) fn decide_lost_call(
     request: &Request<Write>,
     state: CallState,
@@ -236,7 +236,7 @@ pub(super) fn decide_lost_call(
 ) -> LostCallAction {
     let retry_safety = request.retry_safety();
     let state = if Bug::AssumeLostWriteApplied.is_planted() { CallState::Applied } else { state };
-    let next_reread = REREAD_DELAYS.get(history.rereads).copied();
+    let next_reread = REREAD_DELAYS.get(history.reread_count).copied();
     match (state, retry_safety) {
         (CallState::Applied, _) => LostCallAction::SendNext,
         (CallState::Unexpected, _) => LostCallAction::Unexpected,
@@ -287,9 +287,9 @@ mod tests {
     };
 
     const FIRST_REREAD: LostCallHistory =
-        LostCallHistory { rereads: 1, is_resent: false, is_repeatable: false };
+        LostCallHistory { reread_count: 1, is_resent: false, is_repeatable: false };
 
-    fn unknown() -> CallState {
+    fn unknown_state() -> CallState {
         CallState::Unknown("unread".into())
     }
 
@@ -320,7 +320,8 @@ mod tests {
             (plan_remaining("old", json!([variable])), [CallState::NotApplied, CallState::Applied]),
         ] {
             assert_eq!(
-                [first_step, other_step].map(|step| call_state(shop.scope, step, 0, &new_plan)),
+                [first_step, other_step]
+                    .map(|step| determine_call_state(shop.scope, step, 0, &new_plan)),
                 expected
             );
         }
@@ -340,7 +341,7 @@ mod tests {
             ];
             let after = Shown::Value(level.into());
             let change = FieldChange::new("allowed_to_push", Shown::Unknown, after, None);
-            let (address, origin) = (shop.address().section("protected_tags"), &shop.origin);
+            let (address, origin) = (shop.address().with_section("protected_tags"), &shop.origin);
             Step::new(shop.scope, address, action, origin.clone(), vec![change], calls)
         };
         let replacement = make_step(Action::Update, "maintainer");
@@ -351,7 +352,7 @@ mod tests {
             (Some(make_step(Action::Update, "developer")), Unexpected, Unexpected, Unexpected),
         ] {
             let actual =
-                [0, 1, 2].map(|index| replacement_state(&replacement, index, remaining.as_ref()));
+                [0, 1, 2].map(|index| check_replacement(&replacement, index, remaining.as_ref()));
             assert_eq!(actual, [removed, added, restored], "{remaining:?}");
         }
     }
@@ -372,7 +373,7 @@ mod tests {
             (Some(make_step(&[PROJECT_TRANSFER])), Applied, NotApplied),
             (None, Applied, Applied),
         ] {
-            let actual = [0, 1].map(|index| move_state(&move_step, index, remaining.as_ref()));
+            let actual = [0, 1].map(|index| check_move(&move_step, index, remaining.as_ref()));
             assert_eq!(actual, [renamed, moved], "{remaining:?}");
         }
     }
@@ -381,12 +382,12 @@ mod tests {
     #[test]
     fn the_remaining_step_shows_whether_a_create_succeeded() {
         use CallState::{Applied, NotApplied, Unexpected};
-        let declared = |value: &str| {
+        let shop_with_variable = |value: &str| {
             let variable = json!({"key": "A", "environment_scope": "*", "value": value});
             shop(&json!({"variables": [variable]}), Unlisted::Report)
         };
         let plan_for = |value: &str, live: Json| {
-            let declared = declared(value);
+            let declared = shop_with_variable(value);
             let live = live_container(&declared, &json!({"variables": live}));
             let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
             plan::plan_container(&declared, &live, &settings)
@@ -402,7 +403,7 @@ mod tests {
             ("a", live_variables, Applied),
         ] {
             assert_eq!(
-                call_state(Scope::Project, &step, 0, &plan_for(value, live)),
+                determine_call_state(Scope::Project, &step, 0, &plan_for(value, live)),
                 expected,
                 "{value}"
             );
@@ -419,8 +420,8 @@ mod tests {
         let step = Step::new(shop.scope, address, Action::Create, origin, Vec::new(), calls);
         let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
         let new_plan = plan::plan_container(&shop, &live_container(&shop, &json!({})), &settings);
-        assert_eq!(creation_state(shop.scope, &step, 0, &new_plan), CallState::Applied);
-        let second_state = creation_state(shop.scope, &step, 1, &new_plan);
+        assert_eq!(check_creation(shop.scope, &step, 0, &new_plan), CallState::Applied);
+        let second_state = check_creation(shop.scope, &step, 1, &new_plan);
         assert!(matches!(second_state, CallState::Unknown(_)), "{second_state:?}");
     }
 
@@ -438,8 +439,8 @@ mod tests {
             vec![PlannedCall::from(PROJECT_FORK.request()), PlannedCall::from(edit_request)];
         let (address, origin) = (shop.address(), shop.origin.clone());
         let step = Step::new(shop.scope, address, Action::Create, origin, Vec::new(), calls);
-        assert_eq!(call_state(shop.scope, &step, 0, &new_plan), CallState::Applied);
-        let second_state = call_state(shop.scope, &step, 1, &new_plan);
+        assert_eq!(determine_call_state(shop.scope, &step, 0, &new_plan), CallState::Applied);
+        let second_state = determine_call_state(shop.scope, &step, 1, &new_plan);
         assert!(matches!(second_state, CallState::Unknown(_)), "{second_state:?}");
     }
 
@@ -452,14 +453,14 @@ mod tests {
             PlannedCall::from(HOOK_CREATE.request()),
             PlannedCall::from(HOOK_DELETE.request()),
         ];
-        let address = shop.address().section("hooks").entry("x");
+        let address = shop.address().with_section("hooks").with_entry("x");
         let changes = vec![FieldChange::new("url", Shown::Hidden, Shown::Hidden, None)];
         let step =
             Step::new(shop.scope, address, Action::Update, shop.origin.clone(), changes, calls);
         let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
         let new_plan = plan::plan_container(&shop, &live_container(&shop, &json!({})), &settings);
         for index in [0, 1] {
-            let call_state = call_state(shop.scope, &step, index, &new_plan);
+            let call_state = determine_call_state(shop.scope, &step, index, &new_plan);
             assert!(matches!(call_state, CallState::Unknown(_)), "{index}: {call_state:?}");
         }
     }
@@ -473,7 +474,7 @@ mod tests {
         secrets.resolve([&reference]);
         let settings = PlanSettings::for_run(caller(), Arc::new(secrets), &Desired::default());
         let resend = vec![Selector::parse("**").unwrap()];
-        let resend_all = PlanSettings { resend, ..settings.clone() };
+        let resend_all = PlanSettings { resend_selectors: resend, ..settings.clone() };
         let shop = shop(&json!({"remote_mirrors": [{"url": {"env": "A"}}]}), Unlisted::Report);
         let plan_mirrors = |ids: &[u64], settings: &PlanSettings| {
             let mirror_json = |id: &u64| {
@@ -492,15 +493,16 @@ mod tests {
             (&[4], [CallState::Applied, CallState::Applied]),
         ] {
             let call_states = |settings| {
-                [0, 1]
-                    .map(|index| call_state(shop.scope, step, index, &plan_mirrors(ids, settings)))
+                [0, 1].map(|index| {
+                    determine_call_state(shop.scope, step, index, &plan_mirrors(ids, settings))
+                })
             };
             assert_eq!(call_states(&resend_all), expected, "{ids:?}");
         }
         // The plan after a later reading no longer resends the URL.
         let new_plan = plan_mirrors(&[3, 4], &settings);
         assert_eq!(
-            [0, 1].map(|index| call_state(shop.scope, step, index, &new_plan)),
+            [0, 1].map(|index| determine_call_state(shop.scope, step, index, &new_plan)),
             [CallState::Applied, CallState::NotApplied]
         );
     }
@@ -510,8 +512,11 @@ mod tests {
         for op in [HOOK_CREATE, VARIABLE_CREATE, HOOK_UPDATE, PROJECT_FORK] {
             for rereads in 1..=REREAD_DELAYS.len() {
                 for (resent, repeatable) in [(false, false), (true, false), (false, true)] {
-                    let history =
-                        LostCallHistory { rereads, is_resent: resent, is_repeatable: repeatable };
+                    let history = LostCallHistory {
+                        reread_count: rereads,
+                        is_resent: resent,
+                        is_repeatable: repeatable,
+                    };
                     assert_eq!(
                         action_after(op, CallState::Applied, history),
                         LostCallAction::SendNext
@@ -528,13 +533,13 @@ mod tests {
     #[test]
     fn a_create_that_could_duplicate_is_resent_only_after_the_last_reread() {
         for (rereads, delay) in REREAD_DELAYS.into_iter().enumerate().skip(1) {
-            let history = LostCallHistory { rereads, ..FIRST_REREAD };
+            let history = LostCallHistory { reread_count: rereads, ..FIRST_REREAD };
             assert_eq!(
                 action_after(HOOK_CREATE, CallState::NotApplied, history),
                 LostCallAction::Reread(delay)
             );
         }
-        let last = LostCallHistory { rereads: REREAD_DELAYS.len(), ..FIRST_REREAD };
+        let last = LostCallHistory { reread_count: REREAD_DELAYS.len(), ..FIRST_REREAD };
         assert_eq!(action_after(HOOK_CREATE, CallState::NotApplied, last), LostCallAction::Resend);
         assert_eq!(
             action_after(
@@ -553,16 +558,16 @@ mod tests {
             action_after(VARIABLE_CREATE, CallState::NotApplied, FIRST_REREAD),
             LostCallAction::Resend
         );
-        let resent = LostCallHistory { is_resent: true, ..FIRST_REREAD };
+        let resent_history = LostCallHistory { is_resent: true, ..FIRST_REREAD };
         assert_eq!(
-            action_after(VARIABLE_CREATE, CallState::NotApplied, resent),
+            action_after(VARIABLE_CREATE, CallState::NotApplied, resent_history),
             LostCallAction::Reread(REREAD_DELAYS[1])
         );
         assert_eq!(
             action_after(
                 VARIABLE_CREATE,
                 CallState::NotApplied,
-                LostCallHistory { rereads: REREAD_DELAYS.len(), ..resent }
+                LostCallHistory { reread_count: REREAD_DELAYS.len(), ..resent_history }
             ),
             LostCallAction::Failed
         );
@@ -576,7 +581,7 @@ mod tests {
             LostCallAction::Resend
         );
         assert_eq!(
-            action_after(HOOK_UPDATE, unknown(), repeatable),
+            action_after(HOOK_UPDATE, unknown_state(), repeatable),
             LostCallAction::Reread(REREAD_DELAYS[1])
         );
         assert_eq!(
@@ -592,7 +597,11 @@ mod tests {
                 action_after(
                     PROJECT_FORK,
                     CallState::NotApplied,
-                    LostCallHistory { rereads, is_resent: false, is_repeatable: true }
+                    LostCallHistory {
+                        reread_count: rereads,
+                        is_resent: false,
+                        is_repeatable: true
+                    }
                 ),
                 LostCallAction::Resend
             );
@@ -603,14 +612,14 @@ mod tests {
     fn an_unreadable_object_is_unknown_after_the_last_reread() {
         for op in [HOOK_CREATE, VARIABLE_CREATE, HOOK_UPDATE, PROJECT_FORK] {
             assert_eq!(
-                action_after(op, unknown(), FIRST_REREAD),
+                action_after(op, unknown_state(), FIRST_REREAD),
                 LostCallAction::Reread(REREAD_DELAYS[1])
             );
             assert_eq!(
                 action_after(
                     op,
-                    unknown(),
-                    LostCallHistory { rereads: REREAD_DELAYS.len(), ..FIRST_REREAD }
+                    unknown_state(),
+                    LostCallHistory { reread_count: REREAD_DELAYS.len(), ..FIRST_REREAD }
                 ),
                 LostCallAction::Unknown("unread".into())
             );

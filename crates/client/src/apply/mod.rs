@@ -38,7 +38,7 @@ use crate::{
     diff::Step,
     live::LiveContainer,
     observe::Observer,
-    plan::{self, Approved, ContainerPlan, PlanSettings},
+    plan::{self, ApprovedPlan, ContainerPlan, PlanSettings},
 };
 use dependencies::StepDependencies;
 use run::{ContainerRun, RunState};
@@ -64,37 +64,38 @@ pub struct Apply<'a> {
 }
 
 impl Apply<'_> {
-    /// Carries out the approved part of a plan, and calls `on_event` for each event. Returns failures in
-    /// the result.
-    pub async fn run(&self, plan: &Approved<'_>, on_event: impl FnMut(Event)) -> ApplyResult {
+    /// Carries out the approved part of a plan, and calls `on_event` for each event. Failures are part
+    /// of the result.
+    pub async fn run(&self, plan: &ApprovedPlan<'_>, on_event: impl FnMut(Event)) -> ApplyResult {
         let mut steps_by_path: BTreeMap<&str, Vec<&Step>> = BTreeMap::new();
         for step in plan.steps() {
             steps_by_path.entry(&step.address.path).or_default().push(step);
         }
-        let dependencies = StepDependencies::new(plan.steps(), self.settings.created.clone());
+        let dependencies =
+            StepDependencies::new(plan.steps(), self.settings.creatable_containers.clone());
         let handler = RefCell::new(on_event);
         let emit = |event| (handler.borrow_mut())(event);
         let slots = Semaphore::new(self.max_containers.max(1));
-        let mut remaining = self
+        let mut remaining_containers = self
             .desired
             .containers
             .iter()
             .filter_map(|container| Some((container, steps_by_path.get(&*container.path)?)));
-        let mut running = FuturesUnordered::new();
+        let mut container_runs = FuturesUnordered::new();
         // Only the results of a finished container stay in memory.
         let mut result = ApplyResult::default();
-        let mut next_container = remaining.next();
-        while next_container.is_some() || !running.is_empty() {
+        let mut next_container = remaining_containers.next();
+        while next_container.is_some() || !container_runs.is_empty() {
             tokio::select! {
                 biased;
                 slot = slots.acquire(), if next_container.is_some() => {
                     if let Some((container, steps)) = next_container {
                         let run = ContainerRun::new(self, plan, container, steps, &emit, &dependencies, &slots);
-                        running.push(run.run(slot.ok()));
+                        container_runs.push(run.run(slot.ok()));
                     }
-                    next_container = remaining.next();
+                    next_container = remaining_containers.next();
                 }
-                Some(state) = running.next(), if !running.is_empty() => {
+                Some(state) = container_runs.next(), if !container_runs.is_empty() => {
                     let RunState { mut results, mismatches, error, .. } = state;
                     let path = results.keys().next().map(|address| address.path.clone());
                     let steps = path.and_then(|path| steps_by_path.get(&*path)).into_iter().flatten();
@@ -118,7 +119,7 @@ impl Apply<'_> {
     }
 
     /// The live state from which `plan` was made; `None` if this state is not recent enough.
-    fn recent_live<'p>(&self, plan: &'p Approved<'_>, path: &str) -> Option<&'p LiveContainer> {
+    fn recent_live<'p>(&self, plan: &'p ApprovedPlan<'_>, path: &str) -> Option<&'p LiveContainer> {
         let live = plan.live(path)?;
         let now = self.writer.read_client().clock().now();
         (now < live.read_times.object.end.saturating_add(self.trust_duration)).then_some(live)

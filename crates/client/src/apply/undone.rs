@@ -17,7 +17,7 @@ use crate::{
     diff::Step,
     field::Scope,
     kind::{CreatedContainers, Effect, ReadSource},
-    plan::{Approved, Grantee, PlanSettings, access_loser, grantees},
+    plan::{ApprovedPlan, Grantee, PlanSettings, grantee_losing_access, grantees},
     steps,
 };
 
@@ -26,17 +26,18 @@ impl Apply<'_> {
     /// step.
     pub(super) async fn find_undone(
         &self,
-        plan: &Approved<'_>,
-        applied: &ApplyResult,
+        plan: &ApprovedPlan<'_>,
+        apply_result: &ApplyResult,
         created_containers: CreatedContainers,
     ) -> Vec<Mismatch> {
-        let done_steps = applied.steps.iter().filter(|step| step.outcome == StepOutcome::Done);
+        let done_steps = apply_result.steps.iter().filter(|step| step.outcome == StepOutcome::Done);
         let done_addresses: HashSet<_> = done_steps.map(|step| &step.address).collect();
         let undoing_steps = collect_undoing_steps(
             plan.steps().filter(|step| done_addresses.contains(&step.address)),
         );
-        let settings = PlanSettings { created: created_containers, ..self.settings.clone() }
-            .for_plan_after_run();
+        let settings =
+            PlanSettings { creatable_containers: created_containers, ..self.settings.clone() }
+                .for_plan_after_run();
         let rereads = self.desired.containers.iter().filter_map(|container| {
             let is_compared = plan.covers_container(&container.path) && !container.is_watched;
             let sections = Some(affected_sections(container, &undoing_steps));
@@ -45,8 +46,8 @@ impl Apply<'_> {
         });
         let mismatch_lists: Vec<_> =
             stream::iter(rereads).buffer_unordered(self.max_containers.max(1)).collect().await;
-        let failed_steps = applied.steps.iter().filter(|step| !step.outcome.is_success());
-        let mismatch_addresses = applied.mismatches.iter().map(|mismatch| &mismatch.address);
+        let failed_steps = apply_result.steps.iter().filter(|step| !step.outcome.is_success());
+        let mismatch_addresses = apply_result.mismatches.iter().map(|mismatch| &mismatch.address);
         let reported_addresses: HashSet<_> =
             failed_steps.map(|step| &step.address).chain(mismatch_addresses).collect();
         let mismatches = mismatch_lists.into_iter().flatten();
@@ -134,9 +135,10 @@ fn collect_undoing_steps<'s>(steps: impl Iterator<Item = &'s Step>) -> UndoingSt
                     .map(|change| UndoneKey::OverriddenField(section, &change.field)),
             );
         }
-        let moves_in = step.effects.iter().any(|effect| matches!(effect, Effect::Transfers { .. }));
-        keys.extend(moves_in.then_some(UndoneKey::InheritedFields));
-        keys.extend(access_loser(step).map(UndoneKey::GrantsTo));
+        let is_transferred =
+            step.effects.iter().any(|effect| matches!(effect, Effect::Transfers { .. }));
+        keys.extend(is_transferred.then_some(UndoneKey::InheritedFields));
+        keys.extend(grantee_losing_access(step).map(UndoneKey::GrantsTo));
         for key in keys {
             container_steps.entry(key).or_insert(step);
         }
@@ -148,12 +150,13 @@ fn collect_undoing_steps<'s>(steps: impl Iterator<Item = &'s Step>) -> UndoingSt
 /// The value of each section is the first step that may have undone it.
 fn affected_sections<'s>(
     container: &Container,
-    undo_steps: &UndoingSteps<'s>,
+    undoing_steps: &UndoingSteps<'s>,
 ) -> BTreeMap<&'static str, &'s Step> {
     let path = container.path.to_lowercase();
     let paths = std::iter::once(&*path).chain(groups_above(&path));
-    let undoing_by_level: Vec<_> =
-        paths.filter_map(|ancestor| Some((ancestor != path, undo_steps.get(ancestor)?))).collect();
+    let undoing_by_level: Vec<_> = paths
+        .filter_map(|ancestor| Some((ancestor != path, undoing_steps.get(ancestor)?)))
+        .collect();
     let mut affected = BTreeMap::new();
     for section in container.sections.iter().filter(|_| !undoing_by_level.is_empty()) {
         let section_name = section.kind.section;
@@ -178,15 +181,15 @@ fn affected_sections<'s>(
         let inherited_fields = (!keys_from_above.is_empty()).then_some(UndoneKey::InheritedFields);
         let keys_at_any_level: Vec<_> =
             default_entries.into_iter().chain(inherited_fields).chain(grants).collect();
-        let step = undoing_by_level.iter().find_map(|(is_above, undoing)| {
+        let step = undoing_by_level.iter().find_map(|(is_above, steps_by_key)| {
             let inherited_keys = keys_from_above.iter().filter(|_| *is_above);
             let other_keys = keys_at_any_level
                 .iter()
-                .filter(|undone| !is_above || **undone != UndoneKey::DefaultEntries);
+                .filter(|key| !is_above || **key != UndoneKey::DefaultEntries);
             inherited_keys
                 .chain(other_keys)
                 .inspect(|_| steps::count_step())
-                .find_map(|undone| undoing.get(undone))
+                .find_map(|key| steps_by_key.get(key))
         });
         affected.extend(step.map(|step| (section_name, *step)));
     }
@@ -210,7 +213,8 @@ mod tests {
         grow_in_proportion("members and rules below removals", |n| {
             let removal_step = |index: usize, path: &str| {
                 let entry = format!("gone{index}");
-                let address = Address::container(path.into()).section("members").entry(entry);
+                let address =
+                    Address::container(path.into()).with_section("members").with_entry(entry);
                 let access_loss = Effect::Access {
                     user_id: None,
                     before: 30,

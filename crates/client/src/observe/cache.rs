@@ -40,7 +40,8 @@ pub(super) struct ObserverCache {
     pub(super) live_paths: LookUpCache<String>,
     /// The runners of projects that the token sees.
     pub(super) runners: LookUpCache<Runners>,
-    /// The custom roles for members, by top-level group; the key is empty for the installation's roles.
+    /// The custom roles for members, by top-level group. The key is empty for the roles of the
+    /// installation.
     pub(super) roles: LookUpCache<Roles>,
     /// The release of the service.
     pub(super) release: LookUpCache<DetectedRelease>,
@@ -48,7 +49,7 @@ pub(super) struct ObserverCache {
     pub(super) names: LookUpCache<Option<String>>,
     /// Declared fields that no response contains, neither a list row nor the response to a single
     /// read. For these fields, undrift does not read the single object again.
-    pub(super) never_returned: Mutex<BTreeSet<String>>,
+    pub(super) never_returned_fields: Mutex<BTreeSet<String>>,
     /// Rows of the [`roster`], which are removed when they are used.
     pub(super) roster_rows: Mutex<roster::RosterRows>,
 }
@@ -100,14 +101,14 @@ pub(super) struct LookUpCache<T>(Mutex<BTreeMap<String, LookUp<T>>>);
 type LookUp<T> = Arc<OnceCell<Result<T>>>;
 
 impl<T: Clone> LookUpCache<T> {
-    /// The result for `name`: cached, or else from `read`.
-    pub(super) async fn read(
+    /// The result for `name`: cached, or else from `read_value`.
+    pub(super) async fn get_or_read(
         &self,
         name: &str,
-        read: impl AsyncFnOnce() -> Result<T>,
+        read_value: impl AsyncFnOnce() -> Result<T>,
     ) -> Result<T> {
         let cell = lock(&self.0).entry(name.to_owned()).or_default().clone();
-        cell.get_or_init(|| async { read().await }).await.clone()
+        cell.get_or_init(|| async { read_value().await }).await.clone()
     }
 
     /// True if the result for `name` was read before, or is being read.
@@ -116,8 +117,8 @@ impl<T: Clone> LookUpCache<T> {
     }
 
     /// Sets the result for `name` without a request.
-    fn insert(&self, name: &str, response: T) {
-        let cell = Arc::new(OnceCell::new_with(Some(Ok(response))));
+    fn insert(&self, name: &str, value: T) {
+        let cell = Arc::new(OnceCell::new_with(Some(Ok(value))));
         lock(&self.0).insert(name.to_owned(), cell);
     }
 

@@ -11,7 +11,7 @@ use crate::{
     api::Result,
     catalogue,
     field::{NamedObject, Scope},
-    kind::Names,
+    kind::NameIndex,
     operation::{self, KeyFilter, Read, Request},
     value::{Json, Object},
 };
@@ -23,9 +23,9 @@ pub struct ExistingContainers {
     pub containers: BTreeMap<String, (Scope, Arc<str>)>,
     /// The paths of matching containers that are marked for deletion.
     pub pending_deletion: BTreeSet<String>,
-    /// The number of matching projects in personal namespaces, if a glob can match everywhere. If no
-    /// glob can match everywhere, the number is 0, each personal namespace that a glob names is read,
-    /// and its projects are in `containers`.
+    /// The number of matching projects in personal namespaces, if a glob can match everywhere.
+    /// Otherwise 0: then each personal namespace that a glob names is read, and its projects are in
+    /// `containers`.
     pub personal_project_count: usize,
     /// The globs that matched nothing, as written.
     pub unmatched_globs: Vec<String>,
@@ -110,7 +110,8 @@ impl ExistenceScan<'_> {
         let list_request =
             if is_administrator { request } else { request.query("membership", true) };
         let key_filter = KeyFilter::keys(["namespace", lookup.path_field]);
-        let projects = self.observer.list_all(Scope::Project, list_request, &key_filter).await?;
+        let projects =
+            self.observer.list_containers(Scope::Project, list_request, &key_filter).await?;
         let matching_projects = projects.iter().filter(|project| {
             let path = lookup.read_path(project);
             project.get("namespace").is_some_and(|namespace| namespace["kind"] == "user")
@@ -133,7 +134,7 @@ impl ExistenceScan<'_> {
 
     /// Adds the groups or projects that `request` lists and a glob matches.
     async fn add_matching_rows(&mut self, scope: Scope, request: Request<Read>) -> Result<()> {
-        let rows = self.observer.list_all(scope, request, &identity_keys(scope)).await?;
+        let rows = self.observer.list_containers(scope, request, &identity_keys(scope)).await?;
         rows.iter().for_each(|raw| self.add_if_matched(scope, raw));
         Ok(())
     }
@@ -160,15 +161,15 @@ impl Observer {
 
     /// The top-level groups, with only the keys in `key_filter`.
     pub(super) async fn list_top_level(&self, key_filter: &KeyFilter) -> Result<Vec<Object>> {
-        let list = operation::GROUP_LIST.request().query("top_level_only", true);
+        let list_request = operation::GROUP_LIST.request().query("top_level_only", true);
         // Only administrators list groups of which they are not members.
-        let list = list.query("all_available", self.caller.is_administrator);
-        self.list_all(Scope::Group, list, key_filter).await
+        let list_request = list_request.query("all_available", self.caller.is_administrator);
+        self.list_containers(Scope::Group, list_request, key_filter).await
     }
 
     /// The complete list of groups or projects that the request returns, with only the keys in
     /// `key_filter`.
-    pub(super) async fn list_all(
+    pub(super) async fn list_containers(
         &self,
         scope: Scope,
         request: Request<Read>,
@@ -186,18 +187,17 @@ impl Observer {
             .into_vec())
     }
 
-    /// The paths of the groups below `parent`, in lower case. The service is asked only once for each
-    /// `parent`. The list is empty if the
-    /// groups cannot be read.
+    /// The paths of the groups below `parent`, in lower case, read only once for each `parent`. The
+    /// list is empty if the groups cannot be read.
     pub(super) async fn list_group_paths_below(&self, parent: &str) -> Result<Arc<[String]>> {
         let read_paths = async || {
             let list_request = descendants_request(Scope::Group).arg("id", parent);
             let keys = identity_keys(Scope::Group);
-            let groups = self.list_all(Scope::Group, list_request, &keys).await?;
+            let groups = self.list_containers(Scope::Group, list_request, &keys).await?;
             let lookup = catalogue::container_lookup(Scope::Group);
             Ok(groups.iter().map(|group| lookup.read_path(group).to_lowercase()).collect())
         };
-        let paths = self.cache.entry_names.read(&parent.to_lowercase(), read_paths).await;
+        let paths = self.cache.entry_names.get_or_read(&parent.to_lowercase(), read_paths).await;
         Ok(split_fatal(paths)?.unwrap_or_default())
     }
 
@@ -235,8 +235,8 @@ impl Observer {
     pub async fn read_names(
         &self,
         ids: impl IntoIterator<Item = (NamedObject, u64)>,
-    ) -> Result<Names> {
-        let mut names = Names::default();
+    ) -> Result<NameIndex> {
+        let mut names = NameIndex::default();
         for (object_type, id) in ids {
             let read = async || {
                 let lookup = object_type.scope().map(catalogue::container_lookup);
@@ -257,7 +257,8 @@ impl Observer {
                     Err(error) => Err(error),
                 }
             };
-            let name = self.cache.names.read(&format!("{} {id}", object_type.noun()), read).await?;
+            let name =
+                self.cache.names.get_or_read(&format!("{} {id}", object_type.noun()), read).await?;
             if let Some(name) = name {
                 names.insert_reverse_lookup(object_type, id, &name);
             }

@@ -84,13 +84,13 @@ impl<'c> ProjectSearch<'_, 'c> {
     /// Searches the list of the top-level group (or user) `root_name` for the `pending` projects.
     /// If the service truncates that list, searches the list of all projects.
     async fn search_group(&self, root_name: &str, pending: &mut PendingProjects<'c>) -> Result<()> {
-        let list = operation::GROUP_PROJECTS.request().arg("id", root_name);
-        let list = list.query("include_subgroups", true).query("order_by", "id");
-        let mut list_end = self.search_list(list.query("sort", "asc"), pending).await?;
+        let list_request = operation::GROUP_PROJECTS.request().arg("id", root_name);
+        let list_request = list_request.query("include_subgroups", true).query("order_by", "id");
+        let mut list_end = self.search_list(list_request.query("sort", "asc"), pending).await?;
         if matches!(list_end, ListEnd::NoList) {
-            let list = operation::USER_PROJECTS.request().arg("user_id", root_name);
-            let list = list.query("order_by", "id").query("sort", "asc");
-            list_end = self.search_list(list, pending).await?;
+            let list_request = operation::USER_PROJECTS.request().arg("user_id", root_name);
+            let list_request = list_request.query("order_by", "id").query("sort", "asc");
+            list_end = self.search_list(list_request, pending).await?;
         }
         if let ListEnd::Truncated(last_id) = list_end
             && pending.len() > MIN_KEYSET_PROJECTS
@@ -105,10 +105,10 @@ impl<'c> ProjectSearch<'_, 'c> {
     /// when further pages would cost more requests than they save.
     async fn search_list(
         &self,
-        list: Request<Read>,
+        list_request: Request<Read>,
         pending: &mut PendingProjects<'c>,
     ) -> Result<ListEnd> {
-        let mut pager = Pager::for_search(list.with_key_filter(self.key_filter.clone()));
+        let mut pager = Pager::for_search(list_request.with_key_filter(self.key_filter.clone()));
         let (mut page_count, mut found_count, mut last_id) = (0, 0, None);
         let lookup = catalogue::container_lookup(Scope::Project);
         loop {
@@ -161,7 +161,7 @@ impl Observer {
         let (projects, single_reads): (Vec<&Container>, Vec<_>) =
             containers.into_iter().partition(|container| {
                 container.scope == Scope::Project
-                    && self.moves.declared_at(&container.path).is_none()
+                    && self.moves.declared_move(&container.path).is_none()
                     && self.moves.former_occupant(&container.path).is_none()
             });
         let key_filter = keys::object_keys(projects.iter().copied());
@@ -171,16 +171,16 @@ impl Observer {
             let root_name = path.split('/').next().unwrap_or_default().to_owned();
             groups.entry(root_name).or_default().insert(path, project);
         }
-        let lists = groups.into_iter().map(async |(root_name, mut pending)| {
+        let searches = groups.into_iter().map(async |(root_name, mut pending)| {
             if pending.len() > 1 {
                 search.search_group(&root_name, &mut pending).await?;
             }
             Ok::<_, ApiError>(pending)
         });
-        let remaining_lists: Vec<PendingProjects<'c>> =
-            stream::iter(lists).buffered(4).try_collect().await?;
+        let remaining_by_root: Vec<PendingProjects<'c>> =
+            stream::iter(searches).buffered(4).try_collect().await?;
         let mut remaining_projects: PendingProjects<'c> =
-            remaining_lists.into_iter().flatten().collect();
+            remaining_by_root.into_iter().flatten().collect();
         if remaining_projects.len() > MIN_KEYSET_PROJECTS {
             search.search_list(operation::PROJECT_LIST.request(), &mut remaining_projects).await?;
         }
@@ -195,12 +195,16 @@ impl Observer {
         row: LiveObject,
     ) -> Result<LocateResult> {
         // Do not hold the lock during a read, because the lock would serialise all readers.
-        if row.missing_fields.iter().all(|name| lock(&self.cache.never_returned).contains(name)) {
+        if row
+            .missing_fields
+            .iter()
+            .all(|name| lock(&self.cache.never_returned_fields).contains(name))
+        {
             return Ok(Present(row));
         }
         let location = self.read_by_path(project).await?;
         if let Present(object) = &location {
-            lock(&self.cache.never_returned).extend(object.missing_fields.iter().cloned());
+            lock(&self.cache.never_returned_fields).extend(object.missing_fields.iter().cloned());
         }
         Ok(location)
     }
@@ -263,7 +267,7 @@ impl Observer {
             Absent(Presence::Missing(_)) if container.lifecycle.absent_origin().is_some() => {
                 self.locate_by_path(container).await
             }
-            read => Ok(read),
+            location => Ok(location),
         }
     }
 
@@ -281,7 +285,7 @@ impl Observer {
             {
                 self.explain_absence(container).await.map(Absent)
             }
-            read => Ok(read),
+            location => Ok(location),
         }
     }
 
@@ -297,7 +301,7 @@ impl Observer {
                         let reason = format!("the {noun} is gone, and another one has its path");
                         Absent(Presence::Unreadable(reason.into()))
                     }
-                    read => read,
+                    location => location,
                 })
             }
             read => read,
@@ -473,13 +477,13 @@ mod tests {
     #[derive(Debug)]
     struct MovingGroup {
         prefix: &'static str,
-        steps: AtomicUsize,
+        step_index: AtomicUsize,
     }
 
     impl Transport for MovingGroup {
         fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
-            let current = GROUP_PATHS[self.steps.load(Ordering::Relaxed).min(2)];
-            let (shop, path) = (format!("{current}/shop"), request.target.replace("%2F", "/"));
+            let current_path = GROUP_PATHS[self.step_index.load(Ordering::Relaxed).min(2)];
+            let (shop, path) = (format!("{current_path}/shop"), request.target.replace("%2F", "/"));
             let path = path.split('?').next().unwrap_or_default();
             let (status, body) = match path.split_once("s/").unwrap_or((path, "")) {
                 ("/user", _) => (200, json!({"id": 1, "username": "root", "is_admin": true})),
@@ -487,11 +491,13 @@ mod tests {
                     (200, json!({"id": 7, "path_with_namespace": shop}))
                 }
                 ("/project", _) => (301, json!({})),
-                ("/group", at) if at == current => (200, json!({"id": 5, "full_path": current})),
+                ("/group", at) if at == current_path => {
+                    (200, json!({"id": 5, "full_path": current_path}))
+                }
                 _ => (404, json!({"message": "404 Group Not Found"})),
             };
             if status == 200 && path.starts_with(self.prefix) {
-                self.steps.fetch_add(1, Ordering::Relaxed);
+                self.step_index.fetch_add(1, Ordering::Relaxed);
             }
             let headers =
                 [("content-type", "application/json"), ("location", "/api/v4/projects/7")];
@@ -512,7 +518,7 @@ mod tests {
         group.lifecycle.former_paths = vec![testing::former_path(former_path)];
         let project = container_at(Scope::Project, &format!("{declared_path}/shop"));
         for (id, prefix) in [(Some(7), "/projects/"), (None, "/groups/")] {
-            let service = Arc::new(MovingGroup { prefix, steps: AtomicUsize::new(0) });
+            let service = Arc::new(MovingGroup { prefix, step_index: AtomicUsize::new(0) });
             let address = ServiceAddress::parse("https://example.org", false).unwrap();
             let client =
                 ReadClient::new(address, service, Arc::default(), ClientSettings::default());

@@ -28,7 +28,7 @@ use crate::{
     cause::Cause,
     desired::{Container, DeclaredSection, EntryPresence, Move, named_object, path_after_rename},
     field::{NamedObject, Scope},
-    kind::{FormerLocation, LiveEntry, Names, Target, unmarked_path},
+    kind::{FormerLocation, LiveEntry, NameIndex, Target, unmarked_path},
     level::MAINTAINER,
     live::{ListedProject, LiveEntries, Presence},
     operation::KeyFilter,
@@ -39,11 +39,14 @@ impl Observer {
     /// Translates the declared `path` of a container into its live path. The container itself must
     /// not move, but a group above it may move.
     pub(super) async fn live_path(&self, path: &str) -> Result<String> {
-        let Some(group) = self.moves.nearest_group_above(path) else { return Ok(path.to_owned()) };
+        let Some(group) = self.moves.nearest_moved_group_above(path) else {
+            return Ok(path.to_owned());
+        };
         // The group may be below another group that moves.
-        let locate = async || self.locate_moving(group).boxed_local().await;
-        let live = self.cache.live_paths.read(&group.path.to_lowercase(), locate).await?;
-        Ok(format!("{live}{}", &path[group.path.len()..]))
+        let locate = async || self.find_live_path(group).boxed_local().await;
+        let live_group_path =
+            self.cache.live_paths.get_or_read(&group.path.to_lowercase(), locate).await?;
+        Ok(format!("{live_group_path}{}", &path[group.path.len()..]))
     }
 
     /// The live path of the group that is declared at `path`. The group may have former paths.
@@ -56,11 +59,11 @@ impl Observer {
     /// The live path of the project that is declared at `path`. The project may have former paths.
     /// Another project that is about to move may still have this path.
     pub(super) async fn live_project_path(&self, path: &str) -> Result<String> {
-        let Some(declared_move) = self.moves.declared_at(path) else {
+        let Some(declared_move) = self.moves.declared_move(path) else {
             return self.live_path(path).await;
         };
-        let locate = async || self.locate_moving(declared_move).await;
-        self.cache.live_paths.read(&path.to_lowercase(), locate).await
+        let locate = async || self.find_live_path(declared_move).await;
+        self.cache.live_paths.get_or_read(&path.to_lowercase(), locate).await
     }
 
     /// The live path of the group or project that is declared at `path`. It may have former paths.
@@ -72,7 +75,7 @@ impl Observer {
     }
 
     /// The live path of a group or project with former paths.
-    async fn locate_moving(&self, declared_move: &Move) -> Result<String> {
+    async fn find_live_path(&self, declared_move: &Move) -> Result<String> {
         let Move { scope, path: declared_path, former_paths } = declared_move;
         let live_path = self.live_path(declared_path).await?;
         if self.find_blocking_path(declared_path).await?.is_none()
@@ -91,10 +94,10 @@ impl Observer {
             }
         }
         for former_path in former_paths.iter().filter(|_| *scope == Scope::Project) {
-            let Some(target) = self.follow_redirects(former_path).await? else { continue };
+            let Some(redirect_path) = self.follow_redirects(former_path).await? else { continue };
             for path in intermediate_paths(former_path, declared_path) {
                 let path = self.live_path(&path).await?;
-                if paths_are_equal(&target, &path) {
+                if paths_are_equal(&redirect_path, &path) {
                     return Ok(path);
                 }
             }
@@ -108,16 +111,16 @@ impl Observer {
         let live_path = self.live_path(former_path).await?;
         let older_paths = self.older_paths(Scope::Project, former_path, &live_path);
         for path in std::iter::once(live_path).chain(older_paths) {
-            let mut target = self.fetch_path(Scope::Project, &path).await;
-            if let Err(error) = &target
+            let mut path_result = self.fetch_path(Scope::Project, &path).await;
+            if let Err(error) = &path_result
                 && error.is_moved()
             {
                 let Some(id) = error.moved_to() else { continue };
-                target = self.fetch_path(Scope::Project, &id.to_string()).await;
+                path_result = self.fetch_path(Scope::Project, &id.to_string()).await;
             }
-            match target {
+            match path_result {
                 Err(error) if error.is_missing(Scope::Project) => {}
-                target => return target.map(Some),
+                path_result => return path_result.map(Some),
             }
         }
         Ok(None)
@@ -145,15 +148,15 @@ impl Observer {
         Ok(None)
     }
 
-    /// The nearest group above `path` whose own name or parent changes. A group that only moves because
-    /// a group above it moves does not count.
+    /// The nearest group above `path` whose own name or parent changes. A group that only moves
+    /// together with a group above it does not count.
     async fn moving_group_above(&self, path: &str) -> Result<Option<Arc<str>>> {
-        let mut group_above = self.moves.nearest_group_above(path);
+        let mut group_above = self.moves.nearest_moved_group_above(path);
         while let Some(group) = group_above {
             if self.live_group_path(&group.path).await? != self.live_path(&group.path).await? {
                 return Ok(Some(group.path.clone()));
             }
-            group_above = self.moves.nearest_group_above(&group.path);
+            group_above = self.moves.nearest_moved_group_above(&group.path);
         }
         Ok(None)
     }
@@ -161,7 +164,7 @@ impl Observer {
     /// True if a group or project exists at exactly this path, without a redirect.
     async fn exists_at(&self, scope: Scope, path: &str) -> Result<bool> {
         match self.fetch_path(scope, path).await {
-            Ok(live) => Ok(paths_are_equal(&live, path)),
+            Ok(actual_path) => Ok(paths_are_equal(&actual_path, path)),
             Err(error) if error.is_moved() || error.is_missing(scope) => Ok(false),
             Err(error) => Err(error),
         }
@@ -187,7 +190,7 @@ impl Observer {
     /// The former paths of a container.
     fn former_paths(&self, container: &Container) -> &[Arc<str>] {
         self.moves
-            .declared_at(&container.path)
+            .declared_move(&container.path)
             .map(|declared_move| &declared_move.former_paths[..])
             .unwrap_or_default()
     }
@@ -198,19 +201,20 @@ impl Observer {
         paths.any(|path| {
             let was_above =
                 parent_group_path(path).is_some_and(|group| self.moves.new_path(group).is_some());
-            was_above || self.moves.nearest_group_above(path).is_some()
+            was_above || self.moves.nearest_moved_group_above(path).is_some()
         })
     }
 
     /// Finds a container at its declared path, at a former path, or at an intermediate path.
     pub(super) async fn search_paths(&self, container: &Container) -> Result<LocateResult> {
         let live_path = self.live_path(&container.path).await?;
-        let blocker = self.find_blocking_path(&container.path).await?;
-        let declared_location = match blocker {
+        let blocking_path = self.find_blocking_path(&container.path).await?;
+        let declared_location = match blocking_path {
             None => self.read_at_path(container, &live_path).await?,
             Some(_) => Absent(self.explain_absence(container).await?),
         };
-        let blockers = blocker.into_iter().chain(self.moving_group_above(&container.path).await?);
+        let blockers =
+            blocking_path.into_iter().chain(self.moving_group_above(&container.path).await?);
         let blocking_paths: Vec<_> = blockers.collect();
         let former_paths = self.former_paths(container);
         let absence = match declared_location {
@@ -283,35 +287,41 @@ impl Observer {
         let mut location = self.read_at_path(container, &live_former_path).await?;
         for path in self.older_paths(container.scope, former_path, &live_former_path) {
             if let Absent(Presence::Missing(_)) = &location
-                && let redirected @ Absent(Presence::Redirected { .. }) =
+                && let redirect @ Absent(Presence::Redirected { .. }) =
                     self.read_at_path(container, &path).await?
             {
-                location = redirected;
+                location = redirect;
             }
         }
         for path in intermediate_paths(former_path, &container.path) {
-            let live_intermediate = self.live_path(&path).await?;
+            let live_intermediate_path = self.live_path(&path).await?;
             match &location {
                 Absent(Presence::Redirected { new_path: Some(redirect_path) })
-                    if paths_are_equal(redirect_path, &live_intermediate) =>
+                    if paths_are_equal(redirect_path, &live_intermediate_path) =>
                 {
-                    return Ok((path, self.read_at_path(container, &live_intermediate).await?));
+                    return Ok((
+                        path,
+                        self.read_at_path(container, &live_intermediate_path).await?,
+                    ));
                 }
                 // Former paths of groups do not redirect, so the group at the intermediate path may
                 // be another group.
                 Absent(Presence::Missing(_))
                     if container.scope == Scope::Group
                         && self.moves.former_occupant(&path).is_none()
-                        && self.exists_at(Scope::Group, &live_intermediate).await? =>
+                        && self.exists_at(Scope::Group, &live_intermediate_path).await? =>
                 {
                     if self.moves.intermediate_group(&path).is_some() {
-                        return Ok((path, self.read_at_path(container, &live_intermediate).await?));
+                        return Ok((
+                            path,
+                            self.read_at_path(container, &live_intermediate_path).await?,
+                        ));
                     }
                     return Ok((
                         path,
                         Absent(Presence::PartlyMoved {
                             former_path: live_former_path,
-                            at: live_intermediate,
+                            intermediate_path: live_intermediate_path,
                         }),
                     ));
                 }
@@ -354,7 +364,10 @@ impl Observer {
             let other_path = self.live_path(former_path).await?;
             for scope in Scope::ALL {
                 if self.exists_at(scope, &other_path).await? {
-                    return Ok(Absent(Presence::Ambiguous { at: object.path, other_path }));
+                    return Ok(Absent(Presence::Ambiguous {
+                        current_path: object.path,
+                        other_path,
+                    }));
                 }
             }
         }
@@ -376,7 +389,7 @@ impl Observer {
         let lookup = catalogue::container_lookup(Scope::Project);
         let list = target.address_request(exist::descendants_request(Scope::Project));
         let project_rows =
-            self.list_all(Scope::Project, list, &exist::identity_keys(Scope::Project)).await;
+            self.list_containers(Scope::Project, list, &exist::identity_keys(Scope::Project)).await;
         let prefix = format!("{}/", path.to_lowercase());
         Ok(split_fatal(project_rows)?.map(|rows| {
             let projects = rows.iter().map(|raw| {
@@ -403,7 +416,7 @@ impl Observer {
         let (present_path, declared_path) =
             (present_path.to_lowercase(), container.path.to_lowercase());
         let is_transferred = parent_group_path(&present_path) != parent_group_path(&declared_path);
-        object.target.former = Some(FormerLocation {
+        object.target.former_location = Some(FormerLocation {
             path: object.path.as_str().into(),
             is_renamed: last_segment(&present_path) != last_segment(&declared_path),
             is_transferred,
@@ -423,7 +436,7 @@ impl Observer {
         &self,
         section: &DeclaredSection,
         live_entries: LiveEntries,
-        names: &Names,
+        names: &NameIndex,
         runners: &[(u64, String)],
     ) -> LiveEntries {
         let Some((field, object_type)) = named_object(section.kind) else { return live_entries };

@@ -15,7 +15,7 @@ use crate::{
 
 /// The fields that are kept from the objects of `containers`.
 pub(super) fn object_keys<'c>(containers: impl IntoIterator<Item = &'c Container>) -> KeyFilter {
-    key_filter(collect_keys(containers))
+    filter_for_keys(collect_keys(containers))
 }
 
 /// The fields that are kept from the rows of a roster.
@@ -28,11 +28,11 @@ pub(super) fn roster_keys(query: &RosterQuery<'_>) -> KeyFilter {
     for (section, names) in &query.fields {
         add_section_keys(*section, &names.iter().map(String::as_str).collect(), &mut keys);
     }
-    key_filter(keys)
+    filter_for_keys(keys)
 }
 
 /// A filter for `keys`.
-pub(crate) fn key_filter(keys: BTreeSet<&str>) -> KeyFilter {
+pub(crate) fn filter_for_keys(keys: BTreeSet<&str>) -> KeyFilter {
     KeyFilter::keys(keys.into_iter().map(|key| Cow::Owned(key.to_owned())))
 }
 
@@ -112,7 +112,7 @@ mod tests {
                 names.map(|name| (name.to_owned(), json!(name))).chain(extra_fields).collect()
             };
             let names = specs.iter().map(|spec| spec.name).chain(["added_by_hand"]);
-            for (name, is_empty, deprecated, tier) in names.flat_map(|name| {
+            for (name, is_empty, has_deprecated, tier) in names.flat_map(|name| {
                 let tiers = [Tier::Free, Tier::Premium, Tier::Ultimate];
                 let cases = tiers.into_iter().flat_map(|tier| {
                     [(true, true), (true, false), (false, true), (false, false)]
@@ -120,7 +120,7 @@ mod tests {
                 });
                 cases.map(move |(is_empty, deprecated, tier)| (name, is_empty, deprecated, tier))
             }) {
-                let mut raw = make_object(deprecated, tier);
+                let mut raw = make_object(has_deprecated, tier);
                 if section.scoped_kind.scope == Scope::Project {
                     raw.insert("empty_repo".into(), is_empty.into());
                 }

@@ -11,7 +11,7 @@ use crate::{
     catalogue,
     desired::{DeclaredSection, named_object},
     field::{NamedObject, Scope},
-    kind::{Id, LiveNamespace, Names, NamespaceOwner, Section, forms},
+    kind::{Id, LiveNamespace, NameIndex, NamespaceOwner, Section, forms},
     live::LiveEntries,
     operation::{self, KeyFilter},
     page::EntryKeys,
@@ -40,8 +40,8 @@ impl Observer {
         path: &str,
         section: &DeclaredSection,
         live_entries: &LiveEntries,
-    ) -> Result<Names> {
-        let mut names = Names::default();
+    ) -> Result<NameIndex> {
+        let mut names = NameIndex::default();
         // A section that was not read is not planned, so its names are not needed.
         let Ok(live) = live_entries.entries() else { return Ok(names) };
         let mut live_keys: Option<BTreeSet<String>> = None;
@@ -87,7 +87,7 @@ impl Observer {
     /// [`ApiError`](crate::api::ApiError) if the id could not be looked up.
     pub async fn find_id(&self, object_type: NamedObject, name: &str) -> Result<Option<u64>> {
         match object_type {
-            NamedObject::User => self.find_user(name).await,
+            NamedObject::User => self.find_user_id(name).await,
             NamedObject::Group => self.find_container_id(Scope::Group, name).await,
             NamedObject::Project => self.find_container_id(Scope::Project, name).await,
             NamedObject::Runner => {
@@ -130,7 +130,7 @@ impl Observer {
             });
             Ok(roles.collect())
         };
-        self.cache.roles.read(cache_key, read).await
+        self.cache.roles.get_or_read(cache_key, read).await
     }
 
     /// The runners of projects that the token sees; an empty list if the entries of the section do
@@ -155,11 +155,11 @@ impl Observer {
             });
             Ok(runners.collect())
         };
-        self.cache.runners.read("", read).await
+        self.cache.runners.get_or_read("", read).await
     }
 
     /// The id of the user with this name.
-    pub(super) async fn find_user(&self, name: &str) -> Result<Option<u64>> {
+    pub(super) async fn find_user_id(&self, name: &str) -> Result<Option<u64>> {
         let key = name.to_lowercase();
         let read = async || {
             let response =
@@ -170,7 +170,7 @@ impl Observer {
             });
             Ok(user.and_then(|user| user["id"].as_u64()))
         };
-        self.cache.ids.read(&format!("user {key}"), read).await
+        self.cache.ids.get_or_read(&format!("user {key}"), read).await
     }
 
     /// The id of the group or project that is declared at this path.
@@ -186,7 +186,7 @@ impl Observer {
                 Err(error) => Err(error),
             }
         };
-        self.cache.ids.read(&cache::id_key(scope, &key), read).await
+        self.cache.ids.get_or_read(&cache::id_key(scope, &key), read).await
     }
 
     /// The namespace at the declared `path`.
@@ -212,11 +212,11 @@ impl Observer {
             } else if path.eq_ignore_ascii_case(&self.caller.username) {
                 NamespaceOwner::Caller
             } else {
-                self.find_user(path).await?.map_or(NamespaceOwner::Caller, NamespaceOwner::User)
+                self.find_user_id(path).await?.map_or(NamespaceOwner::Caller, NamespaceOwner::User)
             };
             Ok(Some(LiveNamespace { id, owner }))
         };
-        self.cache.namespaces.read(&path.to_lowercase(), read).await
+        self.cache.namespaces.get_or_read(&path.to_lowercase(), read).await
     }
 
     /// Reads the namespace at `path`. Returns `null` if the namespace does not exist, and `None` if

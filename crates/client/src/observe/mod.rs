@@ -123,7 +123,7 @@ impl Observer {
     pub fn estimate_requests(containers: &[Container]) -> u64 {
         let pages = containers.len() / 100;
         let sections = containers.iter().flat_map(|container| &container.sections);
-        (pages + sections.filter(|section| !section.kind.is_in_object()).count()) as u64
+        (pages + sections.filter(|section| !section.kind.is_part_of_container()).count()) as u64
     }
 
     /// Reads `containers`, at most `max_concurrent` at a time, and calls `handle_live` for each
@@ -150,11 +150,11 @@ impl Observer {
             Some((receiver.recv().await?, receiver))
         });
         let read_future = located_containers
-            .map(|(container, row): (&'c Container, Option<LiveObject>)| {
+            .map(|(container, row_object): (&'c Container, Option<LiveObject>)| {
                 let handle = &handle_live;
                 async move {
-                    let located = match row {
-                        Some(row) => self.complete_row(container, row).await,
+                    let located = match row_object {
+                        Some(row_object) => self.complete_row(container, row_object).await,
                         None => self.read_by_path(container).await,
                     };
                     handle(container, self.read_declared_sections(container, located).await?).await
@@ -195,7 +195,7 @@ impl Observer {
             return self.read_container(container, None).await;
         };
         let sections = stale_sections.iter().filter_map(|name| container.section(name));
-        if sections.clone().any(|section| section.kind.is_in_object())
+        if sections.clone().any(|section| section.kind.is_part_of_container())
             || facts.import_state.is_some()
             || target.scope == Scope::Group
         {
@@ -234,7 +234,8 @@ impl Observer {
             sections.partition(|section| section.kind.scoped_kind.parent.is_some());
         let sections_to_read = flat_sections.into_iter().filter_map(|section| {
             let entries = live.sections.remove(section.kind.section);
-            let object_entries = entries.filter(|_| section.kind.is_in_object() || !reads_lists);
+            let object_entries =
+                entries.filter(|_| section.kind.is_part_of_container() || !reads_lists);
             (object_entries.is_some() || reads_lists).then_some((section, object_entries))
         });
         let reads: Vec<_> = sections_to_read.collect();
@@ -282,8 +283,8 @@ impl Observer {
         Ok(())
     }
 
-    /// Reads the declared sections of a container. `object` is the result of reading the object of the
-    /// container, for example of `GET /projects/:id`.
+    /// Reads the declared sections of a container. `object` is the result of reading the container's
+    /// object, for example with `GET /projects/:id`.
     async fn read_declared_sections(
         &self,
         container: &Container,
@@ -341,7 +342,7 @@ impl Observer {
                     Ok(id) => live.names.insert(object_type, &name, id),
                     Err(cause) => {
                         let reason = format!("could not look up `{}`", text::escape(&name));
-                        let presence = Presence::Unreadable(cause.context(reason));
+                        let presence = Presence::Unreadable(cause.with_context(reason));
                         return Ok(LiveContainer::with_presence(presence, self.now()));
                     }
                 }
@@ -405,18 +406,18 @@ impl Observer {
 }
 
 /// Turns the 404 of an absent object into `None`.
-fn none_if_absent<T>(read: Result<T>) -> Result<Option<T>> {
-    match read {
+fn none_if_absent<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
         Err(error) if error.is_absent() => Ok(None),
-        read => read.map(Some),
+        result => result.map(Some),
     }
 }
 
 /// Returns a fatal error as `Err`, and turns any other error into a cause.
-fn split_fatal<T>(read: Result<T>) -> Result<Result<T, Cause>> {
-    match read {
+fn split_fatal<T>(result: Result<T>) -> Result<Result<T, Cause>> {
+    match result {
         Err(error) if is_fatal(&error) => Err(error),
-        read => Ok(read.map_err(|error| Cause::from(&error))),
+        result => Ok(result.map_err(|error| Cause::from(&error))),
     }
 }
 

@@ -74,13 +74,13 @@ impl Observer {
                 }
             }
         }
-        let lists = roots.into_iter().map(async |(scope, root)| {
-            let list = scan.read_root(scope, &root).await;
-            (scope, root, list)
+        let root_reads = roots.into_iter().map(async |(scope, root)| {
+            let list_result = scan.read_root(scope, &root).await;
+            (scope, root, list_result)
         });
-        let mut lists = stream::iter(lists).buffered(MAX_CONCURRENT);
-        while let Some((scope, root, list)) = lists.next().await {
-            let failure = match split_fatal(list)? {
+        let mut lists = stream::iter(root_reads).buffered(MAX_CONCURRENT);
+        while let Some((scope, root, list_result)) = lists.next().await {
+            let failure = match split_fatal(list_result)? {
                 Ok(Some(roster_list)) => {
                     scan.add_rows(scope, roster_list, &mut rows, &mut roster).await?
                 }
@@ -114,7 +114,7 @@ impl Observer {
             // Ignore the row of a container that moves: all its paths must be searched.
             let declared_move = self
                 .moves
-                .declared_at(&container.path)
+                .declared_move(&container.path)
                 .or(self.moves.former_occupant(&container.path));
             let path = self.live_path(&container.path).await?.to_lowercase();
             let row = by_path.remove(&(container.scope, path)).filter(|_| declared_move.is_none());
@@ -144,7 +144,7 @@ impl RosterScan<'_> {
             roots.insert(observer.live_group_path(&root).await?);
             // Before a group moves to a path below `root`, its contents are still below its old
             // path.
-            for moving_group in observer.moves.groups_below(&root) {
+            for moving_group in observer.moves.moved_groups_below(&root) {
                 roots.insert(observer.live_group_path(moving_group).await?.to_lowercase());
             }
         }
@@ -169,7 +169,7 @@ impl RosterScan<'_> {
     async fn read_root(&self, scope: Scope, root: &str) -> Result<Option<ListedRows>> {
         let (observer, key_filter) = (self.observer, &self.key_filter);
         let group_list = observer
-            .list_all(scope, exist::descendants_request(scope).arg("id", root), key_filter)
+            .list_containers(scope, exist::descendants_request(scope).arg("id", root), key_filter)
             .await;
         if let Some(mut rows) = none_if_absent(group_list)? {
             if scope == Scope::Group && (self.query.classify)(scope, root) != PathClass::Unmatched {
@@ -181,7 +181,7 @@ impl RosterScan<'_> {
             Scope::Group => Ok(None),
             Scope::Project if !root.contains('/') => {
                 let list_request = operation::USER_PROJECTS.request().arg("user_id", root);
-                let user_list = observer.list_all(scope, list_request, key_filter).await;
+                let user_list = observer.list_containers(scope, list_request, key_filter).await;
                 Ok(none_if_absent(user_list)?.map(|rows| (rows, true)))
             }
             Scope::Project => {
@@ -191,8 +191,8 @@ impl RosterScan<'_> {
         }
     }
 
-    /// Adds the containers of a complete list to `roster`, and their rows to `rows`. If an access level
-    /// cannot be read, adds no container to `roster`, and returns the cause.
+    /// Adds the containers of a complete list to `roster`, and their rows to `rows`. If an access
+    /// level cannot be read, adds no container to `roster`, and returns the cause.
     async fn add_rows(
         &self,
         scope: Scope,
@@ -221,13 +221,13 @@ impl RosterScan<'_> {
                 rows.insert((scope, path.to_lowercase()), row);
             }
         }
-        let levels = unknown_levels.into_iter().map(async |(index, path, id)| {
-            let level = self.read_level(scope, &path, id).await;
-            (index, level)
+        let level_reads = unknown_levels.into_iter().map(async |(index, path, id)| {
+            let level_result = self.read_level(scope, &path, id).await;
+            (index, level_result)
         });
-        let mut levels = stream::iter(levels).buffered(MAX_CONCURRENT);
-        while let Some((index, level)) = levels.next().await {
-            match split_fatal(level)? {
+        let mut levels = stream::iter(level_reads).buffered(MAX_CONCURRENT);
+        while let Some((index, level_result)) = levels.next().await {
+            match split_fatal(level_result)? {
                 Ok(level) => roster.containers[index].exclusion = ExclusionReason::from_role(level),
                 // Drop all containers of the list, because the exclusion of this container is
                 // unknown without its level.

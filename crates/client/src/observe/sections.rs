@@ -40,7 +40,8 @@ impl Observer {
         let Presence::Existing(target, facts) = live.presence.clone() else {
             return Ok(LiveEntries::NoContainer);
         };
-        let Some(parent_section) = catalogue::section(container.scope, parent.section) else {
+        let Some(parent_section) = catalogue::project_section(container.scope, parent.section)
+        else {
             return Ok(LiveEntries::Partial(Cause::new(
                 "the section of its parent entries is unknown",
             )));
@@ -50,7 +51,7 @@ impl Observer {
         let parent_ids = entry_ids(parent_section, container, &parent_entries);
         live.names.insert_entry_ids(parent.section, parent_ids);
         let all_parents = match parent_entries.entries() {
-            Ok(all) => all,
+            Ok(entries) => entries,
             Err(cause) => return Ok(LiveEntries::Unreadable(cause.clone())),
         };
         let parent_fields =
@@ -60,7 +61,7 @@ impl Observer {
         let renames = Renames::from_container(parent_section, container, all_parents);
         let mut parent_ids_by_name: BTreeMap<String, Vec<u64>> = BTreeMap::new();
         for entry in without_copies(parent_section, container, all_parents) {
-            let Some(id) = parent_section.live_id(entry) else { continue };
+            let Some(id) = parent_section.referenced_id(entry) else { continue };
             let preparatory_calls =
                 calls::preparatory_calls(parent_section, entry, &target, self.caller.id);
             live.names.insert_preparatory_calls(parent.section, id, preparatory_calls);
@@ -77,7 +78,9 @@ impl Observer {
         {
             let (noun, name) = (text::plural(parent_section.noun), text::escape(name));
             let reason = Cause::new(format!("several {noun} are named `{name}`"));
-            return Ok(LiveEntries::Partial(reason.help("remove all but one, or rename them")));
+            return Ok(LiveEntries::Partial(
+                reason.with_help("remove all but one, or rename them"),
+            ));
         }
         // Manifests cannot refer to one of several parents with the same name.
         let parents = parent_ids_by_name.into_iter().filter(|(_, ids)| ids.len() == 1);
@@ -188,25 +191,27 @@ impl SectionReader<'_> {
         let noun = self.kind.noun;
         let cause =
             Cause::new(format!("the service shows a {noun} whose `{key}` has the wrong type"));
-        Some(LiveEntries::Unreadable(cause.help(PROXY_HELP)))
+        Some(LiveEntries::Unreadable(cause.with_help(PROXY_HELP)))
     }
 
     /// Reads the list of each parent.
     async fn read_lists_of_parents(&self, parent: &Parent, op: Op<Read>) -> Result<LiveEntries> {
         let reader = self.kind.reader(FieldSelection::Only(&self.declared_fields));
-        let lists = self
+        let list_reads = self
             .parents
             .iter()
             .map(|(_, id)| self.read_rows(self.kind, self.request(op).arg(parent.argument, id)));
         let mut entries = Vec::new();
-        for (rows, (name, id)) in future::try_join_all(lists).await?.into_iter().zip(self.parents) {
+        for (rows, (name, id)) in
+            future::try_join_all(list_reads).await?.into_iter().zip(self.parents)
+        {
             let Some(rows) = rows else {
                 let (noun, name) = (text::plural(self.kind.noun), text::escape(name));
                 let reason = format!("the service does not show the {noun} of `{name}`");
                 return Ok(LiveEntries::Partial(reason.into()));
             };
-            if let Some(unreadable) = self.reject_mistyped_rows(&rows) {
-                return Ok(unreadable);
+            if let Some(unreadable_entries) = self.reject_mistyped_rows(&rows) {
+                return Ok(unreadable_entries);
             }
             let direct_rows =
                 rows.into_iter().filter(|raw| !self.kind.scoped_kind.is_inherited(raw));
@@ -246,7 +251,7 @@ impl SectionReader<'_> {
         let reader = kind.reader(FieldSelection::Only(&self.declared_fields));
         let declared_names = section.entries.iter().map(|entry| &*entry.key);
         let request =
-            scoped_kind.filter_names(scoped_kind.list_request(self.request(op)), declared_names);
+            scoped_kind.filter_by_names(scoped_kind.list_request(self.request(op)), declared_names);
         let rows = self.observer.client.list_with_keys(request, scoped_kind.entry_keys).await?;
         if let Some(unreadable) = self.reject_mistyped_rows(rows.iter()) {
             return Ok(unreadable);
@@ -266,11 +271,11 @@ impl SectionReader<'_> {
             // Keep inherited entries that the plan must report as a problem.
             let keeps_inherited = kind.detail.is_some() && scoped_kind.is_inherited(&raw) && {
                 let name = entry_name(kind, &raw);
-                let exclusive_group = kind.exclusive_group(&name);
+                let exclusive_group = kind.exclusive_set(&name);
                 let mut other_entries = section.entries.iter().filter(|other| other.key != name);
                 section.is_declared_absent(&name)
                     || exclusive_group.is_some_and(|group| {
-                        other_entries.any(|other| kind.exclusive_group(&other.key) == Some(group))
+                        other_entries.any(|other| kind.exclusive_set(&other.key) == Some(group))
                     })
             };
             let is_container = container_id.is_some() && object_id(&raw) == container_id;
@@ -281,9 +286,9 @@ impl SectionReader<'_> {
     }
 
     /// If several listed rows have the same declared name, reads the child entries of each of these
-    /// rows. Rows with different children are not copies of each other. Returns the children by position in the
-    /// list. Children that cannot be read are replaced by the row's id, so that the row never
-    /// equals another row.
+    /// rows. Rows with different children are not copies of each other. Returns the children by the
+    /// position of their row in the list. Children that cannot be read are replaced by the row's id,
+    /// so that the row never equals another row.
     async fn read_child_rows(&self, listed_rows: &[Object]) -> Result<BTreeMap<usize, Object>> {
         let mut child_rows: BTreeMap<usize, Object> = BTreeMap::new();
         let child_sections: Vec<_> = copies::child_sections(self.kind).collect();
@@ -315,10 +320,11 @@ impl SectionReader<'_> {
         Ok(child_rows)
     }
 
-    /// Reads the details of listed entries, and returns the details by position in the list. If
-    /// [`Detail::fields`] has names and one of these fields is declared, reads all entries. If it has
-    /// names and none is declared, reads no entry. If [`Detail::fields`] is empty, reads the entries that are declared, and
-    /// the entries that would be removed and have a protective field.
+    /// Reads the details of listed entries, and returns the details by position in the list.
+    ///
+    /// If [`Detail::fields`] is not empty, reads all entries if one of these fields is declared, and
+    /// otherwise none. If it is empty, reads the declared entries, and the entries that would be
+    /// removed and have a protective field.
     async fn read_details(
         &self,
         detail: Detail,
@@ -333,7 +339,7 @@ impl SectionReader<'_> {
             return Ok(BTreeMap::new());
         }
         let reads = rows.iter().enumerate().filter_map(|(position, raw)| {
-            let is_wanted = reads_all || declared_keys.contains("") || {
+            let needs_details = reads_all || declared_keys.contains("") || {
                 let name = entry_name(self.kind, raw);
                 let is_deleted =
                     section.is_declared_absent(&name) || section.unlisted.value == Unlisted::Delete;
@@ -343,7 +349,7 @@ impl SectionReader<'_> {
                             .any(|name| self.kind.has_field(raw, name)))
             };
             let request =
-                scoped_kind.entry_request(self.request(get), raw).filter(|_| is_wanted)?;
+                scoped_kind.entry_request(self.request(get), raw).filter(|_| needs_details)?;
             Some(async move {
                 let response = self
                     .observer
@@ -360,21 +366,21 @@ impl SectionReader<'_> {
     async fn read_optional(&self, op: Op<Read>) -> Result<LiveEntries> {
         let (kind, client) = (self.kind, &self.observer.client);
         let (request, keys) = (self.request(op), kind.scoped_kind.entry_keys.identity_keys);
-        let read = match kind.scoped_kind.absent_as {
+        let result = match kind.scoped_kind.absent_as {
             Absence::Null => client.get_optional(request, keys).await,
             Absence::Never | Absence::NotFound => client.get_object(request, keys).await.map(Some),
         };
         let is_absence_certain = kind.scoped_kind.absent_as == Absence::NotFound
             && self.sees_all
             && self.facts.tier >= kind.tier();
-        let response = match read {
+        let response = match result {
             Err(error) if is_absence_certain && error.is_entry_missing() => None,
-            read => read?,
+            result => result?,
         };
         let Some(response) = response else { return Ok(LiveEntries::Single(None)) };
         let Some(raw) = response.object().filter(|raw| kind.shows_any_field(raw)) else {
             let reason = format!("the service shows a {} without any of its fields", kind.noun);
-            return Ok(LiveEntries::Unreadable(Cause::new(reason).help(PROXY_HELP)));
+            return Ok(LiveEntries::Unreadable(Cause::new(reason).with_help(PROXY_HELP)));
         };
         Ok(self.reject_mistyped_rows([raw]).unwrap_or_else(|| {
             LiveEntries::Single(Some(
@@ -394,11 +400,11 @@ impl SectionReader<'_> {
         else {
             return Ok(entries);
         };
-        let list = self
+        let list_read = self
             .observer
             .client
             .list_with_keys(self.request(side_list.list_op), side_list.entry_keys);
-        Ok(match split_fatal(list.await)? {
+        Ok(match split_fatal(list_read.await)? {
             Ok(side_rows) => entries.map(|mut entry| {
                 let value = (side_list.find_value)(&entry, &side_rows);
                 entry.fields.raw_mut().insert(side_list.field.to_owned(), value);
@@ -423,14 +429,14 @@ impl SectionReader<'_> {
             {
                 let reason = format!("`{section}` needs release {since} or later");
                 cause.message = format!("{reason}, which the service may lack: {cause}").into();
-                return cause.help(format!("take `{section}` out of the manifest"));
+                return cause.with_help(format!("take `{section}` out of the manifest"));
             }
             return cause;
         }
         let help = format!(
             "renew the service's licence for {tier}, or take `{section}` out of the manifest"
         );
-        let mut cause = cause.help(help).mark_withheld(Withheld::Tier);
+        let mut cause = cause.with_help(help).mark_withheld(Withheld::Tier);
         let requirement = format!("`{section}` needs the {tier} tier");
         cause.message = match self.facts.tier {
             Tier::Free => format!("{requirement}; the service seems not to have it"),
@@ -458,7 +464,7 @@ fn explain_switched_off(section: Section, disabled_settings: &[&str]) -> Cause {
         disabled_settings.join("` and `")
     );
     let help = format!("enable it, or take `{}` out of the manifest", section.section);
-    Cause::new(reason).help(help).mark_withheld(Withheld::SwitchedOff)
+    Cause::new(reason).with_help(help).mark_withheld(Withheld::SwitchedOff)
 }
 
 /// The name of an access level in a sentence.

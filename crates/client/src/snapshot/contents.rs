@@ -136,9 +136,9 @@ pub struct SnapshotContents {
     /// The ids of all containers of a scope below a group, by scope and path of the group in lower
     /// case. An empty path means the top level.
     pub(super) rosters: BTreeMap<(Scope, String), Result<BTreeSet<u64>, ReadFailure>>,
-    /// True for a scope if its list rows have all fields of the object. A scope is missing if rows
-    /// and objects were not compared.
-    pub(super) complete_rows: BTreeMap<Scope, bool>,
+    /// For each scope, true if the rows of lists have all fields that single reads return. A scope
+    /// is missing if rows and single reads were not compared.
+    pub(super) are_rows_complete: BTreeMap<Scope, bool>,
     /// All other responses, by request.
     pub(super) answers: BTreeMap<RequestKey, RecordedAnswer>,
     /// The users, by name in lower case. Contains the id, and the name as the service writes it;
@@ -154,7 +154,7 @@ pub(super) type LookupResult = Option<Result<Json, ReadFailure>>;
 
 impl SnapshotContents {
     /// Looks up the response to a request.
-    pub(super) fn response(&self, query: &Query) -> LookupResult {
+    pub(super) fn look_up(&self, query: &Query) -> LookupResult {
         match query.subject() {
             QuerySubject::Object(scope) => self.answer_object(scope, query.container_key()),
             QuerySubject::Roster(scope, root) => self.answer_roster(scope, root),
@@ -175,7 +175,7 @@ impl SnapshotContents {
 
     /// Adds the object of a group or project that was requested at `path_or_id`. `path_or_id` is
     /// `None` for a row of a list.
-    pub(super) fn add(&mut self, row: ObjectRow, path_or_id: Option<&str>) {
+    pub(super) fn add_object(&mut self, row: ObjectRow, path_or_id: Option<&str>) {
         let (scope, id) = (row.scope, row.id);
         self.paths.insert((scope, row.path.to_lowercase()), id);
         if let Some(path_or_id) = path_or_id.filter(|path_or_id| parse_id(path_or_id).is_none()) {
@@ -213,7 +213,7 @@ impl SnapshotContents {
         if let Some(row) =
             self.find_id(scope, path_or_id).and_then(|id| self.objects.get(&(scope, id)))
         {
-            let has_whole_rows = self.complete_rows.get(&scope).copied().unwrap_or_default();
+            let has_whole_rows = self.are_rows_complete.get(&scope).copied().unwrap_or_default();
             return (row.by_itself || has_whole_rows).then(|| Ok(row.object.json()));
         }
         let failure = self.failed_objects.get(&(scope, path_or_id.to_lowercase())).cloned();
@@ -342,7 +342,7 @@ impl SnapshotContents {
     /// Answers a request for one member of a group from the list of the group's members.
     fn answer_group_member(&self, query: &Query) -> LookupResult {
         let list = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", query.container_key());
-        let list = self.answers.get(&self.storage_key(&Query::parse(&list.target())?))?;
+        let list = self.answers.get(&self.storage_key(&Query::parse(&list.path_and_query())?))?;
         let RecordedAnswer::Entries(members) = list else { return None };
         let user_id = parse_id(query.argument("user_id"));
         let mut members = members.iter().map(PackedJson::json);

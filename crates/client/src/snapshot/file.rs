@@ -173,8 +173,8 @@ impl Snapshot {
     fn to_file(&self) -> SnapshotFile<'_> {
         let (header, contents) = (&self.header, &self.contents);
         let redirects = contents.paths.iter().filter(|((scope, path), id)| {
-            let target = contents.objects.get(&(*scope, **id));
-            target.is_none_or(|target| target.path.to_lowercase() != *path)
+            let object = contents.objects.get(&(*scope, **id));
+            object.is_none_or(|target| target.path.to_lowercase() != *path)
         });
         let incomplete = contents.failed_reads();
         SnapshotFile {
@@ -210,7 +210,7 @@ impl Snapshot {
                 Some((id, name)) => UserRow { id: Some(*id), username: name.into() },
                 None => UserRow { id: None, username: key.into() },
             }),
-            whole_rows: contents.complete_rows.clone(),
+            whole_rows: contents.are_rows_complete.clone(),
         }
     }
 
@@ -251,7 +251,7 @@ impl SnapshotFile<'_> {
     fn into_contents(self) -> Result<SnapshotContents, LoadError> {
         let mut contents = SnapshotContents {
             has_all_users: self.all_users,
-            complete_rows: self.whole_rows,
+            are_rows_complete: self.whole_rows,
             ..SnapshotContents::default()
         };
         for row in self.objects {

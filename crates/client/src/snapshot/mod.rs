@@ -6,7 +6,7 @@
 //! projects (rosters), collections, and users (`contents`). Therefore a snapshot can also answer
 //! the requests that other manifests need. [`SnapshotRecorder`] is a transport between client and
 //! service that fills a snapshot with everything that a plan reads. [`OfflineTransport`] is a
-//! transport that responses from a snapshot and has no connection. The code that observes, diffs and
+//! transport that answers from a snapshot and has no connection. The code that observes, diffs and
 //! plans depends on neither transport.
 //!
 //! A request that the snapshot cannot answer is a failed read, never absence. There is one

@@ -1,4 +1,4 @@
-//! A transport that responses from a snapshot and has no connection.
+//! A transport that answers from a snapshot and has no connection.
 
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, header::CONTENT_TYPE};
@@ -29,7 +29,7 @@ pub struct OfflineTransport {
 }
 
 impl OfflineTransport {
-    /// Creates a transport that responses from `snapshot`, which was taken with `key`.
+    /// Creates a transport that answers from `snapshot`, which was taken with `key`.
     pub fn new(snapshot: Snapshot, key: Option<DigestKey>) -> Self {
         Self { snapshot, unsealer: Unsealer::new(key) }
     }
@@ -41,7 +41,7 @@ impl OfflineTransport {
 
     fn look_up(&self, query: &Query) -> LookupResult {
         let contents = &self.snapshot.contents;
-        let mut json = match contents.response(query)? {
+        let mut json = match contents.look_up(query)? {
             Ok(json) => json,
             failure => return Some(failure),
         };
@@ -62,7 +62,7 @@ impl OfflineTransport {
         })
     }
 
-    fn response(&self, request: &WireRequest) -> Result<WireResponse, SendError> {
+    fn answer(&self, request: &WireRequest) -> Result<WireResponse, SendError> {
         let header = &self.snapshot.header;
         let query = Query::parse(&request.target).filter(|_| request.method == Method::Get);
         let Some(query) = query else {
@@ -76,7 +76,7 @@ impl OfflineTransport {
 
 impl Transport for OfflineTransport {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
-        Box::pin(std::future::ready(self.response(&request)))
+        Box::pin(std::future::ready(self.answer(&request)))
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) struct Query {
 impl Query {
     /// Parses the target of a request (path and query); `None` if no read operation matches.
     pub(super) fn parse(target: &str) -> Option<Self> {
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let (path, query_string) = target.split_once('?').unwrap_or((target, ""));
         let segments: Vec<String> = path.split('/').map(decode_segment).collect::<Option<_>>()?;
         let operations = read_operations().filter(|op| matches_path(op.row(), &segments));
         // `/members/all` is a separate operation, not the member `all`.
@@ -69,10 +69,15 @@ impl Query {
                 None => {}
             }
         }
-        let query = form_urlencoded::parse(query.as_bytes()).into_owned();
-        let query = query.filter(|(name, _)| !PAGING_PARAMETERS.contains(&name.as_str())).collect();
+        let parameters = form_urlencoded::parse(query_string.as_bytes()).into_owned();
+        let parameters =
+            parameters.filter(|(name, _)| !PAGING_PARAMETERS.contains(&name.as_str())).collect();
         let operation = op.row().id.to_owned();
-        Some(Self { op, scope, key: RequestKey { operation, of: container_key, arguments, query } })
+        Some(Self {
+            op,
+            scope,
+            key: RequestKey { operation, of: container_key, arguments, query: parameters },
+        })
     }
 
     /// The group or project of the request: its id, or its path in lower case. Empty if the request
@@ -93,9 +98,9 @@ impl Query {
 
     /// The kind of object that the request reads.
     pub(super) fn subject(&self) -> QuerySubject<'_> {
-        let query = &self.key.query;
-        let excludes_shared = query.get("with_shared").is_some_and(|value| value == "false");
-        match query.get("username") {
+        let parameters = &self.key.query;
+        let excludes_shared = parameters.get("with_shared").is_some_and(|value| value == "false");
+        match parameters.get("username") {
             _ if self.is_operation(operation::GROUP_GET) => QuerySubject::Object(Scope::Group),
             _ if self.is_operation(operation::PROJECT_GET) => QuerySubject::Object(Scope::Project),
             _ if self.is_operation(operation::GROUP_LIST) => QuerySubject::Roster(Scope::Group, ""),
@@ -123,8 +128,8 @@ impl Query {
             "id" if self.scope.is_some() => request.arg(name, self.container_key()),
             _ => request.arg(name, self.argument(name)),
         });
-        let query = self.key.query.iter();
-        query.fold(request, |request, (name, value)| request.query(name.clone(), value))
+        let parameters = self.key.query.iter();
+        parameters.fold(request, |request, (name, value)| request.query(name.clone(), value))
     }
 }
 
@@ -175,11 +180,11 @@ mod tests {
                 request.arg(name, if name == "id" { "acme/a b" } else { "x/y%" })
             });
             let request = request.query("x[y]", "a&b=c").query("with", "");
-            let target = request.clone().query("page", 3).query("per_page", 100).target();
+            let target = request.clone().query("page", 3).query("per_page", 100).path_and_query();
             let query = Query::parse(&target).unwrap();
             assert_eq!(query.op.row().id, op.row().id);
             assert_eq!(query.request().path(), request.path());
-            let reparsed = Query::parse(&query.request().target()).unwrap();
+            let reparsed = Query::parse(&query.request().path_and_query()).unwrap();
             assert_eq!(reparsed.key, query.key);
         }
         for none in ["", "/", "/nothing", "/projects/%FF", "/projects/1/none/of/these"] {

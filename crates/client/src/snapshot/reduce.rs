@@ -22,7 +22,7 @@ use crate::{
     desired::Desired,
     digest::DigestKey,
     field::{Equality, Scope, Secrecy},
-    kind::{self, FieldSelection, Parent, ReadSource, Section, Spec, forms},
+    kind::{self, FieldSelection, FieldSpec, Parent, ReadSource, Section, forms},
     observe::keys,
     operation::{self, KeyFilter, Op, Read},
     secret::{Secrets, judge},
@@ -110,7 +110,7 @@ pub(super) struct Reducer {
 
 impl Reducer {
     /// The fields that are kept from objects of `scope`.
-    pub(super) fn wanted_keys(&self, scope: Scope) -> KeyFilter {
+    pub(super) fn kept_keys(&self, scope: Scope) -> KeyFilter {
         let (container, _) = catalogue::container(scope);
         let mut keys: BTreeSet<&str> = container.looked_at.iter().copied().collect();
         for section in catalogue::sections(scope) {
@@ -120,7 +120,7 @@ impl Reducer {
             let names = names.chain(extra_fields.map(String::as_str)).collect();
             keys::add_section_keys(section, &names, &mut keys);
         }
-        keys::key_filter(keys)
+        keys::filter_for_keys(keys)
     }
 
     /// Reduces the object `raw` of a group or project.
@@ -189,7 +189,7 @@ impl Reducer {
         path: &str,
         rows: &[Object],
     ) -> Result<Vec<Json>, String> {
-        let reduced_rows = rows.iter().map(|row| self.reduce_one(op, path, row).map(Json::Object));
+        let reduced_rows = rows.iter().map(|row| self.reduce_row(op, path, row).map(Json::Object));
         let reduced_rows: Vec<_> = reduced_rows.collect::<Result<_, _>>()?;
         let section_with_duplicates =
             find_read_section(op).filter(|section| section.allows_duplicates());
@@ -217,7 +217,7 @@ impl Reducer {
     ///
     /// # Errors
     /// The reason why the object or entry cannot be kept.
-    pub(super) fn reduce_one(
+    pub(super) fn reduce_row(
         &self,
         op: Op<Read>,
         path: &str,
@@ -274,12 +274,13 @@ impl Reducer {
             reduced_entry.extend(value.map(|value| (name.to_owned(), value.clone())));
         }
         for spec in section.specs() {
-            let successor = spec.field.replacement_name();
-            let successor = successor.filter(|name| section.spec(name).is_none());
-            let successor_field = successor.and_then(|name| Some((name, raw.get(name)?)));
-            let successor_value = successor_field.filter(|(_, value)| !self.may_be_secret(value));
+            let replacement_name = spec.field.replacement_name();
+            let replacement_name = replacement_name.filter(|name| section.spec(name).is_none());
+            let replacement_field = replacement_name.and_then(|name| Some((name, raw.get(name)?)));
+            let replacement_value =
+                replacement_field.filter(|(_, value)| !self.may_be_secret(value));
             reduced_entry
-                .extend(successor_value.map(|(name, value)| (name.to_owned(), value.clone())));
+                .extend(replacement_value.map(|(name, value)| (name.to_owned(), value.clone())));
             let Some(live_name) = spec.field.live_name() else { continue };
             let Some(value) = raw.get(live_name) else { continue };
             let field = SealedField { section, path, spec, raw };
@@ -318,7 +319,7 @@ impl Reducer {
     /// Returns the digest or masked form of the sensitive `value` of a field; `None` if neither is
     /// kept.
     fn seal_value(&self, field: &SealedField<'_>, value: &Json) -> Option<Json> {
-        if field.section.is_in_object() || field.spec.field.secrecy() == Secrecy::Open {
+        if field.section.is_part_of_container() || field.spec.field.secrecy() == Secrecy::Open {
             return None;
         }
         field.seal(self.key.as_ref(), value, !self.contains_known_secret(value))
@@ -379,7 +380,7 @@ impl Reducer {
 
 /// The part that is kept from the `value` of a field that is not sensitive. If rows in the value
 /// refer to other objects, only the identifying and readable fields of each row are kept.
-fn readable_value(spec: &Spec, value: &Json) -> Json {
+fn readable_value(spec: &FieldSpec, value: &Json) -> Json {
     let Json::Array(rows) = value else { return value.clone() };
     let has_names = spec.field.names.is_some() || spec.field.compare == Equality::Rows;
     if spec.field.relations.names_entries.is_some() {
@@ -395,7 +396,7 @@ fn readable_value(spec: &Spec, value: &Json) -> Json {
 }
 
 /// The readable fields of a row.
-fn readable_row(spec: &Spec, row: &Json) -> Json {
+fn readable_row(spec: &FieldSpec, row: &Json) -> Json {
     let readable = spec.key_fields.iter().filter(|key_field| kind::is_readable(key_field));
     let fields = readable.filter_map(|key_field| {
         Some((key_field.name.to_owned(), row.get(key_field.name)?.clone()))
@@ -476,7 +477,7 @@ mod tests {
     /// The live fields of the entry `raw`, as read from a snapshot and from the service.
     fn read_live_fields(op: Op<Read>, raw: &Json) -> [kind::LiveFields; 2] {
         let raw = raw.as_object().unwrap();
-        let reduced = reducer().reduce_one(op, "acme/shop", raw).unwrap();
+        let reduced = reducer().reduce_row(op, "acme/shop", raw).unwrap();
         [&reduced, raw]
             .map(|raw| find_read_section(op).unwrap().read(raw, FieldSelection::Known).fields)
     }
@@ -506,7 +507,7 @@ mod tests {
         let mut raw = role.as_object().unwrap().clone();
         raw.insert("description".to_owned(), "not needed".into());
         for op in [operation::MEMBER_ROLE_LIST, operation::GROUP_MEMBER_ROLE_LIST] {
-            let reduced = reducer().reduce_one(op, "acme", &raw).unwrap();
+            let reduced = reducer().reduce_row(op, "acme", &raw).unwrap();
             assert_eq!(Json::Object(reduced), role);
         }
     }

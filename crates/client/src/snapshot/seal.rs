@@ -16,7 +16,7 @@ use crate::{
     desired::{DeclaredEntry, Desired},
     digest::DigestKey,
     field::{Equality, Scope, Secrecy},
-    kind::{self, Section, Spec},
+    kind::{self, FieldSpec, Section},
     lock,
     secret::{
         Secrets,
@@ -26,8 +26,8 @@ use crate::{
     value::{Json, Object, Value},
 };
 
-/// The fields of the JSON object that replaces a sensitive value: the digest of the value, and the masked
-/// URL.
+/// The fields of the JSON object that replaces a sensitive value: the digest of the value, and the
+/// masked URL.
 const DIGEST_FIELD: &str = "undrift_digest";
 const MASKED_URL_FIELD: &str = "undrift_masked";
 
@@ -55,7 +55,7 @@ impl DeclaredValues {
 pub(super) struct SealedField<'a> {
     pub(super) section: Section,
     pub(super) path: &'a str,
-    pub(super) spec: &'a Spec,
+    pub(super) spec: &'a FieldSpec,
     /// The entry, as the service returned it.
     pub(super) raw: &'a Object,
 }
@@ -122,14 +122,15 @@ fn mask_if_safe(url: &str) -> Option<String> {
 }
 
 /// True if comparisons ignore the masked parts of `url`.
-fn ignores_masked(spec: &Spec, url: &str) -> bool {
+fn ignores_masked_parts(spec: &FieldSpec, url: &str) -> bool {
     spec.field.compare == Equality::Location && !text::url_without_user(url).contains(MASK)
 }
 
-/// Builds a URL with this masked form that differs from every other URL, because `nonce` is random.
-fn fill_mask(masked: &str, nonce: &str) -> Option<String> {
-    let url = text::replace_ranges(masked, &url_secret_ranges(masked), nonce);
-    (url != masked && mask_url(&url) == masked).then(|| url.into_owned())
+/// Builds a URL whose masked form is `masked_url`. It differs from every other URL, because `nonce`
+/// is random.
+fn fill_mask(masked_url: &str, nonce: &str) -> Option<String> {
+    let url = text::replace_ranges(masked_url, &url_secret_ranges(masked_url), nonce);
+    (url != masked_url && mask_url(&url) == masked_url).then(|| url.into_owned())
 }
 
 /// Replaces each digest with the declared value that has this digest.
@@ -201,16 +202,16 @@ impl Unsealer {
                 for spec in section.specs() {
                     let Some(live_name) = spec.field.live_name() else { continue };
                     let sealed_value = raw.get(live_name);
-                    let [digest, masked] = [DIGEST_FIELD, MASKED_URL_FIELD].map(|part_name| {
+                    let [digest, masked_url] = [DIGEST_FIELD, MASKED_URL_FIELD].map(|part_name| {
                         sealed_value
                             .and_then(|sealed| Some(sealed.get(part_name)?.as_str()?.to_owned()))
                     });
-                    if digest.is_none() && masked.is_none() {
+                    if digest.is_none() && masked_url.is_none() {
                         continue;
                     }
                     let field = SealedField { section, path, spec, raw: &raw };
                     let value =
-                        match self.unseal_value(&field, digest.as_deref(), masked.as_deref()) {
+                        match self.unseal_value(&field, digest.as_deref(), masked_url.as_deref()) {
                             Some(value) => value,
                             None if field.is_identity() => {
                                 return Err(ambiguous_failure(
@@ -235,15 +236,15 @@ impl Unsealer {
         &self,
         field: &SealedField<'_>,
         digest: Option<&str>,
-        masked: Option<&str>,
+        masked_url: Option<&str>,
     ) -> Option<Json> {
-        let value = match (&self.key, digest, masked) {
+        let value = match (&self.key, digest, masked_url) {
             (Some(key), Some(digest), _) => self.declared_value(key, field, digest),
-            (_, _, Some(url)) if ignores_masked(field.spec, url) => Some(url.into()),
+            (_, _, Some(url)) if ignores_masked_parts(field.spec, url) => Some(url.into()),
             (_, _, Some(url)) if self.is_endpoint_undeclared(field, url) => None,
             _ => return None,
         };
-        Some(value.unwrap_or_else(|| self.unequal_placeholder(field, masked)))
+        Some(value.unwrap_or_else(|| self.unequal_placeholder(field, masked_url)))
     }
 
     /// The values of the current declarations.
@@ -273,7 +274,7 @@ impl Unsealer {
 
     /// A value that equals no other value. For an identifying field, the value contains the entry's
     /// id, so that two entries never get the same name.
-    fn unequal_placeholder(&self, field: &SealedField<'_>, masked: Option<&str>) -> Json {
+    fn unequal_placeholder(&self, field: &SealedField<'_>, masked_url: Option<&str>) -> Json {
         if !field.is_identity() {
             return format!("sealed:{:032x}", rand::random::<u128>()).into();
         }
@@ -281,14 +282,14 @@ impl Unsealer {
         let identity = keys.filter_map(|key| field.raw.get(*key)).map(Json::to_string);
         let identity = identity.collect::<Vec<_>>().join("-");
         let url =
-            masked.and_then(|masked| fill_mask(masked, &format!("{}-{identity}", self.nonce)));
+            masked_url.and_then(|masked| fill_mask(masked, &format!("{}-{identity}", self.nonce)));
         url.unwrap_or_else(|| format!("sealed:{identity}")).into()
     }
 
-    /// True if the section of `field` declares no URL with the host and path of `masked`, regardless
-    /// of a final `/`.
-    fn is_endpoint_undeclared(&self, field: &SealedField<'_>, masked: &str) -> bool {
-        let (endpoint, declared_values) = (host_and_path(masked), self.declared_values());
+    /// True if the section of `field` declares no URL with the host and path of `masked_url`,
+    /// regardless of a final `/`.
+    fn is_endpoint_undeclared(&self, field: &SealedField<'_>, masked_url: &str) -> bool {
+        let (endpoint, declared_values) = (host_and_path(masked_url), self.declared_values());
         let values = declared_values.values_in(field.section, field.path).iter();
         let values = values.flat_map(|(_, value)| match value {
             Json::Array(urls) => urls.as_slice(),
@@ -302,8 +303,8 @@ impl Unsealer {
 /// The host and path of a URL without credentials.
 fn host_and_path(url: &str) -> String {
     let url = text::url_without_user(url);
-    let masked = mask_url(&url);
-    let endpoint = masked.split(['?', '#']).next().unwrap_or_default();
+    let masked_url = mask_url(&url);
+    let endpoint = masked_url.split(['?', '#']).next().unwrap_or_default();
     endpoint.trim_end_matches('/').to_owned()
 }
 
@@ -328,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_masked_url_shows_nothing_that_may_be_a_secret() {
-        for (url, shown) in [
+        for (url, expected) in [
             ("https://h.example/hook?project=shop", Some("https://h.example/hook?project=***")),
             ("https://bob:pw@h.example/x#f", Some("https://***@h.example/x#***")),
             (
@@ -353,7 +354,7 @@ mod tests {
             // The unmasked part looks like a secret.
             ("https://h.example/https://bob:pw@h2.example/?a=b", None),
         ] {
-            assert_eq!(mask_if_safe(url).as_deref(), shown, "{url}");
+            assert_eq!(mask_if_safe(url).as_deref(), expected, "{url}");
         }
     }
 
@@ -364,9 +365,9 @@ mod tests {
             "https://bob:pw@h.example/***/x",
             "https://h.example/x#f",
         ] {
-            let masked = mask_if_safe(url).unwrap();
-            let filled = fill_mask(&masked, "nonce-7").unwrap();
-            assert_eq!(mask_url(&filled), masked);
+            let masked_url = mask_if_safe(url).unwrap();
+            let filled = fill_mask(&masked_url, "nonce-7").unwrap();
+            assert_eq!(mask_url(&filled), masked_url);
             assert!(filled.contains("nonce-7") && text::normal_url(&filled).contains("nonce-7"));
             assert_eq!(filled.contains("/***/"), url.contains("/***/"));
         }

@@ -15,14 +15,14 @@ use crate::{
     digest::DigestKey,
     export::{Excerpt, ExportBuilder, ExportSettings as Exporting, SecretHandling},
     field::Scope,
-    kind::{FieldSelection, Names, ReadSource, Section, Shape, Spec},
+    kind::{FieldSelection, FieldSpec, NameIndex, ReadSource, Section, Shape},
     live::{
         LiveContainer,
         testing::{caller, live_container_with},
     },
     plan::{
         self, Extent, Plan, PlanSettings,
-        saved::{PlanRecorder, PlanSource, SavedPlan},
+        saved::{PlanRecorder, SaveContext, SavedPlan},
     },
     release::DetectedRelease,
     secret::{Secret, Secrets},
@@ -63,8 +63,8 @@ fn credential_forms() -> Vec<String> {
 
 /// `text` as a value of the field `spec`; `None` if the field takes no text, or refers to an
 /// object.
-fn text_value(spec: &Spec, text: &str) -> Option<Json> {
-    fn value_of_schema(schema: &Json, text: &str) -> Option<Json> {
+fn text_value(spec: &FieldSpec, text: &str) -> Option<Json> {
+    fn make_schema_value(schema: &Json, text: &str) -> Option<Json> {
         let has_type = |name: &str| match &schema["type"] {
             Json::Array(names) => names.iter().any(|other| other == name),
             other => other == name,
@@ -73,22 +73,22 @@ fn text_value(spec: &Spec, text: &str) -> Option<Json> {
             return schema.get("enum").is_none().then(|| text.into());
         }
         if has_type("array") {
-            return Some(json!([value_of_schema(&schema["items"], text)?]));
+            return Some(json!([make_schema_value(&schema["items"], text)?]));
         }
         let properties = schema["properties"].as_object()?.iter();
-        let fields =
-            properties.filter_map(|(name, def)| Some((name.clone(), value_of_schema(def, text)?)));
+        let fields = properties
+            .filter_map(|(name, def)| Some((name.clone(), make_schema_value(def, text)?)));
         let fields: Object = fields.collect();
         (!fields.is_empty()).then_some(Json::Object(fields))
     }
     let field = &spec.field;
     let is_text =
         field.names.is_none() && field.relations.names_entries.is_none() && !spec.has_rows();
-    value_of_schema(&spec.schema, text).filter(|_| is_text)
+    make_schema_value(&spec.schema, text).filter(|_| is_text)
 }
 
 /// The example value of the field, if the service returns the field.
-fn example_value(spec: &Spec) -> Option<Json> {
+fn example_value(spec: &FieldSpec) -> Option<Json> {
     let first = spec.schema["examples"].as_array()?.first()?;
     Some(first.clone()).filter(|_| spec.field.live_name().is_some())
 }
@@ -148,10 +148,12 @@ fn make_outputs(section: Section, name: &str, raw: &Object) -> Vec<(&'static str
     let secrets = if is_name { secrets } else { secrets.with_visible_credentials() };
     let mut outputs = plan_outputs(&container, &live, &secrets);
     for values in [SecretHandling::Plain, SecretHandling::Env, SecretHandling::None] {
-        let settings =
-            Exporting { values, ..Exporting::for_caller(caller(), DetectedRelease::NotRequested) };
+        let settings = Exporting {
+            secret_handling: values,
+            ..Exporting::for_caller(caller(), DetectedRelease::NotRequested)
+        };
         let mut builder = ExportBuilder::new(settings, BTreeSet::new());
-        builder.add(section.scoped_kind.scope, &container.path, &live, &Names::default());
+        builder.add(section.scoped_kind.scope, &container.path, &live, &NameIndex::default());
         let omitted = format!("{:?}", builder.omitted_reads());
         let files: Vec<_> = builder.finish().files.into_iter().map(|file| file.text).collect();
         outputs.extend([("export", files.concat()), ("what an export leaves out", omitted)]);
@@ -160,10 +162,10 @@ fn make_outputs(section: Section, name: &str, raw: &Object) -> Vec<(&'static str
         let (literals, secrets) = (DeclaredLiterals::collect(&Desired::default()), Arc::default());
         let reducer = Reducer { literals, secrets, key };
         let object_with = |field: &str, value: Json| Object::from_iter([(field.to_owned(), value)]);
-        let reduced =
+        let reduced_object =
             match section.scoped_kind.read_source {
                 ReadSource::List(op) | ReadSource::Optional(op) => {
-                    reducer.reduce_one(op, "acme/shop", raw)
+                    reducer.reduce_row(op, "acme/shop", raw)
                 }
                 ReadSource::Object => reducer.reduce_object(section.scoped_kind.scope, raw),
                 ReadSource::ListField(field) => reducer
@@ -172,7 +174,7 @@ fn make_outputs(section: Section, name: &str, raw: &Object) -> Vec<(&'static str
                     .reduce_object(section.scoped_kind.scope, &object_with(field, json!(raw))),
                 ReadSource::Container => continue,
             };
-        let text = reduced.map(|object| Json::Object(object).to_string());
+        let text = reduced_object.map(|object| Json::Object(object).to_string());
         outputs.push(("snapshot", text.unwrap_or_else(|reason| reason)));
     }
     outputs
@@ -197,7 +199,7 @@ fn plan_outputs(
     let notes = serde_json::to_string(&plan.notes).unwrap();
     let problems = format!("{:?} {:?}", plan.problems, plan.incomplete);
     let export_settings = Exporting::for_caller(caller(), DetectedRelease::NotRequested);
-    let names_of_ids = Names::default();
+    let names_of_ids = NameIndex::default();
     let excerpt =
         Excerpt::from_live(declared.scope, &declared.path, live, &names_of_ids, &export_settings);
     let (container, excerpt, plan_ref) = (declared, excerpt.as_ref(), &plan);
@@ -213,14 +215,14 @@ fn plan_outputs(
     let selection =
         Selection { only: vec![entries_selector, container_selector], ..Selection::default() };
     let (goals, refusals) = absorb::find_drift(&comparison, &selection);
-    let absorbed = format!("{goals:?} {refusals:?}");
+    let absorb_text = format!("{goals:?} {refusals:?}");
     vec![
         ("names", names),
         ("changes", changes),
         ("saved plan", saved_plan_text(declared, live, plan, secrets)),
         ("notes", notes),
         ("problems", problems),
-        ("absorb", absorbed),
+        ("absorb", absorb_text),
     ]
 }
 
@@ -232,7 +234,7 @@ fn saved_plan_text(
 ) -> String {
     let mut plan = Plan::default().with_container_plans();
     plan.add(declared, container_plan, live.clone());
-    let source = PlanSource {
+    let source = SaveContext {
         made_at: "2030-01-15T12:00:00Z".parse().unwrap(),
         target: "https://x.example".into(),
         caller: "alice".into(),

@@ -14,8 +14,8 @@ use crate::{
     export::Excerpt,
     field::Secrecy,
     kind::{
-        Capability, Effect, FORMER_FIELD, LiveEntry, Names, Section, Shape, Spec, forms, is_list,
-        is_readable,
+        Capability, Effect, FORMER_FIELD, FieldSpec, LiveEntry, NameIndex, Section, Shape, forms,
+        is_list, is_readable,
     },
     live::LiveContainer,
     origin::Origin,
@@ -35,7 +35,7 @@ pub struct ContainerComparison<'a> {
     /// The live state.
     pub live: &'a LiveContainer,
     /// The names of the users and groups in the live state.
-    pub names: &'a Names,
+    pub names: &'a NameIndex,
     /// The live state in the form of a manifest; `None` if the container does not exist.
     pub excerpt: Option<&'a Excerpt>,
 }
@@ -84,22 +84,26 @@ pub fn find_drift(
     (drift.goals, drift.refusals)
 }
 
-/// The goals that declare undeclared live sections. With `includes_fields`, the goals also declare
-/// the fields that a declared section omits.
-pub fn find_missing(comparison: &ContainerComparison<'_>, includes_fields: bool) -> Vec<Goal> {
+/// The goals that add declarations for live sections without a declaration. With `includes_fields`,
+/// the goals also add the fields that a declared section lacks.
+pub fn find_undeclared(comparison: &ContainerComparison<'_>, includes_fields: bool) -> Vec<Goal> {
     let container = comparison.container.address();
     let mut goals = Vec::new();
-    for (section, key, excerpt) in comparison.excerpt.into_iter().flat_map(Excerpt::entries) {
+    for (section, key, exported_entry) in comparison.excerpt.into_iter().flat_map(Excerpt::entries)
+    {
         let change = match comparison.container.section(section.section) {
             // `find_drift` handles switches such as `archived`.
             None if section.shape == Shape::Switch && !includes_fields => continue,
-            None if excerpt.is_absent() => GoalChange::Removed,
-            None if excerpt.fields.is_empty() => continue,
-            None => GoalChange::from_excerpt(excerpt),
-            Some(declared) if includes_fields && section.shape == Shape::Mapping => {
-                let mut missing_fields = split_names(excerpt.fields);
+            None if exported_entry.is_absent() => GoalChange::Removed,
+            None if exported_entry.fields.is_empty() => continue,
+            None => GoalChange::from_exported_entry(exported_entry),
+            Some(declared_section) if includes_fields && section.shape == Shape::Mapping => {
+                let mut missing_fields = split_names(exported_entry.fields);
                 missing_fields.retain(|(keys, _)| {
-                    declared.entries.iter().all(|entry| !entry.fields.contains_key(&keys[0]))
+                    declared_section
+                        .entries
+                        .iter()
+                        .all(|entry| !entry.fields.contains_key(&keys[0]))
                 });
                 if missing_fields.is_empty() {
                     continue;
@@ -108,9 +112,9 @@ pub fn find_missing(comparison: &ContainerComparison<'_>, includes_fields: bool)
             }
             Some(_) => continue,
         };
-        let mut address = container.section(section.section);
+        let mut address = container.with_section(section.section);
         if section.shape == Shape::List && !key.is_empty() {
-            address = address.entry(key);
+            address = address.with_entry(key);
         }
         goals.push(Goal::new(address, section, key, change));
     }
@@ -154,7 +158,8 @@ impl DriftCollector<'_> {
     /// The section of `address`, and the declared entry at `address`; `None` if no manifest
     /// declares the entry.
     fn find_declared(&self, address: &Address) -> Option<(Section, Option<&DeclaredEntry>)> {
-        let section = catalogue::section(self.comparison.container.scope, address.section?)?;
+        let section =
+            catalogue::project_section(self.comparison.container.scope, address.section?)?;
         let key = address.entry.as_deref().unwrap_or_default();
         Some((section, self.comparison.container.entry(section.section, key)))
     }
@@ -181,10 +186,10 @@ impl DriftCollector<'_> {
         };
         let entry = entry.cloned();
         match (step.action, &entry, step.live_entry()) {
-            _ if step.is_copy => {
+            _ if step.removes_copy => {
                 self.refuse(address, "it exists twice; remove one of them", Some(&step.origin));
             }
-            _ if let Some(condition) = step.possible => match &step.certain {
+            _ if let Some(condition) = step.possible => match &step.certain_part {
                 Some(certain) => self.absorb_step(certain),
                 // The object was compared and matches, so there is nothing to absorb.
                 None if self.comparison.plan.has_compared(step) => {}
@@ -232,7 +237,7 @@ impl DriftCollector<'_> {
                 self.refuse_rename(step, "rename", "name");
                 continue;
             }
-            match self.live_value(section, entry, live, &change.field) {
+            match self.values_to_declare(section, entry, live, &change.field) {
                 Ok(values) => fields.extend(values),
                 Err(obstacle) => {
                     let reason = format!("`{}`: {obstacle}", change.field);
@@ -256,7 +261,7 @@ impl DriftCollector<'_> {
     }
 
     /// The values to declare for the field `name`, or the reason why the field cannot be absorbed.
-    fn live_value(
+    fn values_to_declare(
         &self,
         section: Section,
         entry: &DeclaredEntry,
@@ -265,7 +270,7 @@ impl DriftCollector<'_> {
     ) -> Result<FieldValues, &'static str> {
         let declared = entry.fields.get(name).map(|field| field.value);
         let Some(Value::Plain(declared)) = declared else {
-            return Err(super::BY_REFERENCE);
+            return Err(super::DECLARED_BY_REFERENCE);
         };
         let live_json = live.fields.raw().get(name);
         let Some(spec) = section.spec(name) else {
@@ -330,11 +335,11 @@ impl DriftCollector<'_> {
         // If several entries have the same name, the address ends with `@` and the id.
         let name_match = names.get_key_value(listed_name).or_else(|| {
             listed_name.match_indices('@').find_map(|(at_sign, _)| {
-                let candidate = names.get_key_value(&listed_name[..at_sign])?;
+                let named_entries = names.get_key_value(&listed_name[..at_sign])?;
                 let listed_address = &listed_name[at_sign + 1..];
-                let mut entries = candidate.1.iter();
+                let mut entries = named_entries.1.iter();
                 let is_listed = entries.any(|live| live.address_text() == listed_address);
-                is_listed.then_some(candidate)
+                is_listed.then_some(named_entries)
             })
         });
         let Some((key, entries)) = name_match else {
@@ -356,8 +361,13 @@ impl DriftCollector<'_> {
             .excerpt
             .and_then(|live_excerpt| live_excerpt.entry(section.section, &name))
         {
-            Some(excerpt) => {
-                self.add_goal(address, section, key, GoalChange::from_excerpt(excerpt));
+            Some(exported_entry) => {
+                self.add_goal(
+                    address,
+                    section,
+                    key,
+                    GoalChange::from_exported_entry(exported_entry),
+                );
             }
             None => self.refuse(address, NOT_EXPRESSIBLE, None),
         }
@@ -373,7 +383,7 @@ impl DriftCollector<'_> {
         });
         let Some(section) = archiving_section else { return };
         let container = self.comparison.container.address();
-        let address = container.section(section.section);
+        let address = container.with_section(section.section);
         if self.selects(&address) || self.selects(&container) {
             let fields = vec![(vec![section.section.to_owned()], true.into())];
             self.add_goal(&address, section, "", GoalChange::Fields(fields));
@@ -384,9 +394,9 @@ impl DriftCollector<'_> {
         let address = &problem.address;
         // If the container does not exist or has moved, none of its sections was compared.
         let is_container = address.section.is_none();
-        let is_within = is_container
+        let is_path_selected = is_container
             && self.selection.only.iter().any(|selector| selector.matches_path(&address.path));
-        if !self.selects(address) && !is_within {
+        if !self.selects(address) && !is_path_selected {
             return;
         }
         // An entry with this problem does not exist, and cannot be created without the field.
@@ -405,17 +415,18 @@ fn is_pending_rename(section: Section, entry: &DeclaredEntry, live: &LiveEntry) 
     if !entry.fields.contains_key(FORMER_FIELD) {
         return false;
     }
-    let declared = section.identify(&forms::plain_fields(&entry.values()));
+    let declared_identity = section.identify(&forms::plain_fields(&entry.values()));
     let live_identity = section.identify(live.fields.raw());
     let live_key = live_identity.current_key();
-    live_key != declared.current_key() && declared.former_keys.iter().any(|key| key == live_key)
+    live_key != declared_identity.current_key()
+        && declared_identity.former_keys.iter().any(|key| key == live_key)
 }
 
 /// The address of a field for selectors: the address of the object, and the name of the field after
 /// it.
 fn field_address(address: &Address, field: &str) -> Address {
     let entry_prefix = address.entry.as_ref().map(|entry| format!("{entry}/"));
-    address.entry(entry_prefix.unwrap_or_default() + field)
+    address.with_entry(entry_prefix.unwrap_or_default() + field)
 }
 
 /// All addresses that can be selected: the addresses of declarations, their fields, steps and
@@ -439,7 +450,7 @@ const NOT_EXPRESSIBLE: &str = "no manifest can express the live value, or it may
 
 /// The live value to declare. A list whose order has no meaning keeps the order of the declared
 /// list, and new items come last.
-fn keep_declared_order(spec: &Spec, declared: &Json, live: Json) -> Json {
+fn keep_declared_order(spec: &FieldSpec, declared: &Json, live: Json) -> Json {
     match (declared, live) {
         (Json::Array(declared), Json::Array(live)) if spec.field.ignores_order() => {
             let mut list: Vec<Json> =

@@ -41,8 +41,8 @@ pub(super) fn split_keys(name: &str) -> Vec<String> {
 
 impl GoalChange {
     /// The change that declares an entry as an export writes the entry.
-    pub(super) fn from_excerpt(excerpt: DocEntry) -> Self {
-        Self::Entry(split_names(excerpt.fields), excerpt.comment)
+    pub(super) fn from_exported_entry(exported_entry: DocEntry) -> Self {
+        Self::Entry(split_names(exported_entry.fields), exported_entry.comment)
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) fn locate_edits(
     is_covered: bool,
     files: &mut SourceFiles<'_>,
 ) -> Result<Edits, AbsorbRefusal> {
-    let Some(section) = catalogue::section(container.scope, goal.section) else {
+    let Some(section) = catalogue::project_section(container.scope, goal.section) else {
         return Ok(Vec::new());
     };
     let entry = container.entry(goal.section, &goal.key);
@@ -61,8 +61,8 @@ pub(super) fn locate_edits(
         }
         let file = locator.open(&entry.origin, files)?;
         let location = match section.shape {
-            Shape::List => file.item(&entry.origin),
-            _ => file.key(&entry.origin),
+            Shape::List => file.item_location(&entry.origin),
+            _ => file.key_location(&entry.origin),
         };
         let location = location.ok_or_else(|| locator.new_refusal(NOT_FOUND_REASON, None))?;
         return locator.edits_at(&file, location);
@@ -106,9 +106,9 @@ impl Locator<'_> {
             let is_in_file = origin.layer >= Layer::Group && origin.file == file.name;
             is_in_file && self.section.shape == Shape::List
         });
-        let declared = entry_origin.and_then(|origin| file.item(origin));
-        let item = declared
-            .filter(|declared| declared.mapping == mapping && declared.key == key)
+        let entry_location = entry_origin.and_then(|origin| file.item_location(origin));
+        let item = entry_location
+            .filter(|location| location.mapping == mapping && location.key == key)
             .and_then(|declared| declared.item);
         Ok(Location { mapping, key, item })
     }
@@ -206,8 +206,9 @@ impl Locator<'_> {
         value: &Json,
     ) -> LocateResult<FieldValues> {
         let field = field_name(keys).and_then(|name| self.entry?.fields.get(name));
-        let declared = field.as_ref().and_then(|field| field.value.plain_json()?.as_array());
-        let lists = declared.and_then(|declared| list_change(node, declared, value.as_array()?));
+        let declared_items = field.as_ref().and_then(|field| field.value.plain_json()?.as_array());
+        let lists = declared_items
+            .and_then(|declared| update_change_lists(node, declared, value.as_array()?));
         let lists = lists.ok_or_else(|| {
             let reason = format!("`{}` is written {kind}", keys.join("."));
             self.new_refusal(reason, field.map(|Sourced { origin, .. }| origin))
@@ -281,7 +282,8 @@ fn key_edit<'n>(
     inner_keys: impl Iterator<Item = &'n String>,
     value: &Json,
 ) -> Result<TextEdit, String> {
-    let Location { mapping: target, key, .. } = file.key(origin).ok_or(NOT_FOUND_REASON)?.clone();
+    let Location { mapping: target, key, .. } =
+        file.key_location(origin).ok_or(NOT_FOUND_REASON)?.clone();
     let mapping = file.node(&target).ok_or(NOT_FOUND_REASON)?;
     let keys: Vec<_> = std::iter::once(key).chain(inner_keys.cloned()).collect();
     let node = node_at(mapping, &keys).ok_or("several layers declare parts of it")?;
@@ -323,24 +325,26 @@ fn missing_items(list: &[Json], others: &[Json]) -> Vec<Json> {
     list.iter().filter(|item| !others.contains(item)).cloned().collect()
 }
 
-/// The new `add` and `remove` lists for `node`, which changes the list of a lower layer. The merged list
-/// is `declared` and must become `target`. `None` if `node` does not change a list, or if one of its
-/// lists would become empty.
-fn list_change(
+/// The new `add` and `remove` lists for `node`, which changes the list of a lower layer. The merged
+/// list is `declared` now, and must become `target`. `None` if `node` does not change a list, or if
+/// one of its lists would become empty.
+fn update_change_lists(
     node: &Node,
     declared: &[Json],
     target: &[Json],
 ) -> Option<Vec<(&'static str, Vec<Json>)>> {
     let (new_items, lost_items) =
         (missing_items(target, declared), missing_items(declared, target));
-    let [added, removed] =
+    let [old_add, old_remove] =
         CHANGE_KEYS.map(|key| match node.get(key).map(|(_, list)| list.to_json()) {
             Some(Json::Array(list)) => list,
             _ => Vec::new(),
         });
-    let add = [missing_items(&added, &lost_items), missing_items(&new_items, &removed)].concat();
-    let remove = [missing_items(&removed, &new_items), missing_items(&lost_items, &added)].concat();
-    let lists = [(CHANGE_KEYS[0], add, added), (CHANGE_KEYS[1], remove, removed)];
+    let new_add =
+        [missing_items(&old_add, &lost_items), missing_items(&new_items, &old_remove)].concat();
+    let new_remove =
+        [missing_items(&old_remove, &new_items), missing_items(&lost_items, &old_add)].concat();
+    let lists = [(CHANGE_KEYS[0], new_add, old_add), (CHANGE_KEYS[1], new_remove, old_remove)];
     let is_possible = has_any_key(node, &CHANGE_KEYS)
         && lists.iter().all(|(_, new, old)| !new.is_empty() || old.is_empty());
     let changed_lists = lists.into_iter().filter(|(_, new, old)| new != old);

@@ -19,7 +19,7 @@ mod verify;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-pub use drift::{ContainerComparison, find_drift, find_missing, selectable_addresses};
+pub use drift::{ContainerComparison, find_drift, find_undeclared, selectable_addresses};
 pub use goal::Goal;
 
 use crate::{
@@ -61,7 +61,8 @@ pub struct AbsorbRefusal {
 }
 
 /// The reason why a field that is declared by a reference is not absorbed.
-pub const BY_REFERENCE: &str = "it is declared by a reference, and the live value is not shown";
+pub const DECLARED_BY_REFERENCE: &str =
+    "it is declared by a reference, and the live value is not shown";
 
 /// The effect of a refusal on other differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +95,8 @@ pub struct EditedFiles {
     pub files: BTreeMap<FileName, (String, String)>,
     /// The paths of other groups and projects whose declarations change.
     pub other_containers: BTreeSet<String>,
-    /// True if `Defaults` or a `Profile` change, which may also apply to containers that only rules include.
+    /// True if `Defaults` or a `Profile` change. They may also apply to containers that only rules
+    /// include.
     pub edits_rules: bool,
 }
 
@@ -107,8 +109,8 @@ pub enum AbsorbError {
     InvalidResult(String),
 }
 
-/// Edits the manifests so that they declare the goals. `read` returns the text of a file. `reload`
-/// replaces some texts, loads all manifests, and returns their declarations.
+/// Edits the manifests so that they declare the goals. `read_file` returns the text of a file.
+/// `reload` replaces some texts, loads all manifests, and returns their declarations.
 ///
 /// # Errors
 /// If a goal cannot be absorbed, or the edited manifests would not be valid. Then nothing is edited.
@@ -116,30 +118,31 @@ pub fn absorb(
     before: &Desired,
     goals: &[Goal],
     mode: AbsorbMode,
-    read: &dyn Fn(&FileName) -> Result<String, String>,
+    read_file: &dyn Fn(&FileName) -> Result<String, String>,
     reload: &dyn Fn(&FileTexts) -> Result<Desired, String>,
 ) -> Result<EditedFiles, AbsorbError> {
-    let mut files = SourceFiles::new(read);
+    let mut files = SourceFiles::new(read_file);
     let texts = match mode {
         AbsorbMode::OwnDocument => separate::separate_documents(before, goals, &mut files)?,
         AbsorbMode::AtSource => FileTexts::new(),
     };
     if texts.is_empty() {
-        return edit_texts(before, goals, mode, read, reload);
+        return edit_texts(before, goals, mode, read_file, reload);
     }
     // First move the declarations into separate documents, then edit these documents.
-    let separated = reload(&texts).map_err(AbsorbError::InvalidResult)?;
-    verify::check_goals(before, &separated, &[], mode).map_err(AbsorbError::Refused)?;
-    let read_separated = |name: &_| texts.get(name).cloned().map_or_else(|| read(name), Ok);
+    let separated_desired = reload(&texts).map_err(AbsorbError::InvalidResult)?;
+    verify::check_goals(before, &separated_desired, &[], mode).map_err(AbsorbError::Refused)?;
+    let read_separated = |name: &_| texts.get(name).cloned().map_or_else(|| read_file(name), Ok);
     let reload_separated =
         |edited: &FileTexts| reload(&texts.clone().into_iter().chain(edited.clone()).collect());
-    let absorbed = edit_texts(&separated, goals, mode, &read_separated, &reload_separated);
-    let mut absorbed = absorbed.map_err(|error| restore_origins(error, before, &texts))?;
+    let edit_result =
+        edit_texts(&separated_desired, goals, mode, &read_separated, &reload_separated);
+    let mut edited_files = edit_result.map_err(|error| restore_origins(error, before, &texts))?;
     for (name, text) in texts {
-        let old_text = read(&name).map_err(AbsorbError::InvalidResult)?;
-        absorbed.files.entry(name).or_insert_with(|| (String::new(), text)).0 = old_text;
+        let old_text = read_file(&name).map_err(AbsorbError::InvalidResult)?;
+        edited_files.files.entry(name).or_insert_with(|| (String::new(), text)).0 = old_text;
     }
-    Ok(absorbed)
+    Ok(edited_files)
 }
 
 /// Replaces origins that refer to the separated `texts` by the origins in `before`, because no file
@@ -162,13 +165,13 @@ fn edit_texts(
     before: &Desired,
     goals: &[Goal],
     mode: AbsorbMode,
-    read: &dyn Fn(&FileName) -> Result<String, String>,
+    read_file: &dyn Fn(&FileName) -> Result<String, String>,
     reload: &dyn Fn(&FileTexts) -> Result<Desired, String>,
 ) -> Result<EditedFiles, AbsorbError> {
-    let mut files = SourceFiles::new(read);
+    let mut files = SourceFiles::new(read_file);
     let mut covered_addresses: BTreeSet<&Address> = BTreeSet::new();
     loop {
-        let edits = locate_all(before, goals, mode, &covered_addresses, &mut files)?;
+        let edits = locate_goals(before, goals, mode, &covered_addresses, &mut files)?;
         let edited_texts = apply_edits(goals, edits, &files)?;
         let after = reload(&edited_texts).map_err(AbsorbError::InvalidResult)?;
         if mode == AbsorbMode::OwnDocument && covered_addresses.is_empty() {
@@ -184,15 +187,15 @@ fn edit_texts(
         }
         let other_containers =
             verify::check_goals(before, &after, goals, mode).map_err(AbsorbError::Refused)?;
-        let mut absorbed = EditedFiles { other_containers, ..EditedFiles::default() };
+        let mut edited_files = EditedFiles { other_containers, ..EditedFiles::default() };
         for (name, new_text) in edited_texts {
             let old_text = files.text(&name).unwrap_or_default();
             if old_text != new_text {
-                absorbed.edits_rules |= rule_documents(old_text) != rule_documents(&new_text);
-                absorbed.files.insert(name, (old_text.to_owned(), new_text));
+                edited_files.edits_rules |= rule_documents(old_text) != rule_documents(&new_text);
+                edited_files.files.insert(name, (old_text.to_owned(), new_text));
             }
         }
-        return Ok(absorbed);
+        return Ok(edited_files);
     }
 }
 
@@ -207,7 +210,7 @@ fn rule_documents(text: &str) -> Vec<Json> {
 }
 
 /// The edits for each goal, each with the index of the goal in `goals`.
-fn locate_all(
+fn locate_goals(
     before: &Desired,
     goals: &[Goal],
     mode: AbsorbMode,
@@ -215,11 +218,11 @@ fn locate_all(
     files: &mut SourceFiles<'_>,
 ) -> Result<Vec<(usize, Edits)>, AbsorbError> {
     let (mut located_edits, mut refusals) = (Vec::new(), Vec::new());
-    for (number, goal) in goals.iter().enumerate() {
+    for (goal_index, goal) in goals.iter().enumerate() {
         let Some(container) = before.container(&goal.address.path) else { continue };
         let is_covered = covered_addresses.contains(&goal.address);
         match locate::locate_edits(goal, container, mode, is_covered, files) {
-            Ok(edits) => located_edits.push((number, edits)),
+            Ok(edits) => located_edits.push((goal_index, edits)),
             Err(refusal) => refusals.push(refusal),
         }
     }
@@ -235,10 +238,10 @@ fn apply_edits(
     let mut edits_by_file: BTreeMap<FileName, Vec<(usize, TextEdit)>> = BTreeMap::new();
     // Goals of several groups or projects may need the same edit: apply the edit once.
     let mut distinct_edits = HashSet::new();
-    for (number, edits) in edits {
+    for (goal_index, edits) in edits {
         for (file, edit) in edits {
             if distinct_edits.insert(format!("{file} {edit:?}")) {
-                edits_by_file.entry(file).or_default().push((number, edit));
+                edits_by_file.entry(file).or_default().push((goal_index, edit));
             }
         }
     }
@@ -250,8 +253,8 @@ fn apply_edits(
             TextEdit::Remove { item, .. } => (2, usize::MAX - item),
         });
         let text = files.text(&file).unwrap_or_default().to_owned();
-        let text = edit::apply_all(text, edits, &mut |number, failure, text| {
-            refusals.push(failure.refuse(&goals[number].address, &file, text));
+        let text = edit::apply_all(text, edits, &mut |goal_index, failure, text| {
+            refusals.push(failure.refuse(&goals[goal_index].address, &file, text));
         });
         edited_texts.insert(file, text);
     }

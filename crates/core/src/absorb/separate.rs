@@ -14,11 +14,11 @@ use crate::{desired::Desired, diagnostic::FileName};
 /// A path in a shared document, and the positions of its goals.
 struct ChangedPath {
     location: Location,
-    goals: Vec<usize>,
+    goal_indexes: Vec<usize>,
 }
 
-/// The changed texts of manifests, with separate documents where a goal would also change other groups
-/// or projects.
+/// The changed texts of manifests, with separate documents where a goal would also change other
+/// groups or projects.
 ///
 /// # Errors
 /// If a document cannot be copied.
@@ -33,8 +33,10 @@ pub(super) fn separate_documents(
         // `find_changed_paths` already read this file.
         let Ok(file) = files.open(&name) else { continue };
         let Some(document) = file.node(&paths[0].location.mapping) else { continue };
-        let separated = paths_to_separate(paths, document["paths"].children().count(), goals);
-        for ChangedPath { location: Location { mapping, item, .. }, goals: numbers } in separated {
+        let separated_paths = paths_to_separate(paths, document["paths"].children().count(), goals);
+        for ChangedPath { location: Location { mapping, item, .. }, goal_indexes: numbers } in
+            separated_paths
+        {
             let item = item.unwrap_or_default();
             match edit::copy_document(&file.text, document, item) {
                 Ok(copy) => *copies.entry(name.clone()).or_default() += &copy,
@@ -66,11 +68,11 @@ fn find_changed_paths(
     files: &mut SourceFiles<'_>,
 ) -> BTreeMap<(FileName, usize), Vec<ChangedPath>> {
     let mut goals_by_path: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (number, goal) in goals.iter().enumerate() {
-        goals_by_path.entry(&goal.address.path).or_default().push(number);
+    for (goal_index, goal) in goals.iter().enumerate() {
+        goals_by_path.entry(&goal.address.path).or_default().push(goal_index);
     }
     let mut paths_by_document: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for (path, goals) in goals_by_path {
+    for (path, goal_indexes) in goals_by_path {
         // Skip files that cannot be read. Each goal in such a file is refused later.
         let Some(container) = before.container(path) else { continue };
         let Ok(file) = files.open(&container.origin.file) else { continue };
@@ -78,7 +80,7 @@ fn find_changed_paths(
             file.path_location(&container.origin).filter(|location| location.item.is_some())
         {
             let document = (file.name.clone(), path_location.mapping.document);
-            let changed_path = ChangedPath { location: path_location, goals };
+            let changed_path = ChangedPath { location: path_location, goal_indexes };
             paths_by_document.entry(document).or_default().push(changed_path);
         }
     }
@@ -94,7 +96,7 @@ fn paths_to_separate(
     goals: &[Goal],
 ) -> Vec<ChangedPath> {
     let path_changes = |path: &ChangedPath| {
-        let goals = path.goals.iter().map(|number| &goals[*number]);
+        let goals = path.goal_indexes.iter().map(|number| &goals[*number]);
         goals.map(|goal| (goal.section, &goal.key, &goal.change)).collect::<Vec<_>>()
     };
     if changed_paths.len() == path_count {

@@ -25,9 +25,9 @@ pub(super) struct SourceFile {
     pub(super) text: String,
     documents: Vec<Node>,
     /// The keys of all mappings, by line and column.
-    keys: HashMap<(u32, u32), Location>,
+    key_locations: HashMap<(u32, u32), Location>,
     /// The items of the lists in documents, by line and column.
-    items: HashMap<(u32, u32), Location>,
+    item_locations: HashMap<(u32, u32), Location>,
 }
 
 /// The location of a key in a manifest, or of an item in the list with this key.
@@ -71,30 +71,30 @@ impl SourceFile {
             let root = Pointer { document, steps: Vec::new() };
             add_keys(node, &root, &source, &mut keys);
             for (key, list) in written_entries(node) {
-                for (number, item) in list.items().iter().enumerate() {
+                for (index, item) in list.items().iter().enumerate() {
                     let (mapping, key) = (root.clone(), key.name.clone());
-                    let location = Location { mapping, key, item: Some(number) };
+                    let location = Location { mapping, key, item: Some(index) };
                     let position = line_and_column(&source, item.start_offset());
                     items.entry(position).or_insert(location);
                 }
             }
         }
-        Self { name: name.clone(), documents, keys, items, text }
+        Self { name: name.clone(), documents, key_locations: keys, item_locations: items, text }
     }
 
     /// The key that is declared at `origin`.
-    pub(super) fn key(&self, origin: &Origin) -> Option<&Location> {
-        self.keys.get(&(origin.line, origin.column))
+    pub(super) fn key_location(&self, origin: &Origin) -> Option<&Location> {
+        self.key_locations.get(&(origin.line, origin.column))
     }
 
     /// The entry of a section that is declared at `origin`.
-    pub(super) fn item(&self, origin: &Origin) -> Option<&Location> {
-        self.items.get(&(origin.line, origin.column))
+    pub(super) fn item_location(&self, origin: &Origin) -> Option<&Location> {
+        self.item_locations.get(&(origin.line, origin.column))
     }
 
     /// The location of the `path`, or of the item in `paths`, that is declared at `origin`.
     pub(super) fn path_location(&self, origin: &Origin) -> Option<Location> {
-        let location = self.key(origin).or_else(|| self.item(origin))?;
+        let location = self.key_location(origin).or_else(|| self.item_location(origin))?;
         let root = Pointer { document: location.mapping.document, steps: Vec::new() };
         let (key, item) = match (&location.mapping.steps[..], &*location.key) {
             ([], "path") => ("path", None),
@@ -127,8 +127,8 @@ fn add_keys(
         keys.entry(line_and_column(source, key.span.start)).or_insert(location);
         add_keys(value, &pointer.child(PathStep::Key(key.name.clone())), source, keys);
     }
-    for (number, item) in node.items().iter().enumerate() {
-        add_keys(item, &pointer.child(PathStep::Item(number)), source, keys);
+    for (index, item) in node.items().iter().enumerate() {
+        add_keys(item, &pointer.child(PathStep::Item(index)), source, keys);
     }
 }
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     address::Selector,
     export::{self, Excerpt},
-    kind::{FieldSelection, Names},
+    kind::{FieldSelection, NameIndex},
     live::testing::{caller, live_container_with},
     manifest::{self, Config},
     plan, release,
@@ -15,12 +15,12 @@ use crate::{
 };
 
 /// Manifests and the live state of their projects.
-struct World {
+struct AbsorbScenario {
     text: String,
     live: Json,
 }
 
-impl World {
+impl AbsorbScenario {
     fn load(&self, edited: &FileTexts) -> Result<Desired, String> {
         let name: FileName = "all.yaml".into();
         let text = edited.get(&name).unwrap_or(&self.text).clone();
@@ -36,16 +36,16 @@ impl World {
 
     /// Absorbs the differences that the selectors `only` select, and returns the new text.
     fn absorb_only(&self, mode: AbsorbMode, only: &[&str]) -> String {
-        let (text, refused) = self.absorb_part(mode, only);
-        assert_eq!(refused, []);
+        let (text, refusals) = self.absorb_part(mode, only);
+        assert_eq!(refusals, []);
         text
     }
 
     /// Absorbs the selected differences, and returns the new text and the refusals of `find_drift`.
     fn absorb_part(&self, mode: AbsorbMode, only: &[&str]) -> (String, Vec<AbsorbRefusal>) {
-        let (absorbed, refused) = self.try_absorb(mode, only);
+        let (absorbed, refusals) = self.try_absorb(mode, only);
         let text = absorbed.unwrap().files.into_values().next();
-        (text.map_or(self.text.clone(), |(_, new)| new), refused)
+        (text.map_or(self.text.clone(), |(_, new)| new), refusals)
     }
 
     /// Absorbs the selected differences, and returns the result of `absorb` and the refusals of
@@ -56,7 +56,7 @@ impl World {
         only: &[&str],
     ) -> (Result<EditedFiles, AbsorbError>, Vec<AbsorbRefusal>) {
         let before = self.load(&FileTexts::new()).unwrap();
-        let export = export::ExportSettings::for_caller(
+        let export_settings = export::ExportSettings::for_caller(
             caller(),
             release::DetectedRelease::Known(release::REFERENCE),
         );
@@ -67,10 +67,15 @@ impl World {
         for container in &before.containers {
             let live = live_container_with(container, &self.live, FieldSelection::All);
             let plan = plan::plan_container(container, &live, &settings);
-            let names = Names::default();
-            let excerpt =
-                Excerpt::from_live(container.scope, &container.path, &live, &names, &export)
-                    .unwrap();
+            let names = NameIndex::default();
+            let excerpt = Excerpt::from_live(
+                container.scope,
+                &container.path,
+                &live,
+                &names,
+                &export_settings,
+            )
+            .unwrap();
             let comparison = ContainerComparison {
                 container,
                 plan: &plan,
@@ -78,9 +83,9 @@ impl World {
                 names: &names,
                 excerpt: Some(&excerpt),
             };
-            let (new_goals, refused) = find_drift(&comparison, &selection);
+            let (new_goals, new_refusals) = find_drift(&comparison, &selection);
             goals.extend(new_goals);
-            refusals.extend(refused);
+            refusals.extend(new_refusals);
         }
         let read = |_: &FileName| Ok(self.text.clone());
         (absorb(&before, &goals, mode, &read, &|edited| self.load(edited)), refusals)
@@ -106,7 +111,7 @@ fn document(path: &str, labels: &[String]) -> String {
 #[test]
 fn absorbing_grows_linearly_with_entries() {
     for mode in [AbsorbMode::OwnDocument, AbsorbMode::AtSource] {
-        let absorb = |text: String, live: Json| World { text, live }.absorb(mode);
+        let absorb = |text: String, live: Json| AbsorbScenario { text, live }.absorb(mode);
         steps::grow_in_proportion("changed entries", |n| {
             let document = |color| document("acme/shop", &labels(n, color));
             assert_eq!(absorb(document("#00ff00"), live(n)), document("#ff0000"));
@@ -142,20 +147,24 @@ fn a_rename_that_was_not_applied_stays_as_it_is_declared() {
         let renamed = format!("{{name: new, previously: [l0], color: '{color}'}}");
         document("acme/shop", &[renamed, format!("{{name: l1, color: '{other}'}}")])
     };
-    let (same, before, after) = ("#ff0000", "#00ff00", "#ff0000");
+    let (live_color, old_color, new_color) = ("#ff0000", "#00ff00", "#ff0000");
     for (text, only, expected) in [
-        (document(before, before), "**#*/**", document(after, after)),
-        (document(before, before), "**#labels/new/name", document(before, before)),
-        (document(same, before), "**#labels/*", document(same, after)),
-        (document(same, same), "acme/shop#labels/new", document(same, same)),
+        (document(old_color, old_color), "**#*/**", document(new_color, new_color)),
+        (document(old_color, old_color), "**#labels/new/name", document(old_color, old_color)),
+        (document(live_color, old_color), "**#labels/*", document(live_color, new_color)),
+        (
+            document(live_color, live_color),
+            "acme/shop#labels/new",
+            document(live_color, live_color),
+        ),
     ] {
-        let world = World { text, live: live(2) };
-        let (absorbed, refused) = world.absorb_part(AbsorbMode::OwnDocument, &[only]);
+        let world = AbsorbScenario { text, live: live(2) };
+        let (absorbed, refusals) = world.absorb_part(AbsorbMode::OwnDocument, &[only]);
         assert_eq!(absorbed, expected, "{only}");
         let refused: Vec<_> =
-            refused.iter().map(|refusal| (refusal.address.to_string(), refusal.kind)).collect();
-        let rename = ("acme/shop#labels/new".to_owned(), RefusalKind::PendingRename);
-        assert_eq!(refused, [rename], "{only}");
+            refusals.iter().map(|refusal| (refusal.address.to_string(), refusal.kind)).collect();
+        let rename_refusal = ("acme/shop#labels/new".to_owned(), RefusalKind::PendingRename);
+        assert_eq!(refused, [rename_refusal], "{only}");
     }
 }
 
@@ -196,7 +205,7 @@ fn a_change_of_one_path_gets_a_document_of_its_own() {
     ] {
         let params = if before.contains("acme/a:") { "params: {x: 2}\n" } else { "" };
         let text = |paths, color| shared_document(paths, params, color);
-        let world = World { text: text(before, "#00ff00") + other, live: live(1) };
+        let world = AbsorbScenario { text: text(before, "#00ff00") + other, live: live(1) };
         let own_document = shared_document(own_path, own_params, "#ff0000");
         let expected = format!("{}{other}---\n{own_document}", text(after, "#00ff00"));
         assert_eq!(
@@ -216,12 +225,13 @@ fn a_change_of_one_path_gets_a_document_of_its_own() {
 #[test]
 fn a_value_that_cannot_be_edited_is_refused_with_its_line() {
     let text = "kind: Project\npaths:\n  - acme/a\n  - acme/b\nsettings:\n  description: {text: 'of {name}'}\n";
-    let world = World { text: text.to_owned(), live: json!({"settings": {"description": "x"}}) };
-    let (absorbed, refused) = world.try_absorb(AbsorbMode::OwnDocument, &["acme/b#settings"]);
-    assert_eq!(refused, []);
-    let Err(AbsorbError::Refused(refused)) = absorbed else { panic!("{absorbed:?}") };
+    let world =
+        AbsorbScenario { text: text.to_owned(), live: json!({"settings": {"description": "x"}}) };
+    let (absorbed, refusals) = world.try_absorb(AbsorbMode::OwnDocument, &["acme/b#settings"]);
+    assert_eq!(refusals, []);
+    let Err(AbsorbError::Refused(refusals)) = absorbed else { panic!("{absorbed:?}") };
     let lines: Vec<_> =
-        refused.iter().map(|refusal| refusal.origin.as_ref().map(|at| at.line)).collect();
+        refusals.iter().map(|refusal| refusal.origin.as_ref().map(|origin| origin.line)).collect();
     assert_eq!(lines, [Some(5)]);
 }
 
@@ -230,7 +240,7 @@ fn separating_many_paths_grows_linearly() {
     steps::grow_in_proportion("paths with another label", |n| {
         let paths: Vec<_> = (0..=n).map(|i| format!("acme/p{i}")).collect();
         let text = shared_document(&format!("paths: [{}]", paths.join(", ")), "", "#00ff00");
-        let world = World { text, live: live(1) };
+        let world = AbsorbScenario { text, live: live(1) };
         let absorbed =
             world.absorb_only(AbsorbMode::OwnDocument, &["acme/p[1-9]*", "acme/p[1-9]*#*/**"]);
         assert_eq!(absorbed.matches("#ff0000").count(), n);

@@ -60,10 +60,10 @@ pub(super) fn check_goals(
             other_containers.insert(container.path.to_string());
             continue;
         };
-        let section = differing_section(&expected, &actual);
-        let changed_address = match section.or_else(|| differing_section(&actual, &expected)) {
+        let section = find_differing_section(&expected, &actual);
+        let changed_address = match section.or_else(|| find_differing_section(&actual, &expected)) {
             None | Some(WHOLE_KEY) => container.address(),
-            Some(section) => container.address().section(section),
+            Some(section) => container.address().with_section(section),
         };
         let reason = format!(
             "the edit would also change the declaration of `{changed_address}`; edit it by hand"
@@ -73,9 +73,12 @@ pub(super) fn check_goals(
     if refusals.is_empty() { Ok(other_containers) } else { Err(refusals) }
 }
 
-/// The section of the first value in `values` that is not in `others`.
-fn differing_section(values: &DeclaredValues, others: &DeclaredValues) -> Option<&'static str> {
-    let mut entries = values.iter().map(|(entry, fields)| (entry, fields, others.get(entry)));
+/// The section of the first value in `values` that `other_values` lack.
+fn find_differing_section(
+    values: &DeclaredValues,
+    other_values: &DeclaredValues,
+) -> Option<&'static str> {
+    let mut entries = values.iter().map(|(entry, fields)| (entry, fields, other_values.get(entry)));
     let differing_entry = entries.find(|(_, fields, other_fields)| {
         fields.iter().any(|(name, value)| {
             other_fields.and_then(|other_fields| other_fields.get(name)) != Some(value)
@@ -85,15 +88,17 @@ fn differing_section(values: &DeclaredValues, others: &DeclaredValues) -> Option
 }
 
 /// Adds the result of `goal` to `expected`. If more than one result is valid, checks the entry in
-/// `actual` instead, and removes the entry from `expected` and `actual`. Returns false if the check
-/// fails.
+/// `actual` instead, and removes it from `expected` and `actual`. Returns false if the entry in
+/// `actual` is not a valid result.
 fn apply_goal(
     goal: &Goal,
     container: &Container,
     expected: &mut DeclaredValues,
     actual: &mut DeclaredValues,
 ) -> bool {
-    let Some(section) = catalogue::section(container.scope, goal.section) else { return false };
+    let Some(section) = catalogue::project_section(container.scope, goal.section) else {
+        return false;
+    };
     // If the goal adds a section, expect its default policy too.
     let section_policy = (goal.section, SECTION_KEY.to_owned());
     if let (false, Some(policy)) =
@@ -101,30 +106,30 @@ fn apply_goal(
     {
         expected.insert(section_policy, policy.clone());
     }
-    let entry = (goal.section, goal.key.clone());
+    let entry_key = (goal.section, goal.key.clone());
     match &goal.change {
         GoalChange::Fields(values) => {
-            let present =
+            let present_fields =
                 Fields::from([(WHOLE_KEY.to_owned(), state_value(EntryPresence::Present))]);
-            set_fields(section, expected.entry(entry).or_insert(present), values);
+            set_fields(section, expected.entry(entry_key).or_insert(present_fields), values);
             true
         }
         GoalChange::Removed => {
-            expected.remove(&entry);
-            let state = actual.remove(&entry).and_then(|mut fields| fields.remove(WHOLE_KEY));
+            expected.remove(&entry_key);
+            let state = actual.remove(&entry_key).and_then(|mut fields| fields.remove(WHOLE_KEY));
             state.is_none_or(|state| state == state_value(EntryPresence::Absent))
         }
         GoalChange::Entry(values, _) => {
             let mut goal_fields = Fields::new();
             set_fields(section, &mut goal_fields, values);
-            expected.remove(&entry);
-            let mut declared = actual.remove(&entry).unwrap_or_default();
+            expected.remove(&entry_key);
+            let mut declared_fields = actual.remove(&entry_key).unwrap_or_default();
             let is_present =
-                declared.remove(WHOLE_KEY) == Some(state_value(EntryPresence::Present));
-            declared.retain(|name, _| {
+                declared_fields.remove(WHOLE_KEY) == Some(state_value(EntryPresence::Present));
+            declared_fields.retain(|name, _| {
                 goal_fields.contains_key(name) || !section.identity.contains(&name)
             });
-            is_present && declared == goal_fields
+            is_present && declared_fields == goal_fields
         }
     }
 }
@@ -139,7 +144,7 @@ fn set_fields(section: Section, fields: &mut Fields, values: &FieldValues) {
         if let Value::Plain(json) = &mut field {
             value::set_nested(json, inner_keys, value.clone());
             if let Some(spec) = section.spec(name) {
-                forms::normalise(spec, &mut field);
+                forms::normalise_spelling(spec, &mut field);
             }
         } else {
             field = Value::Plain(value.clone());

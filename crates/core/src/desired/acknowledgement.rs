@@ -89,14 +89,14 @@ impl Acknowledgement {
     /// # Errors
     /// A message, if the text is malformed.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let guard = text.split_once(':').filter(|(_, address)| !address.is_empty());
-        let guard = guard.and_then(|(word, address)| {
+        let word_and_address = text.split_once(':').filter(|(_, address)| !address.is_empty());
+        let guard_and_address = word_and_address.and_then(|(word, address)| {
             let guard = Guard::ALL.into_iter().find(|guard| guard.to_string() == word)?;
             Some((guard, address))
         });
-        let Some((guard, address)) = guard else {
-            let guards = Guard::ALL.map(|guard| guard.to_string());
-            let guards = crate::text::alternatives(&guards);
+        let Some((guard, address)) = guard_and_address else {
+            let guard_words = Guard::ALL.map(|guard| guard.to_string());
+            let guards = crate::text::alternatives(&guard_words);
             return Err(format!("write GUARD:ADDRESS as printed; the guards are {guards}"));
         };
         let selector = Selector::parse(address)?;

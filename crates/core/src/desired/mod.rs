@@ -173,7 +173,7 @@ pub struct ContainerLifecycle {
     pub unlisted_projects: Option<Sourced<Unlisted>>,
     /// The projects that the run excludes. The policy for unlisted projects does not apply to these
     /// projects.
-    pub excluded_projects: Vec<Selector>,
+    pub excluded_selectors: Vec<Selector>,
     /// True if the run may create a declared project directly in the group.
     pub gets_new_projects: bool,
     /// The paths of the groups with which a group above is declared to be shared.
@@ -275,7 +275,7 @@ impl Container {
         let container = self.address();
         let mut addresses = vec![container.clone()];
         for section in &self.sections {
-            addresses.push(container.section(section.kind.section));
+            addresses.push(container.with_section(section.kind.section));
             let entries = section.entries.iter().filter(|_| section.kind.shape == Shape::List);
             addresses.extend(entries.map(|entry| section.address_of(entry, &container)));
         }
@@ -313,8 +313,8 @@ impl Container {
         self.all_fields().flat_map(move |(section_and_entry, fields)| {
             let kind = section_and_entry.map_or(container_kind, |(section, _)| section.kind);
             let specs = kind.specs().iter();
-            let names = specs.filter(|spec| spec.field.names == Some(NamedObject::Project));
-            let values = names.filter_map(|spec| fields.get(spec.name));
+            let project_specs = specs.filter(|spec| spec.field.names == Some(NamedObject::Project));
+            let values = project_specs.filter_map(|spec| fields.get(spec.name));
             values.filter_map(|field| Some(field.value.text()?.to_lowercase()))
         })
     }
@@ -424,8 +424,12 @@ impl DeclaredSection {
     /// The address of `entry`, an entry of this section in the container at the address
     /// `container`.
     pub fn address_of(&self, entry: &DeclaredEntry, container: &Address) -> Address {
-        let section = container.section(self.kind.section);
-        if self.kind.shape == Shape::List { section.entry(entry.key.as_str()) } else { section }
+        let section_address = container.with_section(self.kind.section);
+        if self.kind.shape == Shape::List {
+            section_address.with_entry(entry.key.as_str())
+        } else {
+            section_address
+        }
     }
 
     /// The effects of the declared values on `live`, even if nothing differs. The result is empty

@@ -56,19 +56,22 @@ pub struct Move {
 }
 
 /// The addresses of the entries of `container` with former names, each with its former addresses.
-fn former_entries(container: &Container) -> impl Iterator<Item = (Address, Vec<Address>)> {
+fn renamed_entry_addresses(container: &Container) -> impl Iterator<Item = (Address, Vec<Address>)> {
     let sections = container.sections.iter();
     let renamable = sections.filter(|section| section.kind.spec(FORMER_FIELD).is_some());
     renamable.flat_map(move |section| {
-        let section_address = container.address().section(section.kind.section);
-        let declared =
+        let section_address = container.address().with_section(section.kind.section);
+        let renamed_entries =
             section.entries.iter().filter(|entry| entry.fields.get(FORMER_FIELD).is_some());
-        declared.filter_map(move |entry| {
+        renamed_entries.filter_map(move |entry| {
             let identity = section.kind.identify(&forms::plain_fields(&entry.values()));
-            let former_addresses: Vec<_> =
-                identity.former_keys.iter().map(|name| section_address.entry(&**name)).collect();
+            let former_addresses: Vec<_> = identity
+                .former_keys
+                .iter()
+                .map(|name| section_address.with_entry(&**name))
+                .collect();
             (!former_addresses.is_empty())
-                .then(|| (section_address.entry(&*entry.key), former_addresses))
+                .then(|| (section_address.with_entry(&*entry.key), former_addresses))
         })
     })
 }
@@ -122,7 +125,7 @@ impl Moves {
         moves.declared_paths = containers.iter().map(|container| container.path.clone()).collect();
         moves.declared_paths.sort_by_cached_key(|path| path.to_lowercase());
         moves.intermediate_paths = moves.find_intermediate_paths();
-        moves.former_addresses = containers.iter().flat_map(former_entries).collect();
+        moves.former_addresses = containers.iter().flat_map(renamed_entry_addresses).collect();
         if containers.iter().any(|container| container.lifecycle.unlisted_projects.is_some()) {
             let projects = containers.iter().filter(|container| container.scope == Scope::Project);
             moves.project_paths =
@@ -151,14 +154,15 @@ impl Moves {
             self.move_by_path.iter().filter(|(_, moved)| moved.scope == Scope::Group)
         {
             let former_paths = group.former_paths.iter();
-            let renamed = former_paths.filter_map(|path| path_after_rename(path, &group.path));
-            for path in renamed.map(|path| path.to_lowercase()) {
+            let renamed_paths =
+                former_paths.filter_map(|path| path_after_rename(path, &group.path));
+            for path in renamed_paths.map(|path| path.to_lowercase()) {
                 let is_free =
                     !self.declares(&path) && !self.declared_by_former_path.contains_key(&path);
                 let owner = Some(group_path.clone()).filter(|_| is_free);
-                let first_group = intermediate.entry(path).or_insert_with(|| owner.clone());
-                if *first_group != owner {
-                    *first_group = None;
+                let recorded_owner = intermediate.entry(path).or_insert_with(|| owner.clone());
+                if *recorded_owner != owner {
+                    *recorded_owner = None;
                 }
             }
         }
@@ -178,14 +182,14 @@ impl Moves {
         let (mut path, mut canonical_len) = (path.to_owned(), 0);
         while let Some(end) = path[canonical_len..].find('/').map(|slash| canonical_len + slash) {
             let group = path[..end].to_lowercase();
-            let moved = self
+            let group_move = self
                 .declared_by_former_path
                 .get(&group)
                 .and_then(|moved_to| self.move_by_path.get(moved_to));
-            canonical_len = match moved.filter(|moved| moved.scope == Scope::Group) {
-                Some(moved) if !self.reoccupied_paths.contains_key(&group) => {
-                    path.replace_range(..end, &moved.path);
-                    moved.path.len() + 1
+            canonical_len = match group_move.filter(|moved| moved.scope == Scope::Group) {
+                Some(group_move) if !self.reoccupied_paths.contains_key(&group) => {
+                    path.replace_range(..end, &group_move.path);
+                    group_move.path.len() + 1
                 }
                 _ => end + 1,
             };
@@ -206,12 +210,12 @@ impl Moves {
     }
 
     /// The container declared at `path`, if it has former paths.
-    pub fn declared_at(&self, path: &str) -> Option<&Move> {
+    pub fn declared_move(&self, path: &str) -> Option<&Move> {
         self.move_by_path.get(&path.to_lowercase())
     }
 
     /// The nearest group above `path` with former paths.
-    pub fn nearest_group_above(&self, path: &str) -> Option<&Move> {
+    pub fn nearest_moved_group_above(&self, path: &str) -> Option<&Move> {
         if self.is_empty() {
             return None;
         }
@@ -221,7 +225,7 @@ impl Moves {
     }
 
     /// The declared paths of the groups with former paths below the lower-case `path`.
-    pub fn groups_below(&self, path: &str) -> impl Iterator<Item = &Arc<str>> {
+    pub fn moved_groups_below(&self, path: &str) -> impl Iterator<Item = &Arc<str>> {
         let moves = self.move_by_path.iter().filter(|(_, group)| group.scope == Scope::Group);
         let moves_below = moves
             .filter(move |(moved_path, _)| groups_above(moved_path).any(|group| group == path));
@@ -243,7 +247,7 @@ impl Moves {
     /// container. The other container gets the default name if it is created without a declared
     /// name. It also gets the default name if it moves from a path for which this function returns
     /// true.
-    pub fn takes_matching_name(&self, former: &str) -> bool {
+    pub fn gets_default_name(&self, former: &str) -> bool {
         let mut path = former.to_lowercase();
         // The number of rounds is limited, because containers may swap paths.
         for _ in 0..MAX_GROUP_DEPTH {
@@ -287,7 +291,7 @@ impl Moves {
         address: &Address,
         is_match: impl Fn(&Address) -> bool,
     ) -> Option<bool> {
-        let former_addresses = self.former_entries(address);
+        let former_addresses = self.former_addresses(address);
         if former_addresses.iter().any(&is_match) {
             return Some(true);
         }
@@ -302,7 +306,7 @@ impl Moves {
     }
 
     /// The addresses with the former names of the entry at `address`, below its container's declared path.
-    pub fn former_entries(&self, address: &Address) -> &[Address] {
+    pub fn former_addresses(&self, address: &Address) -> &[Address] {
         self.former_addresses.get(address).map_or(&[], Vec::as_slice)
     }
 
@@ -313,24 +317,24 @@ impl Moves {
             return Some(Vec::new());
         }
         let path = path.to_lowercase();
-        let paths = self.all_paths(&path, 0)?;
+        let paths = self.current_and_former_paths(&path, 0)?;
         Some(paths.into_iter().filter(|name| *name != path).collect())
     }
 
     /// `path` and its former paths; `None` if there are too many.
-    fn all_paths(&self, path: &str, depth: usize) -> Option<BTreeSet<String>> {
+    fn current_and_former_paths(&self, path: &str, depth: usize) -> Option<BTreeSet<String>> {
         if depth > MAX_GROUP_DEPTH {
             return None;
         }
-        let former =
+        let former_paths =
             self.move_by_path.get(path).map(|moved| &moved.former_paths[..]).unwrap_or_default();
-        let lower_former_paths = former.iter().map(|former| former.to_lowercase());
+        let lower_former_paths = former_paths.iter().map(|former| former.to_lowercase());
         let mut paths = BTreeSet::new();
         for full_path in lower_former_paths.chain([path.to_owned()]) {
             match full_path.rsplit_once('/') {
                 Some((group, name)) => {
-                    let groups = self.all_paths(group, depth + 1)?;
-                    paths.extend(groups.iter().map(|group| format!("{group}/{name}")));
+                    let group_paths = self.current_and_former_paths(group, depth + 1)?;
+                    paths.extend(group_paths.iter().map(|group| format!("{group}/{name}")));
                 }
                 None => drop(paths.insert(full_path)),
             }
@@ -356,19 +360,19 @@ impl Moves {
     /// True if, because of a move, the container declared at `path` may still be elsewhere, or another
     /// container may still be at `path`.
     pub fn concerns_path(&self, path: &str) -> bool {
-        self.declared_at(path).is_some()
+        self.declared_move(path).is_some()
             || self.former_occupant(path).is_some()
-            || self.nearest_group_above(path).is_some()
+            || self.nearest_moved_group_above(path).is_some()
     }
 
     /// The declared paths of the containers in a circle of moves; `None` if there is no circle. A
     /// container in a circle cannot be found.
     pub fn find_circle(&self) -> Option<Vec<&Arc<str>>> {
         let prerequisites = |path: &Arc<str>| {
-            let moved = self.declared_at(path);
+            let moved = self.declared_move(path);
             let former_paths = moved.into_iter().flat_map(|moved| &moved.former_paths);
-            let groups = std::iter::once(path).chain(former_paths);
-            let groups = groups.filter_map(|path| self.nearest_group_above(path));
+            let container_paths = std::iter::once(path).chain(former_paths);
+            let groups = container_paths.filter_map(|path| self.nearest_moved_group_above(path));
             groups.chain(self.former_occupant(path)).map(|other| &other.path).collect()
         };
         let paths = self.move_by_path.values().map(|moved| &moved.path);
@@ -406,8 +410,8 @@ mod tests {
         Moves::from_containers(&declared.iter().map(new_container).collect::<Vec<_>>())
     }
 
-    fn former(moves: &Moves, path: &str) -> Vec<String> {
-        moves.declared_at(path).unwrap().former_paths.iter().map(ToString::to_string).collect()
+    fn former_paths(moves: &Moves, path: &str) -> Vec<String> {
+        moves.declared_move(path).unwrap().former_paths.iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -419,9 +423,9 @@ mod tests {
                 ("new", &["old"]),
                 ("other", &[]),
             ]);
-            assert_eq!(former(&moves, "new/g"), ["new/x"]);
-            assert_eq!(former(&moves, "new/g/q"), ["new/g/p"], "{former_path}");
-            assert_eq!(&*moves.nearest_group_above("New/g/a/b").unwrap().path, "new/g");
+            assert_eq!(former_paths(&moves, "new/g"), ["new/x"]);
+            assert_eq!(former_paths(&moves, "new/g/q"), ["new/g/p"], "{former_path}");
+            assert_eq!(&*moves.nearest_moved_group_above("New/g/a/b").unwrap().path, "new/g");
             assert_eq!(&*moves.former_occupant("NEW/g/P").unwrap().path, "new/g/q");
             assert_eq!(moves.new_path("old/x/p").as_deref(), Some("new/g/q"));
             assert_eq!(moves.new_path("old/x/other").as_deref(), Some("new/g/other"));
@@ -439,9 +443,9 @@ mod tests {
             (":acme/neu/site", &["Acme/Old/Site", "acme/old/page"]),
             (":target/cart", &["acme/old/cart", "acme/neu/cart"]),
         ]);
-        assert!(moves.declared_at("acme/neu/shop").is_none() && moves.find_circle().is_none());
-        assert_eq!(former(&moves, "acme/neu/site"), ["acme/neu/page"]);
-        assert_eq!(former(&moves, "target/cart"), ["acme/neu/cart"]);
+        assert!(moves.declared_move("acme/neu/shop").is_none() && moves.find_circle().is_none());
+        assert_eq!(former_paths(&moves, "acme/neu/site"), ["acme/neu/page"]);
+        assert_eq!(former_paths(&moves, "target/cart"), ["acme/neu/cart"]);
         assert_eq!(moves.new_path("acme/old/shop").as_deref(), Some("acme/neu/shop"));
     }
 
@@ -460,56 +464,60 @@ mod tests {
         );
         assert_eq!(join_former("new/other"), "old/other");
         assert_eq!((join_former("old/x"), join_former("other")), (String::new(), String::new()));
-        let names: Vec<_> = (0..40).map(|i| (format!("g{i}/x"), format!("g{i}/y"))).collect();
+        let path_pairs: Vec<_> = (0..40).map(|i| (format!("g{i}/x"), format!("g{i}/y"))).collect();
         let groups: Vec<_> = (1..=40).map(|at| format!("g{at}")).collect();
-        let declared: Vec<_> = groups.iter().zip(&names).collect();
-        let formers: Vec<_> = declared.iter().map(|(_, (x, y))| [x.as_str(), y]).collect();
-        let declared: Vec<_> =
-            declared.iter().zip(&formers).map(|((path, _), of)| (path.as_str(), &of[..])).collect();
-        assert_eq!(self::moves(&declared).former_paths("g40"), None, "too many");
+        let groups_and_paths: Vec<_> = groups.iter().zip(&path_pairs).collect();
+        let former_path_lists: Vec<_> =
+            groups_and_paths.iter().map(|(_, (x, y))| [x.as_str(), y]).collect();
+        let declarations: Vec<_> = groups_and_paths
+            .iter()
+            .zip(&former_path_lists)
+            .map(|((path, _), former_paths)| (path.as_str(), &former_paths[..]))
+            .collect();
+        assert_eq!(self::moves(&declarations).former_paths("g40"), None, "too many");
     }
 
     #[test]
     fn an_intermediate_path_is_recognised_only_if_it_is_unambiguous() {
-        let group_between = |declared: &[(&str, &[&str])], path: &str| {
+        let find_intermediate = |declared: &[(&str, &[&str])], path: &str| {
             moves(declared).intermediate_group(path).map(|group| group.path.to_string())
         };
-        let own = ("acme/bb", &["old/aa"][..]);
-        assert_eq!(group_between(&[own], "Old/bb").as_deref(), Some("acme/bb"));
-        assert_eq!(group_between(&[own], "acme/aa"), None, "it is renamed first");
-        assert_eq!(group_between(&[("acme/aa", &["old/aa"])], "old/aa"), None);
+        let renamed_and_moved = ("acme/bb", &["old/aa"][..]);
+        assert_eq!(find_intermediate(&[renamed_and_moved], "Old/bb").as_deref(), Some("acme/bb"));
+        assert_eq!(find_intermediate(&[renamed_and_moved], "acme/aa"), None, "it is renamed first");
+        assert_eq!(find_intermediate(&[("acme/aa", &["old/aa"])], "old/aa"), None);
         assert_eq!(
-            group_between(&[(":acme/bb", &["old/aa"])], "old/bb"),
+            find_intermediate(&[(":acme/bb", &["old/aa"])], "old/bb"),
             None,
             "a project is found"
         );
         for other in [("old/bb", &[][..]), ("other/bb", &["old/cc"]), ("x", &["old/bb"])] {
-            assert_eq!(group_between(&[own, other], "old/bb"), None, "{other:?}");
+            assert_eq!(find_intermediate(&[renamed_and_moved, other], "old/bb"), None, "{other:?}");
         }
     }
 
     #[test]
-    fn a_declared_container_is_known_by_its_path_and_its_former_one() {
+    fn a_container_is_declared_by_its_current_and_its_former_path() {
         let moves = moves(&[("b", &["a"]), (":c/P", &[])]);
         assert!(["a", "B", "c/p"].iter().all(|path| moves.declares(path)));
         assert!(!moves.declares("c/q"));
     }
 
     #[test]
-    fn a_created_container_takes_the_name_that_matches_its_path() {
+    fn a_created_container_gets_the_default_name_of_its_path() {
         let moves = moves(&[("g/a", &[]), ("g/b", &["g/a"]), ("g/c", &["g/b"]), ("g/d", &["g/x"])]);
         assert_eq!(
-            ["g/a", "g/b", "g/c", "g/x"].map(|path| moves.takes_matching_name(path)),
+            ["g/a", "g/b", "g/c", "g/x"].map(|path| moves.gets_default_name(path)),
             [true, true, false, false]
         );
         let swapped = self::moves(&[("g/a", &["g/b"]), ("g/b", &["g/a"])]);
-        assert!(!swapped.takes_matching_name("g/a"));
+        assert!(!swapped.gets_default_name("g/a"));
     }
 
     #[test]
     fn a_container_declared_at_a_former_path_keeps_its_contents() {
         let moves = moves(&[("b", &["a"]), ("a", &["z"]), (":c/p", &["a/p"])]);
-        assert_eq!(former(&moves, "c/p"), ["a/p"]);
+        assert_eq!(former_paths(&moves, "c/p"), ["a/p"]);
         assert_eq!(&*moves.former_occupant("a").unwrap().path, "b");
     }
 

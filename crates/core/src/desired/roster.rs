@@ -57,7 +57,7 @@ pub struct Roster {
     /// The parts that could not be listed completely, as globs. Their containers are not in `containers`.
     pub incomplete: Vec<(Arc<str>, Cause)>,
     /// Warnings about rules that match nothing.
-    pub idle_rules: Diagnostics,
+    pub idle_rule_warnings: Diagnostics,
 }
 
 /// An existing group or project that a rule matches.

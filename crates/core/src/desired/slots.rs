@@ -1,5 +1,5 @@
-//! Collects the declared values of a group or project without origins. With these values, two
-//! declarations are compared entry by entry.
+//! Collects the declared values of a group or project without origins, so that two declarations can
+//! be compared entry by entry.
 
 use std::collections::BTreeMap;
 

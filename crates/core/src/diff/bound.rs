@@ -48,9 +48,9 @@ impl ValueLimit {
 }
 
 impl<'c> DiffContext<'c> {
-    /// The limit if a group above prevents `value` for the field `name`. Adds a question if the
-    /// limit depends on an unknown fact. The declared value of a group takes precedence over its
-    /// live value. `check` reports conflicts between declared values.
+    /// Returns the limit if a setting of a group above does not allow `value` for the field `name`.
+    /// Adds a question if the limit depends on an unknown fact. The declared value of the setting
+    /// takes precedence over its live value. `check` reports conflicts of declared values.
     pub fn group_limit(
         self,
         section: Section,
@@ -91,8 +91,10 @@ impl<'c> DiffContext<'c> {
 
     /// True if the container declares the field `name` of `section`.
     fn declares(self, section: Section, name: &str) -> bool {
-        let mut sections =
-            self.sections.iter().filter(|declared| declared.kind.section == section.section);
+        let mut sections = self
+            .declared_sections
+            .iter()
+            .filter(|declared| declared.kind.section == section.section);
         sections.any(|declared| declared.field_names().any(|field| field == name))
     }
 
@@ -132,13 +134,14 @@ impl<'c> DiffContext<'c> {
                     (&constraint.group_setting.field, &constraint.text, self.target.scope);
                 // This run lifts the limit in groups that declare another value.
                 let lowest_path = self.path_below_groups(constraint);
-                let declarations =
-                    self.groups.declarations_above(&lowest_path, &constraint.group_setting);
-                let lifted_groups = declarations.filter(|(_, group_value)| {
+                let declarations = self
+                    .group_declarations
+                    .declarations_above(&lowest_path, &constraint.group_setting);
+                let lifting_declarations = declarations.filter(|(_, group_value)| {
                     group_value
                         .is_some_and(|declared_value| !constraint.forbids(declared_value, scope))
                 });
-                let lifting_groups: Vec<_> = lifted_groups.map(|(path, _)| path).collect();
+                let lifting_groups: Vec<_> = lifting_declarations.map(|(path, _)| path).collect();
                 let mut groups = groups.iter();
                 let group = groups.find(|group| {
                     !lifting_groups.iter().any(|path| path.eq_ignore_ascii_case(group))
@@ -158,7 +161,7 @@ impl<'c> DiffContext<'c> {
     /// into the project.
     pub(super) fn mark_collision(self, section: Section, step: &mut Step, findings: &mut Findings) {
         let Some(key) = step.address.entry.as_deref() else { return };
-        let gets_copies = self.target.id.is_none() && section.exclusive_group(key).is_some();
+        let gets_copies = self.target.id.is_none() && section.exclusive_set(key).is_some();
         if !(section.is_name_unique_above() || gets_copies) || !self.has_group_above() {
             return;
         }
@@ -171,7 +174,7 @@ impl<'c> DiffContext<'c> {
         });
         step.effects.extend(collisions.map(|(name, group)| {
             let group = Address::container(Arc::clone(group));
-            Effect::follows(group.section(section.section).entry(name))
+            Effect::follows(group.with_section(section.section).with_entry(name))
         }));
     }
 
@@ -194,17 +197,19 @@ impl<'c> DiffContext<'c> {
         constraint: &'static Constraint,
         findings: &mut Findings,
     ) -> Option<&'c Json> {
-        if self.groups.is_applied || !self.has_group_above() {
+        if self.group_declarations.is_applied || !self.has_group_above() {
             return None;
         }
-        let declarations: Vec<_> =
-            self.groups.declarations_above(&self.target.path, &constraint.group_setting).collect();
+        let declarations: Vec<_> = self
+            .group_declarations
+            .declarations_above(&self.target.path, &constraint.group_setting)
+            .collect();
         let nearest_value = declarations.first()?.1?;
         let Some(parent_settings) = &self.live.group_above else {
             findings.add_missing_fact(ExtraFact::GroupAbove);
             return None;
         };
-        let spec = catalogue::section(Scope::Group, &constraint.group_setting.section)?
+        let spec = catalogue::project_section(Scope::Group, &constraint.group_setting.section)?
             .field(&constraint.group_setting.field);
         let is_changed = declarations.iter().any(|(group, group_value)| {
             let live_value = parent_settings.get(SETTINGS_ABOVE_KEY).and_then(|group_settings| {
@@ -231,28 +236,29 @@ impl<'c> DiffContext<'c> {
             return None;
         }
         let lowest_path = self.path_below_groups(constraint);
-        let mut declared = self.groups.declarations_above(&lowest_path, &constraint.group_setting);
-        let nearest_declared = declared.next();
-        let deciding = nearest_declared
+        let mut declarations =
+            self.group_declarations.declarations_above(&lowest_path, &constraint.group_setting);
+        let nearest_declaration = declarations.next();
+        let deciding_declaration = nearest_declaration
             .iter()
             .cloned()
-            .chain(declared.filter(|_| constraint.from_all_ancestors))
+            .chain(declarations.filter(|_| constraint.from_all_ancestors))
             .find(|(_, declared_value)| {
                 declared_value
                     .is_some_and(|declared_value| constraint.contradicts(declared_value, value))
             });
-        if let Some((group, group_value)) = deciding.or(nearest_declared) {
+        if let Some((group, group_value)) = deciding_declaration.or(nearest_declaration) {
             let group_value = group_value?;
             let is_direct = lowest_path.rfind('/') == Some(group.len());
-            let value_between = constraint.value_in_subgroups(group_value);
+            let subgroup_value = constraint.value_in_subgroups(group_value);
             if is_direct
                 || constraint.contradicts(group_value, value)
-                || value_between == Some(group_value)
+                || subgroup_value == Some(group_value)
             {
                 return Some((group, group_value.clone(), ValueSource::Declared));
             }
             if let Some(replacement) =
-                value_between.filter(|_| self.changed_setting(constraint, findings).is_some())
+                subgroup_value.filter(|_| self.changed_setting(constraint, findings).is_some())
             {
                 let parent_group = parent_group_path(&self.target.path)?.to_owned();
                 return Some((parent_group, replacement.clone(), ValueSource::ReplacedIn(group)));

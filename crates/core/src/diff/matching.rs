@@ -14,12 +14,12 @@ pub(super) enum Match<'l> {
     /// No live entry matches.
     None,
     /// The first value is the live entry that matches. The second value contains its copies.
-    One(&'l LiveEntry, Vec<&'l LiveEntry>),
+    Found(&'l LiveEntry, Vec<&'l LiveEntry>),
     /// The matching live entry already matches another declared entry.
     AlreadyMatched,
     /// Two live entries match: another live entry has the current name of the declared entry, and
     /// this live entry has a former name.
-    Both(&'l LiveEntry),
+    BothNamesLive(&'l LiveEntry),
     /// No live entry matches, but this live entry has nearly the same identity.
     NearlyEqual(&'l LiveEntry),
     /// Several live entries match and differ from each other. The text explains what to do and
@@ -33,10 +33,10 @@ pub(super) enum Match<'l> {
 pub(super) struct EntryMatcher<'l> {
     section: Section,
     renames: Renames<'l>,
-    live: &'l [LiveEntry],
-    by_key: HashMap<String, Vec<usize>>,
-    /// The positions in `live` of the entries whose name the service stores, by name.
-    by_name: HashMap<String, Vec<usize>>,
+    live_entries: &'l [LiveEntry],
+    positions_by_key: HashMap<String, Vec<usize>>,
+    /// The positions in `live_entries` of entries with a name that the service stores, by that name.
+    positions_by_name: HashMap<String, Vec<usize>>,
     is_matched: Vec<bool>,
     matched_count: usize,
 }
@@ -44,20 +44,29 @@ pub(super) struct EntryMatcher<'l> {
 impl<'l> EntryMatcher<'l> {
     pub(super) fn new(declared: &'l DeclaredSection, live: &'l [LiveEntry]) -> Self {
         let section = declared.kind;
-        let mut by_key: HashMap<String, Vec<usize>> = HashMap::with_capacity(live.len());
-        let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut positions_by_key: HashMap<String, Vec<usize>> = HashMap::with_capacity(live.len());
+        let mut positions_by_name: HashMap<String, Vec<usize>> = HashMap::new();
         for (index, entry) in live.iter().enumerate() {
             let identity = section.identify(entry.fields.raw());
             let key = identity.keys.into_iter().next().unwrap_or_default();
-            by_key.entry(key).or_default().push(index);
+            positions_by_key.entry(key).or_default().push(index);
             if let Some(name) = identity.service_name {
-                by_name.entry(name).or_default().push(index);
+                positions_by_name.entry(name).or_default().push(index);
             }
         }
-        let renames =
-            Renames::from_entries(section, &declared.entries, |key| by_key.contains_key(key));
+        let renames = Renames::from_entries(section, &declared.entries, |key| {
+            positions_by_key.contains_key(key)
+        });
         let is_matched = vec![false; live.len()];
-        Self { section, renames, live, by_key, by_name, is_matched, matched_count: 0 }
+        Self {
+            section,
+            renames,
+            live_entries: live,
+            positions_by_key,
+            positions_by_name,
+            is_matched,
+            matched_count: 0,
+        }
     }
 
     /// The declared entry that renames the live entry with this identity.
@@ -75,11 +84,14 @@ impl<'l> EntryMatcher<'l> {
     pub(super) fn find(&mut self, identity: &Identity, has_unset_secret: bool) -> Match<'l> {
         let positions = self.find_by_name(identity).or_else(|| self.find_by_key(identity));
         let Some(positions) = positions else {
-            let similar =
-                identity.similar_keys.iter().filter_map(|key| self.by_key.get(key)).flatten();
+            let similar = identity
+                .similar_keys
+                .iter()
+                .filter_map(|key| self.positions_by_key.get(key))
+                .flatten();
             return match similar.copied().find(|index| !self.is_matched[*index]) {
                 _ if has_unset_secret => Match::SecretUnset,
-                Some(index) => Match::NearlyEqual(&self.live[index]),
+                Some(index) => Match::NearlyEqual(&self.live_entries[index]),
                 None => Match::None,
             };
         };
@@ -87,10 +99,11 @@ impl<'l> EntryMatcher<'l> {
             for position in positions.into_iter().chain([former_position]) {
                 self.is_matched[position] = true;
             }
-            return Match::Both(&self.live[former_position]);
+            return Match::BothNamesLive(&self.live_entries[former_position]);
         }
-        let entries: Vec<_> = positions.iter().map(|position| &self.live[*position]).collect();
-        let Copies { kept_entry: kept, copies } = match Copies::find(self.section, &entries) {
+        let entries: Vec<_> =
+            positions.iter().map(|position| &self.live_entries[*position]).collect();
+        let Copies { kept_entry, copies } = match Copies::find(self.section, &entries) {
             Ok(copies) => copies,
             Err(difference) => {
                 return Match::Ambiguous(self.describe_ambiguity(&entries, &difference));
@@ -103,37 +116,38 @@ impl<'l> EntryMatcher<'l> {
         for position in positions {
             self.is_matched[position] = true;
         }
-        Match::One(kept, copies)
+        Match::Found(kept_entry, copies)
     }
 
     /// The positions of unmatched live entries with the name in `identity`. If some of these
     /// entries also have the first key in `identity`, returns only their positions.
     fn find_by_name(&self, identity: &Identity) -> Option<Vec<usize>> {
-        let named_entries = self.by_name.get(identity.service_name.as_ref()?)?;
-        let unmatched = self.filter_unmatched(named_entries);
-        let key_positions = identity.keys.first().and_then(|key| self.by_key.get(key));
-        let mut same_name_and_key = unmatched.clone();
-        same_name_and_key.retain(|index| key_positions.is_some_and(|key| key.contains(index)));
-        [same_name_and_key, unmatched].into_iter().find(|list| !list.is_empty())
+        let named_positions = self.positions_by_name.get(identity.service_name.as_ref()?)?;
+        let unmatched_positions = self.filter_unmatched(named_positions);
+        let key_positions = identity.keys.first().and_then(|key| self.positions_by_key.get(key));
+        let mut same_name_and_key = unmatched_positions.clone();
+        same_name_and_key
+            .retain(|index| key_positions.is_some_and(|positions| positions.contains(index)));
+        [same_name_and_key, unmatched_positions].into_iter().find(|list| !list.is_empty())
     }
 
     /// The positions of live entries with the key of this identity, or with one of its former keys.
     /// Returns only unmatched entries, if there are any.
     fn find_by_key(&self, identity: &Identity) -> Option<Vec<usize>> {
         let positions = match self.renames.former_key(identity.current_key()) {
-            Some(former) => self.by_key.get(former)?,
+            Some(former) => self.positions_by_key.get(former)?,
             None if self.find_renaming_entry(identity).is_some() => return None,
-            None => identity.keys.iter().find_map(|key| self.by_key.get(key))?,
+            None => identity.keys.iter().find_map(|key| self.positions_by_key.get(key))?,
         };
-        let unmatched = self.filter_unmatched(positions);
-        Some(if unmatched.is_empty() { positions.clone() } else { unmatched })
+        let unmatched_positions = self.filter_unmatched(positions);
+        Some(if unmatched_positions.is_empty() { positions.clone() } else { unmatched_positions })
     }
 
     /// The position of a live entry with a former name, if an entry with the current name is live too.
     fn find_live_former(&self, identity: &Identity) -> Option<usize> {
         let is_renamed = self.renames.former_key(identity.current_key()).is_some();
         let mut former_keys = self.renames.exclusive_former_keys(identity).filter(|_| !is_renamed);
-        former_keys.find_map(|key| self.by_key.get(key)?.first().copied())
+        former_keys.find_map(|key| self.positions_by_key.get(key)?.first().copied())
     }
 
     /// The `positions` of entries that match no declared entry.
@@ -144,7 +158,7 @@ impl<'l> EntryMatcher<'l> {
 
     /// The live entries that match no declared entry.
     pub(super) fn unmatched_entries(&self) -> impl Iterator<Item = &'l LiveEntry> {
-        let entries = self.live.iter().zip(&self.is_matched);
+        let entries = self.live_entries.iter().zip(&self.is_matched);
         entries.filter(|(_, is_matched)| !**is_matched).map(|(entry, _)| entry)
     }
 

@@ -33,8 +33,8 @@ use crate::{
     desired::{DeclaredSection, GroupDeclarations, Unlisted, subject_field},
     field::{Field, NamedObject, Secrecy},
     kind::{
-        self, CallContext, Capability, ContainerFacts, Effect, EntryFault, LiveEntry, Names,
-        NoCalls, Section, Shape, Spec, Target, calls::CallPurpose, forms, risk,
+        self, CallContext, Capability, ContainerFacts, Effect, EntryFault, FieldSpec, LiveEntry,
+        NameIndex, NoCalls, Section, Shape, Target, calls::CallPurpose, forms, risk,
     },
     live::{Caller, LiveContainer, LiveEntries},
     origin::{Origin, Sourced},
@@ -51,7 +51,7 @@ pub struct DiffContext<'a> {
     /// The container.
     pub target: &'a Target,
     /// The address of the container.
-    pub container: &'a Address,
+    pub container_address: &'a Address,
     /// The token's user.
     pub caller: &'a Caller,
     /// The facts from the live object of the container; for a missing container, the facts of a new
@@ -61,17 +61,17 @@ pub struct DiffContext<'a> {
     /// [questions](Findings::questions) named.
     pub live: &'a LiveContainer,
     /// The ids of the objects that entries name.
-    pub names: &'a Names,
+    pub names: &'a NameIndex,
     /// The declared sections of the container.
-    pub sections: &'a [DeclaredSection],
+    pub declared_sections: &'a [DeclaredSection],
     /// The declarations of the groups in the run.
-    pub groups: &'a GroupDeclarations,
+    pub group_declarations: &'a GroupDeclarations,
     /// The release of the service, if it was read.
     pub release: DetectedRelease,
     /// The values of the secret references that are set.
     pub secrets: &'a Secrets,
     /// The objects whose write-only fields are sent again.
-    pub resend: &'a [Selector],
+    pub resend_selectors: &'a [Selector],
 }
 
 impl DiffContext<'_> {
@@ -99,22 +99,24 @@ pub fn compare_section(
     let mut findings = Findings::default();
     let mut matcher = EntryMatcher::new(declared, entries);
     let mut doubt = UnlistedDoubt::default();
-    let ambiguous = ambiguous_texts(declared, entries);
+    let ambiguous_segments = ambiguous_path_segments(declared, entries);
     for entry in &declared.entries {
         let entry_diff =
-            EntryDiff::new(declared.kind, entry, context).mark_ambiguous_path(&ambiguous);
-        let (count_before, identity) = (matcher.matched_count(), entry_diff.identity());
+            EntryDiff::new(declared.kind, entry, context).mark_ambiguous_path(&ambiguous_segments);
+        let (matched_before, identity) = (matcher.matched_count(), entry_diff.identity());
         let step_count = findings.steps.len();
         match matcher.find(&identity, entry_diff.has_unset_identity()) {
             Match::None => entry_diff.plan_absent(&mut findings),
-            Match::One(kept_entry, copies) => {
+            Match::Found(kept_entry, copies) => {
                 entry_diff.plan_present(kept_entry, &mut findings);
                 let copies =
                     copies.into_iter().map(|copy| entry_diff.plan_copy_removal(copy, kept_entry));
                 findings.steps.extend(copies);
             }
             Match::NearlyEqual(live) => findings.problems.push(entry_diff.near_match_problem(live)),
-            Match::Both(live) => findings.problems.push(entry_diff.both_live_problem(live)),
+            Match::BothNamesLive(live) => {
+                findings.problems.push(entry_diff.both_live_problem(live))
+            }
             Match::AlreadyMatched => {
                 let reason = "another entry already matches the same live object";
                 entry_diff.add_incomplete(reason, &mut findings);
@@ -129,12 +131,12 @@ pub fn compare_section(
         // come first.
         let renaming_entry = matcher.find_renaming_entry(&identity);
         let renaming_address =
-            renaming_entry.map(|entry| declared.address_of(entry, context.container));
+            renaming_entry.map(|entry| declared.address_of(entry, context.container_address));
         for step in findings.steps.iter_mut().skip(step_count) {
             step.effects.extend(renaming_address.clone().map(Effect::follows));
         }
         doubt.has_unmatched_secret |=
-            matcher.matched_count() == count_before && entry_diff.has_secret_identity();
+            matcher.matched_count() == matched_before && entry_diff.has_secret_identity();
         entry_diff.note_missing_secrets(&mut findings);
         entry_diff.check_secrets(&mut findings);
     }
@@ -142,7 +144,7 @@ pub fn compare_section(
         plan_unlisted(declared, entry, doubt, context, &mut findings);
     }
     refuse_second_exclusive(declared, entries, context, &mut findings);
-    free_slots(declared.kind, entries.len(), &mut findings);
+    mark_slot_freeing_removals(declared.kind, entries.len(), &mut findings);
     add_replacement_risks(declared.kind, context, &mut findings);
     Ok(findings)
 }
@@ -172,9 +174,9 @@ fn add_replacement_risks(section: Section, context: DiffContext<'_>, findings: &
     }
 }
 
-/// Marks as many removals as must come before the creations, because the service limits the number
-/// of entries.
-fn free_slots(section: Section, live_count: usize, findings: &mut Findings) {
+/// The service limits the number of entries. Marks the removals that must come before the creations,
+/// so that this limit is not exceeded.
+fn mark_slot_freeing_removals(section: Section, live_count: usize, findings: &mut Findings) {
     let Some(max_count) = pipeline_schedules::max_entries(section) else { return };
     let creations = findings.steps.iter().filter(|step| step.action == Action::Create);
     let excess = (live_count + creations.count()).saturating_sub(max_count);
@@ -194,18 +196,18 @@ fn refuse_second_exclusive(
 ) {
     let kind = declared.kind;
     let find_step = |name: &str, findings: &Findings| {
-        let entry_address = context.container.section(kind.section).entry(name);
+        let entry_address = context.container_address.with_section(kind.section).with_entry(name);
         let position = findings.steps.iter().position(|step| step.address == entry_address)?;
         Some((position, findings.steps[position].action))
     };
     for entry in &declared.entries {
-        let Some(what) = kind.exclusive_group(&entry.key) else { continue };
+        let Some(what) = kind.exclusive_set(&entry.key) else { continue };
         let Some((position, action)) = find_step(&entry.key, findings) else { continue };
         let names =
             live.iter().map(|live| (kind.entry_name(live.fields.raw()), live.protection_reason));
-        let Some((other, reason)) = names.into_iter().find(|(name, reason)| {
+        let Some((other_name, reason)) = names.into_iter().find(|(name, reason)| {
             *name != entry.key
-                && kind.exclusive_group(name) == Some(what)
+                && kind.exclusive_set(name) == Some(what)
                 && (action == Action::Create || (action == Action::Update && reason.is_some()))
                 && find_step(name, findings).is_none_or(|(_, action)| action != Action::Delete)
         }) else {
@@ -217,7 +219,7 @@ fn refuse_second_exclusive(
         let args = words![
             noun = context.target.scope.noun(),
             what,
-            other = text::escape(&other),
+            other = text::escape(&other_name),
             why = reason.unwrap_or_default(),
             identity = kind.identity[0]
         ];
@@ -227,7 +229,7 @@ fn refuse_second_exclusive(
 
 /// The path segments that several live or declared entries have in common. Only the query of a
 /// request distinguishes these entries.
-fn ambiguous_texts(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<String> {
+fn ambiguous_path_segments(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<String> {
     let section = declared.kind;
     let [path_key, .., _] = &section.scoped_kind.address_keys[..] else { return BTreeSet::new() };
     if section.edit != kind::EditMethod::OrReplace {
@@ -306,7 +308,7 @@ fn plan_unlisted(
         return;
     }
     let (address, origin) = (
-        unlisted_address(section, live, doubt.has_unmatched_secret, context.container),
+        unlisted_address(section, live, doubt.has_unmatched_secret, context.container_address),
         &declared.unlisted.origin,
     );
     let reason =
@@ -335,7 +337,7 @@ fn unlisted_address(
         (false, true) => format!("{}@{}", name(), live.address_text()),
         (false, false) => name(),
     };
-    container.section(section.section).entry(entry)
+    container.with_section(section.section).with_entry(entry)
 }
 
 /// The id of the user or group in a live entry.
@@ -373,9 +375,9 @@ fn plan_removal(
 }
 
 /// Converts a live value for display, without secrets.
-pub fn show_live(spec: Option<&Spec>, value: Option<&Json>, names: &Names) -> Shown {
+pub fn show_live(spec: Option<&FieldSpec>, value: Option<&Json>, names: &NameIndex) -> Shown {
     let secrecy = spec.map_or(Secrecy::Open, |spec| spec.field.secrecy());
-    match value.map(|value| judge::showable_value(value, secrecy)) {
+    match value.map(|value| judge::mask_live_value(value, secrecy)) {
         None => Shown::Unknown,
         Some(None) => Shown::Hidden,
         Some(Some(value)) => Shown::Value(forms::to_readable(spec, &value, names)),

@@ -138,7 +138,7 @@ pub struct Step {
     /// The part of a possible step that does not depend on its condition; `None` if there is no
     /// such part.
     #[serde(skip)]
-    pub certain: Option<Box<Step>>,
+    pub certain_part: Option<Box<Step>>,
     /// The place of the declaration: the entry, or the line of `unlisted` that removes the entry.
     pub origin: Origin,
     /// The changes, field by field.
@@ -165,7 +165,7 @@ pub struct Step {
     pub effects: Vec<Effect>,
     /// True if the step removes a copy of another entry.
     #[serde(skip)]
-    pub is_copy: bool,
+    pub removes_copy: bool,
     /// The live entry. With it, apply detects later whether the entry changed meanwhile.
     #[serde(skip)]
     pub live: Option<KeptLive<LiveEntry>>,
@@ -207,7 +207,7 @@ impl Step {
             action,
             replaces: planned_calls.iter().any(|call| call.is_restore),
             possible: None,
-            certain: None,
+            certain_part: None,
             origin,
             changes,
             label: None,
@@ -216,7 +216,7 @@ impl Step {
             planned_calls,
             dropped_references: None,
             effects: Vec::new(),
-            is_copy: false,
+            removes_copy: false,
             live: None,
         }
     }
@@ -242,7 +242,7 @@ impl Step {
 
     /// The former name of the entry; `None` if the step does not rename the entry.
     pub fn former_name(&self) -> Option<&str> {
-        let section = catalogue::section(self.scope, self.address.section?)?;
+        let section = catalogue::project_section(self.scope, self.address.section?)?;
         let [name] = section.identity else { return None };
         let change = self.change(name).filter(|_| self.action == Action::Update)?;
         change.before.value()?.as_str()
@@ -262,7 +262,7 @@ impl Step {
             let opening_risk =
                 call.opened_access.map(|text| Effect::Risk(Risk::Opens, text.to_owned()));
             let side_effect =
-                call.side_effect.map(|description| Effect::SideEffect(description.to_owned()));
+                call.side_effects.map(|description| Effect::SideEffect(description.to_owned()));
             self.effects.extend(side_effect.into_iter().chain(opening_risk));
         }
         self
@@ -360,9 +360,9 @@ impl Step {
     }
 
     /// True if the step removes a copy of the entry at `address`.
-    pub fn is_copy_of(&self, address: &Address) -> bool {
+    pub fn removes_copy_of(&self, address: &Address) -> bool {
         let name_and_id = self.address.entry.as_deref().and_then(|name| name.rsplit_once('@'));
-        self.is_copy
+        self.removes_copy
             && self.address.section == address.section
             && address.entry.as_deref() == name_and_id.map(|(name, _)| name)
     }
@@ -389,15 +389,15 @@ impl Step {
 
     /// The paths of the containers, and the addresses of the entries, that must be created before
     /// the requests can be sent.
-    pub fn waits_for(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        let dropped = self.dropped_references.iter().flat_map(|dropped| &dropped.waits_for);
+    pub fn awaited_objects(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        let dropped = self.dropped_references.iter().flat_map(|dropped| &dropped.awaited_objects);
         let awaited = self.requests().flat_map(Request::awaited_containers);
-        let entry_addresses = self.named_entries().map(|entry| entry.to_string().into());
+        let entry_addresses = self.awaited_entries().map(|entry| entry.to_string().into());
         awaited.chain(dropped.map(String::as_str)).map(Cow::from).chain(entry_addresses)
     }
 
     /// The entries that the step refers to and that the run creates.
-    pub fn named_entries(&self) -> impl Iterator<Item = &Address> {
+    pub fn awaited_entries(&self) -> impl Iterator<Item = &Address> {
         self.effects.iter().filter_map(|effect| match effect {
             Effect::Follows { object, is_created: true } => Some(object),
             _ => None,
@@ -419,7 +419,7 @@ impl Step {
     pub fn secrets_and_files(&self) -> impl Iterator<Item = &Value> {
         let fields =
             self.requests().filter_map(Request::body_fields).flat_map(|fields| fields.values());
-        let dropped = self.dropped_references.iter().flat_map(|dropped| &dropped.sources);
+        let dropped = self.dropped_references.iter().flat_map(|dropped| &dropped.secrets_and_files);
         fields.filter(|value| value.plain_json().is_none()).chain(dropped)
     }
 
@@ -432,7 +432,7 @@ impl Step {
     }
 
     /// The ids of the users whose access the step changes, each with the level before and after.
-    pub fn accesses(&self) -> impl Iterator<Item = (u64, u8, u8)> {
+    pub fn user_access_changes(&self) -> impl Iterator<Item = (u64, u8, u8)> {
         self.effects.iter().filter_map(|effect| match effect {
             Effect::Access { user_id: Some(user), before, after, .. } => {
                 Some((*user, *before, *after))
@@ -443,7 +443,7 @@ impl Step {
 
     /// The ids of the users who need access. The second value is present for users without access
     /// to the container.
-    pub fn needed_users(&self) -> impl Iterator<Item = (u64, Option<&Outsider>)> {
+    pub fn users_needing_access(&self) -> impl Iterator<Item = (u64, Option<&Outsider>)> {
         self.effects.iter().filter_map(|effect| match effect {
             Effect::NeedsAccess { object_type: NamedObject::User, id: Id::Known(id), outsider } => {
                 Some((*id, outsider.as_ref()))
@@ -456,21 +456,21 @@ impl Step {
 /// The objects that the requests of a step refer to.
 #[derive(Clone, Debug)]
 pub struct RequestReferences {
-    waits_for: Vec<String>,
+    awaited_objects: Vec<String>,
     named_paths: Vec<String>,
-    sources: Vec<Value>,
+    secrets_and_files: Vec<Value>,
 }
 
 impl RequestReferences {
     fn from_step(step: &Step) -> Option<Box<Self>> {
         let references = Self {
-            waits_for: step.waits_for().map(Cow::into_owned).collect(),
+            awaited_objects: step.awaited_objects().map(Cow::into_owned).collect(),
             named_paths: step.named_paths().map(str::to_owned).collect(),
-            sources: step.secrets_and_files().cloned().collect(),
+            secrets_and_files: step.secrets_and_files().cloned().collect(),
         };
-        let is_empty = references.waits_for.is_empty()
+        let is_empty = references.awaited_objects.is_empty()
             && references.named_paths.is_empty()
-            && references.sources.is_empty();
+            && references.secrets_and_files.is_empty();
         (!is_empty).then(|| Box::new(references))
     }
 }

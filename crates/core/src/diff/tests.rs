@@ -28,7 +28,7 @@ pub(super) struct World {
     target: Target,
     address: Address,
     caller: Caller,
-    names: Names,
+    names: NameIndex,
     secrets: Secrets,
     release: DetectedRelease,
     groups: GroupDeclarations,
@@ -38,17 +38,17 @@ pub(super) struct World {
 
 impl Default for World {
     fn default() -> Self {
-        let target = testing::target();
+        let target = testing::existing_target();
         Self {
             address: Address::container(target.path.clone()),
             target,
             caller: caller(),
-            names: Names::default(),
+            names: NameIndex::default(),
             secrets: Secrets::default(),
             groups: GroupDeclarations::default(),
             facts: ContainerFacts::default(),
             live: LiveContainer::with_presence(
-                Presence::Missing(testing::target()),
+                Presence::Missing(testing::existing_target()),
                 Duration::ZERO,
             ),
             release: DetectedRelease::Known(release::REFERENCE),
@@ -59,17 +59,17 @@ impl Default for World {
 impl World {
     pub(super) fn context(&self) -> DiffContext<'_> {
         DiffContext {
-            sections: &[],
+            declared_sections: &[],
             target: &self.target,
-            container: &self.address,
+            container_address: &self.address,
             caller: &self.caller,
             facts: &self.facts,
             live: &self.live,
             names: &self.names,
-            groups: &self.groups,
+            group_declarations: &self.groups,
             release: self.release,
             secrets: &self.secrets,
-            resend: &[],
+            resend_selectors: &[],
         }
     }
 }
@@ -120,23 +120,27 @@ fn a_live_value_is_not_shown_where_it_may_be_a_declared_secret() {
     assert_eq!(unlisted_and_steps(&named_hook, Report, urls, None), id_addresses);
     assert_eq!(unlisted_and_steps(&declared, Delete, urls, None), id_addresses);
     // The secret has a new value: a live hook may have the old value.
-    let create = "Create acme/shop#hooks/env%3ACHAT".to_owned();
+    let creation_line = "Create acme/shop#hooks/env%3ACHAT".to_owned();
     let new_url = Some("https://chat.example.org/new");
     assert_eq!(
         unlisted_and_steps(&declared, Report, urls, new_url),
-        [id_addresses[0].to_owned(), id_addresses[1].to_owned(), create]
+        [id_addresses[0].to_owned(), id_addresses[1].to_owned(), creation_line]
     );
     let removed = unlisted_and_steps(&declared, Delete, urls, new_url);
     assert_eq!(removed[1..], ["Delete acme/shop#hooks/id%3A7", "Delete acme/shop#hooks/id%3A8"]);
     // The secret is set, and one hook has its value: the other hook is not declared.
-    let other = "acme/shop#hooks/https%3A%2F%2Fci.example.org%2Fx@8";
-    assert_eq!(unlisted_and_steps(&declared, Report, urls, Some(SECRET)), [other]);
+    let other_address = "acme/shop#hooks/https%3A%2F%2Fci.example.org%2Fx@8";
+    assert_eq!(unlisted_and_steps(&declared, Report, urls, Some(SECRET)), [other_address]);
     // No secret is declared.
     let plain_hook = json!([{"url": "https://other.example.org"}]);
-    assert_eq!(unlisted_and_steps(&plain_hook, Report, urls, None)[1], other);
+    assert_eq!(unlisted_and_steps(&plain_hook, Report, urls, None)[1], other_address);
     // A match for one secret proves nothing for the other.
-    let two = json!([{"url": {"env": "CHAT"}, "push_events": true}, {"url": {"env": "OTHER"}}]);
-    assert_eq!(unlisted_and_steps(&two, Report, urls, Some(SECRET)), ["acme/shop#hooks/id%3A8"]);
+    let two_secrets =
+        json!([{"url": {"env": "CHAT"}, "push_events": true}, {"url": {"env": "OTHER"}}]);
+    assert_eq!(
+        unlisted_and_steps(&two_secrets, Report, urls, Some(SECRET)),
+        ["acme/shop#hooks/id%3A8"]
+    );
 }
 
 #[test]
@@ -158,10 +162,13 @@ fn an_unlisted_hook_has_its_id_in_its_address() {
         addresses,
         ["acme/shop#hooks/https%3A%2F%2F***@h%2Fx@7", "acme/shop#hooks/https%3A%2F%2F***@h%2Fx@8"]
     );
-    assert!(findings.steps.iter().all(|step| !step.is_copy), "nothing says that either is one");
+    assert!(
+        findings.steps.iter().all(|step| !step.removes_copy),
+        "nothing says that either is one"
+    );
 }
 
-/// The problem codes and actions for a declared hook and a live one with these URLs.
+/// Compares a hook with the `declared` URL with a live hook. Returns problem codes and actions.
 fn match_hook(declared: &str, live: &str) -> String {
     let declared = json!([{"name": "ci", "url": declared, "push_events": true}]);
     let findings = compare_hooks(&declared, Unlisted::Report, &json!([hook(7, live)]), None);
@@ -171,7 +178,7 @@ fn match_hook(declared: &str, live: &str) -> String {
 }
 
 #[test]
-fn a_hook_is_the_same_in_normal_form_and_nearly_the_same_but_for_a_slash() {
+fn hook_urls_are_compared_in_normal_form() {
     for (declared, live, expected) in [
         ("https://h/x", "https://h/x", ""),
         ("HTTPS://H:443/x", "https://h/x", ""),
@@ -223,37 +230,39 @@ fn a_copy_equals_the_first_and_was_made_soon_after_it() {
             "{made}"
         );
     }
-    let ambiguous = |live: &[Json]| {
+    let find_ambiguity = |live: &[Json]| {
         let (steps, reasons) = compare_copies(live);
         assert_eq!((steps.len(), reasons.len()), (0, 1));
         reasons[0].clone()
     };
-    let reason = ambiguous(&[first_hook.clone(), new_hook(4, "2026-01-31T12:15:01Z")]);
+    let reason = find_ambiguity(&[first_hook.clone(), new_hook(4, "2026-01-31T12:15:01Z")]);
     assert!(
         reason.contains("`3`") && reason.contains("`4`") || reason.contains("3 and 4"),
         "{reason}"
     );
     assert!(reason.contains("were created more than 15 minutes apart"), "{reason}");
-    let mut undated = first_hook.clone();
-    undated["id"] = 4.into();
-    undated.as_object_mut().unwrap().remove("created_at");
+    let mut undated_hook = first_hook.clone();
+    undated_hook["id"] = 4.into();
+    undated_hook.as_object_mut().unwrap().remove("created_at");
     assert!(
-        ambiguous(&[first_hook.clone(), undated.clone()])
+        find_ambiguity(&[first_hook.clone(), undated_hook.clone()])
             .contains("do not show when they were created")
     );
     // Both may have a token, and the tokens may differ.
-    let mut other = undated.clone();
-    other["id"] = 5.into();
-    assert!(ambiguous(&[undated, other]).contains("do not show when they were created"));
+    let mut other_hook = undated_hook.clone();
+    other_hook["id"] = 5.into();
+    assert!(
+        find_ambiguity(&[undated_hook, other_hook]).contains("do not show when they were created")
+    );
     // Different values of undeclared fields also make the hooks ambiguous.
     for (name, value) in [
         ("push_events", json!(false)),
         ("alert_status", json!("disabled")),
         ("url", json!("https://H/x")),
     ] {
-        let mut other = new_hook(4, "2026-01-31T12:00:00.000Z");
-        other[name] = value;
-        let why = ambiguous(&[first_hook.clone(), other]);
+        let mut other_hook = new_hook(4, "2026-01-31T12:00:00.000Z");
+        other_hook[name] = value;
+        let why = find_ambiguity(&[first_hook.clone(), other_hook]);
         assert!(why.contains(&format!("differ in `{name}`")), "{why}");
         assert!(!why.contains("https://"), "{why}");
     }
@@ -307,15 +316,21 @@ fn release(text: &str) -> DetectedRelease {
 fn the_release_matters_only_for_fields_that_differ() {
     let url = "https://h/x";
     let declared = json!({"url": url, "description": "x"});
-    let live = |described: Option<&str>| {
+    let live = |description: Option<&str>| {
         let mut live = hook(7, url);
-        live.as_object_mut().unwrap().extend(described.map(|it| ("description".into(), it.into())));
+        live.as_object_mut()
+            .unwrap()
+            .extend(description.map(|it| ("description".into(), it.into())));
         Some(live)
     };
-    for known in
+    for known_release in
         [DetectedRelease::NotRequested, DetectedRelease::Hidden, release("15.8"), release("17.1")]
     {
-        assert_eq!(compare_in_release(&declared, live(Some("x")), known), [""; 0], "{known:?}");
+        assert_eq!(
+            compare_in_release(&declared, live(Some("x")), known_release),
+            [""; 0],
+            "{known_release:?}"
+        );
     }
     let too_old = "`description` needs release 17.1 or later; the service has release 15.8";
     for (live, step) in [
@@ -346,34 +361,41 @@ fn the_release_matters_only_for_fields_that_differ() {
 #[test]
 fn the_name_of_a_hook_is_compared_if_the_release_stores_it() {
     let declared = json!({"name": "ci", "url": "https://h/new"});
-    let named = |url: &str, name: Json| {
+    let named_hook = |url: &str, name: Json| {
         let mut live = hook(7, url);
         live["name"] = name;
         live
     };
     // The name of a hook takes precedence over its URL.
     assert_eq!(
-        compare_in_release(&declared, Some(named("https://h/old", "ci".into())), release("17.1")),
+        compare_in_release(
+            &declared,
+            Some(named_hook("https://h/old", "ci".into())),
+            release("17.1")
+        ),
         ["Update url: name url"]
     );
     assert_eq!(
         compare_in_release(
             &declared,
-            Some(named("https://h/new", "ci".into())),
+            Some(named_hook("https://h/new", "ci".into())),
             DetectedRelease::NotRequested
         ),
         [""; 0]
     );
     for old in [json!(null), json!("other")] {
         assert_eq!(
-            compare_in_release(&declared, Some(named("https://h/new", old)), release("17.1")),
+            compare_in_release(&declared, Some(named_hook("https://h/new", old)), release("17.1")),
             ["Update name: name url"]
         );
     }
     // If the service lacks the field, only undrift uses it.
-    for known in [release("15.8"), DetectedRelease::Hidden] {
-        assert_eq!(compare_in_release(&declared, Some(hook(7, "https://h/new")), known), [""; 0]);
-        assert_eq!(compare_in_release(&declared, None, known), ["Create url: url"]);
+    for known_release in [release("15.8"), DetectedRelease::Hidden] {
+        assert_eq!(
+            compare_in_release(&declared, Some(hook(7, "https://h/new")), known_release),
+            [""; 0]
+        );
+        assert_eq!(compare_in_release(&declared, None, known_release), ["Create url: url"]);
     }
     assert_eq!(
         compare_in_release(
@@ -402,7 +424,7 @@ fn among_hooks_of_one_name_the_url_decides() {
 }
 
 #[test]
-fn one_live_hook_is_not_two_declared_ones() {
+fn a_live_hook_matches_only_one_declared_hook() {
     let declared = json!([
         {"name": "a", "url": "https://h/x"},
         {"name": "b", "url": "https://h/y", "previously": ["https://h/x"]},
@@ -428,23 +450,28 @@ impl KindRules for CountingRules {
 }
 
 #[test]
-fn matching_looks_up_and_does_not_search() {
-    const MANY: usize = 1_000;
-    let kind =
-        Kind { rules_in_rust: Some(&CountingRules), ..testing::section("variables").kind.clone() };
+fn matching_takes_linear_time() {
+    const ENTRY_COUNT: usize = 1_000;
+    let kind = Kind {
+        rules_in_rust: Some(&CountingRules),
+        ..testing::project_section("variables").kind.clone()
+    };
     let section = Box::leak(Box::new(kind)).find_section(Scope::Project).unwrap();
     let variables = |from: usize| -> Json {
-        (from..from + MANY)
+        (from..from + ENTRY_COUNT)
             .map(|i| json!({"key": format!("V{i}"), "environment_scope": "*", "value": "x"}))
             .collect()
     };
-    let declared = declared_section(section, &variables(MANY / 2), Unlisted::Report);
+    let declared = declared_section(section, &variables(ENTRY_COUNT / 2), Unlisted::Report);
     let live = live_entries(&declared, &variables(0), FieldSelection::Only(&[].into()));
     IDENTIFY_CALLS.store(0, Ordering::Relaxed);
     let findings = compare_section(&declared, &live, World::default().context()).unwrap();
-    assert_eq!((findings.steps.len(), findings.notes.len()), (MANY / 2, MANY / 2));
+    assert_eq!((findings.steps.len(), findings.notes.len()), (ENTRY_COUNT / 2, ENTRY_COUNT / 2));
     let call_count = IDENTIFY_CALLS.load(Ordering::Relaxed);
-    assert!(call_count <= 4 * MANY, "{call_count} times for {MANY} entries on each side");
+    assert!(
+        call_count <= 4 * ENTRY_COUNT,
+        "{call_count} times for {ENTRY_COUNT} entries on each side"
+    );
 }
 
 /// The service accepts a field of a tier that it lacks, and then shows it switched off.
@@ -466,7 +493,7 @@ fn a_field_that_an_unlicensed_service_ignores_is_a_note() {
 }
 
 #[test]
-fn the_callers_own_entry_and_bots_are_spared() {
+fn protected_members_are_not_removed() {
     let project = shop(&json!({"members": []}), Unlisted::Delete);
     let declared = project.section("members").unwrap();
     let live = live_entries(
@@ -484,12 +511,12 @@ fn the_callers_own_entry_and_bots_are_spared() {
     let findings = compare_section(declared, &live, world.context()).unwrap();
     let steps: Vec<_> = findings.steps.iter().map(|step| step.address.to_string()).collect();
     assert_eq!(steps, ["acme/shop#members/bob"]);
-    let spared = findings.notes.iter().map(|note| match &note.reason {
+    let protection_reasons = findings.notes.iter().map(|note| match &note.reason {
         Reason::Protected { why } => why.as_str(),
         other => panic!("{other:?}"),
     });
     assert_eq!(
-        spared.collect::<Vec<_>>(),
+        protection_reasons.collect::<Vec<_>>(),
         ["the token's own access", "the owner of the personal namespace", "bot user"]
     );
 }
@@ -497,11 +524,12 @@ fn the_callers_own_entry_and_bots_are_spared() {
 /// The differences between the `declared` and the `live` section, one line per step, and the codes
 /// of the problems.
 fn compare_lines(section_name: &str, declared: &Json, live: &Json) -> Vec<String> {
-    let mut names = Names::default();
+    let mut names = NameIndex::default();
     names.insert(crate::field::NamedObject::User, "alice", Some(3));
     names.insert(crate::field::NamedObject::Group, "acme/kids", Some(5));
     let world = World { names, ..World::default() };
-    let declared = declared_section(testing::section(section_name), declared, Unlisted::Delete);
+    let declared =
+        declared_section(testing::project_section(section_name), declared, Unlisted::Delete);
     let live = live_entries(&declared, live, FieldSelection::Only(&[].into()));
     let findings = compare_section(&declared, &live, world.context()).unwrap();
     let line = |step: &Step| {
@@ -517,13 +545,13 @@ fn compare_lines(section_name: &str, declared: &Json, live: &Json) -> Vec<String
 
 #[test]
 fn kinds_of_every_shape_are_compared() {
-    let none = [""; 0];
+    let no_lines = [""; 0];
     // A field with rows: their order and the case of names do not matter.
     let live_branch = json!([{"id": 1, "name": "main", "code_owner_approval_required": false,
         "push_access_levels": [{"id": 1, "access_level": 40, "user_id": 3}]}]);
     let branch = |row: Json| json!([{"name": "main", "allowed_to_push": [row]}]);
     let compare_row = |row| compare_lines("protected_branches", &branch(row), &live_branch);
-    assert_eq!(compare_row(json!({"user": "ALICE"})), none);
+    assert_eq!(compare_row(json!({"user": "ALICE"})), no_lines);
     let update = "Update main: allowed_to_push by PATCH";
     assert_eq!(compare_row(json!({"group": "acme/kids"})), [update]);
     assert_eq!(compare_row(json!({"user": "nobody"})), ["unknown-user"]);
@@ -531,7 +559,7 @@ fn kinds_of_every_shape_are_compared() {
     // Another scope means another variable.
     let variable = |scope: &str| json!({"key": "A", "environment_scope": scope, "value": "x", "variable_type": "env_var"});
     let (everywhere, prod) = (json!([variable("*")]), json!([variable("prod")]));
-    assert_eq!(compare_lines("variables", &everywhere, &everywhere), none);
+    assert_eq!(compare_lines("variables", &everywhere, &everywhere), no_lines);
     assert_eq!(
         compare_lines("variables", &everywhere, &prod),
         [
@@ -539,9 +567,9 @@ fn kinds_of_every_shape_are_compared() {
             "Delete A@prod: value variable_type protected masked raw by DELETE",
         ]
     );
-    let bare = json!([{"key": "A", "environment_scope": "*"}]);
-    assert_eq!(compare_lines("variables", &bare, &json!([])), ["missing-field"]);
-    assert_eq!(compare_lines("variables", &bare, &everywhere), none);
+    let without_value = json!([{"key": "A", "environment_scope": "*"}]);
+    assert_eq!(compare_lines("variables", &without_value, &json!([])), ["missing-field"]);
+    assert_eq!(compare_lines("variables", &without_value, &everywhere), no_lines);
 
     // A create must also send `cron_timezone`, which is not declared.
     let period = json!([{"freeze_start": "0 23 * * 5", "freeze_end": "0 8 * * 1"}]);
@@ -551,22 +579,22 @@ fn kinds_of_every_shape_are_compared() {
     // A section without an edit operation.
     let share = |level: &str| json!([{"group": "acme/kids", "group_access": level}]);
     let live_share = json!([{"group_id": 5, "group_full_path": "Acme/Kids", "group_access_level": 10, "expires_at": null}]);
-    assert_eq!(compare_lines("shares", &share("guest"), &live_share), none);
-    let replaced = "Update acme/kids: group_access by DELETE POST POST replaces";
-    assert_eq!(compare_lines("shares", &share("reporter"), &live_share), [replaced]);
+    assert_eq!(compare_lines("shares", &share("guest"), &live_share), no_lines);
+    let replacement = "Update acme/kids: group_access by DELETE POST POST replaces";
+    assert_eq!(compare_lines("shares", &share("reporter"), &live_share), [replacement]);
     let removal = "Delete acme/kids: group_access expires_at by DELETE";
     assert_eq!(compare_lines("shares", &json!([]), &live_share), [removal]);
 
     // A section with at most one object.
     let (large, small) = (json!({"max_file_size": 9}), json!({"max_file_size": 5}));
     let no_rule = json!(null);
-    let rule = |declared: &Json, live: &Json| compare_lines("push_rule", declared, live);
-    assert_eq!(rule(&large, &no_rule), ["Create -: max_file_size by POST"]);
-    assert_eq!(rule(&large, &small), ["Update -: max_file_size by PUT"]);
-    assert_eq!(rule(&large, &large), none);
+    let compare_rule = |declared: &Json, live: &Json| compare_lines("push_rule", declared, live);
+    assert_eq!(compare_rule(&large, &no_rule), ["Create -: max_file_size by POST"]);
+    assert_eq!(compare_rule(&large, &small), ["Update -: max_file_size by PUT"]);
+    assert_eq!(compare_rule(&large, &large), no_lines);
     let absent = json!({"state": "absent"});
-    assert_eq!(rule(&absent, &small), ["Delete -:  by DELETE"]);
-    assert_eq!(rule(&absent, &no_rule), none);
+    assert_eq!(compare_rule(&absent, &small), ["Delete -:  by DELETE"]);
+    assert_eq!(compare_rule(&absent, &no_rule), no_lines);
 }
 
 #[test]
@@ -574,8 +602,11 @@ fn a_change_that_would_reset_an_unknown_field_is_not_planned() {
     let live_variable = json!([{"key": "A", "environment_scope": "*", "value": "old"}]);
     let world = World::default();
     let compare_declared = |declared: Json| {
-        let declared =
-            declared_section(testing::section("variables"), &json!([declared]), Unlisted::Delete);
+        let declared = declared_section(
+            testing::project_section("variables"),
+            &json!([declared]),
+            Unlisted::Delete,
+        );
         compare_section(
             &declared,
             &live_entries(&declared, &live_variable, FieldSelection::Only(&[].into())),
@@ -597,11 +628,11 @@ fn a_change_that_would_reset_an_unknown_field_is_not_planned() {
 
 #[test]
 fn a_step_detects_changes_by_others_in_fields_that_it_does_not_change() {
-    let section = catalogue::section(Scope::Group, "variables").unwrap();
+    let section = catalogue::project_section(Scope::Group, "variables").unwrap();
     let raw = |value: &str, protected: bool| json!({"key": "A", "environment_scope": "prod", "value": value, "protected": protected});
     let live = |raw: Json| testing::live_entry(section, raw);
     let change = FieldChange::new("value", Shown::Hidden, Shown::Value("new".into()), None);
-    let address = Address::container("acme".into()).section("variables").entry("A@prod");
+    let address = Address::container("acme".into()).with_section("variables").with_entry("A@prod");
     let origin = shop(&json!({}), Unlisted::Report).origin;
     let step = Step::new(Scope::Group, address, Action::Update, origin, vec![change], Vec::new());
     let step = step.with_live(&live(raw("old", true)));

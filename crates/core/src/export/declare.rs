@@ -13,7 +13,7 @@ use crate::{
     cause::Cause,
     desired::subject_field,
     field::{NamedObject, Scope, Secrecy, Tier},
-    kind::{Capability, ContainerFacts, Effect, LiveEntry, Names, ReadSource, Section, Shape},
+    kind::{Capability, ContainerFacts, Effect, LiveEntry, NameIndex, ReadSource, Section, Shape},
     live::{LiveContainer, LiveEntries, Presence},
     manifest::is_valid_new_path,
     secret::judge,
@@ -44,7 +44,7 @@ pub(super) struct DocumentBuilder<'a> {
     pub(super) settings: &'a ExportSettings,
     pub(super) path: &'a str,
     facts: &'a ContainerFacts,
-    pub(super) names: &'a Names,
+    pub(super) names: &'a NameIndex,
     pub(super) document: ExportedDocument,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn to_document(
     scope: Scope,
     path: &str,
     live: &LiveContainer,
-    names: &Names,
+    names: &NameIndex,
     settings: &ExportSettings,
 ) -> Result<Option<ExportedDocument>, Cause> {
     let facts = match &live.presence {
@@ -109,7 +109,7 @@ impl DocumentBuilder<'_> {
             (_, Some(Err(cause))) => return self.add_unread(section, cause),
             (_, None) => return self.add_unread(section, &Cause::new("not read")),
         };
-        let mut content = DocSection::new(section, Vec::new());
+        let mut doc_section = DocSection::new(section, Vec::new());
         let tier = entries.iter().map(|live| live.tier).fold(section.tier(), Tier::max);
         self.document.tier = self.document.tier.max(tier);
         if !matches!(section.scoped_kind.read_source, ReadSource::Object)
@@ -122,39 +122,39 @@ impl DocumentBuilder<'_> {
         }
         for live in entries {
             if !self.is_omitted(section, live) {
-                self.add_entry(&mut content, live);
+                self.add_entry(&mut doc_section, live);
             }
         }
-        let address = Address::container(self.path.into()).section(section.section);
-        let is_empty = content.is_empty();
+        let address = Address::container(self.path.into()).with_section(section.section);
+        let is_empty = doc_section.is_empty();
         if section.shape == Shape::List {
-            self.omit_ambiguous(&mut content);
-            content.entries.retain(|entry| {
-                self.settings.selection.selects(&address.entry(entry.key.as_str()))
+            self.omit_ambiguous(&mut doc_section);
+            doc_section.entries.retain(|entry| {
+                self.settings.selection.selects(&address.with_entry(entry.key.as_str()))
             });
-            content.entries.sort_by(|a, b| a.key.cmp(&b.key));
+            doc_section.entries.sort_by(|a, b| a.key.cmp(&b.key));
         }
-        let is_declared_empty = self.settings.all && is_empty;
+        let is_declared_empty = self.settings.includes_defaults && is_empty;
         if is_declared_empty && section.is_removable() && section.shape == Shape::Mapping {
             self.document.declare_absent(section);
-        } else if !content.is_empty() || (is_declared_empty && section.shape == Shape::List) {
-            self.document.sections.push(content);
+        } else if !doc_section.is_empty() || (is_declared_empty && section.shape == Shape::List) {
+            self.document.sections.push(doc_section);
         }
     }
 
-    /// Adds the entry `live` to `content`, or a comment if a manifest cannot or must not contain it.
-    fn add_entry(&mut self, content: &mut DocSection, live: &LiveEntry) {
-        let section = content.section;
-        if let Some(name) = secret_required_field(section, live) {
+    /// Adds the entry `live` to `doc_section`, or a comment if a manifest cannot or must not contain it.
+    fn add_entry(&mut self, doc_section: &mut DocSection, live: &LiveEntry) {
+        let section = doc_section.section;
+        if let Some(name) = find_secret_field(section, live) {
             let reason = format!("`{name}` may hold a credential");
-            return self.omit_entry(content, &section.entry_name(live.fields.raw()), reason);
+            return self.omit_entry(doc_section, &section.entry_name(live.fields.raw()), reason);
         }
-        let omitted_count = self.document.omitted.len();
-        let entry = EntryWriter::write_entry(self, section, live, &mut content.comments);
+        let omitted_count = self.document.omitted_parts.len();
+        let entry = EntryWriter::write_entry(self, section, live, &mut doc_section.comments);
         if let Some(name) = entry.missing_identity(section) {
-            self.document.omitted.truncate(omitted_count);
+            self.document.omitted_parts.truncate(omitted_count);
             let reason = format!("manifests cannot express `{name}`");
-            return self.omit_entry(content, &entry.key, reason);
+            return self.omit_entry(doc_section, &entry.key, reason);
         }
         // An entry of a list exists even without fields. Sections that are not lists are left out
         // if they have no fields.
@@ -162,7 +162,7 @@ impl DocumentBuilder<'_> {
             || !entry.fields.is_empty()
             || !entry.unknown_fields.is_empty()
         {
-            content.entries.push(entry);
+            doc_section.entries.push(entry);
         }
     }
 
@@ -188,17 +188,19 @@ impl DocumentBuilder<'_> {
         });
     }
 
-    /// Records that the entry `key` is omitted from `content`, and adds a comment.
-    fn omit_entry(&mut self, content: &mut DocSection, key: &str, reason: String) {
-        content.comments.push(format!("Not exported: {} ({reason})", escape(key)));
-        self.document.omitted.push((format!("{}/{key}", content.name()), Cause::new(reason)));
+    /// Records that the entry `key` is omitted from `doc_section`, and adds a comment.
+    fn omit_entry(&mut self, doc_section: &mut DocSection, key: &str, reason: String) {
+        doc_section.comments.push(format!("Not exported: {} ({reason})", escape(key)));
+        self.document
+            .omitted_parts
+            .push((format!("{}/{key}", doc_section.name()), Cause::new(reason)));
     }
 
     /// Omits entries that share an identity, because a declaration of one entry would also change
     /// the other entries.
-    fn omit_ambiguous(&mut self, content: &mut DocSection) {
-        let section = content.section;
-        let identities = content.entries.iter().map(|entry| {
+    fn omit_ambiguous(&mut self, doc_section: &mut DocSection) {
+        let section = doc_section.section;
+        let identities = doc_section.entries.iter().map(|entry| {
             let identity = section.identify(&entry.fields.iter().cloned().collect());
             let name = (!identity.name.is_empty()).then(|| format!("by name {}", identity.name));
             name.into_iter().chain(identity.keys.into_iter().next()).collect::<BTreeSet<_>>()
@@ -211,18 +213,18 @@ impl DocumentBuilder<'_> {
         let mut is_ambiguous = identities
             .iter()
             .map(|identities| identities.iter().any(|key| counts[key.as_str()] > 1));
-        let duplicates: Vec<_> = content
+        let duplicates: Vec<_> = doc_section
             .entries
             .extract_if(.., |entry| is_ambiguous.next() == Some(true) && entry.state.is_none())
             .collect();
         for entry in duplicates {
             let reason = format!("a manifest cannot tell it from another {}", section.noun);
-            self.omit_entry(content, &entry.key, reason);
+            self.omit_entry(doc_section, &entry.key, reason);
         }
     }
 
-    /// True if an entry must not be declared: a bot, the caller's own access, or the owner of a personal
-    /// namespace.
+    /// True if an entry must not be declared: a bot, the caller's own access, or the owner of a
+    /// personal namespace.
     fn is_omitted(&self, section: Section, live: &LiveEntry) -> bool {
         let Some((user_field, NamedObject::User)) = subject_field(section) else {
             return live.protection_reason.is_some();
@@ -238,8 +240,9 @@ impl DocumentBuilder<'_> {
     }
 }
 
-/// A required field that manifests declare in plain text, but whose live value may be secret.
-fn secret_required_field(section: Section, live: &LiveEntry) -> Option<&'static str> {
+/// The first required field that manifests declare in plain text, but whose live value may be
+/// secret.
+fn find_secret_field(section: Section, live: &LiveEntry) -> Option<&'static str> {
     let needed_fields = section.needed_fields(live.fields.raw());
     section.identity.iter().chain(section.required_fields).chain(needed_fields).copied().find(
         |name| {

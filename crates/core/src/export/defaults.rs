@@ -38,7 +38,8 @@ use crate::{
 
 /// The minimum number of projects in a group with `Defaults`.
 const MIN_PROJECTS: usize = 3;
-/// The maximum number of exceptions in small groups. In larger groups, the maximum is a tenth of the projects.
+/// The maximum number of exceptions in small groups. In larger groups, the maximum is a tenth of the
+/// projects.
 const MAX_EXCEPTIONS: usize = 3;
 /// The cost, in lines, of an override that no manifest can express.
 const IMPOSSIBLE_COST: u64 = 1 << 40;
@@ -59,7 +60,8 @@ enum ProjectValue<'d> {
     Undeclared(Option<Json>),
 }
 
-/// A group with its projects, as positions in the list of documents.
+/// A group with its projects, as positions in the list of documents. If `Defaults` for groups are
+/// extracted, its subgroups take the role of the projects.
 #[derive(Default)]
 struct GroupProjects {
     path: String,
@@ -102,19 +104,19 @@ pub(super) fn extract_defaults(
     for SharedValue { group_index: group, excluded_paths: excluded, section, entry, .. } in values {
         add_entry(sections_by_rule.entry((group, excluded)).or_default(), section, entry);
     }
-    let rules = sections_by_rule.into_iter().map(|((rule_index, except), sections)| {
-        let group = groups[rule_index].path.clone();
+    let rules = sections_by_rule.into_iter().map(|((group_index, excluded_paths), sections)| {
+        let group = groups[group_index].path.clone();
         let path = if group.is_empty() { "**" } else { &*format!("{group}/**") };
         let mut match_value = Object::from_iter([("path".to_owned(), path.into())]);
-        if !except.is_empty() {
-            match_value.insert("except".to_owned(), except.clone().into());
+        if !excluded_paths.is_empty() {
+            match_value.insert("except".to_owned(), excluded_paths.clone().into());
         }
         let head = [
             MapItem::value("kind", "Defaults"),
             MapItem::value("match", Json::Object(match_value)),
         ];
         let mut rule = ExportedRule::new(scope, group, head, sections);
-        if except.is_empty() {
+        if excluded_paths.is_empty() {
             move_empty_sections(&mut rule, documents);
         }
         rule
@@ -130,29 +132,30 @@ fn choose_values(
     scope: Scope,
 ) -> Vec<SharedValue> {
     loop {
-        let mut values = shared_values(documents, groups, scope);
-        let mut saved_by_rule: BTreeMap<(usize, Vec<String>), u64> = BTreeMap::new();
+        let mut values = collect_shared_values(documents, groups, scope);
+        let mut saved_lines_by_rule: BTreeMap<(usize, Vec<String>), u64> = BTreeMap::new();
         for value in &values {
-            *saved_by_rule.entry((value.group_index, value.excluded_paths.clone())).or_default() +=
-                value.saved_lines;
+            *saved_lines_by_rule
+                .entry((value.group_index, value.excluded_paths.clone()))
+                .or_default() += value.saved_lines;
         }
         values.retain(|value| {
             value.excluded_paths.is_empty()
-                || saved_by_rule[&(value.group_index, value.excluded_paths.clone())]
+                || saved_lines_by_rule[&(value.group_index, value.excluded_paths.clone())]
                     > ANOTHER_DOCUMENT_LINES
         });
-        let mut saved_by_group: BTreeMap<usize, u64> = BTreeMap::new();
+        let mut saved_lines_by_group: BTreeMap<usize, u64> = BTreeMap::new();
         values.iter().for_each(|value| {
-            *saved_by_group.entry(value.group_index).or_default() += value.saved_lines;
+            *saved_lines_by_group.entry(value.group_index).or_default() += value.saved_lines;
         });
-        let unprofitable: Vec<_> = saved_by_group
+        let unprofitable_groups: Vec<_> = saved_lines_by_group
             .iter()
             .filter(|(_, saved_lines)| **saved_lines < MIN_SAVED_LINES)
             .collect();
-        if unprofitable.is_empty() {
+        if unprofitable_groups.is_empty() {
             return values;
         }
-        unprofitable.into_iter().for_each(|(index, _)| groups[*index].may_share = false);
+        unprofitable_groups.into_iter().for_each(|(index, _)| groups[*index].may_share = false);
     }
 }
 
@@ -166,17 +169,16 @@ fn move_empty_sections(defaults: &mut ExportedRule, documents: &mut [ExportedDoc
         is_below && document.scope == defaults.scope
     });
     let mut documents_below: Vec<_> = documents_below.collect();
-    let unread: BTreeSet<_> = documents_below
+    let unread_sections: BTreeSet<_> = documents_below
         .iter()
         .flat_map(|exported| exported.unread_sections.iter().copied())
         .collect();
     for document in &mut documents_below {
-        for content in document
-            .sections
-            .extract_if(.., |content| content.is_empty() && !unread.contains(content.name()))
-        {
-            if defaults.sections.iter().all(|existing| existing.name() != content.name()) {
-                defaults.sections.push(content);
+        for doc_section in document.sections.extract_if(.., |doc_section| {
+            doc_section.is_empty() && !unread_sections.contains(doc_section.name())
+        }) {
+            if defaults.sections.iter().all(|existing| existing.name() != doc_section.name()) {
+                defaults.sections.push(doc_section);
             }
         }
     }
@@ -226,16 +228,18 @@ fn group_documents(documents: &[ExportedDocument], scope: Scope) -> Vec<GroupPro
 }
 
 /// The values that groups can share to save lines, for all keys.
-fn shared_values(
+fn collect_shared_values(
     documents: &[ExportedDocument],
     groups: &[GroupProjects],
     scope: Scope,
 ) -> Vec<SharedValue> {
     let projects = documents.iter().filter(|document| document.scope == scope);
     let mut counts: BTreeMap<SharedKey, (Section, usize)> = BTreeMap::new();
-    for content in projects.flat_map(shareable_sections) {
-        for key in content.entries.iter().flat_map(|entry| shareable_keys(content.section, entry)) {
-            counts.entry(key).or_insert((content.section, 0)).1 += 1;
+    for doc_section in projects.flat_map(shareable_sections) {
+        for key in
+            doc_section.entries.iter().flat_map(|entry| shareable_keys(doc_section.section, entry))
+        {
+            counts.entry(key).or_insert((doc_section.section, 0)).1 += 1;
         }
     }
     counts.retain(|_, (_, count)| *count >= MIN_PROJECTS);
@@ -327,13 +331,13 @@ fn find_value<'d>(
     section: Section,
 ) -> ProjectValue<'d> {
     steps::count_step();
-    let content = document.section(key.0);
+    let doc_section = document.section(key.0);
     let is_irrelevant =
         document.scope != section.scoped_kind.scope || document.unread_sections.contains(&key.0);
-    if is_irrelevant || (document.is_archived && content.is_none()) {
+    if is_irrelevant || (document.is_archived && doc_section.is_none()) {
         return ProjectValue::Irrelevant;
     }
-    let entries = content.map(|content| &content.entries[..]).unwrap_or_default();
+    let entries = doc_section.map(|content| &content.entries[..]).unwrap_or_default();
     let outer_key = key.1.split('.').next().unwrap_or_default();
     let field = section.spec(outer_key).filter(|_| !shares_entries(section));
     let is_top_level_only = section.is_only_top_level()
@@ -411,12 +415,12 @@ fn effective_values<'c>(
     group_index: usize,
 ) -> Vec<&'c SharedValue> {
     let mut effective_by_key: BTreeMap<&SharedKey, &SharedValue> = BTreeMap::new();
-    let mut next = Some(group_index);
-    while let Some(current_index) = next {
+    let mut next_index = Some(group_index);
+    while let Some(current_index) = next_index {
         for shared in values.iter().filter(|value| value.group_index == current_index) {
             effective_by_key.entry(&shared.key).or_insert(shared);
         }
-        next = groups[current_index].parent;
+        next_index = groups[current_index].parent;
     }
     effective_by_key.into_values().collect()
 }
@@ -427,7 +431,7 @@ fn remove_shared_values(document: &mut ExportedDocument, values: &[&SharedValue]
     let mut overrides = Vec::new();
     for value in values {
         let SharedValue { key, section, entry: shared_entry, .. } = value;
-        let overriding = match find_value(document, key, *section) {
+        let new_entry = match find_value(document, key, *section) {
             ProjectValue::Irrelevant => {
                 if document.unread_sections.contains(&key.0) {
                     ignored_sections.insert(key.0);
@@ -440,7 +444,7 @@ fn remove_shared_values(document: &mut ExportedDocument, values: &[&SharedValue]
             ProjectValue::Undeclared(None) | ProjectValue::Unknown => continue,
         };
         moved_keys.insert(key.clone());
-        overrides.extend(overriding.map(|entry| (*section, entry)));
+        overrides.extend(new_entry.map(|entry| (*section, entry)));
     }
     document.sections_ignoring_rules.extend(ignored_sections);
     replace_values(document, &moved_keys, overrides);

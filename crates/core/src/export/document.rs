@@ -56,7 +56,7 @@ pub(super) struct ExportedDocument {
     pub(super) refused_sections: Vec<UnreadSection>,
     /// The entries and fields that no manifest can express, as `section/entry` or
     /// `section/entry.field`, each with the cause.
-    pub(super) omitted: Vec<(String, Cause)>,
+    pub(super) omitted_parts: Vec<(String, Cause)>,
 }
 
 /// A section of a document.
@@ -123,10 +123,10 @@ impl ExportedRule {
     }
 
     /// The keys of the rule in the documented order, with their values.
-    pub(super) fn items(&self) -> Vec<MapItem> {
+    pub(super) fn to_items(&self) -> Vec<MapItem> {
         let for_groups = MapItem::value("for", Scope::Group.document_kind());
         let for_groups = (self.scope == Scope::Group).then_some(for_groups);
-        let sections = self.sections.iter().filter_map(DocSection::item);
+        let sections = self.sections.iter().filter_map(DocSection::to_item);
         self.head.iter().cloned().chain(for_groups).chain(sections).collect()
     }
 }
@@ -154,7 +154,7 @@ impl DocEntry {
         names.find(|name| self.unknown_fields.iter().any(|unknown| unknown == name))
     }
 
-    fn items(&self) -> Vec<MapItem> {
+    fn to_items(&self) -> Vec<MapItem> {
         let state = self.state.map(|state| ("state".to_owned(), state.into()));
         to_mapping(self.fields.iter().cloned().chain(state))
     }
@@ -205,11 +205,14 @@ impl DocSection {
     }
 
     /// The section as an item of its document; `None` if the section has nothing to write.
-    pub(super) fn item(&self) -> Option<MapItem> {
+    pub(super) fn to_item(&self) -> Option<MapItem> {
         let fields = self.entries.first().map(|entry| &entry.fields[..]).unwrap_or_default();
         let node = match self.section.shape {
             Shape::List => OutputNode::List(
-                self.entries.iter().map(|entry| (entry.items(), entry.comment.clone())).collect(),
+                self.entries
+                    .iter()
+                    .map(|entry| (entry.to_items(), entry.comment.clone()))
+                    .collect(),
             ),
             Shape::Mapping if self.entries.iter().any(DocEntry::is_absent) => {
                 OutputNode::Value(Json::Null)
@@ -247,8 +250,8 @@ impl ExportedDocument {
         });
         if has_any_approver {
             let sections = self.sections.iter_mut();
-            let settings = sections.filter(|content| content.name() == settings::SECTION);
-            for entry in settings.flat_map(|content| &mut content.entries) {
+            let settings = sections.filter(|doc_section| doc_section.name() == settings::SECTION);
+            for entry in settings.flat_map(|doc_section| &mut doc_section.entries) {
                 entry.fields.retain(|(name, _)| name != approval_rules::APPROVALS_SETTING);
                 // Mark the field as unknown, so that `Defaults` do not set the field.
                 entry.unknown_fields.push(approval_rules::APPROVALS_SETTING.to_owned());
@@ -258,17 +261,17 @@ impl ExportedDocument {
 
     /// The section `name`.
     pub(super) fn section(&self, name: &str) -> Option<&DocSection> {
-        self.sections.iter().find(|content| content.name() == name)
+        self.sections.iter().find(|doc_section| doc_section.name() == name)
     }
 
     /// The entries of the section `name`.
     fn entries(&self, name: &str) -> impl Iterator<Item = &DocEntry> {
-        self.section(name).into_iter().flat_map(|content| &content.entries)
+        self.section(name).into_iter().flat_map(|doc_section| &doc_section.entries)
     }
 
     /// True if `apply` may create the container.
     pub(super) fn can_be_created(&self) -> bool {
-        self.sections.iter().any(|content| content.section.shape == Shape::Container)
+        self.sections.iter().any(|doc_section| doc_section.section.shape == Shape::Container)
     }
 
     /// Declares that the object of `section` is absent, unless the object exists or is unknown.
@@ -283,16 +286,16 @@ impl ExportedDocument {
 
     /// True if the document declares an import source for the container. Documents with an import
     /// source are not merged with others.
-    pub(super) fn has_source(&self) -> bool {
+    pub(super) fn has_import_source(&self) -> bool {
         let mut settings = self.entries(settings::SECTION);
-        let has_address = settings.any(|entry| entry.get(settings::IMPORT_URL).is_some());
+        let has_address = settings.any(|entry| entry.get(settings::IMPORT_URL_FIELD).is_some());
         let mut sources = catalogue::container_lookup(self.scope).import_fields.iter();
         has_address
             || sources.any(|source| {
-                self.sections.iter().any(|content| {
-                    let is_creation = content.section.shape == Shape::Container;
-                    let mut fields = content.entries.iter().flat_map(|entry| &entry.fields);
-                    content.name() == *source
+                self.sections.iter().any(|doc_section| {
+                    let is_creation = doc_section.section.shape == Shape::Container;
+                    let mut fields = doc_section.entries.iter().flat_map(|entry| &entry.fields);
+                    doc_section.name() == *source
                         || is_creation && fields.any(|(_, value)| value.get(source).is_some())
                 })
             })
@@ -300,7 +303,7 @@ impl ExportedDocument {
 
     /// The keys of the document with their values. `paths` are the paths of all containers with
     /// this content.
-    pub(super) fn items(&self, watch: bool, paths: &[Arc<str>]) -> Vec<MapItem> {
+    pub(super) fn to_items(&self, watch: bool, paths: &[Arc<str>]) -> Vec<MapItem> {
         let mut kind = MapItem::value("kind", self.scope.document_kind());
         kind.comments_above = self.comments.clone();
         let paths = match paths {
@@ -315,10 +318,10 @@ impl ExportedDocument {
         if !self.sections_ignoring_rules.is_empty() {
             items.push(MapItem::value("ignore_layers", self.sections_ignoring_rules.clone()));
         }
-        for content in &self.sections {
-            match content.item() {
+        for doc_section in &self.sections {
+            match doc_section.to_item() {
                 Some(item) => items.push(item),
-                None => items[0].comments_above.extend(content.comments.iter().cloned()),
+                None => items[0].comments_above.extend(doc_section.comments.iter().cloned()),
             }
         }
         items
@@ -327,9 +330,11 @@ impl ExportedDocument {
     /// Renames the reference at `index`.
     pub(super) fn rename_secret(&mut self, index: usize, name: String) {
         let SecretReference { section, key, field, .. } = &self.secrets[index];
-        let sections = self.sections.iter_mut().filter(|content| content.name() == *section);
-        let entries =
-            sections.flat_map(|content| &mut content.entries).filter(|entry| entry.key == *key);
+        let sections =
+            self.sections.iter_mut().filter(|doc_section| doc_section.name() == *section);
+        let entries = sections
+            .flat_map(|doc_section| &mut doc_section.entries)
+            .filter(|entry| entry.key == *key);
         let values = entries.flat_map(|entry| &mut entry.fields).filter(|(name, _)| name == field);
         values.for_each(|(_, value)| *value = env_reference(&name));
         self.secrets[index].name = name;
@@ -342,10 +347,10 @@ pub(super) fn env_reference(name: &str) -> Json {
 }
 
 /// Sorts the entries by identity, and their fields in the documented order.
-pub(super) fn sort_section(content: &mut DocSection) {
-    content.entries.sort_by(|a, b| a.key.cmp(&b.key));
-    let section = content.section;
-    content.entries.iter_mut().for_each(|entry| sort_fields(section, &mut entry.fields));
+pub(super) fn sort_section(doc_section: &mut DocSection) {
+    doc_section.entries.sort_by(|a, b| a.key.cmp(&b.key));
+    let section = doc_section.section;
+    doc_section.entries.iter_mut().for_each(|entry| sort_fields(section, &mut entry.fields));
 }
 
 /// Sorts fields in the documented order.

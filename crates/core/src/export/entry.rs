@@ -11,8 +11,8 @@ use crate::{
     cause::Cause,
     field::{Equality, Readback, Secrecy},
     kind::{
-        LiveEntry, ReadSource, Section, Shape, Spec, forms, is_readable, limits, needs::is_off,
-        plain_text,
+        FieldSpec, LiveEntry, ReadSource, Section, Shape, forms, is_readable, limits,
+        needs::is_off, plain_text,
     },
     manifest::schema::find_refusal,
     secret::{Secret, is_reserved, judge},
@@ -44,8 +44,8 @@ pub(super) struct EntryWriter<'d, 'a> {
 }
 
 impl<'d, 'a> EntryWriter<'d, 'a> {
-    /// Converts `live` to an entry of `section`. For a section that is not a list, adds the omitted parts
-    /// to `comments`.
+    /// Converts `live` to an entry of `section`. For a section that is not a list, adds the omitted
+    /// parts to `comments`.
     pub(super) fn write_entry(
         builder: &'d mut DocumentBuilder<'a>,
         section: Section,
@@ -138,11 +138,11 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
     /// Records a live field that is not written.
     fn record_omitted(&mut self, field: &str, reason: &str) {
         let omitted_field = format!("{}/{}.{field}", self.section.section, self.entry.key);
-        self.builder.document.omitted.push((omitted_field, Cause::new(reason.to_owned())));
+        self.builder.document.omitted_parts.push((omitted_field, Cause::new(reason.to_owned())));
     }
 
     /// Records a field that the response lacks.
-    fn record_unshown(&mut self, spec: &Spec) {
+    fn record_unshown(&mut self, spec: &FieldSpec) {
         // Do not report fields that only some installations show, or whose switch is off.
         let switch = spec.field.relations.switch_field();
         let is_switch_off =
@@ -165,14 +165,14 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
 
     /// Adds a field. If its value must not be written, adds a reference or records the omission
     /// instead. Returns the reason if the whole entry must not be written.
-    fn add_value(&mut self, spec: &Spec, value: &Json) -> Option<String> {
+    fn add_value(&mut self, spec: &FieldSpec, value: &Json) -> Option<String> {
         let Some(reason) = self.confidential_reason(spec, value) else {
             self.add_field(spec, value);
             return None;
         };
         let (section, settings) = (self.section, self.builder.settings);
         let is_secret = value.is_string() && spec.field.secrecy() != Secrecy::Open;
-        let uses_references = settings.values == SecretHandling::Env;
+        let uses_references = settings.secret_handling == SecretHandling::Env;
         if is_secret && (uses_references || self.needed_fields.contains(&spec.name)) {
             self.add_reference(spec, Some(value));
         } else if forms::is_hidden_in_responses(spec.field, self.live)
@@ -192,12 +192,12 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
     }
 
     /// Adds a field with its value. The keys of a mapping become separate fields.
-    fn add_field(&mut self, spec: &Spec, value: &Json) {
+    fn add_field(&mut self, spec: &FieldSpec, value: &Json) {
         let section = self.section;
-        let readable =
-            sort_unordered(spec, forms::to_readable(Some(spec), value, self.builder.names));
+        let readable_value =
+            sort_if_order_ignored(spec, forms::to_readable(Some(spec), value, self.builder.names));
         let properties = spec.schema["properties"].as_object();
-        let fields: Vec<(String, Json)> = match (properties, &readable) {
+        let fields: Vec<(String, Json)> = match (properties, &readable_value) {
             (Some(properties), Json::Object(object)) => properties
                 .keys()
                 .filter(|name| properties[name.as_str()].get("deprecated").is_none())
@@ -205,16 +205,16 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                     Some((format!("{}.{name}", spec.name), object.get(name)?.clone()))
                 })
                 .collect(),
-            _ => vec![(spec.name.to_owned(), readable.clone())],
+            _ => vec![(spec.name.to_owned(), readable_value.clone())],
         };
         for (name, value) in fields {
             let is_limit = name
                 .split_once('.')
-                .is_some_and(|(_, key)| limits::is_limit_required(spec, key, &readable));
+                .is_some_and(|(_, key)| limits::is_limit_required(spec, key, &readable_value));
             let is_needed = is_limit
                 || section.required_fields.contains(&name.as_str())
                 || (self.is_edited && spec.field.with_every_edit);
-            let may_omit = !self.builder.settings.all && !is_needed;
+            let may_omit = !self.builder.settings.includes_defaults && !is_needed;
             if may_omit && is_default_or_empty(section, &name, &value, self.builder.path) {
                 continue;
             }
@@ -239,7 +239,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
     }
 
     /// The reason if the live value of a field must not be written into a manifest.
-    fn confidential_reason(&self, spec: &Spec, value: &Json) -> Option<String> {
+    fn confidential_reason(&self, spec: &FieldSpec, value: &Json) -> Option<String> {
         let raw = self.live.fields.raw();
         if spec.field.secrecy() == Secrecy::Open {
             return judge::contains_secret(value, Secrecy::Open).then(|| MAY_BE_CREDENTIAL.into());
@@ -256,7 +256,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             self.section.identity.iter().filter_map(|name| raw.get(*name)).map(plain_text);
         let has_secret_name = names.any(|name| judge::is_named_like_secret(&name));
         let reason = match self.section.rules().secrecy_reason(raw) {
-            _ if self.builder.settings.values == SecretHandling::None => "`--values none`",
+            _ if self.builder.settings.secret_handling == SecretHandling::None => "`--values none`",
             Some(reason) => reason,
             None if has_secret_name => "its name is that of a secret",
             None if judge::may_be_secret(text, Secrecy::Sensitive) => "it looks like a secret",
@@ -267,9 +267,10 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
 
     /// Adds a reference instead of `value`. `value` is `None` if the service does not show the
     /// value.
-    fn add_reference(&mut self, spec: &Spec, value: Option<&Json>) {
+    fn add_reference(&mut self, spec: &FieldSpec, value: Option<&Json>) {
         let key = &self.entry.key;
-        let address = Address::container(self.builder.path.into()).section(self.section.section);
+        let address =
+            Address::container(self.builder.path.into()).with_section(self.section.section);
         // Name a URL by its host, because its path may be secret. The service never shows the
         // values of `Secrecy::Reference`. Add the field to their name, because an entry may have
         // several of them.
@@ -278,7 +279,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             Secrecy::Reference => format!("{key}_{}", spec.name),
             _ => key.clone(),
         };
-        let name = variable_name(&address.entry(name_source));
+        let name = variable_name(&address.with_entry(name_source));
         let text = value.map(plain_text).unwrap_or_default();
         let user = text.rsplit_once('@').map_or("", |(user, _)| user);
         let is_masked = spec.field.secrecy() == Secrecy::Address && user.contains(MASK);
@@ -296,7 +297,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
 
 /// True if a field is exported: manifests may declare the field, and the service shows it to the
 /// caller.
-fn is_exported(section: Section, spec: &Spec, settings: &ExportSettings) -> bool {
+fn is_exported(section: Section, spec: &FieldSpec, settings: &ExportSettings) -> bool {
     is_readable(spec.field)
         && !spec.field.is_upload()
         && !lacks_credential(section, spec)
@@ -306,12 +307,13 @@ fn is_exported(section: Section, spec: &Spec, settings: &ExportSettings) -> bool
 
 /// True if responses omit the credential of a field. A declaration of the value without the
 /// credential would remove the credential.
-pub(super) fn lacks_credential(section: Section, spec: &Spec) -> bool {
+pub(super) fn lacks_credential(section: Section, spec: &FieldSpec) -> bool {
     spec.field.compare == Equality::Location && !section.identity.contains(&spec.name)
 }
 
-/// The entry to write if an identity field is secret: an unmanaged entry with a glob for the URL's host.
-fn unmanaged_entry(entry: DocEntry, spec: &Spec, value: &Json, reason: &str) -> DocEntry {
+/// The entry to write if an identity field is secret: an unmanaged entry with a glob for the host of
+/// its URL.
+fn unmanaged_entry(entry: DocEntry, spec: &FieldSpec, value: &Json, reason: &str) -> DocEntry {
     let glob = format!("*{}*", url_host(value));
     let fields = vec![(spec.name.to_owned(), glob.into())];
     let comment = Some(format!("{} not exported: {reason}", spec.name));
@@ -376,7 +378,7 @@ fn has_forbidden_character(value: &Json) -> bool {
 }
 
 /// Sorts a list whose order has no meaning: levels, then users, then groups.
-fn sort_unordered(spec: &Spec, mut value: Json) -> Json {
+fn sort_if_order_ignored(spec: &FieldSpec, mut value: Json) -> Json {
     if let Some(items) = value.as_array_mut().filter(|_| spec.field.ignores_order()) {
         let row_properties = spec.schema["items"]["properties"].as_object();
         items.sort_by_cached_key(|item| {

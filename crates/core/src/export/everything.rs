@@ -25,12 +25,12 @@ pub fn readable_container(scope: Scope, path: Arc<str>, settings: &ExportSetting
         let readable_specs = specs.filter(|spec| {
             is_readable(spec.field) && section.table().is_current(spec, settings.release)
         });
-        let null = Sourced { value: Value::Plain(Json::Null), origin: origin.clone() };
+        let null_value = Sourced { value: Value::Plain(Json::Null), origin: origin.clone() };
         let entry = DeclaredEntry {
             key: String::new(),
             origin: origin.clone(),
             state: EntryPresence::Present,
-            fields: readable_specs.map(|spec| (spec.name, null.clone())).collect(),
+            fields: readable_specs.map(|spec| (spec.name, null_value.clone())).collect(),
         };
         let extra_fields = section.unmanaged_fields().map(|(name, _)| name.into()).collect();
         let declared = DeclaredSection::with_entries(section, &origin, vec![entry]);
@@ -49,17 +49,17 @@ pub fn with_all_fields(container: &Container, settings: &ExportSettings) -> Cont
 
 /// A copy of `container` that reads all sections completely, even undeclared ones.
 pub fn with_all_sections(container: &Container, settings: &ExportSettings) -> Container {
-    let mut widened_container = container.clone();
+    let mut full_container = container.clone();
     for section in readable_container(container.scope, container.path.clone(), settings).sections {
-        match widened_container
+        match full_container
             .sections
             .iter_mut()
             .find(|existing| existing.kind.section == section.kind.section)
         {
             Some(declared) => declared.entries.extend(section.entries),
-            None => widened_container.sections.push(section),
+            None => full_container.sections.push(section),
         }
     }
-    widened_container.sections.sort_by_key(|section| section.kind.section);
-    widened_container
+    full_container.sections.sort_by_key(|section| section.kind.section);
+    full_container
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     field::Scope,
-    kind::{Names, Section, Shape},
+    kind::{NameIndex, Section, Shape},
     live::LiveContainer,
     value::Json,
 };
@@ -21,17 +21,17 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// The live state at `path`; `None` if the container does not exist. `names` must contain the names of
-    /// the [referenced ids](super::ExportBuilder::referenced_ids).
+    /// The live state at `path`; `None` if the container does not exist. `names` must contain the
+    /// names of the [referenced ids](super::ExportBuilder::referenced_ids).
     pub fn from_live(
         scope: Scope,
         path: &str,
         live: &LiveContainer,
-        names: &Names,
+        names: &NameIndex,
         settings: &ExportSettings,
     ) -> Option<Self> {
-        let [full, exported] = [true, settings.all].map(|all| {
-            let settings = ExportSettings { all, ..settings.clone() };
+        let [full, exported] = [true, settings.includes_defaults].map(|all| {
+            let settings = ExportSettings { includes_defaults: all, ..settings.clone() };
             declare::to_document(scope, path, live, names, &settings).ok().flatten()
         });
         Some(Self { full_document: full?, exported_document: exported? })
@@ -39,14 +39,16 @@ impl Excerpt {
 
     /// All field values of the full document that are texts. The document contains no secrets.
     pub fn texts(&self) -> impl Iterator<Item = String> {
-        let entries = self.full_document.sections.iter().flat_map(|content| &content.entries);
+        let entries =
+            self.full_document.sections.iter().flat_map(|doc_section| &doc_section.entries);
         let values = entries.flat_map(|entry| &entry.fields);
         values.filter_map(|(_, value)| value.as_str().map(str::to_owned))
     }
 
     /// All fields of the entry `key` that a manifest may contain.
     pub fn fields(&self, section: &str, key: &str) -> &[(String, Json)] {
-        let entry = self.full_document.section(section).and_then(|content| content.entry(key));
+        let entry =
+            self.full_document.section(section).and_then(|doc_section| doc_section.entry(key));
         entry.map_or(&[], |entry| &entry.fields)
     }
 
@@ -56,13 +58,13 @@ impl Excerpt {
         self.exported_document
             .sections
             .iter()
-            .filter(|content| content.section.shape != Shape::Container)
-            .flat_map(|content| {
+            .filter(|doc_section| doc_section.section.shape != Shape::Container)
+            .flat_map(|doc_section| {
                 let absent_row =
-                    content.is_empty().then(|| (content.section, "", DocEntry::absent()));
-                let entries = content.entries.iter().filter_map(|entry| {
-                    let excerpt = self.entry(content.name(), &entry.key)?;
-                    Some((content.section, entry.key.as_str(), excerpt))
+                    doc_section.is_empty().then(|| (doc_section.section, "", DocEntry::absent()));
+                let entries = doc_section.entries.iter().filter_map(|entry| {
+                    let exported_entry = self.entry(doc_section.name(), &entry.key)?;
+                    Some((doc_section.section, entry.key.as_str(), exported_entry))
                 });
                 entries.chain(absent_row)
             })
@@ -70,11 +72,11 @@ impl Excerpt {
 
     /// The entry `key` as an export writes it; `None` if its identity must not be written.
     pub fn entry(&self, section: &str, key: &str) -> Option<DocEntry> {
-        let content = self.exported_document.section(section)?;
-        let entry = content.entry(key)?;
+        let doc_section = self.exported_document.section(section)?;
+        let entry = doc_section.entry(key)?;
         let comment = entry.comment.clone().or_else(|| {
-            (!content.comments.is_empty() && entry.key.is_empty())
-                .then(|| content.comments.join("; "))
+            (!doc_section.comments.is_empty() && entry.key.is_empty())
+                .then(|| doc_section.comments.join("; "))
         });
         (entry.state != Some(UNMANAGED)).then(|| DocEntry { comment, ..entry.clone() })
     }

@@ -32,14 +32,14 @@ const MAX_NAME_BYTES: usize = 200;
 impl ExportBuilder {
     /// The text of every document, with its scope and the path of its file without extension.
     /// Documents of a file with the same content are merged into one document with several paths.
-    pub(super) fn document_texts(&self) -> Vec<(String, Scope, String)> {
+    pub(super) fn write_documents(&self) -> Vec<(String, Scope, String)> {
         let mut merged_documents: Vec<(String, &ExportedDocument, Vec<Arc<str>>)> = Vec::new();
         let mut positions = HashMap::new();
         for document in &self.documents {
             let stem = file_stem(document.scope, &document.path);
-            let stays_separate = document.has_source() || !self.settings.defaults;
+            let stays_separate = document.has_import_source() || !self.settings.extracts_defaults;
             let separate_path = stays_separate.then(|| document.path.clone());
-            let body = document.items(self.settings.watch, &["".into()]);
+            let body = document.to_items(self.settings.watch, &["".into()]);
             let key = (stem.clone(), write::document(&body), separate_path);
             let index = *positions.entry(key).or_insert(merged_documents.len());
             if index == merged_documents.len() {
@@ -47,19 +47,22 @@ impl ExportBuilder {
             }
             merged_documents[index].2.push(document.path.clone());
         }
-        let mut written_files = Vec::new();
+        let mut written_documents = Vec::new();
         for (stem, document, paths) in merged_documents {
             for paths in split_paths(&paths) {
-                let items = document.items(self.settings.watch, paths);
-                written_files.push((stem.clone(), document.scope, items));
+                let items = document.to_items(self.settings.watch, paths);
+                written_documents.push((stem.clone(), document.scope, items));
             }
         }
-        if self.settings.defaults {
+        if self.settings.extracts_defaults {
             share_comments(
-                written_files.iter_mut().map(|(.., items)| &mut items[0].comments_above).collect(),
+                written_documents
+                    .iter_mut()
+                    .map(|(.., items)| &mut items[0].comments_above)
+                    .collect(),
             );
         }
-        let texts = written_files.into_iter();
+        let texts = written_documents.into_iter();
         texts.map(|(stem, scope, items)| (stem, scope, write::document(&items))).collect()
     }
 }

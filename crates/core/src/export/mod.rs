@@ -41,7 +41,7 @@ use crate::{
     cause::{Cause, Withheld},
     desired::Moves,
     field::{Acceptance, NamedObject, Readback, Scope, Tier},
-    kind::{Names, Section, Shape, Spec, forms},
+    kind::{FieldSpec, NameIndex, Section, Shape, forms},
     live::{Caller, LiveContainer, Presence},
     manifest::ManagedPaths,
     release::DetectedRelease,
@@ -72,11 +72,11 @@ pub struct ExportSettings {
     /// The release of the service.
     pub release: DetectedRelease,
     /// How to write secrets.
-    pub values: SecretHandling,
+    pub secret_handling: SecretHandling,
     /// Export default values of the service and empty sections too.
-    pub all: bool,
+    pub includes_defaults: bool,
     /// Move common values into `Defaults` and profiles.
-    pub defaults: bool,
+    pub extracts_defaults: bool,
     /// Write `create`, so that `apply` can rebuild the groups and projects on another service.
     pub create: bool,
     /// Write the manifests with `watch: true`.
@@ -88,7 +88,7 @@ pub struct ExportSettings {
     /// The selected groups, projects and sections.
     pub selection: Selection,
     /// The groups, projects and sections that `undrift.yaml` allows in the folder; `None` for all.
-    pub manages: Option<ManagedPaths>,
+    pub managed_paths: Option<ManagedPaths>,
 }
 
 impl ExportSettings {
@@ -117,11 +117,11 @@ impl ExportSettings {
     /// the manifests must not declare it, if the release or the container does not support it, or
     /// if only its declared entries are ever read.
     pub fn exports_section(&self, path: &str, section: Section) -> bool {
-        let manages = self.manages.as_ref();
-        if manages.is_some_and(|manages| !manages.allows_section(path, section.section)) {
+        let managed_paths = self.managed_paths.as_ref();
+        if managed_paths.is_some_and(|manages| !manages.allows_section(path, section.section)) {
             return false;
         }
-        let address = Address::container(path.into()).section(section.section);
+        let address = Address::container(path.into()).with_section(section.section);
         let table = section.table();
         matches!(section.shape, Shape::Container | Shape::Switch)
             || (self.requests_section(section.section)
@@ -172,11 +172,11 @@ pub struct ExportBuilder {
     documents: Vec<ExportedDocument>,
     marked_for_deletion: BTreeSet<String>,
     /// The sections that could not be read, each with the path of its document.
-    unread: Vec<(String, UnreadSection)>,
+    unread_sections: Vec<(String, UnreadSection)>,
     /// The highest tier that any response proved.
     tier: Tier,
     missing_reads: Vec<IncompleteRead>,
-    omitted: Vec<IncompleteRead>,
+    omitted_reads: Vec<IncompleteRead>,
     /// The names of the sections that no token can read. The first set contains sections of a
     /// higher tier. The second set contains sections that settings switch off.
     unavailable_sections: [BTreeSet<&'static str>; 2],
@@ -199,7 +199,7 @@ impl ExportBuilder {
     }
 
     /// Adds the live state of the container at `path`.
-    pub fn add(&mut self, scope: Scope, path: &str, live: &LiveContainer, names: &Names) {
+    pub fn add(&mut self, scope: Scope, path: &str, live: &LiveContainer, names: &NameIndex) {
         if let Presence::Existing(_, facts) = &live.presence {
             self.tier = self.tier.max(facts.tier);
         }
@@ -207,9 +207,9 @@ impl ExportBuilder {
             Ok(Some(mut document)) => {
                 self.tier = self.tier.max(document.proven_tier);
                 let refused = mem::take(&mut document.refused_sections).into_iter();
-                self.unread.extend(refused.map(|unread| (path.to_owned(), unread)));
-                let omitted = mem::take(&mut document.omitted).into_iter();
-                self.omitted.extend(omitted.map(|(part, cause)| {
+                self.unread_sections.extend(refused.map(|unread| (path.to_owned(), unread)));
+                let omitted = mem::take(&mut document.omitted_parts).into_iter();
+                self.omitted_reads.extend(omitted.map(|(part, cause)| {
                     let subject = format!("{path}#{part}");
                     IncompleteRead { subject, cause }
                 }));
@@ -232,14 +232,14 @@ impl ExportBuilder {
     /// identify.
     pub fn omitted_reads(&mut self) -> &[IncompleteRead] {
         self.classify_unread();
-        &self.omitted
+        &self.omitted_reads
     }
 
     /// Classifies the sections that could not be read. Call this function after all reads, because
     /// the tier of the service is not known earlier.
     fn classify_unread(&mut self) {
         self.documents.sort_by_cached_key(|document| document.path.to_lowercase());
-        for (path, unread) in mem::take(&mut self.unread) {
+        for (path, unread) in mem::take(&mut self.unread_sections) {
             let UnreadSection { section, cause, is_refused, tier, has_sufficient_role: has_role } =
                 unread;
             let subject = format!("{path}#{section}");
@@ -251,7 +251,7 @@ impl ExportBuilder {
                 continue;
             }
             let (comment, reads) = if is_refused && !has_role {
-                ("Not exported", &mut self.omitted)
+                ("Not exported", &mut self.omitted_reads)
             } else {
                 ("Missing", &mut self.missing_reads)
             };
@@ -266,7 +266,7 @@ impl ExportBuilder {
             reads.push(IncompleteRead { subject, cause });
         }
         self.missing_reads.sort();
-        self.omitted.sort();
+        self.omitted_reads.sort();
     }
 
     /// Builds all files.
@@ -275,7 +275,7 @@ impl ExportBuilder {
         if self.settings.create {
             self.declare_absent();
         }
-        let (secrets, mut notes) = (self.name_secrets(), self.notes());
+        let (secrets, mut notes) = (self.name_secrets(), self.collect_notes());
         if self.settings.rehearse {
             let omitted_count = rehearse::omit_lower_members(&mut self.documents);
             let lower = (omitted_count > 0).then(|| count(omitted_count, "member"));
@@ -294,21 +294,21 @@ impl ExportBuilder {
             export.files.extend(rehearse::seed_files(&self.documents, release));
         }
         // In each file the group comes first, then its rules, then its projects.
-        let mut stems: BTreeMap<String, [Vec<String>; 3]> = BTreeMap::new();
+        let mut texts_by_stem: BTreeMap<String, [Vec<String>; 3]> = BTreeMap::new();
         let mut profile_names = BTreeSet::new();
-        for scope in Scope::ALL.into_iter().filter(|_| self.settings.defaults) {
+        for scope in Scope::ALL.into_iter().filter(|_| self.settings.extracts_defaults) {
             let documents = &mut self.documents;
             let mut rules = defaults::extract_defaults(documents, scope);
             rules.extend(profiles::extract_profiles(documents, scope, &mut profile_names));
             for rule in rules {
                 let stem = file_stem(Scope::Group, &rule.group);
-                stems.entry(stem).or_default()[1].push(write::document(&rule.items()));
+                texts_by_stem.entry(stem).or_default()[1].push(write::document(&rule.to_items()));
             }
         }
-        for (stem, scope, text) in self.document_texts() {
-            stems.entry(stem).or_default()[scope.choose(0, 2)].push(text);
+        for (stem, scope, text) in self.write_documents() {
+            texts_by_stem.entry(stem).or_default()[scope.choose(0, 2)].push(text);
         }
-        for (stem, texts) in stems {
+        for (stem, texts) in texts_by_stem {
             files::add_files(&stem, texts.into_iter().flatten(), &mut export.files);
         }
         export.files.sort_by(|a, b| a.path.cmp(&b.path));
@@ -316,31 +316,31 @@ impl ExportBuilder {
     }
 
     /// Notes about the parts that the manifests omit.
-    fn notes(&self) -> Vec<String> {
+    fn collect_notes(&self) -> Vec<String> {
         let never_shown =
             collect_never_shown(self.documents.iter().flat_map(|document| &document.sections));
-        let hidden = self.documents.iter().flat_map(|document| &document.hidden_fields);
-        let mut unmanaged = BTreeMap::new();
+        let hidden_fields = self.documents.iter().flat_map(|document| &document.hidden_fields);
+        let mut unmanaged_counts = BTreeMap::new();
         for (name, entries) in self.documents.iter().flat_map(|document| &document.unmanaged_fields)
         {
-            *unmanaged.entry(name).or_insert(0) += entries;
+            *unmanaged_counts.entry(name).or_insert(0) += entries;
         }
-        let unmanaged_note = (!unmanaged.is_empty()).then(|| {
-            let fields = unmanaged.iter();
+        let unmanaged_note = (!unmanaged_counts.is_empty()).then(|| {
+            let fields = unmanaged_counts.iter();
             let fields = fields.map(|(name, sum)| format!("`{name}` ({})", count(*sum, "entry")));
             let field_list = fields.collect::<Vec<_>>().join(", ");
             format!("set, but left out, because manifests have no such field: {field_list}")
         });
-        let [other_tier, switched_off] = &self.unavailable_sections;
+        let [other_tier_sections, switched_off_sections] = &self.unavailable_sections;
         let unset_text = "to be set before apply, because the service does not show the values";
         let notes = [
             unmanaged_note,
             list_note("skipped, because they are marked for deletion", &self.marked_for_deletion),
             list_note("the service never shows", &never_shown),
             list_note(unset_text, &self.unshown_secrets()),
-            list_note("hidden by tier, release or role", hidden),
-            list_note("not in the service's tier", other_tier),
-            list_note("switched off by settings, in some or all projects", switched_off),
+            list_note("hidden by tier, release or role", hidden_fields),
+            list_note("not in the service's tier", other_tier_sections),
+            list_note("switched off by settings, in some or all projects", switched_off_sections),
         ];
         notes.into_iter().flatten().collect()
     }
@@ -348,21 +348,21 @@ impl ExportBuilder {
     /// Declares an object absent in each project that lacks the object although a group above has
     /// one. Otherwise the service would copy the group's object when `apply` creates the project.
     fn declare_absent(&mut self) {
-        let removable: Vec<Section> = catalogue::sections(Scope::Project)
+        let removable_sections: Vec<Section> = catalogue::sections(Scope::Project)
             .filter(|section| {
                 section.is_removable() && section.kind.find_section(Scope::Group).is_some()
             })
             .collect();
-        for section in removable {
+        for section in removable_sections {
             let groups = self.documents.iter().filter(|document| {
                 document.scope == Scope::Group && document.section(section.section).is_some()
             });
-            let groups: Vec<_> =
+            let group_prefixes: Vec<_> =
                 groups.map(|group| format!("{}/", group.path.to_lowercase())).collect();
             for document in &mut self.documents {
                 let path = document.path.to_lowercase();
                 let is_below = document.scope == Scope::Project
-                    && groups.iter().any(|group| path.starts_with(group));
+                    && group_prefixes.iter().any(|group| path.starts_with(group));
                 if is_below && !document.is_archived {
                     document.declare_absent(section);
                 }
@@ -414,7 +414,8 @@ fn list_note<'n, S: AsRef<str> + 'n>(
 fn collect_never_shown<'p>(sections: impl Iterator<Item = &'p DocSection>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     // Skip the fields of `create`: they have no effect on an existing container.
-    for doc_section in sections.filter(|content| content.section.shape != Shape::Container) {
+    for doc_section in sections.filter(|doc_section| doc_section.section.shape != Shape::Container)
+    {
         let section = doc_section.section;
         let entries = doc_section.entries.iter();
         let entries: Vec<Object> =
@@ -429,7 +430,7 @@ fn collect_never_shown<'p>(sections: impl Iterator<Item = &'p DocSection>) -> BT
 }
 
 /// True if a field can be declared but is never shown in a response.
-fn is_never_shown(section: Section, spec: &Spec) -> bool {
+fn is_never_shown(section: Section, spec: &FieldSpec) -> bool {
     spec.field.accepted != Acceptance::Never
         && (spec.field.read == Readback::Never
             || spec.field.is_upload()

@@ -36,8 +36,8 @@ pub(super) fn extract_profiles(
     names: &mut BTreeSet<String>,
 ) -> Vec<ExportedRule> {
     let mut values_by_documents: BTreeMap<Vec<usize>, Vec<RepeatedValue>> = BTreeMap::new();
-    for (value, found_in) in find_repeated_values(documents, scope) {
-        values_by_documents.entry(found_in).or_default().push(value);
+    for (value, positions) in find_repeated_values(documents, scope) {
+        values_by_documents.entry(positions).or_default().push(value);
     }
     let mut profiles = Vec::new();
     let mut moved_keys: BTreeMap<usize, BTreeSet<SharedKey>> = BTreeMap::new();
@@ -48,7 +48,7 @@ pub(super) fn extract_profiles(
         if (lines * positions.len() as u64).saturating_sub(cost) < MIN_SAVED_LINES {
             continue;
         }
-        let group = common_group(positions.iter().map(|user| &*documents[*user].path));
+        let group = common_group(positions.iter().map(|position| &*documents[*position].path));
         let name = name_profile(&group, &values, names);
         for position in &positions {
             documents[*position].uses.push(name.clone());
@@ -78,10 +78,10 @@ fn find_repeated_values(
     for (index, document) in
         documents.iter().enumerate().filter(|(_, exported)| exported.scope == scope)
     {
-        for content in shareable_sections(document) {
-            let section = content.section;
+        for doc_section in shareable_sections(document) {
+            let section = doc_section.section;
             for (key, entry) in
-                content.entries.iter().flat_map(|entry| shareable_values(section, entry))
+                doc_section.entries.iter().flat_map(|entry| shareable_values(section, entry))
             {
                 steps::count_step();
                 if entry.state.is_some() {
@@ -94,7 +94,7 @@ fn find_repeated_values(
             }
         }
     }
-    values_by_text.into_values().filter(|(_, found_in)| found_in.len() >= MIN_DOCUMENTS)
+    values_by_text.into_values().filter(|(_, positions)| positions.len() >= MIN_DOCUMENTS)
 }
 
 /// An unused name for a profile with `values`. The name consists of the common `group` of the
@@ -121,11 +121,11 @@ fn name_profile(group: &str, values: &[RepeatedValue], used_names: &BTreeSet<Str
 
 /// The path of the innermost group above all `paths`; empty if no group is above all of them.
 fn common_group<'p>(mut paths: impl Iterator<Item = &'p str>) -> String {
-    let mut common = paths.next().and_then(parent_group_path).unwrap_or_default();
+    let mut common_path = paths.next().and_then(parent_group_path).unwrap_or_default();
     for path in paths {
-        while !common.is_empty() && !path.starts_with(&format!("{common}/")) {
-            common = parent_group_path(common).unwrap_or_default();
+        while !common_path.is_empty() && !path.starts_with(&format!("{common_path}/")) {
+            common_path = parent_group_path(common_path).unwrap_or_default();
         }
     }
-    common.to_owned()
+    common_path.to_owned()
 }

@@ -47,7 +47,7 @@ pub(super) fn seed_files(
 
 /// The line that assigns a placeholder to the environment variable of a secret.
 fn placeholder_line(scope: Scope, secret: &SecretReference) -> String {
-    let section = catalogue::section(scope, secret.section);
+    let section = catalogue::project_section(scope, secret.section);
     let field = section.map(|section| section.field(&secret.field));
     let value = match secret.value.expose() {
         // The service cannot mask a value with the characters of a URL, so use a placeholder that
@@ -67,9 +67,9 @@ fn placeholder_line(scope: Scope, secret: &SecretReference) -> String {
 pub(super) fn omit_lower_members(documents: &mut [ExportedDocument]) -> usize {
     let mut levels_above: BTreeMap<(String, String), u8> = BTreeMap::new();
     for document in documents.iter().filter(|document| document.scope == Scope::Group) {
-        for content in &document.sections {
-            for entry in &content.entries {
-                if let Some((user, level)) = granted_access(content.section, entry) {
+        for doc_section in &document.sections {
+            for entry in &doc_section.entries {
+                if let Some((user, level)) = granted_access(doc_section.section, entry) {
                     levels_above.insert((document.path.to_lowercase(), user), level);
                 }
             }
@@ -77,15 +77,15 @@ pub(super) fn omit_lower_members(documents: &mut [ExportedDocument]) -> usize {
     }
     let mut count = 0;
     for document in documents {
-        let group_paths = ancestors(&document.path);
-        for content in &mut document.sections {
-            let (section, comments) = (content.section, &mut content.comments);
-            content.entries.retain(|entry| {
+        let group_paths = ancestor_paths(&document.path);
+        for doc_section in &mut document.sections {
+            let (section, comments) = (doc_section.section, &mut doc_section.comments);
+            doc_section.entries.retain(|entry| {
                 let Some((user, level)) = granted_access(section, entry) else { return true };
-                let mut inherited = group_paths
+                let mut inherited_levels = group_paths
                     .iter()
                     .filter_map(|group| levels_above.get(&(group.clone(), user.clone())));
-                let lowers_access = inherited.any(|inherited| *inherited > level);
+                let lowers_access = inherited_levels.any(|inherited| *inherited > level);
                 if lowers_access {
                     let user = text::escape(&user);
                     comments.push(format!("Not exported: {user} (below the inherited level)"));
@@ -101,7 +101,7 @@ pub(super) fn omit_lower_members(documents: &mut [ExportedDocument]) -> usize {
 /// The user, in lower case, and the level of an entry that gives somebody access.
 fn granted_access(section: Section, entry: &DocEntry) -> Option<(String, u8)> {
     let fields = plain_fields(entry);
-    let user = named_object(section, &fields, NamedObject::User)?;
+    let user = find_named_object(section, &fields, NamedObject::User)?;
     creation_effects(section, &fields).into_iter().find_map(|effect| match effect {
         Effect::Access { after, .. } => Some((user.to_lowercase(), after)),
         _ => None,
@@ -177,14 +177,14 @@ fn seed_groups(
 ) -> impl Iterator<Item = (String, Option<String>)> {
     // The groups above a seeded project must exist too, and must be at least as visible as the
     // project.
-    let ancestor_paths: BTreeSet<String> =
-        projects.iter().flat_map(|(path, _)| ancestors(path)).collect();
-    let exported = documents.iter().filter(|document| document.scope == Scope::Group);
-    let exported: BTreeMap<String, &ExportedDocument> =
-        exported.map(|document| (document.path.to_lowercase(), document)).collect();
+    let seed_ancestors: BTreeSet<String> =
+        projects.iter().flat_map(|(path, _)| ancestor_paths(path)).collect();
+    let exported_groups = documents.iter().filter(|document| document.scope == Scope::Group);
+    let exported_groups: BTreeMap<String, &ExportedDocument> =
+        exported_groups.map(|document| (document.path.to_lowercase(), document)).collect();
     let mut groups: BTreeMap<String, (String, Option<String>)> = BTreeMap::new();
-    for (lower_path, document) in &exported {
-        if ancestor_paths.contains(lower_path) || !document.can_be_created() {
+    for (lower_path, document) in &exported_groups {
+        if seed_ancestors.contains(lower_path) || !document.can_be_created() {
             groups
                 .insert(lower_path.clone(), (document.path.to_string(), seed_visibility(document)));
         }
@@ -193,9 +193,9 @@ fn seed_groups(
     // as their contents.
     for document in documents.iter().filter(|document| !document.is_personal) {
         let visibility = seed_visibility(document);
-        for group in ancestors(&document.path)
+        for group in ancestor_paths(&document.path)
             .into_iter()
-            .filter(|group_path| !exported.contains_key(group_path))
+            .filter(|group_path| !exported_groups.contains_key(group_path))
         {
             let path = document.path[..group.len()].to_owned();
             let (_, widest) = groups.entry(group).or_insert((path, None));
@@ -204,7 +204,8 @@ fn seed_groups(
             }
         }
     }
-    for (lower, path) in named_groups.into_iter().filter(|(lower, _)| !exported.contains_key(lower))
+    for (lower, path) in
+        named_groups.into_iter().filter(|(lower, _)| !exported_groups.contains_key(lower))
     {
         groups.entry(lower).or_insert((path, None));
     }
@@ -221,11 +222,15 @@ fn seed_groups(
 /// - projects with a path that is not valid for new projects.
 fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<MapItem>)> {
     let branch = document.sections.iter().find_map(required_branch);
-    let mut seeded_sections: Vec<_> =
-        document.sections.iter().filter(|content| content.section.is_only_edited()).collect();
-    seeded_sections.retain(|content| !content.entries.is_empty() && !is_guarded(document));
-    let has_runner = document_entries(document)
-        .any(|(section, fields)| named_object(section, &fields, NamedObject::Runner).is_some());
+    let mut seeded_sections: Vec<_> = document
+        .sections
+        .iter()
+        .filter(|doc_section| doc_section.section.is_only_edited())
+        .collect();
+    seeded_sections.retain(|doc_section| !doc_section.entries.is_empty() && !is_guarded(document));
+    let has_runner = document_entries(document).any(|(section, fields)| {
+        find_named_object(section, &fields, NamedObject::Runner).is_some()
+    });
     let is_creatable = branch.is_none()
         && seeded_sections.is_empty()
         && !has_runner
@@ -240,9 +245,9 @@ fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<MapItem>)> {
         items.push(MapItem::value("settings", Json::Object(settings)));
     }
     items.extend(branch.map(|branch| MapItem::value("branches", vec![branch])));
-    items.extend(seeded_sections.into_iter().map(|content| {
-        let names = content.entries.iter().map(|entry| Json::from(&*entry.key));
-        MapItem::value(content.name(), names.collect::<Vec<_>>())
+    items.extend(seeded_sections.into_iter().map(|doc_section| {
+        let names = doc_section.entries.iter().map(|entry| Json::from(&*entry.key));
+        MapItem::value(doc_section.name(), names.collect::<Vec<_>>())
     }));
     items.extend(document.is_archived.then(|| MapItem::value("archived", true)));
     Some((document.path.to_string(), items))
@@ -255,14 +260,18 @@ fn is_guarded(document: &ExportedDocument) -> bool {
         let find_default = |name: &str| preset::service_default(section, name, &document.path);
         let risks = risk::creation_risks(section, find_default, &forms::plain_fields(&fields));
         let mut effects = creation_effects(section, &fields).into_iter().chain(risks);
-        named_object(section, &fields, NamedObject::Runner).is_none()
+        find_named_object(section, &fields, NamedObject::Runner).is_none()
             && !section.is_created_with_container()
             && effects.any(|effect| matches!(effect, Effect::Risk(Risk::Opens | Risk::Weakens, _)))
     })
 }
 
 /// The name of the first object of type `object_type` that an entry with `fields` names.
-fn named_object(section: Section, fields: &Fields, object_type: NamedObject) -> Option<String> {
+fn find_named_object(
+    section: Section,
+    fields: &Fields,
+    object_type: NamedObject,
+) -> Option<String> {
     let mut names = forms::referenced_names(section, fields).into_iter();
     names.find(|(_, other_type, _)| *other_type == object_type).map(|(.., name)| name)
 }
@@ -274,17 +283,21 @@ fn creation_effects(section: Section, fields: &Fields) -> Vec<Effect> {
 
 /// The entries of a document, each with its section.
 fn document_entries(document: &ExportedDocument) -> impl Iterator<Item = (Section, Fields)> {
-    document.sections.iter().flat_map(|content| {
-        let section = content.section;
-        content.entries.iter().map(move |entry| (section, plain_fields(entry))).collect::<Vec<_>>()
+    document.sections.iter().flat_map(|doc_section| {
+        let section = doc_section.section;
+        doc_section
+            .entries
+            .iter()
+            .map(move |entry| (section, plain_fields(entry)))
+            .collect::<Vec<_>>()
     })
 }
 
 /// The branch that must exist before `apply` can set a field of a section; `None` without such a
 /// field.
-fn required_branch(content: &DocSection) -> Option<Json> {
-    let fields = content.entries.first().map(plain_fields)?;
-    let section = content.section;
+fn required_branch(doc_section: &DocSection) -> Option<Json> {
+    let fields = doc_section.entries.first().map(plain_fields)?;
+    let section = doc_section.section;
     let mut names = fields.keys();
     let waiting_field = names
         .find(|name| section.rules().wait_reason(section, name, &fields, None, true).is_some());
@@ -306,7 +319,7 @@ fn plain_fields(entry: &DocEntry) -> Fields {
 }
 
 /// The paths of the groups above `path`, in lower case.
-fn ancestors(path: &str) -> Vec<String> {
+fn ancestor_paths(path: &str) -> Vec<String> {
     groups_above(&path.to_lowercase()).map(str::to_owned).collect()
 }
 

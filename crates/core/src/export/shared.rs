@@ -21,7 +21,9 @@ pub(super) type SharedKey = (&'static str, String);
 /// cannot be shared, and are written in each document.
 pub(super) fn shareable_sections(document: &ExportedDocument) -> impl Iterator<Item = &DocSection> {
     let sections = document.sections.iter();
-    sections.filter(|content| !matches!(content.section.shape, Shape::Switch | Shape::Container))
+    sections.filter(|doc_section| {
+        !matches!(doc_section.section.shape, Shape::Switch | Shape::Container)
+    })
 }
 
 /// The keys under which values of an entry can be shared.
@@ -56,8 +58,8 @@ pub(super) fn field_entry(key: &SharedKey, value: Json) -> DocEntry {
 /// The number of lines that `entry` needs in its section. For a shared field, `entry` contains only
 /// this field.
 pub(super) fn line_count(section: Section, entry: &DocEntry) -> u64 {
-    let content = DocSection::new(section, vec![entry.clone()]);
-    let text = content.item().map(|item| match item.node {
+    let doc_section = DocSection::new(section, vec![entry.clone()]);
+    let text = doc_section.to_item().map(|item| match item.node {
         // Do not count the key of the section: its line is needed in any case.
         OutputNode::Map(items) if !shares_entries(section) => write::document(&items),
         OutputNode::List(_) => write::document(&[item])
@@ -75,13 +77,13 @@ pub(super) fn replace_values(
     keys: &BTreeSet<SharedKey>,
     additions: Vec<(Section, DocEntry)>,
 ) {
-    for content in &mut document.sections {
-        let name = content.name();
+    for doc_section in &mut document.sections {
+        let name = doc_section.name();
         let is_moved = |key: &str| keys.contains(&(name, key.to_owned()));
-        if shares_entries(content.section) {
-            content.entries.retain(|entry| !is_moved(&entry.key));
+        if shares_entries(doc_section.section) {
+            doc_section.entries.retain(|entry| !is_moved(&entry.key));
         } else {
-            let entries = content.entries.iter_mut();
+            let entries = doc_section.entries.iter_mut();
             entries.for_each(|entry| entry.fields.retain(|(name, _)| !is_moved(name)));
         }
     }
@@ -90,9 +92,9 @@ pub(super) fn replace_values(
     }
     let changed_sections: BTreeSet<_> = keys.iter().map(|(section, _)| *section).collect();
     document.sections.iter_mut().for_each(sort_section);
-    document
-        .sections
-        .retain(|content| !content.is_empty() || !changed_sections.contains(content.name()));
+    document.sections.retain(|doc_section| {
+        !doc_section.is_empty() || !changed_sections.contains(doc_section.name())
+    });
     document.sections.sort_by_key(DocSection::position_in_document);
 }
 
@@ -101,7 +103,7 @@ pub(super) fn replace_values(
 pub(super) fn add_entry(sections: &mut Vec<DocSection>, section: Section, entry: DocEntry) {
     let index = sections
         .iter()
-        .position(|content| content.name() == section.section)
+        .position(|doc_section| doc_section.name() == section.section)
         .unwrap_or_else(|| {
             sections.push(DocSection::new(section, Vec::new()));
             sections.len() - 1

@@ -19,8 +19,8 @@ use crate::{
 
 fn settings(values: SecretHandling) -> ExportSettings {
     ExportSettings {
-        values,
-        defaults: true,
+        secret_handling: values,
+        extracts_defaults: true,
         ..ExportSettings::for_caller(
             Caller { id: 1, username: "root".into(), is_administrator: true },
             DetectedRelease::NotRequested,
@@ -29,11 +29,11 @@ fn settings(values: SecretHandling) -> ExportSettings {
 }
 
 /// A project at `path` with the live `sections` by name. All other sections are empty.
-fn live(path: &str, sections: &Json) -> LiveContainer {
-    live_of(Scope::Project, path, sections)
+fn live_project(path: &str, sections: &Json) -> LiveContainer {
+    live_container(Scope::Project, path, sections)
 }
 
-fn live_of(scope: Scope, path: &str, sections: &Json) -> LiveContainer {
+fn live_container(scope: Scope, path: &str, sections: &Json) -> LiveContainer {
     let target = Target { id: Some(7), ..Target::new(scope, path.into()) };
     let mut live = LiveContainer::with_presence(
         Presence::Existing(target, ContainerFacts::default()),
@@ -56,13 +56,13 @@ fn live_of(scope: Scope, path: &str, sections: &Json) -> LiveContainer {
 fn builder(values: SecretHandling, projects: &[(&str, Json)]) -> ExportBuilder {
     let mut builder = ExportBuilder::new(settings(values), BTreeSet::new());
     for (path, sections) in projects {
-        builder.add(Scope::Project, path, &live(path, sections), &Names::default());
+        builder.add(Scope::Project, path, &live_project(path, sections), &NameIndex::default());
     }
     builder
 }
 
-fn texts(written: &Export) -> BTreeMap<&str, &str> {
-    written.files.iter().map(|file| (file.path.as_str(), file.text.as_str())).collect()
+fn texts_by_path(export: &Export) -> BTreeMap<&str, &str> {
+    export.files.iter().map(|file| (file.path.as_str(), file.text.as_str())).collect()
 }
 
 #[test]
@@ -79,17 +79,17 @@ fn unread_sections_are_missing_and_hidden_ones_are_not() {
         (LiveEntries::Partial(new_cause(None)), true),
         (LiveEntries::Unreadable(Cause::new("no answer").mark_transient()), true),
     ] {
-        let mut live = live("acme/shop", &json!({}));
+        let mut live = live_project("acme/shop", &json!({}));
         live.sections.insert("variables", entries);
         let mut builder = builder(SecretHandling::Plain, &[]);
-        builder.add(Scope::Project, "acme/shop", &live, &Names::default());
+        builder.add(Scope::Project, "acme/shop", &live, &NameIndex::default());
         let missing: Vec<_> =
             builder.missing_reads().iter().map(|missing| missing.subject.clone()).collect();
         assert_eq!(missing, if is_missing { vec!["acme/shop#variables"] } else { vec![] });
-        let written = builder.finish();
+        let export = builder.finish();
         let comment =
             if is_missing { "# Missing: variables (" } else { "# Not exported: variables (" };
-        assert!(written.files[0].text.contains(comment), "{}", written.files[0].text);
+        assert!(export.files[0].text.contains(comment), "{}", export.files[0].text);
     }
 }
 
@@ -120,7 +120,7 @@ fn an_entry_whose_response_lacks_an_expected_field_is_left_out() {
         let names: Vec<_> =
             builder.omitted_reads().iter().map(|read| read.subject.clone()).collect();
         assert_eq!(names.len(), usize::from(omitted.is_some()), "{entry} {names:?}");
-        assert!(names.iter().all(|said| said.ends_with(omitted.unwrap_or_default())), "{names:?}");
+        assert!(names.iter().all(|name| name.ends_with(omitted.unwrap_or_default())), "{names:?}");
         builder.finish();
     }
 }
@@ -160,7 +160,7 @@ fn the_callers_own_access_is_known_by_id_or_by_name() {
 #[test]
 fn vanished_projects_are_missing_or_marked_for_deletion() {
     let path = "acme/shop";
-    let marked = ContainerFacts { deletion_mark: Some(None), ..ContainerFacts::default() };
+    let marked_facts = ContainerFacts { deletion_mark: Some(None), ..ContainerFacts::default() };
     for (presence, cause, is_deleted) in [
         (
             Presence::Redirected { new_path: Some("acme/store".into()) },
@@ -170,16 +170,16 @@ fn vanished_projects_are_missing_or_marked_for_deletion() {
         (Presence::Redirected { new_path: None }, "it was renamed", false),
         (Presence::MissingNamespace("acme".into()), "it is gone", false),
         (Presence::Unreadable("no answer".into()), "no answer", false),
-        (Presence::Existing(Target::new(Scope::Project, path.into()), marked), "", true),
+        (Presence::Existing(Target::new(Scope::Project, path.into()), marked_facts), "", true),
     ] {
         let mut builder = builder(SecretHandling::Plain, &[("acme/other", json!({}))]);
         let live = LiveContainer::with_presence(presence, std::time::Duration::ZERO);
-        builder.add(Scope::Project, path, &live, &Names::default());
+        builder.add(Scope::Project, path, &live, &NameIndex::default());
         let causes: Vec<_> =
             builder.missing_reads().iter().map(|missing| missing.cause.to_string()).collect();
         assert_eq!(causes.join(""), cause);
-        let written = builder.finish();
-        let (text, notes) = (texts(&written)["acme.yaml"], written.notes.join("\n"));
+        let export = builder.finish();
+        let (text, notes) = (texts_by_path(&export)["acme.yaml"], export.notes.join("\n"));
         assert_eq!(notes.contains("marked for deletion: `acme/shop`"), is_deleted, "{notes}");
         assert!(!text.contains("path: acme/shop"), "{text}");
     }
@@ -201,10 +201,10 @@ fn references_have_stable_and_unique_names() {
     let shop = ("acme/shop", json!({"variables": [variable("A", "*"), variable("A", "prod/*")]}));
     assert_eq!(names(std::slice::from_ref(&shop)), ["ACME_SHOP__A", "ACME_SHOP__A_PROD__"]);
     // Equal names get different suffixes, which do not depend on other projects.
-    let twins = ("acme/web", json!({"variables": [variable("A", "a-b"), variable("A", "a/b")]}));
-    let all_names = names(&[shop, twins.clone()]);
+    let web = ("acme/web", json!({"variables": [variable("A", "a-b"), variable("A", "a/b")]}));
+    let all_names = names(&[shop, web.clone()]);
     assert_eq!(all_names.len(), 4, "{all_names:?}");
-    assert_eq!(names(&[twins]), all_names[2..]);
+    assert_eq!(names(&[web]), all_names[2..]);
     // Names that the CI system reserves, and texts that are not valid names, are changed.
     let others = [
         ("ci/x", json!({"variables": [variable("A", "*")]})),
@@ -241,13 +241,18 @@ fn a_value_that_the_service_hides_is_a_reference_without_a_value() {
             ExportSettings { create, ..settings(SecretHandling::Env) },
             BTreeSet::new(),
         );
-        builder.add(Scope::Project, "acme/shop", &live("acme/shop", &sections), &Names::default());
-        let written = builder.finish();
-        assert_eq!(written.unshown_secrets.iter().map(String::as_str).collect::<Vec<_>>(), unshown);
-        assert!(written.secrets.contains_key("ACME_SHOP__H_EXAMPLE_ORG"));
+        builder.add(
+            Scope::Project,
+            "acme/shop",
+            &live_project("acme/shop", &sections),
+            &NameIndex::default(),
+        );
+        let export = builder.finish();
+        assert_eq!(export.unshown_secrets.iter().map(String::as_str).collect::<Vec<_>>(), unshown);
+        assert!(export.secrets.contains_key("ACME_SHOP__H_EXAMPLE_ORG"));
         let note = format!("does not show the values: {}", list_names(&unshown));
-        assert!(written.notes.iter().any(|line| line.ends_with(&note)), "{:?}", written.notes);
-        let text = texts(&written)["acme.yaml"];
+        assert!(export.notes.iter().any(|line| line.ends_with(&note)), "{:?}", export.notes);
+        let text = texts_by_path(&export)["acme.yaml"];
         assert_eq!(text.contains("value: {env: ACME_SHOP__A}"), create, "{text}");
     }
 }
@@ -257,7 +262,7 @@ fn a_value_that_the_service_hides_is_a_reference_without_a_value() {
 #[test]
 fn a_refused_section_is_missing_left_out_or_noted() {
     let maintainer = crate::level::MAINTAINER;
-    let off = json!({"settings": {"builds_access_level": "disabled"}});
+    let disabled_builds = json!({"settings": {"builds_access_level": "disabled"}});
     for (section, is_administrator, level, tier, sections, expected) in [
         ("variables", false, Some(maintainer), Tier::Free, &json!({}), "missing"),
         ("variables", true, None, Tier::Free, &json!({}), "missing"),
@@ -272,26 +277,26 @@ fn a_refused_section_is_missing_left_out_or_noted() {
             true,
             None,
             Tier::Free,
-            &off,
+            &disabled_builds,
             "switched off by settings, in some or all projects: `variables`",
         ),
     ] {
         for status in [403, 404] {
-            let mut live = live("acme/shop", sections);
+            let mut live = live_project("acme/shop", sections);
             // Remove the other sections, because even an empty section of a higher tier would prove
             // that tier.
             live.sections.retain(|name, _| *name == section || *name == "settings");
             let mut cause = Cause::new("refused");
             cause.status = Some(status);
-            cause.withheld = (*sections == off).then_some(Withheld::SwitchedOff);
+            cause.withheld = (*sections == disabled_builds).then_some(Withheld::SwitchedOff);
             live.sections.insert(section, LiveEntries::Unreadable(cause));
             if let Presence::Existing(_, facts) = &mut live.presence {
                 *facts = ContainerFacts { caller_level: level, tier, ..facts.clone() };
             }
             let mut builder = builder(SecretHandling::Plain, &[]);
             builder.settings.caller.is_administrator = is_administrator;
-            builder.add(Scope::Project, "acme/shop", &live, &Names::default());
-            builder.unread.retain(|(_, unread)| unread.section == section);
+            builder.add(Scope::Project, "acme/shop", &live, &NameIndex::default());
+            builder.unread_sections.retain(|(_, unread)| unread.section == section);
             let (missing, omitted) = (builder.missing_reads().len(), builder.omitted_reads().len());
             let notes = builder.finish().notes.join("\n");
             let outcome = match (missing, omitted) {
@@ -309,7 +314,7 @@ fn a_refused_section_is_missing_left_out_or_noted() {
 fn a_field_of_the_settings_proves_no_tier_without_a_licence() {
     for (tier, is_missing) in [(Tier::Free, false), (Tier::Premium, true)] {
         let settings = json!({"settings": {"merge_trains_enabled": false}});
-        let mut live = live("acme/shop", &settings);
+        let mut live = live_project("acme/shop", &settings);
         live.sections.retain(|name, _| *name == "settings");
         let mut cause =
             Cause::new("`push_rule` needs the premium tier").mark_withheld(Withheld::Tier);
@@ -319,8 +324,8 @@ fn a_field_of_the_settings_proves_no_tier_without_a_licence() {
             facts.tier = tier;
         }
         let mut builder = builder(SecretHandling::Plain, &[]);
-        builder.add(Scope::Project, "acme/shop", &live, &Names::default());
-        builder.unread.retain(|(_, unread)| unread.section == "push_rule");
+        builder.add(Scope::Project, "acme/shop", &live, &NameIndex::default());
+        builder.unread_sections.retain(|(_, unread)| unread.section == "push_rule");
         assert_eq!(!builder.missing_reads().is_empty(), is_missing, "{tier}");
         let notes = builder.finish().notes.join("\n");
         let note = "not in the service's tier: `push_rule`";
@@ -334,7 +339,7 @@ fn a_field_without_a_value_proves_no_tier() {
     for (project_key, is_missing) in [(Json::Null, false), (json!("SHOP"), true)] {
         let jira =
             json!({"slug": "jira", "url": "https://jira.example.org", "project_key": project_key});
-        let mut live = live("acme/shop", &json!({"integrations": [jira]}));
+        let mut live = live_project("acme/shop", &json!({"integrations": [jira]}));
         let name = "external_status_checks";
         let mut cause = Cause::new("needs the ultimate tier").mark_withheld(Withheld::Tier);
         cause.status = Some(404);
@@ -343,8 +348,8 @@ fn a_field_without_a_value_proves_no_tier() {
             facts.tier = Tier::Premium;
         }
         let mut builder = builder(SecretHandling::Plain, &[]);
-        builder.add(Scope::Project, "acme/shop", &live, &Names::default());
-        builder.unread.retain(|(_, unread)| unread.section == name);
+        builder.add(Scope::Project, "acme/shop", &live, &NameIndex::default());
+        builder.unread_sections.retain(|(_, unread)| unread.section == name);
         assert_eq!(!builder.missing_reads().is_empty(), is_missing, "{project_key}");
     }
 }
@@ -352,14 +357,19 @@ fn a_field_without_a_value_proves_no_tier() {
 /// If one project shows a section, the service has the tier of the section.
 #[test]
 fn a_section_shown_by_another_project_is_not_above_the_tier() {
-    let mut refused_live = live("acme/shop", &json!({}));
+    let mut refused_live = live_project("acme/shop", &json!({}));
     let mut cause = Cause::new("refused");
     cause.status = Some(404);
     refused_live.sections.insert("push_rule", LiveEntries::Unreadable(cause));
     let mut builder = builder(SecretHandling::Plain, &[]);
-    builder.add(Scope::Project, "acme/shop", &refused_live, &Names::default());
+    builder.add(Scope::Project, "acme/shop", &refused_live, &NameIndex::default());
     let rule = json!({"push_rule": {"deny_delete_tag": true}});
-    builder.add(Scope::Project, "acme/web", &live("acme/web", &rule), &Names::default());
+    builder.add(
+        Scope::Project,
+        "acme/web",
+        &live_project("acme/web", &rule),
+        &NameIndex::default(),
+    );
     let missing: Vec<_> =
         builder.missing_reads().iter().map(|missing| missing.subject.clone()).collect();
     assert_eq!(missing, ["acme/shop#push_rule"]);
@@ -373,7 +383,7 @@ fn create_is_exported_only_on_request() {
         let mut builder = builder(SecretHandling::Plain, &[]);
         builder.settings.create = create;
         for (path, sections) in &projects {
-            builder.add(Scope::Project, path, &live(path, sections), &Names::default());
+            builder.add(Scope::Project, path, &live_project(path, sections), &NameIndex::default());
         }
         let text = builder.finish().files[0].text.clone();
         let paths = "paths: [acme/a, acme/b, acme/c]\n";
@@ -396,18 +406,18 @@ fn declared_entries(text: &str, path: &str, section: &str) -> Vec<String> {
 /// The export does not declare a missing entry absent, because somebody may add the entry later.
 #[test]
 fn a_project_that_lacks_shared_entries_is_excluded_from_defaults() {
-    let shared = json!({
+    let shared_sections = json!({
         "variables": [{"key": "A", "value": "x", "environment_scope": "*"}],
         "hooks": [{"id": 1, "url": "https://e.example.org/"}],
         "labels": [{"id": 1, "name": "bug", "color": "#ff0000", "is_project_label": true}],
         "push_rule": {"deny_delete_tag": true},
     });
     let mut projects: Vec<_> = ["acme/a", "acme/b", "acme/c", "acme/d", "acme/e"]
-        .map(|path| (path, shared.clone()))
+        .map(|path| (path, shared_sections.clone()))
         .into();
     projects.push(("acme/f", json!({})));
-    let written = builder(SecretHandling::Plain, &projects).finish();
-    let text = texts(&written)["acme.yaml"];
+    let export = builder(SecretHandling::Plain, &projects).finish();
+    let text = texts_by_path(&export)["acme.yaml"];
     assert!(!text.contains("absent") && !text.contains("push_rule: null"), "{text}");
     assert!(text.contains("match: {path: acme/**, except: [acme/f]}\n"), "{text}");
     for section in ["variables", "hooks", "labels", "push_rule"] {
@@ -424,16 +434,16 @@ fn settings_of_most_groups_move_to_defaults_of_groups() {
         "request_access_enabled": false, "mentions_disabled": true,
     }});
     for path in ["acme", "acme/a", "acme/b", "acme/b/c"] {
-        let live = live_of(Scope::Group, path, &settings);
-        builder.add(Scope::Group, path, &live, &Names::default());
+        let live = live_container(Scope::Group, path, &settings);
+        builder.add(Scope::Group, path, &live, &NameIndex::default());
     }
-    let written = builder.finish();
-    let text = texts(&written)["acme.yaml"];
+    let export = builder.finish();
+    let text = texts_by_path(&export)["acme.yaml"];
     assert!(
         text.contains("kind: Defaults\nmatch: {path: acme/**}\nfor: Group\nsettings:\n"),
         "{text}"
     );
-    assert_eq!(texts(&written)["acme/b/c.yaml"], "kind: Group\npath: acme/b/c\n");
+    assert_eq!(texts_by_path(&export)["acme/b/c.yaml"], "kind: Group\npath: acme/b/c\n");
 }
 
 #[test]
@@ -441,7 +451,7 @@ fn an_empty_value_is_exported() {
     let variables = json!([{"key": "A", "value": "", "environment_scope": "*"}]);
     let written =
         builder(SecretHandling::Plain, &[("acme/shop", json!({"variables": variables}))]).finish();
-    let text = texts(&written)["acme.yaml"];
+    let text = texts_by_path(&written)["acme.yaml"];
     assert!(text.contains("  - {key: A, value: ''}\n"), "{text}");
 }
 
@@ -453,12 +463,17 @@ fn a_top_level_group_with_a_one_letter_path_is_exported() {
     // The service refuses this name for new groups.
     let mut builder = builder(SecretHandling::Plain, &[]);
     builder.settings.create = true;
-    builder.add(Scope::Group, "a", &live_of(Scope::Group, "a", &json!({})), &Names::default());
+    builder.add(
+        Scope::Group,
+        "a",
+        &live_container(Scope::Group, "a", &json!({})),
+        &NameIndex::default(),
+    );
     for path in ["a/x", "a/y", "a/z"] {
-        builder.add(Scope::Project, path, &live(path, &settings), &Names::default());
+        builder.add(Scope::Project, path, &live_project(path, &settings), &NameIndex::default());
     }
-    let written = builder.finish();
-    let text = texts(&written)["a.yaml"];
+    let export = builder.finish();
+    let text = texts_by_path(&export)["a.yaml"];
     assert!(text.contains("kind: Group\npath: a\n---\nkind: Defaults\n"), "{text}");
     assert!(text.contains("paths: [a/x, a/y, a/z]\ncreate: true\n"), "{text}");
     assert_eq!(declared_entries(text, "a/x", "settings").len(), 1, "{text}");
@@ -469,9 +484,14 @@ fn a_subgroup_is_exported_without_settings_of_top_level_groups() {
     let settings = json!({"settings": {"share_with_group_lock": true, "prevent_sharing_groups_outside_hierarchy": true}});
     for (path, is_exported) in [("acme", true), ("acme/web", false)] {
         let mut builder = builder(SecretHandling::Plain, &[]);
-        builder.add(Scope::Group, path, &live_of(Scope::Group, path, &settings), &Names::default());
-        let written = builder.finish();
-        let text = texts(&written).values().copied().collect::<String>();
+        builder.add(
+            Scope::Group,
+            path,
+            &live_container(Scope::Group, path, &settings),
+            &NameIndex::default(),
+        );
+        let export = builder.finish();
+        let text = texts_by_path(&export).values().copied().collect::<String>();
         assert!(text.contains("share_with_group_lock: true"), "{text}");
         assert_eq!(text.contains("prevent_sharing"), is_exported, "{text}");
     }
@@ -486,10 +506,10 @@ fn the_seed_has_the_release_and_the_groups_that_are_not_exported() {
     builder.settings.rehearse = true;
     builder.settings.release = DetectedRelease::Known("18.2".parse().unwrap());
     for (path, sections) in &projects {
-        builder.add(Scope::Project, path, &live(path, sections), &Names::default());
+        builder.add(Scope::Project, path, &live_project(path, sections), &NameIndex::default());
     }
-    let written = builder.finish();
-    let seed = texts(&written)["sandbox.yaml"];
+    let export = builder.finish();
+    let seed = texts_by_path(&export)["sandbox.yaml"];
     assert_eq!(
         seed,
         "tier: ultimate\nrelease: '18.2'\ngroups:\n  - {path: acme, visibility: public}\n  - {path: acme/web, visibility: public}\n"
@@ -505,9 +525,14 @@ fn the_seed_has_a_project_with_a_runner() {
     let mut builder = builder(SecretHandling::Env, &[]);
     builder.settings.create = true;
     builder.settings.rehearse = true;
-    builder.add(Scope::Project, "acme/shop", &live("acme/shop", &sections), &Names::default());
-    let written = builder.finish();
-    let seed = texts(&written)["sandbox.yaml"];
+    builder.add(
+        Scope::Project,
+        "acme/shop",
+        &live_project("acme/shop", &sections),
+        &NameIndex::default(),
+    );
+    let export = builder.finish();
+    let seed = texts_by_path(&export)["sandbox.yaml"];
     assert!(
         seed.contains("{description: builder, projects: [rehearsal/runners, acme/shop]}"),
         "{seed}"
@@ -540,8 +565,8 @@ fn ambiguous_entries_are_left_out_and_named() {
         ]
     );
     assert_eq!(builder.missing_reads(), []);
-    let written = builder.finish();
-    let text = texts(&written)["acme.yaml"];
+    let export = builder.finish();
+    let text = texts_by_path(&export)["acme.yaml"];
     assert!(text.contains("name: good") && text.contains("name: other"), "{text}");
     assert!(
         !text.contains("name: docs") && !text.contains(&format!("link_url: {first_url}")),
@@ -564,8 +589,8 @@ fn values_that_a_manifest_cannot_contain_are_named() {
             "push_access_levels": [{"user_id": 9, "access_level": null}],
         }],
     });
-    let written = builder(SecretHandling::Plain, &[("acme/shop", sections)]).finish();
-    let text = texts(&written)["acme.yaml"];
+    let export = builder(SecretHandling::Plain, &[("acme/shop", sections)]).finish();
+    let text = texts_by_path(&export)["acme.yaml"];
     for line in [
         "# description not exported: a manifest cannot express it\n",
         "# build_timeout not exported: a manifest cannot express it\n",
@@ -587,8 +612,8 @@ fn export_methods(methods: &[&str]) -> String {
     };
     let projects: Vec<_> =
         paths.iter().map(String::as_str).zip(methods.iter().map(project)).collect();
-    let written = builder(SecretHandling::Plain, &projects).finish();
-    written.files[0].text.clone()
+    let export = builder(SecretHandling::Plain, &projects).finish();
+    export.files[0].text.clone()
 }
 
 #[test]
@@ -607,7 +632,7 @@ fn settings_of_most_projects_move_to_defaults() {
 }
 
 /// A project at `path` with `badges` badges and one label.
-fn with_badges(path: &str, badges: usize) -> Json {
+fn sections_with_badges(path: &str, badges: usize) -> Json {
     let badge = |index: usize| {
         let (name, page) = (format!("b{index}"), format!("https://e.org/{index}"));
         json!({"name": name, "link_url": page, "image_url": page, "kind": "project"})
@@ -621,9 +646,9 @@ fn values_of_three_projects_become_a_profile() {
     let paths = ["acme/a/x", "acme/a/y", "acme/b/z", "acme/c/x", "acme/c/y", "acme/c/z", "acme/d"];
     let badges = [6, 6, 6, 0, 0, 0, 0];
     let sections =
-        paths.iter().zip(badges).map(|(path, badges)| (*path, with_badges(path, badges)));
-    let written = builder(SecretHandling::Plain, &sections.collect::<Vec<_>>()).finish();
-    let texts = texts(&written);
+        paths.iter().zip(badges).map(|(path, badges)| (*path, sections_with_badges(path, badges)));
+    let export = builder(SecretHandling::Plain, &sections.collect::<Vec<_>>()).finish();
+    let texts = texts_by_path(&export);
     let badge = |index| {
         let page = format!("https://e.org/{index}");
         format!("  - {{name: b{index}, link_url: {page}, image_url: {page}}}\n")
@@ -647,12 +672,13 @@ fn each_profile_has_a_unique_name() {
             let label = |i: usize| json!({"name": format!("l{i}"), "color": "#ff0000", "is_project_label": true});
             let description = json!({"description": path});
             let labels: Json = (0..labels).map(label).collect();
-            let live = live_of(scope, &path, &json!({"settings": description, "labels": labels}));
-            builder.add(scope, &path, &live, &Names::default());
+            let live =
+                live_container(scope, &path, &json!({"settings": description, "labels": labels}));
+            builder.add(scope, &path, &live, &NameIndex::default());
         }
     }
-    let written = builder.finish();
-    let lines = written.files.iter().flat_map(|file| file.text.lines());
+    let export = builder.finish();
+    let lines = export.files.iter().flat_map(|file| file.text.lines());
     let mut names: Vec<_> = lines.filter_map(|line| line.strip_prefix("name: ")).collect();
     names.sort_unstable();
     assert_eq!(names, ["acme-labels", "acme-labels-2"]);
@@ -662,12 +688,12 @@ fn each_profile_has_a_unique_name() {
 fn a_comment_of_many_documents_is_written_once() {
     let mut builder = builder(SecretHandling::Plain, &[]);
     for path in ["acme/a", "acme/b", "acme/c", "acme/d"] {
-        let mut live = live(path, &json!({"settings": {"description": path}}));
+        let mut live = live_project(path, &json!({"settings": {"description": path}}));
         live.sections.insert("variables", LiveEntries::Partial("no answer".into()));
-        builder.add(Scope::Project, path, &live, &Names::default());
+        builder.add(Scope::Project, path, &live, &NameIndex::default());
     }
-    let written = builder.finish();
-    let text = texts(&written)["acme.yaml"];
+    let export = builder.finish();
+    let text = texts_by_path(&export)["acme.yaml"];
     assert_eq!(text.matches("variables (").count(), 1, "{text}");
     assert!(text.contains("variables (no answer); also in 3 other documents\n"), "{text}");
 }
@@ -680,7 +706,7 @@ fn values_of_all_top_level_groups_are_written_once() {
     }});
     let written =
         builder(SecretHandling::Plain, &paths.map(|path| (path, settings.clone()))).finish();
-    let texts = texts(&written);
+    let texts = texts_by_path(&written);
     assert!(texts["defaults.yaml"].starts_with("kind: Defaults\nmatch: {path: '**'}\n"));
     assert_eq!(texts["one.yaml"], "kind: Project\npaths: [one/a, one/b]\n");
 }
@@ -695,7 +721,7 @@ proptest! {
         let paths: Vec<_> =
             projects.iter().enumerate().map(|(index, project)| format!("g{}/p{index}", project.0)).collect();
         let sections = projects.iter().map(|(_, badges, method, has_label)| {
-            let mut sections = with_badges("same", badges * 4);
+            let mut sections = sections_with_badges("same", badges * 4);
             if !has_label {
                 sections["labels"] = json!([]);
             }
@@ -706,7 +732,7 @@ proptest! {
         let projects: Vec<_> = paths.iter().map(String::as_str).zip(sections).collect();
         let [separate, shared] = [false, true].map(|defaults| {
             let mut builder = builder(SecretHandling::Plain, &projects);
-            builder.settings.defaults = defaults;
+            builder.settings.extracts_defaults = defaults;
             let files = builder.finish().files.into_iter();
             let files = files.map(|file| (file.path.into(), file.text));
             let today = jiff::civil::date(2026, 11, 1);
@@ -719,7 +745,7 @@ proptest! {
             for (entry, fields) in separate {
                 // Shared values may include a default of the service.
                 for (name, value) in fields {
-                    prop_assert_eq!(shared.get(&entry).and_then(|of| of.get(&name)), Some(&value));
+                    prop_assert_eq!(shared.get(&entry).and_then(|fields| fields.get(&name)), Some(&value));
                 }
             }
         }
@@ -739,9 +765,12 @@ fn the_order_of_reads_does_not_change_the_export() {
         ]}))).into();
     let mut reversed = projects.clone();
     reversed.reverse();
-    let written = builder(SecretHandling::Plain, &projects).finish();
-    assert_eq!(builder(SecretHandling::Plain, &reversed).finish(), written);
-    assert!(texts(&written)["acme.yaml"].contains("  - {user: Alice, access_level: maintainer}\n"));
+    let export = builder(SecretHandling::Plain, &projects).finish();
+    assert_eq!(builder(SecretHandling::Plain, &reversed).finish(), export);
+    assert!(
+        texts_by_path(&export)["acme.yaml"]
+            .contains("  - {user: Alice, access_level: maintainer}\n")
+    );
 }
 
 #[test]
@@ -753,13 +782,13 @@ fn a_group_with_many_projects_is_split_into_several_files() {
         .map(|path| (path.as_str(), json!({"settings": {"description": text}})))
         .collect();
     let mut split_builder = builder(SecretHandling::Plain, &projects);
-    split_builder.settings.defaults = false;
-    let written = split_builder.finish();
+    split_builder.settings.extracts_defaults = false;
+    let export = split_builder.finish();
     assert_eq!(
-        texts(&written).into_keys().collect::<Vec<_>>(),
+        texts_by_path(&export).into_keys().collect::<Vec<_>>(),
         ["acme.yaml", "acme~2.yaml", "acme~3.yaml"]
     );
-    assert!(written.files.iter().all(|file| file.text.len() < 1 << 20));
+    assert!(export.files.iter().all(|file| file.text.len() < 1 << 20));
 }
 
 #[test]
@@ -768,10 +797,10 @@ fn a_document_of_many_paths_is_split_into_several_files() {
     let paths: Vec<_> = (0..5_000).map(|i| format!("acme/{name}{i}")).collect();
     let topics = json!({"settings": {"topics": ["rust"]}});
     let projects: Vec<_> = paths.iter().map(|path| (path.as_str(), topics.clone())).collect();
-    let written = builder(SecretHandling::Plain, &projects).finish();
-    assert!(written.files.len() > 1);
-    assert!(written.files.iter().all(|file| file.text.len() < 1 << 20));
-    let text: String = written.files.iter().map(|file| &*file.text).collect();
+    let export = builder(SecretHandling::Plain, &projects).finish();
+    assert!(export.files.len() > 1);
+    assert!(export.files.iter().all(|file| file.text.len() < 1 << 20));
+    let text: String = export.files.iter().map(|file| &*file.text).collect();
     assert!(paths.iter().all(|path| text.matches(&format!("{path}\n")).count() == 1));
 }
 

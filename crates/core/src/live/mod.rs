@@ -17,7 +17,7 @@ use crate::{
     catalogue::copies::Copies,
     cause::Cause,
     desired::{Container, Renames},
-    kind::{ContainerFacts, EntryIds, Id, LiveEntry, Names, Section, Target, forms},
+    kind::{ContainerFacts, EntryIds, Id, LiveEntry, NameIndex, Section, Target, forms},
     page::CompleteList,
     release::DetectedRelease,
     value::Object,
@@ -44,7 +44,7 @@ pub struct LiveContainer {
     /// The live entries of the declared sections, by section name. A missing section was not read.
     pub sections: BTreeMap<&'static str, LiveEntries>,
     /// The ids of objects that declared entries refer to.
-    pub names: Names,
+    pub names: NameIndex,
     /// The fact [`ExtraFact::LevelsAbove`]; `None` if it was not requested.
     pub levels_above: Option<InheritedLevels>,
     /// The fact [`ExtraFact::UsersWithAccess`]; `None` if it was not requested.
@@ -107,7 +107,7 @@ impl LiveContainer {
         Self {
             presence,
             sections: BTreeMap::new(),
-            names: Names::default(),
+            names: NameIndex::default(),
             levels_above: None,
             users_with_access: None,
             sharing_groups: None,
@@ -177,9 +177,9 @@ pub type EntriesAbove = BTreeMap<&'static str, Vec<(String, Arc<str>)>>;
 #[derive(Clone, Debug)]
 pub struct CallerAccess {
     /// The level without the groups that the container is shared with.
-    pub without_shares: Result<u8, Cause>,
+    pub level_without_shares: Result<u8, Cause>,
     /// The level in each group that the container is shared with, by group id.
-    pub groups: BTreeMap<u64, Result<u8, Cause>>,
+    pub group_levels: BTreeMap<u64, Result<u8, Cause>>,
 }
 
 /// The result of the search for a container at its declared and former paths.
@@ -200,7 +200,7 @@ pub enum Presence {
     /// another former path.
     Ambiguous {
         /// The path at which the container exists.
-        at: String,
+        current_path: String,
         /// The former path at which another container exists.
         other_path: String,
     },
@@ -210,7 +210,7 @@ pub enum Presence {
         /// The former path.
         former_path: String,
         /// The intermediate path.
-        at: String,
+        intermediate_path: String,
     },
     /// The container could not be read completely.
     Unreadable(Cause),
@@ -284,15 +284,16 @@ pub fn without_copies<'l>(
     let declared = container.section(section.section).filter(|_| section.allows_duplicates());
     let Some(declared) = declared else { return live.iter().collect() };
     let keys: BTreeSet<&str> = declared.entries.iter().map(|entry| &*entry.key).collect();
-    let mut by_name: BTreeMap<String, Vec<&LiveEntry>> = BTreeMap::new();
+    let mut entries_by_name: BTreeMap<String, Vec<&LiveEntry>> = BTreeMap::new();
     for entry in live {
-        by_name.entry(section.entry_name(entry.fields.raw())).or_default().push(entry);
+        entries_by_name.entry(section.entry_name(entry.fields.raw())).or_default().push(entry);
     }
-    let remaining =
-        by_name.into_iter().flat_map(|(name, entries)| match Copies::find(section, &entries) {
-            Ok(Copies { kept_entry: kept, .. }) if keys.contains(&*name) => vec![kept],
+    let remaining = entries_by_name.into_iter().flat_map(|(name, entries)| {
+        match Copies::find(section, &entries) {
+            Ok(Copies { kept_entry, .. }) if keys.contains(&*name) => vec![kept_entry],
             _ => entries,
-        });
+        }
+    });
     remaining.collect()
 }
 
@@ -306,17 +307,21 @@ pub fn entry_ids(
     container: &Container,
     live_entries: &LiveEntries,
 ) -> Result<EntryIds, Cause> {
-    let live = without_copies(section, container, live_entries.entries().map_err(Cause::clone)?)
-        .into_iter();
-    let live = live.filter_map(|live| Some((live.fields.raw(), Id::Known(section.live_id(live)?))));
+    let unique_entries =
+        without_copies(section, container, live_entries.entries().map_err(Cause::clone)?)
+            .into_iter();
+    let fields_and_ids = unique_entries
+        .filter_map(|live| Some((live.fields.raw(), Id::Known(section.referenced_id(live)?))));
     let renames =
         Renames::from_container(section, container, live_entries.entries().map_err(Cause::clone)?);
-    let ids_by_name: BTreeMap<_, _> =
-        live.clone().map(|(fields, id)| (renames.name_after_rename(section, fields), id)).collect();
+    let ids_by_name: BTreeMap<_, _> = fields_and_ids
+        .clone()
+        .map(|(fields, id)| (renames.name_after_rename(section, fields), id))
+        .collect();
     let declared_ids = container.present_entries(section.section).filter_map(|entry| {
         let id = ids_by_name.get(&entry.key).cloned().unwrap_or_else(|| {
-            let section = container.address().section(section.section);
-            Id::Pending(section.entry(entry.key.clone()).to_string().into())
+            let section = container.address().with_section(section.section);
+            Id::Pending(section.with_entry(entry.key.clone()).to_string().into())
         });
         let name = match section.called_by {
             Some(_) => section.reference_name(&forms::plain_fields(&entry.values()))?,
@@ -324,7 +329,8 @@ pub fn entry_ids(
         };
         Some((name, id))
     });
-    let live_ids = live.filter_map(|(fields, id)| Some((section.reference_name(fields)?, id)));
+    let live_ids =
+        fields_and_ids.filter_map(|(fields, id)| Some((section.reference_name(fields)?, id)));
     let mut ids = EntryIds::new();
     for (name, id) in declared_ids.chain(live_ids) {
         let is_ambiguous = section.called_by.is_some()

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn bot_usernames_tell_their_owner() {
+    fn bot_usernames_identify_their_owner() {
         let bot_owner = |scope, id| Some(BotOwner { scope, id });
         for (username, expected) in [
             ("project_12_bot", bot_owner(Scope::Project, 12)),

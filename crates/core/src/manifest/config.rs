@@ -89,7 +89,8 @@ impl Managed {
 #[serde(from = "Vec<Managed>")]
 pub struct ManagedPaths {
     entries: Vec<Managed>,
-    /// For each entry, the globs of its path and of its excluded paths. A broken glob matches nothing.
+    /// For each entry, the globs of its path and of its excluded paths. A broken glob matches
+    /// nothing.
     globs: Vec<(Globs, Globs)>,
     path_index: GlobIndex,
 }
@@ -115,7 +116,8 @@ impl PartialEq for ManagedPaths {
 }
 
 impl ManagedPaths {
-    /// The reason why no entry of `manages` allows `path`, as a hint about the globs of the entries.
+    /// The reason why no entry of `manages` allows `path`, as a hint about the globs of the
+    /// entries.
     pub(super) fn explain_exclusion(&self, path: &str) -> String {
         let lower_path = path.to_lowercase();
         let mut candidates = self.path_index.candidates(&lower_path).into_iter();
@@ -165,8 +167,8 @@ impl ManagedPaths {
         let path = path.to_lowercase();
         let mut candidates = self.path_index.candidates(&path);
         candidates.retain(|index| {
-            let (paths, except_globs) = &self.globs[*index];
-            paths.matches(&path) && !except_globs.matches(&path)
+            let (path_globs, except_globs) = &self.globs[*index];
+            path_globs.matches(&path) && !except_globs.matches(&path)
         });
         candidates.into_iter().map(|index| &self.entries[index]).collect()
     }
@@ -187,7 +189,7 @@ impl Config {
         let name = names
             .find(|name| !matching_entries.iter().any(|managed| managed.allows_section(name)))?;
         let message = format!("the base does not manage `{name}` of `{}`", container.path);
-        Some((container.address().section(name), message))
+        Some((container.address().with_section(name), message))
     }
 }
 
@@ -277,7 +279,7 @@ pub(super) fn load(
     diagnostics: &mut Diagnostics,
 ) -> Config {
     let path = root.folder.join(CONFIG_FILE);
-    let name = root.name(&path);
+    let name = root.display_path(&path);
     match files::special_file_type(&path) {
         Ok(Some(what)) => {
             diagnostics.push(file_diagnostic(texts::IRREGULAR_CONFIG, name, words![what]));

@@ -36,7 +36,7 @@ pub fn load(
     let root =
         manifest_path.map(|named| Root::find(files::containing_folder(named), environment).folder);
     let root = root.and_then(|root| root.canonicalize().ok());
-    description_paths.iter().fold(Registry::built_in(), |registry, path| {
+    description_paths.iter().fold(Registry::registry(), |registry, path| {
         let name = FileName::from(environment.display_path(path));
         if root.as_ref().is_some_and(|root| root_controls(root, path, environment)) {
             diagnostics.push(file_diagnostic(texts::DESCRIPTION_PLACE, name, &[]));
@@ -126,18 +126,20 @@ fn parse_kind(
 /// The byte range of the value at `pointer`. For a list, the range of its key; for a mapping, the
 /// range of its first key. If the value is missing, its parent is used instead.
 fn find_range(document: &Node, pointer: &str) -> Range<usize> {
-    let (mut node, mut key) = (document, 0..0);
+    let (mut node, mut key_range) = (document, 0..0);
     for token in pointer.split('/').filter(|part| !part.is_empty()) {
         let item = token.parse().ok().and_then(|index: usize| node.items().get(index));
-        (node, key) = match (item, node.get(token)) {
+        (node, key_range) = match (item, node.get(token)) {
             (Some(item), _) => (item, item.span.clone()),
             (None, Some((key, value))) => (value, key.span.clone()),
             (None, None) => break,
         };
     }
     match &node.data {
-        NodeValue::Map(entries) => entries.first().map_or(key, |(first, _)| first.span.clone()),
-        NodeValue::List(_) => key,
+        NodeValue::Map(entries) => {
+            entries.first().map_or(key_range, |(first, _)| first.span.clone())
+        }
+        NodeValue::List(_) => key_range,
         _ => node.span.clone(),
     }
 }

@@ -1,5 +1,5 @@
-//! Writes the merged declaration of a group or project as one document. Comments show where each value
-//! is declared.
+//! Writes the merged declaration of a group or project as one document. Comments show where each
+//! value is declared.
 //!
 //! The result is a valid document that declares the same values without rules. Values that must not
 //! be shown are omitted. A comment names the omitted fields.
@@ -25,21 +25,24 @@ impl Trace {
         let LayerBody { unlisted, watch, .. } = &declaration.body;
         let mut items = vec![
             MapItem::value("kind", declaration.scope.document_kind()),
-            self.item_with_place("path", &*declaration.path.value, &declaration.path.origin),
+            self.item_with_origin("path", &*declaration.path.value, &declaration.path.origin),
         ];
         items.extend(self.lifecycle_items());
         items.extend(
-            watch.iter().map(|watch| self.item_with_place("watch", watch.value, &watch.origin)),
+            watch.iter().map(|watch| self.item_with_origin("watch", watch.value, &watch.origin)),
         );
-        for kind in catalogue::sections(declaration.scope) {
-            let section =
-                declaration.body.sections.iter().find(|s| s.section_kind.section == kind.section);
+        for section_kind in catalogue::sections(declaration.scope) {
+            let section = declaration
+                .body
+                .sections
+                .iter()
+                .find(|s| s.section_kind.section == section_kind.section);
             items.extend(section.map(|section| self.section_item(section)));
         }
         if !unlisted.is_empty() {
             let policies = unlisted.iter();
             let policies = policies.map(|(name, policy)| {
-                self.item_with_place(*name, policy.value.word(), &policy.origin)
+                self.item_with_origin(*name, policy.value.word(), &policy.origin)
             });
             items.push(MapItem::new("unlisted", OutputNode::Map(policies.collect())));
         }
@@ -53,51 +56,60 @@ impl Trace {
         if let Some(first_path) = lifecycle.former_paths.first() {
             let paths: Vec<Json> =
                 lifecycle.former_paths.iter().map(|path| (*path.value).into()).collect();
-            items.push(self.item_with_place("previously", paths, &first_path.origin));
+            items.push(self.item_with_origin("previously", paths, &first_path.origin));
         }
         if let Some(state) = &lifecycle.state {
             let is_absent = state.value == desired::EntryPresence::Absent;
             let word = if is_absent { "absent" } else { "present" };
-            items.push(self.item_with_place("state", word, &state.origin));
+            items.push(self.item_with_origin("state", word, &state.origin));
         }
         items
     }
 
     fn section_item(&self, section: &DocumentSection) -> MapItem {
-        let (kind, mut hidden_notes) = (section.section_kind, Vec::new());
-        let node = match (kind.shape, section.entries.first()) {
+        let (section_kind, mut hidden_notes) = (section.section_kind, Vec::new());
+        let node = match (section_kind.shape, section.entries.first()) {
             (Shape::List, _) => OutputNode::List(
-                section.entries.iter().map(|part| self.entry_items(kind, part)).collect(),
+                section
+                    .entries
+                    .iter()
+                    .map(|layer_entry| self.entry_items(section_kind, layer_entry))
+                    .collect(),
             ),
-            (Shape::Container, Some(part)) if part.state == EntryState::Absent => {
+            (Shape::Container, Some(layer_entry)) if layer_entry.state == EntryState::Absent => {
                 OutputNode::Value(false.into())
             }
-            (Shape::Container, Some(part)) if part.fields.keys().next().is_none() => {
+            (Shape::Container, Some(layer_entry)) if layer_entry.fields.keys().next().is_none() => {
                 OutputNode::Value(true.into())
             }
-            (_, Some(part)) if part.state == EntryState::Absent => OutputNode::Value(Json::Null),
-            (Shape::Mapping | Shape::Container, Some(part)) => {
-                let (items, hidden_fields) = self.field_items(kind, part);
+            (_, Some(layer_entry)) if layer_entry.state == EntryState::Absent => {
+                OutputNode::Value(Json::Null)
+            }
+            (Shape::Mapping | Shape::Container, Some(layer_entry)) => {
+                let (items, hidden_fields) = self.field_items(section_kind, layer_entry);
                 hidden_notes = hidden_fields;
                 OutputNode::Map(items)
             }
-            (Shape::Switch, Some(part)) => {
-                let value = part.fields.get(kind.section).map(|field| manifest_json(&field.value));
+            (Shape::Switch, Some(layer_entry)) => {
+                let value = layer_entry
+                    .fields
+                    .get(section_kind.section)
+                    .map(|field| manifest_json(&field.value));
                 OutputNode::Value(value.unwrap_or_default())
             }
             (_, None) => OutputNode::Map(Vec::new()),
         };
-        // Show where the section is declared only if none of its values shows a place.
-        let needs_place = match &node {
+        // Show the origin of the section only if none of its values shows an origin.
+        let needs_origin = match &node {
             OutputNode::Value(_) => true,
             OutputNode::Map(items) => items.is_empty(),
             OutputNode::List(entries) => entries.is_empty(),
         };
-        let place_comment = needs_place.then(|| self.describe_place(&section.origin));
+        let origin_comment = needs_origin.then(|| self.describe_origin(&section.origin));
         MapItem {
             comments_above: hidden_notes,
-            comment_after: place_comment,
-            ..MapItem::new(kind.section, node)
+            comment_after: origin_comment,
+            ..MapItem::new(section_kind.section, node)
         }
     }
 
@@ -109,23 +121,27 @@ impl Trace {
             EntryState::Absent => Some("absent"),
             EntryState::Unmanaged => Some("unmanaged"),
         };
-        items.extend(state.map(|state| self.item_with_place("state", state, &entry.origin)));
+        items.extend(state.map(|state| self.item_with_origin("state", state, &entry.origin)));
         (items, (!hidden_notes.is_empty()).then(|| hidden_notes.join("; ")))
     }
 
     /// The fields of an entry, and a note for each field that is not shown.
-    fn field_items(&self, section: Section, part: &LayerEntry) -> (Vec<MapItem>, Vec<String>) {
+    fn field_items(
+        &self,
+        section: Section,
+        layer_entry: &LayerEntry,
+    ) -> (Vec<MapItem>, Vec<String>) {
         let (mut items, mut extra_items, mut hidden_notes) = (Vec::new(), Vec::new(), Vec::new());
-        let values = part.fields.values();
-        let mut names: Vec<&str> = part.fields.keys().collect();
+        let values = layer_entry.fields.values();
+        let mut names: Vec<&str> = layer_entry.fields.keys().collect();
         names.sort_by_cached_key(|name| {
             let position = section.specs().iter().position(|spec| spec.name == *name);
             (position.is_none(), position)
         });
         for name in names {
-            let Some(field) = part.fields.get(name) else { continue };
+            let Some(field) = layer_entry.fields.get(name) else { continue };
             let Some(spec) = section.spec(name) else {
-                extra_items.push(self.item_with_place(
+                extra_items.push(self.item_with_origin(
                     name,
                     manifest_json(&field.value),
                     &field.origin,
@@ -152,8 +168,8 @@ impl Trace {
                 hidden_notes.push(format!("{name}: a possible credential is not shown"));
             }
             let field_path = [name.to_owned()];
-            let entry = (section, part.key(section));
-            let node = self.field_item(entry, &field_path, &spec.schema, value, &field.origin);
+            let entry_key = (section, layer_entry.key(section));
+            let node = self.field_item(entry_key, &field_path, &spec.schema, value, &field.origin);
             insert_nested(&mut items, &name.split('.').collect::<Vec<_>>(), node);
         }
         if !extra_items.is_empty() {
@@ -166,7 +182,7 @@ impl Trace {
     /// merged leaf by leaf, so each leaf of a mapping has its own place.
     fn field_item(
         &self,
-        entry: (Section, &str),
+        entry_key: (Section, &str),
         field_path: &[String],
         schema: &Json,
         value: Json,
@@ -178,30 +194,30 @@ impl Trace {
                 let leaves = object.into_iter().map(|(name, value)| {
                     let schema = &schema["properties"][&name];
                     let leaf_path: Vec<_> = field_path.iter().cloned().chain([name]).collect();
-                    self.field_item(entry, &leaf_path, schema, value, origin)
+                    self.field_item(entry_key, &leaf_path, schema, value, origin)
                 });
                 MapItem::new(key, OutputNode::Map(leaves.collect()))
             }
             value => {
-                let leaf_origin = self.deciding_origin(entry.0, entry.1, field_path);
-                self.item_with_place(key, value, leaf_origin.unwrap_or(origin))
+                let leaf_origin = self.deciding_origin(entry_key.0, entry_key.1, field_path);
+                self.item_with_origin(key, value, leaf_origin.unwrap_or(origin))
             }
         }
     }
 
-    /// An item for `value`, with a comment that names the place `origin`.
-    fn item_with_place(
+    /// An item for `value`, with a comment that shows its `origin`.
+    fn item_with_origin(
         &self,
         key: impl Into<String>,
         value: impl Into<Json>,
         origin: &Origin,
     ) -> MapItem {
-        MapItem::value(key, value).with_comment(self.describe_place(origin))
+        MapItem::value(key, value).with_comment(self.describe_origin(origin))
     }
 
-    /// The comment with the place of a value: file, line, and the name of the rule if a rule sets
-    /// it.
-    fn describe_place(&self, origin: &Origin) -> String {
+    /// The comment about the origin of a value: file, line, and the name of the rule if a rule sets
+    /// the value.
+    fn describe_origin(&self, origin: &Origin) -> String {
         let (file, line) = (&origin.file, origin.line);
         match self.rule_at(origin) {
             Some(rule) => format!("{file}:{line} {}", rule.name),

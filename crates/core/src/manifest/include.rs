@@ -120,13 +120,15 @@ impl IncludeRules {
         roster: &mut Roster,
     ) -> Result<Desired, Diagnostics> {
         if roster.incomplete.is_empty() {
-            let (moves, members) = (&desired.moves, roster.containers.iter());
-            let existing_paths: Vec<_> = members
-                .map(|member| (member.scope, moves.declared_path(&member.path).to_lowercase()))
+            let (moves, live_containers) = (&desired.moves, roster.containers.iter());
+            let existing_paths: Vec<_> = live_containers
+                .map(|container| {
+                    (container.scope, moves.declared_path(&container.path).to_lowercase())
+                })
                 .collect();
-            let missing_groups = roster.missing_namespaces.iter();
+            let missing_namespaces = roster.missing_namespaces.iter();
             let missing_groups: Vec<_> =
-                missing_groups.map(|path| moves.declared_path(path).to_lowercase()).collect();
+                missing_namespaces.map(|path| moves.declared_path(path).to_lowercase()).collect();
             let mut idle_rules = Faults::default();
             self.rules.report_idle_includes(
                 &self.declared_paths,
@@ -134,19 +136,20 @@ impl IncludeRules {
                 &missing_groups,
                 &mut idle_rules,
             );
-            roster.idle_rules = self.locate_faults(idle_rules);
+            roster.idle_rule_warnings = self.locate_faults(idle_rules);
         }
-        for root in &roster.missing_namespaces {
-            if !self.declared_paths.contains(&root.to_lowercase()) {
-                let name = escape(root);
+        for namespace in &roster.missing_namespaces {
+            if !self.declared_paths.contains(&namespace.to_lowercase()) {
+                let name = escape(namespace);
                 let reason =
                     format!("no group or user `{name}` exists, or the token cannot see it");
-                roster.incomplete.push((format!("{root}/**").into(), Cause::new(reason)));
+                roster.incomplete.push((format!("{namespace}/**").into(), Cause::new(reason)));
             }
         }
-        let members = roster.containers.iter().filter(|member| member.exclusion.is_none());
-        let paths: Vec<_> = members
-            .map(|member| (member.scope, desired.moves.declared_path(&member.path)))
+        let live_containers =
+            roster.containers.iter().filter(|container| container.exclusion.is_none());
+        let paths: Vec<_> = live_containers
+            .map(|container| (container.scope, desired.moves.declared_path(&container.path)))
             .collect();
         let checked_containers = parallel::map_parallel(paths, |(scope, path)| {
             let (glob, declaration, faults) = self.rules.include_path(scope, &path)?;

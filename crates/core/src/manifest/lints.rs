@@ -51,8 +51,8 @@ pub enum LintLevel {
 /// that undrift mistakes one container for another.
 const FIXED_WARNING_CODES: [&str; 2] = ["previously", "too-many-faults"];
 
-/// The codes of warnings whose level can be changed. All other codes, except [`FIXED_WARNING_CODES`],
-/// are errors.
+/// The codes of warnings whose level can be changed. All other codes, except
+/// [`FIXED_WARNING_CODES`], are errors.
 const ADJUSTABLE_CODES: &str = "acknowledgement adds-nothing ascii date deprecated duplicate-entry \
     exclusive expression idle-rule inherited-access literal-secret low-share missing-file \
     nearly-the-same no-effect null reference template unknown-entry unlisted";
@@ -62,18 +62,19 @@ fn is_adjustable(code: &str) -> bool {
     ADJUSTABLE_CODES.split(' ').any(|adjustable| adjustable == code)
 }
 
-/// The warnings of manifests before levels are applied, each with the path of its file and its level.
+/// The warnings of manifests before levels are applied, each with the path of its file and its
+/// level.
 #[derive(Debug, Default)]
 pub struct Warnings(Vec<(Diagnostic, String, LintLevel)>);
 
-/// Applies `lints` to the warnings of `diagnostics`. `paths` returns the lower-case paths of the files,
-/// relative to the root.
+/// Applies `lints` to the warnings of `diagnostics`. `paths` returns the lower-case paths of the
+/// files, relative to the root.
 pub(super) fn apply(
     lints: &[Lint],
     diagnostics: &mut Diagnostics,
     paths: impl FnOnce() -> BTreeMap<FileName, String>,
 ) -> Warnings {
-    if diagnostics.count(Severity::Warning) == 0 {
+    if diagnostics.count_severity(Severity::Warning) == 0 {
         return Warnings::default();
     }
     let paths = paths();
@@ -115,7 +116,7 @@ impl Warnings {
                 "this branch lowers its level in `{CONFIG_FILE}`, but the level at the base applies"
             );
             let warning = set_level(warning, branch_level.max(base_level))?;
-            Some(if base_level > branch_level { warning.help(help) } else { warning })
+            Some(if base_level > branch_level { warning.with_help(help) } else { warning })
         });
         shown_warnings.collect()
     }
@@ -127,7 +128,8 @@ fn compile_globs(lints: &[Lint]) -> Vec<Option<Glob>> {
     files.map(|files| Glob::for_paths(files?).ok()).collect()
 }
 
-/// The level of the last lint that matches the code and the file; the default is [`LintLevel::Warn`].
+/// The level of the last lint that matches the code and the file; the default is
+/// [`LintLevel::Warn`].
 fn find_level(lints: &[Lint], globs: &[Option<Glob>], code: &str, file: &str) -> LintLevel {
     let last_match = lints.iter().zip(globs).rfind(|(lint, glob)| {
         lint.code == code

@@ -84,19 +84,19 @@ fn limit_faults(mut faults: Vec<NodeFault>, counts: &mut FaultCounts) -> Vec<Nod
     shown_faults
 }
 
-/// Each of `positions` with its source location in the file `name`.
+/// Each of `positions` with its source location in the file `file_name`.
 fn find_locations(
-    name: &FileName,
+    file_name: &FileName,
     positions: BTreeSet<&NodePosition>,
     files: &[ManifestFile],
 ) -> Vec<(NodePosition, SourceLocation)> {
     let file = files
-        .binary_search_by(|file| file.name.cmp(name))
+        .binary_search_by(|file| file.name.cmp(file_name))
         .ok()
         .map(|file_index| &files[file_index]);
     let text = file.and_then(|file| file.read_text().ok()).unwrap_or_default();
     let parsed = yaml::parse(&text);
-    let mut source = SourceText::new(name.clone(), &text);
+    let mut source = SourceText::new(file_name.clone(), &text);
     read::hide_manifest_secrets(&mut source, &parsed, TextState::MayHaveFaults);
     let mut index = NodeIndex::new();
     parsed.documents.iter().for_each(|document| add_node(document, &mut index));
@@ -169,9 +169,9 @@ fn add_node<'p>(node: &'p Node, index: &mut NodeIndex<'p>) {
     steps::count_step();
     index.entry(node.span.start).or_insert((None, node));
     for (key, value) in node.entries() {
-        let first = index.entry(key.span.start).or_insert((None, value));
-        if first.0.is_none() {
-            *first = (Some(key), value);
+        let indexed_node = index.entry(key.span.start).or_insert((None, value));
+        if indexed_node.0.is_none() {
+            *indexed_node = (Some(key), value);
         }
     }
     node.children().for_each(|inner| add_node(inner, index));

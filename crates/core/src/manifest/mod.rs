@@ -150,8 +150,8 @@ pub fn load_with(
         let path = file.path.strip_prefix(&root.folder).unwrap_or(&file.path);
         path.to_string_lossy().to_lowercase()
     });
-    let relative_paths = lowercase_paths.collect::<Vec<_>>();
-    let config = config::load(&root, Some(&relative_paths), &mut diagnostics);
+    let manifest_paths = lowercase_paths.collect::<Vec<_>>();
+    let config = config::load(&root, Some(&manifest_paths), &mut diagnostics);
     let context = CheckContext {
         config: config.clone(),
         today: environment.today,
@@ -159,7 +159,7 @@ pub fn load_with(
         variables: environment.variables.clone(),
     };
     let is_root_above = root.is_configured && root.folder != named_path;
-    let root_name = is_root_above.then(|| root.name(&root.folder));
+    let root_name = is_root_above.then(|| root.display_path(&root.folder));
     let paths: BTreeMap<_, _> =
         manifest_files.iter().map(|file| (file.name.clone(), file.path.clone())).collect();
     let named_file_count = manifest_files.iter().filter(|file| file.is_named).count();
@@ -167,10 +167,10 @@ pub fn load_with(
     let (desired, includes, traces) =
         read_layer_check(manifest_files, context, options.traced_globs, &mut diagnostics);
     let warnings = lints::apply(&config.lints, &mut diagnostics, || {
-        paths.keys().cloned().zip(relative_paths).collect()
+        paths.keys().cloned().zip(manifest_paths).collect()
     });
     if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
-        let location = SourceLocation::file(
+        let location = SourceLocation::whole_file(
             only_file.unwrap_or_else(|| environment.display_path(named_path).into()),
         );
         report_empty(warnings.first_location("idle-rule"), location, &mut diagnostics);
@@ -237,10 +237,10 @@ pub fn hide_secrets(text: &str, visible_texts: &BTreeSet<String>) -> String {
     let parsed = yaml::parse(text);
     let mut source = SourceText::new("", text);
     read::hide_manifest_secrets(&mut source, &parsed, TextState::Faultless);
-    source.visible_text(|hidden| {
-        // The value of a block text ends with a line feed, which `hidden` does not contain.
-        let hidden = format!("{hidden}\n");
-        let documents = yaml::parse(&hidden).documents;
+    source.visible_text(|hidden_text| {
+        // The value of a block text ends with a line feed, which `hidden_text` does not contain.
+        let hidden_text = format!("{hidden_text}\n");
+        let documents = yaml::parse(&hidden_text).documents;
         documents.iter().filter_map(Node::text).any(|text| visible_texts.contains(text))
     })
 }
@@ -295,14 +295,14 @@ fn read_layer_check(
     diagnostics: &mut Diagnostics,
 ) -> (Desired, Option<IncludeRules>, Vec<Trace>) {
     let (mut documents, mut counts) = (Vec::new(), locate::FaultCounts::new());
-    let (mut is_partial, mut described_sections) = (false, Vec::new());
+    let (mut may_miss_rules, mut described_sections) = (false, Vec::new());
     for (file, content) in
         files.iter().zip(parallel::map_parallel(files.iter().collect(), read::read_file))
     {
         if !content.diagnostics.is_empty() {
             counts.insert(file.name.clone(), (content.diagnostics.len(), content.hidden_faults));
         }
-        is_partial |= content.is_partial;
+        may_miss_rules |= content.may_miss_rules;
         described_sections.extend(content.described_sections);
         diagnostics.extend(content.diagnostics);
         documents.extend(content.documents);
@@ -318,7 +318,7 @@ fn read_layer_check(
     let paths =
         merged.containers.iter().map(|container| container.path.value.to_lowercase()).collect();
     let (desired, mut faults) = check::check_declarations(merged, &rules, &context);
-    if is_partial {
+    if may_miss_rules {
         faults.drop_follow_up_faults();
     }
     diagnostics.extend(locate::locate_faults(faults, counts, &files));

@@ -8,7 +8,7 @@ impl LoadedManifests {
     pub fn report(&self, style: TextStyle) -> (String, u8) {
         let mut report = self.diagnostics.render(style);
         let summary = self.diagnostics.summary();
-        let (line, code) = match &self.desired {
+        let (line, exit_code) = match &self.desired {
             Some(desired) => {
                 let summary = summary.map(|summary| format!("no errors, {summary}"));
                 let summary = summary.as_deref().unwrap_or("no problems found");
@@ -21,7 +21,7 @@ impl LoadedManifests {
         };
         report.push_str(&line);
         report.push('\n');
-        (report, code)
+        (report, exit_code)
     }
 
     /// The number of files that were read, as text such as `3 files`.

@@ -28,8 +28,8 @@ pub struct LoadEnvironment {
 }
 
 impl LoadEnvironment {
-    /// The working directory of this process, and the current date. All variables are allowed that
-    /// are not reserved.
+    /// The working directory of this process, and the current date. All variables are allowed
+    /// except reserved ones.
     pub fn for_process() -> Self {
         let folder = std::env::current_dir().unwrap_or_default();
         let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
@@ -92,7 +92,7 @@ impl Root {
     }
 
     /// The name of `path` in messages. `path` is the root, or is below the root.
-    pub(super) fn name(&self, path: &Path) -> String {
+    pub(super) fn display_path(&self, path: &Path) -> String {
         match &self.naming {
             FileNaming::ByRootName(name) => {
                 let inner = path.strip_prefix(&self.folder).unwrap_or(path);

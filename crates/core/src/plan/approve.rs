@@ -1,9 +1,9 @@
 //! Decides which part of a plan may run. No other module decides that.
 //!
 //! A problem, a refusal or an unreadable part affects one group or project. The run skips and
-//! reports that group or project, and applies the others, because among thousands of projects, one
-//! project is always broken. If too many containers are skipped, there is probably a common cause,
-//! and nothing runs. If the service withholds a section ([`Withheld`](crate::cause::Withheld)),
+//! reports only that one, because in an organisation with thousands of projects, one project is
+//! always broken. If too many containers are skipped, there is probably a common cause, and nothing
+//! runs. If the service withholds a section ([`Withheld`](crate::cause::Withheld)),
 //! only that section is skipped, unless a step archives the project.
 
 use std::{
@@ -33,7 +33,7 @@ const MAX_SKIPPED: usize = 3;
 const MAX_SKIPPED_SHARE: f64 = 0.05;
 
 /// True if so many of `total` containers are skipped that nothing may run.
-fn too_many_skipped(skipped: usize, total: usize) -> bool {
+fn exceeds_skip_limit(skipped: usize, total: usize) -> bool {
     skipped > MAX_SKIPPED && skipped as f64 > total as f64 * MAX_SKIPPED_SHARE
 }
 
@@ -52,14 +52,14 @@ pub struct ApprovalPolicy<'s> {
 /// The part of a plan that may run. Only [`Plan::approve`] creates it, and apply accepts nothing
 /// else.
 #[derive(Debug)]
-pub struct Approved<'p> {
+pub struct ApprovedPlan<'p> {
     plan: &'p Plan,
     skipped_paths: BTreeSet<Arc<str>>,
     /// The dependencies between all steps, computed on first use.
     graph: OnceLock<StepGraph>,
 }
 
-impl Approved<'_> {
+impl ApprovedPlan<'_> {
     /// The steps that run, in order.
     pub fn steps(&self) -> impl Iterator<Item = &Step> + Clone {
         self.plan.steps.iter().filter(|step| !self.skipped_paths.contains(&step.address.path))
@@ -165,7 +165,7 @@ impl Plan {
                 let is_first_match = !std::mem::replace(&mut used_flags[index], true);
                 match (&excess_reasons[index], rename_conflict(ack, &refusal, moves)) {
                     (Some((message, help)), _) if is_first_match => {
-                        warnings.push(warning(ack, message).help(help));
+                        warnings.push(warning(ack, message).with_help(help));
                     }
                     (Some(_), _) => {}
                     (None, Some(why)) => warnings.push(warning(ack, &why)),
@@ -182,14 +182,18 @@ impl Plan {
                 None => self.findings.refusals.push(refusal),
             }
         }
-        let unused = valid_acks.into_iter().zip(used_flags).filter(|(_, used)| !used);
-        warnings.extend(unused.map(|(ack, _)| {
-            let refused = self.findings.refusals.iter().map(|refusal| &*refusal.acknowledgement);
+        let unused_acks = valid_acks.into_iter().zip(used_flags).filter(|(_, used)| !used);
+        warnings.extend(unused_acks.map(|(ack, _)| {
+            let refusal_texts =
+                self.findings.refusals.iter().map(|refusal| &*refusal.acknowledgement);
             // Suggest only another spelling of the same address, because a similar address may
             // belong to another object.
-            let same_words = refused.filter(|other| words_of(other) == words_of(&ack.to_string()));
+            let respellings =
+                refusal_texts.filter(|other| split_words(other) == split_words(&ack.to_string()));
             warning(ack, &format!("`{ack}` acknowledges nothing that this run refuses"))
-                .help_if(separate(ack).or_else(|| did_you_mean(&ack.to_string(), same_words)))
+                .with_optional_help(
+                    suggest_separation(ack).or_else(|| did_you_mean(&ack.to_string(), respellings)),
+                )
         }));
         warnings
     }
@@ -197,11 +201,12 @@ impl Plan {
     /// The new address of each entry that the run renames, by its old address in lower case. Omits
     /// an old address that one of `refusals` has, because it belongs to another entry now.
     fn new_addresses(&self, refusals: &[GuardRefusal]) -> BTreeMap<String, String> {
-        let refused: BTreeSet<_> = refusals.iter().map(|refusal| &refusal.address).collect();
+        let refused_addresses: BTreeSet<_> =
+            refusals.iter().map(|refusal| &refusal.address).collect();
         let renames = self.steps.iter().filter_map(|step| {
             let old_address =
-                step.address.section(step.address.section?).entry(step.former_name()?);
-            let is_taken = refused.contains(&old_address);
+                step.address.with_section(step.address.section?).with_entry(step.former_name()?);
+            let is_taken = refused_addresses.contains(&old_address);
             let key = old_address.to_string().to_lowercase();
             (!is_taken).then(|| (key, step.address.to_string()))
         });
@@ -224,7 +229,7 @@ impl Plan {
     pub fn approve(
         &self,
         policy: ApprovalPolicy<'_>,
-    ) -> Result<(Approved<'_>, Vec<SkippedContainer>), BlockedRun> {
+    ) -> Result<(ApprovedPlan<'_>, Vec<SkippedContainer>), BlockedRun> {
         let mut broken_paths = self.broken_containers();
         if self.is_refused() {
             return Err(BlockedRun("a guard refuses the whole run".into()));
@@ -253,7 +258,7 @@ impl Plan {
                 describe_broken()
             )));
         }
-        if too_many_skipped(broken_paths.len(), container_count) {
+        if exceeds_skip_limit(broken_paths.len(), container_count) {
             return Err(BlockedRun(format!(
                 "{}: more than {MAX_SKIPPED} and {:.0} %, which suggests a common cause: fix it first, or apply a part with `--only`",
                 describe_broken(),
@@ -268,12 +273,15 @@ impl Plan {
                 .filter(|step| step.after.iter().any(|edge| broken.contains(&edge.address.path)));
             dependants.map(|step| step.address.path.clone()).collect()
         });
-        let skipped = broken_paths.iter().map(|path| {
+        let skipped_containers = broken_paths.iter().map(|path| {
             let steps = self.steps.iter().filter(|step| step.address.path == *path).count();
             SkippedContainer { address: Address::container(path.clone()), steps }
         });
-        let skipped = skipped.collect();
-        Ok((Approved { plan: self, skipped_paths: broken_paths, graph: OnceLock::new() }, skipped))
+        let skipped_containers = skipped_containers.collect();
+        Ok((
+            ApprovedPlan { plan: self, skipped_paths: broken_paths, graph: OnceLock::new() },
+            skipped_containers,
+        ))
     }
 }
 
@@ -295,13 +303,13 @@ impl Plan {
             .filter(|unread| {
                 !unread.is_withheld_section() || archived_paths.contains(&unread.address.path)
             })
-            .map(|scope| &scope.address.path)
+            .map(|unread| &unread.address.path)
             .collect()
     }
 
     /// True if so many containers are broken that nothing will be applied.
     pub fn is_mostly_broken(&self) -> bool {
-        too_many_skipped(self.broken_containers().len(), self.projects + self.groups)
+        exceeds_skip_limit(self.broken_containers().len(), self.projects + self.groups)
     }
 
     /// The containers with steps that the saved plan does not contain.
@@ -373,17 +381,20 @@ fn excess_reason(
     acks: &[&Acknowledgement],
 ) -> Option<(String, String)> {
     let max_objects = ack.max_objects?;
-    let matching: Vec<_> =
+    let matching_refusals: Vec<_> =
         refusals.iter().filter(|refusal| applies_to(ack, refusal, acks)).collect();
     // The number of objects of a refusal of the whole run includes the objects of the single refusals.
-    let (whole_run, single_refusals): (Vec<&GuardRefusal>, Vec<&GuardRefusal>) =
-        matching.iter().partition(|refusal| &*refusal.address.path == WHOLE_RUN);
-    let whole_run_objects = whole_run.iter().map(|refusal| refusal.objects).max();
+    let (whole_run_refusals, single_refusals): (Vec<&GuardRefusal>, Vec<&GuardRefusal>) =
+        matching_refusals.iter().partition(|refusal| &*refusal.address.path == WHOLE_RUN);
+    let whole_run_objects = whole_run_refusals.iter().map(|refusal| refusal.objects).max();
     let single_objects: usize = single_refusals.iter().map(|refusal| refusal.objects).sum();
     let objects = single_objects.max(whole_run_objects.unwrap_or(0));
-    let matching_text = match matching[..] {
+    let matching_text = match matching_refusals[..] {
         [one] => format!("`{}` has {objects}", one.address),
-        _ => format!("the {} refusals that it matches have {objects} together", matching.len()),
+        _ => format!(
+            "the {} refusals that it matches have {objects} together",
+            matching_refusals.len()
+        ),
     };
     let is_excess = objects > max_objects;
     is_excess.then(|| {
@@ -402,8 +413,9 @@ fn rename_conflict(ack: &Acknowledgement, refusal: &GuardRefusal, moves: &Moves)
     let pattern_path = ack.selector.pattern().split('#').next().unwrap_or_default();
     let is_exact =
         ack.selector.pattern().to_lowercase() == refusal.address.to_string().to_lowercase();
-    let mut entries = moves.former_entries(&refusal.address).iter();
-    if let Some(former) = entries.find(|former| !is_exact && !ack.selector.matches(former)) {
+    let mut former_addresses = moves.former_addresses(&refusal.address).iter();
+    if let Some(former) = former_addresses.find(|former| !is_exact && !ack.selector.matches(former))
+    {
         return Some(format!(
             "the acknowledgement of `{ack}` does not cover `{former}`, the former name of `{}`; write `{}`",
             refusal.address, refusal.acknowledgement
@@ -437,7 +449,7 @@ fn warning(ack: &Acknowledgement, message: &str) -> Diagnostic {
 }
 
 /// Help if the address of `ack` contains further acknowledgements.
-fn separate(ack: &Acknowledgement) -> Option<String> {
+fn suggest_separation(ack: &Acknowledgement) -> Option<String> {
     let text = ack.to_string();
     let parts: Vec<_> = text.split([';', '|']).collect();
     let is_list = parts.len() > 1 && parts.iter().all(|part| Acknowledgement::parse(part).is_ok());
@@ -446,7 +458,7 @@ fn separate(ack: &Acknowledgement) -> Option<String> {
 }
 
 /// The words of an address in lower case, without separators.
-fn words_of(address: &str) -> Vec<String> {
+fn split_words(address: &str) -> Vec<String> {
     let words = address.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect()
 }

@@ -9,7 +9,7 @@ use crate::{
     catalogue,
     desired::DeclaredSection,
     diff::{Action, Note, Reason},
-    kind::{Capability, Effect, Names, Section},
+    kind::{Capability, Effect, NameIndex, Section},
     live::{LiveEntries, entry_ids},
 };
 
@@ -63,9 +63,9 @@ impl ContainerPlanner<'_> {
         Some(closed_switch.flatten().unwrap_or(first_switch))
     }
 
-    /// The names of objects. Sections that this run opens have their declared entries, because these
-    /// sections cannot be read before.
-    pub(super) fn names_of_opened(&self, switches: &Switches) -> Cow<'_, Names> {
+    /// The names of objects, including the declared entries of sections that this run opens. These
+    /// sections cannot be read before the run.
+    pub(super) fn names_with_opened_sections(&self, switches: &Switches) -> Cow<'_, NameIndex> {
         let mut names = Cow::Borrowed(self.context.names);
         for section in self.ordered_sections().map(|section| section.kind) {
             let is_unread = names.entry_ids(section.section).is_some_and(Result::is_err);
@@ -81,10 +81,11 @@ impl ContainerPlanner<'_> {
     pub(super) fn close_section(
         &self,
         section: &DeclaredSection,
-        needed: Capability,
+        needed_capability: Capability,
         plan: &mut ContainerPlan,
     ) {
-        let reason = Reason::Closed { why: needed.order_reason(self.declared.scope).to_owned() };
+        let reason =
+            Reason::Closed { why: needed_capability.order_reason(self.declared.scope).to_owned() };
         let address = self.section_address(section);
         plan.findings.notes.push(Note::new(&address, reason, &section.origin));
         plan.closed_sections.insert(section.kind.section);
@@ -139,10 +140,10 @@ impl ContainerPlanner<'_> {
     /// Replaces each step that names an entry of a closed section by a note.
     pub(super) fn drop_dependent_steps(&self, plan: &mut ContainerPlan) {
         let prefixes =
-            plan.closed_sections.iter().map(|name| format!("{}/", self.address.section(name)));
+            plan.closed_sections.iter().map(|name| format!("{}/", self.address.with_section(name)));
         let closed_prefixes: Vec<_> = prefixes.collect();
         let steps = plan.findings.steps.extract_if(.., |step| {
-            step.waits_for()
+            step.awaited_objects()
                 .any(|address| closed_prefixes.iter().any(|section| address.starts_with(section)))
         });
         plan.findings.notes.extend(steps.map(|step| {
@@ -155,18 +156,20 @@ impl ContainerPlanner<'_> {
     /// refuses the update if the entry does not exist, and the plan does not read the entry.
     pub(super) fn note_undeclared_names(&self, plan: &mut ContainerPlan) {
         let scope = self.declared.scope;
-        let section = |name| catalogue::section(scope, name);
+        let find_section = |name| catalogue::project_section(scope, name);
         let steps = plan.findings.steps.iter().filter(|step| step.action == Action::Update);
         let steps = steps.filter(|step| {
-            step.address.section.and_then(section).is_some_and(Section::is_in_object)
+            step.address.section.and_then(find_section).is_some_and(Section::is_part_of_container)
         });
         let names = steps.flat_map(|step| {
-            order::followed_names(scope, step).into_iter().map(move |named| (step, named))
+            order::followed_names(scope, step)
+                .into_iter()
+                .map(move |section_and_name| (step, section_and_name))
         });
         plan.findings.notes.extend(names.filter_map(|(step, (section_name, name))| {
-            let mut declared = self.declared.present_entries(section_name);
-            let is_declared = declared.any(|entry| entry.key == name);
-            let noun = section(section_name).filter(|_| !is_declared)?.noun;
+            let mut declared_entries = self.declared.present_entries(section_name);
+            let is_declared = declared_entries.any(|entry| entry.key == name);
+            let noun = find_section(section_name).filter(|_| !is_declared)?.noun;
             let what = format!(
                 "it fails without a {noun} `{name}`, which `{section_name}` does not declare"
             );
@@ -178,8 +181,8 @@ impl ContainerPlanner<'_> {
     pub(super) fn declared_switches(&self) -> Switches {
         self.target_effects()
             .filter_map(|(_, effect)| match effect {
-                Effect::Capability { capability: missing, before: false, after } => {
-                    Some((missing, after))
+                Effect::Capability { capability, before: false, after } => {
+                    Some((capability, after))
                 }
                 _ => None,
             })

@@ -14,7 +14,7 @@ use crate::{
     },
     field::Scope,
     kind::{
-        Capability, ContainerFacts, Effect, ImportState, LiveNamespace, Names, NamespaceOwner,
+        Capability, ContainerFacts, Effect, ImportState, LiveNamespace, NameIndex, NamespaceOwner,
         Shape, Target,
     },
     level::OWNER,
@@ -41,21 +41,21 @@ pub fn plan_container(
         Presence::Existing(target, facts) => (Cow::Borrowed(target), facts),
         Presence::Missing(target) => (Cow::Borrowed(target), &empty_facts),
         Presence::MissingNamespace(group) => {
-            let id = settings.created.id(Scope::Group, group);
-            let created = id.map(|id| LiveNamespace { id, owner: NamespaceOwner::Group });
-            (Cow::Owned(new_target(created)), &empty_facts)
+            let id = settings.creatable_containers.id(Scope::Group, group);
+            let new_namespace = id.map(|id| LiveNamespace { id, owner: NamespaceOwner::Group });
+            (Cow::Owned(new_target(new_namespace)), &empty_facts)
         }
         _ => (Cow::Owned(new_target(None)), &empty_facts),
     };
     let context = DiffContext {
-        sections: &declared.sections,
+        declared_sections: &declared.sections,
         target: &target,
-        container: &address,
+        container_address: &address,
         caller: &settings.caller,
         facts,
         live,
         names: &names,
-        groups: &settings.groups,
+        group_declarations: &settings.group_declarations,
         release: match live.release {
             DetectedRelease::Hidden => {
                 settings.release.map_or(DetectedRelease::Hidden, DetectedRelease::Known)
@@ -63,7 +63,7 @@ pub fn plan_container(
             release => release,
         },
         secrets: &settings.secrets,
-        resend: &settings.resend,
+        resend_selectors: &settings.resend_selectors,
     };
     let planner = ContainerPlanner { declared, settings, address: &address, context };
     planner.plan_by_presence(&mut plan);
@@ -72,13 +72,16 @@ pub fn plan_container(
         plan.findings.refusals.clear();
         plan.user_rules.clear();
     }
-    settings.holds.add_held(declared, &mut plan.findings, &settings.moves);
+    settings.holds.add_held_objects(declared, &mut plan.findings, &settings.moves);
     plan
 }
 
 /// The ids of the users, groups and other objects that entries name.
-fn collect_names(declared: &Container, live: &LiveContainer, settings: &PlanSettings) -> Names {
-    let mut names = live.names.with_created(&settings.created).with_caller(settings.caller.id);
+fn collect_names(declared: &Container, live: &LiveContainer, settings: &PlanSettings) -> NameIndex {
+    let mut names = live
+        .names
+        .with_created_containers(&settings.creatable_containers)
+        .with_caller_id(settings.caller.id);
     for section in catalogue::sections(declared.scope) {
         let Some(live_entries) = live.sections.get(section.section) else { continue };
         // Members and shares show the ids of the users and groups that rules name.
@@ -110,7 +113,7 @@ pub(super) struct ContainerPlanner<'a> {
 impl ContainerPlanner<'_> {
     /// The address of a section.
     pub(super) fn section_address(&self, section: &DeclaredSection) -> Address {
-        self.address.section(section.kind.section)
+        self.address.with_section(section.kind.section)
     }
 
     /// Compares a section. Steps under a hold are only watched: they are shown, but not applied.
@@ -120,7 +123,7 @@ impl ContainerPlanner<'_> {
         live_entries: &LiveEntries,
     ) -> Result<Findings, Cause> {
         let mut findings = diff::compare_section(section, live_entries, self.context)?;
-        self.settings.holds.watch_held(section.kind, &mut findings, &self.settings.moves);
+        self.settings.holds.watch_held_steps(section.kind, &mut findings, &self.settings.moves);
         Ok(findings)
     }
 
@@ -132,7 +135,7 @@ impl ContainerPlanner<'_> {
         condition: &'static str,
     ) -> Findings {
         let mut findings = diff::plan_possible(section, condition, self.context);
-        self.settings.holds.watch_held(section.kind, &mut findings, &self.settings.moves);
+        self.settings.holds.watch_held_steps(section.kind, &mut findings, &self.settings.moves);
         findings
     }
 
@@ -151,9 +154,9 @@ impl ContainerPlanner<'_> {
             return self.plan_import(import_state, plan);
         }
         let switches = self.declared_switches();
-        let writable = switches.get(&Capability::Writable).copied();
+        let writable_switch = switches.get(&Capability::Writable).copied();
         // A container that only a rule includes is neither restored nor unarchived.
-        let stays_archived = facts.is_archived && writable != Some(false);
+        let stays_archived = facts.is_archived && writable_switch != Some(false);
         if self.declared.including_glob.is_some()
             && (facts.deletion_mark.is_some() || stays_archived)
         {
@@ -165,19 +168,19 @@ impl ContainerPlanner<'_> {
         self.note_unlisted_projects(plan);
         // Restoring also unarchives a container that was archived by its deletion mark.
         let restored = facts.deletion_mark.is_some().then_some(true);
-        let writable = writable.or(restored);
-        let former_location = self.context.target.former.as_ref();
-        if facts.is_archived && writable != Some(true) {
+        let writable_switch = writable_switch.or(restored);
+        let former_location = self.context.target.former_location.as_ref();
+        if facts.is_archived && writable_switch != Some(true) {
             return match former_location {
                 Some(former) => plan.stop_with_problem(self.archived_problem(&former.path)),
-                None => self.plan_archived(writable == Some(false), plan),
+                None => self.plan_archived(writable_switch == Some(false), plan),
             };
         }
         match former_location.map(|former| self.move_step(former, &mut plan.findings)).transpose() {
             Ok(step) => plan.findings.steps.extend(step),
             Err(problem) => return plan.stop_with_problem(*problem),
         }
-        let names = &self.names_of_opened(&switches);
+        let names = &self.names_with_opened_sections(&switches);
         let planner = ContainerPlanner { context: DiffContext { names, ..self.context }, ..*self };
         for section in planner.ordered_sections() {
             planner.plan_section(section, &switches, plan);
@@ -191,7 +194,7 @@ impl ContainerPlanner<'_> {
         let Some(mark_date) = &facts.deletion_mark else { return Ok(()) };
         let may_restore =
             self.settings.caller.is_administrator || facts.caller_level >= Some(OWNER);
-        if !may_restore || self.context.target.former.is_some() {
+        if !may_restore || self.context.target.former_location.is_some() {
             return Err(Box::new(self.deletion_problem(mark_date.as_deref())));
         }
         plan.findings.steps.push(self.restore_step(mark_date.as_deref())?);
@@ -205,9 +208,9 @@ impl ContainerPlanner<'_> {
         switches: &Switches,
         plan: &mut ContainerPlan,
     ) {
-        let not_read = LiveEntries::Unreadable(Cause::new("not read"));
+        let unread_section = LiveEntries::Unreadable(Cause::new("not read"));
         let live_entries =
-            self.context.live.sections.get(section.kind.section).unwrap_or(&not_read);
+            self.context.live.sections.get(section.kind.section).unwrap_or(&unread_section);
         let mut findings = match self.compare_section(section, live_entries) {
             Ok(findings) => findings,
             Err(reason) => return self.plan_unread(section, reason, switches, plan),
@@ -257,7 +260,7 @@ impl ContainerPlanner<'_> {
     /// after these steps. Therefore the unread section must not block them.
     fn removes_parent_copies(&self, section: &DeclaredSection, steps: &[Step]) -> bool {
         let parent = section.kind.scoped_kind.parent.map(|parent| parent.section);
-        parent.is_some() && steps.iter().any(|s| s.is_copy && s.address.section == parent)
+        parent.is_some() && steps.iter().any(|s| s.removes_copy && s.address.section == parent)
     }
 
     /// Runs the checks that need all steps of the container, and orders the steps.
@@ -288,14 +291,15 @@ impl ContainerPlanner<'_> {
         steps: &[Step],
     ) {
         let Some(parent) = section.kind.scoped_kind.parent else { return };
-        let Some(parent_kind) = catalogue::section(self.declared.scope, parent.section) else {
+        let Some(parent_kind) = catalogue::project_section(self.declared.scope, parent.section)
+        else {
             return;
         };
         let removed_entries = steps
             .iter()
             .filter(|step| {
                 step.action == Action::Delete
-                    && !step.is_copy
+                    && !step.removes_copy
                     && step.address.section == Some(parent_kind.section)
             })
             .filter_map(Step::live_entry);
@@ -326,7 +330,8 @@ impl ContainerPlanner<'_> {
     pub(super) fn defer_children(&self, plan: &mut ContainerPlan) {
         for section in self.ordered_sections() {
             let Some(parent) = section.kind.scoped_kind.parent else { continue };
-            let Some(parent_kind) = catalogue::section(self.declared.scope, parent.section) else {
+            let Some(parent_kind) = catalogue::project_section(self.declared.scope, parent.section)
+            else {
                 continue;
             };
             let steps = &mut plan.findings.steps;
@@ -348,7 +353,8 @@ impl ContainerPlanner<'_> {
                 let parent_field = entry.fields.get(parent.field);
                 let name = parent_field.as_ref().and_then(|field| field.value.text());
                 let is_waiting = name.is_some_and(|name| {
-                    waiting_parents.contains(&self.address.section(parent_kind.section).entry(name))
+                    waiting_parents
+                        .contains(&self.address.with_section(parent_kind.section).with_entry(name))
                 });
                 let address = section.address_of(entry, self.address);
                 let is_new =
@@ -385,7 +391,7 @@ impl ContainerPlanner<'_> {
         match import_state {
             ImportState::Running => {
                 let cause = Cause::new("its contents are still being imported").mark_transient();
-                let reason = cause.help("run again when they are there");
+                let reason = cause.with_help("run again when they are there");
                 plan.stop_as_unread(self.declared, reason);
             }
             ImportState::Failed(why) => plan.stop_with_problem(self.import_problem(why.as_deref())),

@@ -46,7 +46,8 @@ impl ContainerPlanner<'_> {
             let mut switch_sets = section.kind.scoped_kind.closed_by.iter();
             let closed_set = switch_sets.find(|set| {
                 let mut features = set.iter().map(|name| Capability::Feature(name));
-                features.all(|off| plan.steps.iter().any(|step| step.removes_capability(off)))
+                features
+                    .all(|feature| plan.steps.iter().any(|step| step.removes_capability(feature)))
             });
             if let Some(set) = closed_set {
                 self.close_section(section, Capability::Feature(set[0]), plan);
@@ -91,14 +92,18 @@ impl ContainerPlanner<'_> {
         let mut fields = self.creation_fields(create);
         let mut notes = Vec::new();
         for (name, (section, field)) in &fields {
-            let limit = self.group_limit(*section, name, field, plan)?;
-            let forbids_projects = constraints::find_constraints("create", None).any(|row| {
-                let value = field.value.plain_json().filter(|_| row.group_setting.field == *name);
-                value.is_some_and(|value| row.forbids(value, Scope::Project))
-            });
+            let limit_wait_reason = self.check_field_limits(*section, name, field, plan)?;
+            let forbids_projects =
+                constraints::find_constraints("create", None).any(|constraint| {
+                    let value = field
+                        .value
+                        .plain_json()
+                        .filter(|_| constraint.group_setting.field == *name);
+                    value.is_some_and(|value| constraint.forbids(value, Scope::Project))
+                });
             let must_stay_open = self.declared.lifecycle.gets_new_projects && forbids_projects;
             let wait_reason = must_stay_open.then(|| "until the projects in it exist".to_owned());
-            let wait_reason = wait_reason.or(limit);
+            let wait_reason = wait_reason.or(limit_wait_reason);
             notes.extend(wait_reason.map(|why| self.waiting_note(*section, name, field, why)));
         }
         for note in &notes {
@@ -129,9 +134,9 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// The effects of the creating request with these `values`. Of the sections that the request
-    /// also sets, only two sorts of effects count: effects on visibility, and effects on features
-    /// that are on in a new container.
+    /// The effects of the create request with these `values`. Includes two effects of the sections
+    /// that the request also sets: changes of visibility, and changes of features that are on in a
+    /// new container.
     fn creation_effects(&self, container_kind: Section, values: &Fields) -> Vec<Effect> {
         let plain_values = forms::plain_fields(values);
         let find_effects =
@@ -158,8 +163,8 @@ impl ContainerPlanner<'_> {
         })
     }
 
-    /// Plans fields that the creating request cannot set, because they name entries that are
-    /// created later. Until then, these fields have the defaults of the service.
+    /// Plans fields that the create request cannot set, because they name entries that are created
+    /// later. Until then, these fields have the defaults of the service.
     fn plan_later_fields(&self, plan: &mut ContainerPlan) {
         for section in self.sections_in_create() {
             let kind = section.kind;
@@ -180,7 +185,7 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// The sections that the creating request sets too.
+    /// The sections that the create request also sets.
     fn sections_in_create(&self) -> impl Iterator<Item = &DeclaredSection> {
         self.ordered_sections().filter(|section| section.kind.is_created_with_container())
     }
@@ -209,7 +214,7 @@ impl ContainerPlanner<'_> {
 
     /// Refuses fields that the service's release lacks, and values that the group above prevents.
     /// Returns the reason if the field must wait for that group.
-    fn group_limit(
+    fn check_field_limits(
         &self,
         section: Section,
         name: &str,
@@ -217,7 +222,7 @@ impl ContainerPlanner<'_> {
         plan: &mut ContainerPlan,
     ) -> Result<Option<String>, Box<Problem>> {
         let context = self.context;
-        let section_address = self.address.section(section.section);
+        let section_address = self.address.with_section(section.section);
         let (limit, address) =
             match diff::release_support(section, name, &field.value, context.release) {
                 Support::Unsupported(limit) if section.shape == Shape::Container => {
@@ -247,7 +252,7 @@ impl ContainerPlanner<'_> {
         field: &Sourced<Value>,
         wait_reason: String,
     ) -> Note {
-        let address = self.address.section(section.section);
+        let address = self.address.with_section(section.section);
         let note = Note::new(&address, Reason::Waits { why: wait_reason }, &field.origin);
         Note { fields: vec![name.to_owned()], ..note }
     }
@@ -264,9 +269,9 @@ impl ContainerPlanner<'_> {
                 let origin = fields.get(name).map(|(_, field)| &field.origin);
                 origin.unwrap_or(&self.declared.origin).clone()
             })?;
-        for (neutral, name) in &self.settings.hosts {
+        for (neutral_word, name) in &self.settings.hosts {
             for call in &mut calls {
-                call.request = call.request.clone().rename_segment(neutral, name);
+                call.request = call.request.clone().rename_segment(neutral_word, name);
             }
         }
         Ok(calls)

@@ -1,7 +1,7 @@
 //! The size of a plan, and an estimate of how long apply takes if the service limits requests.
 //!
-//! Without a limit, no estimate is needed, because responses take milliseconds. With a limit, the
-//! time depends on the limit of all requests, or on the limit of a single operation.
+//! Without a limit, no estimate is needed, because each response takes only milliseconds. With a
+//! limit, the time depends on the limit for all requests, or on the limit for a single operation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,7 +72,7 @@ impl Plan {
     }
 
     fn estimate(&self, per_minute: u64) -> Option<Estimate> {
-        let mut calls: BTreeMap<_, (u64, u64)> = BTreeMap::new();
+        let mut calls_by_operation: BTreeMap<_, (u64, u64)> = BTreeMap::new();
         let mut reread_sections = BTreeSet::new();
         let (mut requests, mut operation_rows) = (0, BTreeMap::new());
         for step in &self.steps {
@@ -85,7 +85,7 @@ impl Plan {
                     continue;
                 };
                 if let Some(limit) = operation.requests_per_minute {
-                    calls.entry(operation.id).or_insert((0, limit.into())).0 += 1;
+                    calls_by_operation.entry(operation.id).or_insert((0, limit.into())).0 += 1;
                 }
                 if !operation.shows_object {
                     reread_sections.insert((&step.address.path, step.address.section));
@@ -93,7 +93,8 @@ impl Plan {
             }
         }
         requests += reread_sections.len() as u64;
-        let limited_ops = calls.into_iter().map(|(id, (count, limit))| (Some(id), count, limit));
+        let limited_ops =
+            calls_by_operation.into_iter().map(|(id, (count, limit))| (Some(id), count, limit));
         let estimates =
             limited_ops.chain([(None, requests, per_minute)]).map(|(operation, count, limit)| {
                 let seconds = 60 * count_minutes(count, limit);

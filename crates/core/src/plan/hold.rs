@@ -20,8 +20,8 @@ use crate::{
     text::{count, escape},
 };
 
-/// The maximum duration of a hold. A week is so long that nobody must write the manifest at night
-/// or at the weekend, and so short that nobody forgets the hold.
+/// The maximum duration of a hold. A week is long enough to change the manifest in working hours,
+/// and short enough that nobody forgets the hold.
 const MAX_HOLD_DAYS: i32 = 7;
 
 /// The code of diagnostics about holds.
@@ -72,7 +72,7 @@ impl Hold {
 
     /// True if this hold covers the object at `address`, also under a former path from `moves`.
     fn matches(&self, address: &Address, moves: &Moves) -> bool {
-        moves.any_path_matches(address, |former| self.selector.matches(former))
+        moves.any_path_matches(address, |candidate| self.selector.matches(candidate))
     }
 }
 
@@ -110,13 +110,18 @@ impl Holds {
     /// Turns held steps of one section into watched steps. If only one of several entries can
     /// exist, a hold on one entry also covers the others, because the run must not replace a held
     /// entry.
-    pub(super) fn watch_held(&self, section: Section, findings: &mut Findings, moves: &Moves) {
+    pub(super) fn watch_held_steps(
+        &self,
+        section: Section,
+        findings: &mut Findings,
+        moves: &Moves,
+    ) {
         if self.0.is_empty() {
             return;
         }
         let find_group = |step: &Step| {
             let name = step.address.entry.as_deref().filter(|_| step.action != Action::Update)?;
-            section.exclusive_group(name)
+            section.exclusive_set(name)
         };
         let steps = std::mem::take(&mut findings.steps);
         let mut group_holds: BTreeMap<&str, Option<Date>> = BTreeMap::new();
@@ -140,7 +145,12 @@ impl Holds {
 
     /// Adds the held parts of `declared`, and held objects that no manifest declares. Omits parts
     /// that are inside another held part.
-    pub(super) fn add_held(&self, declared: &Container, findings: &mut Findings, moves: &Moves) {
+    pub(super) fn add_held_objects(
+        &self,
+        declared: &Container,
+        findings: &mut Findings,
+        moves: &Moves,
+    ) {
         if self.0.is_empty() {
             return;
         }
@@ -171,7 +181,7 @@ impl Holds {
 }
 
 fn warning(message: &str, help: &str) -> Diagnostic {
-    Diagnostic::warning(HOLD_CODE, message.to_owned()).help(help)
+    Diagnostic::warning(HOLD_CODE, message.to_owned()).with_help(help)
 }
 
 #[cfg(test)]
@@ -226,7 +236,10 @@ mod tests {
             holds.held_until(address, &Moves::default()).map(|day| day.to_string())
         };
         assert_eq!(hold_day(&shop).as_deref(), Some("2027-01-06"));
-        assert_eq!(hold_day(&shop.section("members").entry("a")).as_deref(), Some("2027-01-08"));
+        assert_eq!(
+            hold_day(&shop.with_section("members").with_entry("a")).as_deref(),
+            Some("2027-01-08")
+        );
         assert_eq!(hold_day(&Address::container("other".into())), None);
     }
 }

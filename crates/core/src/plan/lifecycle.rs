@@ -32,14 +32,14 @@ impl ContainerPlanner<'_> {
             && former.is_transferred
             && target.namespace.is_none()
         {
-            let Some(id) = self.settings.created.id(Scope::Group, group) else {
+            let Some(id) = self.settings.creatable_containers.id(Scope::Group, group) else {
                 return Err(Box::new(self.namespace_problem(group)));
             };
             target.namespace = Some(LiveNamespace { id, owner: NamespaceOwner::Group });
         }
         let origin = &self.declared.origin;
         let mut changes = vec![self.new_change("path", &former.path, &self.declared.path, origin)];
-        let former = &FormerLocation { name: self.freed_name(former), ..former.clone() };
+        let former = &FormerLocation { name: self.name_after_move(former), ..former.clone() };
         if let (Some(old_name), Some(new_name)) = (&self.context.facts.name, &former.name) {
             changes.push(self.new_change("name", old_name, new_name, origin));
         }
@@ -61,33 +61,35 @@ impl ContainerPlanner<'_> {
         former: &FormerLocation,
         findings: &mut Findings,
     ) -> Result<Option<String>, Box<Problem>> {
-        let live = self.context.facts.visibility.clone();
-        let Some(visibility) = live.filter(|_| former.is_transferred) else { return Ok(None) };
+        let live_visibility = self.context.facts.visibility.clone();
+        let Some(visibility) = live_visibility.filter(|_| former.is_transferred) else {
+            return Ok(None);
+        };
         let (section, name) = (settings::SECTION, "visibility");
         if let Some(declared) = self.declared.setting(section, name) {
             return Ok(declared.value.text().map(str::to_owned));
         }
-        let limit = catalogue::section(self.declared.scope, section).and_then(|section| {
+        let limit = catalogue::project_section(self.declared.scope, section).and_then(|section| {
             self.context.group_limit(section, name, &visibility.as_str().into(), findings)
         });
-        let address = self.address.section(section);
+        let address = self.address.with_section(section);
         match limit.map(|limit| limit.into_problem(&address, self.former_origin())) {
             Some(Ok(problem)) => Err(Box::new(problem)),
             _ => Ok(Some(visibility)),
         }
     }
 
-    /// The name to set together with the new path; `None` if the old name need not become free.
-    /// Another container may take the former path and get a default name equal to the last segment
-    /// of that path. Names are unique in a group. If a name is declared, a settings step sets the
-    /// name.
-    fn freed_name(&self, former: &FormerLocation) -> Option<String> {
+    /// The display name to set together with the new path; `None` if the old name can stay. The old
+    /// name must become free if another container takes the former path: its default name is the
+    /// last segment of that path, and names are unique in a group. A declared name is set by a step
+    /// for the settings instead.
+    fn name_after_move(&self, former: &FormerLocation) -> Option<String> {
         let [former_name, name] = [&*former.path, &*self.declared.path]
             .map(|path| path.rsplit('/').next().unwrap_or_default());
         let blocks_new_path = former.is_renamed
             && !former.is_transferred
             && self.context.facts.name.as_deref() == Some(former_name)
-            && self.settings.moves.takes_matching_name(&former.path)
+            && self.settings.moves.gets_default_name(&former.path)
             && !self.declared.declares_name();
         blocks_new_path.then(|| name.to_owned())
     }
@@ -134,17 +136,17 @@ impl ContainerPlanner<'_> {
         let projects = match self.context.live.projects_below.as_ref().unwrap_or(&unread) {
             Ok(projects) => projects,
             Err(reason) => {
-                let address = self.address.section(PROJECTS_KEY);
+                let address = self.address.with_section(PROJECTS_KEY);
                 return plan.add_incomplete(address, reason.clone(), &policy.origin);
             }
         };
-        let undeclared = projects.iter().filter(|project| {
+        let undeclared_projects = projects.iter().filter(|project| {
             let address = Address::container(Arc::clone(&project.path));
-            let mut excluded = self.declared.lifecycle.excluded_projects.iter();
+            let mut exclusions = self.declared.lifecycle.excluded_selectors.iter();
             !self.settings.moves.declares_project(&project.path)
-                && !excluded.any(|selector| selector.matches(&address))
+                && !exclusions.any(|selector| selector.matches(&address))
         });
-        plan.findings.notes.extend(undeclared.map(|project| {
+        plan.findings.notes.extend(undeclared_projects.map(|project| {
             let archived_text = project.facts.is_archived.then_some("archived");
             let marked_text = project.facts.deletion_mark.as_ref().map(|_| "marked for deletion");
             let state = marked_text.or(archived_text);

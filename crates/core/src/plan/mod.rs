@@ -36,15 +36,15 @@ use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use approve::{Acknowledged, ApprovalPolicy, Approved, BlockedRun, SkippedContainer};
+pub use approve::{Acknowledged, ApprovalPolicy, ApprovedPlan, BlockedRun, SkippedContainer};
 pub use base::{
-    Adopted, Base, BaseComparison, BranchPart, DriftPolicy, Outline, excluded_steps,
+    Adopted, Base, BaseComparison, BranchPart, DeclarationOutline, DriftPolicy, excluded_steps,
     mark_changed_files,
 };
 pub use container::plan_container;
 pub use estimate::{Counts, Estimate};
-pub use grants::{Grantee, access_loser, grantees};
-pub use guard::Limits;
+pub use grants::{Grantee, grantee_losing_access, grantees};
+pub use guard::GuardLimits;
 pub use hold::Holds;
 pub use reach::{AppliedLimit, Extent};
 pub use settings::PlanSettings;
@@ -68,8 +68,8 @@ use crate::{
     value::Json,
 };
 
-/// The maximum number of live states that a plan keeps. Apply only uses states younger than a minute, and
-/// rarely changes more groups and projects than this in a minute.
+/// The maximum number of live states that a plan keeps. Apply uses only states that are younger than
+/// a minute, and rarely changes more groups and projects than this in a minute.
 const MAX_KEPT_LIVE: usize = 10_000;
 
 /// The maximum number of containers whose steps keep their requests, so that apply does not plan them again.
@@ -111,7 +111,7 @@ pub struct Plan {
     user_rules: HashMap<String, Vec<UserRule>>,
     /// The containers that rules included.
     #[serde(skip)]
-    included: IncludedContainers,
+    included_containers: IncludedContainers,
     /// True if an `undeclared: include` rule matches nothing.
     #[serde(skip)]
     has_idle_rules: bool,
@@ -156,7 +156,7 @@ impl Plan {
         for exception in roster.containers.iter().filter_map(|container| container.exclusion) {
             *plan.exceptions.entry(exception).or_default() += 1;
         }
-        plan.has_idle_rules = !roster.idle_rules.is_empty();
+        plan.has_idle_rules = !roster.idle_rule_warnings.is_empty();
         let incomplete = roster.incomplete.into_iter();
         plan.findings.incomplete.extend(incomplete.map(|(path, reason)| Incomplete {
             address: Address::container(path),
@@ -190,7 +190,7 @@ impl Plan {
 
     /// Counts a container that a rule includes but that the run does not read.
     pub fn count_included(&mut self, container: &Container) {
-        self.included.add(container);
+        self.included_containers.add(container);
     }
 
     /// Adds the plan of one more container, and its live state.
@@ -208,7 +208,7 @@ impl Plan {
             Scope::Group => self.groups += 1,
             Scope::Project => self.projects += 1,
         }
-        self.included.add(container);
+        self.included_containers.add(container);
         if !plan.steps.is_empty() && self.live.len() < MAX_KEPT_LIVE {
             self.live.insert(container.path.clone(), KeptLive(Box::new(live)));
         }
@@ -266,12 +266,12 @@ impl Plan {
         let rules = std::mem::take(&mut self.user_rules);
         self.findings.notes.extend(connect::note_lost_access(&self.findings.steps, &rules));
         if let Some(max_containers) = extent.limit {
-            self.keep_first(max_containers.get());
+            self.keep_first_containers(max_containers.get());
         }
         let steps = self.findings.steps.iter();
         let counted_steps: Vec<_> =
             steps.filter(|step| !(extent.ignores_drift && step.is_drift())).collect();
-        let reach_refusals = self.included.refusals(&counted_steps, &extent.reach);
+        let reach_refusals = self.included_containers.find_refusals(&counted_steps, &extent.reach);
         self.findings
             .refusals
             .extend(guard::refuse_many_removals(&counted_steps).into_iter().chain(reach_refusals));

@@ -47,11 +47,11 @@ impl ContainerPlanner<'_> {
             Presence::Redirected { new_path: path } => {
                 plan.stop_with_problem(self.moved_problem(path.as_deref()));
             }
-            Presence::Ambiguous { at, other_path: other } => {
+            Presence::Ambiguous { current_path: at, other_path: other } => {
                 let args = words![at = escape(at), other = escape(other)];
                 plan.stop_with_problem(self.former_path_problem(texts::TWICE, args));
             }
-            Presence::PartlyMoved { former_path: from, at } => {
+            Presence::PartlyMoved { former_path: from, intermediate_path: at } => {
                 let args = words![from = escape(from), at = escape(at)];
                 plan.stop_with_problem(self.former_path_problem(texts::HALFWAY, args));
             }

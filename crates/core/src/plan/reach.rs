@@ -13,7 +13,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Limits, Plan, extend_to_closure, guard};
+use super::{GuardLimits, Plan, extend_to_closure, guard};
 use crate::{
     desired::Container,
     diff::{GuardRefusal, Reason, Step},
@@ -27,14 +27,14 @@ pub struct Extent {
     /// projects with steps, and also the containers that they depend on.
     pub limit: Option<NonZeroUsize>,
     /// The limits for changes of containers that only a rule includes.
-    pub reach: Limits,
+    pub reach: GuardLimits,
     /// True if drift from before a branch is only shown, so that guards ignore it.
     pub ignores_drift: bool,
 }
 
 impl Default for Extent {
     fn default() -> Self {
-        Self { limit: None, reach: Limits::REACH, ignores_drift: false }
+        Self { limit: None, reach: GuardLimits::REACH, ignores_drift: false }
     }
 }
 
@@ -66,7 +66,7 @@ impl IncludedContainers {
     }
 
     /// Refusals for steps that change too many included containers.
-    pub(super) fn refusals(&self, steps: &[&Step], limits: &Limits) -> Vec<GuardRefusal> {
+    pub(super) fn find_refusals(&self, steps: &[&Step], limits: &GuardLimits) -> Vec<GuardRefusal> {
         let paths: BTreeSet<_> = steps.iter().map(|step| &step.address.path).collect();
         let mut changed_counts: BTreeMap<_, usize> = BTreeMap::new();
         for changed_glob in paths.into_iter().filter_map(|path| self.glob_by_path.get(path)) {
@@ -85,7 +85,7 @@ impl IncludedContainers {
 impl Plan {
     /// Keeps the steps of the first `max_containers` groups and projects with steps, and of those
     /// that they depend on. Removes refusals and notes of other steps, and keeps all other results.
-    pub(super) fn keep_first(&mut self, max_containers: usize) {
+    pub(super) fn keep_first_containers(&mut self, max_containers: usize) {
         let mut paths: Vec<Arc<str>> =
             self.findings.steps.iter().map(|step| step.address.path.clone()).collect();
         paths.dedup();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use super::{Holds, Limits};
+use super::{GuardLimits, Holds};
 use crate::{
     address::{Address, Selector},
     desired::{Desired, GroupDeclarations, Moves},
@@ -24,17 +24,17 @@ pub struct PlanSettings {
     /// The configured release, for a service that does not show its release.
     pub release: Option<Release>,
     /// The missing containers that the run may create.
-    pub created: CreatedContainers,
+    pub creatable_containers: CreatedContainers,
     /// The declared paths and the former paths of containers.
     pub moves: Arc<Moves>,
     /// The declarations of the groups in the run.
-    pub groups: GroupDeclarations,
+    pub group_declarations: GroupDeclarations,
     /// The objects whose write-only fields are sent again.
-    pub resend: Vec<Selector>,
+    pub resend_selectors: Vec<Selector>,
     /// The holds of the run.
     pub holds: Holds,
     /// The limits of guards.
-    pub limits: Limits,
+    pub limits: GuardLimits,
     /// The service's names for hosts that have a neutral word in the reference, as (word, name).
     pub hosts: Vec<(&'static str, String)>,
     /// True if the live state comes from a snapshot, which does not redirect former paths.
@@ -48,12 +48,12 @@ impl PlanSettings {
             caller,
             secrets,
             release: None,
-            created: desired.creatable_containers(|_| false),
+            creatable_containers: desired.creatable_containers(|_| false),
             moves: Arc::clone(&desired.moves),
-            groups: GroupDeclarations::from_containers(&desired.containers),
-            resend: Vec::new(),
+            group_declarations: GroupDeclarations::from_containers(&desired.containers),
+            resend_selectors: Vec::new(),
             holds: Holds::default(),
-            limits: Limits::default(),
+            limits: GuardLimits::default(),
             hosts: Vec::new(),
             is_offline: false,
         }
@@ -63,8 +63,8 @@ impl PlanSettings {
     /// run already sent them.
     #[must_use]
     pub fn for_plan_after_run(self) -> Self {
-        let mut settings = Self { resend: Vec::new(), ..self };
-        settings.groups.is_applied = true;
+        let mut settings = Self { resend_selectors: Vec::new(), ..self };
+        settings.group_declarations.is_applied = true;
         settings
     }
 

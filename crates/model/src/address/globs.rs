@@ -137,12 +137,12 @@ mod tests {
 
     #[test]
     fn candidates_share_the_ends_of_the_path() {
-        for shape in ["acme/p{}", "acme/p{}/**", "*/p{}", "**/p{}/x", "acme/*/p{}"] {
-            let globs: Vec<_> = (0..100).map(|i| shape.replace("{}", &i.to_string())).collect();
+        for template in ["acme/p{}", "acme/p{}/**", "*/p{}", "**/p{}/x", "acme/*/p{}"] {
+            let globs: Vec<_> = (0..100).map(|i| template.replace("{}", &i.to_string())).collect();
             let mut index = GlobIndex::default();
             globs.iter().enumerate().for_each(|(position, glob)| index.insert(position, glob));
             let path = globs[7].replace("**", "y").replace('*', "z");
-            assert_eq!(index.candidates(&path), [7], "{shape}");
+            assert_eq!(index.candidates(&path), [7], "{template}");
         }
     }
 }

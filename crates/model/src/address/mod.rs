@@ -36,13 +36,13 @@ impl Address {
     }
 
     /// A whole section of this address's group or project.
-    pub fn section(&self, section: &'static str) -> Self {
-        Self { path: self.path.clone(), section: Some(section), entry: None }
+    pub fn with_section(&self, with_section: &'static str) -> Self {
+        Self { path: self.path.clone(), section: Some(with_section), entry: None }
     }
 
     /// An entry of this address's section.
-    pub fn entry(&self, entry: impl Into<String>) -> Self {
-        Self { entry: Some(entry.into()), ..self.clone() }
+    pub fn with_entry(&self, with_entry: impl Into<String>) -> Self {
+        Self { entry: Some(with_entry.into()), ..self.clone() }
     }
 }
 
@@ -329,9 +329,9 @@ fn measure_braces(glob: &str) -> (usize, usize) {
                     earlier_choices.saturating_add(std::mem::replace(&mut choices, 1));
             }
             b'}' => {
-                if let Some((outer_earlier, outer_choices)) = outer_counts.pop() {
+                if let Some((outer_earlier_choices, outer_choices)) = outer_counts.pop() {
                     choices = outer_choices.saturating_mul(earlier_choices.saturating_add(choices));
-                    earlier_choices = outer_earlier;
+                    earlier_choices = outer_earlier_choices;
                 }
             }
             _ => {}
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn a_selector_matches_an_object_and_everything_in_it() {
         let variable = address("acme/web/shop", Some("variables"), Some("TOKEN@*"));
-        for (selector, selected) in [
+        for (selector, is_selected) in [
             ("acme/web/shop", true),
             ("ACME/web/*", true),
             ("acme/*", false),
@@ -371,7 +371,7 @@ mod tests {
         ] {
             assert_eq!(
                 Selector::parse(selector).unwrap().matches(&variable),
-                selected,
+                is_selected,
                 "{selector}"
             );
         }

@@ -5,7 +5,7 @@
 //! This rule is identified by its type instead of its name.
 
 use crate::{
-    kind::{Id, Identity, Spec, forms},
+    kind::{FieldSpec, Id, Identity, forms},
     operation::Request,
 };
 
@@ -15,10 +15,10 @@ use super::prelude::*;
 pub const ANY_APPROVER: &str = "any_approver";
 
 /// The type of a rule that applies only if a report shows a problem.
-const REPORT: &str = "report_approver";
+const REPORT_APPROVER: &str = "report_approver";
 
 /// The only valid name of a rule for code coverage.
-const COVERAGE_NAME: &str = "Coverage-Check";
+const COVERAGE_RULE_NAME: &str = "Coverage-Check";
 
 /// The note shown if a rule for all protected branches gets a list of branches.
 const NARROWING_NOTE: &str = "is no longer for all protected branches";
@@ -37,7 +37,7 @@ pub const SECTION: &str = "approval_rules";
 pub(super) struct ApprovalRules;
 
 impl KindRules for ApprovalRules {
-    fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
+    fn decode(&self, spec: &FieldSpec, raw: &Object) -> Option<Json> {
         // Groups that the caller cannot see are missing in the list.
         let shows_all_groups = raw.get("contains_hidden_groups") != Some(&Json::Bool(true));
         // For a rule that applies to all protected branches, the response lists every protected
@@ -74,10 +74,13 @@ impl KindRules for ApprovalRules {
                     purpose: CallPurpose::Change(&declared, live, changed),
                     ..*context
                 }
-                .plain_calls()?;
-                calls.into_iter().map(|call| PlannedCall { side_effect, ..call }).collect()
+                .default_calls()?;
+                calls
+                    .into_iter()
+                    .map(|call| PlannedCall { side_effects: side_effect, ..call })
+                    .collect()
             }
-            _ => context.plain_calls()?,
+            _ => context.default_calls()?,
         };
         let typed_calls = calls
             .into_iter()
@@ -96,20 +99,21 @@ impl KindRules for ApprovalRules {
     }
 
     fn check(&self, declared: &Fields, _is_unresolved: bool, report: Reporter<'_>) {
-        let mut lists = ["users", "groups"].into_iter().filter(|_| is_any_approver_rule(declared));
-        if let Some(list) = lists.find(|list| has_items(declared, list)) {
-            report(EntryFault::for_field(texts::APPROVERS_OF_ANY, list));
+        let mut approver_fields =
+            ["users", "groups"].into_iter().filter(|_| is_any_approver_rule(declared));
+        if let Some(list) = approver_fields.find(|list| has_items(declared, list)) {
+            report(EntryFault::for_field(fault_text::APPROVERS_OF_ANY, list));
         }
         let report_type = declared.text("report_type");
-        if declared.text("rule_type") == Some(REPORT) && report_type.is_none() {
-            report(EntryFault::for_field(texts::REPORT_OF_NONE, "report_type"));
+        if declared.text("rule_type") == Some(REPORT_APPROVER) && report_type.is_none() {
+            report(EntryFault::for_field(fault_text::REPORT_OF_NONE, "report_type"));
         }
-        let is_misnamed = declared.text("name").is_some_and(|name| name != COVERAGE_NAME);
+        let is_misnamed = declared.text("name").is_some_and(|name| name != COVERAGE_RULE_NAME);
         if report_type == Some("code_coverage") && is_misnamed {
-            report(EntryFault::for_field(texts::REPORT_OF_ANOTHER, "name"));
+            report(EntryFault::for_field(fault_text::REPORT_OF_ANOTHER, "name"));
         }
         if has_items(declared, BRANCHES_FIELD) && declared.is_on(ALL_PROTECTED_FIELD) {
-            report(EntryFault::for_field(texts::BRANCHES_OF_ALL, BRANCHES_FIELD));
+            report(EntryFault::for_field(fault_text::BRANCHES_OF_ALL, BRANCHES_FIELD));
         }
     }
 }
@@ -117,8 +121,8 @@ impl KindRules for ApprovalRules {
 const ALL_PROTECTED_FIELD: &str = "applies_to_all_protected_branches";
 const BRANCHES_FIELD: &str = "protected_branches";
 
-fn has_items(declared: &Fields, list: &str) -> bool {
-    declared.list(list).is_some_and(|items| !items.is_empty())
+fn has_items(declared: &Fields, list_field: &str) -> bool {
+    declared.list_field(list_field).is_some_and(|items| !items.is_empty())
 }
 
 /// The ways in which the rule `after` protects less than the rule `before`. Each text is the end of
@@ -200,7 +204,7 @@ fn with_rule_type(request: Request<Write>) -> Request<Write> {
     if !body.contains_key("rule_type") {
         body.insert("rule_type".to_owned(), "regular".into());
     }
-    request.fields(body)
+    request.with_fields(body)
 }
 
 #[cfg(test)]
@@ -213,8 +217,11 @@ mod tests {
     use crate::{
         cause::Cause,
         kind::{
-            Id, Names,
-            testing::{fields, live_entry, object, requests_for, section, target, update},
+            Id, NameIndex,
+            testing::{
+                edit_requests_for, existing_target, fields, live_entry, object, project_section,
+                requests_for,
+            },
         },
         operation::{APPROVAL_RULE_CREATE, APPROVAL_RULE_UPDATE},
         release::DetectedRelease,
@@ -228,8 +235,8 @@ mod tests {
         })
     }
 
-    fn names() -> Names {
-        let mut names = Names::default();
+    fn names() -> NameIndex {
+        let mut names = NameIndex::default();
         names.insert(NamedObject::User, "alice", Some(5));
         names.insert(NamedObject::Group, "acme/security", Some(6));
         names
@@ -241,28 +248,36 @@ mod tests {
         let body = json!({"name": "Security", "approvals_required": 2, "user_ids": [5], "group_ids": [6], "rule_type": "regular"});
         let declared = fields(declared);
         assert_eq!(
-            requests_for(section("approval_rules"), &names(), CallPurpose::Create(&declared)),
-            [APPROVAL_RULE_CREATE.request().arg("id", 7).fields(fields(body))]
+            requests_for(
+                project_section("approval_rules"),
+                &names(),
+                CallPurpose::Create(&declared)
+            ),
+            [APPROVAL_RULE_CREATE.request().arg("id", 7).with_fields(fields(body))]
         );
     }
 
     #[test]
     fn an_edit_repeats_values_that_may_be_reset() {
         let declared = fields(json!({"name": "Security", "approvals_required": 3}));
-        let edit_requests =
-            update(section("approval_rules"), &declared, raw(), &["approvals_required"]);
+        let edit_requests = edit_requests_for(
+            project_section("approval_rules"),
+            &declared,
+            raw(),
+            &["approvals_required"],
+        );
         let repeated_fields =
             json!({"user_ids": [5], "group_ids": [6], "applies_to_all_protected_branches": true});
         let request = APPROVAL_RULE_UPDATE.request().arg("id", 7).arg("approval_rule_id", 9);
-        let request = request.fields(fields(json!({"approvals_required": 3})));
+        let request = request.with_fields(fields(json!({"approvals_required": 3})));
         assert_eq!(edit_requests, [request.with_repeated_values(object(repeated_fields))]);
     }
 
     #[test]
     fn protected_branches_are_sent_by_id() {
-        let section = section("approval_rules");
-        let find_ids = |live: Json, declared: Json, names: &Names| {
-            let (declared, target) = (fields(declared), target());
+        let section = project_section("approval_rules");
+        let sent_values = |live: Json, declared: Json, names: &NameIndex| {
+            let (declared, target) = (fields(declared), existing_target());
             let live = crate::kind::testing::live_entry(section, live);
             let purpose = CallPurpose::Change(&declared, &live, &["protected_branches"]);
             let context = CallContext {
@@ -283,7 +298,7 @@ mod tests {
         let declared = json!({"name": "Security", "protected_branches": ["main", "new"]});
         let mut names = names();
         assert_eq!(
-            find_ids(raw(), declared.clone(), &names),
+            sent_values(raw(), declared.clone(), &names),
             Err(NoCalls::DependsOnEntries("protected_branches".to_owned()))
         );
         let entry_ids = [("main", Id::Known(4)), ("new", Id::Pending("acme/shop#x/new".into()))];
@@ -291,15 +306,15 @@ mod tests {
             entry_ids.map(|(name, id)| (name.to_owned(), Some(id))).into();
         names.insert_entry_ids("protected_branches", Ok(entry_ids));
         let sent_ids = json!([4, Id::Pending("acme/shop#x/new".into()).to_json()]);
-        assert_eq!(find_ids(raw(), declared, &names), Ok([Some(sent_ids), Some(json!(false))]));
+        assert_eq!(sent_values(raw(), declared, &names), Ok([Some(sent_ids), Some(json!(false))]));
         let other_rule = json!({"name": "Security", "protected_branches": ["other"]});
         assert!(matches!(
-            find_ids(raw(), other_rule.clone(), &names),
+            sent_values(raw(), other_rule.clone(), &names),
             Err(NoCalls::Impossible(EntryFault { code: "unknown-entry", .. }))
         ));
         names.insert_entry_ids("protected_branches", Err(Cause::new("cut")));
         assert_eq!(
-            find_ids(raw(), other_rule, &names),
+            sent_values(raw(), other_rule, &names),
             Err(NoCalls::LiveUnknown(Cause::new("cut")))
         );
     }
@@ -310,7 +325,7 @@ mod tests {
         let protected_branches = json!({BRANCHES_FIELD: [], ALL_PROTECTED_FIELD: true});
         let named_branches =
             |names: &[&str]| json!({BRANCHES_FIELD: names, ALL_PROTECTED_FIELD: false});
-        for (before, after, is_less) in [
+        for (before, after, expected) in [
             (all_branches.clone(), protected_branches.clone(), true),
             (all_branches.clone(), named_branches(&["a"]), true),
             (protected_branches.clone(), named_branches(&["a"]), true),
@@ -322,7 +337,7 @@ mod tests {
         ] {
             assert_eq!(
                 covers_less(&object(before.clone()), &object(after.clone())),
-                is_less,
+                expected,
                 "{before} {after}"
             );
         }
@@ -351,7 +366,7 @@ mod tests {
 
     #[test]
     fn the_rule_for_any_approver_is_identified_by_its_type() {
-        let section = section("approval_rules");
+        let section = project_section("approval_rules");
         let find_keys = |rule: Json| section.identify(&object(rule)).keys;
         let any_approver_keys =
             |name: &str| find_keys(json!({"name": name, "rule_type": ANY_APPROVER}));
@@ -370,8 +385,9 @@ mod tests {
     fn hidden_groups_leave_the_list_of_groups_unknown() {
         let mut hidden_raw = raw();
         hidden_raw["contains_hidden_groups"] = true.into();
-        let groups =
-            |raw| live_entry(section("approval_rules"), raw).fields.raw().get("groups").cloned();
+        let groups = |raw| {
+            live_entry(project_section("approval_rules"), raw).fields.raw().get("groups").cloned()
+        };
         assert_eq!(groups(raw()), Some(json!([6])));
         assert_eq!(groups(hidden_raw), None);
     }

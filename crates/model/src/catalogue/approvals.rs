@@ -12,7 +12,7 @@ impl KindRules for ApprovalSettings {
             ("reset_approvals_on_push", "selective_code_owner_removals");
         if declared.is_on(reset_field) && declared.is_on(removal_field) {
             report(
-                EntryFault::for_field(texts::APPROVALS_CONFLICT, removal_field)
+                EntryFault::for_field(fault_text::APPROVALS_CONFLICT, removal_field)
                     .with_other_field(reset_field),
             );
         }

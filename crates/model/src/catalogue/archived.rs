@@ -37,7 +37,9 @@ mod tests {
     use serde_json::json;
 
     use crate::{
-        kind::testing::{create, fields, remove, section, update},
+        kind::testing::{
+            creation_requests, edit_requests_for, fields, project_section, removal_requests,
+        },
         operation::{Op, PROJECT_ARCHIVE, PROJECT_UNARCHIVE, Write},
     };
 
@@ -47,15 +49,28 @@ mod tests {
             (fields(json!({"archived": true})), fields(json!({"archived": false})));
         let request = |op: Op<Write>| op.request().arg("id", 7);
         assert_eq!(
-            update(section("archived"), &on_fields, json!({"archived": false}), &["archived"]),
+            edit_requests_for(
+                project_section("archived"),
+                &on_fields,
+                json!({"archived": false}),
+                &["archived"]
+            ),
             [request(PROJECT_ARCHIVE)]
         );
         assert_eq!(
-            update(section("archived"), &off_fields, json!({"archived": true}), &["archived"]),
+            edit_requests_for(
+                project_section("archived"),
+                &off_fields,
+                json!({"archived": true}),
+                &["archived"]
+            ),
             [request(PROJECT_UNARCHIVE)]
         );
-        assert_eq!(create(section("archived"), &on_fields), [request(PROJECT_ARCHIVE)]);
-        assert_eq!(create(section("archived"), &off_fields), []);
-        assert_eq!(remove(section("archived"), json!({"archived": true})), []);
+        assert_eq!(
+            creation_requests(project_section("archived"), &on_fields),
+            [request(PROJECT_ARCHIVE)]
+        );
+        assert_eq!(creation_requests(project_section("archived"), &off_fields), []);
+        assert_eq!(removal_requests(project_section("archived"), json!({"archived": true})), []);
     }
 }

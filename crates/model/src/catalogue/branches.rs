@@ -8,7 +8,7 @@ impl KindRules for Branches {
     fn check(&self, declared: &Fields, _is_unresolved: bool, report: Reporter<'_>) {
         let name = declared.text("name");
         if name.is_some() && name == declared.text("ref") {
-            report(EntryFault::for_field(texts::BRANCH_OF_ITSELF, "ref"));
+            report(EntryFault::for_field(fault_text::BRANCH_OF_ITSELF, "ref"));
         }
     }
 }
@@ -17,14 +17,14 @@ impl KindRules for Branches {
 mod tests {
     use serde_json::json;
 
-    use crate::kind::testing::{fields, section};
+    use crate::kind::testing::{fields, project_section};
 
     #[test]
     fn a_branch_has_another_source_than_itself() {
         for (source, fault_count) in [("main", 0), ("release", 1)] {
             let mut faults = Vec::new();
             let declared = fields(json!({"name": "release", "ref": source}));
-            section("branches").check(&declared, true, &mut |fault| faults.push(fault));
+            project_section("branches").check(&declared, true, &mut |fault| faults.push(fault));
             assert_eq!(faults.len(), fault_count, "{source}");
         }
     }

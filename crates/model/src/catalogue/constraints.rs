@@ -103,7 +103,8 @@ pub fn all_constraints() -> impl Iterator<Item = &'static Constraint> {
     CONSTRAINTS.iter()
 }
 
-/// The constraints over the field `name` of `section`, or over creations in it.
+/// The constraints on the field `name` of `section`, or on the creation of its entries if `name` is
+/// `None`.
 pub fn find_constraints<'n>(
     section: &'n str,
     name: Option<&'n str>,
@@ -155,18 +156,21 @@ impl Constraint {
     /// The value of the same setting in the groups below, after the group's own value changes to
     /// `group_value`.
     pub fn value_in_subgroups<'j>(&self, group_value: &'j Json) -> Option<&'j Json> {
-        let mut rows =
+        let mut constraints_on_setting =
             find_constraints(&self.group_setting.section, Some(&self.group_setting.field));
-        rows.find(|row| row.group_setting == self.group_setting)?.value_below(group_value)
+        constraints_on_setting
+            .find(|constraint| constraint.group_setting == self.group_setting)?
+            .value_below(group_value)
     }
 
     /// True if new groups below get the value of the setting from their group.
     pub fn is_inherited(&self) -> bool {
-        let mut rows =
+        let mut constraints_on_setting =
             find_constraints(&self.group_setting.section, Some(&self.group_setting.field));
-        rows.any(|row| {
-            row.group_setting == self.group_setting
-                && (row.effect == ConstraintEffect::Sets || !row.values_below.is_empty())
+        constraints_on_setting.any(|constraint| {
+            constraint.group_setting == self.group_setting
+                && (constraint.effect == ConstraintEffect::Sets
+                    || !constraint.values_below.is_empty())
         })
     }
 
@@ -222,13 +226,13 @@ mod tests {
     fn every_row_names_fields_and_values_that_they_may_have() {
         for row in all_constraints() {
             let group_section =
-                catalogue::section(Scope::Group, &row.group_setting.section).unwrap();
+                catalogue::project_section(Scope::Group, &row.group_setting.section).unwrap();
             let group_spec =
                 group_section.spec(&row.group_setting.field).unwrap_or_else(|| panic!("{row:?}"));
             let specs: Vec<_> = Scope::ALL
                 .into_iter()
                 .filter_map(|scope| {
-                    let section = catalogue::section(scope, &row.constrained.section)?;
+                    let section = catalogue::project_section(scope, &row.constrained.section)?;
                     section.spec(row.constrained.field.as_deref()?)
                 })
                 .collect();

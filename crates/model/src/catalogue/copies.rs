@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::{
     catalogue,
     field::{Acceptance, Readback},
-    kind::{LiveEntry, LiveFields, Parent, Section, Spec, is_withheld},
+    kind::{FieldSpec, LiveEntry, LiveFields, Parent, Section, is_withheld},
     text,
     value::{self, Json, Object},
 };
@@ -61,7 +61,7 @@ impl<'l> Copies<'l> {
         });
         let hidden_kind = copies
             .first()
-            .map_or(HiddenValues::Nothing, |first_entry| hidden_values(section, first_entry));
+            .map_or(HiddenValues::Nothing, |first_entry| find_hidden_values(section, first_entry));
         for other_entry in copies.iter().skip(1) {
             if let Some(difference) =
                 find_difference(hidden_kind, &child_section_names, copies[0], other_entry)
@@ -148,7 +148,7 @@ fn find_difference(
 
 /// The kind of hidden values that `entry` may have: in write-only fields, in URLs with credentials,
 /// or in child entries.
-fn hidden_values(section: Section, entry: &LiveEntry) -> HiddenValues {
+fn find_hidden_values(section: Section, entry: &LiveEntry) -> HiddenValues {
     let Some(live_object) = entry.whole_object.as_ref().map(LiveFields::raw) else {
         return HiddenValues::Changeable;
     };
@@ -171,7 +171,7 @@ fn hidden_values(section: Section, entry: &LiveEntry) -> HiddenValues {
     })
 }
 
-fn is_hidden(spec: &Spec, live_object: &Object) -> bool {
+fn is_hidden(spec: &FieldSpec, live_object: &Object) -> bool {
     let value = spec.field.live_name().and_then(|name| live_object.get(name));
     match spec.field.read {
         Readback::Never => true,

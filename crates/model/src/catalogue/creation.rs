@@ -11,7 +11,7 @@ use super::prelude::*;
 /// The requests that create a container.
 pub(super) struct CreationRequests<'c> {
     /// The create request, without a body.
-    pub(super) post: Request<Write>,
+    pub(super) create_request: Request<Write>,
     /// Returns true if the create request accepts a field. The parameters are the name of the
     /// field, the field, and the name of the field in requests.
     pub(super) accepts: &'c dyn Fn(&str, &Field, &str) -> bool,
@@ -31,7 +31,7 @@ impl CreationRequests<'_> {
         let base_names: Vec<_> = self.base_fields.keys().cloned().collect();
         let mut create_body = self.base_fields.clone();
         let mut edit_body = Fields::new();
-        let settings = super::section(context.target.scope, super::settings::SECTION);
+        let settings = super::project_section(context.target.scope, super::settings::SECTION);
         for (name, value) in declared {
             let container_section = context.section.spec(name).map(|_| context.section);
             let Some(section) = container_section.or(settings) else { continue };
@@ -56,7 +56,7 @@ impl CreationRequests<'_> {
             encoder.add_required_fields(&mut edit_body, declared, None)?;
         }
         let mut calls = Vec::new();
-        let post = self.post.fields(create_body).with_id_fields(base_names);
+        let post = self.create_request.with_fields(create_body).with_id_fields(base_names);
         for request in std::iter::once(post).chain(edit_requests(context, self.edit_op, edit_body))
         {
             let body = request.body_fields();
@@ -76,10 +76,10 @@ impl CreationRequests<'_> {
     fn accepts_with_limits(&self, section: Section, name: &str, declared: &Fields) -> bool {
         let is_accepted =
             |name: &str| (self.accepts)(name, section.field(name), section.table().sent_name(name));
-        let limits = limits::limiting_fields(section, name)
+        let limit_specs = limits::limiting_fields(section, name)
             .filter(|limit| declared.contains_key(limit.name));
         is_accepted(name)
-            && !limits.into_iter().any(|limit| {
+            && !limit_specs.into_iter().any(|limit| {
                 !is_accepted(limit.name)
                     && section.field(name).accepted.includes(WriteRequest::Edit)
             })
@@ -97,14 +97,14 @@ pub(super) fn relocation_calls(
     let rename_request = former_location.is_renamed.then(|| {
         let path = Some(("path".to_owned(), context.target.slug().into()));
         let name = former_location.name.as_deref().map(|name| ("name".to_owned(), name.into()));
-        context.target.request(edit).fields(path.into_iter().chain(name).collect())
+        context.target.request(edit).with_fields(path.into_iter().chain(name).collect())
     });
     let transfer_request = former_location.is_transferred.then(|| {
         let namespace = context.target.namespace.as_ref();
         let namespace_fields =
             namespace.map(|namespace| (namespace_field.to_owned(), namespace.id.to_json().into()));
         let request =
-            context.target.request(transfer).fields(namespace_fields.into_iter().collect());
+            context.target.request(transfer).with_fields(namespace_fields.into_iter().collect());
         request.with_id_fields([namespace_field.to_owned()])
     });
     rename_request.into_iter().chain(transfer_request).map(PlannedCall::from).collect()
@@ -129,5 +129,5 @@ fn edit_requests(
     let (file_fields, data_fields) = split_files(body);
     let file_bodies = file_fields.into_iter().map(|file| Fields::from([file]));
     let bodies = std::iter::once(data_fields).filter(|data| !data.is_empty()).chain(file_bodies);
-    bodies.map(|body| context.target.request(edit_op).fields(body)).collect()
+    bodies.map(|body| context.target.request(edit_op).with_fields(body)).collect()
 }

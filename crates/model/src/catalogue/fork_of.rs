@@ -67,14 +67,17 @@ mod tests {
     use super::*;
     use crate::{
         kind::{
-            FieldSelection, Names,
-            testing::{fields, live_entry, object, request_parts, requests_for, section, target},
+            FieldSelection, NameIndex,
+            testing::{
+                existing_target, fields, live_entry, object, project_section, request_parts,
+                requests_for,
+            },
         },
         operation::{FORK_RELATION_CREATE, FORK_RELATION_DELETE},
     };
 
-    fn names() -> Names {
-        let mut names = Names::default();
+    fn names() -> NameIndex {
+        let mut names = NameIndex::default();
         names.insert(NamedObject::Project, "acme/up", Some(4));
         names
     }
@@ -85,14 +88,14 @@ mod tests {
 
     #[test]
     fn a_relation_is_added_replaced_and_removed() {
-        let section = section("fork_of");
+        let section = project_section("fork_of");
         let declared = fields(json!({"fork_of": "acme/up"}));
         let creation_request = |path: &str, id| {
             let request = FORK_RELATION_CREATE.request().arg("id", 7);
             request.arg_by_path("forked_from_id", path, Some(id))
         };
         let removal_request = || FORK_RELATION_DELETE.request().arg("id", 7);
-        let (target, names) = (target(), names());
+        let (target, names) = (existing_target(), names());
         let creation_requests = requests_for(section, &names, CallPurpose::Create(&declared));
         assert_eq!(
             request_parts(&creation_requests),
@@ -126,7 +129,7 @@ mod tests {
             request_parts(&[removal_request()])
         );
         let unknown_result = section.rules().calls(&CallContext {
-            names: &Names::default(),
+            names: &NameIndex::default(),
             ..context_for(CallPurpose::Create(&declared))
         });
         assert!(matches!(
@@ -136,9 +139,9 @@ mod tests {
     }
 
     #[test]
-    fn without_the_field_of_forks_a_project_is_not_a_fork() {
+    fn a_project_without_fork_fields_is_no_fork() {
         let read_fork =
-            |raw: Json| section("fork_of").read_nested(&object(raw), FieldSelection::Known);
+            |raw: Json| project_section("fork_of").read_nested(&object(raw), FieldSelection::Known);
         let entries =
             read_fork(json!({"forked_from_project": upstream(), "mr_default_target_self": false}));
         assert_eq!(entries.unwrap()[0].fields.raw(), &object(json!({"fork_of": "acme/old"})));
@@ -150,14 +153,14 @@ mod tests {
 
     #[test]
     fn the_effect_of_removing_a_relation_is_shown() {
-        let list_effects = |before: Json, after: Json| {
+        let count_effects = |before: Json, after: Json| {
             ForkRelation.effects(None, &object(before), &object(after)).len()
         };
         let (first_fork, second_fork) =
             (json!({"fork_of": "acme/one"}), json!({"fork_of": "acme/two"}));
-        assert_eq!(list_effects(first_fork.clone(), json!({})), 1);
-        assert_eq!(list_effects(first_fork.clone(), second_fork), 1);
-        assert_eq!(list_effects(json!({}), first_fork.clone()), 0);
-        assert_eq!(list_effects(first_fork.clone(), first_fork), 0);
+        assert_eq!(count_effects(first_fork.clone(), json!({})), 1);
+        assert_eq!(count_effects(first_fork.clone(), second_fork), 1);
+        assert_eq!(count_effects(json!({}), first_fork.clone()), 0);
+        assert_eq!(count_effects(first_fork.clone(), first_fork), 0);
     }
 }

@@ -52,11 +52,12 @@ impl KindRules for GroupRules {
         let parent_field =
             parent_namespace.map(|parent| ("parent_id".to_owned(), parent.id.to_json().into()));
         let base_fields = context.target.naming_fields().into_iter().chain(parent_field).collect();
-        let post = operation::GROUP_CREATE.request();
+        let create_request = operation::GROUP_CREATE.request();
         let accepts =
             &|_: &str, field: &Field, _: &str| field.accepted.includes(WriteRequest::Create);
         let edit_op = operation::GROUP_UPDATE;
-        CreationRequests { post, accepts, edit_op, base_fields }.plan_calls(context, declared)
+        CreationRequests { create_request, accepts, edit_op, base_fields }
+            .plan_calls(context, declared)
     }
 }
 

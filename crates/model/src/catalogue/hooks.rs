@@ -60,14 +60,14 @@ impl KindRules for Hooks {
     }
 
     fn check(&self, declared: &Fields, _is_unresolved: bool, report: Reporter<'_>) {
-        let previous_items = declared.list("previously").into_iter().flatten();
+        let previous_items = declared.list_field("previously").into_iter().flatten();
         let previous_urls = previous_items.filter_map(Json::as_str).map(|url| ("previously", url));
         let url = declared.text("url").map(|url| ("url", url));
         for (field, url) in url.into_iter().chain(previous_urls) {
             check_url("the URL of a hook", field, url.trim(), report);
             if url.chars().count() > MAX_URL_CHARACTERS {
                 report(
-                    EntryFault::for_field(texts::LONG_URL, field)
+                    EntryFault::for_field(fault_text::LONG_URL, field)
                         .fill("most", &MAX_URL_CHARACTERS.to_string()),
                 );
             }
@@ -75,7 +75,7 @@ impl KindRules for Hooks {
         for name in KEYED_LISTS {
             let mut unique_keys = HashSet::new();
             if !declared_keys(declared, name).into_iter().all(|key| unique_keys.insert(key)) {
-                report(EntryFault::for_field(texts::KEY_TWICE, name));
+                report(EntryFault::for_field(fault_text::KEY_TWICE, name));
             }
         }
     }
@@ -87,18 +87,21 @@ impl KindRules for Hooks {
         let (CallPurpose::Change(declared, live, changed), Some(op)) =
             (context.purpose, context.section.scoped_kind.operations.edit)
         else {
-            return context.plain_calls();
+            return context.default_calls();
         };
         let has_new_url = changed.contains(&"url");
         if has_new_url && declared.contains_key(VARIABLES_FIELD) {
-            return Err(EntryFault::for_field(texts::VARIABLES_LOST, "url").into());
+            return Err(EntryFault::for_field(fault_text::VARIABLES_LOST, "url").into());
         }
-        let mut calls = context.plain_calls()?;
+        let mut calls = context.default_calls()?;
         if has_new_url && declared.contains_key(HEADERS_FIELD) {
             calls.extend(context.edit_calls(op, declared, live, &[HEADERS_FIELD])?);
         } else if has_new_url {
             let side_effect = header_side_effect(live)?;
-            calls = calls.into_iter().map(|call| PlannedCall { side_effect, ..call }).collect();
+            calls = calls
+                .into_iter()
+                .map(|call| PlannedCall { side_effects: side_effect, ..call })
+                .collect();
         }
         let key_removals = KEYED_LISTS.iter().zip(&context.section.scoped_kind.operations.others);
         let key_removals = key_removals.filter(|(name, _)| changed.contains(name) && !has_new_url);
@@ -126,7 +129,7 @@ fn header_side_effect(live: &LiveEntry) -> Result<Option<&'static str>, NoCalls>
     if row_keys(live_headers).next().is_none() {
         return Ok(None);
     }
-    Err(EntryFault::for_field(texts::HEADERS_LOST, "url").into())
+    Err(EntryFault::for_field(fault_text::HEADERS_LOST, "url").into())
 }
 
 /// Reports a URL that the service would refuse to call. `subject` is the noun for the URL in the
@@ -134,8 +137,10 @@ fn header_side_effect(live: &LiveEntry) -> Result<Option<&'static str>, NoCalls>
 pub(super) fn check_url(subject: &str, field: &'static str, url: &str, report: Reporter<'_>) {
     let Err(reason) = validate_url(url) else { return };
     let is_quoted = url.starts_with(['“', '„', '‘', '«']);
-    let fault =
-        EntryFault::for_field(if is_quoted { texts::URL_IN_QUOTES } else { texts::URL }, field);
+    let fault = EntryFault::for_field(
+        if is_quoted { fault_text::URL_IN_QUOTES } else { fault_text::URL },
+        field,
+    );
     report(fault.fill("called", subject).fill("why", reason));
 }
 
@@ -173,7 +178,8 @@ mod tests {
     use super::*;
     use crate::{
         kind::testing::{
-            create, faults, fields, object, remove, request_parts, section, update, with_flags,
+            creation_requests, edit_requests_for, fields, find_faults, object, project_section,
+            removal_requests, request_parts, with_flags,
         },
         operation::{HOOK_CREATE, HOOK_DELETE, HOOK_UPDATE},
         secret::Reference,
@@ -193,8 +199,8 @@ mod tests {
         let mut body = fields(json!({"name": "ci", "url": URL, "push_events": false}));
         body.insert("token".into(), secret());
         assert_eq!(
-            request_parts(&create(section("hooks"), &declared)),
-            request_parts(&[HOOK_CREATE.request().arg("id", 7).fields(body)])
+            request_parts(&creation_requests(project_section("hooks"), &declared)),
+            request_parts(&[HOOK_CREATE.request().arg("id", 7).with_fields(body)])
         );
     }
 
@@ -204,15 +210,17 @@ mod tests {
             "id": 3, "url": URL, "push_events": true, "issues_events": true, "confidential_note_events": null,
             "push_events_branch_filter": "main", "created_at": "x",
         });
-        let raw = Json::from(with_flags(section("hooks"), object(raw)));
+        let raw = Json::from(with_flags(project_section("hooks"), object(raw)));
         let mut declared = fields(json!({"name": "ci", "url": URL, "push_events": false}));
         declared.insert("token".into(), secret());
-        let put_request = |body| HOOK_UPDATE.request().arg("id", 7).arg("hook_id", 3).fields(body);
+        let put_request =
+            |body| HOOK_UPDATE.request().arg("id", 7).arg("hook_id", 3).with_fields(body);
         let mut body = fields(raw.clone());
         body.retain(|name, _| !["id", "confidential_note_events", "created_at"].contains(&name));
         body.insert("push_events".into(), Json::from(false).into());
         body.insert("name".into(), "ci".into());
-        let edit_requests = update(section("hooks"), &declared, raw.clone(), &["push_events"]);
+        let edit_requests =
+            edit_requests_for(project_section("hooks"), &declared, raw.clone(), &["push_events"]);
         assert_eq!(request_parts(&edit_requests), request_parts(&[put_request(body.clone())]));
         let repeated_names: Vec<_> =
             edit_requests[0].repeated_values().map(|(name, _)| name).collect();
@@ -229,8 +237,8 @@ mod tests {
         body.insert("url".into(), "https://new.example.org".into());
         body.insert("token".into(), secret());
         assert_eq!(
-            request_parts(&update(
-                section("hooks"),
+            request_parts(&edit_requests_for(
+                project_section("hooks"),
                 &declared,
                 raw.clone(),
                 &["url", "push_events"]
@@ -238,24 +246,24 @@ mod tests {
             request_parts(&[put_request(body)])
         );
         assert_eq!(
-            remove(section("hooks"), raw),
+            removal_requests(project_section("hooks"), raw),
             [HOOK_DELETE.request().arg("id", 7).arg("hook_id", 3)]
         );
     }
 
     #[test]
     fn an_edit_contains_every_flag() {
-        let repeated_fields: Vec<_> = section("hooks")
+        let repeated_fields: Vec<_> = project_section("hooks")
             .specs()
             .iter()
             .map(|spec| spec.name)
-            .filter(|name| section("hooks").field(name).with_every_edit)
+            .filter(|name| project_section("hooks").field(name).with_every_edit)
             .collect();
-        let other_fields: Vec<_> = section("hooks")
+        let other_fields: Vec<_> = project_section("hooks")
             .specs()
             .iter()
             .map(|spec| spec.name)
-            .filter(|name| !section("hooks").field(name).with_every_edit)
+            .filter(|name| !project_section("hooks").field(name).with_every_edit)
             .collect();
         assert_eq!(repeated_fields.len(), 18 + 5, "{repeated_fields:?}");
         assert_eq!(other_fields, ["previously", "token", "custom_headers", "url_variables"]);
@@ -263,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_hook_is_identified_by_its_normalised_url_and_its_former_ones() {
-        let find_keys = |fields| section("hooks").identify(&object(fields)).keys;
+        let find_keys = |fields| project_section("hooks").identify(&object(fields)).keys;
         assert_eq!(
             find_keys(
                 json!({"name": "ci", "url": "HTTPS://H.example.org", "previously": ["https://h:443/a/../%7eb"]})
@@ -272,14 +280,14 @@ mod tests {
         );
         assert_eq!(find_keys(json!({"url": "https://h/x"})), ["https://h/x"]);
         let similar_keys =
-            section("hooks").identify(&object(json!({"url": "https://h/x/"}))).similar_keys;
+            project_section("hooks").identify(&object(json!({"url": "https://h/x/"}))).similar_keys;
         assert_eq!(similar_keys, ["https://h/x"]);
     }
 
     #[test]
     fn an_address_of_a_hook_contains_no_credential() {
-        let find_key = |fields| section("hooks").entry_name(&object(fields));
-        assert_eq!(find_key(json!({"name": "ci", "url": URL})), "ci");
+        let entry_name = |fields| project_section("hooks").entry_name(&object(fields));
+        assert_eq!(entry_name(json!({"name": "ci", "url": URL})), "ci");
         for (url, shown_url) in [
             (URL, URL),
             ("env:HOOK", "env:HOOK"),
@@ -289,7 +297,7 @@ mod tests {
             ("https://h/x?token=s&flag&b=c=d#f", "https://h/x?token=***&***&b=***#***"),
             ("https://h/a@b", "https://h/a@b"),
         ] {
-            assert_eq!(find_key(json!({"url": url})), shown_url);
+            assert_eq!(entry_name(json!({"url": url})), shown_url);
         }
     }
 
@@ -311,18 +319,25 @@ mod tests {
             ("https://h/\na", false),
         ] {
             let expected: &[_] = if is_valid { &[] } else { &[("url", "hook-url")] };
-            assert_eq!(faults(section("hooks"), &fields(json!({"url": url}))), expected, "{url}");
+            assert_eq!(
+                find_faults(project_section("hooks"), &fields(json!({"url": url}))),
+                expected,
+                "{url}"
+            );
         }
         assert_eq!(
-            faults(section("hooks"), &fields(json!({"url": format!("{URL} ")}))),
+            find_faults(project_section("hooks"), &fields(json!({"url": format!("{URL} ")}))),
             [("url", "blank")]
         );
         assert_eq!(
-            faults(section("hooks"), &fields(json!({"url": "https://h/a b"}))),
+            find_faults(project_section("hooks"), &fields(json!({"url": "https://h/a b"}))),
             [("url", "no-effect")]
         );
         assert_eq!(
-            faults(section("hooks"), &fields(json!({"url": URL, "previously": ["x"]}))),
+            find_faults(
+                project_section("hooks"),
+                &fields(json!({"url": URL, "previously": ["x"]}))
+            ),
             [("previously", "hook-url")]
         );
     }

@@ -13,7 +13,7 @@
 use super::{hooks, prelude::*};
 use crate::{
     field::Variant,
-    kind::{Spec, forms},
+    kind::{FieldSpec, forms},
     operation::RequestBody,
     release::{DetectedRelease, Release},
 };
@@ -41,7 +41,7 @@ pub(super) struct Integrations;
 
 impl KindRules for Integrations {
     // Booleans and numbers that older releases stored may be texts.
-    fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
+    fn decode(&self, spec: &FieldSpec, raw: &Object) -> Option<Json> {
         let value = forms::decode(spec, raw)?;
         let decoded = match (spec.schema["type"].as_str(), value.as_str()) {
             (Some("boolean"), Some("true" | "1")) => Some(true.into()),
@@ -60,27 +60,28 @@ impl KindRules for Integrations {
     fn check(&self, declared: &Fields, _is_unresolved: bool, report: Reporter<'_>) {
         let Some(slug) = declared.text(SLUG_FIELD) else { return };
         // Projects have all integrations; groups may have fewer.
-        let Some(section) = super::section(Scope::Project, SECTION) else { return };
+        let Some(section) = super::project_section(Scope::Project, SECTION) else { return };
         let Some(variant) = section.table().variant(slug) else { return };
         // The value 1 means a token. With an invalid value, the user probably meant a token, too.
         let auth_type = declared.plain_json("jira_auth_type");
         let uses_token = auth_type.is_some_and(|number| *number != 0);
-        let user = user_field(slug).filter(|_| !uses_token);
-        let required_fields = variant.needs.iter().chain(user);
+        let required_user_field = user_field(slug).filter(|_| !uses_token);
+        let required_fields = variant.needs.iter().chain(required_user_field);
         let missing_fields: Vec<_> =
             required_fields.filter(|name| !declared.contains_key(name)).collect();
         let specs = section.specs().iter().filter(|spec| declared.contains_key(spec.name));
         let foreign_specs =
             specs.filter(|spec| spec.name != SLUG_FIELD && !variant.fields.contains(spec.name));
         let foreign_fields: Vec<_> = foreign_specs.collect();
-        let new_fault = |texts, field| EntryFault::for_field(texts, field).fill("slug", slug);
+        let new_fault =
+            |fault_text, field| EntryFault::for_field(fault_text, field).fill("slug", slug);
         if let ([name], [spec]) = (&*missing_fields, &*foreign_fields) {
-            return report(new_fault(texts::FIELD_IN_PLACE, spec.name).fill("name", name));
+            return report(new_fault(fault_text::FIELD_IN_PLACE, spec.name).fill("name", name));
         }
         for name in missing_fields {
             let is_secret = section.field(name).secrecy() != Secrecy::Open;
             let value = if is_secret { "{env: NAME}" } else { "..." };
-            report(new_fault(texts::FIELD_NEEDED, "").fill("name", name).fill("value", value));
+            report(new_fault(fault_text::FIELD_NEEDED, "").fill("name", name).fill("value", value));
         }
         for spec in foreign_fields {
             let variants = section.field(SLUG_FIELD).variants();
@@ -88,7 +89,7 @@ impl KindRules for Integrations {
                 variants.filter(|(_, variant)| variant.fields.contains(spec.name));
             let other_slugs =
                 text::list_names(&matching_variants.map(|(slug, _)| slug).collect::<Vec<_>>());
-            report(new_fault(texts::FIELD_OF_OTHERS, spec.name).fill("others", &other_slugs));
+            report(new_fault(fault_text::FIELD_OF_OTHERS, spec.name).fill("others", &other_slugs));
         }
         check_recipients(slug, variant, declared, report);
         // A plan knows the URL only if the environment contains the secret.
@@ -99,7 +100,7 @@ impl KindRules for Integrations {
     }
 
     fn calls(&self, context: &CallContext<'_>) -> Calls {
-        let mut calls = context.plain_calls()?;
+        let mut calls = context.default_calls()?;
         let lacks_parameter = matches!(context.release, DetectedRelease::Known(release) if release < INHERITS_PARAMETER_SINCE);
         let is_group = context.section.scoped_kind.scope == Scope::Group;
         for call in &mut calls {
@@ -108,7 +109,7 @@ impl KindRules for Integrations {
             {
                 fields.insert(INHERITS_PARAMETER.to_owned(), Json::Bool(false).into());
             }
-            call.side_effect = is_group.then_some(match context.purpose {
+            call.side_effects = is_group.then_some(match context.purpose {
                 CallPurpose::Remove(_) => REMOVAL_BELOW_NOTE,
                 _ => CHANGE_BELOW_NOTE,
             });
@@ -122,9 +123,9 @@ fn check_recipients(slug: &str, variant: &Variant, declared: &Fields, report: Re
         declared.get(RECIPIENTS_FIELD).filter(|_| variant.fields.contains(RECIPIENTS_FIELD));
     let recipients = recipients.and_then(Value::text).unwrap_or_default();
     if slug == "irker" && recipients.contains('@') {
-        report(EntryFault::for_field(texts::EMAIL_FOR_CHANNEL, RECIPIENTS_FIELD));
+        report(EntryFault::for_field(fault_text::EMAIL_FOR_CHANNEL, RECIPIENTS_FIELD));
     } else if recipients.split_whitespace().count() > MAX_RECIPIENTS {
-        report(EntryFault::for_field(texts::MANY_RECIPIENTS, RECIPIENTS_FIELD));
+        report(EntryFault::for_field(fault_text::MANY_RECIPIENTS, RECIPIENTS_FIELD));
     }
 }
 
@@ -144,13 +145,13 @@ fn check_channels(variant: &'static Variant, declared: &Fields, report: Reporter
         match declared.get(public_channel) {
             Some(value) if is_channel_set(value) => {
                 report(
-                    EntryFault::for_field(texts::EMPTY_BESIDE, name)
+                    EntryFault::for_field(fault_text::EMPTY_BESIDE, name)
                         .with_other_field(public_channel),
                 );
             }
             Some(_) => {}
             None => report(
-                EntryFault::for_field(texts::EMPTY_ALONE, name).fill("shown", public_channel),
+                EntryFault::for_field(fault_text::EMPTY_ALONE, name).fill("shown", public_channel),
             ),
         }
     }
@@ -171,8 +172,8 @@ mod tests {
         kind::{
             self,
             testing::{
-                create, faults, fields, live_entry, object, remove, request_parts, section, target,
-                update,
+                creation_requests, edit_requests_for, existing_target, fields, find_faults,
+                live_entry, object, project_section, removal_requests, request_parts,
             },
         },
         operation::{INTEGRATION_DELETE, INTEGRATION_SET},
@@ -187,7 +188,7 @@ mod tests {
 
     #[test]
     fn each_integration_has_its_own_fields() {
-        let section = section("integrations");
+        let section = project_section("integrations");
         for (declared, secret, expected) in [
             (json!({"slug": "slack", "channel": "#ops", "alert_events": true}), "webhook", None),
             (json!({"slug": "slack", "commit_events": true}), "webhook", Some("unknown-field")),
@@ -196,7 +197,7 @@ mod tests {
             (json!({"slug": "jira", "url": "https://j", "username": "a"}), "password", None),
             (json!({"slug": "jira", "url": "https://j", "jira_auth_type": 1}), "password", None),
         ] {
-            let found_faults = faults(section, &with_secret(declared.clone(), secret));
+            let found_faults = find_faults(section, &with_secret(declared.clone(), secret));
             assert_eq!(found_faults.first().map(|(_, code)| *code), expected, "{declared}");
         }
     }
@@ -204,14 +205,14 @@ mod tests {
     /// Every name in a variant is a field, and every field is in the table of projects.
     #[test]
     fn names_in_variants_are_fields() {
-        let project_section = section(SECTION);
+        let project_section = project_section(SECTION);
         for (slug, variant) in project_section.field(SLUG_FIELD).variants() {
             for name in &variant.fields {
                 assert!(project_section.spec(name).is_some(), "{slug}: {name}");
             }
         }
         assert_eq!(project_section.specs().len(), project_section.fields.len());
-        let group_table = catalogue::section(Scope::Group, SECTION).unwrap().table();
+        let group_table = catalogue::project_section(Scope::Group, SECTION).unwrap().table();
         assert!(
             group_table.get("jenkins_url").is_none() && group_table.get("recipients").is_some()
         );
@@ -223,7 +224,7 @@ mod tests {
             "slug": "telegram", "active": true, "push_events": true, "commit_events": true,
             "properties": {"room": "@a", "thread": "7", "notify_only_broken_pipelines": "0", "other": 1},
         });
-        let live_fields = live_entry(section("integrations"), raw).fields;
+        let live_fields = live_entry(project_section("integrations"), raw).fields;
         let live_fields = live_fields.raw();
         assert_eq!(
             (&live_fields["thread"], &live_fields["notify_only_broken_pipelines"]),
@@ -238,26 +239,26 @@ mod tests {
 
     #[test]
     fn a_put_contains_all_required_fields() {
-        let section = section("integrations");
+        let section = project_section("integrations");
         let put_request =
-            |body| INTEGRATION_SET.request().arg("id", 7).arg("slug", "jenkins").fields(body);
+            |body| INTEGRATION_SET.request().arg("id", 7).arg("slug", "jenkins").with_fields(body);
         let declared = json!({"slug": "jenkins", "jenkins_url": "https://ci", "project_name": "shop", "push_events": true});
         let declared = with_secret(declared, "password");
         let mut body = declared.clone();
         body.retain(|name, _| name != "slug");
         assert_eq!(
-            request_parts(&create(section, &declared)),
+            request_parts(&creation_requests(section, &declared)),
             request_parts(&[put_request(body.clone())])
         );
         let raw = json!({
             "slug": "jenkins", "push_events": false, "merge_requests_events": true,
             "properties": {"jenkins_url": "https://ci", "project_name": "shop", "username": "bot"},
         });
-        let edit_requests = update(section, &declared, raw.clone(), &["push_events"]);
+        let edit_requests = edit_requests_for(section, &declared, raw.clone(), &["push_events"]);
         assert_eq!(request_parts(&edit_requests), request_parts(&[put_request(body)]));
         assert_eq!(edit_requests[0].repeated_values().count(), 0);
         let delete = INTEGRATION_DELETE.request().arg("id", 7).arg("slug", "jenkins");
-        assert_eq!(remove(section, raw), [delete]);
+        assert_eq!(removal_requests(section, raw), [delete]);
     }
 
     #[test]
@@ -266,7 +267,7 @@ mod tests {
             [("https://chat.example.org/hooks/1", &[][..]), ("chat", &[("webhook", "hook-url")])]
         {
             let declared = fields(json!({"slug": "slack", "webhook": url}));
-            assert_eq!(faults(section("integrations"), &declared), expected, "{url}");
+            assert_eq!(find_faults(project_section("integrations"), &declared), expected, "{url}");
         }
     }
 
@@ -283,9 +284,9 @@ mod tests {
             (DetectedRelease::NotRequested, Some(false)),
         ] {
             let context = CallContext {
-                section: section("integrations"),
-                target: &target(),
-                names: &kind::Names::default(),
+                section: project_section("integrations"),
+                target: &existing_target(),
+                names: &kind::NameIndex::default(),
                 release,
                 has_unique_address: true,
                 purpose: CallPurpose::Create(&declared),

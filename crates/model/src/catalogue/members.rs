@@ -5,7 +5,7 @@
 
 use crate::{
     kind::SideList,
-    level::{AccessLevel, MINIMAL},
+    level::{AccessLevel, MINIMAL_ACCESS},
     page::EntryKeys,
 };
 
@@ -49,10 +49,10 @@ impl KindRules for Members {
         let separate_fields = ["override", "membership"];
         if let CallPurpose::Create(declared) | CallPurpose::Change(declared, ..) = context.purpose
             && let Some(level) = declared.plain_json("access_level")
-            && AccessLevel::parse(level).is_some_and(|level| level.number == MINIMAL)
+            && AccessLevel::parse(level).is_some_and(|level| level.number == MINIMAL_ACCESS)
             && (context.target.scope == Scope::Project || context.target.path.contains('/'))
         {
-            return Err(EntryFault::for_field(texts::MINIMAL_ACCESS, "access_level").into());
+            return Err(EntryFault::for_field(fault_text::MINIMAL_ACCESS, "access_level").into());
         }
         check_role_level(context)?;
         let (declared, user_id, changed) = match context.purpose {
@@ -62,7 +62,7 @@ impl KindRules for Members {
                 let request = context.removal_request(live)?.query("skip_subresources", true);
                 return Ok(vec![request.into()]);
             }
-            CallPurpose::Remove(_) | CallPurpose::Container(_) => return context.plain_calls(),
+            CallPurpose::Remove(_) | CallPurpose::Container(_) => return context.default_calls(),
             CallPurpose::Create(declared) => {
                 let name = declared.text("user").unwrap_or_default();
                 (declared, context.names.numeric_id(NamedObject::User, name), None)
@@ -79,7 +79,7 @@ impl KindRules for Members {
             Some(changed) if changed.iter().all(|name| separate_fields.contains(name)) => {
                 Vec::new()
             }
-            _ => context.plain_calls()?,
+            _ => context.default_calls()?,
         };
         let member_request =
             |op: Op<Write>| context.target.request(op).arg("user_id", user_id.unwrap_or_default());
@@ -96,7 +96,7 @@ impl KindRules for Members {
             && let Some(state) = declared.get("membership")
         {
             let body = Fields::from([("state".to_owned(), state.clone())]);
-            calls.push(member_request(operation::GROUP_MEMBER_STATE).fields(body).into());
+            calls.push(member_request(operation::GROUP_MEMBER_STATE).with_fields(body).into());
         }
         Ok(calls)
     }
@@ -144,8 +144,8 @@ fn check_role_level(context: &CallContext<'_>) -> Result<(), NoCalls> {
     if required_level == new_level {
         return Ok(());
     }
-    let fault =
-        EntryFault::for_field(texts::LEVEL_OF_ROLE, "member_role").fill("level", new_level.word);
+    let fault = EntryFault::for_field(fault_text::LEVEL_OF_ROLE, "member_role")
+        .fill("level", new_level.word);
     Err(fault.fill("needed", required_level.word).fill("role", &text::escape(role)).into())
 }
 
@@ -168,10 +168,10 @@ mod tests {
     use super::*;
     use crate::{
         kind::{
-            Names, Target,
+            NameIndex, Target,
             testing::{
-                faults, fields, live_entry, object, remove, request_parts, requests_for, section,
-                update,
+                edit_requests_for, fields, find_faults, live_entry, object, project_section,
+                removal_requests, request_parts, requests_for,
             },
         },
         operation::{MEMBER_CREATE, MEMBER_DELETE, MEMBER_UPDATE},
@@ -187,32 +187,32 @@ mod tests {
 
     #[test]
     fn a_live_member_has_the_form_of_a_manifest() {
-        let member = live_entry(section("members"), raw());
+        let member = live_entry(project_section("members"), raw());
         assert_eq!(
             *member.fields.raw(),
             object(json!({
                 "user": "Alice", "access_level": "developer", "expires_at": "2099-01-31", "member_role": null,
             }))
         );
-        assert_eq!(section("members").entry_name(member.fields.raw()), "alice");
+        assert_eq!(project_section("members").entry_name(member.fields.raw()), "alice");
         assert_eq!(
-            live_entry(section("members"), json!({"access_level": 35})).fields.raw()["access_level"],
+            live_entry(project_section("members"), json!({"access_level": 35})).fields.raw()["access_level"],
             json!(35)
         );
     }
 
     #[test]
     fn a_member_is_added_by_id_and_an_unknown_user_is_refused() {
-        let mut names = Names::default();
+        let mut names = NameIndex::default();
         names.insert(NamedObject::User, "alice", Some(4));
         names.insert(NamedObject::User, "nobody", None);
         let add_member = |declared: &Fields| {
-            requests_for(section("members"), &names, CallPurpose::Create(declared))
+            requests_for(project_section("members"), &names, CallPurpose::Create(declared))
         };
         let declared =
             fields(json!({"user": "ALICE", "access_level": "developer", "expires_at": null}));
         let body = fields(json!({"user_id": 4, "access_level": 30, "expires_at": ""}));
-        assert_eq!(add_member(&declared), [MEMBER_CREATE.request().arg("id", 7).fields(body)]);
+        assert_eq!(add_member(&declared), [MEMBER_CREATE.request().arg("id", 7).with_fields(body)]);
         for unknown_user in ["nobody", "never-looked-up"] {
             assert_eq!(
                 add_member(&fields(json!({"user": unknown_user, "access_level": "guest"}))),
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn minimal_access_is_for_top_level_groups() {
-        let mut names = Names::default();
+        let mut names = NameIndex::default();
         names.insert(NamedObject::User, "alice", Some(4));
         let declared = fields(json!({"user": "alice", "access_level": "minimal_access"}));
         for (scope, path, is_refused) in [
@@ -233,7 +233,7 @@ mod tests {
         ] {
             let target = Target::new(scope, path.into());
             let context = CallContext {
-                section: crate::catalogue::section(scope, "members").unwrap(),
+                section: crate::catalogue::project_section(scope, "members").unwrap(),
                 target: &target,
                 names: &names,
                 release: DetectedRelease::NotRequested,
@@ -274,21 +274,23 @@ mod tests {
     #[test]
     fn an_edit_contains_level_and_expiry() {
         let put_request =
-            |body| MEMBER_UPDATE.request().arg("id", 7).arg("user_id", 4).fields(fields(body));
+            |body| MEMBER_UPDATE.request().arg("id", 7).arg("user_id", 4).with_fields(fields(body));
         let level = fields(json!({"user": "alice", "access_level": "owner"}));
-        let level_edit = update(section("members"), &level, raw(), &["access_level"]);
+        let level_edit =
+            edit_requests_for(project_section("members"), &level, raw(), &["access_level"]);
         assert_eq!(
             request_parts(&level_edit),
             request_parts(&[put_request(json!({"access_level": 50, "expires_at": "2099-01-31"}))])
         );
         let expiry = fields(json!({"user": "alice", "expires_at": null}));
-        let expiry_edit = update(section("members"), &expiry, raw(), &["expires_at"]);
+        let expiry_edit =
+            edit_requests_for(project_section("members"), &expiry, raw(), &["expires_at"]);
         assert_eq!(
             request_parts(&expiry_edit),
             request_parts(&[put_request(json!({"access_level": 30, "expires_at": ""}))])
         );
         let removal = MEMBER_DELETE.request().arg("id", 7).arg("user_id", 4);
-        assert_eq!(remove(section("members"), raw()), [removal]);
+        assert_eq!(removal_requests(project_section("members"), raw()), [removal]);
     }
 
     #[test]
@@ -304,7 +306,7 @@ mod tests {
             ("alice", false),
         ] {
             assert_eq!(
-                live_entry(section("members"), json!({"username": username}))
+                live_entry(project_section("members"), json!({"username": username}))
                     .protection_reason
                     .is_some(),
                 is_bot,
@@ -326,7 +328,7 @@ mod tests {
                 ("members", json!({"user": "alice", "expires_at": day})),
                 ("milestones", json!({"title": "1.0", "due_date": day})),
             ] {
-                let found_faults = faults(section(section_name), &fields(declared));
+                let found_faults = find_faults(project_section(section_name), &fields(declared));
                 assert_eq!(found_faults.is_empty(), is_valid, "{section_name}: {day}");
             }
         }

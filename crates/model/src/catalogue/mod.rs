@@ -1,5 +1,5 @@
 //! All kinds that undrift manages. To add a kind, write its description file. If the kind needs code, set
-//! `hooks` in the description to the name of a Rust module, and add that module to `rules` below.
+//! `hooks` in the description to the name of a Rust module, and add that module to `find_rules` below.
 
 pub mod approval_rules;
 pub mod approvals;
@@ -94,9 +94,9 @@ pub struct RegistryInUse;
 
 impl Registry {
     /// The built-in kinds.
-    pub fn built_in() -> Self {
-        let built_in = description::built_in();
-        Self { built_in_count: built_in.kinds.len(), ..built_in }
+    pub fn registry() -> Self {
+        let registry = description::built_in_registry();
+        Self { built_in_count: registry.kinds.len(), ..registry }
     }
 
     /// The kinds that a user describes.
@@ -106,9 +106,9 @@ impl Registry {
 
     /// Returns the registry with one more kind.
     #[must_use]
-    pub fn with_kind(mut self, described: description::DescribedKind) -> Self {
-        self.kinds.push(described.kind);
-        self.described_operations.extend(described.operations);
+    pub fn with_kind(mut self, described_kind: description::DescribedKind) -> Self {
+        self.kinds.push(described_kind.kind);
+        self.described_operations.extend(described_kind.operations);
         self
     }
 
@@ -147,7 +147,7 @@ pub fn set_registry(registry: Registry) -> Result<(), RegistryInUse> {
 
 /// Every kind, and the operations of described kinds.
 pub fn registry() -> &'static Registry {
-    REGISTRY.get_or_init(Registry::built_in)
+    REGISTRY.get_or_init(Registry::registry)
 }
 
 /// The sections of documents of `scope`.
@@ -156,16 +156,16 @@ pub fn sections(scope: Scope) -> impl Iterator<Item = Section> {
 }
 
 /// The section `name` of documents of `scope`.
-pub fn section(scope: Scope, name: &str) -> Option<Section> {
+pub fn project_section(scope: Scope, name: &str) -> Option<Section> {
     registry().section(scope, name)
 }
 
 /// The kind of the containers of `scope`.
 pub fn container(scope: Scope) -> (Section, &'static ContainerLookup) {
-    let container_section = sections(scope).find(|section| section.shape == Shape::Container);
-    let container_kind =
-        container_section.expect("a test checks that every scope has a kind for its containers");
-    (container_kind, container_lookup(scope))
+    let found_section = sections(scope).find(|section| section.shape == Shape::Container);
+    let found_section =
+        found_section.expect("a test checks that every scope has a kind for its containers");
+    (found_section, container_lookup(scope))
 }
 
 /// The lookup of the containers of `scope`.
@@ -202,7 +202,7 @@ static FIELD_NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
 
 /// Returns `name` as a static text if it is the name of a known field. The name of a known field is
 /// never redacted, unlike a name that a user wrote.
-pub fn field_name(name: &str) -> Option<&'static str> {
+pub fn known_field_name(name: &str) -> Option<&'static str> {
     FIELD_NAMES.get(name).copied()
 }
 
@@ -212,7 +212,7 @@ pub fn field_name(name: &str) -> Option<&'static str> {
 /// # Errors
 /// The errors of `serializer`.
 pub fn serialize_name<S: Serializer>(field: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    match field_name(field) {
+    match known_field_name(field) {
         Some(name) => text::word(&name, serializer),
         None => serializer.serialize_str(field),
     }

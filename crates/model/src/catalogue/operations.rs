@@ -7,8 +7,10 @@
 
 use crate::{
     field::{Equality, Requirement, ValueType},
-    kind::{Spec, keyed_field},
-    operation::{AnyOp, OPERATIONS, Operation, Parameter, ParameterLocation, ResponseBody, Type},
+    kind::{FieldSpec, key_defining_field},
+    operation::{
+        AnyOp, OPERATIONS, Operation, Parameter, ParameterLocation, ParameterType, ResponseBody,
+    },
     release::Release,
 };
 
@@ -64,15 +66,15 @@ pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
 /// The fields of `section` that `request` accepts. For a container, they include the fields of the
 /// sections that are created with it.
 fn accepted_parameters((scope, section): (Scope, &str), request: WriteRequest) -> Vec<Parameter> {
-    let Some(section) = super::section(scope, section) else { return Vec::new() };
+    let Some(section) = super::project_section(scope, section) else { return Vec::new() };
     let container = section.is_created_with_container().then(|| super::container(scope).0);
     let sections = [Some(section), container].into_iter().flatten();
     let specs =
         sections.flat_map(|section| section.specs().iter().map(move |spec| (section, spec)));
-    let single_levels = specs.clone().filter_map(|(_, spec)| {
+    let single_level_parameters = specs.clone().filter_map(|(_, spec)| {
         let name = spec.field.grants.single_level_as.filter(|_| request == WriteRequest::Create)?;
         let description = String::leak(format!("A single level, in the place of `{}`.", spec.name));
-        Some(Parameter::new(ParameterLocation::Body, name, Type::Integer, description))
+        Some(Parameter::new(ParameterLocation::Body, name, ParameterType::Integer, description))
     });
     specs
         .filter(|(_, spec)| spec.field.accepted.includes(request))
@@ -80,24 +82,28 @@ fn accepted_parameters((scope, section): (Scope, &str), request: WriteRequest) -
             let parameter = field_parameter(spec.field);
             // This request may not accept the field that replaces a deprecated field.
             let replacement = parameter.replaced_by.and_then(|name| section.spec(name));
-            let has_replacement =
+            let accepts_replacement =
                 replacement.is_none_or(|new_spec| new_spec.field.accepted.includes(request));
             Parameter {
                 required: is_required(section, spec, request),
-                deprecated: parameter.deprecated && has_replacement,
-                replaced_by: parameter.replaced_by.filter(|_| has_replacement),
+                deprecated: parameter.deprecated && accepts_replacement,
+                replaced_by: parameter.replaced_by.filter(|_| accepts_replacement),
                 value_type: row_value_type(spec, parameter.value_type, request),
                 ..parameter
             }
         })
-        .chain(single_levels)
+        .chain(single_level_parameters)
         .collect()
 }
 
 /// The type of the rows of a list in `request`. An edit identifies rows by their ids, or by their
 /// names.
-fn row_value_type(spec: &Spec, value_type: Type, request: WriteRequest) -> Type {
-    let (Type::Objects(keys), WriteRequest::Edit) = (value_type, request) else {
+fn row_value_type(
+    spec: &FieldSpec,
+    value_type: ParameterType,
+    request: WriteRequest,
+) -> ParameterType {
+    let (ParameterType::Objects(keys), WriteRequest::Edit) = (value_type, request) else {
         return value_type;
     };
     if spec.has_secret_rows() {
@@ -106,23 +112,32 @@ fn row_value_type(spec: &Spec, value_type: Type, request: WriteRequest) -> Type 
     let body_parameter =
         |name, value, about| Parameter::new(ParameterLocation::Body, name, value, about);
     if spec.has_named_rows() {
-        let removal_flag =
-            body_parameter("destroy", Type::Boolean, "Whether to remove the row with this name.");
-        return Type::Objects(
+        let removal_flag = body_parameter(
+            "destroy",
+            ParameterType::Boolean,
+            "Whether to remove the row with this name.",
+        );
+        return ParameterType::Objects(
             keys.iter().chain([&removal_flag]).copied().collect::<Vec<_>>().leak(),
         );
     }
-    let id =
-        body_parameter("id", Type::Integer, "The id of the row to change; a new one if left out.");
-    let removal_by_id =
-        body_parameter("_destroy", Type::Boolean, "Whether to remove the row with this id.");
-    Type::Objects(
+    let id = body_parameter(
+        "id",
+        ParameterType::Integer,
+        "The id of the row to change; a new one if left out.",
+    );
+    let removal_by_id = body_parameter(
+        "_destroy",
+        ParameterType::Boolean,
+        "Whether to remove the row with this id.",
+    );
+    ParameterType::Objects(
         [id].iter().chain(keys).chain([&removal_by_id]).copied().collect::<Vec<_>>().leak(),
     )
 }
 
 /// True if `request` requires a field. An edit only requires the fields that it must repeat.
-fn is_required(section: Section, spec: &Spec, request: WriteRequest) -> bool {
+fn is_required(section: Section, spec: &FieldSpec, request: WriteRequest) -> bool {
     let is_required =
         spec.field.required == Requirement::Always || section.required_fields.contains(&spec.name);
     is_required && (request != WriteRequest::Edit || spec.field.with_every_edit)
@@ -149,33 +164,33 @@ fn field_parameter(field: &'static Field) -> Parameter {
 }
 
 /// The type of a field in requests.
-fn request_type(field: &'static Field) -> Type {
+fn request_type(field: &'static Field) -> ParameterType {
     match field.value_type {
         // Requests contain the id of the object that manifests name.
-        ValueType::Texts if field.names.is_some() => Type::Integers,
-        _ if field.names.is_some() => Type::Integer,
-        ValueType::File => Type::File,
-        ValueType::Level | ValueType::RuleLevel => Type::Level,
-        ValueType::Date => Type::Date,
-        ValueType::Boolean => Type::Boolean,
-        ValueType::Integer => Type::Integer,
-        ValueType::Texts | ValueType::Addresses => Type::Texts,
-        ValueType::Mapping | ValueType::Spread => Type::Object(key_parameters(field)),
+        ValueType::Texts if field.names.is_some() => ParameterType::Integers,
+        _ if field.names.is_some() => ParameterType::Integer,
+        ValueType::File => ParameterType::File,
+        ValueType::Level | ValueType::RuleLevel => ParameterType::Level,
+        ValueType::Date => ParameterType::Date,
+        ValueType::Boolean => ParameterType::Boolean,
+        ValueType::Integer => ParameterType::Integer,
+        ValueType::Texts | ValueType::Addresses => ParameterType::Texts,
+        ValueType::Mapping | ValueType::Spread => ParameterType::Object(key_parameters(field)),
         ValueType::Rows | ValueType::Grants | ValueType::Approvals | ValueType::LevelGrants => {
-            Type::Objects(key_parameters(field))
+            ParameterType::Objects(key_parameters(field))
         }
         _ if !field.words.is_empty() => {
-            Type::Word(field.words.iter().map(|word| word.word).collect::<Vec<_>>().leak())
+            ParameterType::Word(field.words.iter().map(|word| word.word).collect::<Vec<_>>().leak())
         }
         // This includes values that are either a text or a reference to a secret.
-        _ => Type::Text,
+        _ => ParameterType::Text,
     }
 }
 
 /// The keys of a mapping, or of the rows of a list. A key that is only an alias in manifests is not
 /// sent.
 fn key_parameters(field: &'static Field) -> &'static [Parameter] {
-    let keys = keyed_field(field).keys.iter().filter(|key| key.replacement_name().is_none());
+    let keys = key_defining_field(field).keys.iter().filter(|key| key.replacement_name().is_none());
     keys.map(field_parameter).collect::<Vec<_>>().leak()
 }
 

@@ -25,12 +25,12 @@ pub(super) struct PipelineSchedules;
 
 impl KindRules for PipelineSchedules {
     fn check(&self, declared: &Fields, _is_unresolved: bool, report: Reporter<'_>) {
-        let inputs = declared.list("inputs").into_iter().flatten();
+        let inputs = declared.list_field("inputs").into_iter().flatten();
         let mut names = BTreeSet::new();
         for name in inputs.filter_map(|input| input.get("name")?.as_str()) {
             if !names.insert(name) {
                 report(
-                    EntryFault::for_field(texts::INPUT_TWICE, "inputs")
+                    EntryFault::for_field(fault_text::INPUT_TWICE, "inputs")
                         .fill("name", &text::escape(name)),
                 );
             }
@@ -38,7 +38,7 @@ impl KindRules for PipelineSchedules {
     }
 
     fn calls(&self, context: &CallContext<'_>) -> Calls {
-        let mut calls = context.plain_calls()?;
+        let mut calls = context.default_calls()?;
         if let CallPurpose::Change(_, live, _) = context.purpose
             && (owner_id(live).is_none() || owner_id(live) != context.names.caller_id())
         {
@@ -46,7 +46,7 @@ impl KindRules for PipelineSchedules {
             calls.insert(
                 0,
                 PlannedCall {
-                    side_effect: Some(OWNERSHIP_NOTE),
+                    side_effects: Some(OWNERSHIP_NOTE),
                     opened_access: Some(RIGHTS_RISK),
                     ..takeover_call
                 },
@@ -68,8 +68,8 @@ mod tests {
     use super::*;
     use crate::{
         kind::{
-            Names, forms,
-            testing::{fields, live_entry, requests_for, section, target},
+            NameIndex, forms,
+            testing::{existing_target, fields, live_entry, project_section, requests_for},
         },
         operation::{SCHEDULE_TAKE, SCHEDULE_UPDATE},
         release::{self, DetectedRelease},
@@ -84,17 +84,17 @@ mod tests {
 
     #[test]
     fn an_edit_sends_only_different_inputs() {
-        let section = section("pipeline_schedules");
+        let section = project_section("pipeline_schedules");
         let spec = section.spec("inputs").unwrap();
         let declared_inputs = |written_inputs: Json| {
             let mut value = Value::Plain(written_inputs);
-            forms::normalise(spec, &mut value);
+            forms::normalise_spelling(spec, &mut value);
             Fields::from([("inputs".to_owned(), value)])
         };
         let mut raw = raw(json!({"id": 4}));
         raw["inputs"] = json!([{"name": "a", "value": "true"}, {"name": "b", "value": ["x", 1]}]);
         let existing_schedule = live_entry(section, raw);
-        let names = Names::default().with_caller(4);
+        let names = NameIndex::default().with_caller_id(4);
         let destroyed_row = json!({"name": "b", "value": ["x", 1], "destroy": true});
         for (written, sent) in [
             (json!([{"name": "a", "value": true}]), json!([destroyed_row])),
@@ -114,11 +114,11 @@ mod tests {
         let same_inputs = declared_inputs(
             json!([{"name": "b", "value": ["x", 1]}, {"name": "a", "value": true}]),
         );
-        let comparable =
+        let comparable_inputs =
             forms::to_comparable(Some(spec), same_inputs["inputs"].plain_json().unwrap(), &names);
         assert!(forms::are_equal(
             spec.field.compare,
-            &comparable,
+            &comparable_inputs,
             &existing_schedule.fields.raw()["inputs"]
         ));
         let new_fields = declared_inputs(json!([{"name": "c"}]));
@@ -132,12 +132,12 @@ mod tests {
 
     #[test]
     fn a_schedule_of_another_user_is_taken_over_before_a_change() {
-        let section = section("pipeline_schedules");
+        let section = project_section("pipeline_schedules");
         let declared = fields(json!({"description": "nightly", "cron": "0 5 * * *"}));
         let edit_request = SCHEDULE_UPDATE.request().arg("id", 7).arg("pipeline_schedule_id", 3);
-        let edit = edit_request.fields(fields(json!({"cron": "0 5 * * *"})));
-        let take = SCHEDULE_TAKE.request().arg("id", 7).arg("pipeline_schedule_id", 3);
-        let take_and_edit = vec![take, edit.clone()];
+        let edit = edit_request.with_fields(fields(json!({"cron": "0 5 * * *"})));
+        let takeover_request = SCHEDULE_TAKE.request().arg("id", 7).arg("pipeline_schedule_id", 3);
+        let take_and_edit = vec![takeover_request, edit.clone()];
         for (owner, caller_id, expected) in [
             (json!({"id": 4}), Some(4), vec![edit]),
             (json!({"id": 5}), Some(4), take_and_edit.clone()),
@@ -146,13 +146,13 @@ mod tests {
             (Json::Null, Some(4), take_and_edit.clone()),
             (Json::Null, None, take_and_edit),
         ] {
-            let names =
-                caller_id.map_or_else(Names::default, |id| Names::default().with_caller(id));
-            let existing = live_entry(section, raw(owner.clone()));
-            let change = CallPurpose::Change(&declared, &existing, &["cron"]);
+            let names = caller_id
+                .map_or_else(NameIndex::default, |id| NameIndex::default().with_caller_id(id));
+            let live_schedule = live_entry(section, raw(owner.clone()));
+            let change = CallPurpose::Change(&declared, &live_schedule, &["cron"]);
             assert_eq!(requests_for(section, &names, change), expected, "{owner} {caller_id:?}");
             assert_eq!(
-                requests_for(section, &names, CallPurpose::Remove(&existing)).len(),
+                requests_for(section, &names, CallPurpose::Remove(&live_schedule)).len(),
                 1,
                 "a removal needs no takeover"
             );
@@ -161,13 +161,13 @@ mod tests {
 
     #[test]
     fn the_plan_names_the_new_owner() {
-        let section = section("pipeline_schedules");
+        let section = project_section("pipeline_schedules");
         let declared = fields(json!({"description": "nightly", "active": false}));
-        let existing = live_entry(section, raw(json!({"id": 5})));
+        let live_schedule = live_entry(section, raw(json!({"id": 5})));
         let (names, release) =
-            (Names::default().with_caller(4), DetectedRelease::Known(release::REFERENCE));
-        let purpose = CallPurpose::Change(&declared, &existing, &["active"]);
-        let target = target();
+            (NameIndex::default().with_caller_id(4), DetectedRelease::Known(release::REFERENCE));
+        let purpose = CallPurpose::Change(&declared, &live_schedule, &["active"]);
+        let target = existing_target();
         let context = CallContext {
             section,
             target: &target,
@@ -176,27 +176,27 @@ mod tests {
             has_unique_address: true,
             purpose,
         };
-        let side_effect: Vec<_> = PipelineSchedules
+        let side_effects: Vec<_> = PipelineSchedules
             .calls(&context)
             .unwrap()
             .iter()
-            .map(|call| call.side_effect)
+            .map(|call| call.side_effects)
             .collect();
-        assert_eq!(side_effect, [Some(OWNERSHIP_NOTE), None]);
+        assert_eq!(side_effects, [Some(OWNERSHIP_NOTE), None]);
     }
 
     #[test]
     fn a_short_name_waits_for_the_first_branch() {
-        let existing = live_entry(section("pipeline_schedules"), raw(Json::Null));
+        let live_schedule = live_entry(project_section("pipeline_schedules"), raw(Json::Null));
         for (declared, live, has_no_branch, is_waiting) in [
             ("main", None, true, true),
             ("main", None, false, false),
             ("refs/heads/main", None, true, false),
-            ("main", Some(&existing), true, false),
-            ("next", Some(&existing), true, true),
+            ("main", Some(&live_schedule), true, false),
+            ("next", Some(&live_schedule), true, true),
         ] {
             let declared = fields(json!({"description": "nightly", "ref": declared}));
-            let section = section("pipeline_schedules");
+            let section = project_section("pipeline_schedules");
             let reason =
                 PipelineSchedules.wait_reason(section, "ref", &declared, live, has_no_branch);
             assert_eq!(reason.is_some(), is_waiting, "{declared:?} {has_no_branch}");
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn short_and_full_branch_names_are_equal() {
-        let compare = section("pipeline_schedules").field("ref").compare;
+        let compare = project_section("pipeline_schedules").field("ref").compare;
         for (declared, live, is_same) in [
             ("main", "refs/heads/main", true),
             ("refs/heads/main", "main", true),

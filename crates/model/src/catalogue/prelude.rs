@@ -4,7 +4,7 @@ pub(super) use crate::{
     field::{Acceptance, Field, NamedObject, Scope, Secrecy, Tier, WriteRequest},
     kind::{
         CallContext, Calls, Capability, Effect, EntryFault, FieldLookup, KindRules, LiveEntry,
-        NoCalls, PlannedCall, Reporter, Risk, Section, calls::CallPurpose, texts,
+        NoCalls, PlannedCall, Reporter, Risk, Section, calls::CallPurpose, fault_text,
     },
     operation::{self, Op, Write},
     text,

@@ -50,7 +50,8 @@ impl KindRules for ProjectRules {
     fn check(&self, declared: &Fields, _is_unresolved: bool, report: Reporter<'_>) {
         check_create(declared, report);
         // An undeclared setting gets the service's default, `enabled`.
-        let Some(settings) = super::section(Scope::Project, super::settings::SECTION) else {
+        let Some(settings) = super::project_section(Scope::Project, super::settings::SECTION)
+        else {
             return;
         };
         for (name, _, max_field, max_value) in
@@ -60,7 +61,8 @@ impl KindRules for ProjectRules {
             })
         {
             if declared.contains_key(max_field) && !declared.contains_key(name) {
-                let fault = EntryFault::for_field(texts::TOO_VISIBLE, max_field).fill("name", name);
+                let fault =
+                    EntryFault::for_field(fault_text::TOO_VISIBLE, max_field).fill("name", name);
                 report(fault.fill("limit", &plain_text(&max_value)));
             }
         }
@@ -158,7 +160,7 @@ fn plain_creation_calls(
     namespace: &LiveNamespace,
     declared: &Fields,
 ) -> Calls {
-    let (post, request_type) = match namespace.owner {
+    let (create_request, request_type) = match namespace.owner {
         NamespaceOwner::User(user_id) => (
             operation::PROJECT_CREATE_FOR_USER.request().arg("user_id", user_id),
             WriteRequest::CreateForUser,
@@ -172,16 +174,16 @@ fn plain_creation_calls(
         base_fields.insert("namespace_id".to_owned(), namespace.id.to_json().into());
     }
     let accepts = &|_: &str, field: &Field, _: &str| field.accepted.includes(request_type);
-    CreationRequests { post, accepts, edit_op: operation::PROJECT_UPDATE, base_fields }
+    CreationRequests { create_request, accepts, edit_op: operation::PROJECT_UPDATE, base_fields }
         .plan_calls(context, declared)
 }
 
 /// Reports sources of contents that exclude each other, and fields that need `use_custom_template`.
 fn check_create(declared: &Fields, report: Reporter<'_>) {
-    source::check(super::container(Scope::Project).0.table(), declared, report);
+    source::check_sources(super::container(Scope::Project).0.table(), declared, report);
     for name in ["template_project_id", "group_with_project_templates_id"] {
         if declared.contains_key(name) && declared.flag("use_custom_template") != Some(true) {
-            report(EntryFault::for_field(texts::TEMPLATE, name));
+            report(EntryFault::for_field(fault_text::TEMPLATE, name));
         }
     }
 }
@@ -194,7 +196,7 @@ mod tests {
     use crate::{
         field::Scope,
         kind::{
-            Names, Target,
+            NameIndex, Target,
             testing::{collect_faults, fields, new_target, requests},
         },
         operation::{
@@ -208,7 +210,7 @@ mod tests {
         let context = CallContext {
             section,
             target,
-            names: &Names::default(),
+            names: &NameIndex::default(),
             release: DetectedRelease::NotRequested,
             has_unique_address: true,
             purpose: CallPurpose::Create(declared),
@@ -221,7 +223,7 @@ mod tests {
     }
 
     fn edit(body: Json) -> Request<Write> {
-        PROJECT_UPDATE.request().with_container("acme/shop", None).fields(fields(body))
+        PROJECT_UPDATE.request().with_container("acme/shop", None).with_fields(fields(body))
     }
 
     #[test]
@@ -239,15 +241,15 @@ mod tests {
             "new_attribute": 1,
         }));
         declared.insert("avatar".into(), Value::File("a.png".into()));
-        let make_avatar = || {
+        let avatar_request = || {
             PROJECT_UPDATE
                 .request()
                 .with_container("acme/shop", None)
-                .fields([("avatar".to_owned(), Value::File("a.png".into()))].into())
+                .with_fields([("avatar".to_owned(), Value::File("a.png".into()))].into())
         };
         let policy = json!({"enabled": false, "name_regex_keep": ""});
 
-        let post = PROJECT_CREATE.request().fields(fields(json!({
+        let post = PROJECT_CREATE.request().with_fields(fields(json!({
             "name": "shop", "path": "shop", "namespace_id": 3, "visibility": "private", "description": "",
             "container_expiration_policy_attributes": policy, "initialize_with_readme": true, "default_branch": "trunk",
             "template_project_id": 5, "new_attribute": 1,
@@ -256,11 +258,14 @@ mod tests {
             edit(json!({"merge_commit_template": "%{title}", "ci_default_git_depth": 20}));
         assert_eq!(
             create(NamespaceOwner::Group, &declared),
-            [post.clone(), edit_request.clone(), make_avatar()]
+            [post.clone(), edit_request.clone(), avatar_request()]
         );
-        assert_eq!(create(NamespaceOwner::Caller, &declared), [post, edit_request, make_avatar()]);
+        assert_eq!(
+            create(NamespaceOwner::Caller, &declared),
+            [post, edit_request, avatar_request()]
+        );
 
-        let user_post = PROJECT_CREATE_FOR_USER.request().arg("user_id", 9).fields(fields(json!({
+        let user_post = PROJECT_CREATE_FOR_USER.request().arg("user_id", 9).with_fields(fields(json!({
             "name": "shop", "path": "shop", "visibility": "private", "description": "", "merge_commit_template": "%{title}",
             "initialize_with_readme": true, "default_branch": "trunk", "new_attribute": 1,
         })));
@@ -269,7 +274,7 @@ mod tests {
         );
         assert_eq!(
             create(NamespaceOwner::User(9), &declared),
-            [user_post, edit_request, make_avatar()]
+            [user_post, edit_request, avatar_request()]
         );
     }
 
@@ -278,21 +283,21 @@ mod tests {
         let declared = fields(json!({"name": "Shop", "avatar": null}));
         let post = PROJECT_CREATE
             .request()
-            .fields(fields(json!({"name": "Shop", "path": "shop", "namespace_id": 3})));
+            .with_fields(fields(json!({"name": "Shop", "path": "shop", "namespace_id": 3})));
         assert_eq!(create(NamespaceOwner::Group, &declared), [post]);
     }
 
     #[test]
     fn the_default_branch_waits_unless_the_create_request_makes_it() {
         let declared = fields(json!({"default_branch": "trunk", "template_name": "rails"}));
-        let post = PROJECT_CREATE.request().fields(fields(
+        let post = PROJECT_CREATE.request().with_fields(fields(
             json!({"name": "shop", "path": "shop", "namespace_id": 3, "template_name": "rails"}),
         ));
         assert_eq!(create(NamespaceOwner::Group, &declared), [post]);
         let declared = fields(json!({"default_branch": "trunk"}));
         let post = PROJECT_CREATE
             .request()
-            .fields(fields(json!({"name": "shop", "path": "shop", "namespace_id": 3})));
+            .with_fields(fields(json!({"name": "shop", "path": "shop", "namespace_id": 3})));
         assert_eq!(create(NamespaceOwner::Group, &declared), [post]);
     }
 
@@ -333,7 +338,7 @@ mod tests {
             PROJECT_TRANSFER
                 .request()
                 .with_container("acme/shop", None)
-                .fields(fields(json!({"namespace": id})))
+                .with_fields(fields(json!({"namespace": id})))
         };
         for (renames, transfers, expected) in [
             (true, false, vec![rename.clone()]),
@@ -350,7 +355,7 @@ mod tests {
             let context = CallContext {
                 section: crate::catalogue::container(Scope::Project).0,
                 target: &target,
-                names: &Names::default(),
+                names: &NameIndex::default(),
                 release: DetectedRelease::NotRequested,
                 has_unique_address: true,
                 purpose: CallPurpose::Container(Lifecycle::Move(&former_location)),

@@ -18,10 +18,10 @@ pub(super) struct ProtectedBranches;
 
 impl KindRules for ProtectedBranches {
     fn check(&self, declared: &Fields, _is_unresolved: bool, report: Reporter<'_>) {
-        let rows = declared.list(UNPROTECT_FIELD).into_iter().flatten();
+        let rows = declared.list_field(UNPROTECT_FIELD).into_iter().flatten();
         let mut levels = rows.filter_map(|row| AccessLevel::parse(row.get("access_level")?));
         if levels.any(|level| level.number == 0) {
-            report(EntryFault::for_field(texts::NOBODY_UNPROTECTS, UNPROTECT_FIELD));
+            report(EntryFault::for_field(fault_text::NOBODY_UNPROTECTS, UNPROTECT_FIELD));
         }
     }
 
@@ -31,7 +31,7 @@ impl KindRules for ProtectedBranches {
             CallPurpose::Change(declared, live, changed) if needs_replacement(live, changed) => {
                 context.replace_calls(declared, live)
             }
-            _ => context.plain_calls(),
+            _ => context.default_calls(),
         }
     }
 
@@ -67,7 +67,7 @@ fn check_right_to_unprotect(context: &CallContext<'_>) -> Result<(), NoCalls> {
     };
     match rows.zip(context.names.caller_id()) {
         Some((rows, caller)) if excludes_user(&rows, caller) => {
-            let fault = EntryFault::for_field(texts::LOCKED_OUT, UNPROTECT_FIELD);
+            let fault = EntryFault::for_field(fault_text::LOCKED_OUT, UNPROTECT_FIELD);
             Err(fault.fill("what", verb).into())
         }
         _ => Ok(()),
@@ -125,9 +125,10 @@ mod tests {
     use super::*;
     use crate::{
         kind::{
-            FieldSelection, Names,
+            FieldSelection, NameIndex,
             testing::{
-                fields, live_entry, object, remove, request_parts, requests_for, section, target,
+                existing_target, fields, live_entry, object, project_section, removal_requests,
+                request_parts, requests_for,
             },
         },
         operation::{PROTECTED_BRANCH_CREATE, PROTECTED_BRANCH_DELETE, PROTECTED_BRANCH_UPDATE},
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn inherited_protections_are_recognised() {
-        let scoped_kind = section("protected_branches").scoped_kind;
+        let scoped_kind = project_section("protected_branches").scoped_kind;
         for (raw, is_inherited) in [
             (json!({"name": "main"}), false),
             (json!({"name": "main", "inherited": false}), false),
@@ -164,8 +165,8 @@ mod tests {
         })
     }
 
-    fn names() -> Names {
-        let mut names = Names::default();
+    fn names() -> NameIndex {
+        let mut names = NameIndex::default();
         names.insert(NamedObject::User, "alice", Some(5));
         names.insert(NamedObject::Group, "acme/leads", Some(6));
         names
@@ -173,11 +174,11 @@ mod tests {
 
     #[test]
     fn locking_out_the_caller_is_refused() {
-        let branch_section = section("protected_branches");
-        let mut names = names().with_caller(4);
+        let branch_section = project_section("protected_branches");
+        let mut names = names().with_caller_id(4);
         names.insert(NamedObject::User, "me", Some(4));
-        let target = target();
-        let is_refused = |names: &Names, purpose: CallPurpose<'_>| {
+        let target = existing_target();
+        let is_refused = |names: &NameIndex, purpose: CallPurpose<'_>| {
             let release = DetectedRelease::NotRequested;
             let (section, target) = (branch_section, &target);
             let context =
@@ -218,14 +219,17 @@ mod tests {
 
     #[test]
     fn rows_are_identified_by_user_or_group_before_level() {
-        let branch = live_entry(section("protected_branches"), premium_branch());
+        let branch = live_entry(project_section("protected_branches"), premium_branch());
         assert_eq!(
             branch.fields.raw()["allowed_to_push"],
             json!([{"id": 1, "access_level": "maintainer"}, {"id": 2, "user_id": 5}])
         );
         assert_eq!(branch.fields.raw()["allowed_to_merge"], json!([{"id": 3, "group_id": 6}]));
         assert_eq!(
-            (branch.tier, live_entry(section("protected_branches"), free_tier_branch()).tier),
+            (
+                branch.tier,
+                live_entry(project_section("protected_branches"), free_tier_branch()).tier
+            ),
             (Tier::Premium, Tier::Free)
         );
     }
@@ -241,11 +245,15 @@ mod tests {
             "name": "main", "push_access_level": 0, "allowed_to_merge": [{"access_level": 40}, {"user_id": 5}],
         }));
         assert_eq!(
-            requests_for(section("protected_branches"), &names(), CallPurpose::Create(&declared)),
-            [PROTECTED_BRANCH_CREATE.request().arg("id", 7).fields(body)]
+            requests_for(
+                project_section("protected_branches"),
+                &names(),
+                CallPurpose::Create(&declared)
+            ),
+            [PROTECTED_BRANCH_CREATE.request().arg("id", 7).with_fields(body)]
         );
         assert_eq!(
-            remove(section("protected_branches"), free_tier_branch()),
+            removal_requests(project_section("protected_branches"), free_tier_branch()),
             [PROTECTED_BRANCH_DELETE.request().arg("id", 7).arg("name", "main")]
         );
     }
@@ -256,9 +264,9 @@ mod tests {
             "name": "main",
             "allowed_to_push": [{"access_level": "maintainer"}, {"group": "acme/leads"}],
         }));
-        let entry = live_entry(section("protected_branches"), premium_branch());
+        let entry = live_entry(project_section("protected_branches"), premium_branch());
         let edit = requests_for(
-            section("protected_branches"),
+            project_section("protected_branches"),
             &names(),
             CallPurpose::Change(&declared, &entry, &["allowed_to_push"]),
         );
@@ -267,15 +275,15 @@ mod tests {
             "code_owner_approval_required": true,
         }));
         let patch = PROTECTED_BRANCH_UPDATE.request().arg("id", 7).arg("name", "main");
-        assert_eq!(request_parts(&edit), request_parts(&[patch.fields(body)]));
+        assert_eq!(request_parts(&edit), request_parts(&[patch.with_fields(body)]));
     }
 
     #[test]
     fn on_the_free_tier_a_level_needs_a_replacement() {
-        let entry = live_entry(section("protected_branches"), free_tier_branch());
+        let entry = live_entry(project_section("protected_branches"), free_tier_branch());
         let change_requests = |declared: &Fields, changed: &[&str]| {
             requests_for(
-                section("protected_branches"),
+                project_section("protected_branches"),
                 &names(),
                 CallPurpose::Change(declared, &entry, changed),
             )
@@ -290,7 +298,7 @@ mod tests {
             fields(json!({"name": "main", "allowed_to_push": [{"access_level": "no_access"}]}));
         let replace_requests = change_requests(&declared, &["allowed_to_push"]);
         let add_request = |push| {
-            PROTECTED_BRANCH_CREATE.request().arg("id", 7).fields(fields(json!({
+            PROTECTED_BRANCH_CREATE.request().arg("id", 7).with_fields(fields(json!({
                 "name": "main", "allow_force_push": false, "push_access_level": push, "merge_access_level": 40,
             })))
         };
@@ -307,28 +315,28 @@ mod tests {
         let block_reason = |raw: Json, missing_fields: &[&str]| {
             let mut raw = object(raw);
             raw.retain(|name, _| !missing_fields.contains(&name.as_str()));
-            let entry = live_entry(section("protected_branches"), raw.into());
+            let entry = live_entry(project_section("protected_branches"), raw.into());
             let declared = fields(json!({"name": "main", "allow_force_push": true}));
             let context = CallContext {
                 release: DetectedRelease::NotRequested,
                 has_unique_address: true,
-                section: section("protected_branches"),
-                target: &target(),
+                section: project_section("protected_branches"),
+                target: &existing_target(),
                 names: &names(),
                 purpose: CallPurpose::Change(&declared, &entry, &["allow_force_push"]),
             };
-            section("protected_branches").rules().calls(&context).err()
+            project_section("protected_branches").rules().calls(&context).err()
         };
-        let owner_field = "code_owner_approval_required";
+        let code_owner_field = "code_owner_approval_required";
         assert_eq!(block_reason(premium_branch(), &[]), None);
         assert!(matches!(
-            block_reason(premium_branch(), &[owner_field]),
+            block_reason(premium_branch(), &[code_owner_field]),
             Some(NoCalls::LiveUnknown(_))
         ));
         // A row for a user or group also proves the Premium tier.
-        let both_lists = [owner_field, "unprotect_access_levels"];
+        let premium_fields = [code_owner_field, "unprotect_access_levels"];
         assert!(matches!(
-            block_reason(premium_branch(), &both_lists),
+            block_reason(premium_branch(), &premium_fields),
             Some(NoCalls::LiveUnknown(_))
         ));
         assert_eq!(block_reason(free_tier_branch(), &[]), None);
@@ -340,12 +348,12 @@ mod tests {
     fn a_replacement_keeps_undeclared_fields() {
         let mut raw = free_tier_branch();
         raw["merge_access_levels"][0]["access_level"] = 0.into();
-        let entry = section("protected_branches")
+        let entry = project_section("protected_branches")
             .read(&object(raw), FieldSelection::Only(&["allowed_to_push"].into()));
         let declared =
             fields(json!({"name": "main", "allowed_to_push": [{"access_level": "no_access"}]}));
         let calls = requests_for(
-            section("protected_branches"),
+            project_section("protected_branches"),
             &names(),
             CallPurpose::Change(&declared, &entry, &["allowed_to_push"]),
         );

@@ -20,7 +20,9 @@ mod tests {
         field::Equality,
         kind::{
             are_equal,
-            testing::{create, fields, remove, section, update},
+            testing::{
+                creation_requests, edit_requests_for, fields, project_section, removal_requests,
+            },
         },
         operation::{PUSH_RULE_CREATE, PUSH_RULE_DELETE, PUSH_RULE_UPDATE},
     };
@@ -32,16 +34,24 @@ mod tests {
         let body =
             fields(json!({"commit_message_regex": "", "max_file_size": 5, "member_check": true}));
         assert_eq!(
-            create(section("push_rule"), &declared),
-            [PUSH_RULE_CREATE.request().arg("id", 7).fields(body)]
+            creation_requests(project_section("push_rule"), &declared),
+            [PUSH_RULE_CREATE.request().arg("id", 7).with_fields(body)]
         );
         let raw = json!({"id": 1, "commit_message_regex": "x", "max_file_size": 5});
         let body = fields(json!({"commit_message_regex": ""}));
         assert_eq!(
-            update(section("push_rule"), &declared, raw.clone(), &["commit_message_regex"]),
-            [PUSH_RULE_UPDATE.request().arg("id", 7).fields(body)]
+            edit_requests_for(
+                project_section("push_rule"),
+                &declared,
+                raw.clone(),
+                &["commit_message_regex"]
+            ),
+            [PUSH_RULE_UPDATE.request().arg("id", 7).with_fields(body)]
         );
-        assert_eq!(remove(section("push_rule"), raw), [PUSH_RULE_DELETE.request().arg("id", 7)]);
+        assert_eq!(
+            removal_requests(project_section("push_rule"), raw),
+            [PUSH_RULE_DELETE.request().arg("id", 7)]
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::LazyLock};
 
 use super::{fork_of::FORK_OF, prelude::*};
 use crate::kind::{
-    Spec,
+    FieldSpec,
     forms::{self, is_level_enabled},
 };
 
@@ -18,15 +18,15 @@ const CLAIMS_FIELD: &str = "ci_id_token_sub_claim_components";
 pub const SECTION: &str = "settings";
 
 /// The field with the URL from which a project's contents are imported or mirrored.
-pub const IMPORT_URL: &str = "import_url";
+pub const IMPORT_URL_FIELD: &str = "import_url";
 
 pub(super) struct Settings;
 
 impl KindRules for Settings {
     // Some installations omit deprecated fields from responses. Then the value comes from the replacement field.
-    fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
+    fn decode(&self, spec: &FieldSpec, raw: &Object) -> Option<Json> {
         let live = forms::decode(spec, raw);
-        if spec.name == IMPORT_URL {
+        if spec.name == IMPORT_URL_FIELD {
             // Without a mirror, the URL is only the former source of the contents.
             return live.filter(|_| raw.get("mirror").and_then(Json::as_bool) == Some(true));
         }
@@ -38,7 +38,7 @@ impl KindRules for Settings {
         match replacement {
             // The deprecated field may show the value of the groups above. Its replacement shows
             // the container's own value.
-            Some((_, Json::Bool(flag))) if spec.field.is_opposite() => {
+            Some((_, Json::Bool(flag))) if spec.field.has_opposite_replacement() => {
                 Some(if *flag && spec.field.nullable { Json::Null } else { (!flag).into() })
             }
             Some((name, replacement_value)) if live.is_none() => {
@@ -77,15 +77,15 @@ impl KindRules for Settings {
     fn check(&self, declared: &Fields, is_unresolved: bool, report: Reporter<'_>) {
         let config_path = declared.text("ci_config_path");
         if config_path.is_some_and(|path| path.starts_with('/') || path.contains("..")) {
-            report(EntryFault::for_field(texts::CONFIG_PATH, "ci_config_path"));
+            report(EntryFault::for_field(fault_text::CONFIG_PATH, "ci_config_path"));
         }
-        let claims = declared.list(CLAIMS_FIELD);
+        let claims = declared.list_field(CLAIMS_FIELD);
         if claims.and_then(|claims| claims.first()).is_some_and(|first| first != "project_path") {
-            report(EntryFault::for_field(texts::FIRST_CLAIM, CLAIMS_FIELD));
+            report(EntryFault::for_field(fault_text::FIRST_CLAIM, CLAIMS_FIELD));
         }
-        let import_url = declared.text(IMPORT_URL);
+        let import_url = declared.text(IMPORT_URL_FIELD);
         if is_unresolved && import_url.is_some_and(has_user) {
-            report(EntryFault::for_field(texts::IMPORT_WITH_USER, IMPORT_URL));
+            report(EntryFault::for_field(fault_text::IMPORT_WITH_USER, IMPORT_URL_FIELD));
         }
     }
 
@@ -120,7 +120,11 @@ const INHERITED_SETTINGS: [&str; 4] = [
 ];
 
 /// The value of the deprecated field of `spec`, converted from the value of its replacement.
-fn deprecated_value(spec: &Spec, replacement_name: &str, replacement_value: &Json) -> Option<Json> {
+fn deprecated_value(
+    spec: &FieldSpec,
+    replacement_name: &str,
+    replacement_value: &Json,
+) -> Option<Json> {
     if spec.schema["type"] != "boolean" || replacement_value.is_boolean() {
         Some(replacement_value.clone())
     } else if replacement_name.ends_with("_access_level") {
@@ -136,7 +140,7 @@ static FEATURE_SETTINGS: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| 
     let closing_settings =
         super::sections(Scope::Project).flat_map(|section| &section.scoped_kind.closed_by);
     let names: BTreeSet<&str> = closing_settings.flatten().copied().collect();
-    let table = super::section(Scope::Project, SECTION).map(Section::table);
+    let table = super::project_section(Scope::Project, SECTION).map(Section::table);
     let deprecated_spec =
         |name| table?.specs().iter().find(|spec| spec.field.replacement_name() == Some(name));
     names.into_iter().map(|name| (name, deprecated_spec(name).map(|spec| spec.name))).collect()
@@ -163,7 +167,7 @@ fn has_user(url: &str) -> bool {
 /// these keys under two names.
 fn cleanup_policy(live: &Json) -> Json {
     let Some(live) = live.as_object() else { return live.clone() };
-    let settings = super::section(Scope::Project, SECTION);
+    let settings = super::project_section(Scope::Project, SECTION);
     let policy_spec = settings.and_then(|section| section.spec("container_expiration_policy"));
     let key_fields = policy_spec.map(|spec| spec.key_fields);
     let mut policy = Object::new();
@@ -188,7 +192,7 @@ mod tests {
         field::Equality,
         kind::{
             are_equal,
-            testing::{fields, live_entry, request_parts, section, update},
+            testing::{edit_requests_for, fields, live_entry, project_section, request_parts},
         },
         operation::PROJECT_UPDATE,
     };
@@ -231,11 +235,11 @@ mod tests {
             (false, json!({"default_branch": "main"}), false),
             (true, json!({}), false),
         ] {
-            let entry = live_entry(section("settings"), raw.clone());
+            let entry = live_entry(project_section("settings"), raw.clone());
             assert_eq!(
                 Settings
                     .wait_reason(
-                        section("settings"),
+                        project_section("settings"),
                         "default_branch",
                         &declared,
                         Some(&entry),
@@ -247,7 +251,7 @@ mod tests {
             );
             assert_eq!(
                 Settings.wait_reason(
-                    section("settings"),
+                    project_section("settings"),
                     "description",
                     &declared,
                     Some(&entry),
@@ -260,11 +264,15 @@ mod tests {
 
     #[test]
     fn an_edit_contains_changed_fields_and_sends_files_separately() {
-        let put_request = |body| PROJECT_UPDATE.request().arg("id", 7).fields(body);
+        let put_request = |body| PROJECT_UPDATE.request().arg("id", 7).with_fields(body);
         let mut declared =
             fields(json!({"description": null, "visibility": "private", "topics": ["a"]}));
-        let edit_requests =
-            update(section("settings"), &declared, json!({}), &["description", "topics"]);
+        let edit_requests = edit_requests_for(
+            project_section("settings"),
+            &declared,
+            json!({}),
+            &["description", "topics"],
+        );
         assert_eq!(
             request_parts(&edit_requests),
             request_parts(&[put_request(fields(json!({"description": "", "topics": ["a"]})))])
@@ -272,10 +280,13 @@ mod tests {
         assert!(edit_requests[0].is_sensitive("import_url"), "`import_url` may contain a password");
         declared.insert("avatar".into(), Value::File("a.png".into()));
         let avatar = || put_request(Fields::from([("avatar".into(), Value::File("a.png".into()))]));
-        assert_eq!(update(section("settings"), &declared, json!({}), &["avatar"]), [avatar()]);
         assert_eq!(
-            request_parts(&update(
-                section("settings"),
+            edit_requests_for(project_section("settings"), &declared, json!({}), &["avatar"]),
+            [avatar()]
+        );
+        assert_eq!(
+            request_parts(&edit_requests_for(
+                project_section("settings"),
                 &declared,
                 json!({}),
                 &["avatar", "visibility"]
@@ -284,7 +295,12 @@ mod tests {
         );
         let cleared_avatar = fields(json!({"avatar": null}));
         assert_eq!(
-            request_parts(&update(section("settings"), &cleared_avatar, json!({}), &["avatar"])),
+            request_parts(&edit_requests_for(
+                project_section("settings"),
+                &cleared_avatar,
+                json!({}),
+                &["avatar"]
+            )),
             request_parts(&[put_request(fields(json!({"avatar": ""})))])
         );
     }
@@ -293,7 +309,7 @@ mod tests {
     fn deprecated_fields_are_read_from_their_replacements() {
         for (level, is_enabled) in [("disabled", false), ("private", true), ("enabled", true)] {
             let live_fields = live_entry(
-                section("settings"),
+                project_section("settings"),
                 json!({"builds_access_level": level, "topics": ["a"]}),
             )
             .fields;
@@ -304,19 +320,22 @@ mod tests {
         }
         // A value in the response takes precedence.
         let live_fields = live_entry(
-            section("settings"),
+            project_section("settings"),
             json!({"builds_access_level": "enabled", "jobs_enabled": false}),
         )
         .fields;
         assert_eq!(live_fields.raw()["jobs_enabled"], json!(false));
         assert!(
-            !live_entry(section("settings"), json!({})).fields.raw().contains_key("jobs_enabled")
+            !live_entry(project_section("settings"), json!({}))
+                .fields
+                .raw()
+                .contains_key("jobs_enabled")
         );
     }
 
     #[test]
     fn a_new_flag_gives_the_value_of_the_old_one() {
-        let find_settings = |scope| catalogue::section(scope, "settings").unwrap();
+        let find_settings = |scope| catalogue::project_section(scope, "settings").unwrap();
         let read_flag = |scope, raw| {
             live_entry(find_settings(scope), raw).fields.raw().get("emails_disabled").cloned()
         };
@@ -339,21 +358,22 @@ mod tests {
     fn a_role_gives_the_value_of_a_missing_flag() {
         let role = "ci_pipeline_variables_minimum_override_role";
         for (word, is_restricted) in [("developer", false), ("maintainer", true), ("owner", true)] {
-            let live_fields = live_entry(section("settings"), json!({role: word})).fields;
+            let live_fields = live_entry(project_section("settings"), json!({role: word})).fields;
             assert_eq!(
                 live_fields.raw()["restrict_user_defined_variables"],
                 is_restricted,
                 "{word}"
             );
         }
-        let live_fields = live_entry(section("settings"), json!({"public_jobs": false})).fields;
+        let live_fields =
+            live_entry(project_section("settings"), json!({"public_jobs": false})).fields;
         assert_eq!(live_fields.raw()["public_builds"], json!(false));
     }
 
     #[test]
     fn the_clean_up_policy_is_compared_by_its_declared_keys() {
         let raw = json!({"container_expiration_policy": {"cadence": "1d", "name_regex": ".*", "name_regex_keep": null, "next_run_at": "x"}});
-        let entry = live_entry(section("settings"), raw);
+        let entry = live_entry(project_section("settings"), raw);
         let live_policy = &entry.fields.raw()["container_expiration_policy"];
         assert_eq!(
             *live_policy,
@@ -376,8 +396,10 @@ mod tests {
             json!({"name_regex": "a", "name_regex_delete": "a"}),
             json!({"name_regex_delete": "a"}),
         ] {
-            let live_settings =
-                live_entry(section("settings"), json!({"container_expiration_policy": raw}));
+            let live_settings = live_entry(
+                project_section("settings"),
+                json!({"container_expiration_policy": raw}),
+            );
             assert_eq!(
                 live_settings.fields.raw()["container_expiration_policy"],
                 json!({"name_regex": "a"})

@@ -17,7 +17,7 @@ impl KindRules for Shares {
     // When a share is removed, the service also removes all grants to the group from rules.
     fn effects(&self, group_id: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let is_removed = after.is_empty();
-        let people_effect = Effect::Capability {
+        let named_access_effect = Effect::Capability {
             capability: Capability::NamedAccess,
             before: is_removed,
             after: !is_removed,
@@ -32,7 +32,7 @@ impl KindRules for Shares {
                 after: level_after,
                 gets_end_date: has_new_end_date,
             },
-            people_effect,
+            named_access_effect,
         ]
     }
 }
@@ -44,10 +44,11 @@ mod tests {
     use super::*;
     use crate::{
         kind::{
-            CallContext, Names,
+            CallContext, NameIndex,
             calls::CallPurpose,
             testing::{
-                fields, live_entry, object, remove, request_parts, requests_for, section, target,
+                existing_target, fields, live_entry, object, project_section, removal_requests,
+                request_parts, requests_for,
             },
         },
         operation::{SHARE_CREATE, SHARE_DELETE},
@@ -62,22 +63,22 @@ mod tests {
         })
     }
 
-    fn names() -> Names {
-        let mut names = Names::default();
+    fn names() -> NameIndex {
+        let mut names = NameIndex::default();
         names.insert(NamedObject::Group, "acme/security", Some(4));
         names
     }
 
     #[test]
     fn a_live_share_has_the_form_of_a_manifest() {
-        let share = live_entry(section("shares"), raw());
+        let share = live_entry(project_section("shares"), raw());
         assert_eq!(
             *share.fields.raw(),
             object(
                 json!({"group": "acme/Security", "group_access": "reporter", "expires_at": null})
             )
         );
-        assert_eq!(section("shares").entry_name(share.fields.raw()), "acme/security");
+        assert_eq!(project_section("shares").entry_name(share.fields.raw()), "acme/security");
     }
 
     #[test]
@@ -85,11 +86,11 @@ mod tests {
         let declared = fields(json!({"group": "acme/Security", "group_access": "developer"}));
         let body = fields(json!({"group_id": 4, "group_access": 30}));
         assert_eq!(
-            requests_for(section("shares"), &names(), CallPurpose::Create(&declared)),
-            [SHARE_CREATE.request().arg("id", 7).fields(body)]
+            requests_for(project_section("shares"), &names(), CallPurpose::Create(&declared)),
+            [SHARE_CREATE.request().arg("id", 7).with_fields(body)]
         );
         assert_eq!(
-            remove(section("shares"), raw()),
+            removal_requests(project_section("shares"), raw()),
             [SHARE_DELETE.request().arg("id", 7).arg("group_id", 4)]
         );
     }
@@ -98,7 +99,7 @@ mod tests {
     fn a_share_that_differs_is_replaced_and_restored_if_that_fails() {
         let (declared, live) = (
             fields(json!({"group": "acme/security", "group_access": "developer"})),
-            live_entry(section("shares"), {
+            live_entry(project_section("shares"), {
                 let mut raw = raw();
                 raw["expires_at"] = "2099-01-31".into();
                 raw
@@ -107,14 +108,14 @@ mod tests {
         let context = CallContext {
             release: DetectedRelease::NotRequested,
             has_unique_address: true,
-            section: section("shares"),
-            target: &target(),
-            names: &Names::default(),
+            section: project_section("shares"),
+            target: &existing_target(),
+            names: &NameIndex::default(),
             purpose: CallPurpose::Change(&declared, &live, &["group_access"]),
         };
-        let calls = section("shares").rules().calls(&context).unwrap();
+        let calls = project_section("shares").rules().calls(&context).unwrap();
         let add_share = |level| {
-            SHARE_CREATE.request().arg("id", 7).fields(fields(
+            SHARE_CREATE.request().arg("id", 7).with_fields(fields(
                 json!({"group_id": 4, "group_access": level, "expires_at": "2099-01-31"}),
             ))
         };

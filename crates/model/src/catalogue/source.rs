@@ -40,8 +40,8 @@ pub(super) fn source_calls(
         (None, None) => return None,
     };
     Some(calls.map(|mut calls| {
-        if let Some(last) = calls.last_mut() {
-            last.awaits_jobs = true;
+        if let Some(last_call) = calls.last_mut() {
+            last_call.awaits_jobs = true;
         }
         calls
     }))
@@ -56,8 +56,8 @@ fn fork_calls(
     declared: &Fields,
 ) -> Calls {
     let id = context.names.require_id(NamedObject::Project, upstream, FORK_OF)?;
-    let post = operation::PROJECT_FORK.request().arg_by_path("id", upstream, id.number());
-    let parameters = post.operation.parameters();
+    let create_request = operation::PROJECT_FORK.request().arg_by_path("id", upstream, id.number());
+    let parameters = create_request.operation.parameters();
     let body_parameters: Vec<_> = parameters
         .filter(|parameter| parameter.location == ParameterLocation::Body)
         .map(|p| p.name)
@@ -67,7 +67,7 @@ fn fork_calls(
     };
     let mut base_fields = context.target.naming_fields();
     base_fields.insert("namespace_id".to_owned(), namespace.id.to_json().into());
-    CreationRequests { post, accepts, edit_op: operation::PROJECT_UPDATE, base_fields }
+    CreationRequests { create_request, accepts, edit_op: operation::PROJECT_UPDATE, base_fields }
         .plan_calls(context, declared)
 }
 
@@ -81,14 +81,14 @@ fn import_calls(
     declared: &Fields,
 ) -> Calls {
     let parent = parent_group_path(&context.target.path).unwrap_or_default();
-    let post = match &namespace.id {
+    let create_request = match &namespace.id {
         Id::Known(_) => op.request(),
         Id::Pending(group) => op.request().with_awaited_path(group),
     };
     let accepts = &|name: &str, _: &Field, _: &str| name.starts_with(prefix);
     let target_params = [("new_name", context.target.slug()), ("target_namespace", parent)];
     let base_fields = target_params.map(|(name, value)| (name.to_owned(), value.into())).into();
-    CreationRequests { post, accepts, edit_op: operation::PROJECT_UPDATE, base_fields }
+    CreationRequests { create_request, accepts, edit_op: operation::PROJECT_UPDATE, base_fields }
         .plan_calls(context, declared)
 }
 
@@ -119,7 +119,7 @@ pub(super) fn has_undeclared_contents(declared: &Object) -> bool {
 
 /// Reports sources that exclude each other. `table` contains the fields that only a create request
 /// accepts.
-pub(super) fn check(
+pub(super) fn check_sources(
     table: &'static crate::kind::FieldTable,
     declared: &Fields,
     report: Reporter<'_>,
@@ -145,7 +145,7 @@ pub(super) fn check(
     for pair in sources.windows(2) {
         let ((first_field, first_phrase), (second_field, second_phrase)) = (pair[0], pair[1]);
         let fault =
-            EntryFault::for_field(texts::SOURCES, second_field).with_other_field(first_field);
+            EntryFault::for_field(fault_text::SOURCES, second_field).with_other_field(first_field);
         report(fault.fill("first", first_phrase).fill("second", second_phrase));
     }
 }
@@ -161,7 +161,7 @@ mod tests {
         catalogue,
         field::Scope,
         kind::{
-            CreatedContainers, Names, NamespaceOwner, Target,
+            CreatedContainers, NameIndex, NamespaceOwner, Target,
             calls::CallPurpose,
             testing::{collect_faults, fields, new_target, request_parts},
         },
@@ -171,11 +171,11 @@ mod tests {
         value::Json,
     };
 
-    fn names() -> Names {
-        let mut names = Names::default();
+    fn names() -> NameIndex {
+        let mut names = NameIndex::default();
         names.insert(NamedObject::Project, "acme/up", Some(4));
         names.insert(NamedObject::Project, "acme/neo", None);
-        names.with_created(
+        names.with_created_containers(
             &[(Scope::Project, Arc::from("acme/neo"))].into_iter().collect::<CreatedContainers>(),
         )
     }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     fn edit(body: Json) -> crate::operation::Request<Write> {
-        PROJECT_UPDATE.request().with_container("acme/shop", None).fields(fields(body))
+        PROJECT_UPDATE.request().with_container("acme/shop", None).with_fields(fields(body))
     }
 
     #[test]
@@ -220,11 +220,12 @@ mod tests {
             "members_from": "acme/neo",
         }));
         assert_eq!(awaits_jobs(&calls), [false, true, false]);
-        let fork =
-            PROJECT_FORK.request().arg_by_path("id", "acme/up", Some(4)).fields(fields(json!({
+        let fork = PROJECT_FORK.request().arg_by_path("id", "acme/up", Some(4)).with_fields(
+            fields(json!({
                 "name": "Shop", "path": "shop", "namespace_id": 3, "visibility": "private",
                 "description": "", "mr_default_target_self": true,
-            })));
+            })),
+        );
         let members = IMPORT_MEMBERS.request().with_container("acme/shop", None);
         let members = members.arg_by_path("project_id", "acme/neo", None);
         let expected = [fork, edit(json!({"merge_method": "ff"})), members];
@@ -240,7 +241,7 @@ mod tests {
             "visibility": "private", "name": "Shop",
         }));
         assert_eq!(awaits_jobs(&calls), [false, true]);
-        let import = IMPORT_EXTGIT.request().fields(fields(json!({
+        let import = IMPORT_EXTGIT.request().with_fields(fields(json!({
             "new_name": "shop", "target_namespace": "acme", "repo_id": 7,
             "personal_access_token": "t",
         })));
@@ -249,7 +250,7 @@ mod tests {
 
         let calls = create(json!({"import.extserver.extserver_repo": "r"}));
         assert_eq!(awaits_jobs(&calls), [true]);
-        let import = IMPORT_EXTSERVER.request().fields(fields(
+        let import = IMPORT_EXTSERVER.request().with_fields(fields(
             json!({"new_name": "shop", "target_namespace": "acme", "extserver_repo": "r"}),
         ));
         assert_eq!(request_parts(&requests(calls)), request_parts(&[import]));
@@ -297,7 +298,7 @@ mod tests {
         ] {
             let table = catalogue::container(Scope::Project).0.table();
             let found_faults =
-                collect_faults(|report| check(table, &fields(declared.clone()), report));
+                collect_faults(|report| check_sources(table, &fields(declared.clone()), report));
             let fault_fields: Vec<_> = found_faults.into_iter().map(|(field, _)| field).collect();
             assert_eq!(fault_fields, expected, "{declared}");
         }

@@ -88,9 +88,9 @@ fn only_a_weaker_value_has_an_effect() {
                     "{name}"
                 );
             }
-            if let (Some(strict), Some(lax)) = (values.first(), values.last()) {
+            if let (Some(strictest_value), Some(laxest_value)) = (values.first(), values.last()) {
                 assert_eq!(
-                    change_effects(section, spec.name, None, lax).len(),
+                    change_effects(section, spec.name, None, laxest_value).len(),
                     1,
                     "{name}: unknown"
                 );
@@ -102,8 +102,8 @@ fn only_a_weaker_value_has_an_effect() {
                         | Weakening::WhenMoreListed
                         | Weakening::WhenLower
                 );
-                let unknown = change_effects(section, spec.name, None, strict);
-                assert!(!is_safe_if_unknown || unknown.is_empty(), "{name}");
+                let unknown_old_effects = change_effects(section, spec.name, None, strictest_value);
+                assert!(!is_safe_if_unknown || unknown_old_effects.is_empty(), "{name}");
             }
         }
     }
@@ -162,7 +162,7 @@ fn fields_that_sound_like_protections_are_guarded() {
 
 #[test]
 fn in_a_private_project_only_public_features_are_shown() {
-    let settings = catalogue::section(Scope::Project, "settings").unwrap();
+    let settings = catalogue::project_section(Scope::Project, "settings").unwrap();
     for (visibility, name, level, is_shown) in [
         ("private", "pages_access_level", json!("enabled"), false),
         ("private", "pages_access_level", json!("public"), true),
@@ -193,11 +193,12 @@ fn section_properties_follow_from_operations() {
             "{section:?}"
         );
     }
-    let top_level_sections =
-        catalogue::sections(Scope::Group).filter(|of| of.is_only_top_level()).map(|of| of.section);
+    let top_level_sections = catalogue::sections(Scope::Group)
+        .filter(|section| section.is_only_top_level())
+        .map(|section| section.section);
     let expected = ["protected_branches", "merge_request_approval_setting"];
     assert_eq!(top_level_sections.collect::<Vec<_>>(), expected);
-    assert!(catalogue::section(Scope::Group, "approvals").is_none());
+    assert!(catalogue::project_section(Scope::Group, "approvals").is_none());
 }
 
 /// An export omits only values that a kind declares confidential.

@@ -26,10 +26,10 @@ impl KindRules for Variables {
             CallPurpose::Create(declared)
                 if declared.is_on(HIDDEN_FIELD) && context.release == DetectedRelease::Hidden =>
             {
-                return Err(EntryFault::for_field(texts::MAY_BE_SHOWN, HIDDEN_FIELD).into());
+                return Err(EntryFault::for_field(fault_text::MAY_BE_SHOWN, HIDDEN_FIELD).into());
             }
             CallPurpose::Create(_) | CallPurpose::Remove(_) | CallPurpose::Container(_) => {
-                return context.plain_calls();
+                return context.default_calls();
             }
         };
         // Only a create request can hide a variable, and no request can make it visible again.
@@ -37,20 +37,20 @@ impl KindRules for Variables {
             if let Some(field) =
                 [HIDDEN_FIELD, "masked"].iter().find(|field| changed.contains(field))
             {
-                return Err(EntryFault::for_field(texts::STAYS_HIDDEN, field).into());
+                return Err(EntryFault::for_field(fault_text::STAYS_HIDDEN, field).into());
             }
         } else if changed.contains(&HIDDEN_FIELD) {
             return context.replace_calls(declared, live);
         }
         if context.has_unique_address || context.section.scoped_kind.scope == Scope::Project {
-            return context.plain_calls();
+            return context.default_calls();
         }
         // In older releases, an edit of a group's variable ignores the filter and may change
         // another variable with the same key.
         let shows_hidden_flag = live.fields.raw().contains_key(HIDDEN_FIELD);
         match context.release {
             _ if shows_hidden_flag || context.release.is_at_least(RESPECTS_FILTER_SINCE) => {
-                context.plain_calls()
+                context.default_calls()
             }
             DetectedRelease::NotRequested => Err(NoCalls::DependsOnRelease),
             DetectedRelease::Hidden | DetectedRelease::Known(_) => {
@@ -80,11 +80,11 @@ impl KindRules for Variables {
             let flag = if declared.is_on("masked") { "masked" } else { HIDDEN_FIELD };
             let value = value.unwrap_or_default();
             let message = if is_expression(value) {
-                texts::MASKED_EXPRESSION
+                fault_text::MASKED_EXPRESSION
             } else if value.trim() != value && mask_fault.contains("white space") {
-                texts::MASKED_BLANK
+                fault_text::MASKED_BLANK
             } else {
-                texts::MASKED
+                fault_text::MASKED
             };
             report(
                 EntryFault::for_field(message, "value")
@@ -94,7 +94,7 @@ impl KindRules for Variables {
         }
         if declared.is_on(HIDDEN_FIELD) && declared.flag("masked") == Some(false) {
             report(
-                EntryFault::for_field(texts::HIDDEN_UNMASKED, "masked")
+                EntryFault::for_field(fault_text::HIDDEN_UNMASKED, "masked")
                     .with_other_field(HIDDEN_FIELD),
             );
         }
@@ -117,7 +117,7 @@ impl KindRules for Variables {
         if let Some(flag) =
             secret_flag.filter(|_| is_literal && !has_certain_secret && mask_fault.is_none())
         {
-            report(EntryFault::for_field(texts::LITERAL_VALUE, "value").fill("flag", flag));
+            report(EntryFault::for_field(fault_text::LITERAL_VALUE, "value").fill("flag", flag));
         }
     }
 }
@@ -153,7 +153,7 @@ pub fn check_maskable(value: &str, is_raw: bool) -> Result<(), Cow<'static, str>
         return Err("must be a single line".into());
     }
     if let Some((index, blank)) = value.char_indices().find(|(_, c)| c.is_whitespace()) {
-        let place = match index {
+        let verb = match index {
             0 => "starts with",
             _ if value[index..].trim().is_empty() => "ends in",
             _ => "has",
@@ -165,7 +165,7 @@ pub fn check_maskable(value: &str, is_raw: bool) -> Result<(), Cow<'static, str>
             '\n' => "a line break",
             _ => "a special space",
         };
-        return Err(format!("must not have white space: it {place} {noun}").into());
+        return Err(format!("must not have white space: it {verb} {noun}").into());
     }
     if !is_raw && !value.chars().all(|c| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c)) {
         return Err("must have only letters, digits and `_+=/@:.~-`, unless `raw` is true".into());
@@ -181,9 +181,10 @@ mod tests {
     use crate::{
         catalogue,
         kind::{
-            Names,
+            NameIndex,
             testing::{
-                create, faults, fields, live_entry, remove, request_parts, section, target, update,
+                creation_requests, edit_requests_for, existing_target, fields, find_faults,
+                live_entry, project_section, removal_requests, request_parts,
             },
         },
         operation::{Op, VARIABLE_CREATE, VARIABLE_DELETE, VARIABLE_UPDATE, Write},
@@ -193,8 +194,8 @@ mod tests {
     fn an_edit_contains_all_fields_and_always_the_scope() {
         let declared = fields(json!({"key": "A", "environment_scope": "prod/*", "value": "new"}));
         assert_eq!(
-            request_parts(&create(section("variables"), &declared)),
-            request_parts(&[VARIABLE_CREATE.request().arg("id", 7).fields(declared.clone())])
+            request_parts(&creation_requests(project_section("variables"), &declared)),
+            request_parts(&[VARIABLE_CREATE.request().arg("id", 7).with_fields(declared.clone())])
         );
         let raw = json!({"key": "A", "environment_scope": "prod/*", "value": "old", "protected": false, "masked": true, "raw": true, "variable_type": "file"});
         let entry_request = |op: Op<Write>| {
@@ -204,19 +205,31 @@ mod tests {
             "value": "new", "protected": false, "masked": true, "raw": true, "variable_type": "file",
         }));
         assert_eq!(
-            request_parts(&update(section("variables"), &declared, raw.clone(), &["value"])),
-            request_parts(&[entry_request(VARIABLE_UPDATE).fields(body)])
+            request_parts(&edit_requests_for(
+                project_section("variables"),
+                &declared,
+                raw.clone(),
+                &["value"]
+            )),
+            request_parts(&[entry_request(VARIABLE_UPDATE).with_fields(body)])
         );
         let unmasked_fields =
             fields(json!({"key": "A", "environment_scope": "prod/*", "masked": false}));
-        let edit_requests =
-            update(section("variables"), &unmasked_fields, raw.clone(), &["masked"]);
+        let edit_requests = edit_requests_for(
+            project_section("variables"),
+            &unmasked_fields,
+            raw.clone(),
+            &["masked"],
+        );
         assert_eq!(
             edit_requests[0].repeated_values().map(|(name, _)| name).collect::<Vec<_>>(),
             ["value", "variable_type", "protected", "raw"]
         );
         assert!(edit_requests[0].is_sensitive("value"));
-        assert_eq!(remove(section("variables"), raw), [entry_request(VARIABLE_DELETE)]);
+        assert_eq!(
+            removal_requests(project_section("variables"), raw),
+            [entry_request(VARIABLE_DELETE)]
+        );
     }
 
     /// The number of calls that change a variable of a group, or the reason why there are no calls.
@@ -226,13 +239,13 @@ mod tests {
         changed: &str,
         release: DetectedRelease,
     ) -> Result<usize, NoCalls> {
-        let section = catalogue::section(Scope::Group, "variables").unwrap();
+        let section = catalogue::project_section(Scope::Group, "variables").unwrap();
         let declared = fields(json!({"key": "A", "environment_scope": "*", "value": "new"}));
         let entry = live_entry(section, raw);
         let context = CallContext {
             section,
-            target: &target(),
-            names: &Names::default(),
+            target: &existing_target(),
+            names: &NameIndex::default(),
             release,
             has_unique_address: false,
             purpose: CallPurpose::Change(&declared, &entry, &[changed]),
@@ -280,18 +293,21 @@ mod tests {
             )
         };
         assert_eq!(
-            faults(section("variables"), &hidden_variable(false.into())),
+            find_faults(project_section("variables"), &hidden_variable(false.into())),
             [("masked", "hidden-variable")]
         );
-        assert_eq!(faults(section("variables"), &hidden_variable(true.into())), []);
+        assert_eq!(find_faults(project_section("variables"), &hidden_variable(true.into())), []);
         let short_variable =
             fields(json!({"key": "A", "value": "short", "masked_and_hidden": true}));
-        assert_eq!(faults(section("variables"), &short_variable), [("value", "masked-value")]);
+        assert_eq!(
+            find_faults(project_section("variables"), &short_variable),
+            [("value", "masked-value")]
+        );
     }
 
     #[test]
     fn masked_and_file_values_are_confidential() {
-        let section = section("variables");
+        let section = project_section("variables");
         for (fields, reason) in [
             (json!({"masked": true, "protected": true}), Some("masked")),
             (json!({"masked": false, "protected": true}), Some("protected")),
@@ -308,7 +324,7 @@ mod tests {
 
     #[test]
     fn secret_literals_are_not_shown() {
-        let field = section("variables").field("value");
+        let field = project_section("variables").field("value");
         for (values, is_masked, is_secret) in [
             (json!({"value": "a", "masked": true}), true, true),
             (json!({"value": "a", "masked_and_hidden": true}), true, true),
@@ -350,8 +366,8 @@ mod tests {
                 |raw| fields(json!({"key": "A", "value": value, "masked": true, "raw": raw}));
             assert_eq!(
                 (
-                    faults(section("variables"), &masked_variable(false)).is_empty(),
-                    faults(section("variables"), &masked_variable(true)).is_empty()
+                    find_faults(project_section("variables"), &masked_variable(false)).is_empty(),
+                    find_faults(project_section("variables"), &masked_variable(true)).is_empty()
                 ),
                 (is_maskable, is_raw_maskable)
             );
@@ -367,7 +383,10 @@ mod tests {
             assert_eq!(check_maskable(value, true).unwrap_err(), expected, "{value:?}");
         }
         assert_eq!(
-            faults(section("variables"), &fields(json!({"key": "A", "value": "short"}))),
+            find_faults(
+                project_section("variables"),
+                &fields(json!({"key": "A", "value": "short"}))
+            ),
             []
         );
     }

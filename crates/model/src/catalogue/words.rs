@@ -108,11 +108,11 @@ pub fn possible_values(word: &str) -> impl Iterator<Item = &'static str> {
 /// The field that the unknown `word` most likely means. `alias` is the meaning of the word in the
 /// tables, and `fields` are the possible fields.
 pub fn suggest_field<'k>(
-    alias: Option<Meaning<'_>>,
+    meaning: Option<Meaning<'_>>,
     word: &str,
     fields: &[&'k str],
 ) -> Option<&'k str> {
-    match alias.map(Meaning::field) {
+    match meaning.map(Meaning::field) {
         Some(field) => fields.iter().copied().find(|name| Some(*name) == field),
         None => text::likely_candidate(word, fields),
     }
@@ -136,9 +136,9 @@ pub fn suggest_by_position<'k>(
     Some((unknown_key, field))
 }
 
-/// The meaning of `word` in the first of `places` that knows it. A place is the key of a section,
+/// The meaning of `word` in the first of `places` that lists it. A place is the key of a section,
 /// mapping, entry or value, or the kind of a document.
-pub fn find_alias(places: &[&str], word: &str) -> Option<Meaning<'static>> {
+pub fn find_meaning(places: &[&str], word: &str) -> Option<Meaning<'static>> {
     let snake_word = text::snake_case(word);
     places.iter().find_map(|place: &&str| {
         let meanings = WORDS.get(place)?;
@@ -154,11 +154,15 @@ pub fn aliases(property: &Json) -> impl Iterator<Item = &str> {
 
 /// The meaning of `word`. The first of `places` is searched first, then the aliases of the
 /// properties of `schema`, then the other `places`.
-pub fn find_alias_in<'s>(schema: &'s Json, places: &[&str], word: &str) -> Option<Meaning<'s>> {
+pub fn find_meaning_with_schema<'s>(
+    schema: &'s Json,
+    places: &[&str],
+    word: &str,
+) -> Option<Meaning<'s>> {
     let (first_place, other_places) = places.split_at(places.len().min(1));
-    find_alias(first_place, word)
+    find_meaning(first_place, word)
         .or_else(|| find_schema_alias(schema, word))
-        .or_else(|| find_alias(other_places, word))
+        .or_else(|| find_meaning(other_places, word))
 }
 
 /// The property of `schema` with the alias `word`, as a meaning.
@@ -208,7 +212,7 @@ mod tests {
     use crate::{catalogue, field::Scope, kind::Section};
 
     fn project_section(name: &str) -> Option<Section> {
-        catalogue::section(Scope::Project, name)
+        catalogue::project_section(Scope::Project, name)
     }
 
     #[test]
@@ -252,17 +256,18 @@ mod tests {
                     "{section}: {word} is a field"
                 );
                 if let Field(name) | Opposite(name) | Level(name) = meaning {
-                    let group_table = catalogue::section(Scope::Group, section).map(Section::table);
-                    let is_known = [Some(table), group_table].into_iter().flatten();
+                    let group_table =
+                        catalogue::project_section(Scope::Group, section).map(Section::table);
+                    let scope_tables = [Some(table), group_table].into_iter().flatten();
                     assert!(
-                        is_known.into_iter().any(|table| table.get(name).is_some()),
+                        scope_tables.into_iter().any(|table| table.get(name).is_some()),
                         "{section}: {word} means {name}, which is no field"
                     );
                 }
             }
         }
-        for (word, meant) in &WORDS[""] {
-            let is_resolved = meant.field().is_none_or(|name| {
+        for (word, meaning) in &WORDS[""] {
+            let is_resolved = meaning.field().is_none_or(|name| {
                 [
                     "ignore_layers",
                     "import_url",
@@ -276,10 +281,13 @@ mod tests {
                     "watch",
                 ]
                 .contains(&name)
-                    || Scope::ALL.into_iter().any(|scope| catalogue::section(scope, name).is_some())
+                    || Scope::ALL
+                        .into_iter()
+                        .any(|scope| catalogue::project_section(scope, name).is_some())
             });
-            let is_everywhere =
-                Scope::ALL.into_iter().all(|scope| catalogue::section(scope, word).is_some());
+            let is_everywhere = Scope::ALL
+                .into_iter()
+                .all(|scope| catalogue::project_section(scope, word).is_some());
             assert!(!is_everywhere && is_resolved, "{word}");
         }
     }

@@ -64,7 +64,7 @@ pub struct Diagnostic {
     /// A short text that is shown at the location.
     pub label: Option<String>,
     /// Related locations, each with a short text.
-    pub related: Vec<(SourceLocation, String)>,
+    pub with_related: Vec<(SourceLocation, String)>,
     /// The advice.
     pub help: Option<String>,
 }
@@ -86,23 +86,23 @@ impl Diagnostic {
     }
 
     /// Sets the text that is shown at the location.
-    pub fn label(self, label: impl Into<String>) -> Self {
-        Self { label: Some(label.into()), ..self }
+    pub fn with_label(self, with_label: impl Into<String>) -> Self {
+        Self { label: Some(with_label.into()), ..self }
     }
 
     /// Adds a related location.
-    pub fn related(mut self, location: SourceLocation, label: impl Into<String>) -> Self {
-        self.related.push((location, label.into()));
+    pub fn with_related(mut self, location: SourceLocation, label: impl Into<String>) -> Self {
+        self.with_related.push((location, label.into()));
         self
     }
 
     /// Adds help.
-    pub fn help(self, help: impl Into<String>) -> Self {
-        Self { help: Some(help.into()), ..self }
+    pub fn with_help(self, with_help: impl Into<String>) -> Self {
+        Self { help: Some(with_help.into()), ..self }
     }
 
     /// Sets the help; `None` removes it.
-    pub fn help_if(self, help: Option<impl Into<String>>) -> Self {
+    pub fn with_optional_help(self, help: Option<impl Into<String>>) -> Self {
         Self { help: help.map(Into::into), ..self }
     }
 }
@@ -148,7 +148,7 @@ struct RelatedForm<'d> {
 impl Serialize for Diagnostic {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let location = self.location.as_ref();
-        let related = self.related.iter().map(|(location, message)| RelatedForm {
+        let related = self.with_related.iter().map(|(location, message)| RelatedForm {
             file: &location.file,
             line: location.line(),
             column: location.column(),
@@ -194,29 +194,30 @@ impl Diagnostics {
         {
             *base_counts.entry(make_warning_key(warning, base_paths)).or_default() += 1;
         }
-        let old_count = self.len();
+        let count_before = self.len();
         self.0.retain(|diagnostic| {
-            let warning_count = base_counts
+            let remaining_count = base_counts
                 .get_mut(&make_warning_key(diagnostic, paths))
                 .filter(|remaining| **remaining > 0);
-            let matching_count = warning_count.filter(|_| diagnostic.severity == Severity::Warning);
+            let matching_count =
+                remaining_count.filter(|_| diagnostic.severity == Severity::Warning);
             matching_count.map(|remaining| *remaining -= 1).is_none()
         });
-        let removed_count = old_count - self.len();
+        let removed_count = count_before - self.len();
         if removed_count > 0 {
             let message =
                 format!("{} from before this branch, not listed", count(removed_count, "warning"));
-            self.push(Diagnostic::warning("base", message).help("`undrift check` lists them"));
+            self.push(Diagnostic::warning("base", message).with_help("`undrift check` lists them"));
         }
     }
 
     /// True if a diagnostic is an error.
     pub fn has_errors(&self) -> bool {
-        self.count(Severity::Error) > 0
+        self.count_severity(Severity::Error) > 0
     }
 
     /// The number of diagnostics of `severity`.
-    pub fn count(&self, severity: Severity) -> usize {
+    pub fn count_severity(&self, severity: Severity) -> usize {
         self.0.iter().filter(|diagnostic| diagnostic.severity == severity).count()
     }
 
@@ -248,9 +249,10 @@ impl Diagnostics {
                 .or_default()
                 .push(diagnostic);
         }
-        frequent_by_code
-            .retain(|_, diagnostics| diagnostics.len() > render::MAX_SHOWN_PER_CODE && !style.full);
-        let forms = sorted.into_iter().filter_map(|diagnostic| {
+        frequent_by_code.retain(|_, diagnostics| {
+            diagnostics.len() > render::MAX_SHOWN_PER_CODE && !style.is_full
+        });
+        let renderings = sorted.into_iter().filter_map(|diagnostic| {
             let others = match frequent_by_code.get(&(diagnostic.severity, diagnostic.code)) {
                 None => &[],
                 Some(diagnostics) if std::ptr::eq(diagnostics[0], diagnostic) => &diagnostics[1..],
@@ -258,10 +260,10 @@ impl Diagnostics {
             };
             Some((diagnostic, others, render::render(diagnostic, others, style) + "\n\n"))
         });
-        let rendered_forms: Vec<_> = forms.collect();
+        let rendered_forms: Vec<_> = renderings.collect();
         let line_count: usize =
             rendered_forms.iter().map(|(_, _, text)| text.lines().count()).sum();
-        if style.full || line_count <= render::SCREEN_LINES {
+        if style.is_full || line_count <= render::SCREEN_LINES {
             return rendered_forms.into_iter().map(|(_, _, text)| text).collect();
         }
         let mut printed_lines = 0;
@@ -269,7 +271,7 @@ impl Diagnostics {
             printed_lines += text.lines().count();
             let shows_source =
                 printed_lines <= render::SCREEN_LINES / 2 || diagnostic.code == render::GUARD_CODE;
-            if shows_source { text } else { render::form_without_source(diagnostic, others) }
+            if shows_source { text } else { render::render_without_source(diagnostic, others) }
         });
         texts.collect::<String>() + "(--full shows the lines of all)\n\n"
     }

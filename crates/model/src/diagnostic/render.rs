@@ -13,12 +13,12 @@ use crate::text::{escape, wrap_lines};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextStyle {
     /// True if colours are used.
-    pub colour: bool,
+    pub is_coloured: bool,
     /// The width in columns at which lines are wrapped. `None` outside a terminal, where lines are
     /// not wrapped.
     pub width: Option<usize>,
     /// True if everything is shown, without folding or truncating.
-    pub full: bool,
+    pub is_full: bool,
 }
 
 /// The width of diagnostics outside a terminal, in columns.
@@ -44,11 +44,11 @@ pub(super) const SCREEN_LINES: usize = 60;
 
 /// A diagnostic as text without its source line. The text also contains the number of `others`, the
 /// other diagnostics of the same code.
-pub(super) fn form_without_source(diagnostic: &Diagnostic, others: &[&Diagnostic]) -> String {
+pub(super) fn render_without_source(diagnostic: &Diagnostic, others: &[&Diagnostic]) -> String {
     let Diagnostic { severity, code, message, .. } = diagnostic;
     let severity = severity.word();
     let location =
-        diagnostic.location.as_ref().map_or_else(String::new, |place| format!("{place}: "));
+        diagnostic.location.as_ref().map_or_else(String::new, |location| format!("{location}: "));
     let more_note =
         if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
     let help = diagnostic.help.as_ref();
@@ -76,7 +76,7 @@ pub(super) fn render(diagnostic: &Diagnostic, others: &[&Diagnostic], style: Tex
     if let Some(location) = &diagnostic.location {
         group = add_location(group, location, diagnostic.label.as_deref(), AnnotationKind::Primary);
     }
-    for (location, label) in &diagnostic.related {
+    for (location, label) in &diagnostic.with_related {
         group = add_location(group, location, Some(label), AnnotationKind::Context);
     }
     if let Some(help) = &diagnostic.help {
@@ -108,9 +108,9 @@ pub(super) fn render(diagnostic: &Diagnostic, others: &[&Diagnostic], style: Tex
                 .message(wrap(other_locations.join("\n").into(), NOTE_INDENT)),
         );
     }
-    let renderer = if style.colour { Renderer::styled() } else { Renderer::plain() };
+    let renderer = if style.is_coloured { Renderer::styled() } else { Renderer::plain() };
     let text = renderer.term_width(width.max(40)).render(&[group]);
-    let related = diagnostic.related.iter().map(|(related_location, _)| related_location);
+    let related = diagnostic.with_related.iter().map(|(related_location, _)| related_location);
     diagnostic.location.iter().chain(related).fold(text, correct_column)
 }
 
@@ -154,7 +154,7 @@ fn correct_column(text: String, location: &SourceLocation) -> String {
     let Some((position, (line, (start, _)))) = location
         .position
         .as_ref()
-        .and_then(|line_column| Some((line_column, line_column.snippet.as_ref()?)))
+        .and_then(|position| Some((position, position.snippet.as_ref()?)))
     else {
         return text;
     };

@@ -40,8 +40,8 @@ pub(super) struct LineColumn {
 
 impl SourceLocation {
     /// The whole file.
-    pub fn file(file: impl Into<FileName>) -> Self {
-        Self { file: file.into(), position: None }
+    pub fn whole_file(whole_file: impl Into<FileName>) -> Self {
+        Self { file: whole_file.into(), position: None }
     }
 
     /// The line, from 1.
@@ -89,7 +89,7 @@ pub struct SourceText<'t> {
     hidden_ranges: Vec<Range<usize>>,
     /// The last byte offset and its column. On a long line, the next column is counted from this
     /// offset.
-    last_position: Cell<(usize, u32)>,
+    last_offset_column: Cell<(usize, u32)>,
     /// The number of the last displayed line, and the byte offset of the end of its code. Because
     /// of this cache, a long line is not scanned for each fault.
     last_code_end: Cell<(u32, usize)>,
@@ -111,7 +111,7 @@ impl<'t> SourceText<'t> {
             text,
             line_starts,
             hidden_ranges: judge::find_secrets(text, Secrecy::Address),
-            last_position: Cell::new((0, 1)),
+            last_offset_column: Cell::new((0, 1)),
             last_code_end: Cell::new((0, 0)),
         }
     }
@@ -128,10 +128,10 @@ impl<'t> SourceText<'t> {
     }
 
     /// Shows this byte range again.
-    pub fn show(&mut self, shown: &Range<usize>) {
+    pub fn show(&mut self, range: &Range<usize>) {
         let hidden_ranges = mem::take(&mut self.hidden_ranges).into_iter();
         let parts = hidden_ranges.flat_map(|hidden| {
-            [hidden.start..hidden.end.min(shown.start), hidden.start.max(shown.end)..hidden.end]
+            [hidden.start..hidden.end.min(range.start), hidden.start.max(range.end)..hidden.end]
         });
         self.hidden_ranges = parts.filter(|part| !part.is_empty()).collect();
     }
@@ -159,10 +159,11 @@ impl<'t> SourceText<'t> {
 
     /// The location of `span`, with its first line.
     pub fn locate(&self, span: &Range<usize>) -> SourceLocation {
-        let start = char_boundary(self.text, span.start);
+        let start = floor_char_boundary(self.text, span.start);
         let (line, column) = self.position(start);
-        let end = char_boundary(self.text, span.end).max(start);
-        let snippet = Some(self.snippet(line, start..end)).filter(|(text, _)| !text.is_empty());
+        let end = floor_char_boundary(self.text, span.end).max(start);
+        let snippet =
+            Some(self.make_snippet(line, start..end)).filter(|(text, _)| !text.is_empty());
         SourceLocation {
             file: self.name.clone(),
             position: Some(LineColumn { line, column, snippet }),
@@ -184,10 +185,10 @@ impl<'t> SourceText<'t> {
 
     /// The line and column of a byte, both from 1. A byte order mark is not a column.
     fn position(&self, offset: usize) -> (u32, u32) {
-        let offset = char_boundary(self.text, offset);
+        let offset = floor_char_boundary(self.text, offset);
         let line = self.line_starts.partition_point(|start| *start <= offset);
         let start = self.line_starts[line - 1];
-        let (cached_offset, column) = self.last_position.get();
+        let (cached_offset, column) = self.last_offset_column.get();
         let (count_start, column) = if (start..=offset).contains(&cached_offset) {
             (cached_offset, column)
         } else {
@@ -197,7 +198,7 @@ impl<'t> SourceText<'t> {
         let text =
             if count_start == 0 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
         let column = column.saturating_add(u32::try_from(text.chars().count()).unwrap_or(u32::MAX));
-        self.last_position.set((offset, column));
+        self.last_offset_column.set((offset, column));
         (u32::try_from(line).unwrap_or(u32::MAX), column)
     }
 
@@ -217,7 +218,7 @@ impl<'t> SourceText<'t> {
 
     /// The part of a line that may be shown, and the range of bytes in this part that corresponds
     /// to `span`.
-    fn snippet(&self, line: u32, span: Range<usize>) -> (String, (usize, usize)) {
+    fn make_snippet(&self, line: u32, span: Range<usize>) -> (String, (usize, usize)) {
         let start = self.line_starts[line as usize - 1];
         let end = self.code_end(line);
         let span = span.start.min(end)..span.end.min(end).max(span.start.min(end));
@@ -228,7 +229,7 @@ impl<'t> SourceText<'t> {
             SNIPPET_CHARS,
         )
         .min(end);
-        let mut snippet = String::new();
+        let mut make_snippet = String::new();
         let (mut shown_start, mut shown_end) = (None, 0);
         let mut offset = snippet_start;
         while offset < snippet_end {
@@ -236,7 +237,7 @@ impl<'t> SourceText<'t> {
             let hidden_range =
                 self.hidden_ranges.get(range_index).filter(|range| range.start <= offset);
             let (length, text) = match (hidden_range, self.text[offset..].chars().next()) {
-                (Some(_), Some(' ')) if snippet.trim().is_empty() => (1, " ".into()),
+                (Some(_), Some(' ')) if make_snippet.trim().is_empty() => (1, " ".into()),
                 // Up to the mark, a hidden part keeps its width, so that the mark is in its column.
                 (Some(range), _) if offset < span.start && span.start <= range.end => {
                     let hidden_text = &self.text[offset..span.start];
@@ -247,16 +248,16 @@ impl<'t> SourceText<'t> {
                 (None, None) => break,
             };
             if offset <= span.start && span.start < offset + length {
-                shown_start = Some(snippet.len());
+                shown_start = Some(make_snippet.len());
             }
-            snippet.push_str(&text);
+            make_snippet.push_str(&text);
             if offset < span.end {
-                shown_end = snippet.len();
+                shown_end = make_snippet.len();
             }
             offset += length;
         }
-        let shown_start = shown_start.unwrap_or(snippet.len());
-        (snippet, (shown_start, shown_end.max(shown_start)))
+        let shown_start = shown_start.unwrap_or(make_snippet.len());
+        (make_snippet, (shown_start, shown_end.max(shown_start)))
     }
 }
 
@@ -323,7 +324,7 @@ fn find_closing_quote(text: &str, quote: char) -> Option<usize> {
 }
 
 /// The byte offset of the character that contains the byte `offset`, or the end of the text.
-fn char_boundary(text: &str, offset: usize) -> usize {
+fn floor_char_boundary(text: &str, offset: usize) -> usize {
     (0..=offset.min(text.len())).rev().find(|index| text.is_char_boundary(*index)).unwrap_or(0)
 }
 

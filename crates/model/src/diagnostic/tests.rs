@@ -7,16 +7,16 @@ use super::*;
 use crate::origin::{Layer, Origin};
 
 /// The range of bytes of `part` in `text`.
-fn find(text: &str, part: &str) -> std::ops::Range<usize> {
+fn find_range(text: &str, part: &str) -> std::ops::Range<usize> {
     let start = text.find(part).unwrap();
     start..start + part.len()
 }
 
 fn render_fault(text: &str, marked_part: &str, hidden_parts: &[&str]) -> String {
     let mut source = SourceText::new("a.yaml", text);
-    source.hide(hidden_parts.iter().map(|part| find(text, part)));
+    source.hide(hidden_parts.iter().map(|part| find_range(text, part)));
     Diagnostic::error("type", "wrong")
-        .with_location(source.locate(&find(text, marked_part)))
+        .with_location(source.locate(&find_range(text, marked_part)))
         .to_text()
 }
 
@@ -29,23 +29,23 @@ impl Diagnostic {
 /// The displayed line for a fault at `marked_part`, and the marked text in this line.
 fn displayed_line(text: &str, marked_part: &str, hidden_parts: &[&str]) -> (String, String) {
     let mut source = SourceText::new("a.yaml", text);
-    source.hide(hidden_parts.iter().map(|part| find(text, part)));
+    source.hide(hidden_parts.iter().map(|part| find_range(text, part)));
     let (line, (start, end)) =
-        source.locate(&find(text, marked_part)).position.unwrap().snippet.unwrap();
-    let marked = line[start..end].to_owned();
-    (line, marked)
+        source.locate(&find_range(text, marked_part)).position.unwrap().snippet.unwrap();
+    let marked_text = line[start..end].to_owned();
+    (line, marked_text)
 }
 
 #[test]
 fn diagnostics_look_like_cargo_errors() {
     let text = "a: 1\nb: [x, y]\n";
     let source = SourceText::new("a.yaml", text);
-    let other = SourceText::new("b.yaml", "c: 3");
+    let other_source = SourceText::new("b.yaml", "c: 3");
     let diagnostic = Diagnostic::warning("type", "`b` is a list")
-        .with_location(source.locate(&find(text, "[x, y]")))
-        .label("here")
-        .related(other.locate(&(0..1)), "as `c` is not")
-        .help("write a number");
+        .with_location(source.locate(&find_range(text, "[x, y]")))
+        .with_label("here")
+        .with_related(other_source.locate(&(0..1)), "as `c` is not")
+        .with_help("write a number");
     insta::assert_snapshot!(diagnostic.to_text(), @"
     warning[type]: `b` is a list
      --> a.yaml:2:4
@@ -85,9 +85,10 @@ fn a_column_that_is_a_prefix_of_another_is_kept() {
     // `a.yaml:1:13` is also the start of `a.yaml:1:133`, the location of `z`.
     let text = format!("a: {{v: a long secret, w: 1, x: {}, z: 1}}\n", "y".repeat(99));
     let mut source = SourceText::new("a.yaml", &text);
-    source.hide([find(&text, "a long secret")]);
-    let [w, z] = ["w", "z"].map(|part| source.locate(&find(&text, part)));
-    let rendered = Diagnostic::error("type", "wrong").with_location(z).related(w, "here").to_text();
+    source.hide([find_range(&text, "a long secret")]);
+    let [w, z] = ["w", "z"].map(|part| source.locate(&find_range(&text, part)));
+    let rendered =
+        Diagnostic::error("type", "wrong").with_location(z).with_related(w, "here").to_text();
     let location_lines: Vec<_> = rendered.lines().filter(|line| line.contains("a.yaml")).collect();
     assert_eq!(location_lines, [" --> a.yaml:1:133", " ::: a.yaml:1:23"], "{rendered}");
 }
@@ -98,7 +99,7 @@ fn a_location_without_text_is_shown() {
     let diagnostic =
         |location| Diagnostic::error("type", "wrong").with_location(location).to_text();
     assert!(diagnostic(SourceLocation::from(&origin)).contains("a.yaml:3:4"));
-    assert!(diagnostic(SourceLocation::file("a.yaml")).contains("--> a.yaml"));
+    assert!(diagnostic(SourceLocation::whole_file("a.yaml")).contains("--> a.yaml"));
     assert_eq!(Diagnostic::error("type", "wrong").to_text(), "error[type]: wrong");
 }
 
@@ -106,7 +107,7 @@ fn a_location_without_text_is_shown() {
 fn columns_count_characters_but_not_a_byte_order_mark() {
     let text = "\u{feff}ä: 1\r\nb: ☃x\r\n";
     let source = SourceText::new("a.yaml", text);
-    let position = |part| source.origin(find(text, part).start, Layer::Project).to_string();
+    let position = |part| source.origin(find_range(text, part).start, Layer::Project).to_string();
     let positions = ["ä", "1", "b", "x", ": 1", "ä"].map(position);
     assert_eq!(
         positions,
@@ -180,8 +181,8 @@ fn control_characters_do_not_reach_the_terminal() {
     let text = "a: \u{9b}x\u{202e}\ty";
     assert_eq!(displayed_line(text, "x", &[]).0, "a: \\u{9b}x\\u{202e} y");
     let diagnostic = Diagnostic::error("type", "a\u{1b}b")
-        .with_location(SourceLocation::file("c\u{1b}d"))
-        .help("e\u{1b}f")
+        .with_location(SourceLocation::whole_file("c\u{1b}d"))
+        .with_help("e\u{1b}f")
         .to_text();
     assert!(!diagnostic.contains('\u{1b}'), "{diagnostic}");
 }
@@ -190,7 +191,7 @@ fn control_characters_do_not_reach_the_terminal() {
 fn diagnostics_are_ordered_when_they_are_shown() {
     let text = "a\nb\nc\n";
     let source = SourceText::new("a.yaml", text);
-    let locate = |part| source.locate(&find(text, part));
+    let locate = |part| source.locate(&find_range(text, part));
     let diagnostics = Diagnostics::from_iter([
         Diagnostic::error("type", "second").with_location(locate("b")),
         Diagnostic::warning("type", "fourth").with_location(locate("c")),
@@ -232,7 +233,7 @@ fn location_on_line(line: u32) -> SourceLocation {
 #[test]
 fn many_of_one_code_are_one() {
     let diagnostic = |n: u32| {
-        Diagnostic::warning("type", "wrong").with_location(location_on_line(n)).help("mend it")
+        Diagnostic::warning("type", "wrong").with_location(location_on_line(n)).with_help("mend it")
     };
     let mut diagnostics: Diagnostics = (1..=800).map(diagnostic).collect();
     diagnostics.push(Diagnostic::error("choice", "other").with_location(location_on_line(3)));
@@ -240,7 +241,7 @@ fn many_of_one_code_are_one() {
     assert_eq!(text.matches("= also:").count(), 1, "{text}");
     insta::assert_snapshot!(text);
     assert_eq!(diagnostics.summary().as_deref(), Some("1 error, 800 warnings (800 type)"));
-    let full = diagnostics.render(TextStyle { full: true, ..TextStyle::default() });
+    let full = diagnostics.render(TextStyle { is_full: true, ..TextStyle::default() });
     assert_eq!(full.matches("warning[type]").count(), 800);
 }
 
@@ -250,7 +251,7 @@ fn long_output_omits_later_source_lines() {
         let code: &'static str = format!("code-{n}").leak();
         Diagnostic::error(code, format!("wrong {n}"))
             .with_location(location_on_line(n))
-            .help(format!("mend {n}"))
+            .with_help(format!("mend {n}"))
     };
     let mut diagnostics: Diagnostics = (1..=12).map(diagnostic).collect();
     diagnostics.extend((1..=9).map(|_| diagnostic(13)));
@@ -264,7 +265,7 @@ fn long_output_omits_later_source_lines() {
     assert!(text.contains("1 | a: x") && !text.contains("12 | a: x"), "{text}");
     assert!(text.contains("\nerror[code-13]: a.yaml:13:4: wrong 13 (and 8 more)\n"), "{text}");
     assert!(text.ends_with("\n(--full shows the lines of all)\n\n"), "{text}");
-    let full = diagnostics.render(TextStyle { full: true, ..TextStyle::default() });
+    let full = diagnostics.render(TextStyle { is_full: true, ..TextStyle::default() });
     assert_eq!(full.matches("a: x").count(), 21);
 }
 
@@ -273,10 +274,11 @@ fn long_output_omits_later_source_lines() {
 fn equal_faults_at_one_location_are_shown_once() {
     let text = "a: x\nb: x\nc: x\nd: x\n";
     let source = SourceText::new("a.yaml", text);
-    let wrong =
-        |part| Diagnostic::error("type", "wrong").with_location(source.locate(&find(text, part)));
+    let make_error = |part| {
+        Diagnostic::error("type", "wrong").with_location(source.locate(&find_range(text, part)))
+    };
     let diagnostics: Diagnostics =
-        "aaaabbbcd".split("").filter(|part| !part.is_empty()).map(wrong).collect();
+        "aaaabbbcd".split("").filter(|part| !part.is_empty()).map(make_error).collect();
     let text = diagnostics.render(TextStyle::default());
     for part in ["here (3 times)", "a.yaml:2:1 (3 times)", "2 more (--full shows all)"] {
         assert!(text.contains(part), "{part} in {text}");
@@ -286,13 +288,13 @@ fn equal_faults_at_one_location_are_shown_once() {
 /// A note about one omitted diagnostic would need as many lines as the location of this diagnostic.
 #[test]
 fn a_single_omitted_fault_is_shown_instead() {
-    let diagnostics = |last: u32| -> Diagnostics {
-        let wrong = |n: u32| {
+    let diagnostics = |diagnostic_count: u32| -> Diagnostics {
+        let make_error = |n: u32| {
             Diagnostic::error("type", "wrong")
                 .with_location(location_on_line(n))
-                .help(format!("mend {n}"))
+                .with_help(format!("mend {n}"))
         };
-        (1..=last).map(wrong).collect()
+        (1..=diagnostic_count).map(make_error).collect()
     };
     let text = diagnostics(4).render(TextStyle::default());
     assert!((1..=4).all(|n| text.contains(&format!("mend {n}"))), "{text}");
@@ -303,9 +305,9 @@ fn a_single_omitted_fault_is_shown_instead() {
 fn each_refusal_is_shown() {
     let diagnostic = |n: usize| {
         let code: &'static str = format!("code-{n}").leak();
-        Diagnostic::error(code, format!("wrong {n}")).help(format!("mend {n}"))
+        Diagnostic::error(code, format!("wrong {n}")).with_help(format!("mend {n}"))
     };
-    let refusal = |n: usize| Diagnostic::error("guard", format!("would {n};")).help("pass it");
+    let refusal = |n: usize| Diagnostic::error("guard", format!("would {n};")).with_help("pass it");
     for others in [0, 30] {
         let diagnostics: Diagnostics =
             (0..others).map(diagnostic).chain((1..=9).map(refusal)).collect();
@@ -320,7 +322,7 @@ fn each_refusal_is_shown() {
 #[test]
 fn words_of_messages_are_not_cut_in_a_narrow_terminal() {
     let words = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda";
-    let diagnostic = Diagnostic::error("syntax", words).help(words);
+    let diagnostic = Diagnostic::error("syntax", words).with_help(words);
     let diagnostics: Diagnostics = [diagnostic].into_iter().collect();
     for width in [40, 60, 80] {
         let text = diagnostics.render(TextStyle { width: Some(width), ..TextStyle::default() });
@@ -338,12 +340,13 @@ fn words_of_messages_are_not_cut_in_a_narrow_terminal() {
 #[test]
 fn old_warnings_are_matched_by_file() {
     let warnings_in = |root: &str, files: &[&str]| {
-        let name = |file: &str| FileName::from(format!("{root}{file}"));
+        let file_name = |file: &str| FileName::from(format!("{root}{file}"));
         let warning = |file: &&str| {
-            Diagnostic::warning("type", "wrong").with_location(SourceLocation::file(name(file)))
+            Diagnostic::warning("type", "wrong")
+                .with_location(SourceLocation::whole_file(file_name(file)))
         };
         let paths: FilePaths =
-            ["x.yaml", "a/x.yaml"].map(|file| (name(file), file.into())).into_iter().collect();
+            ["x.yaml", "a/x.yaml"].map(|file| (file_name(file), file.into())).into_iter().collect();
         (files.iter().map(warning).collect::<Diagnostics>(), paths)
     };
     let (base, base_paths) = warnings_in("manifests/", &["a/x.yaml"]);

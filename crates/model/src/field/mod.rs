@@ -365,7 +365,7 @@ impl Field {
     /// The field with the properties that follow from its type. The keys of the field are completed
     /// in the same way.
     #[must_use]
-    pub fn with_implied_parts(mut self) -> Self {
+    pub fn with_implied_properties(mut self) -> Self {
         match self.value_type {
             ValueType::Secret => self.read = Readback::Never,
             ValueType::Level => self.weakens = Weakening::Access,
@@ -385,7 +385,7 @@ impl Field {
             let names = variant.needs.iter().chain(variant.has.iter().flatten());
             variant.fields = names.copied().collect();
         }
-        self.keys = self.keys.into_iter().map(Self::with_implied_parts).collect();
+        self.keys = self.keys.into_iter().map(Self::with_implied_properties).collect();
         self
     }
 
@@ -438,7 +438,7 @@ impl Field {
     }
 
     /// True if the replacing field has the opposite value.
-    pub fn is_opposite(&self) -> bool {
+    pub fn has_opposite_replacement(&self) -> bool {
         self.deprecated.is_some_and(|other| other.starts_with(OPPOSITE_PREFIX))
     }
 
@@ -453,7 +453,7 @@ impl Field {
     }
 
     /// True if the value is a regular expression in RE2 syntax.
-    pub fn is_expression(&self) -> bool {
+    pub fn is_regular_expression(&self) -> bool {
         self.value_type == ValueType::Expression
     }
 
@@ -486,7 +486,8 @@ impl Field {
     /// Advice to use `other` instead of this deprecated field. On older services, `other` may be
     /// the deprecated field.
     pub fn replacement_hint(&self, other: &str) -> String {
-        let opposite = if self.is_opposite() { " with the opposite value" } else { "" };
+        let opposite =
+            if self.has_opposite_replacement() { " with the opposite value" } else { "" };
         format!("use `{other}`{opposite}")
     }
 

@@ -23,7 +23,7 @@ pub enum Requirement {
     WithLimited,
 }
 
-/// Tells whether, and where, two entries may have the same value of a field.
+/// The rule for equal values of a field in different entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Uniqueness {
@@ -375,8 +375,8 @@ pub enum Readback {
     Never,
 }
 
-/// How a declared and a live value are compared. A description that a user writes may contain
-/// only the variants that are in the schema.
+/// The comparison of a declared value with a live value. A description that a user writes may
+/// contain only the variants that are in the schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Equality {
@@ -412,7 +412,7 @@ pub enum Equality {
     Rows,
 }
 
-/// How secret a field is.
+/// The secrecy of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrecy {
     /// Not secret.

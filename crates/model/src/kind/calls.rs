@@ -1,13 +1,14 @@
 //! The calls that create an entry, change it or remove it.
 //!
-//! [`CallContext::plain_calls`] builds these calls from the scoped kind. A kind that needs other
+//! [`CallContext::default_calls`] builds these calls from the scoped kind. A kind that needs other
 //! calls overrides [`KindRules::calls`](super::KindRules::calls). The result is at least one call,
 //! or the reason why there are no calls.
 
 use super::{
-    EntryFault, FieldSelection, FormerLocation, LiveEntry, Names, Section, Spec, Target,
+    EntryFault, FieldSelection, FieldSpec, FormerLocation, LiveEntry, NameIndex, Section, Target,
+    fault_text,
     forms::{self, Encoder},
-    limits, texts,
+    limits,
 };
 use crate::{
     address::Address,
@@ -38,7 +39,7 @@ pub struct PlannedCall {
     /// sends any other request for the container.
     pub awaits_jobs: bool,
     /// An effect that the fields of the step do not show, as a sentence that starts with "it".
-    pub side_effect: Option<&'static str>,
+    pub side_effects: Option<&'static str>,
     /// The access that the call gives to somebody, if a guard checks this access. The text is the
     /// end of a sentence that starts with "would".
     pub opened_access: Option<&'static str>,
@@ -51,7 +52,7 @@ impl From<Request<Write>> for PlannedCall {
             is_restore: false,
             is_undo: false,
             awaits_jobs: false,
-            side_effect: None,
+            side_effects: None,
             opened_access: None,
         }
     }
@@ -99,7 +100,7 @@ pub struct CallContext<'a> {
     /// The container.
     pub target: &'a Target,
     /// The ids of the objects that entries refer to.
-    pub names: &'a Names,
+    pub names: &'a NameIndex,
     /// The release of the service.
     pub release: DetectedRelease,
     /// True if no other entry, live or declared, has the same address in request paths.
@@ -140,7 +141,7 @@ pub fn preparatory_calls(
     target: &Target,
     caller_id: u64,
 ) -> Vec<PlannedCall> {
-    let (names, no_fields) = (Names::default().with_caller(caller_id), Fields::new());
+    let (names, no_fields) = (NameIndex::default().with_caller_id(caller_id), Fields::new());
     let purpose = CallPurpose::Change(&no_fields, live, &[]);
     let (names, release) = (&names, DetectedRelease::NotRequested);
     let context =
@@ -154,12 +155,12 @@ impl<'a> CallContext<'a> {
         Encoder { section: self.section, names: self.names }
     }
 
-    /// The calls of a plain collection.
+    /// The calls of a collection whose kind does not override them.
     ///
     /// # Errors
     /// If the entry names an object that the service does not have, or if the entry cannot be
     /// changed.
-    pub fn plain_calls(&self) -> Calls {
+    pub fn default_calls(&self) -> Calls {
         let calls = match self.purpose {
             CallPurpose::Create(declared) => vec![self.creation_request(declared)?.into()],
             CallPurpose::Remove(live) => vec![self.removal_request(live)?.into()],
@@ -198,7 +199,7 @@ impl<'a> CallContext<'a> {
         });
         match fixed_field.and_then(|name| self.section.spec(name)) {
             Some(spec) => {
-                let fault = EntryFault::for_field(texts::FIXED, spec.name);
+                let fault = EntryFault::for_field(fault_text::FIXED, spec.name);
                 Err(fault.fill("noun", self.section.noun).into())
             }
             None => Ok(()),
@@ -217,21 +218,23 @@ impl<'a> CallContext<'a> {
             .parameter
             .into_iter()
             .fold(request, |built_request, (name, value)| built_request.query(name, value));
-        Some(PlannedCall { side_effect: Some(action.note), ..request.into() })
+        Some(PlannedCall { side_effects: Some(action.note), ..request.into() })
     }
 
     /// The request that creates the entry as declared.
     ///
     /// # Errors
-    /// The errors of [`Self::plain_calls`].
+    /// The errors of [`Self::default_calls`].
     pub fn creation_request(&self, declared: &Fields) -> Result<Request<Write>, NoCalls> {
         let op = self.section.scoped_kind.operations.create.ok_or(NoCalls::NotNeeded)?;
-        let request =
-            self.create_request_with_body(op, self.encoder().body(declared, WriteRequest::Create)?);
+        let request = self.create_request_with_body(
+            op,
+            self.encoder().encode_body(declared, WriteRequest::Create)?,
+        );
         self.with_parent_id(request, declared)
     }
 
-    /// Adds the id of the parent that `fields` name to the path of `request`.
+    /// Adds the id of the parent entry, which `fields` name, to the path of `request`.
     fn with_parent_id(
         &self,
         request: Request<Write>,
@@ -241,7 +244,7 @@ impl<'a> CallContext<'a> {
         let name = fields.text(parent.field).unwrap_or_default();
         let id = self.names.require_entry_id(parent.section, name, parent.field)?;
         let container = Address::container(self.target.path.clone());
-        let address = container.section(parent.section).entry(name).to_string();
+        let address = container.with_section(parent.section).with_entry(name).to_string();
         Ok(request.arg_by_path(parent.argument, &address, id.number()))
     }
 
@@ -272,20 +275,20 @@ impl<'a> CallContext<'a> {
                 && op.row().has_argument(argument)
                 && let Some(spec) = specs
                     .iter()
-                    .find(|spec: &&Spec| spec.field.live_name() == Some(address_key.field))
+                    .find(|spec: &&FieldSpec| spec.field.live_name() == Some(address_key.field))
                 && let Some(Value::Plain(name)) = body.remove(spec.field.sent_name())
             {
                 request = request.arg(argument, forms::plain_text(&name));
             }
         }
-        self.mark_fields(request.fields(body))
+        self.mark_fields(request.with_fields(body))
     }
 
     /// The calls that edit the entry: one call for the data, and one call for each file. A call
     /// that undoes the edit of the data may follow it.
     ///
     /// # Errors
-    /// The errors of [`Self::plain_calls`].
+    /// The errors of [`Self::default_calls`].
     pub fn edit_calls(
         &self,
         op: Op<Write>,
@@ -293,7 +296,7 @@ impl<'a> CallContext<'a> {
         live: &LiveEntry,
         changed: &[&str],
     ) -> Calls {
-        let body = self.encoder().edit_body(declared, live, changed)?;
+        let body = self.encoder().encode_edit_body(declared, live, changed)?;
         let (file_fields, data_fields) = split_files(body);
         let data_calls: Vec<_> = if data_fields.is_empty() {
             Vec::new()
@@ -303,7 +306,7 @@ impl<'a> CallContext<'a> {
             let make_edit_request = |edit_fields| {
                 self.mark_fields(
                     self.entry_request(op, live)
-                        .fields(edit_fields)
+                        .with_fields(edit_fields)
                         .with_repeated_values(repeated_fields.clone()),
                 )
             };
@@ -312,8 +315,9 @@ impl<'a> CallContext<'a> {
                 .then(|| PlannedCall { is_undo: true, ..make_edit_request(undo_body).into() });
             std::iter::once(edit_call).chain(undo_call).collect()
         };
-        let file_requests =
-            file_fields.into_iter().map(|file| self.entry_request(op, live).fields([file].into()));
+        let file_requests = file_fields
+            .into_iter()
+            .map(|file| self.entry_request(op, live).with_fields([file].into()));
         Ok(data_calls.into_iter().chain(file_requests.map(PlannedCall::from)).collect())
     }
 
@@ -321,9 +325,9 @@ impl<'a> CallContext<'a> {
     /// addition fails. Undeclared fields keep their live values.
     ///
     /// # Errors
-    /// The errors of [`Self::plain_calls`].
+    /// The errors of [`Self::default_calls`].
     pub fn replace_calls(&self, declared: &Fields, live: &LiveEntry) -> Calls {
-        let current_body = self.current_body(live)?;
+        let current_body = self.live_entry_body(live)?;
         let mut new_body = current_body.clone();
         // Keep the live id of the object that the identity names, because the declared name may not
         // have been looked up.
@@ -331,7 +335,7 @@ impl<'a> CallContext<'a> {
         declared.retain(|name, _| {
             !self.section.identity.contains(&name) || self.section.field(name).names.is_none()
         });
-        new_body.extend(self.encoder().body(&declared, WriteRequest::Create)?);
+        new_body.extend(self.encoder().encode_body(&declared, WriteRequest::Create)?);
         let op = self.section.scoped_kind.operations.create.ok_or(NoCalls::NotNeeded)?;
         let add_request =
             |body| self.with_parent_id(self.create_request_with_body(op, body), &declared);
@@ -364,7 +368,7 @@ impl<'a> CallContext<'a> {
         new_fields.extend(declared.clone());
         let note = "it is added again, and then the old one is removed";
         let add_call =
-            PlannedCall { side_effect: Some(note), ..self.creation_request(&new_fields)?.into() };
+            PlannedCall { side_effects: Some(note), ..self.creation_request(&new_fields)?.into() };
         Ok(vec![add_call, self.removal_request(live)?.into()])
     }
 
@@ -377,7 +381,7 @@ impl<'a> CallContext<'a> {
     }
 
     /// The body of a request that would create the live entry again.
-    fn current_body(&self, live: &LiveEntry) -> Result<Fields, NoCalls> {
+    fn live_entry_body(&self, live: &LiveEntry) -> Result<Fields, NoCalls> {
         forms::require_shown(self.section, live, "which cannot be put back", |spec| {
             spec.field.accepted.includes(WriteRequest::Create)
         })?;

@@ -4,7 +4,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD_NO_PAD};
 use jiff::civil::Date;
 use regex_syntax::ast::{Error, ErrorKind, parse::Parser};
 
-use super::{EntryFault, FaultTexts, Reporter, Section, Spec, limits::is_on, texts};
+use super::{EntryFault, FaultTexts, FieldSpec, Reporter, Section, fault_text, limits::is_on};
 use crate::{
     diagnostic::Severity,
     field::{Equality, Secrecy, ValueType},
@@ -42,22 +42,22 @@ impl Section {
             check_text(self.section, spec, value, report);
             check_relations(spec, value, declared, report);
         }
-        let mut reported = Vec::new();
+        let mut reported_faults = Vec::new();
         self.rules().check(declared, is_unresolved, &mut |fault| {
-            reported.push((fault.field, fault.code));
+            reported_faults.push((fault.field, fault.code));
             report(fault);
         });
         if is_unresolved {
-            self.check_credentials(declared, &reported, report);
+            self.check_credentials(declared, &reported_faults, report);
         }
     }
 
     /// Reports invalid regular expressions in `value`, also inside a mapping.
-    fn check_expressions(self, spec: &'static Spec, value: &Value, report: Reporter<'_>) {
-        let whole_value = (None, spec.field.is_expression(), value.text());
+    fn check_expressions(self, spec: &'static FieldSpec, value: &Value, report: Reporter<'_>) {
+        let whole_value = (None, spec.field.is_regular_expression(), value.text());
         let inner_texts = spec.key_fields.iter().map(|field| {
             let text = value.plain_json().and_then(|value| value.get(field.name)?.as_str());
-            (Some(field.name), field.is_expression(), text)
+            (Some(field.name), field.is_regular_expression(), text)
         });
         for (inner_key, is_expression, text) in std::iter::once(whole_value).chain(inner_texts) {
             let name = inner_key.unwrap_or(spec.name);
@@ -65,10 +65,10 @@ impl Section {
                 && let Some((mut fault_texts, message, severity)) = expression_fault(name, text)
             {
                 let negative_name = spec.name.replace("_regex", "_negative_regex");
-                if fault_texts == texts::EXPRESSION_WITH_LOOK_AROUND
+                if fault_texts == fault_text::EXPRESSION_WITH_LOOK_AROUND
                     && self.spec(&negative_name).is_some()
                 {
-                    fault_texts = texts::EXPRESSION_WITH_NEGATIVE;
+                    fault_texts = fault_text::EXPRESSION_WITH_NEGATIVE;
                 }
                 let fault =
                     EntryFault::for_field(fault_texts, spec.name).fill("negative", &negative_name);
@@ -90,15 +90,15 @@ impl Section {
                 let is_filler = spec.field.secrecy() != Secrecy::Open
                     && value.text().is_some_and(judge::is_filler);
                 if is_filler && !is_reported("masked-value") {
-                    report(EntryFault::for_field(texts::FILLER, spec.name));
+                    report(EntryFault::for_field(fault_text::FILLER, spec.name));
                 }
                 continue;
             };
             let fault_texts = match spec.field.secrecy() {
-                Secrecy::Open if spec.field.names.is_some() => texts::CREDENTIAL_AS_NAME,
-                Secrecy::Open => texts::CREDENTIAL_SHOWN,
-                _ if credential == Credential::Password => texts::CREDENTIAL_IN_TEXT,
-                _ => texts::CREDENTIAL,
+                Secrecy::Open if spec.field.names.is_some() => fault_text::CREDENTIAL_AS_NAME,
+                Secrecy::Open => fault_text::CREDENTIAL_SHOWN,
+                _ if credential == Credential::Password => fault_text::CREDENTIAL_IN_TEXT,
+                _ => fault_text::CREDENTIAL,
             };
             report(
                 EntryFault::for_field(fault_texts, spec.name)
@@ -109,38 +109,38 @@ impl Section {
 }
 
 /// The fault of a value whose format is invalid: a time zone, a cron expression or a date.
-fn check_format(spec: &Spec, value: &Value) -> Option<EntryFault> {
+fn check_format(spec: &FieldSpec, value: &Value) -> Option<EntryFault> {
     let text = value.text()?;
     match spec.field.value_type {
         ValueType::TimeZone if !time_zone::is_valid(text.trim()) => {
-            Some(unknown_zone(spec.name, text.trim()))
+            Some(unknown_zone_fault(spec.name, text.trim()))
         }
         ValueType::Cron => {
             let reason = cron_fault(text)?;
             let fault_texts = match text {
-                _ if text.contains(['–', '—', '−']) => texts::CRON_WITH_DASH,
-                _ if has_jenkins_hash(text) => texts::CRON_WITH_HASH,
+                _ if text.contains(['–', '—', '−']) => fault_text::CRON_WITH_DASH,
+                _ if has_jenkins_hash(text) => fault_text::CRON_WITH_HASH,
                 _ if text.get(..10).is_some_and(|day| day.parse::<Date>().is_ok()) => {
-                    texts::CRON_OF_DATE
+                    fault_text::CRON_OF_DATE
                 }
-                _ => texts::CRON,
+                _ => fault_text::CRON,
             };
             Some(EntryFault::for_field(fault_texts, spec.name).fill("why", &reason))
         }
         ValueType::Date if !text.is_empty() && text.parse::<Date>().is_err() => {
-            Some(EntryFault::for_field(texts::DATE, spec.name))
+            Some(EntryFault::for_field(fault_text::DATE, spec.name))
         }
         _ => None,
     }
 }
 
 /// Reports faults of a text, or of the texts in a list.
-fn check_text(section: &str, spec: &Spec, value: &Value, report: Reporter<'_>) {
+fn check_text(section: &str, spec: &FieldSpec, value: &Value, report: Reporter<'_>) {
     let (field, compare) = (spec.name, spec.field.compare);
     let items = value.list().into_iter().flatten();
     let mut items = items.filter_map(Json::as_str);
     if items.any(|text| text.contains([',', ';']) && !text.contains("://")) {
-        report(EntryFault::for_field(texts::SEVERAL_IN_ONE, field));
+        report(EntryFault::for_field(fault_text::SEVERAL_IN_ONE, field));
     }
     let Some(text) = value.text() else { return };
     let is_branch_or_tag =
@@ -148,9 +148,9 @@ fn check_text(section: &str, spec: &Spec, value: &Value, report: Reporter<'_>) {
     let is_scope_expression = field == "environment_scope" && text.starts_with(['^', '/']);
     let is_name_expression = is_branch_or_tag && looks_like_expression(text);
     let forbidden_text = if text.starts_with("refs/") { "refs/" } else { " " };
-    let is_part_of_key = compare == Equality::PublicKey && !is_complete_key(text);
+    let is_incomplete_key = compare == Equality::PublicKey && !is_complete_key(text);
     let is_short_address = compare == Equality::Location && is_scp_address(text);
-    let is_no_ref = is_branch_or_tag && text.contains(forbidden_text);
+    let is_invalid_ref_name = is_branch_or_tag && text.contains(forbidden_text);
     let is_pattern = compare == Equality::Ref && text.contains(['*', '?', '[', ' ']);
     let placeholder = suggest_placeholder(field, text);
     let object_noun = if is_scope_expression { "environment" } else { "branch or tag" };
@@ -161,18 +161,19 @@ fn check_text(section: &str, spec: &Spec, value: &Value, report: Reporter<'_>) {
     let has_scheme = text.is_empty() || text.contains("://") || text.starts_with(['{', '$']);
     let lacks_scheme = is_address && !has_scheme && !is_scp_address(text);
     let has_blanks_around = (is_url || compare == Equality::Trimmed) && text.trim() != text;
-    let blank_texts = if text.ends_with('\n') { texts::LINE_END } else { texts::BLANK_AROUND };
+    let blank_texts =
+        if text.ends_with('\n') { fault_text::LINE_END } else { fault_text::BLANK_AROUND };
     for (applies, fault_texts, name, value) in [
-        (is_part_of_key, texts::PART_OF_KEY, "", ""),
-        (is_short_address, texts::SHORT_ADDRESS, "", ""),
-        (is_no_ref, texts::NO_REF, "odd", forbidden_text),
-        (is_pattern, texts::REF_PATTERN, "", ""),
-        (placeholder.is_some(), texts::PLACEHOLDER, "near", placeholder.unwrap_or_default()),
-        (is_scope_expression || is_name_expression, texts::NO_GLOB, "what", object_noun),
-        (means_all, texts::SCOPE_OF_ALL, "text", text),
-        (means_null, texts::TEXT_FOR_NULL, "text", text),
-        (is_url && text.trim().contains(' '), texts::BLANK_IN_URL, "", ""),
-        (lacks_scheme, texts::NO_SCHEME, "", ""),
+        (is_incomplete_key, fault_text::PART_OF_KEY, "", ""),
+        (is_short_address, fault_text::SHORT_ADDRESS, "", ""),
+        (is_invalid_ref_name, fault_text::NO_REF, "odd", forbidden_text),
+        (is_pattern, fault_text::REF_PATTERN, "", ""),
+        (placeholder.is_some(), fault_text::PLACEHOLDER, "near", placeholder.unwrap_or_default()),
+        (is_scope_expression || is_name_expression, fault_text::NO_GLOB, "what", object_noun),
+        (means_all, fault_text::SCOPE_OF_ALL, "text", text),
+        (means_null, fault_text::TEXT_FOR_NULL, "text", text),
+        (is_url && text.trim().contains(' '), fault_text::BLANK_IN_URL, "", ""),
+        (lacks_scheme, fault_text::NO_SCHEME, "", ""),
         (has_blanks_around, blank_texts, "", ""),
     ] {
         if applies {
@@ -182,7 +183,7 @@ fn check_text(section: &str, spec: &Spec, value: &Value, report: Reporter<'_>) {
 }
 
 /// Reports faults of a value in relation to other fields.
-fn check_relations(spec: &Spec, value: &Value, declared: &Fields, report: Reporter<'_>) {
+fn check_relations(spec: &FieldSpec, value: &Value, declared: &Fields, report: Reporter<'_>) {
     let (field, text) = (spec.name, value.text().unwrap_or_default());
     let earlier_field = spec.field.relations.not_before;
     let earlier_value = earlier_field
@@ -191,15 +192,18 @@ fn check_relations(spec: &Spec, value: &Value, declared: &Fields, report: Report
     if let Some((earlier_name, _)) =
         earlier_value.filter(|(_, day)| text.len() == day.len() && text < *day)
     {
-        report(EntryFault::for_field(texts::BEFORE, field).with_other_field(earlier_name));
+        report(EntryFault::for_field(fault_text::BEFORE, field).with_other_field(earlier_name));
     }
     let excluded_field = spec.field.relations.not_with;
     if let Some((excluded_name, other_value)) =
         excluded_field.and_then(|other| Some((other, declared.get(other)?)))
         && [value, other_value].into_iter().all(is_on)
     {
-        let fault_texts =
-            if other_value.flag().is_some() { texts::FLAGS_TOGETHER } else { texts::TOGETHER };
+        let fault_texts = if other_value.flag().is_some() {
+            fault_text::FLAGS_TOGETHER
+        } else {
+            fault_text::TOGETHER
+        };
         report(EntryFault::for_field(fault_texts, field).with_other_field(excluded_name));
     }
 }
@@ -286,9 +290,9 @@ fn cron_fault(text: &str) -> Option<String> {
         let unknown_name =
             split_words(field).into_iter().find(|word| !names.contains(&word.as_str()))?;
         Some(match names.first() {
-            Some(first) => {
+            Some(first_name) => {
                 format!(
-                    "has `{unknown_name}` for the {name}, whose names are written like `{first}`"
+                    "has `{unknown_name}` for the {name}, whose names are written like `{first_name}`"
                 )
             }
             None => format!("has `{unknown_name}` for the {name}, which is a number"),
@@ -304,22 +308,23 @@ fn cron_fault(text: &str) -> Option<String> {
         return Some("must have a step of at least 1 after each `/`".to_owned());
     }
     let mut fields = fields.into_iter().zip(cron_fields).filter(|_| !is_shortcut);
-    let (_, (name, min, limit, _)) = fields.find(|(field, (_, min, max, _))| {
+    let (_, (name, min, max, _)) = fields.find(|(field, (_, min, max, _))| {
         let mut numbers = field.split([',', '-']).filter_map(parse_number);
         numbers.any(|number| !(*min..=*max).contains(&number))
     })?;
-    Some(format!("must have {min} to {limit} for the {name}"))
+    Some(format!("must have {min} to {max} for the {name}"))
 }
 
 /// True if `text` has the short form of an SSH address, as in `git@HOST:PATH`.
 fn is_scp_address(text: &str) -> bool {
-    let host = text.split_once(':').filter(|_| !text.contains("://"));
-    host.is_some_and(|(host, path)| host.contains('@') && !path.is_empty())
+    let host_and_path = text.split_once(':').filter(|_| !text.contains("://"));
+    host_and_path
+        .is_some_and(|(host_and_path, path)| host_and_path.contains('@') && !path.is_empty())
 }
 
 /// The fault for an unknown time zone. The suggestion compares the last part of the name, usually a
 /// city.
-fn unknown_zone(field: &'static str, zone: &str) -> EntryFault {
+fn unknown_zone_fault(field: &'static str, zone: &str) -> EntryFault {
     let city = last_zone_part(zone);
     let nearest_zone = time_zone::names()
         .find(|name| last_zone_part(name).eq_ignore_ascii_case(city))
@@ -330,9 +335,9 @@ fn unknown_zone(field: &'static str, zone: &str) -> EntryFault {
     // The names of `Etc` zones have the opposite sign of their offset: `Etc/GMT+2` is UTC-2.
     let is_offset = zone.contains(['+', '-']);
     let fault_texts = match nearest_zone {
-        _ if is_offset => texts::ZONE_AS_OFFSET,
-        Some(_) => texts::ZONE_NEAR,
-        None => texts::ZONE,
+        _ if is_offset => fault_text::ZONE_AS_OFFSET,
+        Some(_) => fault_text::ZONE_NEAR,
+        None => fault_text::ZONE,
     };
     let fault =
         EntryFault::for_field(fault_texts, field).fill("near", nearest_zone.unwrap_or_default());
@@ -351,25 +356,25 @@ fn expression_fault(name: &str, text: &str) -> Option<(FaultTexts, String, Sever
     let error = Parser::new().parse(text).err();
     let is_certain =
         error.as_ref().is_some_and(|error| is_refused_by_re2(error) && !text.contains("\\Q"));
-    if !is_certain && is_delimited(name, text) {
+    if !is_certain && has_slash_delimiters(name, text) {
         let message = format!("`{name}` has a `/` at both ends, which are part of the expression");
-        return Some((texts::EXPRESSION_IN_SLASHES, message, Severity::Warning));
+        return Some((fault_text::EXPRESSION_IN_SLASHES, message, Severity::Warning));
     }
     if !is_certain && text.ends_with(['\n', '\r']) {
         let message = format!("`{name}` ends in a line break, which is part of the expression");
-        return Some((texts::EXPRESSION_OF_LINES, message, Severity::Warning));
+        return Some((fault_text::EXPRESSION_OF_LINES, message, Severity::Warning));
     }
     if error.is_none() && text.contains("/*") && !text.contains('[') {
         let message = format!("in `{name}`, `/*` matches only slashes");
-        return Some((texts::EXPRESSION_OF_GLOB, message, Severity::Warning));
+        return Some((fault_text::EXPRESSION_OF_GLOB, message, Severity::Warning));
     }
     let error = error?;
     let fault_texts = if text.starts_with('*') || text.contains("|*") {
-        texts::EXPRESSION_OF_GLOB
+        fault_text::EXPRESSION_OF_GLOB
     } else if text.contains("(?!") {
-        texts::EXPRESSION_WITH_LOOK_AROUND
+        fault_text::EXPRESSION_WITH_LOOK_AROUND
     } else {
-        texts::EXPRESSION
+        fault_text::EXPRESSION
     };
     let severity = if is_certain { Severity::Error } else { Severity::Warning };
     let mut message = format!("`{name}` is not a valid regular expression: {}", error.kind());
@@ -382,7 +387,7 @@ fn expression_fault(name: &str, text: &str) -> Option<(FaultTexts, String, Sever
 
 /// True if the expression `text` of the field `name` has slashes around it, as in JavaScript.
 /// Slashes around an expression for file or branch names may belong to the names.
-fn is_delimited(name: &str, text: &str) -> bool {
+fn has_slash_delimiters(name: &str, text: &str) -> bool {
     let inner_and_flags = text.strip_prefix('/').and_then(|text| text.rsplit_once('/'));
     inner_and_flags.is_some_and(|(inner_text, flags)| {
         let is_anchored =
@@ -472,17 +477,20 @@ mod tests {
 
     #[test]
     fn paths_are_not_delimited_expressions() {
-        assert!(!is_delimited("file_name_regex", "/secrets/"));
-        assert!(is_delimited("file_name_regex", "/^secrets/"));
-        assert!(is_delimited("commit_message_regex", "/SHOP/") && !is_delimited("", "/a/b"));
+        assert!(!has_slash_delimiters("file_name_regex", "/secrets/"));
+        assert!(has_slash_delimiters("file_name_regex", "/^secrets/"));
+        assert!(
+            has_slash_delimiters("commit_message_regex", "/SHOP/")
+                && !has_slash_delimiters("", "/a/b")
+        );
     }
 
     /// The service refuses a broken expression, with or without slashes around it.
     #[test]
     fn a_broken_expression_between_slashes_is_an_error() {
         for (text, severity) in [("/(a/i", Severity::Error), ("/^a/i", Severity::Warning)] {
-            let (_, message, actual) = expression_fault("file_name_regex", text).unwrap();
-            assert_eq!(actual, severity, "{message}");
+            let (_, message, actual_severity) = expression_fault("file_name_regex", text).unwrap();
+            assert_eq!(actual_severity, severity, "{message}");
             assert_eq!(
                 message.contains("unclosed group"),
                 severity == Severity::Error,

@@ -172,9 +172,9 @@ impl Kind {
 /// If the word in the first field determines the fields of an entry, keeps only the words of
 /// `scope` and the fields of their entries. Adds to the description of each field the words whose
 /// entries have the field.
-fn describe_variants(keys: &mut Vec<Field>, scope: Scope) {
+fn describe_variants(fields: &mut Vec<Field>, scope: Scope) {
     let Some((variant_field, other_fields)) =
-        keys.split_first_mut().filter(|(first_field, _)| first_field.variants().next().is_some())
+        fields.split_first_mut().filter(|(first_field, _)| first_field.variants().next().is_some())
     else {
         return;
     };
@@ -195,9 +195,10 @@ fn describe_variants(keys: &mut Vec<Field>, scope: Scope) {
     }
     let variants: Vec<_> =
         variant_field.words.iter().filter_map(|word| word.entry.clone()).collect();
-    let identity = variant_field.name;
-    keys.retain(|field| {
-        field.name == identity || variants.iter().any(|variant| variant.fields.contains(field.name))
+    let variant_field_name = variant_field.name;
+    fields.retain(|field| {
+        field.name == variant_field_name
+            || variants.iter().any(|variant| variant.fields.contains(field.name))
     });
 }
 
@@ -410,8 +411,9 @@ impl From<String> for ResponseCondition {
         let text: &'static str = text.leak();
         let (field, value) = text.split_once('=').unwrap_or((text, "true"));
         let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
-        let (field, is_not) = field.strip_suffix('!').map_or((field, false), |field| (field, true));
-        Self { field, value, is_negated: is_not }
+        let (field, is_negated) =
+            field.strip_suffix('!').map_or((field, false), |field| (field, true));
+        Self { field, value, is_negated }
     }
 }
 
@@ -445,27 +447,27 @@ impl From<Vec<AnyOp>> for Operations {
     /// single object are used. The first POST creates, the first DELETE removes, and the first
     /// write with another method edits. All other write operations are `others`.
     fn from(operations: Vec<AnyOp>) -> Self {
-        let mut ops_by_purpose = Self::default();
+        let mut assigned_operations = Self::default();
         for op in operations {
             match op {
                 AnyOp::Read(op) if op.row().response == ResponseBody::List => {
-                    ops_by_purpose.list = Some(op);
+                    assigned_operations.list = Some(op);
                 }
-                AnyOp::Read(op) => ops_by_purpose.get = Some(op),
+                AnyOp::Read(op) => assigned_operations.get = Some(op),
                 AnyOp::Write(op) => {
                     let slot = match op.row().method {
-                        Method::Post => &mut ops_by_purpose.create,
-                        Method::Delete => &mut ops_by_purpose.delete,
-                        _ => &mut ops_by_purpose.edit,
+                        Method::Post => &mut assigned_operations.create,
+                        Method::Delete => &mut assigned_operations.delete,
+                        _ => &mut assigned_operations.edit,
                     };
                     match slot {
                         None => *slot = Some(op),
-                        Some(_) => ops_by_purpose.others.push(op),
+                        Some(_) => assigned_operations.others.push(op),
                     }
                 }
             }
         }
-        ops_by_purpose
+        assigned_operations
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{diagnostic::Severity, text};
 pub type FaultTexts = [&'static str; 4];
 
 /// The texts of each fault, which the build reads from `faults.yaml`.
-pub(crate) mod texts {
+pub(crate) mod fault_text {
     include!(concat!(env!("OUT_DIR"), "/tables/kind/faults.rs"));
 }
 

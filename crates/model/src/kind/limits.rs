@@ -4,7 +4,7 @@
 //! was declared. Therefore one request contains the switch and its limits, and the response must
 //! show all of them.
 
-use super::{Section, Spec, forms};
+use super::{FieldSpec, Section, forms};
 use crate::{
     field::{self, Field, Requirement},
     kind::LiveEntry,
@@ -18,18 +18,18 @@ pub fn is_on(value: &Value) -> bool {
 }
 
 /// The fields of an entry of `section` that limit `switch`.
-pub fn limiting_fields(section: Section, switch: &str) -> impl Iterator<Item = &'static Spec> {
+pub fn limiting_fields(section: Section, switch: &str) -> impl Iterator<Item = &'static FieldSpec> {
     let specs = section.specs().iter();
     specs.filter(move |spec| spec.field.relations.limits == Some(switch))
 }
 
 /// Pairs of keys of a mapping: a limit, and the switch that it limits.
-fn key_limit_pairs(spec: &Spec) -> impl Iterator<Item = (&'static str, &'static str)> {
+fn key_limit_pairs(spec: &FieldSpec) -> impl Iterator<Item = (&'static str, &'static str)> {
     spec.key_fields.iter().filter_map(|field| Some((field.name, field.relations.limits?)))
 }
 
 /// True if `key` limits a switch that is on in `mapping`, and that switch requires `key`.
-pub fn is_limit_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
+pub fn is_limit_required(spec: &FieldSpec, key: &str, mapping: &Json) -> bool {
     let required_limit =
         spec.key_field(key).filter(|field| field.required == Requirement::WithLimited);
     let switch = required_limit.and_then(|field| field.relations.limits);
@@ -50,7 +50,7 @@ pub fn switch_off_body(section: Section, body: &Fields, live: Option<&LiveEntry>
         let live_value = live.and_then(|live| live.fields.raw().get(spec.name));
         if spec.schema["type"] == "boolean" {
             let is_limited = limiting_fields(section, spec.name)
-                .any(|spec: &Spec| body.contains_key(spec.field.sent_name()));
+                .any(|spec: &FieldSpec| body.contains_key(spec.field.sent_name()));
             let turns_on = is_limited && is_on(value) && !live_value.is_some_and(field::is_on);
             return turns_on.then(|| (sent_name.to_owned(), Value::from(Json::Bool(false))));
         }
@@ -139,30 +139,42 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kind::testing::{fields, live_entry, section};
+    use crate::kind::testing::{fields, live_entry, project_section};
 
     #[test]
     fn an_undo_turns_off_only_new_limited_switches() {
-        let hooks = section("hooks");
-        let (on, filter) = (json!(true), json!("main"));
-        for (was_on, body, is_undone) in [
-            (Some(false), json!({"push_events": on, "push_events_branch_filter": filter}), true),
-            (None, json!({"push_events": on, "push_events_branch_filter": filter}), true),
-            (Some(true), json!({"push_events": on, "push_events_branch_filter": filter}), false),
+        let hooks = project_section("hooks");
+        let (on_value, branch_filter) = (json!(true), json!("main"));
+        for (entry, body, is_undone) in [
             (
                 Some(false),
-                json!({"push_events": false, "push_events_branch_filter": filter}),
+                json!({"push_events": on_value, "push_events_branch_filter": branch_filter}),
+                true,
+            ),
+            (
+                None,
+                json!({"push_events": on_value, "push_events_branch_filter": branch_filter}),
+                true,
+            ),
+            (
+                Some(true),
+                json!({"push_events": on_value, "push_events_branch_filter": branch_filter}),
                 false,
             ),
-            (Some(false), json!({"push_events": on}), false),
+            (
+                Some(false),
+                json!({"push_events": false, "push_events_branch_filter": branch_filter}),
+                false,
+            ),
+            (Some(false), json!({"push_events": on_value}), false),
         ] {
-            let old_entry = was_on.map(|was_on| {
-                live_entry(hooks, json!({"id": 1, "url": "https://h", "push_events": was_on}))
+            let old_entry = entry.map(|old_fields| {
+                live_entry(hooks, json!({"id": 1, "url": "https://h", "push_events": old_fields}))
             });
             let off_body = switch_off_body(hooks, &fields(body.clone()), old_entry.as_ref());
-            let was_on = old_entry.map(|was_on| was_on.fields);
+            let old_fields = old_entry.map(|entry| entry.fields);
             let expected = if is_undone { json!({"push_events": false}) } else { json!({}) };
-            assert_eq!(off_body, fields(expected), "{was_on:?} {body}");
+            assert_eq!(off_body, fields(expected), "{old_fields:?} {body}");
         }
     }
 
@@ -170,23 +182,39 @@ mod tests {
     /// stays on.
     #[test]
     fn an_undo_turns_off_only_new_limited_keys() {
-        let settings = section("settings");
-        let (policy, sent) =
+        let settings = project_section("settings");
+        let (policy_field, attributes_field) =
             ("container_expiration_policy", "container_expiration_policy_attributes");
         for (old_settings, body, is_undone) in [
-            (json!({policy: {"enabled": false}}), json!({"enabled": true, "keep_n": 10}), true),
-            (json!({policy: null}), json!({"enabled": true, "keep_n": 10}), true),
+            (
+                json!({policy_field: {"enabled": false}}),
+                json!({"enabled": true, "keep_n": 10}),
+                true,
+            ),
+            (json!({policy_field: null}), json!({"enabled": true, "keep_n": 10}), true),
             (json!({}), json!({"enabled": true, "name_regex": ".*"}), true),
-            (json!({policy: {"enabled": true}}), json!({"enabled": true, "keep_n": 10}), false),
-            (json!({policy: {"enabled": false}}), json!({"enabled": false, "keep_n": 10}), false),
-            (json!({policy: {"enabled": false}}), json!({"enabled": true, "cadence": "1d"}), false),
+            (
+                json!({policy_field: {"enabled": true}}),
+                json!({"enabled": true, "keep_n": 10}),
+                false,
+            ),
+            (
+                json!({policy_field: {"enabled": false}}),
+                json!({"enabled": false, "keep_n": 10}),
+                false,
+            ),
+            (
+                json!({policy_field: {"enabled": false}}),
+                json!({"enabled": true, "cadence": "1d"}),
+                false,
+            ),
         ] {
             let off_body = switch_off_body(
                 settings,
-                &fields(json!({sent: body})),
+                &fields(json!({attributes_field: body})),
                 Some(&live_entry(settings, old_settings.clone())),
             );
-            let expected_off_body = json!({sent: {"enabled": false}});
+            let expected_off_body = json!({attributes_field: {"enabled": false}});
             assert_eq!(
                 off_body,
                 fields(if is_undone { expected_off_body } else { json!({}) }),
@@ -204,17 +232,18 @@ mod tests {
         let limited_hook = || json!({"push_events": true, "push_events_branch_filter": "main"});
         let rule_body =
             || attributes_body(json!({"enabled": true, "keep_n": 10, "name_regex": ".*"}));
-        let filter = Some(("push_events", "push_events_branch_filter"));
-        let keep = ("container_expiration_policy.enabled", "container_expiration_policy.keep_n");
+        let filter_pair = Some(("push_events", "push_events_branch_filter"));
+        let keep_pair =
+            ("container_expiration_policy.enabled", "container_expiration_policy.keep_n");
         for (name, body, response, expected) in [
             ("hooks", limited_hook(), limited_hook(), None),
-            ("hooks", limited_hook(), json!({"push_events": true}), filter),
-            ("hooks", limited_hook(), json!({}), filter),
+            ("hooks", limited_hook(), json!({"push_events": true}), filter_pair),
+            ("hooks", limited_hook(), json!({}), filter_pair),
             (
                 "hooks",
                 limited_hook(),
                 json!({"push_events": true, "push_events_branch_filter": "dev"}),
-                filter,
+                filter_pair,
             ),
             ("hooks", limited_hook(), json!({"push_events": false}), None),
             ("hooks", json!({"push_events": true}), json!({"push_events": true}), None),
@@ -252,13 +281,13 @@ mod tests {
                 "settings",
                 rule_body(),
                 policy_body(json!({"enabled": true, "keep_n": 5, "name_regex": ".*"})),
-                Some(keep),
+                Some(keep_pair),
             ),
             (
                 "settings",
                 rule_body(),
                 policy_body(json!({"enabled": true, "name_regex": ".*"})),
-                Some(keep),
+                Some(keep_pair),
             ),
             ("settings", rule_body(), policy_body(json!({"enabled": false})), None),
             ("settings", rule_body(), json!({}), None),
@@ -276,15 +305,17 @@ mod tests {
             ),
         ] {
             let raw = crate::kind::testing::object(response.clone());
-            let found_pairs = unlimited_switches(section(name), &fields(body.clone()), &raw);
-            let open = expected.map(|(switch, limit)| (switch.to_owned(), limit.to_owned()));
-            assert_eq!(found_pairs, Vec::from_iter(open), "{name} {body} {response}");
+            let found_pairs =
+                unlimited_switches(project_section(name), &fields(body.clone()), &raw);
+            let expected_pairs =
+                expected.map(|(switch, limit)| (switch.to_owned(), limit.to_owned()));
+            assert_eq!(found_pairs, Vec::from_iter(expected_pairs), "{name} {body} {response}");
         }
     }
 
     #[test]
     fn only_an_active_switch_needs_its_limit() {
-        let spec = section("settings").spec("container_expiration_policy").unwrap();
+        let spec = project_section("settings").spec("container_expiration_policy").unwrap();
         for (key, mapping, is_required) in [
             ("name_regex", json!({"enabled": true}), true),
             ("name_regex", json!({"enabled": false}), false),

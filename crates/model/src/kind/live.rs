@@ -21,7 +21,7 @@ pub struct Target {
     /// The declared namespace. It is known if the container must be created in it or moved to it.
     pub namespace: Option<LiveNamespace>,
     /// The current location of the container, if it is not at its declared path.
-    pub former: Option<FormerLocation>,
+    pub former_location: Option<FormerLocation>,
     /// The declared paths of containers that must move first: the container that has the path now,
     /// and a group above.
     pub blocking_paths: Vec<Arc<str>>,

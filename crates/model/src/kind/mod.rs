@@ -51,18 +51,20 @@ pub use description::{
     CollectionTrait, CreateMethod, Detail, EditMethod, Kind, Operations, Parent, ScopedKind,
 };
 pub use effect::{Capability, Effect, Outsider, VISIBILITIES, visibility_rank};
-pub(crate) use fault::texts;
+pub(crate) use fault::fault_text;
 pub use fault::{EntryFault, FaultTexts, Reporter};
 pub use forms::{are_equal, plain_text};
 pub use live::{
     ContainerFacts, FormerLocation, ImportState, LiveEntry, LiveFields, LiveNamespace,
     NamespaceOwner, Target, find_marked_group, is_withheld, unmarked_path, withheld_placeholder,
 };
-pub use names::{CreatedContainers, EntryIds, Id, Names};
-pub use property::{field_schema, keyed_field};
+pub use names::{CreatedContainers, EntryIds, Id, NameIndex};
+pub use property::{field_schema, key_defining_field};
 pub use reader::{EntryReader, FieldSelection};
 pub use refs::{RefRule, WeakerProtection, find_weaker_protections, patterns_overlap};
-pub use table::{FieldTable, Spec, UnsupportedValue, allows_type, is_list, replacement_advice};
+pub use table::{
+    FieldSpec, FieldTable, UnsupportedValue, allows_type, is_list, replacement_advice,
+};
 
 /// The guard of a removal, in addition to the limit of removals. Descriptions
 /// may use the variants that are in the schema.
@@ -99,30 +101,30 @@ pub enum Shape {
 }
 
 /// The maximum length of an expression in bytes. Proxies refuse long addresses.
-const MAX_NAME_FILTER: usize = 1_000;
+const MAX_NAME_FILTER_BYTES: usize = 1_000;
 /// The value, in the path of a kind, of the list parameter that filters entries by an expression
 /// for their names.
-const NAME_EXPRESSION: &str = "^(:name)$";
+const NAME_FILTER_PLACEHOLDER: &str = "^(:name)$";
 
 impl ScopedKind {
     /// Adds the query of the list to `request`, without the filter for names.
     pub fn list_request(&self, request: Request<Read>) -> Request<Read> {
         self.list_query
             .iter()
-            .filter(|(_, value)| *value != NAME_EXPRESSION)
+            .filter(|(_, value)| *value != NAME_FILTER_PLACEHOLDER)
             .fold(request, |request, (name, value)| request.query(*name, (*value).to_owned()))
     }
 
     /// The parameter of the list request that filters entries by an expression for their names. If
     /// there is one, only entries with a declared name are read.
     pub fn name_filter(&self) -> Option<&'static str> {
-        let filter = self.list_query.iter().find(|(_, value)| *value == NAME_EXPRESSION);
+        let filter = self.list_query.iter().find(|(_, value)| *value == NAME_FILTER_PLACEHOLDER);
         filter.map(|(parameter, _)| *parameter)
     }
 
     /// Limits `request`, which reads the list, to entries with one of `names`. Returns it unchanged
     /// if the service has no filter for names, or if the expression would be too long.
-    pub fn filter_names<'n>(
+    pub fn filter_by_names<'n>(
         &self,
         request: Request<Read>,
         names: impl Iterator<Item = &'n str>,
@@ -130,7 +132,7 @@ impl ScopedKind {
         let Some(parameter) = self.name_filter() else { return request };
         let escaped_names: Vec<_> = names.map(regex_syntax::escape).collect();
         let expression = format!("^({})$", escaped_names.join("|"));
-        if expression.len() > MAX_NAME_FILTER {
+        if expression.len() > MAX_NAME_FILTER_BYTES {
             return request;
         }
         request.query(parameter, expression)
@@ -345,7 +347,7 @@ impl Kind {
 
     /// The kind in `scope`, if that scope has it.
     pub fn find_section(&'static self, scope: Scope) -> Option<Section> {
-        let scoped_kind = self.homes.iter().find(|home| home.scope == scope)?;
+        let scoped_kind = self.homes.iter().find(|scoped_kind| scoped_kind.scope == scope)?;
         Some(Section { kind: self, scoped_kind })
     }
 }
@@ -359,12 +361,12 @@ impl Section {
     }
 
     /// The fields of an entry, in the order of their description.
-    pub fn specs(self) -> &'static [Spec] {
+    pub fn specs(self) -> &'static [FieldSpec] {
         self.table().specs()
     }
 
     /// A field of an entry by name.
-    pub fn spec(self, name: &str) -> Option<&'static Spec> {
+    pub fn spec(self, name: &str) -> Option<&'static FieldSpec> {
         self.table().get(name)
     }
 
@@ -388,7 +390,7 @@ impl Section {
     }
 
     /// True if the live entries are parts of the container's own object.
-    pub const fn is_in_object(self) -> bool {
+    pub const fn is_part_of_container(self) -> bool {
         matches!(
             self.scoped_kind.read_source,
             ReadSource::Object | ReadSource::ListField(_) | ReadSource::ObjectField { .. }
@@ -440,17 +442,17 @@ impl Section {
     }
 
     /// True if the section is a list whose entries undrift cannot remove.
-    pub fn keeps_entries(self) -> bool {
+    pub fn cannot_remove_entries(self) -> bool {
         self.shape == Shape::List && self.scoped_kind.operations.delete.is_none()
     }
 
     /// True if manifests may declare what happens to live entries that they do not list.
     pub fn allows_unlisted(self) -> bool {
-        self.shape == Shape::List && !self.keeps_entries()
+        self.shape == Shape::List && !self.cannot_remove_entries()
     }
 
     /// The id by which entries of other sections refer to `live`.
-    pub fn live_id(self, live: &LiveEntry) -> Option<u64> {
+    pub fn referenced_id(self, live: &LiveEntry) -> Option<u64> {
         self.address_value(live, "id")?.as_u64()
     }
 
@@ -548,7 +550,7 @@ pub type FieldLookup<'a> = &'a dyn Fn(&str) -> Option<Cow<'a, Json>>;
 /// Behaviour that data cannot express. The defaults fit a plain collection.
 pub trait KindRules: Sync {
     /// The comparable value of one field in a live object; `None` if the object does not show it.
-    fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
+    fn decode(&self, spec: &FieldSpec, raw: &Object) -> Option<Json> {
         forms::decode(spec, raw)
     }
 
@@ -601,7 +603,7 @@ pub trait KindRules: Sync {
     /// # Errors
     /// The reason why there are no calls.
     fn calls(&self, context: &CallContext<'_>) -> Calls {
-        context.plain_calls()
+        context.default_calls()
     }
 
     /// The side effects of changing an entry from `before` to `after`, both in comparable form.
@@ -622,14 +624,14 @@ mod tests {
     use serde_json::json;
 
     use super::{
-        testing::{live_entry, object, section},
+        testing::{live_entry, object, project_section},
         *,
     };
 
     #[test]
     fn a_live_entry_keeps_its_address_values() {
         let raw = json!({"key": "A", "environment_scope": "prod/*", "value": "x", "hidden": false});
-        let entry = live_entry(section("variables"), raw);
+        let entry = live_entry(project_section("variables"), raw);
         assert_eq!(entry.address_values, [json!("A"), json!("prod/*")]);
         assert_eq!((entry.tier, entry.protection_reason), (Tier::Free, None));
         let expected = json!({"key": "A", "environment_scope": "prod/*", "value": "x", "masked_and_hidden": false});
@@ -639,16 +641,18 @@ mod tests {
     #[test]
     fn only_selected_and_repeated_fields_are_kept() {
         let raw = json!({"id": 3, "username": "bob", "access_level": 30, "expires_at": null, "a": 1, "b": 2});
-        let kept_entry = section("members").read(&object(raw), FieldSelection::Only(&["a"].into()));
+        let kept_entry =
+            project_section("members").read(&object(raw), FieldSelection::Only(&["a"].into()));
         let kept_names: Vec<_> = kept_entry.fields.raw().keys().map(String::as_str).collect();
         assert_eq!(kept_names, ["user", "access_level", "expires_at", "a"]);
         let raw = json!({"description": "nightly", "ref": "main", "cron": "0 4 * * *"});
-        let kept_schedule = section("pipeline_schedules")
+        let kept_schedule = project_section("pipeline_schedules")
             .read(&object(raw), FieldSelection::Only(&["cron"].into()));
         assert_eq!(kept_schedule.fields.raw().keys().collect::<Vec<_>>(), ["description", "cron"]);
         // A change of a share replaces the share, so all its fields are kept.
         let raw = json!({"group_id": 5, "group_full_path": "a", "group_access_level": 10, "expires_at": null});
-        let kept_share = section("shares").read(&object(raw), FieldSelection::Only(&[].into()));
+        let kept_share =
+            project_section("shares").read(&object(raw), FieldSelection::Only(&[].into()));
         assert_eq!(
             kept_share.fields.raw().keys().collect::<Vec<_>>(),
             ["group", "group_access", "expires_at"]
@@ -678,20 +682,22 @@ mod tests {
                 Some("group_access_level"),
             ),
         ] {
-            assert_eq!(section(name).mistyped_key(&object(raw.clone())), expected, "{raw}");
+            assert_eq!(project_section(name).mistyped_key(&object(raw.clone())), expected, "{raw}");
         }
     }
 
     #[test]
     fn a_list_within_an_object_is_read_whole_or_not_at_all() {
-        let read_entry = |raw: Json| {
-            section("shares").read_nested(&object(raw), FieldSelection::All).map(|rows| rows.len())
+        let count_entries = |raw: Json| {
+            project_section("shares")
+                .read_nested(&object(raw), FieldSelection::All)
+                .map(|rows| rows.len())
         };
         let row = json!({"group_id": 5, "group_full_path": "acme/kids", "group_access_level": 10});
-        assert_eq!(read_entry(json!({"shared_with_groups": [row, row]})), Some(2));
-        assert_eq!(read_entry(json!({"shared_with_groups": []})), Some(0));
-        assert_eq!(read_entry(json!({})), None);
-        assert_eq!(read_entry(json!({"shared_with_groups": [row, {"group_id": 5}]})), None);
-        assert_eq!(read_entry(json!({"shared_with_groups": [row, 5]})), None);
+        assert_eq!(count_entries(json!({"shared_with_groups": [row, row]})), Some(2));
+        assert_eq!(count_entries(json!({"shared_with_groups": []})), Some(0));
+        assert_eq!(count_entries(json!({})), None);
+        assert_eq!(count_entries(json!({"shared_with_groups": [row, {"group_id": 5}]})), None);
+        assert_eq!(count_entries(json!({"shared_with_groups": [row, 5]})), None);
     }
 }

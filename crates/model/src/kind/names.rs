@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{EntryFault, NoCalls, PlannedCall, texts};
+use super::{EntryFault, NoCalls, PlannedCall, fault_text};
 use crate::{
     cause::Cause,
     field::{NamedObject, Scope},
@@ -15,7 +15,7 @@ use crate::{
 /// The ids of users, groups, projects and entries that manifests name, by lower-case name.
 #[must_use]
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Names {
+pub struct NameIndex {
     /// Ids by name. A name has no ids if the service has no such object, and several ids if the
     /// name is ambiguous.
     ids_by_name: BTreeMap<(NamedObject, String), Vec<u64>>,
@@ -31,7 +31,7 @@ pub struct Names {
     /// The calls that must precede a change below a parent, by the parent's section and id.
     preparatory_calls: BTreeMap<(String, u64), Vec<PlannedCall>>,
     /// Groups and projects that the run creates.
-    created: CreatedContainers,
+    created_containers: CreatedContainers,
     /// The id of the token's user, if known.
     caller_id: Option<u64>,
 }
@@ -136,7 +136,7 @@ fn lookup_key(object_type: NamedObject, name: &str) -> String {
     }
 }
 
-impl Names {
+impl NameIndex {
     /// Stores the ids of the objects called `name`.
     pub fn insert(
         &mut self,
@@ -185,8 +185,8 @@ impl Names {
     }
 
     /// Returns a copy with the groups and projects that the run creates.
-    pub fn with_created(&self, created: &CreatedContainers) -> Self {
-        Self { created: created.clone(), ..self.clone() }
+    pub fn with_created_containers(&self, created_containers: &CreatedContainers) -> Self {
+        Self { created_containers: created_containers.clone(), ..self.clone() }
     }
 
     /// Stores the ids of the entries of a section, by name. The id of an entry that the run will create is
@@ -218,7 +218,7 @@ impl Names {
     }
 
     /// Sets the id of the token's user.
-    pub fn with_caller(self, id: u64) -> Self {
+    pub fn with_caller_id(self, id: u64) -> Self {
         Self { caller_id: Some(id), ..self }
     }
 
@@ -237,7 +237,7 @@ impl Names {
     pub fn id(&self, object_type: NamedObject, name: &str) -> Option<Id> {
         match self.known_ids(object_type, name) {
             [id] => Some(Id::Known(*id)),
-            _ => self.created.id(object_type.scope()?, name),
+            _ => self.created_containers.id(object_type.scope()?, name),
         }
     }
 
@@ -254,12 +254,12 @@ impl Names {
         self.id(object_type, name).ok_or_else(|| {
             let ids = self.known_ids(object_type, name);
             let fault_texts = match object_type {
-                _ if !ids.is_empty() => texts::SEVERAL_THINGS,
-                NamedObject::User => texts::UNKNOWN_USER,
-                NamedObject::Group => texts::UNKNOWN_GROUP,
-                NamedObject::Project => texts::UNKNOWN_PROJECT,
-                NamedObject::Runner => texts::UNKNOWN_RUNNER,
-                NamedObject::Role => texts::UNKNOWN_ROLE,
+                _ if !ids.is_empty() => fault_text::SEVERAL_THINGS,
+                NamedObject::User => fault_text::UNKNOWN_USER,
+                NamedObject::Group => fault_text::UNKNOWN_GROUP,
+                NamedObject::Project => fault_text::UNKNOWN_PROJECT,
+                NamedObject::Runner => fault_text::UNKNOWN_RUNNER,
+                NamedObject::Role => fault_text::UNKNOWN_ROLE,
             };
             let mut fault = EntryFault::for_field(fault_texts, field);
             if let [first_id, ..] = ids {
@@ -286,9 +286,13 @@ impl Names {
             Some(Err(cause)) => Err(cause.clone().into()),
             Some(Ok(ids)) => match ids.get(name) {
                 Some(Some(id)) => Ok(id),
-                found_ids => {
-                    let is_ambiguous = found_ids.is_some();
-                    let fault = if is_ambiguous { texts::SEVERAL_ENTRIES } else { texts::NO_ENTRY };
+                entry_id => {
+                    let is_ambiguous = entry_id.is_some();
+                    let fault = if is_ambiguous {
+                        fault_text::SEVERAL_ENTRIES
+                    } else {
+                        fault_text::NO_ENTRY
+                    };
                     let fault = EntryFault::for_field(fault, field).fill("section", section);
                     Err(fault.fill("name", &text::escape(name)).into())
                 }
@@ -310,7 +314,7 @@ impl Names {
             .get(&key)
             .or_else(|| self.names_by_id.get(&key))
             .map(String::as_str);
-        name.or_else(|| self.created.path(object_type.scope()?, id))
+        name.or_else(|| self.created_containers.path(object_type.scope()?, id))
     }
 }
 
@@ -328,7 +332,7 @@ mod tests {
         assert_eq!((created.numeric_id("acme/team"), created.numeric_id("other")), (Some(7), None));
         assert_eq!(created.id(Scope::Group, "acme/team"), Some(Id::Known(7)));
         assert_eq!(created.id(Scope::Project, "acme/team"), None);
-        let names = Names::default().with_created(&created);
+        let names = NameIndex::default().with_created_containers(&created);
         assert_eq!(names.name(NamedObject::Group, 7), Some("Acme/Team"));
         assert_eq!(names.id(NamedObject::Group, "acme/team"), Some(Id::Known(7)), "not looked up");
         assert_eq!(

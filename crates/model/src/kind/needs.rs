@@ -74,7 +74,7 @@ fn find_awaited_field(
 pub(super) const ACCESS_WORDS: [&str; 4] = ["disabled", "private", "enabled", "public"];
 
 /// True if a level of access shows more than its limit.
-pub fn exceeds(level: &Json, limit: &Json) -> bool {
+pub fn exceeds_limit(level: &Json, limit: &Json) -> bool {
     let [rank, limit_rank] =
         [level, limit].map(|level| ACCESS_WORDS.iter().position(|name| *level == **name));
     limit_rank.is_some() && rank > limit_rank
@@ -89,7 +89,7 @@ pub fn fields_above_limit<'s>(
     section.specs().iter().filter_map(move |spec| {
         let limit_field = spec.field.relations.at_most?;
         let (value, limit) = (find_value(spec.name)?, find_value(limit_field)?);
-        exceeds(&value, &limit).then_some((spec.name, value, limit_field, limit))
+        exceeds_limit(&value, &limit).then_some((spec.name, value, limit_field, limit))
     })
 }
 
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use crate::{
         field::{Field, Relations},
-        kind::testing::{fields, live_entry, section},
+        kind::testing::{fields, live_entry, project_section},
     };
 
     fn field_with_switch(switch: &'static str, is_same_request: bool) -> Field {
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_switch_state_depends_on_both_values() {
         use SwitchState::{Off, Ready, TurnedOn};
-        let settings = section("settings");
+        let settings = project_section("settings");
         let make_entry = |raw: Json| Some(live_entry(settings, raw));
         for (declared, new_state, sent_with_state, hidden_state, off_state, on_state) in [
             (json!({}), Ready, Off, Ready, Off, Ready),
@@ -173,7 +173,11 @@ mod tests {
                 let expected = find_rank(level)
                     .zip(find_rank(limit))
                     .is_some_and(|(level, most)| level > most);
-                assert_eq!(exceeds(&json!(level), &json!(limit)), expected, "{level} {limit}");
+                assert_eq!(
+                    exceeds_limit(&json!(level), &json!(limit)),
+                    expected,
+                    "{level} {limit}"
+                );
             }
         }
     }

@@ -16,12 +16,12 @@ use crate::{
 /// The row types of lists of grants and approvals, by name. Each is a mapping with keys.
 static ROW_TYPES: LazyLock<BTreeMap<&str, Field>> = LazyLock::new(|| {
     let row_types: Vec<Field> = yaml::built_in!("kind/grants");
-    row_types.into_iter().map(|row| (row.name, row.with_implied_parts())).collect()
+    row_types.into_iter().map(|row| (row.name, row.with_implied_properties())).collect()
 });
 
 /// The field that defines the keys of a value of `field`. For a list of grants or approvals, this
 /// is the row type. Otherwise it is `field` itself.
-pub fn keyed_field(field: &'static Field) -> &'static Field {
+pub fn key_defining_field(field: &'static Field) -> &'static Field {
     match field.value_type {
         ValueType::Grants if field.grants.deploy_keys => &ROW_TYPES["grants_with_deploy_keys"],
         ValueType::Grants => &ROW_TYPES["grants"],
@@ -31,26 +31,29 @@ pub fn keyed_field(field: &'static Field) -> &'static Field {
     }
 }
 
-/// The schema of a mapping with the keys of `entry` only.
-pub(super) fn mapping_schema(entry: &'static Field) -> Json {
-    let properties = entry.keys.iter().map(|field| (field.name.to_owned(), field_schema(field)));
+/// The schema of a mapping with the keys of `mapping_field` only.
+pub(super) fn mapping_schema(mapping_field: &'static Field) -> Json {
+    let properties =
+        mapping_field.keys.iter().map(|field| (field.name.to_owned(), field_schema(field)));
     let properties: Object = properties.collect();
-    debug_assert_eq!(properties.len(), entry.keys.len(), "each name is used once");
+    debug_assert_eq!(properties.len(), mapping_field.keys.len(), "each name is used once");
     let mut mapping = json!({
-        "description": entry.about,
+        "description": mapping_field.about,
         "type": "object",
         "properties": properties,
         "additionalProperties": false,
     });
-    let required_fields = entry.keys.iter().filter(|field| field.required == Requirement::Always);
+    let required_fields =
+        mapping_field.keys.iter().filter(|field| field.required == Requirement::Always);
     let required_names: Vec<_> = required_fields.map(|field| field.name).collect();
     let required = (!required_names.is_empty()).then(|| json!(required_names));
     // For a list, these limits count its rows, not the keys of a row.
-    let item_limits = entry.valid.items;
-    let key_limits =
-        Some(item_limits).filter(|_| entry.value_type != ValueType::Rows).unwrap_or_default();
+    let item_limits = mapping_field.valid.items;
+    let key_limits = Some(item_limits)
+        .filter(|_| mapping_field.value_type != ValueType::Rows)
+        .unwrap_or_default();
     let keywords = [
-        (ALIASES_KEYWORD, alias_list(&entry.aliases)),
+        (ALIASES_KEYWORD, alias_list(&mapping_field.aliases)),
         ("required", required),
         ("minProperties", key_limits.min.map(Json::from)),
         ("maxProperties", key_limits.max.map(Json::from)),
@@ -122,7 +125,7 @@ pub fn field_schema(field: &'static Field) -> Json {
 
 /// The schema of the type of the field.
 fn type_schema(field: &'static Field) -> Json {
-    let make_row_schema = || mapping_schema(keyed_field(field));
+    let make_row_schema = || mapping_schema(key_defining_field(field));
     match field.value_type {
         ValueType::Secret => schema::inline_schema::<Reference>().to_value(),
         ValueType::Address | ValueType::PublicKey => {

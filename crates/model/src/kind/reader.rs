@@ -3,7 +3,8 @@
 use std::{borrow::Cow, collections::BTreeSet};
 
 use super::{
-    EditMethod, LiveEntry, LiveFields, ReadSource, Removal, Section, Shape, Spec, is_withheld, risk,
+    EditMethod, FieldSpec, LiveEntry, LiveFields, ReadSource, Removal, Section, Shape, is_withheld,
+    risk,
 };
 use crate::{
     field::NamedObject,
@@ -170,7 +171,7 @@ pub enum FieldSelection<'n> {
 /// always exists. Such objects are small.
 pub struct EntryReader<'n> {
     section: Section,
-    specs: Vec<&'static Spec>,
+    specs: Vec<&'static FieldSpec>,
     /// The keys to keep that the kind does not describe; `None` keeps all of them.
     unknown_keys: Option<Vec<&'n str>>,
 }
@@ -189,12 +190,12 @@ impl EntryReader<'_> {
         let mut fields = Object::new();
         let mut withheld_names = Vec::new();
         for spec in self.specs.iter().filter(|spec| section.has_field(raw, spec.name)) {
-            let withholds = |name: &str| raw.get(name).is_some_and(is_withheld);
-            if spec.field.live_name().is_some_and(withholds) {
+            let is_withheld_name = |name: &str| raw.get(name).is_some_and(is_withheld);
+            if spec.field.live_name().is_some_and(is_withheld_name) {
                 withheld_names.push(spec.name.to_owned());
             } else if let Some(value) = section.rules().decode(spec, &shown_values) {
                 fields.insert(spec.name.to_owned(), value);
-            } else if spec.field.replacement_name().is_some_and(withholds) {
+            } else if spec.field.replacement_name().is_some_and(is_withheld_name) {
                 withheld_names.push(spec.name.to_owned());
             }
         }

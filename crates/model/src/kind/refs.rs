@@ -44,9 +44,9 @@ impl RefRule {
     ) -> Option<Box<Self>> {
         let pattern = fields.get(pattern_field)?.as_str()?.to_owned();
         let default_rows = vec![json!({"access_level": "maintainer"})];
-        let find_rows = |list: &str| fields.get(list).and_then(Json::as_array).cloned();
-        let permissions = permission_lists.iter().map(|(list, permission)| {
-            let rows = find_rows(list).or_else(|| is_new.then(|| default_rows.clone()));
+        let find_rows = |list_field: &str| fields.get(list_field).and_then(Json::as_array).cloned();
+        let permissions = permission_lists.iter().map(|(list_field, permission)| {
+            let rows = find_rows(list_field).or_else(|| is_new.then(|| default_rows.clone()));
             (*permission, rows.unwrap_or_default())
         });
         let unprotect_rows = find_rows("allowed_to_unprotect").filter(|rows| !rows.is_empty());
@@ -60,7 +60,7 @@ impl RefRule {
         }))
     }
 
-    fn is_pattern(&self) -> bool {
+    fn has_wildcard(&self) -> bool {
         self.pattern.contains('*')
     }
 
@@ -112,7 +112,7 @@ impl<'r> RuleIndex<'r> {
     fn new(rules: &'r [RefRule]) -> Self {
         let (mut patterns, mut names) = (Vec::new(), HashMap::<_, Vec<_>>::new());
         for (position, rule) in rules.iter().enumerate() {
-            if rule.is_pattern() {
+            if rule.has_wildcard() {
                 patterns.push(position);
             } else {
                 names.entry(rule.pattern.as_str()).or_default().push(position);
@@ -123,12 +123,16 @@ impl<'r> RuleIndex<'r> {
 
     /// The positions of the rules that may apply to the same branch as `other`, in order.
     fn find_positions(&self, other: &RefRule) -> Vec<usize> {
-        if other.is_pattern() {
+        if other.has_wildcard() {
             return (0..self.rules.len()).collect();
         }
-        let same_pattern = self.positions_by_name.get(other.pattern.as_str());
-        let mut positions: Vec<_> =
-            same_pattern.into_iter().flatten().chain(&self.pattern_positions).copied().collect();
+        let same_name_positions = self.positions_by_name.get(other.pattern.as_str());
+        let mut positions: Vec<_> = same_name_positions
+            .into_iter()
+            .flatten()
+            .chain(&self.pattern_positions)
+            .copied()
+            .collect();
         positions.sort_unstable();
         positions
     }
@@ -162,7 +166,7 @@ impl BranchSet<'_> {
         for position in self.new_rules.find_positions(self.old_rule) {
             let rule = &self.new_rules.rules[position];
             if patterns_overlap(&rule.pattern, &self.old_rule.pattern) {
-                self.find_new_permissions(
+                self.add_new_permissions(
                     rule,
                     old_covering_rules.iter().chain(&self.covering_old_rules[position]),
                     &mut weaknesses,
@@ -195,13 +199,13 @@ impl BranchSet<'_> {
     /// Adds to `weaknesses` the permissions that the new rule `rule` gives, but no rule in
     /// `covering_old_rules`. These are the old rules that apply to all branches of `rule`, or to
     /// all branches of the old rule.
-    fn find_new_permissions<'k>(
+    fn add_new_permissions<'k>(
         &self,
         rule: &RefRule,
         covering_old_rules: impl Iterator<Item = &'k &'k RefRule> + Clone,
         weaknesses: &mut Vec<WeakerProtection>,
     ) {
-        let (on_other, to_other) = if rule.pattern == self.old_rule.pattern {
+        let (object_suffix, target_suffix) = if rule.pattern == self.old_rule.pattern {
             Default::default()
         } else {
             let other_description =
@@ -216,11 +220,11 @@ impl BranchSet<'_> {
                 covering_old_rules.clone().flat_map(|rule| rule.permitted_rows(permission)),
                 rows,
             ) {
-                add_weakness(format!("let more people {permission}{on_other}"));
+                add_weakness(format!("let more people {permission}{object_suffix}"));
             }
         }
         if rule.allows_force && !covering_old_rules.clone().any(|rule| rule.allows_force) {
-            add_weakness(format!("allow force pushes{to_other}"));
+            add_weakness(format!("allow force pushes{target_suffix}"));
         }
     }
 }
@@ -375,7 +379,7 @@ mod tests {
         };
         let main = make_rule("main", "no_access");
         let wider = "let more people push what `main` protects";
-        for (before, after, want) in [
+        for (before, after, expected_parts) in [
             (
                 vec![main.clone()],
                 vec![main.clone(), make_rule("m*", "developer")],
@@ -407,10 +411,10 @@ mod tests {
                 vec!["m*", "remove the protection"],
             ),
         ] {
-            let expected: Vec<_> = want.chunks(2).map(|want| want.join(": ")).collect();
-            let is_no_merge = |found: &String| !found.contains("merge");
+            let expected: Vec<_> = expected_parts.chunks(2).map(|parts| parts.join(": ")).collect();
+            let is_not_about_merge = |weakness: &String| !weakness.contains("merge");
             let mut weaknesses = weakness_texts(&before, &after);
-            weaknesses.retain(is_no_merge);
+            weaknesses.retain(is_not_about_merge);
             assert_eq!(weaknesses, expected, "{before:?} {after:?}");
         }
         let owners_rule =
@@ -428,7 +432,7 @@ mod tests {
 
     #[test]
     fn patterns_overlap_if_some_text_matches_both() {
-        for (one, other, expected) in [
+        for (pattern, other_pattern, expected) in [
             ("main", "main", true),
             ("main", "Main", false),
             ("m*", "main", true),
@@ -440,13 +444,21 @@ mod tests {
             ("a*b*c", "*b*", true),
             ("release/*", "*/1.0", true),
         ] {
-            assert_eq!(patterns_overlap(one, other), expected, "{one} {other}");
-            assert_eq!(patterns_overlap(other, one), expected, "{other} {one}");
+            assert_eq!(
+                patterns_overlap(pattern, other_pattern),
+                expected,
+                "{pattern} {other_pattern}"
+            );
+            assert_eq!(
+                patterns_overlap(other_pattern, pattern),
+                expected,
+                "{other_pattern} {pattern}"
+            );
         }
     }
 
     /// All names of up to four letters `a` and `b`.
-    fn names() -> Vec<String> {
+    fn short_branch_names() -> Vec<String> {
         let mut all_texts = vec![String::new()];
         let mut range_start = 0;
         for _ in 0..4 {
@@ -497,7 +509,7 @@ mod tests {
 
     /// True if the rules `after` protect any branch less than the rules `before`.
     fn is_any_branch_weaker(before: &[RefRule], after: &[RefRule]) -> bool {
-        names().iter().any(|name| {
+        short_branch_names().iter().any(|name| {
             match (branch_protection(before, name), branch_protection(after, name)) {
                 (None, _) => false,
                 (Some(_), None) => true,

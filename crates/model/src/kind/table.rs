@@ -17,7 +17,7 @@ use super::property;
 
 /// A field of a kind: its name, its description and its schema.
 #[derive(Clone, Debug)]
-pub struct Spec {
+pub struct FieldSpec {
     /// The name in manifests.
     pub name: &'static str,
     /// The description.
@@ -28,7 +28,7 @@ pub struct Spec {
     pub key_fields: &'static [Field],
 }
 
-impl Spec {
+impl FieldSpec {
     /// True if the field has a default, so that manifests need not declare the field.
     pub const fn has_default(&self) -> bool {
         self.field.default.manifest.is_some()
@@ -98,8 +98,8 @@ impl Spec {
 /// The advice "use …" for a deprecated field that several fields replace. The text of the advice
 /// follows ": use " in the description of `schema`.
 pub fn replacement_advice(schema: &Json) -> Option<String> {
-    let (_, instead) = schema["description"].as_str()?.split_once(": use ")?;
-    Some(format!("use {}", instead.trim_end_matches('.')))
+    let (_, replacement) = schema["description"].as_str()?.split_once(": use ")?;
+    Some(format!("use {}", replacement.trim_end_matches('.')))
 }
 
 /// The reason why a service does not support a declared value.
@@ -133,7 +133,7 @@ const fn name_key(name: &str) -> (usize, &str) {
 /// Every field of a kind in one scope, built once from the description of the kind.
 #[derive(Debug)]
 pub struct FieldTable {
-    specs: Vec<Spec>,
+    specs: Vec<FieldSpec>,
     name_positions: Positions,
     /// The positions of fields, by the name in responses. If several fields have the same name in
     /// responses, the position of the first one.
@@ -158,7 +158,7 @@ static EXTRA_FIELD: LazyLock<Field> =
     LazyLock::new(|| Field { read: Readback::IfPresent, nullable: true, ..Field::default() });
 
 impl FieldTable {
-    /// The table of `entry`, a mapping made by [`Field::with_implied_parts`].
+    /// The table of `entry_field`, a mapping made by [`Field::with_implied_properties`].
     pub fn new(entry: Field) -> Self {
         let entry: &'static Field = Box::leak(Box::new(entry));
         let schema = property::mapping_schema(entry);
@@ -170,7 +170,7 @@ impl FieldTable {
             .map(|(position, spec)| (name_key(spec.name), position))
             .collect();
         let companion_pairs = find_companion_pairs(&specs, &name_positions);
-        let select_positions = |is_selected: fn(&Spec) -> bool| {
+        let select_positions = |is_selected: fn(&FieldSpec) -> bool| {
             let selected_specs = specs.iter().enumerate().filter(|(_, spec)| is_selected(spec));
             selected_specs.map(|(position, _)| position).collect()
         };
@@ -206,23 +206,23 @@ impl FieldTable {
     }
 
     /// The fields in the order of their description.
-    pub fn specs(&self) -> &[Spec] {
+    pub fn specs(&self) -> &[FieldSpec] {
         &self.specs
     }
 
     /// A field by name.
-    pub fn get(&self, name: &str) -> Option<&Spec> {
+    pub fn get(&self, name: &str) -> Option<&FieldSpec> {
         self.name_positions.get(&name_key(name)).map(|position| &self.specs[*position])
     }
 
     /// The first field that responses call `key`.
-    pub fn find_by_live_name(&self, key: &str) -> Option<&Spec> {
+    pub fn find_by_live_name(&self, key: &str) -> Option<&FieldSpec> {
         self.live_name_positions.get(&name_key(key)).map(|position| &self.specs[*position])
     }
 
     /// The fields that can prove that the service is licensed: fields that only a licensed service
     /// shows, and lists with rows that only a licensed service has.
-    pub fn tier_evidence(&self) -> impl Iterator<Item = &Spec> {
+    pub fn tier_evidence(&self) -> impl Iterator<Item = &FieldSpec> {
         self.evidence_positions.iter().map(|position| &self.specs[*position])
     }
 
@@ -233,7 +233,7 @@ impl FieldTable {
         &self,
         selected_names: &BTreeSet<&str>,
         always_read: impl Iterator<Item = &'static str>,
-    ) -> Vec<&Spec> {
+    ) -> Vec<&FieldSpec> {
         let mut read_flags = vec![false; self.specs.len()];
         for position in
             selected_names.iter().filter_map(|name| self.name_positions.get(&name_key(name)))
@@ -281,13 +281,13 @@ impl FieldTable {
 
     /// True if manifests for a service of `release` should use `spec`: the service has the field
     /// and no replacement for it. An unknown release counts as the release of the reference.
-    pub fn is_current(&self, spec: &Spec, release: DetectedRelease) -> bool {
-        let is_available = |spec: &Spec| {
+    pub fn is_current(&self, spec: &FieldSpec, release: DetectedRelease) -> bool {
+        let is_available = |spec: &FieldSpec| {
             let Availability { since, until, .. } = spec.field.available;
             since.is_none_or(|since| !since.is_after_reference() || release.is_at_least(since))
                 && until.is_none_or(|until| !release.is_at_least(until))
         };
-        let replacement = spec.field.replacement_name().map(|modern| self.get(modern));
+        let replacement = spec.field.replacement_name().map(|new_name| self.get(new_name));
         let is_replaced = match replacement {
             Some(replacement) => replacement.is_none_or(is_available),
             None => spec.schema.get("deprecated").is_some(),
@@ -299,7 +299,7 @@ impl FieldTable {
     /// `None` if the service supports it.
     pub fn unsupported_value(
         &self,
-        spec: &Spec,
+        spec: &FieldSpec,
         value: &Value,
         release: Release,
     ) -> Option<UnsupportedValue> {
@@ -356,9 +356,9 @@ impl FieldTable {
 }
 
 /// The pairs of fields that must be read together, as positions in `specs`.
-fn find_companion_pairs(specs: &[Spec], positions: &Positions) -> Vec<(usize, usize)> {
+fn find_companion_pairs(specs: &[FieldSpec], positions: &Positions) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
-    for (position, Spec { field, .. }) in specs.iter().enumerate() {
+    for (position, FieldSpec { field, .. }) in specs.iter().enumerate() {
         let find_position = |name: &str| positions.get(&name_key(name)).copied();
         let switch = field.relations.switch_field().and_then(find_position);
         pairs.extend(switch.map(|switch| (position, switch)));
@@ -381,11 +381,12 @@ fn collect_specs(
     prefix: Option<&str>,
     mapping: &'static Field,
     schema: &Json,
-    specs: &mut Vec<Spec>,
+    specs: &mut Vec<FieldSpec>,
 ) {
     for field in &mapping.keys {
         let schema = &schema["properties"][field.name];
-        let name = prefix.map_or(field.name, |above| format!("{above}.{}", field.name).leak());
+        let name =
+            prefix.map_or(field.name, |spread_name| format!("{spread_name}.{}", field.name).leak());
         if field.value_type == ValueType::Spread {
             collect_specs(Some(name), field, schema, specs);
             continue;
@@ -399,8 +400,8 @@ fn collect_specs(
                 (leaked_field, property::field_schema(leaked_field))
             }
         };
-        let key_fields = &property::keyed_field(field).keys;
-        specs.push(Spec { name, field, schema, key_fields });
+        let key_fields = &property::key_defining_field(field).keys;
+        specs.push(FieldSpec { name, field, schema, key_fields });
     }
 }
 
@@ -416,7 +417,7 @@ mod tests {
         let fields = fields.replace("\n            ", "\n");
         let parsed = yaml::parse(&format!("- {fields}"));
         let keys = yaml::read_leaked(parsed.documents[0].to_json()).unwrap();
-        FieldTable::new(Field { keys, ..Field::default() }.with_implied_parts())
+        FieldTable::new(Field { keys, ..Field::default() }.with_implied_properties())
     }
 
     #[test]
@@ -459,10 +460,11 @@ mod tests {
             - {name: wiki, about: A wiki., type: text, weakens: shows}
             - {name: name, about: A name., type: text, weakens: never}",
         );
-        let needed_with =
-            |own: &str| table.companion_fields(|name| name == own).collect::<Vec<_>>();
-        assert_eq!(needed_with("wiki"), ["visibility"]);
-        assert_eq!(needed_with("name"), [""; 0]);
+        let companions_of = |selected_name: &str| {
+            table.companion_fields(|name| name == selected_name).collect::<Vec<_>>()
+        };
+        assert_eq!(companions_of("wiki"), ["visibility"]);
+        assert_eq!(companions_of("name"), [""; 0]);
     }
 
     #[test]

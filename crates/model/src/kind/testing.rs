@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    CallContext, EntryFault, FieldSelection, Id, LiveEntry, LiveNamespace, Names, NamespaceOwner,
-    PlannedCall, Section, Spec, Target, calls::CallPurpose,
+    CallContext, EntryFault, FieldSelection, FieldSpec, Id, LiveEntry, LiveNamespace, NameIndex,
+    NamespaceOwner, PlannedCall, Section, Target, calls::CallPurpose,
 };
 use crate::{
     catalogue,
@@ -15,8 +15,8 @@ use crate::{
 };
 
 /// The section of projects with this name.
-pub fn section(name: &str) -> Section {
-    catalogue::section(Scope::Project, name).unwrap()
+pub fn project_section(name: &str) -> Section {
+    catalogue::project_section(Scope::Project, name).unwrap()
 }
 
 /// The fields of a JSON object.
@@ -30,7 +30,7 @@ pub fn object(json: Json) -> Object {
 }
 
 /// A project that exists, with the id 7.
-pub fn target() -> Target {
+pub fn existing_target() -> Target {
     Target { id: Some(7), ..new_target(NamespaceOwner::Group) }
 }
 
@@ -49,7 +49,7 @@ pub fn live_entry(section: Section, raw: Json) -> LiveEntry {
 
 /// Adds to `raw` every flag that an edit repeats and that `raw` lacks. The added flags are off.
 pub fn with_flags(section: Section, mut raw: Object) -> Object {
-    let is_flag = |spec: &&Spec| {
+    let is_flag = |spec: &&FieldSpec| {
         spec.field.with_every_edit
             && spec.field.available.tier == Tier::Free
             && spec.schema["type"] == "boolean"
@@ -69,13 +69,13 @@ pub fn requests(calls: Vec<PlannedCall>) -> Vec<Request<Write>> {
 /// The requests for `purpose` in the project with the id 7; none if no call is needed.
 pub fn requests_for(
     section: Section,
-    names: &Names,
+    names: &NameIndex,
     purpose: CallPurpose<'_>,
 ) -> Vec<Request<Write>> {
     let release = DetectedRelease::Known(release::REFERENCE);
     let context = CallContext {
         section,
-        target: &target(),
+        target: &existing_target(),
         names,
         release,
         has_unique_address: true,
@@ -85,12 +85,12 @@ pub fn requests_for(
 }
 
 /// The requests that create an entry of the project with the id 7.
-pub fn create(section: Section, declared: &Fields) -> Vec<Request<Write>> {
-    requests_for(section, &Names::default(), CallPurpose::Create(declared))
+pub fn creation_requests(section: Section, declared: &Fields) -> Vec<Request<Write>> {
+    requests_for(section, &NameIndex::default(), CallPurpose::Create(declared))
 }
 
 /// The requests that change a live entry of the project with the id 7.
-pub fn update(
+pub fn edit_requests_for(
     section: Section,
     declared: &Fields,
     raw: Json,
@@ -98,14 +98,14 @@ pub fn update(
 ) -> Vec<Request<Write>> {
     requests_for(
         section,
-        &Names::default(),
+        &NameIndex::default(),
         CallPurpose::Change(declared, &live_entry(section, raw), changed),
     )
 }
 
 /// The requests that remove a live entry of the project with the id 7.
-pub fn remove(section: Section, raw: Json) -> Vec<Request<Write>> {
-    requests_for(section, &Names::default(), CallPurpose::Remove(&live_entry(section, raw)))
+pub fn removal_requests(section: Section, raw: Json) -> Vec<Request<Write>> {
+    requests_for(section, &NameIndex::default(), CallPurpose::Remove(&live_entry(section, raw)))
 }
 
 /// The operation, the target and the body of each request. The body includes repeated fields.
@@ -116,11 +116,14 @@ pub fn request_parts(requests: &[Request<Write>]) -> Vec<(&'static str, String, 
             .map(|(name, value)| (name.to_owned(), Value::Plain(value.clone())));
         repeated_fields.chain(request.body_fields().cloned().unwrap_or_default()).collect()
     };
-    requests.iter().map(|request| (request.operation.id, request.target(), body(request))).collect()
+    requests
+        .iter()
+        .map(|request| (request.operation.id, request.path_and_query(), body(request)))
+        .collect()
 }
 
 /// The field and code of every fault that a kind finds.
-pub fn faults(section: Section, declared: &Fields) -> Vec<(&'static str, &'static str)> {
+pub fn find_faults(section: Section, declared: &Fields) -> Vec<(&'static str, &'static str)> {
     collect_faults(|report| section.check(declared, false, report))
 }
 
@@ -128,7 +131,7 @@ pub fn faults(section: Section, declared: &Fields) -> Vec<(&'static str, &'stati
 pub fn collect_faults(
     check: impl FnOnce(&mut dyn FnMut(EntryFault)),
 ) -> Vec<(&'static str, &'static str)> {
-    let mut faults = Vec::new();
-    check(&mut |fault| faults.push((fault.field, fault.code)));
-    faults
+    let mut find_faults = Vec::new();
+    check(&mut |fault| find_faults.push((fault.field, fault.code)));
+    find_faults
 }

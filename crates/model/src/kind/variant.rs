@@ -35,9 +35,9 @@ impl Section {
         self.variant(fields).map_or(&[], |variant| variant.needs)
     }
 
-    /// The exclusive group of the entry `name`, such as "issue tracker". A project has only one
-    /// entry of each exclusive group.
-    pub fn exclusive_group(self, name: &str) -> Option<&'static str> {
+    /// The exclusive set of the entry `name`, such as "issue tracker". A project has only one
+    /// entry of each exclusive set.
+    pub fn exclusive_set(self, name: &str) -> Option<&'static str> {
         let variant =
             self.table().variant(name).filter(|_| self.scoped_kind.scope == Scope::Project);
         variant?.only_one
@@ -59,9 +59,9 @@ impl Section {
     }
 
     /// The key that only one entry of a project and its parent groups can have: the name, or the
-    /// exclusive group of the entry.
+    /// exclusive set of the entry.
     pub fn exclusive_key(self, name: &str) -> Option<&str> {
-        if self.is_name_unique_above() { Some(name) } else { self.exclusive_group(name) }
+        if self.is_name_unique_above() { Some(name) } else { self.exclusive_set(name) }
     }
 
     /// True if entries of the container of `scope` at `path` may collide with entries of `group`,

@@ -29,7 +29,7 @@ use crate::{
 };
 
 pub use kept_keys::KeyFilter;
-pub use parameter::{Parameter, ParameterLocation, Type};
+pub use parameter::{Parameter, ParameterLocation, ParameterType};
 pub use parameters::ParameterList;
 pub use pending::{id_placeholder, placeholder_path};
 pub use request::{Request, RequestBody};
@@ -305,25 +305,31 @@ mod tests {
 
     #[test]
     fn each_operation_has_its_retry_safety() {
-        let rows = |retry_safety, method| {
-            let rows = OPERATIONS
+        let ids_of_rows = |retry_safety, method| {
+            let ids_of_rows = OPERATIONS
                 .iter()
                 .map(|op| op.row())
                 .filter(|row| row.method == method && row.retry_safety == retry_safety);
-            rows.map(|row| row.id).collect::<Vec<_>>()
+            ids_of_rows.map(|row| row.id).collect::<Vec<_>>()
         };
         let count_method =
             |method| OPERATIONS.iter().filter(|op| op.row().method == method).count();
-        assert_eq!(rows(RetrySafety::Reads, Method::Get).len(), count_method(Method::Get));
-        assert_eq!(rows(RetrySafety::RefusesDuplicates, Method::Put), ["project-transfer"]);
-        assert_eq!(rows(RetrySafety::Idempotent, Method::Put).len(), count_method(Method::Put) - 1);
+        assert_eq!(ids_of_rows(RetrySafety::Reads, Method::Get).len(), count_method(Method::Get));
+        assert_eq!(ids_of_rows(RetrySafety::RefusesDuplicates, Method::Put), ["project-transfer"]);
         assert_eq!(
-            rows(RetrySafety::RefusesDuplicates, Method::Patch).len(),
+            ids_of_rows(RetrySafety::Idempotent, Method::Put).len(),
+            count_method(Method::Put) - 1
+        );
+        assert_eq!(
+            ids_of_rows(RetrySafety::RefusesDuplicates, Method::Patch).len(),
             count_method(Method::Patch)
         );
-        assert_eq!(rows(RetrySafety::Never, Method::Delete), ["project-delete", "group-delete"]);
         assert_eq!(
-            rows(RetrySafety::Idempotent, Method::Delete).len(),
+            ids_of_rows(RetrySafety::Never, Method::Delete),
+            ["project-delete", "group-delete"]
+        );
+        assert_eq!(
+            ids_of_rows(RetrySafety::Idempotent, Method::Delete).len(),
             count_method(Method::Delete) - 2
         );
         let posts = [
@@ -387,8 +393,8 @@ mod tests {
                 ],
             ),
         ];
-        for (again, ids) in posts {
-            assert_eq!(rows(again, Method::Post), ids, "{again:?}");
+        for (retry_safety, ids) in posts {
+            assert_eq!(ids_of_rows(retry_safety, Method::Post), ids, "{retry_safety:?}");
         }
     }
 

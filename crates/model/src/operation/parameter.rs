@@ -22,7 +22,7 @@ pub struct Parameter {
     pub location: ParameterLocation,
     /// The type of the values.
     #[serde(rename = "type")]
-    pub value_type: Type,
+    pub value_type: ParameterType,
     /// True if the service requires the parameter.
     #[serde(default)]
     pub required: bool,
@@ -62,7 +62,7 @@ pub enum ParameterLocation {
 /// The type of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", bound(deserialize = "'de: 'static"))]
-pub enum Type {
+pub enum ParameterType {
     /// Any text.
     Text,
     /// One of these words.
@@ -95,7 +95,7 @@ pub enum Type {
     File,
 }
 
-impl Type {
+impl ParameterType {
     /// The allowed words; `None` if the type is not limited to some words.
     pub const fn words(self) -> Option<&'static [&'static str]> {
         match self {
@@ -119,7 +119,7 @@ impl Type {
 }
 
 /// The name of the type in documentation, without the allowed words.
-impl fmt::Display for Type {
+impl fmt::Display for ParameterType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Text => "text",
@@ -146,7 +146,7 @@ impl Parameter {
     pub const fn new(
         location: ParameterLocation,
         name: &'static str,
-        value_type: Type,
+        value_type: ParameterType,
         about: &'static str,
     ) -> Self {
         Self {

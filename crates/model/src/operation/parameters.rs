@@ -6,7 +6,7 @@ use super::Parameter;
 use crate::yaml;
 
 /// The shared lists by name, read on first use.
-static LISTS: LazyLock<BTreeMap<&str, Vec<Parameter>>> =
+static SHARED_LISTS: LazyLock<BTreeMap<&str, Vec<Parameter>>> =
     LazyLock::new(|| yaml::built_in!("operation/parameters"));
 
 /// A list of parameters of an operation.
@@ -22,7 +22,7 @@ impl ParameterList {
     /// The parameters.
     pub fn parameters(self) -> &'static [Parameter] {
         match self {
-            Self::Named(name) => LISTS.get(name).map_or(&[], Vec::as_slice),
+            Self::Named(name) => SHARED_LISTS.get(name).map_or(&[], Vec::as_slice),
             Self::Custom(parameters) => parameters,
         }
     }
@@ -46,18 +46,15 @@ mod tests {
             .collect();
         let nested_lists = ["scope", "stages", "new_grant", "changed_grant"];
         let file_names: BTreeSet<_> =
-            LISTS.keys().copied().filter(|name| !nested_lists.contains(name)).collect();
+            SHARED_LISTS.keys().copied().filter(|name| !nested_lists.contains(name)).collect();
         assert_eq!(used_names, file_names);
-        let parameters = LISTS.values().flatten();
+        let parameters = SHARED_LISTS.values().flatten();
         let is_described = |parameter: &Parameter| {
             parameter.about.ends_with('.')
                 && parameter.deprecated == parameter.replaced_by.is_some()
         };
         assert!(parameters.clone().all(is_described));
-        assert!(
-            parameters
-                .clone()
-                .all(|one| one.required || one.location != super::super::ParameterLocation::Path)
-        );
+        assert!(parameters.clone().all(|parameter| parameter.required
+            || parameter.location != super::super::ParameterLocation::Path));
     }
 }

@@ -133,8 +133,11 @@ mod tests {
         let id_fields = ["rows", "group_id"].map(str::to_owned);
         let other_id = id_placeholder("acme/other");
         let request = SHARE_CREATE.request().arg("id", 7);
-        let request_without_id_fields =
-            request.clone().fields(make_body(&rows, &id_placeholder("acme/x"), other_id.clone()));
+        let request_without_id_fields = request.clone().with_fields(make_body(
+            &rows,
+            &id_placeholder("acme/x"),
+            other_id.clone(),
+        ));
         let waiting_request = request_without_id_fields.with_id_fields(id_fields);
         let awaited_paths: Vec<_> = waiting_request.awaited_containers().collect();
         assert_eq!(awaited_paths, ["acme/neo", "acme/x"]);
@@ -144,7 +147,7 @@ mod tests {
             _ => Some(5),
         };
         let rows = json!([{"group_id": 4}, {"access_level": 40}]);
-        let filled_request = request.fields(make_body(&rows, &5.into(), other_id));
+        let filled_request = request.with_fields(make_body(&rows, &5.into(), other_id));
         let body = waiting_request.clone().with_ids(None, find_id).unwrap().body;
         assert!(body == filled_request.body);
         assert_eq!(waiting_request.with_ids(None, |_| None).unwrap_err(), "acme/neo");

@@ -163,10 +163,13 @@ impl<E> Request<E> {
     }
 
     /// Sets the body: JSON, or a form if one of the fields is a file.
-    pub fn fields(mut self, fields: Fields) -> Self {
-        let has_file = fields.values().any(|value| matches!(value, Value::File(_)));
-        self.body =
-            if has_file { RequestBody::Multipart(fields) } else { RequestBody::Json(fields) };
+    pub fn with_fields(mut self, with_fields: Fields) -> Self {
+        let has_file = with_fields.values().any(|value| matches!(value, Value::File(_)));
+        self.body = if has_file {
+            RequestBody::Multipart(with_fields)
+        } else {
+            RequestBody::Json(with_fields)
+        };
         self
     }
 
@@ -179,7 +182,7 @@ impl<E> Request<E> {
         }
     }
 
-    /// Also sends `live_values`. Values of [`fields`](Self::fields) take precedence.
+    /// Also sends `live_values`. Values of [`with_fields`](Self::with_fields) take precedence.
     pub fn with_repeated_values(mut self, live_values: Object) -> Self {
         self.repeated_values = LiveValues(live_values.into_iter().collect());
         self
@@ -385,8 +388,8 @@ impl<E> Request<E> {
     }
 
     /// The path and the query, percent-encoded.
-    pub fn target(&self) -> String {
-        self.with_query(self.path())
+    pub fn path_and_query(&self) -> String {
+        self.append_query(self.path())
     }
 
     /// The target as plans show it, with paths instead of ids that are only needed for sending.
@@ -399,11 +402,11 @@ impl<E> Request<E> {
             let (_, entry) = self.argument(name)?.split_once('#')?.1.split_once('/')?;
             Some(entry.to_owned())
         });
-        self.with_query(path)
+        self.append_query(path)
     }
 
     /// Adds the query to `path`.
-    fn with_query(&self, mut path: String) -> String {
+    fn append_query(&self, mut path: String) -> String {
         for (index, (name, value)) in self.query.iter().enumerate() {
             path.push(if index == 0 { '?' } else { '&' });
             path.extend(encode(name).chain(["="]).chain(encode(value)));
@@ -415,7 +418,7 @@ impl<E> Request<E> {
 /// Writes the method and the target, for errors and plans. Never writes the body.
 impl<E> fmt::Display for Request<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.operation.method, self.target())
+        write!(f, "{} {}", self.operation.method, self.path_and_query())
     }
 }
 
@@ -431,7 +434,7 @@ mod tests {
         let fields = ["extgit_hostname", "extgitted", "new_name"]
             .map(|name| (name.to_owned(), Value::from("extgit")));
         let request =
-            IMPORT_EXTGIT.request().fields(fields.into()).rename_segment("extgit", "git host");
+            IMPORT_EXTGIT.request().with_fields(fields.into()).rename_segment("extgit", "git host");
         assert_eq!(request.path(), "/import/git%20host");
         let names: Vec<_> = request.body_fields().unwrap().keys().map(String::as_str).collect();
         assert_eq!(names, ["extgitted", "git host_hostname", "new_name"]);
@@ -450,7 +453,7 @@ mod tests {
             .arg("key", "A/B?c#d é")
             .query("filter[environment_scope]", "prod/*");
         assert_eq!(
-            request.target(),
+            request.path_and_query(),
             "/projects/acme%2Fmy.shop/variables/A%2FB%3Fc%23d%20%C3%A9?filter%5Benvironment_scope%5D=prod%2F%2A"
         );
     }
@@ -458,8 +461,9 @@ mod tests {
     #[test]
     fn the_debug_text_of_a_request_shows_names_only() {
         let live_values = serde_json::json!({"value": "canary", "key": "canary"});
-        let request =
-            VARIABLE_UPDATE.request().fields([("key".to_owned(), Value::from("canary"))].into());
+        let request = VARIABLE_UPDATE
+            .request()
+            .with_fields([("key".to_owned(), Value::from("canary"))].into());
         let request = request.with_repeated_values(live_values.as_object().unwrap().clone());
         let debug_text = format!("{request:?}");
         assert!(
@@ -478,7 +482,7 @@ mod tests {
     #[test]
     fn a_query_parameter_is_sent_once() {
         assert_eq!(
-            PROJECT_LIST.request().query("page", 1).query("page", 2).target(),
+            PROJECT_LIST.request().query("page", 1).query("page", 2).path_and_query(),
             "/projects?page=2"
         );
     }

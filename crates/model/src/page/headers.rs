@@ -41,18 +41,18 @@ pub(super) struct MalformedHeader;
 impl PagingHeaders {
     /// Reads the headers of page `page`.
     pub(super) fn read(headers: &HeaderMap, page: u64) -> Result<Self, Contradiction> {
-        let malformed =
+        let malformed_error =
             |header| move |MalformedHeader| Contradiction::malformed_header(page, header);
         Ok(Self {
-            page: header_number(headers, "X-Page").map_err(malformed("X-Page"))?,
+            page: header_number(headers, "X-Page").map_err(malformed_error("X-Page"))?,
             page_size: header_number(headers, "X-Per-Page")
-                .map_err(malformed("X-Per-Page"))?
+                .map_err(malformed_error("X-Per-Page"))?
                 .map(NonZeroUsize::get),
-            total: header_number(headers, "X-Total").map_err(malformed("X-Total"))?,
+            total: header_number(headers, "X-Total").map_err(malformed_error("X-Total"))?,
             total_pages: header_number(headers, "X-Total-Pages")
-                .map_err(malformed("X-Total-Pages"))?,
-            next_page: next_page(headers).map_err(malformed("X-Next-Page"))?,
-            next_link: next_link(headers).map_err(malformed("Link"))?,
+                .map_err(malformed_error("X-Total-Pages"))?,
+            next_page: read_next_page(headers).map_err(malformed_error("X-Next-Page"))?,
+            next_link: read_next_link(headers).map_err(malformed_error("Link"))?,
         })
     }
 }
@@ -83,14 +83,14 @@ fn header_number<T: FromStr>(
     value.map(|value| value.parse().map_err(|_| MalformedHeader)).transpose()
 }
 
-fn next_page(headers: &HeaderMap) -> Result<Option<Option<u64>>, MalformedHeader> {
+fn read_next_page(headers: &HeaderMap) -> Result<Option<Option<u64>>, MalformedHeader> {
     let number = header_number(headers, "X-Next-Page")?;
     Ok(header_value(headers, "X-Next-Page")?.map(|_| number))
 }
 
 /// Reads the `Link` headers (RFC 8288). Returns the link to the next page, `Some(None)` if there are
 /// only links to other pages, and `None` if there is no link to a page.
-fn next_link(headers: &HeaderMap) -> Result<Option<Option<PageLink>>, MalformedHeader> {
+fn read_next_link(headers: &HeaderMap) -> Result<Option<Option<PageLink>>, MalformedHeader> {
     let mut link = None;
     for value in headers.get_all("Link") {
         let mut unread_text = value.to_str().map_err(|_| MalformedHeader)?;
@@ -181,7 +181,7 @@ fn split_outside_quotes(text: &str, separator: char) -> (&str, &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::tests::headers, *};
+    use super::{super::tests::make_headers, *};
 
     fn link(page: u64) -> PageLink {
         PageLink { page: Some(page), ..PageLink::default() }
@@ -206,7 +206,7 @@ mod tests {
             ("", None),
         ];
         for (text, expected) in table {
-            assert_eq!(next_link(&headers(&[("link", text)])), Ok(expected), "{text}");
+            assert_eq!(read_next_link(&make_headers(&[("link", text)])), Ok(expected), "{text}");
         }
         let malformed_links = [
             "<a",
@@ -215,10 +215,15 @@ mod tests {
             "<a?page=2>; rel=next, <a?page=3>; rel=next",
         ];
         for text in malformed_links {
-            assert_eq!(next_link(&headers(&[("link", text)])), Err(MalformedHeader), "{text}");
+            assert_eq!(
+                read_next_link(&make_headers(&[("link", text)])),
+                Err(MalformedHeader),
+                "{text}"
+            );
         }
-        let two_links = headers(&[("link", "<a>; rel=first"), ("link", "<b?page=2>; rel=next")]);
-        assert_eq!(next_link(&two_links), Ok(Some(Some(link(2)))));
+        let two_links =
+            make_headers(&[("link", "<a>; rel=first"), ("link", "<b?page=2>; rel=next")]);
+        assert_eq!(read_next_link(&two_links), Ok(Some(Some(link(2)))));
         let cursor = PageLink { cursor: Some("a+b c=".to_owned()), id_after: Some(7), ..link(2) };
         assert_eq!(
             PageLink::parse("https://h/x?cursor=a%2Bb+c%3D&page=2&evil=1&id_after=7#f"),
@@ -228,7 +233,7 @@ mod tests {
 
     #[test]
     fn an_empty_header_counts_as_missing_except_next_page() {
-        let empty_headers = headers(
+        let empty_headers = make_headers(
             &["x-page", "x-per-page", "x-total", "x-total-pages", "x-next-page", "link"]
                 .map(|name| (name, "")),
         );
@@ -249,14 +254,14 @@ mod tests {
                 &[(name, "1"), (name, "2")],
                 &[(name, "99999999999999999999")],
             ] {
-                assert_eq!(PagingHeaders::read(&headers(pairs), 3), malformed, "{pairs:?}");
+                assert_eq!(PagingHeaders::read(&make_headers(pairs), 3), malformed, "{pairs:?}");
             }
             assert!(
-                PagingHeaders::read(&headers(&[(name, "1"), (name, "1")]), 3).is_ok(),
+                PagingHeaders::read(&make_headers(&[(name, "1"), (name, "1")]), 3).is_ok(),
                 "{name}"
             );
         }
         let unclear = Err(Contradiction::malformed_header(3, "X-Per-Page"));
-        assert_eq!(PagingHeaders::read(&headers(&[("x-per-page", "0")]), 3), unclear);
+        assert_eq!(PagingHeaders::read(&make_headers(&[("x-per-page", "0")]), 3), unclear);
     }
 }

@@ -325,7 +325,7 @@ impl Pager {
             return Err(PageError::TooLong("100,000 entries"));
         }
         for object in page {
-            if !self.identities.insert(self.identity(&object)?) {
+            if !self.identities.insert(self.check_identity(&object)?) {
                 return Err(Contradiction::on_page(self.page_count, "repeats an entry").into());
             }
             self.objects.push(object);
@@ -334,7 +334,7 @@ impl Pager {
     }
 
     /// The identity of an entry.
-    fn identity(&self, object: &Object) -> Result<String, PageError> {
+    fn check_identity(&self, object: &Object) -> Result<String, PageError> {
         let require_value = |key: &'static str| {
             identifying_value(object, key)
                 .ok_or(PageError::Unidentified { page: self.page_count, key })
@@ -342,18 +342,18 @@ impl Pager {
         let skips_other_keys = Bug::AcceptRowsWithoutIdentity.is_planted();
         for key in self.entry_keys.other_keys.iter().filter(|_| !skips_other_keys) {
             // The value may be a mapping, such as an author.
-            if is_path(key) || !object.get(*key).is_some_and(Json::is_object) {
+            if is_path_key(key) || !object.get(*key).is_some_and(Json::is_object) {
                 require_value(key)?;
             }
         }
         if self.entry_keys.identity_keys.is_empty() {
             return Ok(default_identity(object));
         }
-        let mut identity = String::new();
+        let mut check_identity = String::new();
         for key in self.entry_keys.identity_keys {
-            identity += &format!("{} ", require_value(key)?);
+            check_identity += &format!("{} ", require_value(key)?);
         }
-        Ok(identity)
+        Ok(check_identity)
     }
 }
 
@@ -374,7 +374,7 @@ fn identifying_value<'o>(object: &'o Object, name: &str) -> Option<&'o Json> {
     object.get(name).filter(|value| is_identifying(name, value))
 }
 
-fn is_path(name: &str) -> bool {
+fn is_path_key(name: &str) -> bool {
     name.split('_').any(|word| word == "path")
 }
 
@@ -384,7 +384,7 @@ pub fn is_identifying(name: &str, value: &Json) -> bool {
     match value {
         Json::Null | Json::Object(_) => false,
         _ if matches!(name, "id" | "iid") || name.ends_with("_id") => value.is_u64(),
-        _ if is_path(name) || name == "username" => value.is_string(),
+        _ if is_path_key(name) || name == "username" => value.is_string(),
         _ => true,
     }
 }

@@ -26,16 +26,16 @@ impl Pager {
         if self.base_request.operation.unpaged && headers == PagingHeaders::default() {
             Ok(None)
         } else if self.uses_keyset {
-            self.next_by_id(&headers, first_index)
+            self.next_position_by_id(&headers, first_index)
         } else {
-            self.next_by_number(&headers, self.objects.len() - first_index)
+            self.next_position_by_number(&headers, self.objects.len() - first_index)
         }
     }
 
     /// The next position in a list by keyset. A link shows whether another page follows, and may
     /// contain a cursor. Without a cursor, the next page starts after the last received id, so that
     /// a wrong link cannot skip an entry.
-    fn next_by_id(&mut self, headers: &PagingHeaders, first_index: usize) -> NextPosition {
+    fn next_position_by_id(&mut self, headers: &PagingHeaders, first_index: usize) -> NextPosition {
         for object in &self.objects[first_index..] {
             let id = object
                 .get("id")
@@ -70,42 +70,49 @@ impl Pager {
         Ok(has_more.then(|| cursor.map_or(PagePosition::After(last_id), PagePosition::Cursor)))
     }
 
-    /// The next position in a list by page number, after a page with `entries` entries.
-    fn next_by_number(&mut self, headers: &PagingHeaders, entries: usize) -> NextPosition {
+    /// The next position in a list by page number, after a page with `entry_count` entries.
+    fn next_position_by_number(
+        &mut self,
+        headers: &PagingHeaders,
+        entry_count: usize,
+    ) -> NextPosition {
         let page = self.page_count;
-        if let Some(received) = headers.page.filter(|received| *received != page) {
-            let message = format!("requested page {page} of the list, received page {received}");
+        if let Some(received_page) = headers.page.filter(|number| *number != page) {
+            let message =
+                format!("requested page {page} of the list, received page {received_page}");
             return Err(Contradiction(message));
         }
-        let size = self.page_size(headers)?;
-        if entries > size {
-            let message = format!("has {entries} entries, more than the {size} of a page");
+        let page_size = self.page_size(headers)?;
+        if entry_count > page_size {
+            let message = format!("has {entry_count} entries, more than the {page_size} of a page");
             return Err(Contradiction::on_page(page, &message));
         }
         if self.is_filtered {
-            return self.next_in_filtered(headers, entries);
+            return self.next_filtered_position(headers, entry_count);
         }
         match self.expected_entries {
-            ExpectedEntries::Announced if entries == 0 => {
+            ExpectedEntries::Announced if entry_count == 0 => {
                 return Err(Contradiction::on_page(page, "is empty although it was announced"));
             }
-            ExpectedEntries::Nothing if entries > 0 => {
+            ExpectedEntries::Nothing if entry_count > 0 => {
                 let message = "has entries although the page before it was the last";
                 return Err(Contradiction::on_page(page, message));
             }
             _ => {}
         }
-        let announced = self.announces_next(headers)?;
-        let has_more = self.has_next(headers, announced)?;
-        let is_full = entries == size;
+        let is_next_announced = self.announces_next_page(headers)?;
+        let has_more = self.has_next_page(headers, is_next_announced)?;
+        let is_full = entry_count == page_size;
         self.expected_entries = match has_more {
-            Some(true) if !is_full => return Err(Contradiction::short_page(page, entries, size)),
+            Some(true) if !is_full => {
+                return Err(Contradiction::short_page(page, entry_count, page_size));
+            }
             Some(true) => ExpectedEntries::Announced,
-            _ if entries == 0 => return Ok(None),
+            _ if entry_count == 0 => return Ok(None),
             None if is_full => ExpectedEntries::Possible,
             _ if !self.keeps_entries => return Ok(None),
             // The total alone does not prove the end, because a wrong total would end the list too early.
-            Some(false) if self.total.is_some() && (announced.is_some() || !is_full) => {
+            Some(false) if self.total.is_some() && (is_next_announced.is_some() || !is_full) => {
                 return Ok(None);
             }
             _ => ExpectedEntries::Nothing,
@@ -116,29 +123,36 @@ impl Pager {
     /// The next position in a list from which the service removes entries after paging. The total
     /// includes the removed entries. If the headers do not show whether another page follows,
     /// another page is requested after every page with entries.
-    fn next_in_filtered(&mut self, headers: &PagingHeaders, entries: usize) -> NextPosition {
-        let announced = self.announces_next(headers)?;
+    fn next_filtered_position(
+        &mut self,
+        headers: &PagingHeaders,
+        entry_count: usize,
+    ) -> NextPosition {
+        let is_next_announced = self.announces_next_page(headers)?;
         self.update_total(headers)?;
-        let size = self.page_size.unwrap_or(PER_PAGE) as u64;
-        let total_shows_more = self.total.map(|total| self.page_count.saturating_mul(size) < total);
-        let has_more = announced.or(total_shows_more).unwrap_or(entries > 0);
+        let page_size = self.page_size.unwrap_or(PER_PAGE) as u64;
+        let total_shows_more =
+            self.total.map(|total| self.page_count.saturating_mul(page_size) < total);
+        let has_more = is_next_announced.or(total_shows_more).unwrap_or(entry_count > 0);
         Ok(has_more.then_some(PagePosition::Page(self.page_count + 1)))
     }
 
     /// The number of entries in a full page.
     fn page_size(&mut self, headers: &PagingHeaders) -> Result<usize, Contradiction> {
-        let size = *self.page_size.get_or_insert(headers.page_size.unwrap_or(PER_PAGE));
+        let page_size = *self.page_size.get_or_insert(headers.page_size.unwrap_or(PER_PAGE));
         match headers.page_size {
-            Some(other) if other != size => {
-                let text = format!("announces {other} entries per page, earlier pages {size}");
+            Some(received_size) if received_size != page_size => {
+                let text = format!(
+                    "announces {received_size} entries per page, earlier pages {page_size}"
+                );
                 Err(Contradiction::on_page(self.page_count, &text))
             }
-            _ => Ok(size),
+            _ => Ok(page_size),
         }
     }
 
     /// True if `Link` and `X-Next-Page` announce another page; `None` if neither is present.
-    fn announces_next(&self, headers: &PagingHeaders) -> Result<Option<bool>, Contradiction> {
+    fn announces_next_page(&self, headers: &PagingHeaders) -> Result<Option<bool>, Contradiction> {
         let page = self.page_count;
         let linked_page = match &headers.next_link {
             Some(Some(PageLink { page: None, .. })) => {
@@ -147,8 +161,8 @@ impl Pager {
             link => link.as_ref().map(|link| link.as_ref().and_then(|link| link.page)),
         };
         let mut announced_pages = [linked_page, headers.next_page].into_iter().flatten().flatten();
-        if let Some(next) = announced_pages.find(|announced| *announced != page + 1) {
-            let text = format!("announces page {next} as the next one");
+        if let Some(announced_page) = announced_pages.find(|announced| *announced != page + 1) {
+            let text = format!("announces page {announced_page} as the next one");
             return Err(Contradiction::on_page(page, &text));
         }
         match (linked_page, headers.next_page) {
@@ -175,20 +189,20 @@ impl Pager {
         Ok(())
     }
 
-    /// True if another page follows, according to `announced` and the last total. `None` if both
-    /// are missing.
-    fn has_next(
+    /// True if another page follows, according to `is_next_announced` and the last total. `None` if
+    /// both are missing.
+    fn has_next_page(
         &mut self,
         headers: &PagingHeaders,
-        announced: Option<bool>,
+        is_next_announced: Option<bool>,
     ) -> Result<Option<bool>, Contradiction> {
         self.update_total(headers)?;
-        let (received, Some(total)) = (self.received_count, self.total) else {
-            return Ok(announced);
+        let (received_count, Some(total)) = (self.received_count, self.total) else {
+            return Ok(is_next_announced);
         };
-        match (received.cmp(&total), announced) {
+        match (received_count.cmp(&total), is_next_announced) {
             (Ordering::Less, Some(false)) | (Ordering::Greater, _) => Err(Contradiction(format!(
-                "the service announced {total} entries and sent {received}"
+                "the service announced {total} entries and sent {received_count}"
             ))),
             (Ordering::Equal, Some(true)) => {
                 let message =

@@ -37,7 +37,7 @@ static PATTERNS: LazyLock<SecretPatterns> = LazyLock::new(|| {
 
 /// The minimum length of a token in bytes, and the minimum length of its part after the known
 /// beginning.
-const MIN_TOKEN_LENGTHS: [usize; 2] = [16, 10];
+const MIN_TOKEN_AND_TAIL_LENGTHS: [usize; 2] = [16, 10];
 /// The minimum length of a value whose name is typical of a secret, and of the secret part of an
 /// address.
 const MIN_NAMED_LENGTH: usize = 8;
@@ -138,12 +138,12 @@ pub fn contains_secret(value: &Json, secrecy: Secrecy) -> bool {
 
 /// A live value of a field with this `secrecy`, with secret parts masked; `None` if it must be
 /// hidden.
-pub fn showable_value(value: &Json, secrecy: Secrecy) -> Option<Json> {
+pub fn mask_live_value(value: &Json, secrecy: Secrecy) -> Option<Json> {
     match (value, secrecy) {
         (_, Secrecy::Sensitive | Secrecy::Reference) => None,
         (Json::String(url), Secrecy::Address) => Some(mask_url(url).into()),
         (Json::Array(items), Secrecy::Address) => {
-            items.iter().map(|item| showable_value(item, secrecy)).collect()
+            items.iter().map(|item| mask_live_value(item, secrecy)).collect()
         }
         _ => (!contains_secret(value, Secrecy::Open)).then(|| value.clone()),
     }
@@ -172,7 +172,7 @@ fn find_candidates(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize
                 add_url_secrets(text, end, &mut candidates);
                 continue;
             }
-            1 => (Credential::Parameter, secret_parameter(text, start)),
+            1 => (Credential::Parameter, secret_parameter_range(text, start)),
             2 => (Credential::PrivateKey, private_key_range(text, start)),
             index => {
                 let must_be_random = index >= *first_lookalike;
@@ -249,7 +249,8 @@ fn token_range(
         token_end = prefix_end + offset + c.len_utf8();
     }
     let (token, tail) = (&text[start..token_end], &text[prefix_end..token_end]);
-    let is_long = token.len() >= MIN_TOKEN_LENGTHS[0] && tail.len() >= MIN_TOKEN_LENGTHS[1];
+    let is_long =
+        token.len() >= MIN_TOKEN_AND_TAIL_LENGTHS[0] && tail.len() >= MIN_TOKEN_AND_TAIL_LENGTHS[1];
     (is_long && (!must_be_random || is_random(tail, false))).then_some(start..token_end)
 }
 
@@ -267,9 +268,9 @@ fn private_key_range(text: &str, mark_start: usize) -> Option<Range<usize>> {
 }
 
 /// The range of the value after the `=` at `equals_index`, if the value may be a secret.
-fn secret_parameter(text: &str, equals_index: usize) -> Option<Range<usize>> {
-    let ends_name = |c: char| !c.is_ascii_alphanumeric() && !"_-.%[]".contains(c);
-    let name = text[..equals_index].rsplit(ends_name).next().unwrap_or_default();
+fn secret_parameter_range(text: &str, equals_index: usize) -> Option<Range<usize>> {
+    let is_name_delimiter = |c: char| !c.is_ascii_alphanumeric() && !"_-.%[]".contains(c);
+    let name = text[..equals_index].rsplit(is_name_delimiter).next().unwrap_or_default();
     let is_delimiter = |c: char| c.is_whitespace() || "&;#\"'`<>()|,".contains(c);
     let value = text[equals_index + 1..].split(is_delimiter).next().unwrap_or_default();
     is_secret_parameter(&percent_decode_str(name).decode_utf8_lossy(), value)
@@ -281,24 +282,24 @@ fn is_secret_parameter(name: &str, value: &str) -> bool {
     value.chars().take_while(|c: &char| is_token_char(*c) || ".~%@!:".contains(*c)).count()
         >= MIN_NAMED_LENGTH
         && is_named_like_secret(name)
-        && !is_placeholder(value)
+        && !is_secret_placeholder(value)
 }
 
 /// True if `text` only marks the place of a value that a person has to write: `<token>`,
 /// `CHANGEME` or `xxx`.
 pub fn is_filler(text: &str) -> bool {
     let is_mark = |first: char| "*.xX".contains(first) && text.chars().all(|c| c == first);
-    let words = text.to_lowercase().replace(['-', '_', ' '], "");
+    let compact_text = text.to_lowercase().replace(['-', '_', ' '], "");
     let bracketed = text.strip_prefix('<').and_then(|inner| inner.strip_suffix('>'));
     text.len() > 2 && text.starts_with(is_mark)
         || bracketed.is_some_and(|inner| !inner.is_empty() && !inner.contains(['<', '>', '/', '=']))
-        || ["changeme", "replaceme"].iter().any(|word| words.starts_with(word))
-        || words.starts_with("your") && words.ends_with("here")
-        || ["fixme", "placeholder", "tbd", "todo"].contains(&&*words)
+        || ["changeme", "replaceme"].iter().any(|word| compact_text.starts_with(word))
+        || compact_text.starts_with("your") && compact_text.ends_with("here")
+        || ["fixme", "placeholder", "tbd", "todo"].contains(&&*compact_text)
 }
 
 /// True if `text` is a placeholder for a secret.
-fn is_placeholder(text: &str) -> bool {
+fn is_secret_placeholder(text: &str) -> bool {
     let first_char = text.chars().next();
     ["@env:", "@file:", "{env:", "{file:"].iter().any(|prefix| text.starts_with(prefix))
         || text.strip_prefix('$').is_some_and(|name| {
@@ -321,14 +322,14 @@ fn add_url_secrets(text: &str, start: usize, candidates: &mut Vec<(Credential, R
     let authority = &text[start..path_start];
     let mut host_start = start;
     if let Some(length) = authority.rfind('@') {
-        candidates.push((classify_user(text, start, length), start..start + length));
+        candidates.push((classify_user_info(text, start, length), start..start + length));
         host_start = start + length + 1;
-    } else if !has_plain_port(authority) || authority.ends_with(':') {
+    } else if !has_empty_or_numeric_port(authority) || authority.ends_with(':') {
         // The text in the place of the port may be a password that contains a `/`, `?` or `#`. The
         // `@` after the password may also be missing.
         let length = text[start..end].rfind('@');
         let credential =
-            length.map_or(Credential::Possible, |length| classify_user(text, start, length));
+            length.map_or(Credential::Possible, |length| classify_user_info(text, start, length));
         candidates.push((credential, start..length.map_or(path_start, |length| start + length)));
         host_start = length.map_or(start, |length| start + length + 1);
     }
@@ -353,16 +354,19 @@ fn add_url_secrets(text: &str, start: usize, candidates: &mut Vec<(Credential, R
 }
 
 /// The kind of the user information in a URL. It has `length` bytes from `start`.
-fn classify_user(text: &str, start: usize, length: usize) -> Credential {
+fn classify_user_info(text: &str, start: usize, length: usize) -> Credential {
     let user_info = &text[start..start + length];
     let is_ssh = text[..start].ends_with("ssh://");
     let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
     match password {
-        "" if !is_ssh && user.len() >= MIN_TOKEN_LENGTHS[0] && user.contains(char::is_numeric) => {
+        "" if !is_ssh
+            && user.len() >= MIN_TOKEN_AND_TAIL_LENGTHS[0]
+            && user.contains(char::is_numeric) =>
+        {
             Credential::Token
         }
         "" => Credential::Possible,
-        _ if is_placeholder(password) => Credential::Possible,
+        _ if is_secret_placeholder(password) => Credential::Possible,
         _ => Credential::Password,
     }
 }
@@ -405,7 +409,7 @@ fn add_path_secrets(
 }
 
 /// True if the part of `authority` after the host is empty or a port.
-fn has_plain_port(authority: &str) -> bool {
+fn has_empty_or_numeric_port(authority: &str) -> bool {
     let bracket_index = authority.rfind(']').unwrap_or_default();
     let port = authority[bracket_index..].split_once(':').map_or("", |(_, port)| port);
     port.chars().all(|c| c.is_ascii_digit())
@@ -413,7 +417,7 @@ fn has_plain_port(authority: &str) -> bool {
 
 /// The ranges of possible credentials in a text that should be a URL; `None` if the whole text may
 /// be a credential.
-pub fn address_secrets(text: &str) -> Option<Vec<Range<usize>>> {
+pub fn find_address_secrets(text: &str) -> Option<Vec<Range<usize>>> {
     const SCHEMES: [&str; 5] = ["ftp", "git", "http", "https", "ssh"];
     if text.contains(|c: char| !c.is_ascii_alphanumeric() && !"-._~:/?#[]@!$&'()*+,;=%".contains(c))
     {
@@ -711,7 +715,7 @@ mod tests {
     #[test]
     fn each_url_of_a_list_is_shown_without_credentials() {
         let urls = serde_json::json!(["https://u:pw@h/a", "https://h/b"]);
-        let shown = showable_value(&urls, Secrecy::Address).unwrap();
+        let shown = mask_live_value(&urls, Secrecy::Address).unwrap();
         assert_eq!(shown[1], "https://h/b");
         assert_eq!(shown[0], *mask_url("https://u:pw@h/a"));
     }
@@ -730,7 +734,7 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(
-                address_secrets(text)
+                find_address_secrets(text)
                     .map(|secrets| mask_ranges(text, &secrets).into_owned())
                     .as_deref(),
                 shown,

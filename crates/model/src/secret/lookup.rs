@@ -75,9 +75,10 @@ impl UnresolvedReference {
     /// `--sandbox`.
     pub fn help(&self, is_sandbox: bool) -> Option<String> {
         let Self::Env(name) = self else { return None };
-        let file = format!(", or write `{name}='...'` into `sandbox.env` next to the manifests");
-        let file = if is_sandbox { &*file } else { "" };
-        Some(format!("set it where undrift runs{file}"))
+        let sandbox_hint =
+            format!(", or write `{name}='...'` into `sandbox.env` next to the manifests");
+        let sandbox_hint = if is_sandbox { &*sandbox_hint } else { "" };
+        Some(format!("set it where undrift runs{sandbox_hint}"))
     }
 
     /// The code of the diagnostic.
@@ -98,10 +99,10 @@ pub struct Secrets {
     /// The folder that contains all files; `None` if files may be anywhere.
     root: Option<PathBuf>,
     environment: BTreeMap<String, Secret>,
-    allowed: AllowedVariables,
-    token: Option<OwnToken>,
+    allowed_variables: AllowedVariables,
+    own_token: Option<OwnToken>,
     /// Recognises the token of the CI job.
-    job_token: SecretMatcher,
+    job_token_matcher: SecretMatcher,
     results: BTreeMap<Reference, Result<Secret, UnresolvedReference>>,
     matcher: SecretMatcher,
     /// If true, only known secrets are redacted, and other credentials stay visible.
@@ -111,21 +112,22 @@ pub struct Secrets {
 /// undrift's own token, with the data to recognise it in values.
 #[derive(Clone)]
 struct OwnToken {
-    token: Secret,
+    own_token: Secret,
     matcher: SecretMatcher,
     /// The canonical path of the token's file, if the token comes from a file.
-    file: Option<PathBuf>,
+    token_file: Option<PathBuf>,
 }
 
 impl OwnToken {
     /// True if `value` is the token or contains it in any form.
     fn is_contained_in(&self, value: &[u8]) -> bool {
         let value = String::from_utf8_lossy(value);
-        value.trim() == self.token.expose().trim() || !self.matcher.find(&value).is_empty()
+        value.trim() == self.own_token.expose().trim()
+            || !self.matcher.find_known_secrets(&value).is_empty()
     }
 
-    fn is_token_file(&self, file: &Path) -> bool {
-        self.file.is_some() && self.file == file.canonicalize().ok()
+    fn is_token_file(&self, token_file: &Path) -> bool {
+        self.token_file.is_some() && self.token_file == token_file.canonicalize().ok()
     }
 }
 
@@ -146,12 +148,12 @@ impl Secrets {
     ) -> Self {
         let environment: BTreeMap<_, _> =
             environment.into_iter().map(|(name, value)| (name, Secret(value))).collect();
-        let mut job_token = SecretMatcher::default();
+        let mut job_token_matcher = SecretMatcher::default();
         environment
             .get(JOB_TOKEN_VARIABLE)
             .into_iter()
-            .for_each(|token| job_token.add(token.expose()));
-        Self { root: Some(root.into()), environment, job_token, ..Self::default() }
+            .for_each(|token| job_token_matcher.add(token.expose()));
+        Self { root: Some(root.into()), environment, job_token_matcher, ..Self::default() }
     }
 
     /// Creates a resolver for the references of a command line. They can name any file, and all
@@ -166,15 +168,18 @@ impl Secrets {
         let mut matcher = SecretMatcher::default();
         matcher.add(token.expose());
         self.add_redaction(token.clone());
-        self.token =
-            Some(OwnToken { token, matcher, file: file.and_then(|file| file.canonicalize().ok()) });
+        self.own_token = Some(OwnToken {
+            own_token: token,
+            matcher,
+            token_file: file.and_then(|file| file.canonicalize().ok()),
+        });
         self
     }
 
-    /// Restricts manifests to the environment variables in `allowed`.
+    /// Restricts manifests to the environment variables in `allowed_variables`.
     #[must_use]
-    pub fn with_allowed_variables(self, allowed: AllowedVariables) -> Self {
-        Self { allowed, ..self }
+    pub fn with_allowed_variables(self, allowed_variables: AllowedVariables) -> Self {
+        Self { allowed_variables, ..self }
     }
 
     /// Also redacts `secret`.
@@ -218,7 +223,7 @@ impl Secrets {
 
     /// The value of `reference`, whose parts were resolved, as requests contain it: a text, or
     /// data.
-    pub fn value(&self, reference: &Reference) -> Option<Json> {
+    pub fn request_value(&self, reference: &Reference) -> Option<Json> {
         let cached_result = self.results.get(reference).cloned();
         let secret = cached_result.unwrap_or_else(|| self.compose_value(reference)).ok()?;
         match reference {
@@ -234,7 +239,9 @@ impl Secrets {
     }
 
     /// Every reference that could not be resolved, with the reason.
-    pub fn unresolved(&self) -> impl Iterator<Item = (&Reference, &UnresolvedReference)> {
+    pub fn unresolved_references(
+        &self,
+    ) -> impl Iterator<Item = (&Reference, &UnresolvedReference)> {
         self.results
             .iter()
             .filter_map(|(reference, result)| Some((reference, result.as_ref().err()?)))
@@ -334,14 +341,15 @@ impl Secrets {
     /// must not name the token of the CI job either.
     fn refuse_token(&self, reference: &Reference, value: &[u8]) -> Result<(), UnresolvedReference> {
         let root = self.root.as_deref().unwrap_or(Path::new(""));
-        let is_token = self.token.as_ref().is_some_and(|token| {
+        let is_token = self.own_token.as_ref().is_some_and(|token| {
             token.is_contained_in(value)
                 || matches!(reference, Reference::File(path) if token.is_token_file(&root.join(path)))
         });
         if is_token {
             return Err(UnresolvedReference::OwnToken(reference.clone()));
         }
-        let is_job_token = !self.job_token.find(&String::from_utf8_lossy(value)).is_empty();
+        let is_job_token =
+            !self.job_token_matcher.find_known_secrets(&String::from_utf8_lossy(value)).is_empty();
         if is_job_token && self.root.is_some() {
             return Err(UnresolvedReference::JobToken(reference.clone()));
         }
@@ -356,10 +364,10 @@ impl Secrets {
                 Err(UnresolvedReference::OwnToken(Reference::Env(name.to_owned())))
             }
             None => Ok(()),
-            Some(_) if self.allowed.refuses(name) => {
+            Some(_) if self.allowed_variables.refuses(name) => {
                 Err(UnresolvedReference::Reserved(name.to_owned()))
             }
-            Some(_) if !self.allowed.allows(name) => {
+            Some(_) if !self.allowed_variables.allows(name) => {
                 Err(UnresolvedReference::NotAllowed(name.to_owned()))
             }
             Some(_) => Ok(()),
@@ -367,8 +375,8 @@ impl Secrets {
     }
 
     /// The byte ranges of secrets in `text`, in any form, ordered and merged.
-    pub fn find(&self, text: &str) -> Vec<Range<usize>> {
-        self.matcher.find(text)
+    pub fn find_known_secrets(&self, text: &str) -> Vec<Range<usize>> {
+        self.matcher.find_known_secrets(text)
     }
 
     /// A copy that hides only known secrets: its [`Self::redact`] shows other credentials.
@@ -391,7 +399,7 @@ impl Secrets {
     /// Redacts every known secret in `text`, also if the secret is escaped or encoded. Returns
     /// `text` itself if it contains no secret.
     pub fn redact_values<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        replace_ranges(text, &self.find(text), SECRET_MARK)
+        replace_ranges(text, &self.find_known_secrets(text), SECRET_MARK)
     }
 }
 
@@ -467,8 +475,8 @@ mod tests {
     #[test]
     fn help_for_a_missing_variable_says_where_to_set_it() {
         let missing = UnresolvedReference::Env("TOKEN".into());
-        let file = "set it where undrift runs, or write `TOKEN='...'` into `sandbox.env` next to the manifests";
-        assert_eq!(missing.help(true).as_deref(), Some(file));
+        let sandbox_help = "set it where undrift runs, or write `TOKEN='...'` into `sandbox.env` next to the manifests";
+        assert_eq!(missing.help(true).as_deref(), Some(sandbox_help));
         assert_eq!(missing.help(false).as_deref(), Some("set it where undrift runs"));
         let refused = UnresolvedReference::Reserved("CI_JOB_TOKEN".into());
         assert_eq!(refused.help(true), None, "the message says what is allowed");
@@ -534,14 +542,14 @@ mod tests {
         let data =
             Reference::Data(ValueWithSecrets::List(vec![row, ValueWithSecrets::Plain("5".into())]));
         let expected = serde_json::json!([{"value": "a \"quoted\" secret"}, 5]);
-        assert_eq!(secrets.value(&data), Some(expected));
+        assert_eq!(secrets.request_value(&data), Some(expected));
         let text = |shown: &str, variable: &str| {
             let secret = TextPiece::Secret(Reference::Env(variable.into()));
             Reference::Text(vec![secret, TextPiece::Shown(shown.into())])
         };
-        assert_eq!(secrets.value(&text("!", "A")), Some("a \"quoted\" secret!".into()));
-        assert_eq!(secrets.value(&text("of+undrift", "HALF")), None, "its own token");
-        assert_eq!(secrets.value(&text("!", "NOT_RESOLVED")), None);
+        assert_eq!(secrets.request_value(&text("!", "A")), Some("a \"quoted\" secret!".into()));
+        assert_eq!(secrets.request_value(&text("of+undrift", "HALF")), None, "its own token");
+        assert_eq!(secrets.request_value(&text("!", "NOT_RESOLVED")), None);
     }
 
     #[test]
@@ -618,7 +626,7 @@ mod tests {
         .with_service_token(Secret::new("abc"), None);
         short_secrets.resolve([&alias, &Reference::Env("OTHER".into())]);
         assert_eq!(
-            short_secrets.unresolved().collect::<Vec<_>>(),
+            short_secrets.unresolved_references().collect::<Vec<_>>(),
             [(&alias, &UnresolvedReference::OwnToken(alias.clone()))],
             "a short token is compared as a whole"
         );
@@ -631,18 +639,18 @@ mod tests {
         std::fs::write(folder.path().join("token"), "rotated meanwhile\n").unwrap();
         std::fs::write(folder.path().join("sub/copy"), format!("token: {TOKEN}\n")).unwrap();
         std::fs::write(folder.path().join("sub/other"), "another\n").unwrap();
-        for (path, is_own) in
+        for (path, is_own_token) in
             [("token", true), ("./token", true), ("sub/copy", true), ("sub/other", false)]
         {
             let reference = Reference::File(path.into());
             assert_eq!(
                 refusal_reason(folder.path(), &reference, &[]),
-                is_own.then(|| UnresolvedReference::OwnToken(reference.clone())),
+                is_own_token.then(|| UnresolvedReference::OwnToken(reference.clone())),
                 "{path}"
             );
             let secrets = Secrets::new(folder.path(), [])
                 .with_service_token(Secret::new(TOKEN), Some(&folder.path().join("sub/../token")));
-            assert_eq!(secrets.read_file(path).is_err(), is_own, "an upload of {path}");
+            assert_eq!(secrets.read_file(path).is_err(), is_own_token, "an upload of {path}");
         }
     }
 
@@ -673,7 +681,11 @@ mod tests {
         let environment = environment().map(|(name, value)| (name.to_owned(), value.to_owned()));
         let mut secrets = Secrets::for_command_line(environment);
         secrets.resolve([&copy]);
-        assert_eq!(secrets.unresolved().count(), 0, "a command line may name all variables");
+        assert_eq!(
+            secrets.unresolved_references().count(),
+            0,
+            "a command line may name all variables"
+        );
     }
 
     #[test]
@@ -696,7 +708,8 @@ mod tests {
         let references =
             ["SHOP_KEY", "OTHER_KEY", "CI_KEY"].map(|name| Reference::Env(name.into()));
         secrets.resolve(&references);
-        let reasons: Vec<_> = secrets.unresolved().map(|(_, missing)| missing.clone()).collect();
+        let reasons: Vec<_> =
+            secrets.unresolved_references().map(|(_, missing)| missing.clone()).collect();
         assert_eq!(
             reasons,
             [
@@ -708,13 +721,17 @@ mod tests {
             .with_allowed_variables(AllowedVariables::from_globs(["*_KEY", "CI_K*"]).unwrap());
         secrets.resolve(&references);
         assert_eq!(
-            secrets.unresolved().count(),
+            secrets.unresolved_references().count(),
             0,
             "a glob with the same prefix allows a reserved name"
         );
         let mut secrets = Secrets::for_command_line(make_environment());
         secrets.resolve(&references);
-        assert_eq!(secrets.unresolved().count(), 0, "a command line may name all variables");
+        assert_eq!(
+            secrets.unresolved_references().count(),
+            0,
+            "a command line may name all variables"
+        );
     }
 
     #[test]
@@ -741,7 +758,7 @@ mod tests {
         ];
         secrets.resolve([&env, &nothing, &newline, &space]);
         let messages: Vec<_> =
-            secrets.unresolved().map(|(_, missing)| missing.to_string()).collect();
+            secrets.unresolved_references().map(|(_, missing)| missing.to_string()).collect();
         assert_eq!(
             messages,
             ["`env:EMPTY` is empty", "`file:newline` is empty", "`file:nothing` is empty"]

@@ -65,11 +65,11 @@ impl SecretMatcher {
 
     /// Adds each substring of `secret` with `length` characters.
     pub(super) fn add_pieces(&mut self, secret: &str, length: usize) {
-        let escape_free = String::from_utf8_lossy(
+        let escape_free_secret = String::from_utf8_lossy(
             MappedText::from_text(secret.as_bytes()).without_escapes().bytes(),
         )
         .into_owned();
-        for form in [secret, &escape_free] {
+        for form in [secret, &escape_free_secret] {
             let chars: Vec<char> = form.chars().collect();
             let pieces = chars.windows(length).map(|window| String::from_iter(window).into_bytes());
             self.forms.extend(pieces.map(Arc::from));
@@ -78,7 +78,7 @@ impl SecretMatcher {
     }
 
     /// The ranges of secrets in `text`, ordered and merged.
-    pub(super) fn find(&self, text: &str) -> Vec<Range<usize>> {
+    pub(super) fn find_known_secrets(&self, text: &str) -> Vec<Range<usize>> {
         // A text in one window needs no overlap.
         let forms = self.forms.iter().filter(|_| text.len() > WINDOW_BYTES);
         let max_form_length = forms.map(|form| form.len()).max().unwrap_or_default();
@@ -127,7 +127,7 @@ impl SecretMatcher {
         // the mark.
         let mark_ranges =
             text.match_indices(SECRET_MARK).map(|(start, mark)| start..start + mark.len());
-        merge_whole_chars(text, ranges.into_iter().chain(mark_ranges).collect())
+        extend_to_whole_chars(text, ranges.into_iter().chain(mark_ranges).collect())
     }
 }
 
@@ -142,13 +142,13 @@ fn next_line_start(text: &str, offset: usize) -> usize {
 
 /// The forms of `secret`: unchanged, without escapes, and without line breaks.
 fn search_forms(secret: &str) -> Vec<Vec<u8>> {
-    let raw = MappedText::from_text(secret.as_bytes());
-    let mut escape_free_form = raw.without_escapes().bytes().to_vec();
+    let mapped_secret = MappedText::from_text(secret.as_bytes());
+    let mut escape_free_form = mapped_secret.without_escapes().bytes().to_vec();
     // In a text, a last `%` or `&` and the characters after it could form an escape.
     while escape_free_form.pop_if(|byte| matches!(byte, b'%' | b'&')).is_some() {}
     let plus_form =
         escape_free_form.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect();
-    let unbroken_form = without_whitespace(&raw).bytes().to_vec();
+    let unbroken_form = without_whitespace(&mapped_secret).bytes().to_vec();
     let mut forms = vec![secret.into()];
     if unbroken_form.len() >= MIN_SECRET_BYTES {
         forms.extend([escape_free_form, plus_form]);
@@ -166,7 +166,7 @@ fn without_whitespace(mapped: &MappedText<'_>) -> MappedText<'static> {
 }
 
 /// Extends `ranges` to whole characters of the text; returns them ordered and merged.
-fn merge_whole_chars(full_text: &str, mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
+fn extend_to_whole_chars(full_text: &str, mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     for range in &mut ranges {
         while !full_text.is_char_boundary(range.start) {
             range.start -= 1;
@@ -311,10 +311,10 @@ impl SecretSearch<'_> {
         if !mapped.may_have_escapes() {
             return None;
         }
-        let escape_free = mapped.without_escapes();
-        self.search_plain(escape_free.bytes(), |range| escape_free.source_range(range));
-        let unescaped = mapped.unescape_once().filter(|_| level < MAX_NESTING)?;
-        Some(self.search_escaped(&unescaped, level + 1).unwrap_or(unescaped))
+        let escape_free_text = mapped.without_escapes();
+        self.search_plain(escape_free_text.bytes(), |range| escape_free_text.source_range(range));
+        let unescaped_text = mapped.unescape_once().filter(|_| level < MAX_NESTING)?;
+        Some(self.search_escaped(&unescaped_text, level + 1).unwrap_or(unescaped_text))
     }
 
     /// Searches `bytes` for forms. `source_range` returns the original range.
@@ -411,7 +411,7 @@ mod tests {
     }
 
     fn redact(matcher: &SecretMatcher, text: &str) -> String {
-        text::replace_ranges(text, &matcher.find(text), SECRET_MARK).into_owned()
+        text::replace_ranges(text, &matcher.find_known_secrets(text), SECRET_MARK).into_owned()
     }
 
     #[test]
@@ -486,62 +486,62 @@ mod tests {
 
     /// Encodings of a text, each tested alone and combined.
     fn encodings() -> Vec<NamedEncoding> {
-        fn bytes(text: &str, byte: impl Fn(u8) -> String) -> String {
+        fn map_bytes(text: &str, byte: impl Fn(u8) -> String) -> String {
             text.bytes().map(byte).collect()
         }
-        fn percent(text: &str, unescaped_chars: &str) -> String {
-            bytes(text, |byte| match char::from(byte) {
+        fn percent_encode(text: &str, unescaped_chars: &str) -> String {
+            map_bytes(text, |byte| match char::from(byte) {
                 c if c.is_ascii_alphanumeric() || unescaped_chars.contains(c) => c.into(),
                 _ => format!("%{byte:02X}"),
             })
         }
-        fn json(text: &str) -> String {
+        fn escape_json(text: &str) -> String {
             let quoted = serde_json::Value::from(text).to_string();
             quoted[1..quoted.len() - 1].to_owned()
         }
-        fn utf16(text: &str) -> String {
+        fn escape_utf16(text: &str) -> String {
             text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect()
         }
-        fn lines(text: &str, width: usize) -> String {
+        fn break_into_lines(text: &str, width: usize) -> String {
             let chars: Vec<_> = text.chars().collect();
             chars.chunks(width).map(String::from_iter).collect::<Vec<_>>().join("\r\n")
         }
-        fn html(text: &str) -> String {
+        fn escape_html(text: &str) -> String {
             let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
             text.replace('"', "&quot;").replace('\'', "&#39;")
         }
         vec![
-            ("json", json),
+            ("json", escape_json),
             ("rails", |text| {
-                let text = json(text).replace('&', "\\u0026");
+                let text = escape_json(text).replace('&', "\\u0026");
                 text.replace('<', "\\u003c").replace('>', "\\u003e")
             }),
-            ("utf16", utf16),
+            ("utf16", escape_utf16),
             ("debug", |text| {
                 let quoted = format!("{text:?}");
                 quoted[1..quoted.len() - 1].to_owned()
             }),
             ("shown", |text| crate::text::escape(text).into_owned()),
-            ("percent", |text| percent(text, "-_.~")),
-            ("percent, / kept", |text| percent(text, "-_.~/")),
-            ("percent, all", |text| bytes(text, |byte| format!("%{byte:02x}"))),
-            ("form", |text| percent(text, "*-._ ").replace(' ', "+")),
-            ("html", html),
+            ("percent", |text| percent_encode(text, "-_.~")),
+            ("percent, / kept", |text| percent_encode(text, "-_.~/")),
+            ("percent, all", |text| map_bytes(text, |byte| format!("%{byte:02x}"))),
+            ("form", |text| percent_encode(text, "*-._ ").replace(' ', "+")),
+            ("html", escape_html),
             ("html, numbers", |text| {
                 text.chars().map(|c| format!("&#{};", u32::from(c))).collect()
             }),
             ("git", |text| {
-                bytes(text, |byte| match byte {
+                map_bytes(text, |byte| match byte {
                     b'"' | b'\\' => format!("\\{}", char::from(byte)),
                     b' '..=b'~' => char::from(byte).into(),
                     _ => format!("\\{byte:03o}"),
                 })
             }),
-            ("python", |text| bytes(text, |byte| format!("\\x{byte:02x}"))),
-            ("hex", |text| bytes(text, |byte| format!("{byte:02x}"))),
-            ("hex, colons", |text| bytes(text, |byte| format!("{byte:02X}:"))),
+            ("python", |text| map_bytes(text, |byte| format!("\\x{byte:02x}"))),
+            ("hex", |text| map_bytes(text, |byte| format!("{byte:02x}"))),
+            ("hex, colons", |text| map_bytes(text, |byte| format!("{byte:02X}:"))),
             ("base64", |text| STANDARD.encode(text)),
-            ("base64, lines", |text| lines(&STANDARD.encode(text), 20)),
+            ("base64, lines", |text| break_into_lines(&STANDARD.encode(text), 20)),
             ("base64, url", |text| URL_SAFE_NO_PAD.encode(text)),
             ("base64, within", |text| STANDARD.encode(format!("x: {text} y"))),
             ("base64, further within", |text| URL_SAFE_NO_PAD.encode(format!("xy: {text}"))),
@@ -550,7 +550,7 @@ mod tests {
 
     /// The part of `text` that is not redacted; `None` if no secret is found.
     fn visible_text(matcher: &SecretMatcher, text: &str) -> Option<String> {
-        let found_ranges = matcher.find(text);
+        let found_ranges = matcher.find_known_secrets(text);
         let redacted_text = redact(matcher, text);
         (!found_ranges.is_empty()).then(|| redacted_text.replace(SECRET_MARK, ""))
     }
@@ -559,14 +559,16 @@ mod tests {
     fn a_secret_is_found_in_every_form_and_in_two_combined() {
         let secret = "k3y&<é l'on\"g>/s%25cr\\et+c?n~ry=";
         let matcher = matcher_with([secret]);
-        for (outer, write_outer) in encodings() {
-            for (inner, write) in encodings().into_iter().chain([("plain", str::to_owned as _)]) {
-                let text = format!("refused: '{}'.", write_outer(&write(secret)));
+        for (outer_name, encode_outer) in encodings() {
+            for (inner_name, encode_inner) in
+                encodings().into_iter().chain([("plain", str::to_owned as _)])
+            {
+                let text = format!("refused: '{}'.", encode_outer(&encode_inner(secret)));
                 let unredacted = visible_text(&matcher, &text)
-                    .unwrap_or_else(|| panic!("{outer} of {inner}: {text}"));
+                    .unwrap_or_else(|| panic!("{outer_name} of {inner_name}: {text}"));
                 assert!(
                     unredacted.len() <= "refused: ''. ".len() + 48,
-                    "{outer} of {inner}: {unredacted}"
+                    "{outer_name} of {inner_name}: {unredacted}"
                 );
             }
         }
@@ -615,7 +617,7 @@ mod tests {
             let encoded = indices.iter().fold(secret.to_owned(), |text, index| (all_encodings[*index].1)(&text));
             let text = format!("{before}{encoded} {after}{encoded} {after}");
             let matcher = matcher_with([secret]);
-            let expected_ranges = matcher.find(&text);
+            let expected_ranges = matcher.find_known_secrets(&text);
             prop_assert!(expected_ranges.len() >= 2);
             prop_assert_eq!(matcher.find_in_windows(&text, window_length, encoded.len()), expected_ranges);
         }

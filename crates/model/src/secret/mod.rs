@@ -80,7 +80,7 @@ pub enum TextPiece {
 }
 
 impl Reference {
-    /// The variable or file `name`, if `keyword` is `env` or `file`.
+    /// The reference to the variable or file `name`, if `keyword` is `env` or `file`.
     pub fn parse(keyword: &str, name: String) -> Option<Self> {
         match keyword {
             "env" => Some(Self::Env(name)),
@@ -112,12 +112,12 @@ impl Reference {
         match self {
             Self::Env(_) | Self::File(_) => vec![self],
             Self::Text(pieces) => pieces.iter().filter_map(TextPiece::source).collect(),
-            Self::Data(_) => self.texts().into_iter().flat_map(Self::sources).collect(),
+            Self::Data(_) => self.inner_references().into_iter().flat_map(Self::sources).collect(),
         }
     }
 
     /// The references in the data, or the reference itself if it is not data.
-    pub fn texts(&self) -> Vec<&Self> {
+    pub fn inner_references(&self) -> Vec<&Self> {
         if let Self::Data(data) = self { data.references() } else { vec![self] }
     }
 
@@ -172,9 +172,12 @@ fn needs_encoding(pieces: &[TextPiece], index: usize) -> bool {
     let [text_before, text_after] = [&pieces[..index], &pieces[index + 1..]]
         .map(|pieces| pieces.iter().map(TextPiece::masked_text).collect::<String>());
     let Some((_, after_scheme)) = text_before.split_once("://") else { return false };
-    let ends_authority = |c: char| "/?#".contains(c);
-    let is_user = !after_scheme.contains(ends_authority)
-        && text_after.split(ends_authority).next().is_some_and(|authority| authority.contains('@'));
+    let is_authority_end = |c: char| "/?#".contains(c);
+    let is_user = !after_scheme.contains(is_authority_end)
+        && text_after
+            .split(is_authority_end)
+            .next()
+            .is_some_and(|authority| authority.contains('@'));
     is_user || after_scheme.contains('?')
 }
 

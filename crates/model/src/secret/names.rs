@@ -9,7 +9,7 @@ pub const RESERVED_PREFIXES: [&str; 3] = ["CI_", "GITLAB_", "UNDRIFT_"];
 /// The variable in which the CI system stores the token of the job.
 pub const JOB_TOKEN_VARIABLE: &str = "CI_JOB_TOKEN";
 
-/// All variables in which the CI system stores that token.
+/// All variables in which the CI system stores the token of the job, alone or within another text.
 const JOB_TOKEN_NAMES: [&str; 5] = [
     JOB_TOKEN_VARIABLE,
     "CI_REGISTRY_PASSWORD",

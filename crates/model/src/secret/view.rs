@@ -52,13 +52,13 @@ impl<'t> MappedText<'t> {
     /// Removes one level of escapes; `None` if there are none.
     pub(super) fn unescape_once(&self) -> Option<MappedText<'static>> {
         let mut builder = MappedTextBuilder::default();
-        let (mut decoded_end, mut has_escape) = (0, false);
+        let (mut unescaped_end, mut has_escape) = (0, false);
         self.may_have_escapes().then_some(())?;
         for (index, byte) in self.bytes.iter().enumerate() {
             builder.push(*byte, self.span(index));
-            if let Some((length, decoded)) = escape_at_end(&builder.bytes[decoded_end..]) {
+            if let Some((length, decoded)) = escape_at_end(&builder.bytes[unescaped_end..]) {
                 builder.replace_end(length, &decoded);
-                (decoded_end, has_escape) = (builder.bytes.len(), true);
+                (unescaped_end, has_escape) = (builder.bytes.len(), true);
             }
         }
         has_escape.then(|| builder.into())
@@ -98,8 +98,9 @@ impl<'t> MappedText<'t> {
 impl From<Vec<(u8, Range<usize>)>> for MappedText<'static> {
     fn from(mapped_bytes: Vec<(u8, Range<usize>)>) -> Self {
         let mut builder = MappedTextBuilder::default();
-        for (byte, source) in mapped_bytes {
-            builder.push(byte, (saturating_u32(source.start), saturating_u32(source.end)));
+        for (byte, source_range) in mapped_bytes {
+            builder
+                .push(byte, (saturating_u32(source_range.start), saturating_u32(source_range.end)));
         }
         builder.into()
     }

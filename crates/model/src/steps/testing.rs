@@ -11,7 +11,10 @@ fn count_steps(work: impl FnOnce()) -> u64 {
 
 /// Asserts that `work` on ten times as many items takes at most fifteen times as many steps.
 pub fn grow_in_proportion(label: &str, work: impl Fn(usize)) {
-    let (few, many) = (count_steps(|| work(30)), count_steps(|| work(300)));
+    let (few, large_step_count) = (count_steps(|| work(30)), count_steps(|| work(300)));
     assert!(few >= 30, "{label}: {few} steps are counted, which tells nothing");
-    assert!(many <= 15 * few, "{label}: {few} steps, and {many} for ten times as many");
+    assert!(
+        large_step_count <= 15 * few,
+        "{label}: {few} steps, and {large_step_count} for ten times as many"
+    );
 }

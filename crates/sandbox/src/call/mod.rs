@@ -39,7 +39,7 @@ impl ParsedRequest {
     }
 }
 
-/// The parameters are those of the request.
+/// A request gives direct access to its parameters.
 impl Deref for ParsedRequest {
     type Target = Params;
 
@@ -52,7 +52,7 @@ impl Deref for Call<'_> {
     type Target = ParsedRequest;
 
     fn deref(&self) -> &ParsedRequest {
-        &self.input
+        &self.request
     }
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Call<'a> {
     pub(crate) service: &'a ServiceState,
     pub(crate) caller: Option<User>,
     pub(crate) token: Option<AccessToken>,
-    pub(crate) input: ParsedRequest,
+    pub(crate) request: ParsedRequest,
     pub(crate) time: Timestamp,
     pub(crate) time_text: OnceCell<String>,
     pub(crate) memberships: OnceCell<Memberships>,
@@ -77,10 +77,20 @@ impl<'a> Call<'a> {
         db: &'a Connection,
         (caller, token): (Option<User>, Option<AccessToken>),
         time: Timestamp,
-        input: ParsedRequest,
+        request: ParsedRequest,
     ) -> Self {
         let (time_text, memberships, direct_level_cache) = Default::default();
-        Self { db, service, caller, token, input, time, time_text, memberships, direct_level_cache }
+        Self {
+            db,
+            service,
+            caller,
+            token,
+            request,
+            time,
+            time_text,
+            memberships,
+            direct_level_cache,
+        }
     }
 }
 
@@ -170,7 +180,7 @@ impl Call<'_> {
         Ok(self.execute(sql, [name, &self.finish_time(duration), self.time_text()])? > 0)
     }
 
-    /// The current day, to compare expiry dates with.
+    /// The current day, which is compared with expiry dates.
     pub(crate) fn today(&self) -> &str {
         // The text of a time starts with the day.
         self.time_text().get(..10).unwrap_or_default()
@@ -181,13 +191,13 @@ impl Call<'_> {
         self.service.options.random.next_hex()
     }
 
-    pub(crate) fn tier(&self) -> AttributeTier {
+    pub(crate) fn tier(&self) -> ServiceTier {
         self.service.tier
     }
 
     /// True if the licence is Premium or a higher licence.
     pub(crate) fn is_premium(&self) -> bool {
-        self.tier() >= AttributeTier::Premium
+        self.tier() >= ServiceTier::Premium
     }
 
     pub(crate) fn profile(&self) -> &Profile {
@@ -199,7 +209,7 @@ impl Call<'_> {
     }
 
     /// True if the release is [`OBSERVED_RELEASE`] or a later one.
-    pub(crate) fn is_observed(&self) -> bool {
+    pub(crate) fn is_at_least_observed(&self) -> bool {
         self.release() >= OBSERVED_RELEASE
     }
 
@@ -209,7 +219,7 @@ impl Call<'_> {
     }
 
     /// True if responses contain the day on which an object was marked for deletion.
-    pub(crate) fn shows_deletion(&self) -> bool {
+    pub(crate) fn shows_deletion_day(&self) -> bool {
         self.is_premium() || self.is_at_least(18, 0)
     }
 

@@ -55,17 +55,17 @@ impl Call<'_> {
     }
 
     /// The caller's level in a project; 0 for none. Administrators count as owners.
-    pub(crate) fn caller_level_in(&self, project: &Project) -> Result<i64> {
+    pub(crate) fn caller_level_in_project(&self, project: &Project) -> Result<i64> {
         match &self.caller {
             None => Ok(0),
             Some(user) if user.admin => Ok(OWNER),
-            Some(user) => self.user_level_in(user.id, project),
+            Some(user) => self.user_level_in_project(user.id, project),
         }
     }
 
     /// The highest level of a user in a project; 0 for none. It comes from ownership, direct
     /// membership, a group above, or an invited group.
-    pub(crate) fn user_level_in(&self, user_id: i64, project: &Project) -> Result<i64> {
+    pub(crate) fn user_level_in_project(&self, user_id: i64, project: &Project) -> Result<i64> {
         if project.namespace.owner_id == Some(user_id) {
             return Ok(OWNER);
         }
@@ -99,15 +99,15 @@ impl Call<'_> {
     }
 
     /// True if the caller may see a project.
-    pub(crate) fn may_see(&self, project: &Project) -> Result<bool> {
+    pub(crate) fn may_see_project(&self, project: &Project) -> Result<bool> {
         Ok(self.is_visible_without_level(&project.visibility)
-            || self.caller_level_in(project)? >= GUEST)
+            || self.caller_level_in_project(project)? >= GUEST)
     }
 
     /// The project with this id or path. Fails with 404 if it is missing or hidden from the caller.
     pub(crate) fn visible_project(&self, id_or_path: &str) -> Result<Project> {
         match Project::find_by_reference(self.db, id_or_path)? {
-            Some(project) if self.may_see(&project)? => Ok(project),
+            Some(project) if self.may_see_project(&project)? => Ok(project),
             Some(_) => Err(ErrorResponse::not_found("Project")),
             None => self.find_moved_project(id_or_path),
         }
@@ -116,7 +116,7 @@ impl Call<'_> {
     /// Handles the former path of a project: returns the project, or fails with a redirect or a refusal.
     fn find_moved_project(&self, path: &str) -> Result<Project> {
         let project = match Project::find_by_former_path(self.db, path)? {
-            Some(project) if self.may_see(&project)? => project,
+            Some(project) if self.may_see_project(&project)? => project,
             _ => return Err(ErrorResponse::not_found("Project")),
         };
         if self.profile().former_paths_answer {
@@ -138,8 +138,8 @@ impl Call<'_> {
 
     /// True if the caller may use the feature whose access level is in the attribute `level_attribute`. In a
     /// private project the caller must be at least a reporter.
-    pub(crate) fn may_use(&self, project: &Project, level_attribute: &str) -> Result<bool> {
-        let level = self.caller_level_in(project)?;
+    pub(crate) fn may_use_feature(&self, project: &Project, level_attribute: &str) -> Result<bool> {
+        let level = self.caller_level_in_project(project)?;
         let is_not_private = project.visibility != "private";
         let attributes = project.attributes(self.db)?;
         Ok(match attributes.get(level_attribute).and_then(Value::as_str) {
@@ -163,10 +163,10 @@ impl Call<'_> {
     }
 
     /// The project that `:id` names. Fails with 401 for an anonymous caller, with 404 if the
-    /// project is not visible, and with 403 below `level`.
-    pub(crate) fn project_as(&self, level: i64) -> Result<Project> {
+    /// project is not visible, and with 403 below `min_level`.
+    pub(crate) fn project_as(&self, min_level: i64) -> Result<Project> {
         self.require_user()?;
-        self.project_allowing_anonymous(level)
+        self.project_allowing_anonymous(min_level)
     }
 
     /// True if a project is archived, by itself or with a group above it.
@@ -202,15 +202,15 @@ impl Call<'_> {
     }
 
     /// Like [`Call::project_as`], but an anonymous caller counts as a caller without a level.
-    pub(crate) fn project_allowing_anonymous(&self, level: i64) -> Result<Project> {
+    pub(crate) fn project_allowing_anonymous(&self, min_level: i64) -> Result<Project> {
         let project = self.project()?;
-        refuse_if(self.caller_level_in(&project)? < level, ErrorResponse::forbidden)?;
+        refuse_if(self.caller_level_in_project(&project)? < min_level, ErrorResponse::forbidden)?;
         self.check_archive_rule(&project).map(|()| project)
     }
 
     /// Like [`Call::project_as`], but also calls [`Self::check_writable`].
-    pub(crate) fn writable_project_as(&self, level: i64) -> Result<Project> {
-        let project = self.project_as(level)?;
+    pub(crate) fn writable_project_as(&self, min_level: i64) -> Result<Project> {
+        let project = self.project_as(min_level)?;
         self.check_writable(&project)?;
         Ok(project)
     }
@@ -225,7 +225,7 @@ impl Call<'_> {
 
     /// Fails if the service's tier is below `min_tier`: with 404, or with 403 in the dialect
     /// `unlicensed_forbidden`.
-    pub(crate) fn require_tier(&self, min_tier: AttributeTier) -> Result<()> {
+    pub(crate) fn require_tier(&self, min_tier: ServiceTier) -> Result<()> {
         refuse_if(self.tier() < min_tier, || {
             let is_forbidden = self.profile().unlicensed_forbidden;
             if is_forbidden { ErrorResponse::forbidden() } else { ErrorResponse::hidden() }
@@ -269,16 +269,16 @@ impl Call<'_> {
     }
 
     /// The group that `:id` names. Fails with 401 for an anonymous caller, with 404 if the group is
-    /// not visible, and with 403 below `level`.
-    pub(crate) fn group_as(&self, level: i64) -> Result<Namespace> {
+    /// not visible, and with 403 below `min_level`.
+    pub(crate) fn group_as(&self, min_level: i64) -> Result<Namespace> {
         self.require_user()?;
-        self.group_allowing_anonymous(level)
+        self.group_allowing_anonymous(min_level)
     }
 
     /// Like [`Self::group_as`], but an anonymous caller counts as a caller without a level.
-    pub(crate) fn group_allowing_anonymous(&self, level: i64) -> Result<Namespace> {
+    pub(crate) fn group_allowing_anonymous(&self, min_level: i64) -> Result<Namespace> {
         let group = self.group()?;
-        refuse_if(self.caller_level_in_group(&group)? < level, ErrorResponse::forbidden)
+        refuse_if(self.caller_level_in_group(&group)? < min_level, ErrorResponse::forbidden)
             .map(|()| group)
     }
 }

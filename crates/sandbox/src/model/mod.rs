@@ -1,11 +1,11 @@
 //! The service without a network: requests and responses are values.
 //!
-//! [`Model`] is for simulations that start from one [`Image`] thousands of times. Time and
+//! [`Model`] is for simulations that start from one [`ModelImage`] thousands of times. Time and
 //! randomness come from the [`ServiceOptions`]. The same calls with the same options therefore get
 //! the same bytes.
 
 use super::store::{Store, image};
-use super::{AttributeTier, DataLocation, Seed, ServiceOptions, StartError, dispatch, seeding};
+use super::{DataLocation, Seed, ServiceOptions, ServiceTier, StartError, dispatch, seeding};
 use crate::prelude::*;
 
 /// A service in memory that is called directly.
@@ -16,13 +16,13 @@ pub struct Model {
 
 /// The data of a [`Model`] at some time. Cloning is cheap.
 #[derive(Clone, Debug)]
-pub struct Image {
-    tier: AttributeTier,
+pub struct ModelImage {
+    tier: ServiceTier,
     release: Release,
-    content: image::StoreImage,
+    store_image: image::StoreImage,
 }
 
-impl Image {
+impl ModelImage {
     /// The options for a start on this data: the release is not lower than the release of the data.
     fn adjust_options(&self, options: ServiceOptions) -> ServiceOptions {
         let profile = options.profile;
@@ -46,7 +46,7 @@ impl Model {
         let options = ServiceOptions { profile, ..options };
         let service = ServiceState::new(store, seed.tier.unwrap_or_default(), options);
         service.store.write(|db: &_| {
-            seeding::prepare(&service, db, Some(seed), token, &DataLocation::Memory)
+            seeding::prepare_database(&service, db, Some(seed), token, &DataLocation::Memory)
         })?;
         Ok(Self { service })
     }
@@ -56,8 +56,8 @@ impl Model {
     /// # Errors
     ///
     /// If SQLite fails.
-    pub fn from_image(image: &Image, options: ServiceOptions) -> rusqlite::Result<Self> {
-        let store = Store::from_image(&image.content)?;
+    pub fn from_image(image: &ModelImage, options: ServiceOptions) -> rusqlite::Result<Self> {
+        let store = Store::from_image(&image.store_image)?;
         Ok(Self { service: ServiceState::new(store, image.tier, image.adjust_options(options)) })
     }
 
@@ -68,8 +68,8 @@ impl Model {
     /// # Errors
     ///
     /// If SQLite fails.
-    pub fn reset(&mut self, image: &Image, options: ServiceOptions) -> rusqlite::Result<()> {
-        self.service.store.restore(&image.content)?;
+    pub fn reset(&mut self, image: &ModelImage, options: ServiceOptions) -> rusqlite::Result<()> {
+        self.service.store.restore(&image.store_image)?;
         self.service.restart(image.tier, image.adjust_options(options));
         Ok(())
     }
@@ -79,9 +79,13 @@ impl Model {
     /// # Errors
     ///
     /// If SQLite fails.
-    pub fn image(&mut self) -> rusqlite::Result<Image> {
+    pub fn image(&mut self) -> rusqlite::Result<ModelImage> {
         let ServiceState { tier, options, store, .. } = &mut self.service;
-        Ok(Image { tier: *tier, release: options.profile.release, content: store.image()? })
+        Ok(ModelImage {
+            tier: *tier,
+            release: options.profile.release,
+            store_image: store.image()?,
+        })
     }
 
     /// Answers a request like a running service. The path of the request begins with `/api/v4`.

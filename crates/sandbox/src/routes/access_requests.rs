@@ -7,8 +7,8 @@ use super::prelude::*;
 /// remove the request.
 pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     table: ACCESS_REQUESTS,
-    operations: &[(Method::PUT, "/{user_id}/approve", Verb::Custom(approve))],
-    scope: |_, call| {
+    operations: &[(Method::PUT, "/{user_id}/approve", CollectionOperation::Custom(approve))],
+    find_scope: |_, call| {
         let scope = GroupOrProject::from_call(call, [0, 0])?;
         if call.method == Method::GET {
             check_manager(call, &scope)?;
@@ -24,9 +24,9 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     },
     complete: complete_request,
     check_removal: |_, _| Ok(()),
-    json: |call, request| {
+    to_json: |call, request| {
         let user = User::find_by_optional_id(call.db, request.value(REQUESTER_ID).as_i64())?;
-        let mut body = user.or_no_record()?.brief(call);
+        let mut body = user.or_no_record()?.brief_json(call);
         body["requested_at"] = request.created_at.as_str().into();
         Ok(body)
     },
@@ -40,7 +40,7 @@ const REQUESTER_ID: &str = "asker_id";
 
 /// Fails with 403 unless the caller can manage the members of `scope`.
 fn check_manager(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
-    refuse_if(scope.level(call)? < scope.level_to_manage_members(), ErrorResponse::forbidden)
+    refuse_if(scope.caller_level(call)? < scope.level_to_manage_members(), ErrorResponse::forbidden)
 }
 
 fn complete_request(call: &CollectionCall<'_>, request: &mut Record) -> Result<()> {
@@ -54,7 +54,7 @@ fn complete_request(call: &CollectionCall<'_>, request: &mut Record) -> Result<(
         }
     };
     refuse_if(!accepts_requests, ErrorResponse::forbidden)?;
-    let is_member = call.level()? > 0 || call.scope.member(call, user.id)?.is_some();
+    let is_member = call.caller_level()? > 0 || call.scope.find_member(call, user.id)?.is_some();
     refuse_if(is_member, ErrorResponse::forbidden)?;
     request.set(REQUESTER_ID, user.id);
     let is_known = call.stored_rows()?.iter().any(|other| other.value(REQUESTER_ID) == user.id);

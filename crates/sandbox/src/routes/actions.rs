@@ -23,8 +23,8 @@ fn list_users(call: &Call<'_>) -> Result<Answer> {
     let search = call.text("search")?.unwrap_or_default().to_lowercase();
     let skipped_ids = call.integers("skip_users")?.unwrap_or_default();
     let mut users = members::list_users(call, &GroupOrProject::from(project))?;
-    users.retain(|user| user.is_named(&search) && !skipped_ids.contains(&user.id));
-    page::list(call, users.iter().map(|user| user.brief(call)))
+    users.retain(|user| user.name_contains(&search) && !skipped_ids.contains(&user.id));
+    page::list(call, users.iter().map(|user| user.brief_json(call)))
 }
 
 fn list_starrers(call: &Call<'_>) -> Result<Answer> {
@@ -35,9 +35,9 @@ fn list_starrers(call: &Call<'_>) -> Result<Answer> {
     let read_starrer = |user, row: &Row<'_>| Ok((user, row.get::<_, String>(User::COLUMN_COUNT)?));
     let mut starrers =
         User::list_with(call.db, "s.starred_since", clauses, [project.id], read_starrer)?;
-    starrers.retain(|(user, _)| user.is_named(&search));
+    starrers.retain(|(user, _)| user.name_contains(&search));
     page::list_objects(call, &starrers, |(user, starred_since)| {
-        Ok(json!({ "starred_since": starred_since, "user": user.brief(call) }))
+        Ok(json!({ "starred_since": starred_since, "user": user.brief_json(call) }))
     })
 }
 
@@ -48,10 +48,10 @@ fn list_transfer_locations(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// Answers with a list of groups (reference 1, 2.11). `accepts` must be true for a group, the
-/// caller must have at least `level` in it, and its name must contain the parameter `search`.
+/// caller must have at least `min_level` in it, and its name must contain the parameter `search`.
 pub(super) fn list_locations(
     call: &Call<'_>,
-    level: i64,
+    min_level: i64,
     accepts: impl Fn(&Namespace) -> bool,
 ) -> Result<Answer> {
     let search = call.text("search")?.unwrap_or_default().to_lowercase();
@@ -59,7 +59,7 @@ pub(super) fn list_locations(
     let shown_groups = try_filter(groups, |group| {
         Ok(accepts(group)
             && group.name.to_lowercase().contains(&search)
-            && call.caller_level_in_group(group)? >= level
+            && call.caller_level_in_group(group)? >= min_level
             && call.may_see_group(group)?)
     })?;
     page::list_objects(call, &shown_groups, |group| Ok(location_json(call, group)))
@@ -92,7 +92,7 @@ fn set_star(call: &Call<'_>, is_starred: bool) -> Result<Answer> {
     }
     let answers_ok = call.profile().star_answers_ok;
     let status = if answers_ok { StatusCode::OK } else { StatusCode::CREATED };
-    projects::project_answer(call, status, project_id, Extras::default())
+    projects::project_answer(call, status, project_id, ExtraFields::default())
 }
 
 fn upload_file(call: &Call<'_>) -> Result<Answer> {
@@ -128,7 +128,7 @@ fn start_housekeeping(call: &Call<'_>) -> Result<Answer> {
     let has_lease = call.acquire_lease(&lease, call.profile().housekeeping_lease)?;
     let text = "Somebody already triggered housekeeping for this resource in the past 1440 minutes";
     refuse_if(!has_lease, || ErrorResponse::conflict(text))?;
-    match call.is_observed() {
+    match call.is_at_least_observed() {
         // The body is the id of a job.
         true => Answer::created(&call.random_hex().get(..24)),
         false => Answer::created(&json!({ "message": "201 Created" })),
@@ -154,7 +154,7 @@ fn security_project(call: &Call<'_>) -> Result<Project> {
     refuse_if(!call.is_at_least(16, 11), ErrorResponse::no_route)?;
     let min_level = if call.is_write { MAINTAINER } else { DEVELOPER };
     let project = call.project_as(min_level).map_err(ErrorResponse::forbidden_as_unauthorized)?;
-    call.require_tier(AttributeTier::Ultimate).map(|()| project)
+    call.require_tier(ServiceTier::Ultimate).map(|()| project)
 }
 
 /// The only security setting that can be changed, by its newer and its older name.
@@ -177,7 +177,7 @@ fn show_security_settings(call: &Call<'_>) -> Result<Answer> {
         "container_scanning_for_registry_enabled": false,
     });
     body[PUSH_PROTECTION_NAMES[usize::from(!call.is_at_least(17, 11))]] = is_push_protected.into();
-    if call.is_observed() {
+    if call.is_at_least_observed() {
         body["validity_checks_enabled"] = false.into();
         body["license_configuration_source"] = "sbom".into();
     }

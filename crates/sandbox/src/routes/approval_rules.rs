@@ -4,19 +4,20 @@
 //! The service ignores users, groups and branches that a rule cannot name, without an error.
 //! Clients must compare the response with the request.
 
-use super::approvals::{RULES_LOCK, is_locked, readable_project, writable_project};
+use super::approvals::{RULES_LOCK, is_instance_setting_on, readable_project, writable_project};
 use super::prelude::*;
 
 pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     table: APPROVAL_RULES,
-    scope: |_, call| {
+    find_scope: |_, call| {
         let project = if call.is_write { writable_project(call)? } else { readable_project(call)? };
         // The service may allow only administrators to change rules.
-        let is_locked = call.is_write && !call.is_administrator() && is_locked(call, RULES_LOCK)?;
+        let is_locked =
+            call.is_write && !call.is_administrator() && is_instance_setting_on(call, RULES_LOCK)?;
         refuse_if(is_locked, ErrorResponse::forbidden)?;
         Ok(project.into())
     },
-    complete,
+    complete: complete_rule,
     // The rule for any approver comes first, and the rules for reports come last.
     filter: |_, rules| {
         rules.sort_by_key(|rule| {
@@ -30,7 +31,7 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
         Err(_) => Err(ErrorResponse::no_record()),
         Ok(_) => call.find_row(call.stored_rows()?),
     },
-    json,
+    to_json: rule_json,
     ..Callbacks::DEFAULT
 }];
 
@@ -68,7 +69,7 @@ fn set_ids(rule: &mut Record, field: &str, mut ids: Vec<i64>) {
     rule.set(field, ids);
 }
 
-fn json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
+fn rule_json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
     let (mut groups, mut has_hidden_groups) = (Vec::new(), false);
     for id in stored_ids(rule, GROUPS) {
         match Namespace::find_by_id(call.db, id)? {
@@ -87,7 +88,7 @@ fn json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
         .protections(call)?
         .iter()
         .filter(|protection| is_for_all_branches || branch_ids.contains(&protection.id))
-        .map(|protection| protected_branches::json(call, protection))
+        .map(|protection| protected_branches::protection_json(call, protection))
         .collect::<Result<_, _>>()?;
     let mut body = json!({
         "id": rule.id,
@@ -101,15 +102,15 @@ fn json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
         "protected_branches": branches,
         "applies_to_all_protected_branches": is_for_all_branches,
     });
-    let shows_type = rule.text(RULE_TYPE) == REPORT_APPROVER || call.is_observed();
-    set_if(&mut body, shows_type, REPORT_TYPE, rule.value(REPORT_TYPE));
+    let shows_type = rule.text(RULE_TYPE) == REPORT_APPROVER || call.is_at_least_observed();
+    set_field_if(&mut body, shows_type, REPORT_TYPE, rule.value(REPORT_TYPE));
     Ok(body)
 }
 
 fn users_json(call: &Call<'_>, ids: &[i64]) -> Result<Vec<Value>> {
     let mut shown_users = Vec::new();
     for id in ids {
-        shown_users.extend(User::find_by_id(call.db, *id)?.map(|user| user.brief(call)));
+        shown_users.extend(User::find_by_id(call.db, *id)?.map(|user| user.brief_json(call)));
     }
     Ok(shown_users)
 }
@@ -153,7 +154,8 @@ fn requested_user_ids(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i
         user_ids.extend(User::find_by_username(call.db, &name)?.map(|user| user.id));
     }
     try_filter(user_ids, |id| {
-        Ok(User::find_by_id(call.db, *id)?.is_some() && call.user_level_in(*id, project)? > 0)
+        Ok(User::find_by_id(call.db, *id)?.is_some()
+            && call.user_level_in_project(*id, project)? > 0)
     })
     .map(Some)
 }
@@ -182,9 +184,9 @@ fn requested_branch_ids(call: &Call<'_>, project: &Project) -> Result<Option<Vec
 
 /// Fills in and checks a rule. Lists that are not sent stay unchanged. Before release 18.9 the flag
 /// for all branches is off unless the call contains it.
-fn complete(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
+fn complete_rule(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
     let project = call.project()?;
-    if !call.has(ALL_BRANCHES) && !call.is_observed() {
+    if !call.has(ALL_BRANCHES) && !call.is_at_least_observed() {
         rule.set(ALL_BRANCHES, false);
     }
     if let Some(branch_ids) = requested_branch_ids(call, project)? {
@@ -200,7 +202,7 @@ fn complete(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
         group_ids.extend(hidden_group_ids(call, rule)?);
         set_ids(rule, GROUPS, group_ids);
     }
-    check(rule, &call.stored_rows()?)
+    check_rule(rule, &call.stored_rows()?)
 }
 
 /// The ids of a rule's groups that the caller does not see. These groups stay in the rule, unless
@@ -215,7 +217,7 @@ fn hidden_group_ids(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
 /// Sets the type of a new rule. Unless the call contains a type, a rule without users and groups is
 /// for any approver. Before release 18.9, usernames in the call do not count as users.
 fn complete_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
-    let is_before_observed = !call.is_observed();
+    let is_before_observed = !call.is_at_least_observed();
     let report_rule =
         REPORT_RULES.iter().find(|(name, _)| is_before_observed && *name == rule.text("name"));
     let has_usernames = call.texts("usernames")?.is_some_and(|names| !names.is_empty());
@@ -240,13 +242,13 @@ fn complete_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
 }
 
 /// Fails with 400 and all errors of a rule.
-fn check(rule: &Record, stored_rules: &[Record]) -> Result<()> {
+fn check_rule(rule: &Record, stored_rules: &[Record]) -> Result<()> {
     let (rule_type, rule_name) = (rule.text(RULE_TYPE), rule.text("name"));
     let mut same_type_rules = stored_rules
         .iter()
         .filter(|other| other.id != rule.id && other.text(RULE_TYPE) == rule_type);
     let is_taken = same_type_rules.clone().any(|other| other.text("name") == rule_name);
-    let has_other_any_rule = rule_type == ANY_APPROVER && same_type_rules.next().is_some();
+    let has_other_any_approver = rule_type == ANY_APPROVER && same_type_rules.next().is_some();
     let reserved_rule =
         REPORT_RULES.iter().find(|(name, _)| *name == rule_name && *name != LICENSE_RULE);
     let name_error = match reserved_rule {
@@ -274,7 +276,7 @@ fn check(rule: &Record, stored_rules: &[Record]) -> Result<()> {
         }
     };
     let type_error =
-        has_other_any_rule.then(|| "any-approver for the project already exists".to_owned());
+        has_other_any_approver.then(|| "any-approver for the project already exists".to_owned());
     let mut errors = FieldErrors::default();
     for (field, text) in [
         ("name", name_error),

@@ -7,7 +7,7 @@ use super::prelude::*;
 /// The settings in the newer form.
 pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     table: APPROVAL_SETTINGS,
-    scope: |_, call| {
+    find_scope: |_, call| {
         if call.is_group_operation() {
             // Only top-level groups with Premium have these settings. All others get 403.
             let group = call.group_as(OWNER)?;
@@ -16,17 +16,19 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
             return Ok(group.into());
         }
         let scope = GroupOrProject::from_call_archived_reads(call, [MAINTAINER; 2])?;
-        call.require_tier(AttributeTier::Premium).map(|()| scope)
+        call.require_tier(ServiceTier::Premium).map(|()| scope)
     },
-    complete,
-    json: |call, row| Ok(newer_json(call, &EffectiveSettings::read(call, row)?)),
+    complete: complete_settings,
+    to_json: |call, row| Ok(newer_json(call, &EffectiveSettings::read(call, row)?)),
     ..Callbacks::DEFAULT
 }];
 
 const APPROVAL_SETTINGS: RecordTable = RecordTable("approval_settings");
 
-pub(super) const ROUTES: &[Route] =
-    &[get("/projects/{id}/approvals", show), post("/projects/{id}/approvals", update)];
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/approvals", show_settings),
+    post("/projects/{id}/approvals", update_settings),
+];
 
 /// A row of `approval_settings.jsonc`: a flag, stored in the older form.
 #[derive(Debug, Deserialize)]
@@ -37,8 +39,8 @@ struct ApprovalFlag {
     /// True if the flag is inverted in the newer form.
     #[serde(default)]
     opposite: bool,
-    /// The value in a new project. Null in a call sets the value in `null`; if that is `None`, null
-    /// is refused.
+    /// The value in a new project. If a call sends null, the flag gets the value of the field `null`. If this
+    /// field is `None`, the call is refused.
     #[serde(default)]
     preset: bool,
     null: Option<bool>,
@@ -79,14 +81,14 @@ impl ApprovalFlag {
 }
 
 /// The flags of this release.
-fn flags(call: &Call<'_>) -> impl Iterator<Item = &'static ApprovalFlag> {
+fn release_flags(call: &Call<'_>) -> impl Iterator<Item = &'static ApprovalFlag> {
     let release = call.release();
     APPROVAL_FLAGS.iter().filter(move |flag| flag.since <= release)
 }
 
 /// The flags of this release, in the order of the newer form.
 fn newer_flags(call: &Call<'_>) -> Vec<&'static ApprovalFlag> {
-    let mut sorted_flags: Vec<_> = flags(call).collect();
+    let mut sorted_flags: Vec<_> = release_flags(call).collect();
     sorted_flags.sort_by_key(|flag| flag.at);
     sorted_flags
 }
@@ -109,7 +111,7 @@ impl EffectiveSettings {
             GroupOrProject::Group(_) => None,
         };
         let enforced_flags = try_filter(APPROVAL_FLAGS.iter(), |flag| {
-            flag.lock.map_or(Ok(false), |setting| is_locked(call, setting))
+            flag.lock.map_or(Ok(false), |setting| is_instance_setting_on(call, setting))
         })?;
         Ok(Self {
             settings: row.settings.clone(),
@@ -165,7 +167,7 @@ impl EffectiveSettings {
     /// Fails with 400 if two settings contradict each other. With the first, a push removes all
     /// approvals. With the second, a push removes only the approvals of code owners.
     /// `condition_text` is the condition under which the second setting is allowed.
-    fn check(&self, condition_text: &str) -> Result<()> {
+    fn check_removal_settings(&self, condition_text: &str) -> Result<()> {
         let [removes_selectively, resets_on_push] = [SELECTIVE_REMOVAL, RESET_ON_PUSH]
             .map(|name| self.settings.get(name).and_then(Value::as_bool));
         let text = format!("{SELECTIVE_REMOVAL} can only be enabled when {condition_text}");
@@ -178,32 +180,37 @@ impl EffectiveSettings {
 /// maintainers always can.
 pub(super) fn readable_project(call: &Call<'_>) -> Result<Project> {
     let project = call.project_as(0)?;
-    let level = call.caller_level_in(&project)?;
-    let may_open = !project.archived && call.may_use(&project, "merge_requests_access_level")?;
+    let level = call.caller_level_in_project(&project)?;
+    let may_open =
+        !project.archived && call.may_use_feature(&project, "merge_requests_access_level")?;
     refuse_if(level < MAINTAINER && !may_open, ErrorResponse::forbidden)?;
-    call.require_tier(AttributeTier::Premium).map(|()| project)
+    call.require_tier(ServiceTier::Premium).map(|()| project)
 }
 
 /// The project of a call that changes rules or approval settings.
 pub(super) fn writable_project(call: &Call<'_>) -> Result<Project> {
     let project = call.writable_project_as(MAINTAINER)?;
-    call.require_tier(AttributeTier::Premium).map(|()| project)
+    call.require_tier(ServiceTier::Premium).map(|()| project)
 }
 
 /// True if a setting of the service is on.
-pub(super) fn is_locked(call: &Call<'_>, setting: &str) -> Result<bool> {
+pub(super) fn is_instance_setting_on(call: &Call<'_>, setting: &str) -> Result<bool> {
     Ok(instance::read_setting(call, setting)? == Value::Bool(true))
 }
 
-fn show(call: &Call<'_>) -> Result<Answer> {
+fn show_settings(call: &Call<'_>) -> Result<Answer> {
     let collection = find_built_in(APPROVAL_SETTINGS);
-    Answer::ok(&older_json(&CollectionCall { collection, scope: &collection.scope(call)?, call })?)
+    Answer::ok(&older_json(&CollectionCall {
+        collection,
+        scope: &collection.find_scope(call)?,
+        call,
+    })?)
 }
 
 fn older_json(call: &CollectionCall<'_>) -> Result<Value> {
-    let state = EffectiveSettings::read(call, &call.find()?)?;
+    let effective_settings = EffectiveSettings::read(call, &call.find_entry()?)?;
     let count = call.project()?.attributes(call.db)?.remove(APPROVALS_BEFORE_MERGE);
-    Ok(older_form(call, count, |flag| state.value(flag)))
+    Ok(older_form(call, count, |flag| effective_settings.value(flag)))
 }
 
 fn older_form(
@@ -214,14 +221,14 @@ fn older_form(
     // The two lists are obsolete, because rules name the approvers.
     let mut body = json!({ "approvers": [], "approver_groups": [] });
     body[APPROVALS_BEFORE_MERGE] = approval_count.into();
-    flags(call).for_each(|flag| body[flag.name] = get_value(flag).into());
+    release_flags(call).for_each(|flag| body[flag.name] = get_value(flag).into());
     body
 }
 
-fn newer_json(call: &Call<'_>, state: &EffectiveSettings) -> Value {
+fn newer_json(call: &Call<'_>, effective_settings: &EffectiveSettings) -> Value {
     let shown_flags = newer_flags(call).into_iter().map(|flag| {
-        let origin = state.enforcing_level(flag);
-        let value = state.value(flag) != flag.opposite;
+        let origin = effective_settings.enforcing_level(flag);
+        let value = effective_settings.value(flag) != flag.opposite;
         let value = json!({ "value": value, "locked": origin.is_some(), "inherited_from": origin });
         (flag.newer.to_owned(), value)
     });
@@ -230,22 +237,22 @@ fn newer_json(call: &Call<'_>, state: &EffectiveSettings) -> Value {
 
 /// Changes the settings that the call contains. Without a licence, release 18.9 ignores these
 /// settings.
-fn update(call: &Call<'_>) -> Result<Answer> {
-    if !call.is_premium() && call.is_observed() {
+fn update_settings(call: &Call<'_>) -> Result<Answer> {
+    if !call.is_premium() && call.is_at_least_observed() {
         return answer_unlicensed(call);
     }
     let project = writable_project(call)?;
-    refuse_if(project.archived && call.is_observed(), ErrorResponse::forbidden)?;
+    refuse_if(project.archived && call.is_at_least_observed(), ErrorResponse::forbidden)?;
     require_any_flag(call)?;
     let scope = &GroupOrProject::from(project.clone());
     let call = &CollectionCall { collection: find_built_in(APPROVAL_SETTINGS), scope, call };
-    let mut row = call.find()?;
-    let mut state = EffectiveSettings::read(call, &row)?;
-    for flag in flags(call).filter(|flag| call.has(flag.name)) {
-        state.set_unless_enforced(call, flag, flag.read_param(call, flag.name)?);
+    let mut row = call.find_entry()?;
+    let mut effective_settings = EffectiveSettings::read(call, &row)?;
+    for flag in release_flags(call).filter(|flag| call.has(flag.name)) {
+        effective_settings.set_unless_enforced(call, flag, flag.read_param(call, flag.name)?);
     }
-    state.check("reset_approvals_on_push is disabled")?;
-    row.settings = state.settings;
+    effective_settings.check_removal_settings("reset_approvals_on_push is disabled")?;
+    row.settings = effective_settings.settings;
     call.store(&mut row)?;
     if call.has(APPROVALS_BEFORE_MERGE) {
         let Some(count) = call.integer(APPROVALS_BEFORE_MERGE)? else {
@@ -264,7 +271,8 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 
 /// Fails with 400 if a call contains no setting.
 fn require_any_flag(call: &Call<'_>) -> Result<()> {
-    let names = [APPROVALS_BEFORE_MERGE].into_iter().chain(flags(call).map(|flag| flag.name));
+    let names =
+        [APPROVALS_BEFORE_MERGE].into_iter().chain(release_flags(call).map(|flag| flag.name));
     call.require_any(&names.collect::<Vec<_>>())
 }
 
@@ -289,14 +297,15 @@ fn read_flags(call: &Call<'_>) -> Result<Vec<(&'static ApprovalFlag, bool)>> {
 }
 
 /// Stores the flags in a call. The first call for a group sets omitted flags to false.
-fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
-    let (flag_values, mut state) = (read_flags(call)?, EffectiveSettings::read(call, row)?);
-    if !state.is_group {
+fn complete_settings(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
+    let (flag_values, mut effective_settings) =
+        (read_flags(call)?, EffectiveSettings::read(call, row)?);
+    if !effective_settings.is_group {
         flag_values
             .into_iter()
-            .for_each(|(flag, is_on)| state.set_unless_enforced(call, flag, is_on));
-        state.check("retain_approvals_on_push is enabled")?;
-        row.settings = state.settings;
+            .for_each(|(flag, is_on)| effective_settings.set_unless_enforced(call, flag, is_on));
+        effective_settings.check_removal_settings("retain_approvals_on_push is enabled")?;
+        row.settings = effective_settings.settings;
         return Ok(());
     }
     if row.id == 0 {

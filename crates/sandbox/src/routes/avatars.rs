@@ -77,7 +77,7 @@ fn read_avatar(params: &Params) -> Result<Option<Option<&Upload>>> {
     let Some(file) = params.file("avatar") else {
         return Ok(params.text("avatar")?.map(|_| None));
     };
-    refuse_if(media_type(&file.file_name).is_none(), || {
+    refuse_if(image_media_type(&file.file_name).is_none(), || {
         let formats = IMAGE_TYPES.map(|(extension, _)| extension).join(", ");
         let text =
             "file format is not supported. Please try one of the following supported formats";
@@ -88,7 +88,7 @@ fn read_avatar(params: &Params) -> Result<Option<Option<&Upload>>> {
     Ok(Some(Some(file)))
 }
 
-fn media_type(name: &str) -> Option<&'static str> {
+fn image_media_type(name: &str) -> Option<&'static str> {
     let extension = name.rsplit('.').next().unwrap_or_default();
     let mut images = IMAGE_TYPES.iter();
     Some(images.find(|(image_extension, _)| image_extension.eq_ignore_ascii_case(extension))?.1)
@@ -111,7 +111,7 @@ fn image_answer(call: &Call<'_>, holder: Holder) -> Result<Option<Answer>> {
     let stored_avatar = call.query_rows::<(String, Vec<u8>)>(&sql, [id])?.pop();
     Ok(stored_avatar.map(|(name, content)| {
         let mut answer = Answer::json(StatusCode::OK, content);
-        let media_type = media_type(&name).unwrap_or("application/octet-stream");
+        let media_type = image_media_type(&name).unwrap_or("application/octet-stream");
         answer.headers.push(("content-type", media_type.to_owned()));
         answer
     }))

@@ -11,9 +11,9 @@ const BADGES: RecordTable = RecordTable("badges");
 
 pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     table: BADGES,
-    operations: &[(Method::GET, "/render", Verb::Custom(preview_badge))],
+    operations: &[(Method::GET, "/render", CollectionOperation::Custom(preview_badge))],
     // Everybody who sees the project or group can read badges, even without a token.
-    scope: |collection, call| {
+    find_scope: |collection, call| {
         if call.is_write {
             GroupOrProject::from_call_archived_reads(call, collection.write_level)
         } else {
@@ -22,7 +22,7 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     },
     list_inherited: inherited_badges,
     complete: |_, badge| check_urls(badge),
-    json,
+    to_json: json,
     ..Callbacks::DEFAULT
 }];
 

@@ -6,12 +6,12 @@ use super::prelude::*;
 use super::tokens;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/{holder}/access_tokens", |call| list(call, &token_holder(call)?)),
-    post("/{holder}/access_tokens", |call| create(call, &token_holder(call)?)),
+    get("/{holder}/access_tokens", |call| list_tokens(call, &token_holder(call)?)),
+    post("/{holder}/access_tokens", |call| create_token(call, &token_holder(call)?)),
     get("/{holder}/access_tokens/{token_id}", |call| {
         Answer::ok(&find_token(call, &token_holder(call)?)?.1)
     }),
-    delete("/{holder}/access_tokens/{token_id}", |call| revoke(call, &token_holder(call)?)),
+    delete("/{holder}/access_tokens/{token_id}", |call| revoke_token(call, &token_holder(call)?)),
 ];
 
 /// The project or group that owns the tokens. A caller who may not read tokens gets 401, not 403.
@@ -41,7 +41,7 @@ impl GroupOrProject {
             self.id_column()
         );
         let add_body = |token: AccessToken, row: &rusqlite::Row<'_>| {
-            let mut body = tokens::json(call, &token);
+            let mut body = tokens::token_json(call, &token);
             add_bot_fields(call, self, row.get(AccessToken::COLUMN_COUNT)?, &mut body);
             Ok((token, body))
         };
@@ -50,14 +50,17 @@ impl GroupOrProject {
     }
 }
 
-fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
-    call.require_all(&[Need::Present("name"), Need::AllowedValue("scopes")])?;
+fn create_token(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
+    call.require_all(&[
+        ParamRequirement::Present("name"),
+        ParamRequirement::AllowedValue("scopes"),
+    ])?;
     let name = call.text("name")?.unwrap_or_default();
     let levels = [GUEST, REPORTER, DEVELOPER, MAINTAINER, OWNER];
     let level = call.allowed_integer("access_level", |level| levels.contains(&level))?;
     let level = level.unwrap_or(MAINTAINER);
     let message = "User does not have permission to create a token with this access level";
-    refuse_if(level > scope.level(call)?, || ErrorResponse::bad_request(message))?;
+    refuse_if(level > scope.caller_level(call)?, || ErrorResponse::bad_request(message))?;
     let mut body = tokens::issue_token(call, scope.insert_bot(call, &name, level)?)?;
     add_bot_fields(call, scope, level, &mut body);
     Answer::created(&body)
@@ -66,13 +69,13 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
 /// Adds the fields that tokens of projects and groups have, but tokens of users do not.
 fn add_bot_fields(call: &Call<'_>, scope: &GroupOrProject, level: i64, body: &mut Value) {
     body["access_level"] = level.into();
-    if call.is_observed() {
+    if call.is_at_least_observed() {
         body["resource_type"] = scope.type_name().into();
         body["resource_id"] = scope.id().into();
     }
 }
 
-fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
+fn list_tokens(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     page::list(call, scope.bot_tokens(call)?.into_iter().map(|(_, body)| body))
 }
 
@@ -89,7 +92,7 @@ fn find_token(call: &Call<'_>, scope: &GroupOrProject) -> Result<(AccessToken, V
 }
 
 /// Revokes a token by removing its bot user.
-fn revoke(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
+fn revoke_token(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let (token, _) = find_token(call, scope)?;
     call.execute("DELETE FROM users WHERE id = ?1", [token.user_id])?;
     Ok(Answer::no_content())

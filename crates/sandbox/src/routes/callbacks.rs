@@ -1,4 +1,4 @@
-//! The functions of collections, for what a description cannot express.
+//! Functions for the behaviour of a collection that its description cannot express.
 
 use super::prelude::*;
 
@@ -10,15 +10,16 @@ pub(super) const INHERITED: &str = "inherited";
 /// The functions of a collection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Callbacks {
-    /// The table of the collections that they serve.
+    /// The table of the collections that use these functions.
     pub(super) table: RecordTable,
-    /// The maximum number of entries of a project, and of a group, with the noun and the refusal.
+    /// The maximum number of entries: the plural of the entry's name in the error, the limits for a project
+    /// and for a group, and the function that makes the error.
     pub(super) limit: Option<EntryLimit>,
-    /// Further operations: the method, the end of the path, below the path of the collection, and the handler.
-    pub(super) operations: &'static [(Method, &'static str, Verb)],
+    /// Further operations: the method, the path relative to the path of the collection, and the handler.
+    pub(super) operations: &'static [(Method, &'static str, CollectionOperation)],
     /// Finds the project or group of the call. Refuses callers who may not use the collection.
-    pub(super) scope: fn(&Collection, &Call<'_>) -> Result<GroupOrProject>,
-    /// The entries of other projects and groups that are shown here too, each marked with [`INHERITED`].
+    pub(super) find_scope: fn(&Collection, &Call<'_>) -> Result<GroupOrProject>,
+    /// Returns the entries of other projects and groups that this list also contains, marked with [`INHERITED`].
     pub(super) list_inherited: fn(&CollectionCall<'_>) -> Result<Vec<Record>>,
     /// Fills in the fields of a row that the call does not set, and checks the row before it is stored.
     pub(super) complete: fn(&CollectionCall<'_>, &mut Record) -> Result<()>,
@@ -30,9 +31,9 @@ pub(super) struct Callbacks {
     pub(super) remove: fn(&CollectionCall<'_>, &mut Record) -> Result<()>,
     /// Finds the row that the call names.
     pub(super) find: fn(&CollectionCall<'_>) -> Result<Record>,
-    /// The response about an entry that does not exist.
-    pub(super) not_found: fn() -> ErrorResponse,
-    pub(super) json: fn(&CollectionCall<'_>, &Record) -> Result<Value>,
+    /// Makes the error for an entry that does not exist.
+    pub(super) not_found_error: fn() -> ErrorResponse,
+    pub(super) to_json: fn(&CollectionCall<'_>, &Record) -> Result<Value>,
 }
 
 impl Callbacks {
@@ -41,7 +42,7 @@ impl Callbacks {
         table: RecordTable(""),
         limit: None,
         operations: &[],
-        scope: |collection, call| {
+        find_scope: |collection, call| {
             let Collection { read_level, write_level, allows_anonymous, .. } = *collection;
             let levels = if call.is_write { write_level } else { read_level };
             if allows_anonymous {
@@ -56,8 +57,8 @@ impl Callbacks {
         check_removal: |call, row| call.check_unmodified(&row.updated_at),
         remove: |call, row| Ok(call.collection.table.remove(call, row)?),
         find: |call| call.find_row(call.stored_rows()?),
-        not_found: ErrorResponse::no_record,
-        json: |call, row| call.json_with_names(row),
+        not_found_error: ErrorResponse::no_record,
+        to_json: |call, row| call.json_with_names(row),
     };
 }
 

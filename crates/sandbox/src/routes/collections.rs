@@ -1,22 +1,22 @@
-//! The callbacks of plain collections of projects and groups, which the reference leaves out: milestones,
+//! The callbacks of plain collections of projects and groups that the reference does not describe: milestones,
 //! deploy tokens, external status checks, rules that protect packages and container repositories,
 //! agents of clusters and resource groups.
 
 use super::prelude::*;
 
 pub(super) const CALLBACKS: &[Callbacks] = &[
-    MILESTONES,
+    MILESTONE_CALLBACKS,
     DEPLOY_TOKEN_CALLBACKS,
-    STATUS_CHECKS,
-    PACKAGE_RULES,
-    REPOSITORY_RULES,
+    STATUS_CHECK_CALLBACKS,
+    PACKAGE_RULE_CALLBACKS,
+    REGISTRY_RULE_CALLBACKS,
     CLUSTER_AGENT_CALLBACKS,
-    RESOURCE_GROUPS,
+    RESOURCE_GROUP_CALLBACKS,
 ];
 
 pub(super) const ROUTES: &[Route] = &[get("/deploy_tokens", list_all_deploy_tokens)];
 
-const MILESTONES: Callbacks = Callbacks {
+const MILESTONE_CALLBACKS: Callbacks = Callbacks {
     table: RecordTable("milestones"),
     filter: |call, rows| {
         // Milestones without a due date come last. Among equal due dates, the newest comes first.
@@ -36,7 +36,7 @@ const MILESTONES: Callbacks = Callbacks {
         Ok(())
     },
     complete: complete_milestone,
-    json: |call, row| {
+    to_json: |call, row| {
         let scope = call.scope;
         let scope_path = match scope {
             GroupOrProject::Group(group) => format!("groups/{}", group.full_path),
@@ -63,7 +63,7 @@ fn complete_milestone(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
     let (start_date, due_date) = (row.text("start_date"), row.text("due_date"));
     let error = if row.text("title").is_empty() {
         Some(("title", BLANK_TEXT))
-    } else if row.is_taken(&stored_rows, "title") || is_title_in_hierarchy(call, row)? {
+    } else if row.has_duplicate(&stored_rows, "title") || is_title_in_hierarchy(call, row)? {
         Some(("title", "already being used for another group or project milestone."))
     } else if !start_date.is_empty() && !due_date.is_empty() && due_date < start_date {
         Some(("due_date", "must be greater than start date"))
@@ -90,11 +90,11 @@ fn complete_milestone(call: &CollectionCall<'_>, row: &mut Record) -> Result<()>
 fn is_title_in_hierarchy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM milestones WHERE settings ->> 'title' = ?1
                    AND (group_id = ?2 OR project_id IN (SELECT id FROM projects WHERE namespace_id = ?3)))";
-    let (group, namespace_id) = match call.scope {
+    let (group_id, namespace_id) = match call.scope {
         GroupOrProject::Group(group) => (None, Some(group.id)),
         GroupOrProject::Project(project) => (Some(project.namespace.id), None),
     };
-    call.query_value(sql, params![row.text("title"), group, namespace_id])
+    call.query_value(sql, params![row.text("title"), group_id, namespace_id])
 }
 
 const DEPLOY_TOKENS: RecordTable = RecordTable("deploy_tokens");
@@ -105,7 +105,7 @@ const DEPLOY_TOKEN_CALLBACKS: Callbacks = Callbacks {
         let text = "Scopes can't be blank";
         refuse_if(row.value("scopes").as_array().is_none_or(Vec::is_empty), || text.into())
     },
-    json: |call, row| Ok(deploy_token_json(call, row)),
+    to_json: |call, row| Ok(deploy_token_json(call, row)),
     ..Callbacks::DEFAULT
 };
 
@@ -130,9 +130,9 @@ fn list_all_deploy_tokens(call: &Call<'_>) -> Result<Answer> {
     page::list(call, rows.iter().map(|row| deploy_token_json(call, row)))
 }
 
-const STATUS_CHECKS: Callbacks = Callbacks {
+const STATUS_CHECK_CALLBACKS: Callbacks = Callbacks {
     table: RecordTable("external_status_checks"),
-    scope: |_, call| {
+    find_scope: |_, call| {
         let project = call.writable_project_as(MAINTAINER);
         Ok(project.map_err(ErrorResponse::forbidden_as_unauthorized)?.into())
     },
@@ -145,17 +145,17 @@ const STATUS_CHECKS: Callbacks = Callbacks {
         for (field, label) in [("name", "Name"), ("external_url", "External url")] {
             if row.text(field).is_empty() {
                 errors.push(format!("{label} can't be blank"));
-            } else if row.is_taken(&stored_rows, field) {
+            } else if row.has_duplicate(&stored_rows, field) {
                 errors.push(format!("{label} has already been taken"));
             }
         }
         refuse_if(!errors.is_empty(), || ErrorResponse::invalid_record(errors))
     },
-    json: status_check_json,
+    to_json: status_check_json,
     ..Callbacks::DEFAULT
 };
 
-/// Fails with 404 if the call contains an id that is no protected branch of the project.
+/// Fails with 404 if the call contains an id that is not the id of a protected branch of the project.
 fn check_branches(call: &CollectionCall<'_>) -> Result<()> {
     let Some(requested_ids) = call.integers("protected_branch_ids")? else { return Ok(()) };
     let protections = call.scope.holder().protections(call)?;
@@ -181,17 +181,17 @@ fn status_check_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
     body["project_id"] = project_id.into();
     body["protected_branches"] = branches.collect();
     let has_secret = !row.text("shared_secret").is_empty();
-    set_if(&mut body, call.is_observed(), "hmac", has_secret);
+    set_field_if(&mut body, call.is_at_least_observed(), "hmac", has_secret);
     Ok(body)
 }
 
 const MIN_PUSH_LEVEL: &str = "minimum_access_level_for_push";
 const MIN_DELETE_LEVEL: &str = "minimum_access_level_for_delete";
 
-const PACKAGE_RULES: Callbacks = Callbacks {
+const PACKAGE_RULE_CALLBACKS: Callbacks = Callbacks {
     table: RecordTable("package_rules"),
-    complete: complete_rule,
-    json: |call, row| {
+    complete: complete_protection_rule,
+    to_json: |call, row| {
         let mut body = call.plain_json(row);
         body["project_id"] = call.scope.id().into();
         Ok(body)
@@ -199,30 +199,30 @@ const PACKAGE_RULES: Callbacks = Callbacks {
     ..Callbacks::DEFAULT
 };
 
-const REPOSITORY_RULES: Callbacks = Callbacks {
+const REGISTRY_RULE_CALLBACKS: Callbacks = Callbacks {
     table: RecordTable("registry_rules"),
     complete: |call, row| {
         let project_path = call.project()?.full_path.to_lowercase();
         let is_outside = !row.text("repository_path_pattern").starts_with(&project_path);
         let message = "Repository path pattern should start with the project's full path";
-        refuse_if(is_outside, || unprocessable(message))?;
-        complete_rule(call, row)
+        refuse_if(is_outside, || unprocessable_error(message))?;
+        complete_protection_rule(call, row)
     },
-    ..PACKAGE_RULES
+    ..PACKAGE_RULE_CALLBACKS
 };
 
-fn unprocessable(text: &str) -> ErrorResponse {
+fn unprocessable_error(text: &str) -> ErrorResponse {
     ErrorResponse::invalid_record(json!({ "error": [text] }))
 }
 
 /// Checks that a rule has a level, and that no other rule has the same pattern.
-fn complete_rule(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
+fn complete_protection_rule(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let mut levels = [MIN_PUSH_LEVEL, MIN_DELETE_LEVEL].iter();
     let text = "A rule must have at least a minimum access role for push or delete.";
-    refuse_if(levels.all(|level| row.text(level).is_empty()), || unprocessable(text))?;
+    refuse_if(levels.all(|level| row.text(level).is_empty()), || unprocessable_error(text))?;
     call.check_unique(row).map_err(|_| {
         let label = field_label(call.collection.unique_fields[0]);
-        unprocessable(&format!("{label} has already been taken"))
+        unprocessable_error(&format!("{label} has already been taken"))
     })
 }
 
@@ -230,7 +230,7 @@ pub(super) const CLUSTER_AGENTS: RecordTable = RecordTable("cluster_agents");
 
 const CLUSTER_AGENT_CALLBACKS: Callbacks = Callbacks {
     table: CLUSTER_AGENTS,
-    json: |call, row| {
+    to_json: |call, row| {
         let mut body = call.plain_json(row);
         body["config_project"] = json!({ "id": call.scope.id() });
         Ok(body)
@@ -240,7 +240,7 @@ const CLUSTER_AGENT_CALLBACKS: Callbacks = Callbacks {
 
 const PROCESS_MODE: &str = "process_mode";
 
-const RESOURCE_GROUPS: Callbacks = Callbacks {
+const RESOURCE_GROUP_CALLBACKS: Callbacks = Callbacks {
     table: RecordTable("resource_groups"),
     // From 18.4 on, a setting of the project gives the mode of new resource groups.
     complete: |call, row| {
@@ -273,5 +273,5 @@ pub(crate) fn add_seed_entry(
         let scope_field = "environment_scope";
         existing_entries.retain(|entry| entry.text(scope_field) == row.text(scope_field));
     }
-    if existing_entries.is_empty() { call.save(&mut row) } else { Ok(()) }
+    if existing_entries.is_empty() { call.complete_and_store(&mut row) } else { Ok(()) }
 }

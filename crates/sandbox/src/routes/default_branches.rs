@@ -50,14 +50,14 @@ pub(super) fn store_defaults(
     sets_protection: bool,
 ) -> Result<()> {
     if call.is_at_least(16, 11) && call.has(DEFAULT_BRANCH) {
-        let name = call.text(DEFAULT_BRANCH)?.filter(|name| is_ref_name(name));
+        let name = call.text(DEFAULT_BRANCH)?.filter(|name| is_valid_ref_name(name));
         GROUP_SETTINGS.put_value(call.db, group_id, DEFAULT_BRANCH, name)?;
     }
     if !sets_protection {
         return Ok(());
     }
-    let number = call.integer(BRANCH_PROTECTION)?.filter(|_| route == Accepts::Edit);
-    match read_protection(call)?.or(number.map(protection_from_number)) {
+    let protection_number = call.integer(BRANCH_PROTECTION)?.filter(|_| route == Accepts::Edit);
+    match read_protection(call)?.or(protection_number.map(protection_from_number)) {
         Some(defaults) => {
             GROUP_SETTINGS.put_value(call.db, group_id, PROTECTION_DEFAULTS, defaults)
         }
@@ -78,13 +78,13 @@ pub(super) fn protection_from_number(number: i64) -> Value {
         "allowed_to_push": [{ "access_level": push_level }], "allow_force_push": allows_force_push,
         "allowed_to_merge": [{ "access_level": merge_level }], "developer_can_initial_push": allows_initial_push,
     });
-    set_if(&mut body, [0, 4].contains(&number), "code_owner_approval_required", false);
+    set_field_if(&mut body, [0, 4].contains(&number), "code_owner_approval_required", false);
     body
 }
 
 /// The future default branch of an empty project. Its name comes from the setting of the nearest
 /// group, of the top-level group, or of the service.
-pub(super) fn preferred_name(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
+pub(super) fn preferred_branch_name(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     if call.profile().empty_has_no_branch {
         return Ok(Value::Null);
     }

@@ -64,7 +64,7 @@ impl<'a> DeletionTarget<'a> {
         }
         call.set_column(table, id, "full_path", self.sibling_full_path(&path))?;
         // Before `OBSERVED_RELEASE`, a mark also archived a project.
-        let is_archiving = !call.is_observed();
+        let is_archiving = !call.is_at_least_observed();
         if is_archiving { call.set_column(table, id, "archived", day.is_some()) } else { Ok(()) }
     }
 
@@ -91,7 +91,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     let can_be_permanent = target.is_group() || call.is_at_least(15, 11);
     let is_permanent = can_be_permanent && call.is_true("permanently_remove")?;
     if is_delayed && is_permanent {
-        check_permanent(&target)?;
+        check_permanent_removal(&target)?;
     } else if is_delayed && target.is_marked {
         return Err(target.error("has already been marked for deletion"));
     }
@@ -110,16 +110,16 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 /// True if one of these groups is marked for deletion.
 pub(super) fn is_any_group_marked(
     call: &Call<'_>,
-    groups: impl Iterator<Item = i64>,
+    group_ids: impl Iterator<Item = i64>,
 ) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE marked_for_deletion_on IS NOT NULL
                    AND id IN (SELECT value FROM json_each(?1)))";
-    call.query_value(sql, [Value::from_iter(groups).to_string()])
+    call.query_value(sql, [Value::from_iter(group_ids).to_string()])
 }
 
 /// Refuses an immediate removal unless the project or group is marked and the call contains its full
 /// path. A top-level group cannot be removed immediately.
-fn check_permanent(target: &DeletionTarget<'_>) -> Result<()> {
+fn check_permanent_removal(target: &DeletionTarget<'_>) -> Result<()> {
     let path = target.call.text("full_path")?;
     let text = "`permanently_remove` option is only available for subgroups.";
     refuse_if(target.is_group() && target.ancestor_ids.is_empty(), || text.into())?;
@@ -137,18 +137,18 @@ fn restore(call: &Call<'_>) -> Result<Answer> {
     let target = DeletionTarget::from_call(call)?;
     let (table, id) = (target.scope.table(), target.scope.id());
     if !call.is_at_least(18, 0) {
-        call.require_tier(AttributeTier::Premium)?;
+        call.require_tier(ServiceTier::Premium)?;
     }
     refuse_if(!target.is_marked, || target.error("has not been marked for deletion"))?;
     let name_and_path = target.scope.name_and_path();
-    let mut names =
+    let mut restored_name_and_path =
         name_and_path.map(|name| name.strip_suffix(&target.suffix).unwrap_or(name).to_owned());
-    let full_path = target.sibling_full_path(&names[1]);
+    let full_path = target.sibling_full_path(&restored_name_and_path[1]);
     let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE full_path = ?1 AND (?3 OR id <> ?2))
              OR EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1 AND NOT (?3 AND id = ?2))";
     if call.query_value(sql, params![full_path, id, target.is_group()])? {
         let random_suffix = format!("-{}", &call.random_hex()[..5]);
-        names.iter_mut().for_each(|name| name.push_str(&random_suffix));
+        restored_name_and_path.iter_mut().for_each(|name| name.push_str(&random_suffix));
     }
     let (parent_column, text_prefix) = target.scope.choose(
         ("namespace_id", "Project namespace name has already been taken and "),
@@ -158,13 +158,13 @@ fn restore(call: &Call<'_>) -> Result<Answer> {
         "SELECT EXISTS (SELECT 1 FROM {table} other JOIN {table} own USING ({parent_column})
                         WHERE own.id = ?1 AND other.id <> ?1 AND other.name = ?2)"
     );
-    refuse_if(call.query_value(&sql, params![id, names[0]])?, || {
+    refuse_if(call.query_value(&sql, params![id, restored_name_and_path[0]])?, || {
         format!("{text_prefix}Name has already been taken").into()
     })?;
-    target.save_mark(names, None)?;
+    target.save_mark(restored_name_and_path, None)?;
     match target.scope {
         GroupOrProject::Project(_) => {
-            projects::project_answer(call, StatusCode::CREATED, id, Extras::default())
+            projects::project_answer(call, StatusCode::CREATED, id, ExtraFields::default())
         }
         GroupOrProject::Group(_) => {
             Answer::created(&groups::plain_json(call, &groups::reload(call, id)?)?)

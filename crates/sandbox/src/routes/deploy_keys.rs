@@ -47,7 +47,7 @@ impl DeployKey {
     fn is_visible_to_caller(&self, call: &Call<'_>) -> Result<bool> {
         try_any(self.project_ids(call)?, |id| {
             let project = Project::find_by_id(call.db, id)?;
-            project.map_or(Ok(false), |project| Ok(call.caller_level_in(&project)? > 0))
+            project.map_or(Ok(false), |project| Ok(call.caller_level_in_project(&project)? > 0))
         })
     }
 
@@ -62,14 +62,14 @@ impl DeployKey {
         call.execute(sql, params![self.id, project_id, can_push]).map(drop)
     }
 
-    /// The key as the service shows it, without the fields that depend on the project.
+    /// The JSON of the key in responses, without the fields that depend on the project.
     fn json(&self, call: &Call<'_>) -> Value {
         let mut body =
             self.json_columns("id title key fingerprint fingerprint_sha256 created_at expires_at");
         body["fingerprint"] = self.md5_fingerprint().into();
         body["fingerprint_sha256"] = self.column("fingerprint");
-        set_if(&mut body, call.is_observed(), "last_used_at", Value::Null);
-        set_if(&mut body, call.is_observed(), "usage_type", "auth_and_signing");
+        set_field_if(&mut body, call.is_at_least_observed(), "last_used_at", Value::Null);
+        set_field_if(&mut body, call.is_at_least_observed(), "usage_type", "auth_and_signing");
         body
     }
 
@@ -143,7 +143,7 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
         let writable_ids = try_filter(ids, |id| Ok(key.can_push(call, *id)? == Some(true)))?;
         let writable_projects = writable_ids.into_iter().map(|id| {
             let project = Project::find_by_id(call.db, id)?.or_no_record()?;
-            projects::identity_json(call, &project)
+            projects::short_json(call, &project)
         });
         let mut body = key.json(call);
         body["projects_with_write_access"] = writable_projects.collect::<Result<_>>()?;
@@ -200,10 +200,10 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 /// Changes a key. Only administrators may change the title of a shared key; a title from another
 /// caller is ignored.
 fn update(call: &Call<'_>) -> Result<Answer> {
-    let project = call.writable_project_as(MAINTAINER)?.id;
+    let project_id = call.writable_project_as(MAINTAINER)?.id;
     call.require_any(&["title", "can_push"])?;
-    let mut key = find_project_key(call, project)?.or_no_record()?;
-    let can_edit_title = call.is_administrator() || key.project_ids(call)? == [project];
+    let mut key = find_project_key(call, project_id)?.or_no_record()?;
+    let can_edit_title = call.is_administrator() || key.project_ids(call)? == [project_id];
     if call.has("title") && can_edit_title {
         let mut errors = FieldErrors::default();
         key.title = read_title(call, &mut errors)?;
@@ -213,9 +213,9 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     if call.has("can_push") {
         let can_push = call.flag("can_push")?;
         let can_push = can_push.ok_or_else(|| ErrorResponse::null_column("can_push"))?;
-        key.add_to_project(call, project, can_push)?;
+        key.add_to_project(call, project_id, can_push)?;
     }
-    Answer::ok(&key.project_json(call, project)?)
+    Answer::ok(&key.project_json(call, project_id)?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {

@@ -1,10 +1,10 @@
 //! Environments of projects, and their protection by projects and groups.
 
 use super::collections::CLUSTER_AGENTS;
-use super::fields::{change_rows, row_id};
+use super::fields::{apply_row_changes, row_id_or_next};
 use super::prelude::*;
 
-pub(super) const CALLBACKS: &[Callbacks] = &[ENVIRONMENTS, PROTECTION_CALLBACKS];
+pub(super) const CALLBACKS: &[Callbacks] = &[ENVIRONMENT_CALLBACKS, PROTECTION_CALLBACKS];
 
 const ENVIRONMENT_TIERS: &[&str] = &["production", "staging", "testing", "development", "other"];
 
@@ -16,9 +16,9 @@ const TIER_WORDS: [(&str, &[&str]); 4] = [
     ("production", &["prd", "prod", "live"]),
 ];
 
-const ENVIRONMENTS: Callbacks = Callbacks {
+const ENVIRONMENT_CALLBACKS: Callbacks = Callbacks {
     table: RecordTable("environments"),
-    operations: &[(Method::POST, "/{entry}/stop", Verb::Custom(stop_environment))],
+    operations: &[(Method::POST, "/{entry}/stop", CollectionOperation::Custom(stop_environment))],
     filter: filter_environments,
     complete: complete_environment,
     check_removal: |call, row| {
@@ -26,13 +26,13 @@ const ENVIRONMENTS: Callbacks = Callbacks {
         refuse_if(!can_remove, ErrorResponse::forbidden)?;
         call.check_unmodified(&row.updated_at)
     },
-    json: environment_json,
+    to_json: environment_json,
     ..Callbacks::DEFAULT
 };
 
 const AUTO_STOP_SETTING: &str = "auto_stop_setting";
 const AGENT_ID: &str = "cluster_agent_id";
-const NAMESPACE: &str = "kubernetes_namespace";
+const KUBERNETES_NAMESPACE: &str = "kubernetes_namespace";
 const FLUX_PATH: &str = "flux_resource_path";
 
 /// The states of an environment.
@@ -66,7 +66,7 @@ fn may_deploy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
         tier_protections.retain(|protection| protection.text("name") == row.text("tier"));
         protections.append(&mut tier_protections);
     }
-    let (user_id, level) = (call.require_user()?.id, call.caller_level_in(project)?);
+    let (user_id, level) = (call.require_user()?.id, call.caller_level_in_project(project)?);
     let includes_caller = |grant: &Value| -> Result<bool> {
         let group = Namespace::find_by_optional_id(call.db, grant["group_id"].as_i64())?;
         let group_level =
@@ -126,7 +126,7 @@ fn check_environment(
     let mut errors = FieldErrors::default();
     let name = row.text("name");
     errors.add_if(name.is_empty(), "name", BLANK_TEXT);
-    errors.add_if(row.is_taken(rows, "name"), "name", TAKEN_TEXT);
+    errors.add_if(row.has_duplicate(rows, "name"), "name", TAKEN_TEXT);
     let slug = make_slug(name);
     let is_slug_taken = rows.iter().any(|other| row.id == 0 && other.text("slug") == slug);
     errors.add_if(is_slug_taken, "slug", TAKEN_TEXT);
@@ -139,14 +139,19 @@ fn check_environment(
     }
     let is_changed =
         |name: &str| former_row.map_or(Value::Null, |stored| stored.value(name)) != row.value(name);
-    let has_namespace = !row.text(NAMESPACE).is_empty();
-    for (name, other_name, has_other, problem) in [
-        (NAMESPACE, AGENT_ID, has_agent, "cannot be set without a cluster agent"),
-        (FLUX_PATH, NAMESPACE, has_namespace, "cannot be set without a kubernetes namespace"),
+    let has_namespace = !row.text(KUBERNETES_NAMESPACE).is_empty();
+    for (name, required_field, has_required_field, problem) in [
+        (KUBERNETES_NAMESPACE, AGENT_ID, has_agent, "cannot be set without a cluster agent"),
+        (
+            FLUX_PATH,
+            KUBERNETES_NAMESPACE,
+            has_namespace,
+            "cannot be set without a kubernetes namespace",
+        ),
     ] {
         let needs_check =
-            !row.text(name).is_empty() && (is_changed(name) || is_changed(other_name));
-        errors.add_if(needs_check && !has_other, name, problem);
+            !row.text(name).is_empty() && (is_changed(name) || is_changed(required_field));
+        errors.add_if(needs_check && !has_required_field, name, problem);
     }
     errors.into_result()
 }
@@ -167,17 +172,18 @@ fn make_slug(name: &str) -> String {
 }
 
 fn environment_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
-    let project = call.project()?.simple_form(call, Extras::from_call(call)?)?.into_value()?;
+    let project = call.project()?.simple_form(call, ExtraFields::from_call(call)?)?.into_value()?;
     let mut body = call.plain_json(row);
     body["slug"] = row.value("slug");
     body["project"] = project;
     body["state"] = row.value("state");
     if let Some(agent) = find_agent(call, row)?
-        && call.level()? >= DEVELOPER
+        && call.caller_level()? >= DEVELOPER
     {
         body["cluster_agent"] =
-            CollectionCall { collection: find_built_in(CLUSTER_AGENTS), ..*call }.json(&agent)?;
-        body[NAMESPACE] = row.value(NAMESPACE);
+            CollectionCall { collection: find_built_in(CLUSTER_AGENTS), ..*call }
+                .row_json(&agent)?;
+        body[KUBERNETES_NAMESPACE] = row.value(KUBERNETES_NAMESPACE);
         body[FLUX_PATH] = row.value(FLUX_PATH);
     }
     Ok(body)
@@ -192,7 +198,7 @@ fn find_agent(call: &CollectionCall<'_>, row: &Record) -> Result<Option<Record>>
 /// Stops an environment at once, because the sandbox runs no jobs. If only a job may stop the
 /// environment, the call needs `force`.
 fn stop_environment(call: &CollectionCall<'_>) -> Result<Answer> {
-    let mut row = call.find()?;
+    let mut row = call.find_entry()?;
     refuse_if(!may_deploy(call, &row)?, ErrorResponse::forbidden)?;
     let needs_job = row.text("state") != "stopped" && row.text(AUTO_STOP_SETTING) == "with_action";
     refuse_if(needs_job && !call.is_true("force")?, || {
@@ -215,7 +221,7 @@ const PROTECTION_CALLBACKS: Callbacks = Callbacks {
         Ok(())
     },
     complete: complete_protection,
-    json: |_, row| {
+    to_json: |_, row| {
         Ok(row.json_fields(&["name", DEPLOY_LEVELS, APPROVAL_COUNT, APPROVAL_RULES].join(" ")))
     },
     ..Callbacks::DEFAULT
@@ -229,14 +235,14 @@ fn complete_protection(call: &CollectionCall<'_>, row: &mut Record) -> Result<()
     let is_group = matches!(call.scope, GroupOrProject::Group(_));
     let count = call.integer(APPROVAL_COUNT)?;
     let deprecation_text = "Parameter 'required_approval_count' is deprecated and shouldn't be used. See https://gitlab.com/groups/gitlab-org/-/epics/9662";
-    let is_deprecated = call.is_observed() && count.is_some_and(|count| count > 0);
+    let is_deprecated = call.is_at_least_observed() && count.is_some_and(|count| count > 0);
     refuse_if(is_deprecated, || ErrorResponse::invalid_record(deprecation_text))?;
     if row.id != 0 {
         // The path contains the name, and the name cannot be changed.
         row.set("name", call.segment("entry"));
-    } else if row.is_taken(&call.stored_rows()?, "name") {
+    } else if row.has_duplicate(&call.stored_rows()?, "name") {
         let name = row.text("name");
-        return Err(ErrorResponse::conflict(&if !is_group && call.is_observed() {
+        return Err(ErrorResponse::conflict(&if !is_group && call.is_at_least_observed() {
             format!("Environment '{name}' is already protected")
         } else {
             format!("Protected environment '{name}' already exists")
@@ -249,8 +255,11 @@ fn complete_protection(call: &CollectionCall<'_>, row: &mut Record) -> Result<()
     let stored_count = row.settings.get(APPROVAL_COUNT).and_then(Value::as_i64);
     row.set(APPROVAL_COUNT, count.or(stored_count).unwrap_or(0));
     for field in [DEPLOY_LEVELS, APPROVAL_RULES] {
-        let new_rows =
-            change_rows(call, field, row.value(field), |stored_row, requested_row, is_removal| {
+        let new_rows = apply_row_changes(
+            call,
+            field,
+            row.value(field),
+            |stored_row, requested_row, is_removal| {
                 // Even the removal of an approval rule must repeat its grantee.
                 if is_removal && field == APPROVAL_RULES {
                     check_grantee(field, requested_row)?;
@@ -260,7 +269,8 @@ fn complete_protection(call: &CollectionCall<'_>, row: &mut Record) -> Result<()
                 } else {
                     complete_grant(call, field, stored_row, requested_row)
                 }
-            })?;
+            },
+        )?;
         refuse_if(field == DEPLOY_LEVELS && new_rows.is_empty(), || {
             ErrorResponse::invalid_record(
                 "Deploy access levels is too short (minimum is 1 character)",
@@ -316,16 +326,16 @@ fn complete_grant(
         (None, None, Some(level)) => Some(Grantee::Level(level)),
         _ => None,
     };
-    let description =
+    let grantee_name =
         grantee.map_or(Ok(None), |named_grantee| grants::grantee_name(call, named_grantee))?;
-    let Some(description) = description else {
+    let Some(grantee_name) = grantee_name else {
         return stored_row.map_or(Ok(None), |_| Err(invalid_row(field, EXACTLY_ONE_TEXT)));
     };
     let mut body = json!({
-        "id": row_id(call, stored_row)?,
+        "id": row_id_or_next(call, stored_row)?,
         // The column of the service's table has a default value, also for users and groups.
         "access_level": level.or((field == DEPLOY_LEVELS).then_some(MAINTAINER)),
-        "access_level_description": description,
+        "access_level_description": grantee_name,
         "user_id": user_id,
         "group_id": group_id,
         "group_inheritance_type": read_number("group_inheritance_type")?.unwrap_or(0),
@@ -350,7 +360,7 @@ fn is_user_grantable(call: &CollectionCall<'_>, user_id: i64) -> Result<bool> {
             let memberships = Memberships::read(call.db, user_id, call.today())?;
             memberships.level_in_namespace(&group.traversal) >= MAINTAINER
         }
-        GroupOrProject::Project(project) => call.user_level_in(user_id, project)? > 0,
+        GroupOrProject::Project(project) => call.user_level_in_project(user_id, project)? > 0,
     })
 }
 

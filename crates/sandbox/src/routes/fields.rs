@@ -69,12 +69,12 @@ pub enum FieldType {
 pub struct RowField {
     /// The name of the field in requests.
     pub name: &'static str,
-    /// Its name in responses, if that differs; empty if they omit it.
+    /// The name of the field in responses, if it differs; empty if responses omit the field.
     pub answer_name: Option<&'static str>,
     /// The type of the field.
     #[serde(rename = "type")]
     pub field_type: FieldType,
-    /// Its value in a new entry that omits it.
+    /// The value of the field in a new entry if the call omits the field.
     #[serde(deserialize_with = "leaked")]
     pub default: &'static Value,
     /// True if an edit ignores the field.
@@ -84,9 +84,9 @@ pub struct RowField {
     /// True if spaces around the value are removed.
     pub is_trimmed: bool,
     /// The lowest licence with this field.
-    pub tier: AttributeTier,
+    pub tier: ServiceTier,
     /// The lowest licence with which groups accept this field.
-    pub group_tier: AttributeTier,
+    pub group_tier: ServiceTier,
     /// The first release with this field.
     pub since: Option<Release>,
     /// The release that removed this field.
@@ -111,14 +111,14 @@ impl RowField {
             is_create_only: false,
             is_reset_by_edit: false,
             is_trimmed: false,
-            tier: AttributeTier::Free,
-            group_tier: AttributeTier::Free,
+            tier: ServiceTier::Free,
+            group_tier: ServiceTier::Free,
             since: None,
             until: None,
         }
     }
 
-    /// Its name in responses; empty if they omit it.
+    /// The name of the field in responses; empty if responses omit the field.
     pub(super) fn shown_name(&self) -> &'static str {
         self.answer_name.unwrap_or(self.name)
     }
@@ -130,7 +130,7 @@ impl RowField {
     }
 
     /// True if the call sets this field, and this release and tier have it.
-    pub(super) fn is_in_call(&self, call: &Call<'_>, is_new: bool) -> bool {
+    pub(super) fn is_set_by_call(&self, call: &Call<'_>, is_new: bool) -> bool {
         let is_single_row_sent = matches!(self.field_type, FieldType::Rows(_, single_name) if is_new && call.has(single_name));
         (call.has(self.name) || is_single_row_sent)
             && self.is_available(call)
@@ -171,12 +171,16 @@ impl RowField {
             FieldType::Ids => params.integers(name)?.unwrap_or_default().into(),
             FieldType::Rows(keys, single_name) => {
                 let make_row = |stored_row: Option<&Value>, element: &Value, _| {
-                    let mut row = json!({"id": row_id(call, stored_row)?});
+                    let mut row = json!({"id": row_id_or_next(call, stored_row)?});
                     keys.iter().for_each(|key| row[*key] = element[*key].clone());
                     Ok(Some(row))
                 };
-                let mut rows =
-                    change_rows(call, name, stored_value.cloned().unwrap_or_default(), make_row)?;
+                let mut rows = apply_row_changes(
+                    call,
+                    name,
+                    stored_value.cloned().unwrap_or_default(),
+                    make_row,
+                )?;
                 if let (None, Some(single_value)) = (stored_value, params.get(single_name)) {
                     rows.extend(make_row(None, &json!({ keys[0]: single_value }), false)?);
                 }
@@ -190,7 +194,7 @@ impl RowField {
 /// with `id` changes the row with this id, or removes it if the element has `_destroy`. `make_row`
 /// gets the stored row (`None` for a new row), the element, and true for a removal. It returns the
 /// changed row, or `None` to omit the row.
-pub(super) fn change_rows(
+pub(super) fn apply_row_changes(
     call: &Call<'_>,
     list_name: &str,
     stored_rows: Value,
@@ -226,7 +230,7 @@ pub(super) fn missing_key_errors(
 }
 
 /// The id of a stored row, or the next id for a new row.
-pub(super) fn row_id(call: &Call<'_>, stored_row: Option<&Value>) -> Result<i64> {
+pub(super) fn row_id_or_next(call: &Call<'_>, stored_row: Option<&Value>) -> Result<i64> {
     stored_row.and_then(|row| row["id"].as_i64()).map_or_else(|| next_row_id(call), Ok)
 }
 

@@ -44,7 +44,7 @@ impl Repository<'_> {
     /// The file that a call names, with the commit and the `ref`.
     fn requested_file(self, path: &str) -> Result<(RepositoryFile, Commit, String)> {
         let (reference, commit) = self.requested_commit("Commit")?;
-        let file = self.file(&commit.id, path)?;
+        let file = self.find_file(&commit.id, path)?;
         Ok((file.or_not_found("File")?, commit, reference))
     }
 }
@@ -63,7 +63,7 @@ fn show_file(call: &Call<'_>) -> Result<Answer> {
     let (project, path) = (readable_project(call)?, file_path(call)?);
     call.require(&["ref"])?;
     let (file, commit, reference) = Repository { call, project: &project }.requested_file(path)?;
-    let body = json(&file, path, &reference, &commit.id);
+    let body = file_json(&file, path, &reference, &commit.id);
     let mut answer = Answer::ok(&body)?;
     for (header, name) in [
         ("x-gitlab-blob-id", "blob_id"),
@@ -125,7 +125,7 @@ fn entry_json(id: &str, entry_type: &str, path: &str, mode: &str) -> Value {
     json!({ "id": id, "name": path.rsplit('/').next(), "type": entry_type, "path": path, "mode": mode })
 }
 
-fn json(file: &RepositoryFile, path: &str, reference: &str, commit_id: &str) -> Value {
+fn file_json(file: &RepositoryFile, path: &str, reference: &str, commit_id: &str) -> Value {
     let content_digest = format!("{:x}", Sha256::digest(&file.content));
     json!({
         "file_name": path.rsplit('/').next(),
@@ -155,7 +155,7 @@ fn write_file(call: &Call<'_>) -> Result<Answer> {
     let message = call.text("commit_message")?.unwrap_or_default();
     let content = read_content(call)?;
     let repository = Repository { call, project: &project };
-    let (start_commit, file) = prepare_write(repository, &branch, path)?;
+    let (start_commit_id, file) = prepare_write(repository, &branch, path)?;
     let last_commit_id = call.text("last_commit_id")?;
     if last_commit_id
         .is_some_and(|commit_id| file.as_ref().is_some_and(|file| file.last_commit_id != commit_id))
@@ -168,8 +168,8 @@ fn write_file(call: &Call<'_>) -> Result<Answer> {
     let executable = call.flag("execute_filemode")?;
     let executable = executable.unwrap_or_else(|| file.is_some_and(|file| file.executable));
     let edit = CommitEdit { path, content: (!is_removal).then_some((&content[..], executable)) };
-    if let Some(start) = start_commit {
-        repository.set_branch(&branch, &start)?;
+    if let Some(start_commit_id) = start_commit_id {
+        repository.set_branch(&branch, &start_commit_id)?;
     }
     let read_non_empty =
         |name| Ok::<_, ErrorResponse>(call.text(name)?.filter(|text| !text.is_empty()));
@@ -179,7 +179,11 @@ fn write_file(call: &Call<'_>) -> Result<Answer> {
     repository.commit(&branch, commit, &[edit])?;
     if project.empty_repo {
         repository.set_first_branch(&branch)?;
-        protected_branches::protect_default(call, project.id, call.protection_time().as_deref())?;
+        protected_branches::protect_default_branch(
+            call,
+            project.id,
+            call.protection_time().as_deref(),
+        )?;
     }
     let body = json!({ "file_path": path, "branch": branch });
     match is_create {
@@ -225,22 +229,22 @@ fn prepare_write(
     let requested_start = call.text("start_branch")?.filter(|name| !name.is_empty());
     let is_new_branch = requested_start.as_ref().is_some_and(|name| name != branch);
     let start_branch = requested_start.as_deref().unwrap_or(branch);
-    let Some(head_branch) = repository.find(BRANCHES, start_branch)? else {
+    let Some(head_branch) = repository.find_ref(BRANCHES, start_branch)? else {
         return Err("You can only create or edit files when you are on a branch".into());
     };
-    if is_new_branch && repository.find(BRANCHES, branch)?.is_some() {
+    if is_new_branch && repository.find_ref(BRANCHES, branch)?.is_some() {
         return Err(format!(
             "A branch called '{branch}' already exists. Switch to that branch in order to make changes"
         ).into());
     }
-    if is_new_branch && !is_ref_name(branch) {
+    if is_new_branch && !is_valid_ref_name(branch) {
         return Err(format!(
             "Something went wrong when we tried to create '{branch}' for you: Branch name is invalid"
         ).into());
     }
     let may_push = repository.may_push(branch)?;
     refuse_if(!may_push, || "You are not allowed to push into this branch".into())?;
-    let file = repository.file(&head_branch.commit.id, path)?;
+    let file = repository.find_file(&head_branch.commit.id, path)?;
     refuse_if(is_create == file.is_some(), || {
         let problem = if is_create { "already exists" } else { "doesn't exist" };
         format!("A file with this name {problem}").into()

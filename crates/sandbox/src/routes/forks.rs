@@ -1,22 +1,22 @@
 //! Forks and the relation of a fork to its upstream (reference 2, 4.4).
 
 use super::prelude::*;
-use super::project_rules::IsTaken;
+use super::project_rules::TakenFlags;
 
 pub(super) const ROUTES: &[Route] = &[
-    post("/projects/{id}/fork", fork),
+    post("/projects/{id}/fork", create_fork),
     post("/projects/{id}/fork/{forked_from_id}", create_relation),
     delete("/projects/{id}/fork", delete_relation),
 ];
 
 /// Creates a fork immediately. Its `import_status` shows when the contents are imported.
-fn fork(call: &Call<'_>) -> Result<Answer> {
+fn create_fork(call: &Call<'_>) -> Result<Answer> {
     let user = call.require_user()?;
     let upstream = call.project()?;
     let upstream_attributes = upstream.attributes(call.db)?;
     // Guests of a private project cannot read its code.
     let can_read_code =
-        upstream.visibility != "private" || call.caller_level_in(&upstream)? >= REPORTER;
+        upstream.visibility != "private" || call.caller_level_in_project(&upstream)? >= REPORTER;
     let is_disabled = upstream_attributes.get("forking_access_level") == Some(&json!("disabled"));
     refuse_if(!can_read_code || is_disabled, ErrorResponse::hidden)?;
     let mut attributes = settings::new_project_attributes(call.time);
@@ -38,11 +38,11 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
         .as_deref()
         .map_or(Ok(()), |requested| project_rules::check_restriction(call, requested))?;
     let visibility = requested_visibility.unwrap_or_else(|| {
-        project_rules::lower_visibility(&upstream.visibility, &namespace).to_owned()
+        project_rules::stricter_visibility(&upstream.visibility, &namespace).to_owned()
     });
     project_rules::check_visibility(&namespace, &visibility)?;
-    let taken = requested_name.find_taken(call, None)?;
-    refuse_if(taken != (false, false), || name_conflict(call, taken))?;
+    let taken_flags = requested_name.read_taken_flags(call, None)?;
+    refuse_if(taken_flags != (false, false), || name_conflict(call, taken_flags))?;
     if let Some(description) = call.text("description")? {
         attributes.insert("description".to_owned(), description.into());
     }
@@ -64,7 +64,7 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
         attributes: &attributes,
     };
     let id = projects::insert_with_members(call, new_project)?;
-    projects::project_answer(call, StatusCode::CREATED, id, Extras::for_saved_project())
+    projects::project_answer(call, StatusCode::CREATED, id, ExtraFields::for_saved_project())
 }
 
 /// True if a fork copies this attribute from its upstream. Other attributes start as in a new project.
@@ -79,23 +79,23 @@ fn is_copied(name: &str) -> bool {
 /// Fails with 404 if the upstream lacks the requested branch. The fork always gets all branches.
 fn check_branch(call: &Call<'_>, upstream: &Project) -> Result<()> {
     match call.text("branches")?.filter(|name| !name.is_empty()) {
-        Some(name) if call.is_observed() => {
-            let branch = Repository { call, project: upstream }.find(BRANCHES, &name)?;
+        Some(name) if call.is_at_least_observed() => {
+            let branch = Repository { call, project: upstream }.find_ref(BRANCHES, &name)?;
             branch.map(|_| ()).or_not_found("Source Branch")
         }
         _ => Ok(()),
     }
 }
 
-/// Turns a validation error into a 409. With `as_sentences`, the error texts become whole
+/// Turns a validation error into a 409. With `uses_sentences`, the error texts become whole
 /// sentences. Otherwise the texts stay grouped by field.
-fn make_conflict(failure: ErrorResponse, as_sentences: bool) -> ErrorResponse {
-    let failure = if as_sentences { convert_to_sentences(failure) } else { failure };
+fn make_conflict(failure: ErrorResponse, uses_sentences: bool) -> ErrorResponse {
+    let failure = if uses_sentences { convert_to_sentences(failure) } else { failure };
     ErrorResponse { status: StatusCode::CONFLICT, ..failure }
 }
 
 /// The 409 for a name or path that is taken.
-fn name_conflict(call: &Call<'_>, (is_name_taken, is_path_taken): IsTaken) -> ErrorResponse {
+fn name_conflict(call: &Call<'_>, (is_name_taken, is_path_taken): TakenFlags) -> ErrorResponse {
     let has_later_errors = call.profile().errors_as_after_16;
     let mut errors = FieldErrors::default();
     errors.add_if(is_name_taken && has_later_errors, "project_namespace.name", TAKEN_TEXT);
@@ -117,7 +117,9 @@ fn target_namespace(call: &Call<'_>, user_id: i64) -> Result<Namespace> {
             // All users are visible, and their namespaces are visible too.
             Some(namespace) if !namespace.is_group() => Some(namespace),
             // Before 18.9, any visible group is allowed. From 18.9 on, the caller must be a member.
-            Some(group) if !call.is_observed() && call.may_see_group(&group)? => Some(group),
+            Some(group) if !call.is_at_least_observed() && call.may_see_group(&group)? => {
+                Some(group)
+            }
             Some(group) if call.caller_level_in_group(&group)? > 0 => Some(group),
             _ => return Err(ErrorResponse::not_found("Namespace")),
         },
@@ -150,7 +152,7 @@ fn create_relation(call: &Call<'_>) -> Result<Answer> {
     let text = "a project cannot be forked from itself";
     refuse_if(upstream.id == project.id, || ErrorResponse::bad_request(text))?;
     set_upstream(call, project.id, Some(upstream.id))?;
-    projects::project_answer(call, StatusCode::CREATED, project.id, Extras::default())
+    projects::project_answer(call, StatusCode::CREATED, project.id, ExtraFields::default())
 }
 
 fn delete_relation(call: &Call<'_>) -> Result<Answer> {

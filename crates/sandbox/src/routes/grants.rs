@@ -20,14 +20,14 @@ const GRANTABLE_LEVELS: [(i64, &str); 4] = [
 
 /// A grant as responses show it. Only licensed services show users and groups. Only grants for
 /// pushing and creating show keys.
-pub(super) fn json(call: &Call<'_>, grant: &Grant) -> Result<Value> {
+pub(super) fn grant_json(call: &Call<'_>, grant: &Grant) -> Result<Value> {
     let mut body = json!({
         "id": grant.id,
         "access_level": grant.access_level,
         "access_level_description": grantee_name(call, grant.grantee())?.unwrap_or_default(),
     });
     let has_key = can_grant_to_keys(grant.action) && call.is_at_least(16, 0);
-    set_if(&mut body, has_key, "deploy_key_id", grant.deploy_key_id);
+    set_field_if(&mut body, has_key, "deploy_key_id", grant.deploy_key_id);
     if call.is_premium() {
         body["user_id"] = grant.user_id.into();
         body["group_id"] = grant.group_id.into();
@@ -98,10 +98,10 @@ fn is_grantable(action: ProtectedAction, level: i64) -> bool {
 /// Reads the lists of these actions. The lists need Premium and are ignored without it.
 pub(super) fn read_changes(
     call: &Call<'_>,
-    tier: AttributeTier,
+    tier: ServiceTier,
     actions: &[ProtectedAction],
 ) -> Result<Vec<GrantChange>> {
-    if tier < AttributeTier::Premium {
+    if tier < ServiceTier::Premium {
         return Ok(Vec::new());
     }
     let lists: Vec<_> =
@@ -155,12 +155,12 @@ fn read_change(call: &Call<'_>, action: ProtectedAction, element: &Value) -> Res
 /// action without any grant in the call gets a default level.
 pub(super) fn read_initial_grants(
     call: &Call<'_>,
-    tier: AttributeTier,
+    tier: ServiceTier,
     actions: &[ProtectedAction],
 ) -> Result<Vec<GrantChange>> {
     let list_changes = read_changes(call, tier, actions)?;
     let mut changes = Vec::new();
-    let is_licensed = tier >= AttributeTier::Premium;
+    let is_licensed = tier >= ServiceTier::Premium;
     for &action in
         actions.iter().filter(|action| is_licensed || **action != ProtectedAction::Unprotect)
     {
@@ -194,7 +194,7 @@ impl GrantPlan {
         for change in changes {
             let Some(id) = change.id else {
                 if !change.is_removal {
-                    plan.check(call, scope, stored_grants, &change.grant)?;
+                    plan.check_grant(call, scope, stored_grants, &change.grant)?;
                     plan.grants.push(change.grant);
                 }
                 continue;
@@ -207,7 +207,7 @@ impl GrantPlan {
             if change.is_removal {
                 plan.grants.retain(|grant| grant.id != id);
             } else if changed_grant != stored_grant {
-                plan.check(call, scope, stored_grants, &changed_grant)?;
+                plan.check_grant(call, scope, stored_grants, &changed_grant)?;
                 plan.grants
                     .iter_mut()
                     .filter(|grant| grant.id == id)
@@ -220,7 +220,7 @@ impl GrantPlan {
 
     /// Checks a grant against the stored grants. The stored grants include grants that the call
     /// removes, but not grants that it adds.
-    fn check(
+    fn check_grant(
         &mut self,
         call: &Call<'_>,
         scope: &GroupOrProject,
@@ -268,7 +268,7 @@ fn grantee_error(
     Ok(match grantee {
         Grantee::Level(_) => None,
         _ if grantee_name(call, grantee)?.is_none() => Some(BLANK_TEXT),
-        Grantee::User(id) if call.user_level_in(id, project)? > 0 => None,
+        Grantee::User(id) if call.user_level_in_project(id, project)? > 0 => None,
         Grantee::User(_) => Some("is not a member of the project"),
         Grantee::Group(id) if is_invited(call, project.id, id)? => None,
         Grantee::Group(_) => Some("does not have access to the project"),
@@ -306,7 +306,7 @@ pub(super) fn is_granted_to_caller<'g>(
     grants: impl IntoIterator<Item = &'g Grant>,
 ) -> Result<bool> {
     let Some(caller) = &call.caller else { return Ok(false) };
-    let level = call.caller_level_in(project)?;
+    let level = call.caller_level_in_project(project)?;
     try_any(grants, |grant| {
         Ok(match grant.grantee() {
             Grantee::Level(NO_ONE_LEVEL) | Grantee::Key(_) => false,

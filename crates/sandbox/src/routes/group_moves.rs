@@ -46,7 +46,7 @@ fn transfer_group(call: &Call<'_>) -> Result<Answer> {
     let moved_group = groups::reload(call, group.id)?;
     update_full_paths(call, &moved_group)?;
     match &parent {
-        Some(parent) => lower_visibility(call, &moved_group, &parent.visibility)?,
+        Some(parent) => lower_subtree_visibility(call, &moved_group, &parent.visibility)?,
         None => ensure_owner(call, &moved_group)?,
     }
     group_settings::inherit_settings(call, &moved_group, parent.as_ref())?;
@@ -61,7 +61,7 @@ fn check_transfer(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>
             Some(_) => "Group is already associated to the parent group.",
         })
     })?;
-    let may_create = group_rules::may_create(call, parent)?;
+    let may_create = group_rules::may_create_group(call, parent)?;
     refuse_if(!may_create, || transfer_error("You don't have enough permissions."))?;
     let is_inside = parent.is_some_and(|parent| parent.traversal.starts_with(&group.traversal));
     refuse_if(is_inside, || transfer_error("Cannot transfer group to one of its subgroup."))?;
@@ -88,7 +88,11 @@ fn set_parent(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) ->
 }
 
 /// Lowers the visibility of a group and everything below it to at most `max_visibility`.
-fn lower_visibility(call: &Call<'_>, group: &Namespace, max_visibility: &str) -> Result<()> {
+fn lower_subtree_visibility(
+    call: &Call<'_>,
+    group: &Namespace,
+    max_visibility: &str,
+) -> Result<()> {
     let wider_visibilities =
         Value::from(&VISIBILITIES[visibility_rank(max_visibility) + 1..]).to_string();
     let group_ids = Value::from(group.subtree_ids(call.db)?).to_string();

@@ -32,7 +32,7 @@ pub(super) struct GroupCheck<'a> {
 
 /// Checks the changed properties of a group, but not the caller's rights. `existing` is the stored
 /// group, or `None` for a new group. `min_length` is the minimum length of the path, in characters.
-pub(super) fn check(
+pub(super) fn check_group(
     call: &Call<'_>,
     requested: NewGroup<'_>,
     existing: Option<&Namespace>,
@@ -57,7 +57,7 @@ pub(super) fn check(
     if existing.is_none_or(|existing| existing.visibility != requested.visibility) {
         group_check.check_visibility()?;
     }
-    let is_malformed = is_name_changed && !is_name(requested.name, ".-() ");
+    let is_malformed = is_name_changed && !has_name_syntax(requested.name, ".-() ");
     group_check.errors.add_if(is_malformed, "name", NAME_FORM_TEXT);
     if is_path_changed {
         group_check.check_full_path()?;
@@ -80,13 +80,13 @@ impl GroupCheck<'_> {
         let (path, length) = (requested.path, requested.path.chars().count());
         errors.add_if(path.is_empty(), "path", BLANK_TEXT);
         errors.check_length("path", path, MAX_NAME_LENGTH);
-        let is_malformed = call.is_observed() && !is_plain_path(path);
+        let is_malformed = call.is_at_least_observed() && !is_plain_path(path);
         errors.add_if(is_malformed, "path", PLAIN_PATH_TEXT);
         let is_reserved = match requested.parent {
-            Some(_) => is_reserved(path),
+            Some(_) => is_reserved_path(path),
             None => is_reserved_top_path(path),
         };
-        let is_valid = is_path(path, &[".", ".git", ".atom"]);
+        let is_valid = has_path_syntax(path, &[".", ".git", ".atom"]);
         errors.add_if(!is_valid, "path", PATH_FORM_TEXT);
         errors.add_if(is_valid && is_reserved, "path", format!("{path} is a reserved name"));
         let message = format!("is too short (minimum is {min_length} characters)");
@@ -191,7 +191,7 @@ pub(super) fn missing_path_error() -> ErrorResponse {
 
 /// True if the caller may create groups below `parent`, or at the top level. Owners of the parent
 /// may create groups. Maintainers of the parent may do so unless a setting forbids it.
-pub(super) fn may_create(call: &Call<'_>, parent: Option<&Namespace>) -> Result<bool> {
+pub(super) fn may_create_group(call: &Call<'_>, parent: Option<&Namespace>) -> Result<bool> {
     let Some(parent) = parent else {
         let user = call.require_user()?;
         return Ok(user.admin || users::may_create_groups(call, user)?);

@@ -59,7 +59,7 @@ pub(super) fn settings_json(call: &Call<'_>, group: &Namespace, is_listed: bool)
                 call.is_set_in_hierarchy(group, &name, true)?.into()
             }
             DIFF_PREVIEWS if call.is_set_in_hierarchy(group, DIFF_PREVIEWS, false)? => false.into(),
-            TEMPLATE_PROJECT => match visible_template(call, &value)? {
+            TEMPLATE_PROJECT => match visible_template_id(call, &value)? {
                 Some(project) => project.into(),
                 None => continue,
             },
@@ -78,10 +78,10 @@ pub(super) fn settings_json(call: &Call<'_>, group: &Namespace, is_listed: bool)
 }
 
 /// The id of the project with templates; `None` if it does not exist or the caller does not see it.
-fn visible_template(call: &Call<'_>, id: &Value) -> Result<Option<i64>> {
+fn visible_template_id(call: &Call<'_>, id: &Value) -> Result<Option<i64>> {
     let project = id.as_i64().map(|id| Project::find_by_id(call.db, id)).transpose()?.flatten();
     match project {
-        Some(project) if call.may_see(&project)? => Ok(Some(project.id)),
+        Some(project) if call.may_see_project(&project)? => Ok(Some(project.id)),
         _ => Ok(None),
     }
 }
@@ -210,8 +210,8 @@ fn error_field(name: &str) -> String {
 
 impl GroupCheck<'_> {
     /// Refuses null where a setting needs a value, and values that are not allowed for a subgroup.
-    /// The first call checks the settings that are stored apart from the group, and the second call
-    /// checks the other settings.
+    /// With `is_stored_apart`, checks the settings that are stored apart from the group; otherwise the other
+    /// settings.
     pub(super) fn check_settings(&mut self, is_stored_apart: bool) -> Result<()> {
         let Self { call, errors, .. } = self;
         let is_subgroup = self.requested.parent.is_some();
@@ -226,7 +226,7 @@ impl GroupCheck<'_> {
         }
         if is_stored_apart {
             let experiments = "experiment_features_enabled";
-            let is_on = is_subgroup && call.is_observed() && call.is_true(experiments)?;
+            let is_on = is_subgroup && call.is_at_least_observed() && call.is_true(experiments)?;
             let message = "Experiment features' settings not allowed.";
             errors.add_if(is_on, &error_field(experiments), message);
             return Ok(());
@@ -244,7 +244,7 @@ impl GroupCheck<'_> {
 /// Checks that the project with templates is visible to the caller.
 fn check_template(call: &Call<'_>) -> Result<()> {
     let id = call.integer(TEMPLATE_PROJECT)?;
-    let is_unknown = id.is_some() && visible_template(call, &id.into())?.is_none();
+    let is_unknown = id.is_some() && visible_template_id(call, &id.into())?.is_none();
     refuse_if(is_unknown, || ErrorResponse::field(TEMPLATE_PROJECT, "is invalid"))
 }
 
@@ -319,19 +319,25 @@ fn store_download_limits(call: &Call<'_>, group: &Namespace) -> Result<()> {
         return Ok(());
     }
     let mut errors = FieldErrors::default();
-    let mut require_user = |field: &str, noun: &str, item: &dyn Display, user: Option<User>| {
-        let text = format!("should be an array of existing {noun}. {item} does not exist");
-        errors.add_if(user.is_none(), &error_field(field), text);
-    };
+    let mut check_user_exists =
+        |field: &str, noun: &str, item: &dyn Display, user: Option<User>| {
+            let text = format!("should be an array of existing {noun}. {item} does not exist");
+            errors.add_if(user.is_none(), &error_field(field), text);
+        };
     if let Some(names) = call.texts(EXEMPT_USERS)? {
         for name in &names {
-            require_user(EXEMPT_USERS, "usernames", name, User::find_by_username(call.db, name)?);
+            check_user_exists(
+                EXEMPT_USERS,
+                "usernames",
+                name,
+                User::find_by_username(call.db, name)?,
+            );
         }
         GROUP_SETTINGS.put_value(call.db, group.id, EXEMPT_USERS, names)?;
     }
     if let Some(ids) = call.integers(NOTIFIED_USERS)? {
         for id in &ids {
-            require_user(NOTIFIED_USERS, "user ids", id, User::find_by_id(call.db, *id)?);
+            check_user_exists(NOTIFIED_USERS, "user ids", id, User::find_by_id(call.db, *id)?);
         }
         GROUP_SETTINGS.put_value(call.db, group.id, NOTIFIED_USERS, ids)?;
     }
@@ -426,8 +432,10 @@ pub(crate) fn add_inherited_attributes(
         attributes.insert(DIFF_PREVIEWS.to_owned(), false.into());
     }
     if project.empty_repo {
-        attributes
-            .insert(DEFAULT_BRANCH.to_owned(), default_branches::preferred_name(call, group)?);
+        attributes.insert(
+            DEFAULT_BRANCH.to_owned(),
+            default_branches::preferred_branch_name(call, group)?,
+        );
     }
     Ok(())
 }

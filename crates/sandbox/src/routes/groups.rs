@@ -25,12 +25,12 @@ pub(super) fn reload(call: &Call<'_>, id: i64) -> Result<Namespace> {
 
 /// The short form of a group, for lists.
 pub(super) fn brief_json(call: &Call<'_>, group: &Namespace) -> Result<Value> {
-    json(call, group, true)
+    group_json(call, group, true)
 }
 
 /// The long form of a group in responses to actions. This form omits some fields even for owners.
 pub(super) fn plain_json(call: &Call<'_>, group: &Namespace) -> Result<Value> {
-    let mut body = remove_fields(json(call, group, false)?, &[group_settings::GIT_ACCESS]);
+    let mut body = remove_fields(group_json(call, group, false)?, &[group_settings::GIT_ACCESS]);
     body["shared_with_groups"] = shares::invitations_json(call, Holder::Group(group.id))?.into();
     Ok(body)
 }
@@ -38,7 +38,7 @@ pub(super) fn plain_json(call: &Call<'_>, group: &Namespace) -> Result<Value> {
 /// The long form of a group, optionally with its projects and the projects shared with it. Only
 /// owners see the protocols for its repositories and the token for its runners.
 fn full_json(call: &Call<'_>, group: &Namespace, includes_projects: bool) -> Result<Value> {
-    let mut body = json(call, group, false)?;
+    let mut body = group_json(call, group, false)?;
     body["shared_with_groups"] = shares::invitations_json(call, Holder::Group(group.id))?.into();
     if call.caller_level_in_group(group)? >= OWNER {
         let digest = xxhash_rust::xxh3::xxh3_64(format!("runners of {}", group.id).as_bytes());
@@ -52,7 +52,7 @@ fn full_json(call: &Call<'_>, group: &Namespace, includes_projects: bool) -> Res
     Ok(body)
 }
 
-fn json(call: &Call<'_>, group: &Namespace, is_listed: bool) -> Result<Value> {
+fn group_json(call: &Call<'_>, group: &Namespace, is_listed: bool) -> Result<Value> {
     let holder = Holder::Group(group.id);
     let names =
         "id web_url name path visibility avatar_url full_name full_path created_at parent_id";
@@ -61,7 +61,7 @@ fn json(call: &Call<'_>, group: &Namespace, is_listed: bool) -> Result<Value> {
     body["avatar_url"] = avatars::stored_avatar_url(call, holder)?.into();
     add_fields(&mut body, group_settings::settings_json(call, group, is_listed)?);
     let marked_on = group.column("marked_for_deletion_on");
-    set_if(&mut body, call.shows_deletion(), "marked_for_deletion_on", marked_on);
+    set_field_if(&mut body, call.shows_deletion_day(), "marked_for_deletion_on", marked_on);
     if call.is_administrator() {
         if call.is_true("with_custom_attributes")? {
             body["custom_attributes"] = custom_attributes::list_json(call, holder)?;
@@ -71,14 +71,14 @@ fn json(call: &Call<'_>, group: &Namespace, is_listed: bool) -> Result<Value> {
             let sizes = view::STATISTICS.split(' ').filter(|name| name.ends_with("_size"));
             body["statistics"] = sizes.map(|name| (name.to_owned(), Value::from(0))).collect();
             let is_root = call.is_at_least(17, 4) && group.parent_id.is_none();
-            set_if(&mut body, is_root, "root_storage_statistics", Value::Null);
+            set_field_if(&mut body, is_root, "root_storage_statistics", Value::Null);
         }
     }
     Ok(body)
 }
 
 fn list(call: &Call<'_>) -> Result<Answer> {
-    if call.caller.is_none() || call.is_observed() {
+    if call.caller.is_none() || call.is_at_least_observed() {
         page::Page::from_call(call)?.check_offset("Group")?;
     }
     let is_top_only = call.is_true("top_level_only")?;
@@ -100,7 +100,7 @@ fn list_subgroups(call: &Call<'_>, includes_descendants: bool) -> Result<Answer>
 
 /// Answers with the groups that have these ids, without groups that the caller does not see.
 pub(super) fn list_by_ids(call: &Call<'_>, ids: &[i64]) -> Result<Answer> {
-    let min_level = terms::level_from_parameter(call, "min_access_level")?.unwrap_or(0);
+    let min_level = terms::read_level(call, "min_access_level")?.unwrap_or(0);
     answer_list(call, true, (min_level, Vec::new()), |group| ids.contains(&group.id))
 }
 
@@ -110,7 +110,7 @@ pub(super) fn list_by_ids(call: &Call<'_>, ids: &[i64]) -> Result<Answer> {
 type GroupFilter = (i64, Vec<String>);
 
 fn read_group_filter(call: &Call<'_>) -> Result<GroupFilter> {
-    let min_level = terms::level_from_parameter(call, "min_access_level")?;
+    let min_level = terms::read_level(call, "min_access_level")?;
     let all_available = call.flag("all_available")?;
     Ok(match (&call.caller, min_level) {
         _ if call.is_true("owned")? => (OWNER, Vec::new()),
@@ -221,7 +221,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     group_settings::check_types(call, Accepts::Create)?;
     let visibility = call.allowed_text("visibility", VISIBILITIES)?;
     let parent = parent_id.map(|id| call.visible_group(&id.to_string())).transpose()?;
-    let may_create = group_rules::may_create(call, parent.as_ref())?;
+    let may_create = group_rules::may_create_group(call, parent.as_ref())?;
     let has_minutes = call.integer("shared_runners_minutes_limit")?.is_some();
     let needs_admin = has_minutes && call.is_premium() && !call.is_administrator();
     refuse_if(!may_create || needs_admin, ErrorResponse::forbidden)?;
@@ -248,7 +248,7 @@ pub(crate) fn insert(
     new_group: NewGroup<'_>,
     min_path_length: usize,
 ) -> Result<Namespace> {
-    group_rules::check(call, new_group, None, min_path_length)?;
+    group_rules::check_group(call, new_group, None, min_path_length)?;
     reload(call, Namespace::insert_group(call.db, new_group, call.time_text())?)
 }
 
@@ -264,7 +264,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let parent = Namespace::find_by_optional_id(call.db, group.parent_id)?;
     let requested_group =
         NewGroup { name: &name, path: &path, parent: parent.as_ref(), visibility: &visibility };
-    group_rules::check(call, requested_group, Some(&group), MIN_PATH_LENGTH)?;
+    group_rules::check_group(call, requested_group, Some(&group), MIN_PATH_LENGTH)?;
     let sql = "UPDATE namespaces SET name = ?2, path = ?3, visibility = ?4 WHERE id = ?1";
     call.execute(sql, params![group.id, name, path, visibility])?;
     let unset_names = group_settings::unset_settings(call, &group)?;
@@ -277,7 +277,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 
 /// Archives a group with its contents, or unarchives it.
 fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
-    refuse_if(!call.is_observed(), ErrorResponse::no_route)?;
+    refuse_if(!call.is_at_least_observed(), ErrorResponse::no_route)?;
     let group = call.group_as(OWNER)?;
     let error = match (is_archived, GROUP_SETTINGS.is_on(call.db, group.id, ARCHIVED)?) {
         (true, true) => Some("Group is already archived!"),

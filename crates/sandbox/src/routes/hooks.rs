@@ -12,24 +12,26 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
         (Method::DELETE, "/{hook_id}/url_variables/{key}", CHANGE_URL_VARIABLE),
         (Method::PUT, "/{hook_id}/custom_headers/{key}", CHANGE_HEADER),
         (Method::DELETE, "/{hook_id}/custom_headers/{key}", CHANGE_HEADER),
-        (Method::POST, "/{hook_id}/test/{trigger}", Verb::Custom(test_hook)),
+        (Method::POST, "/{hook_id}/test/{trigger}", CollectionOperation::Custom(test_hook)),
     ],
-    // For callers who manage the project or group.
-    scope: |_, call| {
+    // Only callers who manage the project or group can use its hooks.
+    find_scope: |_, call| {
         let scope = GroupOrProject::from_call_archived_reads(call, [MAINTAINER, OWNER])?;
         if call.is_group_operation() {
-            call.require_tier(AttributeTier::Premium)?;
+            call.require_tier(ServiceTier::Premium)?;
         }
         Ok(scope)
     },
-    complete,
+    complete: complete_hook,
     check_removal: |call, hook| call.check_unmodified(&hook.created_at),
-    json: |call, hook| Ok(json(call, hook)),
+    to_json: |call, hook| Ok(hook_json(call, hook)),
     ..Callbacks::DEFAULT
 }];
 
-const CHANGE_URL_VARIABLE: Verb = Verb::Custom(|call| change_secret(call, &URL_VARIABLES));
-const CHANGE_HEADER: Verb = Verb::Custom(|call| change_secret(call, &HEADERS));
+const CHANGE_URL_VARIABLE: CollectionOperation =
+    CollectionOperation::Custom(|call| change_secret(call, &URL_VARIABLES));
+const CHANGE_HEADER: CollectionOperation =
+    CollectionOperation::Custom(|call| change_secret(call, &HEADERS));
 
 /// A text field of hooks: its name, its first release, and its maximum length.
 type HookTextField = (&'static str, Release, usize);
@@ -50,7 +52,7 @@ const BRANCH_FILTER: &str = "push_events_branch_filter";
 const MAX_FILTER_LENGTH: usize = 4_000;
 
 /// The flags of the hooks of a project or group.
-fn flags(call: &CollectionCall<'_>) -> impl Iterator<Item = &'static Attribute> + use<> {
+fn hook_flags(call: &CollectionCall<'_>) -> impl Iterator<Item = &'static Attribute> + use<> {
     let edition = call.edition();
     let group_flags: &[Attribute] = call.scope.choose(&[], &ATTRIBUTE_TABLE.group_hooks);
     edition.filter_existing(&ATTRIBUTE_TABLE.hooks).chain(edition.filter_existing(group_flags))
@@ -67,7 +69,7 @@ fn has_filter_strategy(call: &Call<'_>) -> bool {
 }
 
 /// A hook as the service shows it. Settings that were never set show the default.
-fn json(call: &CollectionCall<'_>, hook: &Record) -> Value {
+fn hook_json(call: &CollectionCall<'_>, hook: &Record) -> Value {
     let scope = call.scope;
     let mut body = json!({
         "id": hook.id,
@@ -79,7 +81,7 @@ fn json(call: &CollectionCall<'_>, hook: &Record) -> Value {
         scope.id_column(): scope.id(),
     });
     let find_stored_value = |name| hook.settings.get(name).cloned();
-    for flag in flags(call) {
+    for flag in hook_flags(call) {
         body[flag.name] = find_stored_value(flag.name).unwrap_or_else(|| flag.preset.clone());
     }
     for name in text_fields(call).map(|text| text.0).chain([BRANCH_FILTER]) {
@@ -113,7 +115,7 @@ fn store_fields(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     if params.has(TOKEN) {
         hook.set(TOKEN, params.text(TOKEN)?.filter(|token| !token.is_empty()));
     }
-    for flag in flags(call).filter(|flag| params.has(flag.name)) {
+    for flag in hook_flags(call).filter(|flag| params.has(flag.name)) {
         let is_on = params.flag(flag.name)?;
         let is_refused = is_on.is_none() && flag.on_null == OnNull::Unsaved;
         refuse_if(is_refused, || ErrorResponse::null_column(flag.name))?;
@@ -132,12 +134,12 @@ fn store_fields(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     for kind in SECRET_KINDS.iter().filter(|secret_kind| secret_kind.is_supported(call)) {
         kind.add(&mut hook.settings, kind.read_secrets(params)?);
     }
-    check(hook, call, &former_settings)
+    check_hook(hook, call, &former_settings)
 }
 
 /// Refuses invalid hooks. If the URL changed since `former_settings`, the secrets are cleared, even
 /// the secrets in the same call.
-fn check(hook: &mut Record, call: &Call<'_>, former_settings: &Object) -> Result<()> {
+fn check_hook(hook: &mut Record, call: &Call<'_>, former_settings: &Object) -> Result<()> {
     hook_secrets::clear_secrets(&mut hook.settings, former_settings);
     let target_url = hook_secrets::fill_url(&hook.settings);
     let own_url = instance::own_url_if_guarded(call)?;
@@ -145,7 +147,7 @@ fn check(hook: &mut Record, call: &Call<'_>, former_settings: &Object) -> Result
         && target_url
             .is_some_and(|url| urls::url_error(&url, &["http", "https"], own_url).is_none());
     refuse_if(!is_url_valid, || ErrorResponse::unprocessable("Invalid url given"))?;
-    let is_filter_valid = check_filter(hook);
+    let is_filter_valid = normalise_filter(hook);
     refuse_if(!is_filter_valid, || ErrorResponse::unprocessable("Invalid branch filter given"))?;
     let has_line_break = hook.text(TOKEN).contains('\n');
     refuse_if(has_line_break, || ErrorResponse::unprocessable("Token is invalid"))?;
@@ -160,9 +162,9 @@ fn check(hook: &mut Record, call: &Call<'_>, former_settings: &Object) -> Result
     error.map_or(Ok(()), |text| Err(ErrorResponse::unprocessable(&text)))
 }
 
-/// True if the branch filter is valid. Spaces around a filter by name are removed; if the strategy is all
-/// branches, the filter is removed.
-fn check_filter(hook: &mut Record) -> bool {
+/// Normalises the branch filter: removes superfluous spaces from a filter by name, and the filter of the strategy
+/// `all_branches`. Returns true if the filter is valid.
+fn normalise_filter(hook: &mut Record) -> bool {
     let filter = hook.text(BRANCH_FILTER);
     match hook.text(FILTER_STRATEGY) {
         "all_branches" => {
@@ -173,7 +175,8 @@ fn check_filter(hook: &mut Record) -> bool {
         _ => {
             let filter = filter.split_whitespace().collect::<Vec<_>>().join(" ");
             let is_valid = filter.is_empty()
-                || is_ref_name(&filter.replace('*', "x")) && filter.len() <= MAX_FILTER_LENGTH;
+                || is_valid_ref_name(&filter.replace('*', "x"))
+                    && filter.len() <= MAX_FILTER_LENGTH;
             if hook.settings.get(BRANCH_FILTER).is_some_and(Value::is_string) {
                 hook.set(BRANCH_FILTER, filter);
             }
@@ -184,12 +187,12 @@ fn check_filter(hook: &mut Record) -> bool {
 
 /// Fills in and checks a new or changed hook. An edit needs at least one field. Before 18.9, an
 /// edit of a project's hook needs the URL, as in the reference.
-fn complete(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
+fn complete_hook(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     if hook.id != 0 {
         require_any_field(call)?;
     }
     if hook.id == 0 || call.profile().put_resets_omitted_flags {
-        for flag in flags(call) {
+        for flag in hook_flags(call) {
             hook.set(flag.name, flag.preset.clone());
         }
     }
@@ -198,13 +201,13 @@ fn complete(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
 
 /// Refuses an edit without fields.
 fn require_any_field(call: &CollectionCall<'_>) -> Result<()> {
-    if matches!(call.scope, GroupOrProject::Project(_)) && !call.is_observed() {
+    if matches!(call.scope, GroupOrProject::Project(_)) && !call.is_at_least_observed() {
         call.require(&["url"])?;
     }
     let mut fields = ["url", TOKEN, BRANCH_FILTER, FILTER_STRATEGY]
         .into_iter()
         .chain(text_fields(call).map(|text| text.0))
-        .chain(flags(call).map(|flag| flag.name));
+        .chain(hook_flags(call).map(|flag| flag.name));
     let mut secrets = SECRET_KINDS.iter().filter(|kind| kind.is_supported(call));
     let has_secrets = secrets.any(|kind| {
         call.get(kind.name).and_then(Value::as_array).is_some_and(|items| !items.is_empty())
@@ -220,7 +223,7 @@ fn change_secret(call: &CollectionCall<'_>, kind: &SecretKind) -> Result<Answer>
     if is_put {
         call.require(&["value"])?;
     }
-    let mut hook = call.find()?;
+    let mut hook = call.find_entry()?;
     let (former_settings, key) = (hook.settings.clone(), call.segment("key"));
     let error_text = if is_put {
         let value = call.text("value")?;
@@ -231,7 +234,7 @@ fn change_secret(call: &CollectionCall<'_>, kind: &SecretKind) -> Result<Answer>
         refuse_if(!is_removed, || ErrorResponse::not_found(kind.noun))?;
         format!("Could not unset {}", kind.noun)
     };
-    check(&mut hook, call, &former_settings)
+    check_hook(&mut hook, call, &former_settings)
         .map_err(|_| ErrorResponse::unprocessable(&error_text))?;
     call.store(&mut hook)?;
     Ok(Answer::no_content())
@@ -241,8 +244,9 @@ fn change_secret(call: &CollectionCall<'_>, kind: &SecretKind) -> Result<Answer>
 fn test_hook(call: &CollectionCall<'_>) -> Result<Answer> {
     refuse_if(!call.is_at_least(16, 11), ErrorResponse::no_route)?;
     let trigger = call.segment("trigger");
-    let is_known = trigger.ends_with("_events") && flags(call).any(|flag| flag.name == trigger);
+    let is_known =
+        trigger.ends_with("_events") && hook_flags(call).any(|flag| flag.name == trigger);
     refuse_if(!is_known, || ErrorResponse::unlisted_value("trigger"))?;
-    call.find()?;
+    call.find_entry()?;
     Answer::created(&json!({ "message": "201 Created" }))
 }

@@ -4,7 +4,9 @@
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/import", |call| Answer::ok(&state_json(call, &call.project_as(0)?)?)),
+    get("/projects/{id}/import", |call| {
+        Answer::ok(&import_state_json(call, &call.project_as(0)?)?)
+    }),
     post("/projects/import", |call| import_archive(call, &["path", "file"])),
     post("/projects/remote-import", |call| import_archive(call, &["url", "path"])),
     post("/import/extgit", import_from_extgit),
@@ -19,13 +21,13 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// The state of an import, which clients poll. The reference does not describe this operation.
-fn state_json(call: &Call<'_>, project: &Project) -> Result<Value> {
+fn import_state_json(call: &Call<'_>, project: &Project) -> Result<Value> {
     let status = project.import_status_at(call.time_text());
     // The type of other imports is the name of a host. The reference replaces these names, and the
     // sandbox shows null.
     let is_from_url =
         status != "none" && project.import_source.is_none() && project.forked_from_id.is_none();
-    let mut body = projects::identity_json(call, project)?;
+    let mut body = projects::short_json(call, project)?;
     let extra_fields = json!({
         "import_status": status,
         "import_type": is_from_url.then_some("git"),
@@ -56,9 +58,9 @@ fn import_archive(call: &Call<'_>, required_params: &[&str]) -> Result<Answer> {
     };
     let namespace = namespace.or_not_found("Namespace")?;
     let level = call.caller_level_in_group(&namespace)?;
-    refuse_if(level < minimum_level(call), ErrorResponse::forbidden)?;
+    refuse_if(level < min_import_level(call), ErrorResponse::forbidden)?;
     let project = create_imported_project(call, &namespace, [&name, &path], "archive")?;
-    Answer::created(&state_json(call, &project)?)
+    Answer::created(&import_state_json(call, &project)?)
 }
 
 /// An error whose key is `errors`, as in the real service's imports.
@@ -69,9 +71,9 @@ fn import_error(status: StatusCode, text: &str) -> ErrorResponse {
 fn import_from_extgit(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
     call.require_all(&[
-        Need::Present("personal_access_token"),
-        Need::Present("repo_id"),
-        Need::NotBlank("target_namespace"),
+        ParamRequirement::Present("personal_access_token"),
+        ParamRequirement::Present("repo_id"),
+        ParamRequirement::NotBlank("target_namespace"),
     ])?;
     check_stages(call)?;
     if call.is_at_least(16, 5) {
@@ -95,7 +97,7 @@ fn start_import(
 ) -> Result<Answer> {
     let project =
         create_imported_project(call, namespace, [name, &project_rules::make_path(name)], source)?;
-    Answer::created(&result_json(&project))
+    Answer::created(&imported_project_json(&project))
 }
 
 /// Additional parts of a project that an import can include.
@@ -117,7 +119,7 @@ fn import_from_extserver(call: &Call<'_>) -> Result<Answer> {
     // Parameters are checked before the caller.
     check_required(call).map_err(|failure| restore_client_names(call, failure))?;
     let url = call.text("extserver_url")?.unwrap_or_default();
-    refuse_if(!is_reachable(&url), || {
+    refuse_if(!is_importable_url(&url), || {
         ErrorResponse::bad_request_message(json!({ "error": format!("Invalid URL: {url}") }))
     })?;
     let user = call.require_user()?;
@@ -157,7 +159,7 @@ fn restore_client_names(call: &Call<'_>, failure: ErrorResponse) -> ErrorRespons
 }
 
 /// True if an import from this URL is allowed. Imports from the service's own host are refused.
-fn is_reachable(url: &str) -> bool {
+fn is_importable_url(url: &str) -> bool {
     let Ok(url) = url::Url::parse(url) else { return false };
     let is_own_host = match url.host() {
         Some(url::Host::Domain(name)) => name == "localhost",
@@ -175,14 +177,14 @@ fn target_namespace(call: &Call<'_>, path: &str, refusal_status: StatusCode) -> 
         let message = "Namespace or group to import repository into does not exist.";
         import_error(StatusCode::UNPROCESSABLE_ENTITY, message)
     })?;
-    let may_import = call.caller_level_in_group(&namespace)? >= minimum_level(call);
+    let may_import = call.caller_level_in_group(&namespace)? >= min_import_level(call);
     let text = "You don't have permissions to import this project";
     refuse_if(!may_import, || import_error(refusal_status, text))?;
     Ok(namespace)
 }
 
 /// The minimum level for imports into a namespace.
-fn minimum_level(call: &Call<'_>) -> i64 {
+fn min_import_level(call: &Call<'_>) -> i64 {
     if call.is_at_least(16, 0) { MAINTAINER } else { DEVELOPER }
 }
 
@@ -229,7 +231,7 @@ fn planned_failure(call: &Call<'_>) -> Result<Option<String>> {
 /// The error text of an external host for a refused credential.
 const ACCESS_DENIED: &str = "Access denied to the external account";
 
-fn result_json(project: &Project) -> Value {
+fn imported_project_json(project: &Project) -> Value {
     let mut body = project.json_columns("id name full_path full_name");
     body["full_name"] = project.full_name().into();
     body
@@ -243,13 +245,13 @@ fn cancel_import(call: &Call<'_>) -> Result<Answer> {
     let project = Project::find_by_id(call.db, id)?
         .filter(|project| project.import_source.is_some())
         .or_no_record()?;
-    refuse_if(call.caller_level_in(&project)? < DEVELOPER, ErrorResponse::no_record)?;
+    refuse_if(call.caller_level_in_project(&project)? < DEVELOPER, ErrorResponse::no_record)?;
     let status = project.import_status_at(call.time_text());
     let message = format!("The import cannot be canceled because it is {status}");
     refuse_if(status != "scheduled", || import_error(StatusCode::BAD_REQUEST, &message))?;
     call.set_column("projects", project.id, "import_status", "canceled")?;
-    protection::remove_pending(call.db, project.id, "*", call.time_text())?;
-    let mut body = result_json(&project);
+    protection::remove_pending_protections(call.db, project.id, "*", call.time_text())?;
+    let mut body = imported_project_json(&project);
     let import_fields = json!({
         "import_source": project.import_source,
         "import_status": "canceled",

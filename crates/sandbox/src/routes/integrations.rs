@@ -9,7 +9,7 @@ const INTEGRATIONS: RecordTable = RecordTable("integrations");
 
 pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     table: INTEGRATIONS,
-    scope: |_, call| {
+    find_scope: |_, call| {
         let is_early = call.is_group_operation() && !call.is_at_least(17, 9);
         refuse_if(is_early, ErrorResponse::no_route)?;
         GroupOrProject::from_call_archived_reads(call, [MAINTAINER, OWNER])
@@ -19,13 +19,13 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
         let slug = call.segment("slug");
         let exists = requested_kind(call).is_some() || WEB_ONLY_SLUGS.contains(&slug);
         refuse_if(!exists, || ErrorResponse::unlisted_value("slug"))?;
-        find(call, call.scope.holder(), slug)?.or_not_found("Integration")
+        find_integration(call, call.scope.holder(), slug)?.or_not_found("Integration")
     },
     filter: |_, rows| {
         rows.retain(|row| row.is_true("active"));
         Ok(())
     },
-    complete,
+    complete: complete_integration,
     check_removal: |_, _| Ok(()),
     // A DELETE only deactivates the integration and removes its properties. The row stays.
     remove: |call, row| {
@@ -33,7 +33,7 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
         row.set("active", false);
         call.store(row)
     },
-    json: |call, row| Ok(json(call, row)),
+    to_json: |call, row| Ok(integration_json(call, row)),
     ..Callbacks::DEFAULT
 }];
 
@@ -94,12 +94,12 @@ fn requested_kind(call: &Call<'_>) -> Option<&'static IntegrationKind> {
     INTEGRATION_KINDS.iter().find(|kind| kind.slug == call.segment("slug"))
 }
 
-fn find(call: &Call<'_>, holder: Holder, slug: &str) -> Result<Option<Record>> {
+fn find_integration(call: &Call<'_>, holder: Holder, slug: &str) -> Result<Option<Record>> {
     Ok(INTEGRATIONS.list_with_text(call, holder, "slug", slug)?.pop())
 }
 
 /// An integration as in a response; lists do not contain the properties.
-fn json(call: &Call<'_>, row: &Record) -> Value {
+fn integration_json(call: &Call<'_>, row: &Record) -> Value {
     let slug = row.text("slug");
     let kind = INTEGRATION_KINDS.iter().find(|kind| kind.slug == slug);
     let names = "id title slug created_at updated_at active comment_on_event_enabled";
@@ -109,7 +109,12 @@ fn json(call: &Call<'_>, row: &Record) -> Value {
     for event in &ATTRIBUTE_TABLE.integration_events {
         body[event.name] = row.value(event.name);
     }
-    set_if(&mut body, call.release() >= INHERITED_SINCE, "inherited", row.is_true("inherited"));
+    set_field_if(
+        &mut body,
+        call.release() >= INHERITED_SINCE,
+        "inherited",
+        row.is_true("inherited"),
+    );
     if !call.segment("slug").is_empty() {
         let properties = kind.map(|kind| {
             let property_names = kind.shown_properties(call);
@@ -139,7 +144,7 @@ fn property_key(name: &str) -> String {
 }
 
 /// Sets an integration up, or changes it.
-fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
+fn complete_integration(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let slug = call.segment("slug");
     let unavailable_message = "400 Integration not available";
     refuse_if(WEB_ONLY_SLUGS.contains(&slug), || unavailable_message.into())?;
@@ -154,7 +159,7 @@ fn complete(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     if is_inherited == Some(true) {
         let inherited_row = find_inherited(call, slug)?;
         let (group_id, inherited_row) = inherited_row.ok_or("Default integration not found.")?;
-        copy_inherited(row, &inherited_row, group_id);
+        make_inherited(row, &inherited_row, group_id);
     } else if !row.is_true("inherited") || is_inherited == Some(false) {
         store_properties(call, kind, row)?;
         row.set("inherited", false);
@@ -209,7 +214,7 @@ fn store_properties(
         let is_null = call.get(name).is_some_and(Value::is_null);
         row.set(&property_key(name), if is_null { Value::Null } else { value });
     }
-    check(call, kind, row)?;
+    check_properties(call, kind, row)?;
     let is_url_changed =
         !former_url.is_null() && former_url != row.value(&property_key("jenkins_url"));
     if is_url_changed && !property_text(row, "username").is_empty() && !call.has("password") {
@@ -235,7 +240,7 @@ fn property_text<'a>(row: &'a Record, name: &str) -> &'a str {
 }
 
 /// Refuses invalid properties.
-fn check(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
+fn check_properties(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
     let missing_name = kind.required.iter().find(|name| property_text(row, name).is_empty());
     if let Some(name) = missing_name {
         return Err(update_error(name, BLANK_TEXT));
@@ -254,7 +259,7 @@ fn check(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Result<()> {
     let uses_token = row.value(&property_key("jira_auth_type")) == 1;
     let (slug, password) = (kind.slug, property_text(row, "password"));
     // The service stores the Harbor password as a masked variable.
-    let can_be_masked = password.len() >= 8 && password.chars().all(is_maskable);
+    let can_be_masked = password.len() >= 8 && password.chars().all(is_maskable_char);
     let behaviors = ["", "match_any", "match_all"];
     // A recipient must be an IRC URL, unless there is a default server.
     let has_channel = property_text(row, "recipients").split_whitespace().any(|recipient: &str| {
@@ -284,7 +289,7 @@ fn update_error(field: &str, problem: &str) -> ErrorResponse {
 /// The active integration of the closest group above, with the id of the group.
 fn find_inherited(call: &CollectionCall<'_>, slug: &str) -> Result<Option<(i64, Record)>> {
     for group_id in call.scope.parent_group_ids().into_iter().rev() {
-        let row = find(call, Holder::Group(group_id), slug)?;
+        let row = find_integration(call, Holder::Group(group_id), slug)?;
         if let Some(row) = row.filter(|row| row.is_true("active")) {
             return Ok(Some((group_id, row)));
         }
@@ -293,7 +298,7 @@ fn find_inherited(call: &CollectionCall<'_>, slug: &str) -> Result<Option<(i64, 
 }
 
 /// Makes `row` an inherited copy of `group_row`, the integration of a group.
-fn copy_inherited(row: &mut Record, group_row: &Record, group_id: i64) {
+fn make_inherited(row: &mut Record, group_row: &Record, group_id: i64) {
     row.settings = group_row.settings.clone();
     row.set("inherited", true);
     row.set("from", group_id);
@@ -310,13 +315,13 @@ fn copy_to_subtree(call: &Call<'_>, group: &Namespace, integration: &Record) -> 
     let groups = subtree_ids.into_iter().filter(|id| *id != group.id).map(Holder::Group);
     let group_ids: Vec<i64> = traversal_ids(&group.traversal).collect();
     for holder in groups.chain(project_ids.into_iter().map(Holder::Project)) {
-        let stored_row = find(call, holder, integration.text("slug"))?;
+        let stored_row = find_integration(call, holder, integration.text("slug"))?;
         if stored_row.as_ref().is_none_or(|row| {
             row.is_true("inherited")
                 && row.value("from").as_i64().is_some_and(|id| group_ids.contains(&id))
         }) {
             let mut row = stored_row.unwrap_or_else(|| Record::new(call.time_text()));
-            copy_inherited(&mut row, integration, group.id);
+            make_inherited(&mut row, integration, group.id);
             INTEGRATIONS.save(call, holder, &mut row)?;
         }
     }
@@ -331,11 +336,12 @@ pub(super) fn inherit_integrations(
 ) -> Result<()> {
     for group_id in traversal_ids(&namespace.traversal).rev() {
         for row in INTEGRATIONS.list(call, Holder::Group(group_id))? {
-            let is_new = find(call, Holder::Project(project_id), row.text("slug"))?.is_none();
+            let is_new =
+                find_integration(call, Holder::Project(project_id), row.text("slug"))?.is_none();
             if row.is_true("active") && is_new {
                 let source_id = row.value("from").as_i64().filter(|_| row.is_true("inherited"));
                 let mut new_row = Record::new(call.time_text());
-                copy_inherited(&mut new_row, &row, source_id.unwrap_or(group_id));
+                make_inherited(&mut new_row, &row, source_id.unwrap_or(group_id));
                 INTEGRATIONS.save(call, Holder::Project(project_id), &mut new_row)?;
             }
         }

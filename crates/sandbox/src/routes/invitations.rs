@@ -5,13 +5,13 @@
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/{holder}/invitations", |call| list(call, &scope(call)?)),
-    post("/{holder}/invitations", |call| create(call, &scope(call)?)),
-    put("/{holder}/invitations/{email}", |call| update(call, &scope(call)?)),
-    delete("/{holder}/invitations/{email}", |call| remove(call, &scope(call)?)),
+    get("/{holder}/invitations", |call| list(call, &invitation_scope(call)?)),
+    post("/{holder}/invitations", |call| create(call, &invitation_scope(call)?)),
+    put("/{holder}/invitations/{email}", |call| update(call, &invitation_scope(call)?)),
+    delete("/{holder}/invitations/{email}", |call| remove(call, &invitation_scope(call)?)),
 ];
 
-fn scope(call: &Call<'_>) -> Result<GroupOrProject> {
+fn invitation_scope(call: &Call<'_>) -> Result<GroupOrProject> {
     GroupOrProject::from_call(call, [MAINTAINER, OWNER])
 }
 
@@ -43,7 +43,7 @@ fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
 /// Invites each address. Users with an account become members immediately. Existing invitations and
 /// members get the new level.
 fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
-    call.require_all(&[Need::AllowedValue("access_level")])?;
+    call.require_all(&[ParamRequirement::AllowedValue("access_level")])?;
     let emails = call.texts("email")?.unwrap_or_default();
     let are_valid = emails.iter().all(|email| User::is_email_address(email));
     let text = "contains an invalid email address";
@@ -67,7 +67,7 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
             None => terms.invite(call, scope, &email)?,
         }
     }
-    members::answer_results(user_results)
+    members::answer_user_results(user_results)
 }
 
 fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {

@@ -3,19 +3,20 @@
 
 use super::prelude::*;
 
-pub(super) const CALLBACKS: &[Callbacks] = &[JOB_TOKEN_SCOPE, ALLOWED_PROJECTS, ALLOWED_GROUPS];
+pub(super) const CALLBACKS: &[Callbacks] =
+    &[TOKEN_SCOPE_CALLBACKS, ALLOWED_PROJECT_CALLBACKS, ALLOWED_GROUP_CALLBACKS];
 
-const JOB_TOKEN_SCOPE: Callbacks = Callbacks {
+const TOKEN_SCOPE_CALLBACKS: Callbacks = Callbacks {
     table: RecordTable("job_token_scope"),
     complete: |call, row| {
-        call.require_all(&[Need::NotBlank("enabled")])?;
+        call.require_all(&[ParamRequirement::NotBlank("enabled")])?;
         let is_enforced =
             instance::read_setting(call, instance::INBOUND_ENFORCED)? == Value::Bool(true);
         refuse_if(is_enforced && !row.is_true("enabled"), || {
             "Job token scope cannot be disabled for this project because it is enforced for the instance.".into()
         })
     },
-    json: |call, row| {
+    to_json: |call, row| {
         let is_inbound_enabled = call.plain_json(row)["inbound_enabled"].take();
         Ok(json!({ "inbound_enabled": is_inbound_enabled, "outbound_enabled": false }))
     },
@@ -25,9 +26,9 @@ const JOB_TOKEN_SCOPE: Callbacks = Callbacks {
 const TARGET_PROJECT: &str = "target_project_id";
 const TARGET_GROUP: &str = "target_group_id";
 
-const ALLOWED_PROJECTS: Callbacks = Callbacks {
+const ALLOWED_PROJECT_CALLBACKS: Callbacks = Callbacks {
     table: RecordTable("job_token_allowlist"),
-    scope: |_, call| {
+    find_scope: |_, call| {
         let scope = GroupOrProject::from_call_archived_reads(call, [MAINTAINER; 2])?;
         // Only reading operations accept the path of the project in place of its id.
         if call.is_write {
@@ -44,16 +45,16 @@ const ALLOWED_PROJECTS: Callbacks = Callbacks {
         Ok(if is_listed(call, &project_entry)? { Vec::new() } else { vec![project_entry] })
     },
     complete: complete_entry,
-    not_found: || "Target project is not in the job token scope".into(),
-    json: entry_json,
+    not_found_error: || "Target project is not in the job token scope".into(),
+    to_json: entry_json,
     ..Callbacks::DEFAULT
 };
 
-const ALLOWED_GROUPS: Callbacks = Callbacks {
+const ALLOWED_GROUP_CALLBACKS: Callbacks = Callbacks {
     table: RecordTable("job_token_groups_allowlist"),
     list_inherited: |_| Ok(Vec::new()),
-    not_found: || "Target group is not in the job token scope".into(),
-    ..ALLOWED_PROJECTS
+    not_found_error: || "Target group is not in the job token scope".into(),
+    ..ALLOWED_PROJECT_CALLBACKS
 };
 
 /// An entry of an allowlist. The response to a POST has only ids.
@@ -70,7 +71,7 @@ fn entry_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
         return Ok(json!({ "id": group.id, "web_url": url, "name": group.name }));
     }
     let project = Project::find_by_id(call.db, id)?.or_no_record()?;
-    project.simple_form(call, Extras::from_call(call)?)?.into_value()
+    project.simple_form(call, ExtraFields::from_call(call)?)?.into_value()
 }
 
 fn is_listed(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {

@@ -12,16 +12,19 @@ const LABELS: RecordTable = RecordTable("labels");
 pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     table: LABELS,
     // Older forms, with the label in the parameters.
-    operations: &[(Method::PUT, "", Verb::Update), (Method::DELETE, "", Verb::Remove)],
-    scope: |_, call| {
+    operations: &[
+        (Method::PUT, "", CollectionOperation::Update),
+        (Method::DELETE, "", CollectionOperation::Remove),
+    ],
+    find_scope: |_, call| {
         let is_change = [Method::POST, Method::PUT].contains(&call.method);
         label_scope(call, if is_change { REPORTER } else { 0 })
     },
-    find,
+    find: find_label,
     list_inherited: inherited_labels,
-    filter,
-    complete,
-    json,
+    filter: filter_labels,
+    complete: complete_label,
+    to_json: label_json,
     ..Callbacks::DEFAULT
 }];
 
@@ -85,7 +88,7 @@ const LABELLED_FEATURES: [&str; 2] = ["issues_access_level", "merge_requests_acc
 
 /// A label as the service shows it. Only responses for projects show the origin and the priority of
 /// a label.
-fn json(call: &CollectionCall<'_>, label: &Record) -> Result<Value> {
+fn label_json(call: &CollectionCall<'_>, label: &Record) -> Result<Value> {
     let mut body = json!({
         "id": label.id,
         "name": label.text(TITLE),
@@ -109,7 +112,7 @@ fn json(call: &CollectionCall<'_>, label: &Record) -> Result<Value> {
 }
 
 /// The id or title of the label in a call, from the path or from one of two parameters.
-fn requested_name(call: &Call<'_>) -> Result<String> {
+fn requested_reference(call: &Call<'_>) -> Result<String> {
     const LABEL_PARAMETERS: &str = "label_id, name";
     match call.segment("name") {
         "" => {}
@@ -127,7 +130,7 @@ fn requested_name(call: &Call<'_>) -> Result<String> {
 
 /// The label in the call, by id or else by title.
 fn find_by_id_or_title(call: &CollectionCall<'_>, includes_ancestors: bool) -> Result<Record> {
-    let name = requested_name(call)?;
+    let reference = requested_reference(call)?;
     let mut labels = list_visible_labels(call, includes_ancestors)?;
     // An edit in a group also finds the labels of its projects. Among labels with the same title,
     // the edit changes the oldest label.
@@ -135,12 +138,12 @@ fn find_by_id_or_title(call: &CollectionCall<'_>, includes_ancestors: bool) -> R
         labels.extend(list_labels(call, group_projects(call, group.id)?)?);
         labels.sort_by_key(|label| label.id);
     }
-    let position_by_id = name
+    let position_by_id = reference
         .parse()
         .ok()
         .and_then(|id: i64| labels.iter().position(|candidate| candidate.id == id));
     let position = position_by_id
-        .or_else(|| labels.iter().position(|listed_label| listed_label.text(TITLE) == name));
+        .or_else(|| labels.iter().position(|listed_label| listed_label.text(TITLE) == reference));
     position.map(|index| labels.swap_remove(index)).or_not_found("Label")
 }
 
@@ -151,7 +154,7 @@ fn group_projects(call: &Call<'_>, group_id: i64) -> Result<impl Iterator<Item =
 }
 
 /// Sorts a list by title, and removes the labels that do not match the filters of the call.
-fn filter(call: &CollectionCall<'_>, labels: &mut Vec<Record>) -> Result<()> {
+fn filter_labels(call: &CollectionCall<'_>, labels: &mut Vec<Record>) -> Result<()> {
     if let GroupOrProject::Project(project) = call.scope
         && call.are_features_off(project, &LABELLED_FEATURES)?
     {
@@ -185,7 +188,7 @@ fn inherited_labels(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
         }
         for holder in group_projects(call, group)?.filter(|_| includes_projects) {
             if let Some(project) = Project::find_by_id(call.db, holder.column_and_id().1)?
-                && call.may_see(&project)?
+                && call.may_see_project(&project)?
             {
                 labels.extend(list_labels(call, [holder])?);
             }
@@ -196,10 +199,10 @@ fn inherited_labels(call: &CollectionCall<'_>) -> Result<Vec<Record>> {
 
 /// The label that the call names. A missing label results in 404, even for callers who may not
 /// remove labels.
-fn find(call: &CollectionCall<'_>) -> Result<Record> {
+fn find_label(call: &CollectionCall<'_>) -> Result<Record> {
     if call.method == Method::PUT {
         require_any_field(call)?;
-        return find_changeable(call);
+        return find_changeable_label(call);
     }
     if call.method != Method::DELETE {
         return find_by_id_or_title(call, requests_ancestors(call)?);
@@ -209,14 +212,14 @@ fn find(call: &CollectionCall<'_>) -> Result<Record> {
     }
     find_by_id_or_title(call, false)?;
     GroupOrProject::from_call(call, [REPORTER; 2])?;
-    find_changeable(call)
+    find_changeable_label(call)
 }
 
 /// Refuses an edit without fields.
 fn require_any_field(call: &CollectionCall<'_>) -> Result<()> {
     let mut fields = vec!["new_name", "color", "description"];
     fields.extend(call.scope.project_id().map(|_| "priority"));
-    fields.extend(call.is_observed().then_some("archived"));
+    fields.extend(call.is_at_least_observed().then_some("archived"));
     call.require_any(&fields)
 }
 
@@ -254,7 +257,7 @@ fn store_priority(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
 }
 
 /// Fills in and checks a label. A group above must not have a label with the title of a new label.
-fn complete(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
+fn complete_label(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
     let (is_new, mut title_parameter) = (label.id == 0, "new_name");
     if is_new {
         title_parameter = "name";
@@ -280,13 +283,13 @@ fn check_title_free(call: &CollectionCall<'_>, label: &Record) -> Result<()> {
     let Some(holder) = group_holder.or(call.scope.project_id().map(Holder::Project)) else {
         return Ok(());
     };
-    let is_taken = label.is_taken(&list_labels(call, [holder])?, TITLE);
+    let is_taken = label.has_duplicate(&list_labels(call, [holder])?, TITLE);
     refuse_if(is_taken, || ErrorResponse::field(TITLE, TAKEN_TEXT))
 }
 
 /// The label to change or remove. Through a project, a call can also change labels of the project's
 /// group. Such a change needs the level reporter in the group.
-fn find_changeable(call: &CollectionCall<'_>) -> Result<Record> {
+fn find_changeable_label(call: &CollectionCall<'_>) -> Result<Record> {
     let label = find_by_id_or_title(call, false)?;
     if let (GroupOrProject::Project(_), Some(id)) = (call.scope, label.value(GROUP_ID).as_i64())
         && let Some(group) = Namespace::find_by_id(call.db, id)?
@@ -323,5 +326,5 @@ fn promote_label(call: &Call<'_>) -> Result<Answer> {
     label.set(GROUP_ID, group.id);
     let call = &CollectionCall { scope: &GroupOrProject::from(group), ..*call };
     call.store(&mut label)?;
-    Answer::ok(&json(call, &label)?)
+    Answer::ok(&label_json(call, &label)?)
 }

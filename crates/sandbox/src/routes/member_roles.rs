@@ -62,7 +62,7 @@ fn permissions(call: &Call<'_>) -> impl Iterator<Item = &'static str> {
 /// True if this service has custom roles for a type of object. `since` is the first release in
 /// which objects of this type can have a role.
 pub(super) fn are_roles_available(call: &Call<'_>, since: Release) -> bool {
-    call.release() >= since && call.tier() >= AttributeTier::Ultimate
+    call.release() >= since && call.tier() >= ServiceTier::Ultimate
 }
 
 /// Reads the role from a call, from the release `since` on. `None` if the call has no such field;
@@ -109,14 +109,14 @@ pub(super) fn link_role_json(call: &Call<'_>, link: &Record) -> Result<Value> {
 fn check_access(call: &Call<'_>) -> Result<()> {
     refuse_if(!call.is_at_least(16, 9), ErrorResponse::no_route)?;
     call.require_user()?;
-    call.require_tier(AttributeTier::Premium)
+    call.require_tier(ServiceTier::Premium)
 }
 
 /// Refuses callers who are not administrators, and tiers without roles. This check must come after
 /// the checks of the parameters.
 fn check_administrator(call: &Call<'_>) -> Result<()> {
     call.require_admin()?;
-    refuse_if(call.tier() < AttributeTier::Ultimate, ErrorResponse::forbidden)
+    refuse_if(call.tier() < ServiceTier::Ultimate, ErrorResponse::forbidden)
 }
 
 /// Lists the roles, the newest first, without pages.
@@ -129,7 +129,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
 
 fn create(call: &Call<'_>) -> Result<Answer> {
     check_access(call)?;
-    call.require_all(&[Need::AllowedValue(BASE_LEVEL)])?;
+    call.require_all(&[ParamRequirement::AllowedValue(BASE_LEVEL)])?;
     let level =
         call.allowed_integer(BASE_LEVEL, |level| terms::is_valid_level(call, level, true))?;
     let level = level.unwrap_or_default();
@@ -180,7 +180,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 fn refuse_group_roles(call: &Call<'_>) -> Result<Answer> {
     refuse_if(!call.is_at_least(17, 0), ErrorResponse::no_route)?;
     call.require_user()?;
-    call.require_tier(AttributeTier::Premium)?;
+    call.require_tier(ServiceTier::Premium)?;
     let help_page = "help/update/deprecations.md#deprecate-custom-role-creation-for-group-owners-on-self-managed";
     let message = "Group-level custom roles are deprecated on self-managed instances.";
     Err(ErrorResponse::bad_request(&format!("{message} See {}/{help_page}", call.base_url)))

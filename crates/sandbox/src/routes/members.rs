@@ -76,7 +76,7 @@ impl Member {
     }
 
     /// Limits a member of an invited group to the level `cap` of the invitation. The custom role
-    /// comes from the side with the lower level. If the levels are equal, the member keeps the own
+    /// comes from the side with the lower level. If the levels are equal, the member keeps its own
     /// role only if the invitation has a role.
     fn cap_level(&mut self, cap: i64, role_id: Option<i64>) {
         if self.access_level > cap {
@@ -96,16 +96,16 @@ impl Member {
 
     /// A member as in the reference (1, 2.3).
     pub(super) fn json(&self, call: &Call<'_>) -> Result<Value> {
-        let mut body = self.user.brief(call);
+        let mut body = self.user.brief_json(call);
         add_fields(&mut body, self.json_columns("access_level created_at expires_at"));
         if let Some(creator) = User::find_by_optional_id(call.db, self.created_by)? {
-            body["created_by"] = creator.brief(call);
+            body["created_by"] = creator.brief_json(call);
         }
         if call.is_at_least(16, 9) && call.is_administrator() {
             body["email"] = self.user.email.as_str().into();
         }
-        let has_state = call.is_observed() && call.is_premium();
-        set_if(&mut body, has_state, "membership_state", self.state.as_str());
+        let has_state = call.is_at_least_observed() && call.is_premium();
+        set_field_if(&mut body, has_state, "membership_state", self.state.as_str());
         if let Some(role) = MemberRole::find_by_optional_id(call.db, self.role_id)? {
             body["member_role"] = role.json(call);
         }
@@ -115,7 +115,7 @@ impl Member {
 
 impl GroupOrProject {
     /// The direct memberships; with `includes_inherited` also the inherited memberships.
-    fn members(&self, call: &Call<'_>, includes_inherited: bool) -> Result<Vec<Member>> {
+    fn list_members(&self, call: &Call<'_>, includes_inherited: bool) -> Result<Vec<Member>> {
         if includes_inherited {
             return self.effective_members(call);
         }
@@ -123,20 +123,20 @@ impl GroupOrProject {
     }
 
     /// The direct membership of a user.
-    pub(super) fn member(&self, call: &Call<'_>, user_id: i64) -> Result<Option<Member>> {
-        Ok(self.members(call, false)?.into_iter().find(|member| member.user.id == user_id))
+    pub(super) fn find_member(&self, call: &Call<'_>, user_id: i64) -> Result<Option<Member>> {
+        Ok(self.list_members(call, false)?.into_iter().find(|member| member.user.id == user_id))
     }
 
-    /// Like [`Self::member`], but fails with 404 if the user is not a direct member.
+    /// Like [`Self::find_member`], but fails with 404 if the user is not a direct member.
     pub(super) fn require_member(&self, call: &Call<'_>, user_id: i64) -> Result<Member> {
-        self.member(call, user_id)?.or_no_record()
+        self.find_member(call, user_id)?.or_no_record()
     }
 
     /// Every member once, with the highest role. A membership that waits for approval is used only
     /// if the member has no other membership.
     fn effective_members(&self, call: &Call<'_>) -> Result<Vec<Member>> {
         let mut best_members: BTreeMap<i64, Member> = BTreeMap::new();
-        let mut collect = |members: Vec<Member>, share: Option<(i64, Option<i64>)>| {
+        let mut add_best_members = |members: Vec<Member>, share: Option<(i64, Option<i64>)>| {
             let rank = |member: &Member| (member.has_active_state(), member.access_level);
             for mut member in members {
                 if let Some((cap, role_id)) = share {
@@ -148,12 +148,12 @@ impl GroupOrProject {
                 }
             }
         };
-        collect(self.members(call, false)?, None);
+        add_best_members(self.list_members(call, false)?, None);
         let group_ids = self.group_ids();
         for group_id in &group_ids {
-            collect(Member::list_unexpired(call, "m.group_id = ?1", group_id)?, None);
+            add_best_members(Member::list_unexpired(call, "m.group_id = ?1", group_id)?, None);
         }
-        for (invited_id, cap, role) in self.invitations(call)? {
+        for (invited_id, cap, role_id) in self.invitations(call)? {
             let Some(group) = Namespace::find_by_id(call.db, invited_id)? else { continue };
             // Members of an invited group are shown if the group is public or the caller is a
             // member of it.
@@ -162,7 +162,7 @@ impl GroupOrProject {
             }
             for group_id in traversal_ids(&group.traversal) {
                 let members = Member::list_unexpired(call, "m.group_id = ?1", &group_id)?;
-                collect(members, Some((cap, role)));
+                add_best_members(members, Some((cap, role_id)));
             }
         }
         let mut members: Vec<Member> = best_members.into_values().collect();
@@ -182,7 +182,12 @@ impl GroupOrProject {
 
     /// Refuses a direct level below an inherited level. The error names the highest inherited
     /// level.
-    pub(super) fn check_inherited(&self, call: &Call<'_>, user_id: i64, level: i64) -> Result<()> {
+    pub(super) fn check_inherited_level(
+        &self,
+        call: &Call<'_>,
+        user_id: i64,
+        level: i64,
+    ) -> Result<()> {
         let group_ids = self.parent_group_ids();
         let condition =
             "m.user_id = ?1 AND m.access_level > ?2 AND (m.expires_at IS NULL OR m.expires_at >= ?3)
@@ -221,7 +226,7 @@ fn list(call: &Call<'_>, includes_inherited: bool) -> Result<Answer> {
     } else {
         None
     };
-    let mut members = scope.members(call, includes_inherited)?;
+    let mut members = scope.list_members(call, includes_inherited)?;
     let query = params.text("query")?.unwrap_or_default().to_lowercase();
     let user_ids = params.integers("user_ids")?;
     let skipped_ids = params.integers("skip_users")?.unwrap_or_default();
@@ -236,16 +241,16 @@ fn list(call: &Call<'_>, includes_inherited: bool) -> Result<Answer> {
     page::list_objects(call, &members, |member| {
         let mut body = member.json(call)?;
         let has_seat = member.has_active_state() && !member.user.bot;
-        set_if(&mut body, shows_seats, "is_using_seat", has_seat);
+        set_field_if(&mut body, shows_seats, "is_using_seat", has_seat);
         Ok(body)
     })
 }
 
 fn show(call: &Call<'_>, includes_inherited: bool) -> Result<Answer> {
     let scope = GroupOrProject::from_call(call, [0, 0])?;
-    let user = call.segment_id("user_id")?;
-    let mut members = scope.members(call, includes_inherited)?.into_iter();
-    let member = members.find(|member| member.user.id == user).or_no_record()?;
+    let user_id = call.segment_id("user_id")?;
+    let mut members = scope.list_members(call, includes_inherited)?.into_iter();
+    let member = members.find(|member| member.user.id == user_id).or_no_record()?;
     Answer::ok(&member.json(call)?)
 }
 
@@ -268,7 +273,10 @@ fn check_tasks(call: &Call<'_>) -> Result<()> {
 fn read_user_references(call: &Call<'_>) -> Result<(String, bool)> {
     let selectors = ["user_id", "username"];
     let is_by_name = if call.is_at_least(17, 1) {
-        call.require_all(&[Need::Present("access_level"), Need::AnyOf(&selectors)])?;
+        call.require_all(&[
+            ParamRequirement::Present("access_level"),
+            ParamRequirement::AnyOf(&selectors),
+        ])?;
         call.refuse_both(selectors)?;
         !call.has(selectors[0])
     } else {
@@ -301,7 +309,7 @@ fn add_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     if !references.contains(',') {
         let user = find_user(&references)?.or_not_found("User")?;
         let text = "Member already exists";
-        refuse_if(scope.member(call, user.id)?.is_some(), || ErrorResponse::conflict(text))?;
+        refuse_if(scope.find_member(call, user.id)?.is_some(), || ErrorResponse::conflict(text))?;
         MembershipTerms::from_call_with_role(call, scope)?.grant(call, scope, &user)?;
         return Answer::created(&scope.require_member(call, user.id)?.json(call)?);
     }
@@ -313,11 +321,11 @@ fn add_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
             user_results.push((user.username, result));
         }
     }
-    answer_results(user_results)
+    answer_user_results(user_results)
 }
 
 /// Answers a call for several users: success, or the error of each user by name.
-pub(super) fn answer_results(results: Vec<(String, Result<()>)>) -> Result<Answer> {
+pub(super) fn answer_user_results(results: Vec<(String, Result<()>)>) -> Result<Answer> {
     let failures = results.into_iter().filter_map(|(name, result)| Some((name, result.err()?)));
     let reasons: Object =
         failures.map(|(name, mut failure)| (name, failure.body["message"].take())).collect();
@@ -333,7 +341,7 @@ fn edit_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     call.require(&["access_level"])?;
     let member = scope.require_member(call, user_id)?;
     let level = terms::requested_level(call, scope)?;
-    refuse_if(member.access_level > scope.level(call)?, ErrorResponse::forbidden)?;
+    refuse_if(member.access_level > scope.caller_level(call)?, ErrorResponse::forbidden)?;
     refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner_error())?;
     let role = match member_roles::read_role(call, terms::ROLES_SINCE, || {
         ErrorResponse::field("member_role", "not found")
@@ -343,7 +351,7 @@ fn edit_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     };
     let expires_at = terms::requested_expiry(call)?
         .unwrap_or_else(|| member.expires_at.clone().filter(|_| !call.profile().put_clears_expiry));
-    scope.check_inherited(call, user_id, level)?;
+    scope.check_inherited_level(call, user_id, level)?;
     let terms = MembershipTerms { expires_at, role, ..MembershipTerms::with_level(level) };
     member.update_terms(call, &terms)?;
     Answer::ok(&scope.require_member(call, user_id)?.json(call)?)
@@ -372,7 +380,7 @@ fn remove_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let keeps_subresources = call.is_true("skip_subresources")?;
     // The sandbox has no issues and no merge requests to unassign.
     call.flag("unassign_issuables")?;
-    let level = scope.level(call)?;
+    let level = scope.caller_level(call)?;
     if let GroupOrProject::Project(project) = scope {
         call.check_writable(project)?;
     }

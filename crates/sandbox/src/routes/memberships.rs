@@ -9,10 +9,10 @@ use super::members::{Member, STATES};
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/groups/{id}/billable_members", list_billable),
+    get("/groups/{id}/billable_members", list_billable_members),
     get("/groups/{id}/billable_members/{user_id}/memberships", list_billable_memberships),
     get("/groups/{id}/billable_members/{user_id}/indirect", list_indirect_memberships),
-    delete("/groups/{id}/billable_members/{user_id}", remove_billable),
+    delete("/groups/{id}/billable_members/{user_id}", remove_billable_member),
     put("/groups/{id}/members/{user_id}/state", set_member_state),
     put("/groups/{id}/members/{user_id}/approve", approve_member),
     post("/groups/{id}/members/approve_all", |call| {
@@ -37,7 +37,7 @@ const IN_HIERARCHY_SQL: &str =
 
 impl Namespace {
     /// All memberships at and below a group.
-    fn memberships(&self, call: &Call<'_>) -> Result<Vec<Member>> {
+    fn subtree_memberships(&self, call: &Call<'_>) -> Result<Vec<Member>> {
         Member::list_where(call, IN_HIERARCHY_SQL, self.traversal_range())
     }
 
@@ -87,7 +87,7 @@ fn membership_json(call: &Call<'_>, member: &Member) -> Result<Value> {
     body["source_members_url"] = format!("{}/{members_path}", call.base_url).into();
     let (level, role_name) = (member.access_level, level_name(member.access_level));
     body["access_level"] = json!({ "string_value": role_name, "integer_value": level });
-    if call.is_observed() {
+    if call.is_at_least_observed() {
         let role = MemberRole::find_by_optional_id(call.db, member.role_id)?;
         let role = role.map(|role| json!({ "id": role.id, "name": role.name }));
         body["access_level"]["custom_role"] = role.into();
@@ -107,14 +107,14 @@ impl Seat {
     /// All members at and below a group, in the order of joining; members of invited groups come
     /// last.
     fn list_seats(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
-        let direct_seats = group.memberships(call)?.into_iter().map(|member| Self {
+        let direct_seats = group.subtree_memberships(call)?.into_iter().map(|member| Self {
             user: member.user,
             level: member.access_level,
             is_invited: false,
         });
         let mut seats: Vec<Self> = Vec::new();
         for seat in
-            direct_seats.chain(Self::list_invited(call, group)?).filter(|seat| !seat.user.bot)
+            direct_seats.chain(Self::list_invited_seats(call, group)?).filter(|seat| !seat.user.bot)
         {
             match seats.iter_mut().find(|other| other.user.id == seat.user.id) {
                 Some(other) => other.level = other.level.max(seat.level),
@@ -126,7 +126,7 @@ impl Seat {
 
     /// The members of the groups that are invited to a group or below it. Members of the groups
     /// above an invited group are included.
-    fn list_invited(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
+    fn list_invited_seats(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
         let clauses = format!(
             "JOIN members i ON i.user_id = u.id
              JOIN shares m JOIN namespaces n ON n.id = m.invited_id
@@ -144,14 +144,14 @@ impl Seat {
     /// A billable member as in the reference (1, 2.4). `owner_ids` are the ids of the group's
     /// owners. The last login is null, because nobody signs in to the sandbox.
     fn json(&self, call: &Call<'_>, owner_ids: &[i64]) -> Result<Value> {
-        let mut body = self.user.brief(call);
+        let mut body = self.user.brief_json(call);
         body["last_activity_on"] = users::last_activity(call, &self.user)?.into();
         body["membership_type"] =
             if self.is_invited { "group_invite" } else { "group_member" }.into();
         body["removable"] = (!self.is_invited).into();
         body["created_at"] = self.user.created_at.as_str().into();
         body["last_login_at"] = Value::Null;
-        if call.is_observed() {
+        if call.is_at_least_observed() {
             let email = Some(&self.user.email).filter(|_| call.is_administrator());
             body["email"] = json!(email);
             body["is_last_owner"] = (*owner_ids == [self.user.id]).into();
@@ -174,11 +174,13 @@ const SEAT_ORDERS: &str = "access_level_asc access_level_desc last_joined name_a
 
 /// Sorts seats, which are in the order of joining. From 18.9 on, orders by membership have no effect. Nobody
 /// signs in here, so sorting by last activity means sorting by creation.
-fn sort_seats(seats: &mut [Seat], order: &str, is_observed: bool) {
+fn sort_seats(seats: &mut [Seat], order: &str, is_at_least_observed: bool) {
     match order {
-        "access_level_asc" if !is_observed => seats.sort_by_key(|seat| seat.level),
-        "access_level_desc" if !is_observed => seats.sort_by_key(|seat| Reverse(seat.level)),
-        "last_joined" if !is_observed => seats.reverse(),
+        "access_level_asc" if !is_at_least_observed => seats.sort_by_key(|seat| seat.level),
+        "access_level_desc" if !is_at_least_observed => {
+            seats.sort_by_key(|seat| Reverse(seat.level))
+        }
+        "last_joined" if !is_at_least_observed => seats.reverse(),
         "name_asc" => seats.sort_by_key(|seat| seat.user.name.to_lowercase()),
         "name_desc" => seats.sort_by_key(|seat| Reverse(seat.user.name.to_lowercase())),
         "oldest_sign_in" | "last_activity_on_asc" => seats.sort_by_key(|seat| seat.user.id),
@@ -189,15 +191,15 @@ fn sort_seats(seats: &mut [Seat], order: &str, is_observed: bool) {
     }
 }
 
-fn list_billable(call: &Call<'_>) -> Result<Answer> {
+fn list_billable_members(call: &Call<'_>) -> Result<Answer> {
     let group = owned_root_group(call)?;
     let orders: Vec<&str> = SEAT_ORDERS.split(' ').collect();
     let order = call.allowed_text("sort", &orders)?.unwrap_or_default();
     let search = call.text("search")?.unwrap_or_default().to_lowercase();
     let mut seats = Seat::list_seats(call, &group)?;
     seats.retain(|seat| seat.user.matches_search(&search, true));
-    sort_seats(&mut seats, &order, call.is_observed());
-    let mut owners = group.memberships(call)?;
+    sort_seats(&mut seats, &order, call.is_at_least_observed());
+    let mut owners = group.subtree_memberships(call)?;
     owners.retain(|member| member.group_id == Some(group.id) && member.access_level == OWNER);
     let owner_ids: Vec<i64> = owners.into_iter().map(|member| member.user.id).collect();
     page::list_objects(call, &seats, |seat| seat.json(call, &owner_ids))
@@ -205,16 +207,16 @@ fn list_billable(call: &Call<'_>) -> Result<Answer> {
 
 fn list_billable_memberships(call: &Call<'_>) -> Result<Answer> {
     let group = owned_root_group(call)?;
-    let user = existing_user_id(call)?;
-    let mut memberships = group.memberships(call)?;
-    memberships.retain(|membership| membership.user.id == user);
+    let user_id = existing_user_id(call)?;
+    let mut memberships = group.subtree_memberships(call)?;
+    memberships.retain(|membership| membership.user.id == user_id);
     refuse_if(memberships.is_empty(), || ErrorResponse::not_found("User"))?;
     page::list_objects(call, &memberships, |membership| membership_json(call, membership))
 }
 
 /// The user's memberships in groups that are invited anywhere in the hierarchy.
 fn list_indirect_memberships(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_observed(), ErrorResponse::no_route)?;
+    refuse_if(!call.is_at_least_observed(), ErrorResponse::no_route)?;
     let (range_start, range_end) = owned_root_group(call)?.traversal_range();
     let user_id = existing_user_id(call)?;
     let condition = format!(
@@ -234,16 +236,16 @@ fn existing_user_id(call: &Call<'_>) -> Result<i64> {
 
 /// Removes a user from the whole hierarchy. The last owner cannot be removed. From 18.9 on, a user
 /// without memberships is no error.
-fn remove_billable(call: &Call<'_>) -> Result<Answer> {
-    let is_below = call.is_observed() && call.group_as(OWNER)?.parent_id.is_some();
+fn remove_billable_member(call: &Call<'_>) -> Result<Answer> {
+    let is_below = call.is_at_least_observed() && call.group_as(OWNER)?.parent_id.is_some();
     refuse_if(is_below, || ErrorResponse::bad_request("Must be a root namespace"))?;
     let group = owned_root_group(call)?;
     let user_id = call.segment_id("user_id")?;
-    let is_unknown = call.is_observed() && User::find_by_id(call.db, user_id)?.is_none();
+    let is_unknown = call.is_at_least_observed() && User::find_by_id(call.db, user_id)?.is_none();
     refuse_if(is_unknown, || ErrorResponse::bad_request(r#"["User must exist"]"#))?;
-    let memberships = group.memberships(call)?;
+    let memberships = group.subtree_memberships(call)?;
     let is_member = memberships.iter().any(|membership| membership.user.id == user_id);
-    refuse_if(!call.is_observed() && !is_member, || ErrorResponse::not_found("User"))?;
+    refuse_if(!call.is_at_least_observed() && !is_member, || ErrorResponse::not_found("User"))?;
     let mut owners = memberships
         .iter()
         .filter(|membership| membership.group_id == Some(group.id) && membership.is_acting_owner());
@@ -256,7 +258,7 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer> {
 
 fn set_member_state(call: &Call<'_>) -> Result<Answer> {
     let group = owned_root_group(call)?;
-    call.require_all(&[Need::AllowedValue("state")])?;
+    call.require_all(&[ParamRequirement::AllowedValue("state")])?;
     let state = call.allowed_text("state", &STATES)?.unwrap_or_default();
     let user = User::find_by_id(call.db, call.segment_id("user_id")?)?.or_not_found("User")?;
     match group.set_state(call, Some(user.id), &state)? {

@@ -72,7 +72,7 @@ use super::call::Segments;
 use crate::prelude::*;
 use callbacks::Callbacks;
 use registry::DescribedCollections;
-use rows::{Collection, Verb};
+use rows::{Collection, CollectionOperation};
 
 type CallHandler = fn(&Call<'_>) -> Result<Answer>;
 
@@ -82,7 +82,7 @@ pub(crate) enum Handler {
     /// A separate function.
     Function(CallHandler),
     /// The handler of all collections.
-    Collection(&'static Collection, Verb),
+    Collection(&'static Collection, CollectionOperation),
 }
 
 /// One operation.
@@ -109,7 +109,7 @@ impl Route {
     pub(crate) fn answer(&self, call: &Call<'_>) -> Result<Answer> {
         match self.handler {
             Handler::Function(answer) => answer(call),
-            Handler::Collection(collection, verb) => collection.answer(verb, call),
+            Handler::Collection(collection, operation) => collection.answer(operation, call),
         }
     }
 }
@@ -134,12 +134,13 @@ fn build_router(routes: impl Iterator<Item = (String, &'static Route)>) -> Route
 
 /// The operations of a path. A path that ends in a word may have a format suffix (`variables.json`).
 fn find_operations<'p>(
-    described: Option<&'static DescribedCollections>,
+    described_collections: Option<&'static DescribedCollections>,
     path: &'p str,
 ) -> Result<Match<'static, 'p, &'static Vec<&'static Route>>> {
     let find_by_path = |path| {
         let table_match = ROUTE_TABLE.at(path).ok();
-        let described_match = described.and_then(|described| described.route_table.at(path).ok());
+        let described_match =
+            described_collections.and_then(|described| described.route_table.at(path).ok());
         // A described collection can add writes to a path for which the sandbox itself has only
         // reads.
         let is_preferred = |candidate: &Match<'_, '_, &Vec<&Route>>| {
@@ -161,12 +162,12 @@ fn find_operations<'p>(
 
 /// Finds the operation of a request, and decodes the variable segments of its path. An unknown
 /// method results in 404, because the service's last route matches everything.
-pub(crate) fn find(
-    described: Option<&'static DescribedCollections>,
+pub(crate) fn find_route(
+    described_collections: Option<&'static DescribedCollections>,
     method: &Method,
     path: &str,
 ) -> Result<(&'static Route, Segments)> {
-    let operations = find_operations(described, path)?;
+    let operations = find_operations(described_collections, path)?;
     let table_method = if *method == Method::HEAD { &Method::GET } else { method };
     let operation = operations.value.iter().find(|operation| operation.method == *table_method);
     let operation = operation.ok_or_else(ErrorResponse::no_route)?;
@@ -182,11 +183,11 @@ pub(crate) fn find(
 
 /// Answers OPTIONS with 204 and the methods of a path. Below a project or group the response is
 /// 404, because the real service searches the project or group without an id.
-pub(crate) fn options(
-    described: Option<&'static DescribedCollections>,
+pub(crate) fn answer_options(
+    described_collections: Option<&'static DescribedCollections>,
     path: &str,
 ) -> Result<Answer> {
-    let operations = find_operations(described, path)?;
+    let operations = find_operations(described_collections, path)?;
     for (path_prefix, type_name) in [("/projects/{id}/", "Project"), ("/groups/{id}/", "Group")] {
         if operations.value.iter().any(|entry| entry.path.starts_with(path_prefix)) {
             return Err(ErrorResponse::not_found(type_name));
@@ -216,7 +217,7 @@ macro_rules! collect_tables {
 
 /// The tables of all modules. In paths, `/{holder}` means a project or a group. `/{any_holder}`
 /// means a project, a group or a user.
-const TABLES: &[&[Route]] = &collect_tables! { ROUTES:
+const MODULE_ROUTES: &[&[Route]] = &collect_tables! { ROUTES:
     actions approvals avatars bots collections
     custom_attributes deletion deploy_keys empty files forks group_moves groups
     identities imports instance invitations labels member_roles
@@ -226,7 +227,7 @@ const TABLES: &[&[Route]] = &collect_tables! { ROUTES:
 };
 
 /// The callbacks of all modules.
-const CALLBACKS: &[&[Callbacks]] = &collect_tables! { CALLBACKS:
+const ALL_CALLBACKS: &[&[Callbacks]] = &collect_tables! { CALLBACKS:
     access_requests approval_rules approvals badges collections environments
     group_links hooks integrations job_tokens labels pipeline_schedules protected_tags push_rules
     remote_mirrors variables
@@ -238,7 +239,7 @@ const HOLDER_PATHS: [(&str, &[&str]); 2] = [
     ("/{any_holder}", &["/projects/{id}", "/groups/{id}", "/users/{user_id}"]),
 ];
 
-/// The paths that a path with a placeholder stands for.
+/// Replaces the placeholder at the start of a path with each of its paths. Other paths stay unchanged.
 fn expand_holder(path: &'static str) -> Vec<&'static str> {
     let mut holders = HOLDER_PATHS.iter();
     let holder = holders.find_map(|(name, paths)| Some((path.strip_prefix(name)?, paths)));
@@ -246,13 +247,19 @@ fn expand_holder(path: &'static str) -> Vec<&'static str> {
     paths.iter().map(|path| &*format!("{path}{suffix}").leak()).collect()
 }
 
-/// The operations of [`TABLES`] and of the collections.
+/// The operations of [`MODULE_ROUTES`] and of the collections.
 static OPERATIONS: LazyLock<Vec<Route>> = LazyLock::new(|| {
     let expand_route = |route: &Route| {
         let (paths, route) = (expand_holder(route.path), route.clone());
         paths.into_iter().map(move |path| Route { path, ..route.clone() })
     };
-    TABLES.iter().copied().flatten().flat_map(expand_route).chain(registry::routes()).collect()
+    MODULE_ROUTES
+        .iter()
+        .copied()
+        .flatten()
+        .flat_map(expand_route)
+        .chain(registry::routes())
+        .collect()
 });
 
 #[cfg(test)]
@@ -263,7 +270,7 @@ mod tests {
     fn each_route_is_found_by_its_method_and_path() {
         for (path, route) in all_routes() {
             let path = path.replace('{', "%7B").replace('}', "%2F%C3%A9");
-            let (operation, segments) = find(None, &route.method, &path).expect("a route");
+            let (operation, segments) = find_route(None, &route.method, &path).expect("a route");
             assert!(std::ptr::eq(operation, route), "{path}");
             let names: Vec<&str> = route.path.split(['{', '}']).skip(1).step_by(2).collect();
             let expected: Segments =
@@ -285,11 +292,12 @@ mod tests {
             (Method::PATCH, "/api/v4/projects", Some(404)),
             (Method::HEAD, "/api/v4/projects/1/star", Some(404)),
         ] {
-            let code = find(None, &method, path).err().map(|failure| failure.status.as_u16());
+            let code = find_route(None, &method, path).err().map(|failure| failure.status.as_u16());
             assert_eq!(code, status, "{method} {path}");
         }
         // A name that a client chooses has no format suffix.
-        let (_, segments) = find(None, &Method::GET, "/api/v4/projects/a.json").expect("a route");
+        let (_, segments) =
+            find_route(None, &Method::GET, "/api/v4/projects/a.json").expect("a route");
         assert_eq!(segments, [("id", "a.json".to_owned())]);
     }
 }

@@ -20,13 +20,13 @@ const RESERVED_NAMES: &str = "\
     refs tree update wikis";
 
 /// True if a path is reserved for a page. A project or group in a group cannot have such a path.
-pub(super) fn is_reserved(path: &str) -> bool {
+pub(super) fn is_reserved_path(path: &str) -> bool {
     RESERVED_NAMES.split(' ').any(|name| path.eq_ignore_ascii_case(name))
 }
 
 /// True if a name starts with a letter, digit, emoji or `_`, and has only such characters and
 /// `special_chars`.
-pub(super) fn is_name(name: &str, special_chars: &str) -> bool {
+pub(super) fn has_name_syntax(name: &str, special_chars: &str) -> bool {
     let is_first_char = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
     name.starts_with(is_first_char)
         && name.chars().all(|c| is_first_char(c) || special_chars.contains(c))
@@ -40,7 +40,7 @@ pub(super) fn is_plain_path(path: &str) -> bool {
 
 /// True if a path has only letters, digits, `_`, `-` and `.`. It must not start with `-`, and must
 /// not end with one of `forbidden_ends`.
-pub(super) fn is_path(path: &str, forbidden_ends: &[&str]) -> bool {
+pub(super) fn has_path_syntax(path: &str, forbidden_ends: &[&str]) -> bool {
     !path.is_empty()
         && path.bytes().all(|byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
         && !path.starts_with('-')
@@ -58,7 +58,7 @@ pub(super) fn is_key_char(c: char) -> bool {
 }
 
 /// True for the characters that a masked value may have.
-pub(super) fn is_maskable(c: char) -> bool {
+pub(super) fn is_maskable_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c)
 }
 

@@ -37,8 +37,8 @@ impl NoteTarget {
     /// be at least a reporter.
     fn from_call(call: &Call<'_>) -> Result<Self> {
         let project = call.project()?;
-        let level = call.caller_level_in(&project)?;
-        let merge_request = if call.may_use(&project, "merge_requests_access_level")? {
+        let level = call.caller_level_in_project(&project)?;
+        let merge_request = if call.may_use_feature(&project, "merge_requests_access_level")? {
             MergeRequestRow::find(call.db, project.id, call.segment_id("merge_request_iid")?)?
         } else {
             None
@@ -81,7 +81,7 @@ impl NoteTarget {
     }
 
     fn note_json(&self, call: &Call<'_>, note: &NoteRow) -> Result<Value> {
-        let author = User::find_by_id(call.db, note.author_id)?.map(|user| user.brief(call));
+        let author = User::find_by_id(call.db, note.author_id)?.map(|user| user.brief_json(call));
         let mut body = note.json_columns(
             "id type body attachment author created_at updated_at system noteable_id noteable_type \
              noteable_iid project_id resolvable confidential internal commands_changes",
@@ -103,8 +103,8 @@ impl NoteTarget {
 
 fn show_merge_request(call: &Call<'_>) -> Result<Answer> {
     let NoteTarget { project, merge_request, .. } = NoteTarget::from_call(call)?;
-    let author =
-        User::find_by_optional_id(call.db, merge_request.author_id)?.map(|user| user.brief(call));
+    let author = User::find_by_optional_id(call.db, merge_request.author_id)?
+        .map(|user| user.brief_json(call));
     let path = &project.full_path;
     let names = "id iid project_id title state created_at updated_at source_branch target_branch";
     let mut body = merge_request.json_columns(names);

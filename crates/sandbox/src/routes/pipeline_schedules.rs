@@ -10,14 +10,16 @@ use undrift_release::time_zone;
 use super::prelude::*;
 use super::variables::PIPELINE_FEATURES;
 
-pub(super) const CALLBACKS: &[Callbacks] = &[SCHEDULE_CALLBACKS, FREEZE_PERIODS];
+pub(super) const CALLBACKS: &[Callbacks] = &[SCHEDULE_CALLBACKS, FREEZE_PERIOD_CALLBACKS];
 
 const SCHEDULES: RecordTable = RecordTable("pipeline_schedules");
 
 const SCHEDULE_CALLBACKS: Callbacks = Callbacks {
     table: SCHEDULES,
-    scope: |_, call| schedule_scope(call, if call.method == Method::POST { DEVELOPER } else { 0 }),
-    complete,
+    find_scope: |_, call| {
+        schedule_scope(call, if call.method == Method::POST { DEVELOPER } else { 0 })
+    },
+    complete: complete_schedule,
     filter: |call, schedules| {
         let scope = call.allowed_text("scope", &["active", "inactive"])?;
         let active_filter = scope.map(|scope| scope == "active");
@@ -31,8 +33,8 @@ const SCHEDULE_CALLBACKS: Callbacks = Callbacks {
         refuse_if(!can_see_variables(call, schedule)?, ErrorResponse::forbidden)?;
         call.check_unmodified(&schedule.updated_at)
     },
-    not_found: || ErrorResponse::not_found("Pipeline Schedule"),
-    json,
+    not_found_error: || ErrorResponse::not_found("Pipeline Schedule"),
+    to_json: schedule_json,
     ..Callbacks::DEFAULT
 };
 
@@ -55,7 +57,7 @@ const MAX_SCHEDULES: i64 = 10;
 
 /// A schedule as the service shows it. Reads show inputs and variables only to the owner of the
 /// schedule and to maintainers. Only a read of a single schedule shows variables.
-fn json(call: &CollectionCall<'_>, schedule: &Record) -> Result<Value> {
+fn schedule_json(call: &CollectionCall<'_>, schedule: &Record) -> Result<Value> {
     if call.is_write {
         return details_json(call, schedule);
     }
@@ -63,8 +65,8 @@ fn json(call: &CollectionCall<'_>, schedule: &Record) -> Result<Value> {
     let mut body =
         if is_single { details_json(call, schedule)? } else { brief_json(call, schedule)? };
     if can_see_variables(call, schedule)? {
-        set_if(&mut body, call.is_at_least(17, 11), INPUTS, stored_list(schedule, INPUTS));
-        set_if(&mut body, is_single, VARIABLES, stored_list(schedule, VARIABLES));
+        set_field_if(&mut body, call.is_at_least(17, 11), INPUTS, stored_list(schedule, INPUTS));
+        set_field_if(&mut body, is_single, VARIABLES, stored_list(schedule, VARIABLES));
     }
     Ok(body)
 }
@@ -72,7 +74,7 @@ fn json(call: &CollectionCall<'_>, schedule: &Record) -> Result<Value> {
 /// The fields that everybody sees.
 fn brief_json(call: &Call<'_>, schedule: &Record) -> Result<Value> {
     let owner_id = schedule.value(OWNER_ID).as_i64();
-    let owner = User::find_by_optional_id(call.db, owner_id)?.map(|user| user.brief(call));
+    let owner = User::find_by_optional_id(call.db, owner_id)?.map(|user| user.brief_json(call));
     let names =
         "id description ref cron cron_timezone next_run_at active created_at updated_at owner";
     let mut body = schedule.json_fields(names);
@@ -101,7 +103,7 @@ fn is_owner(call: &Call<'_>, schedule: &Record) -> bool {
 
 /// True if the caller may see the variables and inputs that a schedule passes to its pipelines.
 fn can_see_variables(call: &CollectionCall<'_>, schedule: &Record) -> Result<bool> {
-    Ok(is_owner(call, schedule) || call.level()? >= MAINTAINER)
+    Ok(is_owner(call, schedule) || call.caller_level()? >= MAINTAINER)
 }
 
 /// The project of the call. The caller must have at least `level`. If CI/CD is disabled in the
@@ -114,16 +116,20 @@ fn schedule_scope(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
 
 /// Fails with 403 unless the caller is the owner or an administrator.
 fn check_owner(call: &CollectionCall<'_>, schedule: &Record) -> Result<()> {
-    let is_owner_with_role = call.level()? >= DEVELOPER && is_owner(call, schedule);
+    let is_owner_with_role = call.caller_level()? >= DEVELOPER && is_owner(call, schedule);
     refuse_if(!call.is_administrator() && !is_owner_with_role, ErrorResponse::forbidden)
 }
 
 /// Fills in and checks a new or changed schedule, and computes the next run.
-fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
+fn complete_schedule(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
     let (params, mut errors) = (&call.params, FieldErrors::default());
     if schedule.id == 0 {
-        let needs = [Need::Present("description"), Need::NotBlank("ref"), Need::Present("cron")];
-        params.require_all(&needs)?;
+        let requirements = [
+            ParamRequirement::Present("description"),
+            ParamRequirement::NotBlank("ref"),
+            ParamRequirement::Present("cron"),
+        ];
+        params.require_all(&requirements)?;
         schedule.set(OWNER_ID, call.require_user()?.id);
         let is_full = SCHEDULES.count(call, call.scope.holder())? >= MAX_SCHEDULES;
         let message = format!("Maximum number of ci pipeline schedules ({MAX_SCHEDULES}) exceeded");
@@ -140,7 +146,7 @@ fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
     let description = schedule.text("description");
     errors.add_if(description.trim().is_empty(), "description", BLANK_TEXT);
     if params.has("ref") {
-        params.require_all(&[Need::NotBlank("ref")])?;
+        params.require_all(&[ParamRequirement::NotBlank("ref")])?;
         let name = params.text("ref")?.unwrap_or_default();
         match full_ref(call, &name)? {
             Some(name) => schedule.set("ref", name),
@@ -159,14 +165,14 @@ fn complete(call: &CollectionCall<'_>, schedule: &mut Record) -> Result<()> {
 }
 
 /// The name of a ref to store: the full name from 17.0 on, and the name in the call before. `None`
-/// if a short name matches no branch and no tag, or a branch and a tag.
+/// if a short name matches neither a branch nor a tag, or both a branch and a tag.
 fn full_ref(call: &CollectionCall<'_>, name: &str) -> Result<Option<String>> {
     if !call.is_at_least(17, 0) || name.starts_with("refs/heads/") || name.starts_with("refs/tags/")
     {
         return Ok(Some(name.to_owned()));
     }
     let repository = Repository { call, project: call.project()? };
-    let [branch, tag] = [BRANCHES, TAGS].map(|kind| repository.find(kind, name));
+    let [branch, tag] = [BRANCHES, TAGS].map(|kind| repository.find_ref(kind, name));
     Ok(match (branch?.is_some(), tag?.is_some()) {
         (true, false) => Some(format!("refs/heads/{name}")),
         (false, true) => Some(format!("refs/tags/{name}")),
@@ -200,7 +206,7 @@ fn store_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
 fn take_ownership(call: &Call<'_>) -> Result<Answer> {
     let scope = &schedule_scope(call, MAINTAINER)?;
     let call = &CollectionCall { collection: find_built_in(SCHEDULES), scope, call };
-    let mut schedule = call.find()?;
+    let mut schedule = call.find_entry()?;
     if is_owner(call, &schedule) {
         return Answer::ok(&details_json(call, &schedule)?);
     }
@@ -238,7 +244,7 @@ fn change_variables(
         scope: &schedule_scope(call, 0)?,
         call,
     };
-    let mut schedule = call.find()?;
+    let mut schedule = call.find_entry()?;
     check_owner(call, &schedule)?;
     let mut variables = stored_list(&schedule, VARIABLES);
     let variable = change(&mut variables)?;
@@ -281,9 +287,9 @@ fn remove_variable(call: &Call<'_>) -> Result<Answer> {
     Answer::with_status(StatusCode::ACCEPTED, &removed_variable)
 }
 
-const FREEZE_PERIODS: Callbacks = Callbacks {
+const FREEZE_PERIOD_CALLBACKS: Callbacks = Callbacks {
     table: RecordTable("freeze_periods"),
-    scope: freeze_period_scope,
+    find_scope: freeze_period_scope,
     complete: |call, period| {
         let mut errors = FieldErrors::default();
         FREEZE_TIMES.iter().for_each(|name| check_cron(call, name, period, &mut errors));
@@ -304,7 +310,7 @@ fn freeze_period_scope(_: &Collection, call: &Call<'_>) -> Result<GroupOrProject
     match &scope {
         GroupOrProject::Project(project)
             if !call.is_write
-                && call.caller_level_in(project)? < MAINTAINER
+                && call.caller_level_in_project(project)? < MAINTAINER
                 && call.are_features_off(project, PIPELINE_FEATURES)? =>
         {
             Err(ErrorResponse::forbidden())

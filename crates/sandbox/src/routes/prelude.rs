@@ -10,9 +10,9 @@ pub(super) use super::member_roles::MemberRole;
 pub(super) use super::names::*;
 pub(super) use super::project_rules::RequestedName;
 pub(super) use super::registry::find_built_in;
-pub(super) use super::rows::{Collection, CollectionCall, Verb};
+pub(super) use super::rows::{Collection, CollectionCall, CollectionOperation};
 pub(super) use super::terms::{self, MembershipTerms};
-pub(super) use super::view::{self, Extras};
+pub(super) use super::view::{self, ExtraFields};
 pub(super) use super::{
     Route, actions, approval_rules, avatars, custom_attributes, default_branches, delete, get,
     grants, group_moves, group_rules, group_settings, groups, instance, member_roles, members,

@@ -62,7 +62,7 @@ fn find_template(
         params.integer("template_project_id")?.filter(|_| is_custom && route == Accepts::Create)
     {
         return match Project::find_by_id(call.db, id)? {
-            Some(project) if call.may_see(&project)? => Ok((true, Some(project))),
+            Some(project) if call.may_see_project(&project)? => Ok((true, Some(project))),
             _ => Err(template_error(&id.to_string())),
         };
     }

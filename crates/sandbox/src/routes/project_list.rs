@@ -6,7 +6,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects", |call| answer_list(call, ProjectQuery::default())),
     get("/projects/{id}/forks", list_forks),
     get("/users/{user_id}/projects", |call| {
-        list_user_projects(call, ListParameters::OfUser, OWNED_SQL)
+        list_user_projects(call, ListParameters::UserProjects, OWNED_SQL)
     }),
     get("/users/{user_id}/starred_projects", |call| {
         list_user_projects(call, ListParameters::Common, STARRED_SQL)
@@ -56,7 +56,7 @@ enum ListParameters {
     /// The parameters of every list. The lists of forks and of starred projects accept no others.
     Common,
     /// The parameters of a user's projects.
-    OfUser,
+    UserProjects,
     /// The parameters of the list of all projects.
     #[default]
     All,
@@ -86,7 +86,7 @@ impl ProjectQuery {
     /// True if the list accepts all orders, and most filters, that the list of all projects accepts.
     fn has_all_filters(&self, call: &Call<'_>) -> bool {
         self.parameters == ListParameters::All
-            || self.parameters == ListParameters::OfUser && call.is_observed()
+            || self.parameters == ListParameters::UserProjects && call.is_at_least_observed()
     }
 
     /// The number of matching projects, but at most [`page::MAX_COUNTED_ITEMS`] + 1.
@@ -156,7 +156,7 @@ fn list_group_projects(call: &Call<'_>) -> Result<Answer> {
     if includes_shared {
         conditions.bind(":of", group.id);
     }
-    let is_full_for_anonymous = call.is_observed();
+    let is_full_for_anonymous = call.is_at_least_observed();
     answer_list(call, ProjectQuery { is_full_for_anonymous, ..ProjectQuery::for_group(conditions) })
 }
 
@@ -180,8 +180,9 @@ pub(crate) fn group_projects_json(call: &Call<'_>, group_id: i64) -> Result<[Vec
     let own_count = projects.len();
     projects.append(&mut fetch_projects(SHARED_SQL)?);
     call.cache_direct_levels(&projects)?;
-    let custom_attributes = Extras::from_call(call)?.custom_attributes && call.is_observed();
-    let extras = Extras { custom_attributes, ..Extras::default() };
+    let custom_attributes =
+        ExtraFields::from_call(call)?.custom_attributes && call.is_at_least_observed();
+    let extras = ExtraFields { custom_attributes, ..ExtraFields::default() };
     let mut bodies = projects.iter().map(|project| project.full_form(call, extras)?.into_value());
     let own_bodies = bodies.by_ref().take(own_count).collect::<Result<_, _>>()?;
     Ok([own_bodies, bodies.collect::<Result<_, _>>()?])
@@ -202,7 +203,7 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
     apply_common_filters(call, &mut query)?;
     let is_keyset = !query.is_group_list && page::is_keyset(call)?;
     // The links of keyset pages use these parameters.
-    if query.parameters >= ListParameters::OfUser || is_keyset {
+    if query.parameters >= ListParameters::UserProjects || is_keyset {
         query.conditions.add_with_value("p.id > :after", call.integer("id_after")?);
         query.conditions.add_with_value("p.id < :before", call.integer("id_before")?);
     }
@@ -223,7 +224,7 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
         let cursor = projects.last().map(|last| (name, last.id));
         return Ok(page::add_keyset_link(call, projects_answer(call, &query, &projects)?, cursor));
     }
-    let page = if call.is_observed() { page } else { page.check_offset("Project")? };
+    let page = if call.is_at_least_observed() { page } else { page.check_offset("Project")? };
     let total_count = query.count(call)?;
     // If one extra row is found, another page follows.
     let mut projects = query.fetch(call, &order, page.size + 1, page.offset())?;
@@ -236,8 +237,8 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
 
 /// Returns a flag and the SQL order. The flag is true if the call requests the order by id. Ids
 /// increase with the time of creation. The order by creation is therefore the order by id, which
-/// has an index. In the sandbox, all projects have the same
-/// size. Therefore the orders by size are the order by id, too.
+/// has an index. In the sandbox, all projects have the same size. An order by size is therefore also
+/// the order by id.
 fn sql_order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(bool, String)> {
     let requested_order = call.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());
     let accepts_all_orders = query.has_all_filters(call);
@@ -254,12 +255,12 @@ fn sql_order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(
             (true, format!("p.{column} {direction}, {id_order}"))
         }
         "star_count" => {
-            let can_project_list_order_by_stars =
-                query.parameters >= ListParameters::OfUser && call.is_at_least(17, 4);
+            let can_order_project_lists =
+                query.parameters >= ListParameters::UserProjects && call.is_at_least(17, 4);
             let accepts_star_count = if query.is_group_list {
                 call.is_at_least(16, 10)
             } else {
-                can_project_list_order_by_stars
+                can_order_project_lists
             };
             (accepts_star_count, format!("{STAR_COUNT_SQL} {direction}, {id_order}"))
         }
@@ -277,10 +278,10 @@ fn sql_order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(
 }
 
 fn apply_access_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()> {
-    let min_level = terms::level_from_parameter(call, "min_access_level")?;
+    let min_level = terms::read_level(call, "min_access_level")?;
     let wants_owned = call.is_true("owned")?;
     let wants_membership = call.is_true("membership")? && !query.is_group_list;
-    if query.parameters == ListParameters::OfUser && call.is_observed() {
+    if query.parameters == ListParameters::UserProjects && call.is_at_least_observed() {
         // Only `min_access_level` has an effect, and only for users who are not administrators.
         let needs_membership = min_level.is_some() && !call.is_administrator();
         let level = min_level.unwrap_or(GUEST);
@@ -348,9 +349,9 @@ fn apply_common_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()>
     // In the sandbox, no project has security reports, and no repository has a programming
     // language.
     let matches_nothing = if query.is_group_list {
-        params.is_true("with_security_reports")? && call.tier() >= AttributeTier::Ultimate
+        params.is_true("with_security_reports")? && call.tier() >= ServiceTier::Ultimate
     } else {
-        query.parameters >= ListParameters::OfUser
+        query.parameters >= ListParameters::UserProjects
             && params.text("with_programming_language")?.is_some()
     };
     conditions.add_if(matches_nothing, "0");
@@ -384,10 +385,11 @@ fn apply_global_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()>
     let wants_failed_checksums =
         params.is_true("repository_checksum_failed")? || params.is_true("wiki_checksum_failed")?;
     // No checksum ever fails.
-    conditions.add_if(wants_failed_checksums && call.is_premium() && !call.is_observed(), "0");
+    conditions
+        .add_if(wants_failed_checksums && call.is_premium() && !call.is_at_least_observed(), "0");
     // A search text of one letter is too short for callers without a token.
     let is_short = params.text("search")?.is_some_and(|text| text.chars().count() == 1);
-    let finds_nothing = is_short && call.caller.is_none() && call.is_observed();
+    let finds_nothing = is_short && call.caller.is_none() && call.is_at_least_observed();
     conditions.add_if(finds_nothing && !query.is_group_list, "0");
     custom_attributes::add_filter(call, conditions, "c.project_id = p.id");
     let updated_range =
@@ -419,7 +421,7 @@ fn projects_answer(call: &Call<'_>, query: &ProjectQuery, projects: &[Project]) 
     if !is_simple {
         call.cache_direct_levels(projects)?;
     }
-    let mut extras = Extras::from_call(call)?;
+    let mut extras = ExtraFields::from_call(call)?;
     extras.permissions &= !query.is_group_list;
     extras.statistics &= !query.is_group_list;
     let form = if is_simple { Project::simple_form } else { Project::full_form };

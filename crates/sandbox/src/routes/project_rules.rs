@@ -24,7 +24,7 @@ pub(crate) struct RequestedName<'a> {
 }
 
 /// Two flags: true if the name is taken, and true if the path is taken.
-pub(super) type IsTaken = (bool, bool);
+pub(super) type TakenFlags = (bool, bool);
 
 impl<'a> RequestedName<'a> {
     /// A name and path with both flags off.
@@ -33,7 +33,7 @@ impl<'a> RequestedName<'a> {
     }
 
     /// Refuses an invalid name or path, with all errors at once.
-    pub(crate) fn check(self, (is_name_taken, is_path_taken): IsTaken) -> Result<()> {
+    pub(crate) fn check(self, (is_name_taken, is_path_taken): TakenFlags) -> Result<()> {
         let mut errors = FieldErrors::default();
         check_name(&mut errors, self, is_name_taken);
         check_path(&mut errors, self);
@@ -43,14 +43,18 @@ impl<'a> RequestedName<'a> {
 
     /// Refuses a name or path that is taken. The errors do not mention the namespace.
     pub(crate) fn check_not_taken(self, call: &Call<'_>) -> Result<()> {
-        let (is_name_taken, is_path_taken) = self.find_taken(call, None)?;
+        let (is_name_taken, is_path_taken) = self.read_taken_flags(call, None)?;
         let mut errors = FieldErrors::default();
         errors.add_if(is_name_taken, "name", TAKEN_TEXT);
         errors.add_if(is_path_taken, "path", TAKEN_TEXT);
         errors.into_result()
     }
 
-    pub(crate) fn find_taken(self, call: &Call<'_>, excluded_id: Option<i64>) -> Result<IsTaken> {
+    pub(crate) fn read_taken_flags(
+        self,
+        call: &Call<'_>,
+        excluded_id: Option<i64>,
+    ) -> Result<TakenFlags> {
         let Self { namespace, name, path, .. } = self;
         let full_path = format!("{}/{path}", namespace.full_path);
         let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE namespace_id = ?1 AND name = ?2 AND id IS NOT ?3)";
@@ -63,7 +67,7 @@ impl<'a> RequestedName<'a> {
 
 /// The name and the path of a new project. If the call omits the path, it is made from the name. If
 /// the name is empty, it is the path.
-pub(super) fn name_and_path(
+pub(super) fn read_name_and_path(
     call: &Call<'_>,
     params: &Params,
     namespace: &Namespace,
@@ -81,7 +85,7 @@ pub(super) fn name_and_path(
         is_name_sent: params.text("name")?.is_some(),
         ..RequestedName::new(namespace, &name, &path)
     };
-    requested_name.check(requested_name.find_taken(call, None)?)?;
+    requested_name.check(requested_name.read_taken_flags(call, None)?)?;
     Ok((name, path))
 }
 
@@ -102,7 +106,7 @@ pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Resul
 }
 
 /// The more restrictive of `visibility` and the visibility of the group.
-pub(super) fn lower_visibility<'a>(visibility: &'a str, namespace: &'a Namespace) -> &'a str {
+pub(super) fn stricter_visibility<'a>(visibility: &'a str, namespace: &'a Namespace) -> &'a str {
     check_visibility(namespace, visibility).map_or(&namespace.visibility, |()| visibility)
 }
 
@@ -117,7 +121,7 @@ fn check_name(errors: &mut FieldErrors, requested_name: RequestedName<'_>, is_ta
     add_errors(errors, name.is_empty(), "name", BLANK_TEXT);
     add_errors(errors, name.chars().count() > MAX_NAME_LENGTH, "name", TOO_LONG_TEXT);
     let is_wrong =
-        if name.is_empty() { requested_name.is_name_sent } else { !is_name(name, ".+- ") };
+        if name.is_empty() { requested_name.is_name_sent } else { !has_name_syntax(name, ".+- ") };
     errors.add_if(is_wrong, "name", NAME_FORM_TEXT);
     add_errors(errors, is_taken && !name.is_empty(), "name", TAKEN_TEXT);
 }
@@ -136,7 +140,7 @@ fn check_path(errors: &mut FieldErrors, requested_name: RequestedName<'_>) {
     for text in [TOO_SHORT_TEXT, BLANK_TEXT] {
         errors.add_if(requested_name.has_no_path, "path", text);
     }
-    add_errors(errors, is_reserved(path), "path", &format!("{path} is a reserved name"));
+    add_errors(errors, is_reserved_path(path), "path", &format!("{path} is a reserved name"));
     errors.add_if(is_long, "path", TOO_LONG_TEXT);
     // A full path that is too long gets the same error.
     let is_full_path_long =
@@ -146,7 +150,7 @@ fn check_path(errors: &mut FieldErrors, requested_name: RequestedName<'_>) {
 
 /// True if a text is a valid path of a project.
 pub(super) fn is_valid_path(path: &str) -> bool {
-    path.len() <= MAX_NAME_LENGTH && is_path(path, &[".git", ".atom"])
+    path.len() <= MAX_NAME_LENGTH && has_path_syntax(path, &[".git", ".atom"])
 }
 
 /// Checks only the path, for other objects whose names follow the rules of projects.

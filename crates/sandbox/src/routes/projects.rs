@@ -30,8 +30,9 @@ pub(super) const ROUTES: &[Route] = &[
 fn show(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let body = match call.caller {
-        None if call.is_observed() => project.simple_form(call, Extras::default())?,
-        _ => project.full_form(call, Extras { import_error: true, ..Extras::from_call(call)? })?,
+        None if call.is_at_least_observed() => project.simple_form(call, ExtraFields::default())?,
+        _ => project
+            .full_form(call, ExtraFields { import_error: true, ..ExtraFields::from_call(call)? })?,
     };
     Ok(Answer::json(StatusCode::OK, body.into_text()))
 }
@@ -41,7 +42,7 @@ pub(crate) fn project_answer(
     call: &Call<'_>,
     status: StatusCode,
     id: i64,
-    extras: Extras,
+    extras: ExtraFields,
 ) -> Result<Answer> {
     let project = Project::find_by_id(call.db, id)?.or_not_found("Project")?;
     Ok(Answer::json(status, project.full_form(call, extras)?.into_text()))
@@ -53,7 +54,7 @@ fn list_groups(call: &Call<'_>) -> Result<Answer> {
     let search = call.text("search")?.unwrap_or_default().to_lowercase();
     let skipped_ids = call.integers("skip_groups")?.unwrap_or_default();
     let mut group_ids: Vec<i64> = traversal_ids(&project.namespace.traversal).collect();
-    let min_level = terms::level_from_parameter(call, "shared_min_access_level")?.unwrap_or(0);
+    let min_level = terms::read_level(call, "shared_min_access_level")?.unwrap_or(0);
     if call.is_true("with_shared")? {
         let sql = "SELECT invited_id FROM shares WHERE project_id = ?1 AND access_level >= ?2";
         group_ids.extend(call.query_column::<i64>(sql, [project.id, min_level])?);
@@ -77,13 +78,13 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     call.require_any(&["name", "path"])?;
     let namespace = match requested_namespace(call, user.id)? {
         Some(namespace) if group_settings::may_create_projects(call, &namespace)? => namespace,
-        None if call.is_observed() => {
+        None if call.is_at_least_observed() => {
             return Err(ErrorResponse::field("base", "undefined method `organization_id' for nil"));
         }
         _ => return Err(ErrorResponse::field("namespace", "is not valid")),
     };
     let id = create_project(call, Accepts::Create, user, &namespace, &call.params)?;
-    project_answer(call, StatusCode::CREATED, id, Extras::for_saved_project())
+    project_answer(call, StatusCode::CREATED, id, ExtraFields::for_saved_project())
 }
 
 fn create_for_user(call: &Call<'_>) -> Result<Answer> {
@@ -93,7 +94,7 @@ fn create_for_user(call: &Call<'_>) -> Result<Answer> {
     let namespace = requested_namespace(call, owner.id)?;
     let namespace = namespace.ok_or_else(|| ErrorResponse::field("namespace", "is not valid"))?;
     let id = create_project(call, Accepts::CreateForUser, &owner, &namespace, &call.params)?;
-    project_answer(call, StatusCode::CREATED, id, Extras::for_saved_project())
+    project_answer(call, StatusCode::CREATED, id, ExtraFields::for_saved_project())
 }
 
 /// The namespace with the requested id; without an id, the personal namespace of the owner.
@@ -114,7 +115,7 @@ pub(crate) fn create_project(
 ) -> Result<i64> {
     let is_within_limit = namespace.is_group() || users::may_create_project(call, creator)?;
     refuse_if(!is_within_limit, ErrorResponse::forbidden)?;
-    let (name, path) = project_rules::name_and_path(call, params, namespace)?;
+    let (name, path) = project_rules::read_name_and_path(call, params, namespace)?;
     let visibility = match params.allowed_text("visibility", VISIBILITIES)? {
         Some(requested_visibility) => {
             project_rules::check_restriction(call, &requested_visibility)?;
@@ -125,11 +126,11 @@ pub(crate) fn create_project(
             _ => "private".to_owned(),
         },
     };
-    let visibility = project_rules::lower_visibility(&visibility, namespace);
+    let visibility = project_rules::stricter_visibility(&visibility, namespace);
     let contents = InitialContents::from_call(call, route, params)?;
     let mut attributes = settings::new_project_attributes(call.time);
     let level = call.caller_level_in_group(namespace)?;
-    let edit = ProjectEdit { call, route, params, level, is_fork: false, visibility };
+    let edit = ProjectEdit { call, route, params, caller_level: level, is_fork: false, visibility };
     apply_edit(edit, namespace, &mut attributes)?;
     let branch = attributes
         .get(DEFAULT_BRANCH)
@@ -138,7 +139,7 @@ pub(crate) fn create_project(
     let branch = match (&contents.source_project, branch) {
         (Some(source), _) => Repository { call, project: source }.default_branch()?.into(),
         (None, Some(name)) => name,
-        (None, None) => default_branches::preferred_name(call, namespace)?,
+        (None, None) => default_branches::preferred_branch_name(call, namespace)?,
     };
     attributes.insert(DEFAULT_BRANCH.to_owned(), branch);
     let import_error = call.profile().import_failure.as_deref();
@@ -209,7 +210,7 @@ fn unify_topics(call: &Call<'_>, attributes: &mut Object) -> Result<()> {
 }
 
 /// The short form of a project, in responses for other objects.
-pub(super) fn identity_json(call: &Call<'_>, project: &Project) -> Result<Value> {
+pub(super) fn short_json(call: &Call<'_>, project: &Project) -> Result<Value> {
     let names = "id description name name_with_namespace path path_with_namespace created_at";
     let mut body = project.json_columns(names);
     body["description"] = json!(project.attributes(call.db)?.get("description"));
@@ -228,8 +229,8 @@ pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) 
             .create_contents(new_project.source_project_id, new_project.has_readme)?;
     }
     let scope = GroupOrProject::from(project);
-    if let Some(owner) = new_project.namespace.owner_id {
-        MembershipTerms::granted_by_caller(call, OWNER).insert(call, &scope, owner)?;
+    if let Some(owner_id) = new_project.namespace.owner_id {
+        MembershipTerms::granted_by_caller(call, OWNER).insert(call, &scope, owner_id)?;
     }
     push_rules::copy_group_rule(call, id, new_project.namespace)?;
     integrations::inherit_integrations(call, id, new_project.namespace)?;
@@ -241,7 +242,7 @@ pub(crate) fn insert_with_members(call: &Call<'_>, new_project: NewProject<'_>) 
             None => call.protection_time(),
             Some(_) => Some(call.import_finish_time()),
         };
-        protected_branches::protect_default(call, id, due_at.as_deref())?;
+        protected_branches::protect_default_branch(call, id, due_at.as_deref())?;
     }
     Ok(id)
 }
@@ -254,7 +255,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     call.refuse_both(pull_mirror::BRANCH_SELECTORS)?;
     let project = call.writable_project_as(MAINTAINER)?;
     edit_project(call, &project, &call.params)?;
-    project_answer(call, StatusCode::OK, project.id, Extras::for_saved_project())
+    project_answer(call, StatusCode::OK, project.id, ExtraFields::for_saved_project())
 }
 
 /// Stores the requested changes. Checks and changes alternate, so that a call with several errors gets the
@@ -265,7 +266,7 @@ pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) 
     let name = name.trim_start();
     if (name, &path) != (&project.name, &project.path) {
         let requested_name = RequestedName::new(&project.namespace, name, &path);
-        let taken_flags = requested_name.find_taken(call, Some(project.id))?;
+        let taken_flags = requested_name.read_taken_flags(call, Some(project.id))?;
         RequestedName { is_name_sent: true, ..requested_name }.check(taken_flags)?;
     }
     let visibility = match params.get("visibility") {
@@ -275,7 +276,10 @@ pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) 
             .unwrap_or_else(|| project.visibility.clone()),
     };
     let needs_owner = params.has("visibility");
-    refuse_if(needs_owner && call.caller_level_in(project)? < OWNER, ErrorResponse::forbidden)?;
+    refuse_if(
+        needs_owner && call.caller_level_in_project(project)? < OWNER,
+        ErrorResponse::forbidden,
+    )?;
     if visibility != project.visibility {
         project_rules::check_restriction(call, &visibility)?;
         project_rules::check_visibility(&project.namespace, &visibility)?;
@@ -288,19 +292,20 @@ pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) 
     let former_attributes = project.attributes(call.db)?;
     let mut attributes = former_attributes.clone();
     let is_fork = project.forked_from_id.is_some();
-    let (level, route) = (call.caller_level_in(project)?, Accepts::Edit);
-    let edit = ProjectEdit { call, route, params, level, is_fork, visibility: &visibility };
+    let (level, route) = (call.caller_level_in_project(project)?, Accepts::Edit);
+    let edit =
+        ProjectEdit { call, route, params, caller_level: level, is_fork, visibility: &visibility };
     apply_edit(edit, &project.namespace, &mut attributes)?;
-    let branches = [&former_attributes, &attributes]
+    let branch_names = [&former_attributes, &attributes]
         .map(|values| values.get(DEFAULT_BRANCH).and_then(Value::as_str));
-    if let [Some(former_branch), Some(requested_branch)] = branches {
+    if let [Some(former_branch), Some(requested_branch)] = branch_names {
         let repository = Repository { call, project };
         repository.check_default_branch(former_branch, requested_branch)?;
     }
     let is_row_unchanged = (name, &path, &visibility)
         == (&project.name, &project.path, &project.visibility)
         && changes_only_features(&former_attributes, &attributes);
-    let keeps_updated_at = is_row_unchanged && call.is_observed();
+    let keeps_updated_at = is_row_unchanged && call.is_at_least_observed();
     let updated_at = if keeps_updated_at { &project.updated_at } else { call.time_text() };
     project.save_attributes(call.db, &attributes, updated_at)?;
     let approval_counts =
@@ -328,7 +333,7 @@ fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
     refuse_if(is_archived && project.marked_for_deletion_on.is_some(), || text.into())?;
     call.set_column("projects", project.id, "archived", is_archived)?;
     call.set_column("projects", project.id, "updated_at", call.time_text())?;
-    project_answer(call, StatusCode::CREATED, project.id, Extras::default())
+    project_answer(call, StatusCode::CREATED, project.id, ExtraFields::default())
 }
 
 /// Moves a project to another namespace. The reference does not describe the behaviour (2, 4.7).
@@ -342,7 +347,7 @@ fn transfer(call: &Call<'_>) -> Result<Answer> {
         _ => return Err(ErrorResponse::not_found("Namespace")),
     };
     project.move_to(call, &namespace)?;
-    project_answer(call, StatusCode::OK, project.id, Extras::default())
+    project_answer(call, StatusCode::OK, project.id, ExtraFields::default())
 }
 
 impl Project {
@@ -350,7 +355,7 @@ impl Project {
     /// both namespaces first.
     pub(super) fn move_to(&self, call: &Call<'_>, namespace: &Namespace) -> Result<()> {
         let (is_name_taken, is_path_taken) =
-            RequestedName::new(namespace, &self.name, &self.path).find_taken(call, None)?;
+            RequestedName::new(namespace, &self.name, &self.path).read_taken_flags(call, None)?;
         let is_refused = namespace.id == self.namespace.id || is_name_taken || is_path_taken;
         let text = "the project cannot be transferred to this namespace";
         refuse_if(is_refused, || ErrorResponse::bad_request(text))?;

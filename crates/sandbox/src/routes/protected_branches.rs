@@ -27,7 +27,7 @@ fn protection_scope(call: &Call<'_>) -> Result<GroupOrProject> {
     }
     refuse_if(!call.is_at_least(17, 6), ErrorResponse::no_route)?;
     let group = call.group_as(OWNER)?;
-    call.require_tier(AttributeTier::Premium).map(|()| group.into())
+    call.require_tier(ServiceTier::Premium).map(|()| group.into())
 }
 
 /// The project of a call that reads protected branches. From 16.0 on, callers need the right to
@@ -42,7 +42,7 @@ fn readable_project(call: &Call<'_>) -> Result<Project> {
 
 /// Fails with 403 unless the caller may change protections.
 fn check_may_change(call: &Call<'_>, project: &Project) -> Result<()> {
-    refuse_if(call.caller_level_in(project)? < MAINTAINER, ErrorResponse::forbidden)?;
+    refuse_if(call.caller_level_in_project(project)? < MAINTAINER, ErrorResponse::forbidden)?;
     call.check_writable(project)
 }
 
@@ -56,10 +56,10 @@ fn matches_search(name: &str, search: &str) -> bool {
     }
 }
 
-fn list(call: &Call<'_>, owner: &GroupOrProject) -> Result<Answer> {
+fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let search = call.text("search")?.unwrap_or_default();
-    let mut protections = owner.holder().protections(call)?;
-    if let GroupOrProject::Project(project) = owner
+    let mut protections = scope.holder().protections(call)?;
+    if let GroupOrProject::Project(project) = scope
         && call.is_premium()
         && call.is_at_least(17, 6)
     {
@@ -67,23 +67,23 @@ fn list(call: &Call<'_>, owner: &GroupOrProject) -> Result<Answer> {
         protections.extend(root_group.protections(call)?);
     }
     protections.retain(|protection| matches_search(&protection.name, &search));
-    page::list_objects(call, &protections, |protection| shown_json(call, owner, protection))
+    page::list_objects(call, &protections, |protection| shown_json(call, scope, protection))
 }
 
 /// A protected branch in responses for a project or group.
 fn shown_json(call: &Call<'_>, scope: &GroupOrProject, protection: &Protection) -> Result<Value> {
-    Ok(remove_fields(json(call, protection)?, scope.choose(&[], &["inherited"])))
+    Ok(remove_fields(protection_json(call, protection)?, scope.choose(&[], &["inherited"])))
 }
 
 /// The protected branch in the path.
 fn find_protection(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
-    scope.holder().protection(call, call.segment("name"))?.ok_or_else(|| {
+    scope.holder().find_protection(call, call.segment("name"))?.ok_or_else(|| {
         scope.choose(ErrorResponse::no_record(), ErrorResponse::not_found("ProtectedBranch"))
     })
 }
 
 /// Like [`find_protection`], for a change. A missing branch is reported before missing rights.
-fn find_changeable(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
+fn find_changeable_protection(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
     let protection = find_protection(call, scope)?;
     if let GroupOrProject::Project(project) = scope {
         check_may_change(call, project)?;
@@ -95,11 +95,11 @@ fn find_changeable(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection
 
 /// A protected branch as the service shows it. Users, groups and code owners are shown only if the
 /// service has a licence.
-pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value> {
+pub(super) fn protection_json(call: &Call<'_>, protection: &Protection) -> Result<Value> {
     let grants = protection.grants(call.db)?;
     let make_grants_json = |action| -> Result<Vec<Value>> {
         let grants = grants.iter().filter(|grant| grant.action == action);
-        grants.map(|grant| grants::json(call, grant)).collect()
+        grants.map(|grant| grants::grant_json(call, grant)).collect()
     };
     let mut body = json!({
         "id": protection.id,
@@ -112,7 +112,7 @@ pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value> {
         body["unprotect_access_levels"] = make_grants_json(ProtectedAction::Unprotect)?.into();
         body[CODE_OWNER_APPROVAL] = protection.code_owner_approval_required.into();
         let is_inherited = protection.namespace_id.is_some();
-        if call.is_observed() || is_inherited {
+        if call.is_at_least_observed() || is_inherited {
             body["inherited"] = is_inherited.into();
         }
     }
@@ -127,7 +127,7 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     Answer::created(&shown_json(call, scope, &protect_branch(call, scope)?)?)
 }
 
-/// Protects the branch in the call.
+/// Protects the branch that the call names.
 fn protect_branch(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
     call.require(&["name"])?;
     let name = call.text("name")?.unwrap_or_default();
@@ -139,7 +139,7 @@ fn protect_branch(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection>
     }
     let is_null = code_owner_approval.is_none() && call.has(CODE_OWNER_APPROVAL);
     refuse_if(is_null, || ErrorResponse::null_column(CODE_OWNER_APPROVAL))?;
-    if scope.holder().protection(call, &name)?.is_some() {
+    if scope.holder().find_protection(call, &name)?.is_some() {
         return Err(ErrorResponse::conflict(&format!("Protected branch '{name}' already exists")));
     }
     let mut plan = GrantPlan::new(call, scope, &[], &changes)?;
@@ -151,7 +151,7 @@ fn protect_branch(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection>
     }
     plan.check_errors()?;
     if let GroupOrProject::Project(project) = scope {
-        protection::remove_pending(call.db, project.id, &name, call.time_text())?;
+        protection::remove_pending_protections(call.db, project.id, &name, call.time_text())?;
     }
     let mut protection = Protection {
         name,
@@ -170,7 +170,7 @@ fn protect_branch(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection>
 /// added.
 pub(crate) fn add_seed_protection(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     let name = call.text("name")?.unwrap_or_default();
-    if let Some(protection) = scope.holder().protection(call, &name)? {
+    if let Some(protection) = scope.holder().find_protection(call, &name)? {
         protection.remove(call.db)?;
     }
     protect_branch(call, scope).map(drop)
@@ -181,9 +181,9 @@ pub(crate) fn add_seed_protection(call: &Call<'_>, scope: &GroupOrProject) -> Re
 fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     apply_changes(call, scope)?;
     let mut body = shown_json(call, scope, &find_protection(call, scope)?)?;
-    let is_ignored = !call.is_premium() && call.is_observed();
+    let is_ignored = !call.is_premium() && call.is_at_least_observed();
     let is_ignored_field_shown = is_ignored && call.has(CODE_OWNER_APPROVAL);
-    set_if(&mut body, is_ignored_field_shown, CODE_OWNER_APPROVAL, false);
+    set_field_if(&mut body, is_ignored_field_shown, CODE_OWNER_APPROVAL, false);
     Answer::ok(&body)
 }
 
@@ -198,15 +198,15 @@ fn apply_changes(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     }
     let changes = grants::read_changes(call, call.tier(), &ProtectedAction::BRANCH_ACTIONS)?;
     let allow_force_push = call.flag(FORCE_PUSH)?;
-    let code_owners = call.flag(CODE_OWNER_APPROVAL)?;
-    let mut protection = find_changeable(call, scope)?;
+    let code_owner_approval = call.flag(CODE_OWNER_APPROVAL)?;
+    let mut protection = find_changeable_protection(call, scope)?;
     let plan = GrantPlan::new(call, scope, &protection.grants(call.db)?, &changes)?;
     plan.check_errors()?;
     protection.allow_force_push = allow_force_push.unwrap_or(protection.allow_force_push);
     if is_licensed {
         let unchanged_approval =
             call.profile().code_owner_approval_kept && protection.code_owner_approval_required;
-        protection.code_owner_approval_required = code_owners.unwrap_or(unchanged_approval);
+        protection.code_owner_approval_required = code_owner_approval.unwrap_or(unchanged_approval);
     }
     protection.updated_at = call.time_text().to_owned();
     Ok(protection.save_with_grants(call.db, &plan.grants)?)
@@ -214,7 +214,7 @@ fn apply_changes(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
 
 /// Removes a protection. In a group, the response contains the removed protection.
 fn remove(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
-    let protection = find_changeable(call, scope)?;
+    let protection = find_changeable_protection(call, scope)?;
     let body = shown_json(call, scope, &protection)?;
     let answer = call.remove(&protection, &protection.updated_at)?;
     scope.choose(Ok(answer), Answer::ok(&body))
@@ -223,7 +223,7 @@ fn remove(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
 /// Adds the default protection of the namespace to the default branch of a project, unless the
 /// branch is already protected. The protection appears at `due_at`, or at once if `due_at` is
 /// `None`.
-pub(super) fn protect_default(
+pub(super) fn protect_default_branch(
     call: &Call<'_>,
     project_id: i64,
     due_at: Option<&str>,

@@ -10,7 +10,7 @@ const PROTECTED_TAGS: RecordTable = RecordTable("protected_tags");
 
 pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     table: PROTECTED_TAGS,
-    scope: |_, call| {
+    find_scope: |_, call| {
         let project = call.project_allowing_anonymous(MAINTAINER)?;
         if call.is_write {
             call.check_writable(&project)?;
@@ -19,9 +19,9 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     },
     complete: complete_new_tag,
     // Responses do not show the id of a protected tag.
-    json: |call, tag| {
+    to_json: |call, tag| {
         let grants = existing_grants(call, tag)?;
-        let grants = grants.iter().map(|grant| grants::json(call, grant));
+        let grants = grants.iter().map(|grant| grants::grant_json(call, grant));
         let grants = grants.collect::<Result<Vec<_>>>()?;
         Ok(json!({ "name": tag.text("name"), "create_access_levels": grants }))
     },
@@ -32,18 +32,15 @@ const GRANTS: &str = "grants";
 
 /// Adds the grants to a new protected tag, and checks the tag.
 fn complete_new_tag(call: &CollectionCall<'_>, tag: &mut Record) -> Result<()> {
-    let tier = if call.profile().tag_allowed_to_create_ignored {
-        AttributeTier::Free
-    } else {
-        call.tier()
-    };
+    let tier =
+        if call.profile().tag_allowed_to_create_ignored { ServiceTier::Free } else { call.tier() };
     let changes = grants::read_initial_grants(call, tier, &[ProtectedAction::Create])?;
     let mut plan = GrantPlan::new(call, call.scope, &[], &changes)?;
     tag.set("name", tag.text("name").to_owned());
     if tag.text("name").trim().is_empty() {
         plan.errors.insert(0, "Name can't be blank".to_owned());
     }
-    if tag.is_taken(&call.stored_rows()?, "name") {
+    if tag.has_duplicate(&call.stored_rows()?, "name") {
         plan.errors.insert(0, "Name has already been taken".to_owned());
     }
     plan.check_errors()?;

@@ -26,7 +26,7 @@ const MIRROR_PARAMETERS: &str = "enabled url auth_user auth_password \
 
 fn licensed_project(call: &Call<'_>) -> Result<Project> {
     let project = call.project_as(MAINTAINER)?;
-    call.require_tier(AttributeTier::Premium).map(|()| project)
+    call.require_tier(ServiceTier::Premium).map(|()| project)
 }
 
 /// The project, which must be a mirror, and its attributes.

@@ -8,12 +8,12 @@ const PUSH_RULES: RecordTable = RecordTable("push_rules");
 pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     table: PUSH_RULES,
     // The caller must be a maintainer. In a group, other callers get 404.
-    scope: |_, call| {
+    find_scope: |_, call| {
         let scope = GroupOrProject::from_call_archived_reads(call, [MAINTAINER, 0])?;
-        let is_hidden = call.is_group_operation() && scope.level(call)? < MAINTAINER;
+        let is_hidden = call.is_group_operation() && scope.caller_level(call)? < MAINTAINER;
         refuse_if(is_hidden, ErrorResponse::hidden).map(|()| scope)
     },
-    find: |call| find_rule(call)?.ok_or_else(|| missing_rule(call)),
+    find: |call| find_rule(call)?.ok_or_else(|| missing_rule_error(call)),
     complete: |call, rule| {
         store_fields(rule, call)?;
         refuse_if(rule.id == 0 && find_rule(call)?.is_some(), || {
@@ -28,7 +28,7 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
         })
     },
     check_removal: |_, _| Ok(()),
-    json: |call, rule| Ok(json(call, rule)),
+    to_json: |call, rule| Ok(push_rule_json(call, rule)),
     ..Callbacks::DEFAULT
 }];
 
@@ -37,18 +37,18 @@ const NULL_WHILE_OFF: [&str; 3] =
     ["commit_committer_check", "reject_unsigned_commits", "reject_non_dco_commits"];
 
 /// The attributes of push rules in this release, in the service's order.
-fn attributes(call: &Call<'_>) -> impl Iterator<Item = &'static Attribute> {
+fn rule_attributes(call: &Call<'_>) -> impl Iterator<Item = &'static Attribute> {
     call.edition().filter_existing(&ATTRIBUTE_TABLE.push_rules)
 }
 
 /// A push rule as the service shows it. The rule of a group does not contain the id of the group.
-fn json(call: &CollectionCall<'_>, rule: &Record) -> Value {
+fn push_rule_json(call: &CollectionCall<'_>, rule: &Record) -> Value {
     let mut body = json!({ "id": rule.id, "created_at": rule.created_at });
     let project_id = call.scope.project_id();
     if let Some(id) = project_id {
         body["project_id"] = id.into();
     }
-    for attribute in attributes(call) {
+    for attribute in rule_attributes(call) {
         let is_null = project_id.is_some() && NULL_WHILE_OFF.contains(&attribute.name);
         body[attribute.name] = match rule.settings.get(attribute.name) {
             Some(Value::Bool(false)) if is_null => Value::Null,
@@ -61,9 +61,9 @@ fn json(call: &CollectionCall<'_>, rule: &Record) -> Value {
 
 /// Stores the fields of a call. The call must have at least one field.
 fn store_fields(rule: &mut Record, call: &Call<'_>) -> Result<()> {
-    call.require_any(&attributes(call).map(|attribute| attribute.name).collect::<Vec<_>>())?;
+    call.require_any(&rule_attributes(call).map(|attribute| attribute.name).collect::<Vec<_>>())?;
     let mut errors = FieldErrors::default();
-    for attribute in attributes(call).filter(|attribute| call.has(attribute.name)) {
+    for attribute in rule_attributes(call).filter(|attribute| call.has(attribute.name)) {
         let name = attribute.name;
         let (value, name_errors): (Value, Vec<String>) = match attribute.kind {
             ValueKind::Pattern(max_length) => {
@@ -116,7 +116,7 @@ fn find_rule(call: &CollectionCall<'_>) -> Result<Option<Record>> {
 }
 
 /// The response if the rule is missing: `null` for a read in a project, 404 otherwise.
-fn missing_rule(call: &CollectionCall<'_>) -> ErrorResponse {
+fn missing_rule_error(call: &CollectionCall<'_>) -> ErrorResponse {
     match call.scope {
         GroupOrProject::Project(_) if !call.is_write => ErrorResponse::not_saved(),
         GroupOrProject::Group(_) if call.method != Method::PUT => ErrorResponse::hidden(),

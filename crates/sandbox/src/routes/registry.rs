@@ -2,7 +2,7 @@
 //! that a caller describes.
 
 use super::prelude::*;
-use super::{CALLBACKS, RouteTable, build_router, expand_holder, find};
+use super::{ALL_CALLBACKS, RouteTable, build_router, expand_holder, find_route};
 
 /// The operations of the sandbox's own collections.
 pub(super) fn routes() -> impl Iterator<Item = Route> {
@@ -21,7 +21,7 @@ static BUILT_IN_COLLECTIONS: LazyLock<Vec<Collection>> = LazyLock::new(|| {
     let rows: Vec<Collection> = read_table(include_str!("../collections.jsonc"));
     let complete_row = |row: Collection, path: &'static str| {
         let table = if row.table.0.is_empty() { Collection::new(path).table } else { row.table };
-        let mut all_callbacks = CALLBACKS.iter().copied().flatten();
+        let mut all_callbacks = ALL_CALLBACKS.iter().copied().flatten();
         let callbacks = all_callbacks.find(|callbacks| callbacks.table == table);
         let callbacks = *callbacks.unwrap_or(&Callbacks::DEFAULT);
         Collection { path, table, callbacks, ..row }
@@ -51,7 +51,7 @@ pub(crate) fn seedable_collections() -> impl Iterator<Item = (&'static str, &'st
         .filter(|(name, _)| !name.contains('{') && *name != "access_requests")
 }
 
-/// The collection with this name in a seed.
+/// Finds a collection by its name in a seed.
 pub(crate) fn find_seedable(name: &str) -> Option<&'static Collection> {
     seedable_collections()
         .find(|(collection_name, _)| *collection_name == name)
@@ -64,7 +64,7 @@ pub fn serves(path: &str) -> bool {
     let entry_path = format!("{path}/1");
     let write_methods = [Method::POST, Method::PUT, Method::PATCH];
     write_methods.iter().any(|method| {
-        [&path, &entry_path].iter().any(|tested_path| find(None, method, tested_path).is_ok())
+        [&path, &entry_path].iter().any(|tested_path| find_route(None, method, tested_path).is_ok())
     })
 }
 
@@ -100,10 +100,10 @@ impl DescribedCollections {
 /// Creates missing tables for all collections.
 pub(crate) fn create_missing_tables(
     db: &Connection,
-    described: Option<&DescribedCollections>,
+    described_collections: Option<&DescribedCollections>,
 ) -> Result<(), rusqlite::Error> {
     let collections = built_in_collections()
-        .chain(described.iter().flat_map(|described_set| described_set.collections));
+        .chain(described_collections.iter().flat_map(|described_set| described_set.collections));
     let tables: BTreeSet<&str> = collections.map(|collection| collection.table.0).collect();
     let sql = include_str!("../store/collection.sql");
     tables.into_iter().try_for_each(|name| db.execute_batch(&sql.replace("NAME", name)))

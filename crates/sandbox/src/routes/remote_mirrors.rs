@@ -10,18 +10,25 @@ const PUSH_MIRRORS: RecordTable = RecordTable("remote_mirrors");
 
 pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     table: PUSH_MIRRORS,
-    operations: &[(Method::GET, "/{mirror_id}/public_key", Verb::Custom(show_public_key))],
+    operations: &[(
+        Method::GET,
+        "/{mirror_id}/public_key",
+        CollectionOperation::Custom(show_public_key),
+    )],
     // A caller without the right gets 401 here, not 403.
-    scope: |_, call| {
+    find_scope: |_, call| {
         let project = call.project_as(0)?;
-        refuse_if(call.caller_level_in(&project)? < MAINTAINER, ErrorResponse::unauthorized)?;
+        refuse_if(
+            call.caller_level_in_project(&project)? < MAINTAINER,
+            ErrorResponse::unauthorized,
+        )?;
         if call.is_write {
             call.check_writable(&project)?;
         }
         Ok(project.into())
     },
-    complete,
-    json: |call, mirror| Ok(json(call, mirror)),
+    complete: complete_mirror,
+    to_json: |call, mirror| Ok(push_mirror_json(call, mirror)),
     ..Callbacks::DEFAULT
 }];
 
@@ -31,7 +38,8 @@ pub(super) const ROUTES: &[Route] =
 fn start_sync(call: &Call<'_>) -> Result<Answer> {
     refuse_if(!call.is_at_least(16, 11), ErrorResponse::no_route)?;
     let collection = find_built_in(PUSH_MIRRORS);
-    let mirror = CollectionCall { collection, scope: &collection.scope(call)?, call }.find()?;
+    let mirror =
+        CollectionCall { collection, scope: &collection.find_scope(call)?, call }.find_entry()?;
     let text = "Cannot proceed with the push mirroring. Please verify your mirror configuration.";
     refuse_if(!mirror.is_true("enabled"), || text.into())?;
     Ok(Answer::no_content())
@@ -40,7 +48,8 @@ fn start_sync(call: &Call<'_>) -> Result<Answer> {
 /// All mirrors have the same key, because nothing is pushed.
 fn show_public_key(call: &CollectionCall<'_>) -> Result<Answer> {
     let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
-    let has_key = call.find()?.text("auth_method") == "ssh_public_key" && call.is_at_least(17, 9);
+    let has_key =
+        call.find_entry()?.text("auth_method") == "ssh_public_key" && call.is_at_least(17, 9);
     refuse_if(!has_key, ErrorResponse::hidden)?;
     Answer::ok(&json!({ "public_key": key }))
 }
@@ -52,10 +61,10 @@ const MASK: &str = "*****";
 const PROTECTED_ONLY: &str = "only_protected_branches";
 const BRANCH_REGEX: &str = "mirror_branch_regex";
 
-fn json(call: &CollectionCall<'_>, mirror: &Record) -> Value {
+fn push_mirror_json(call: &CollectionCall<'_>, mirror: &Record) -> Value {
     let mut body = remove_fields(call.plain_json(mirror), &["created_at", "updated_at"]);
     body["url"] = mask_credentials(mirror.text("url")).into();
-    set_if(&mut body, call.is_observed(), "host_keys", json!([]));
+    set_field_if(&mut body, call.is_at_least_observed(), "host_keys", json!([]));
     body
 }
 
@@ -81,7 +90,7 @@ pub(super) fn check_url(call: &Call<'_>, field: &str, url: &str) -> Result<()> {
 
 /// Fills in the flags of a mirror. Null turns a flag off. "All protected branches" and a pattern
 /// exclude each other: the value in the call replaces the stored value.
-fn complete(call: &CollectionCall<'_>, mirror: &mut Record) -> Result<()> {
+fn complete_mirror(call: &CollectionCall<'_>, mirror: &mut Record) -> Result<()> {
     check_url(call, "url", mirror.text("url"))?;
     for name in ["enabled", PROTECTED_ONLY] {
         mirror.set(name, mirror.is_true(name));

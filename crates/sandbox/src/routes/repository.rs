@@ -6,13 +6,13 @@ use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/repository/branches", list_branches),
-    post("/projects/{id}/repository/branches", |call| create(call, BRANCHES)),
-    get("/projects/{id}/repository/branches/{branch}", |call| show(call, BRANCHES)),
-    delete("/projects/{id}/repository/branches/{branch}", |call| remove(call, BRANCHES)),
+    post("/projects/{id}/repository/branches", |call| create_ref(call, BRANCHES)),
+    get("/projects/{id}/repository/branches/{branch}", |call| show_ref(call, BRANCHES)),
+    delete("/projects/{id}/repository/branches/{branch}", |call| remove_ref(call, BRANCHES)),
     get("/projects/{id}/repository/tags", list_tags),
-    post("/projects/{id}/repository/tags", |call| create(call, TAGS)),
-    get("/projects/{id}/repository/tags/{tag_name}", |call| show(call, TAGS)),
-    delete("/projects/{id}/repository/tags/{tag_name}", |call| remove(call, TAGS)),
+    post("/projects/{id}/repository/tags", |call| create_ref(call, TAGS)),
+    get("/projects/{id}/repository/tags/{tag_name}", |call| show_ref(call, TAGS)),
+    delete("/projects/{id}/repository/tags/{tag_name}", |call| remove_ref(call, TAGS)),
     // The older operations that protect branches.
     put("/projects/{id}/repository/branches/{branch}/protect", protect),
     put("/projects/{id}/repository/branches/{branch}/unprotect", unprotect),
@@ -22,7 +22,10 @@ pub(super) const ROUTES: &[Route] = &[
 /// guests of a private project.
 pub(super) fn readable_project(call: &Call<'_>) -> Result<Project> {
     let project = call.project()?;
-    refuse_if(!call.may_use(&project, "repository_access_level")?, ErrorResponse::forbidden)?;
+    refuse_if(
+        !call.may_use_feature(&project, "repository_access_level")?,
+        ErrorResponse::forbidden,
+    )?;
     Ok(project)
 }
 
@@ -62,7 +65,7 @@ impl Repository<'_> {
     /// Creates a branch that a seed declares, without protection. The first branch becomes the
     /// default branch.
     pub(crate) fn add_seed_branch(self, branch: &str) -> Result<()> {
-        if self.find(BRANCHES, branch)?.is_some() {
+        if self.find_ref(BRANCHES, branch)?.is_some() {
             return Ok(());
         }
         if let Some(head) = self.resolve_commit(&self.default_branch()?)? {
@@ -83,7 +86,7 @@ impl Repository<'_> {
 
     /// Refuses a new default branch that does not exist.
     pub(super) fn check_default_branch(self, former_branch: &str, branch: &str) -> Result<()> {
-        let exists = branch == former_branch || self.find(BRANCHES, branch)?.is_some();
+        let exists = branch == former_branch || self.find_ref(BRANCHES, branch)?.is_some();
         refuse_if(!exists, || {
             let text = format!("Could not change HEAD: branch '{branch}' does not exist");
             ErrorResponse::field("base", text)
@@ -107,7 +110,7 @@ impl Repository<'_> {
     /// grant. Other branches need the level developer.
     fn may_perform_any(self, branch: &str, actions: &[ProtectedAction]) -> Result<bool> {
         let Some(branch_grants) = self.branch_grants(branch)? else {
-            return Ok(self.call.caller_level_in(self.project)? >= DEVELOPER);
+            return Ok(self.call.caller_level_in_project(self.project)? >= DEVELOPER);
         };
         let matching_grants = branch_grants.iter().filter(|grant| actions.contains(&grant.action));
         grants::is_granted_to_caller(self.call, self.project, matching_grants)
@@ -115,7 +118,7 @@ impl Repository<'_> {
 
     /// The grants of all protections that apply to a branch; `None` if the branch is not protected.
     fn branch_grants(self, branch: &str) -> Result<Option<Vec<Grant>>> {
-        let protections = self.project.protections(self.call, branch)?;
+        let protections = self.project.branch_protections(self.call, branch)?;
         let grants = protections.iter().map(|protection| protection.grants(self.call.db));
         let grants = grants.collect::<Result<Vec<_>, _>>()?.concat();
         Ok((!protections.is_empty()).then_some(grants))
@@ -181,11 +184,11 @@ impl Repository<'_> {
 
     /// The branch or tag in the path.
     fn requested_ref(self, kind: RefKind) -> Result<GitRef> {
-        self.require(kind, self.call.segment(kind.key))
+        self.require_ref(kind, self.call.segment(kind.param_name))
     }
 
-    fn require(self, kind: RefKind, name: &str) -> Result<GitRef> {
-        self.find(kind, name)?.or_not_found(kind.noun)
+    fn require_ref(self, kind: RefKind, name: &str) -> Result<GitRef> {
+        self.find_ref(kind, name)?.or_not_found(kind.type_name)
     }
 }
 
@@ -216,16 +219,16 @@ fn matches_search(name: &str, search: &str) -> bool {
     }
 }
 
-fn show(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
+fn show_ref(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     let project = readable_project(call)?;
     let repository = Repository { call, project: &project };
     Answer::ok(&repository.ref_json(kind, &repository.requested_ref(kind)?)?)
 }
 
-fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
+fn create_ref(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     let project = call.project_as(DEVELOPER)?;
-    call.require(&[kind.key, "ref"])?;
-    let name = call.text(kind.key)?.unwrap_or_default();
+    call.require(&[kind.param_name, "ref"])?;
+    let name = call.text(kind.param_name)?.unwrap_or_default();
     let reference = call.text("ref")?.unwrap_or_default();
     let message = if kind == TAGS { call.text("message")? } else { None };
     let message = message.unwrap_or_default();
@@ -246,9 +249,9 @@ fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
             ),
         ]
     };
-    refuse_if(!is_ref_name(&name), || invalid_text.into())?;
+    refuse_if(!is_valid_ref_name(&name), || invalid_text.into())?;
     let repository = Repository { call, project: &project };
-    refuse_if(repository.find(kind, &name)?.is_some(), || taken_text.into())?;
+    refuse_if(repository.find_ref(kind, &name)?.is_some(), || taken_text.into())?;
     let commit = repository.resolve_commit(&reference)?.ok_or(missing_text)?;
     let may_create = if kind == TAGS {
         let grant_lists = project.tag_grants(call, &name)?;
@@ -262,12 +265,12 @@ fn create(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
         TAGS => repository.add_tag(&name, &message, &commit.id, call.time_text())?,
         _ => repository.set_branch(&name, &commit.id)?,
     }
-    Answer::created(&repository.ref_json(kind, &repository.require(kind, &name)?)?)
+    Answer::created(&repository.ref_json(kind, &repository.require_ref(kind, &name)?)?)
 }
 
 /// Removes a branch or a tag. The default branch cannot be removed. Only maintainers can remove
 /// protected branches and tags.
-fn remove(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
+fn remove_ref(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     let project = call.project_as(DEVELOPER)?;
     let repository = Repository { call, project: &project };
     let git_ref = repository.requested_ref(kind)?;
@@ -277,18 +280,18 @@ fn remove(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
     refuse_if(is_default, || ErrorResponse::message(StatusCode::METHOD_NOT_ALLOWED, text))?;
     let is_protected = match kind {
         TAGS => !project.tag_grants(call, &git_ref.name)?.is_empty(),
-        _ => !project.protections(call, &git_ref.name)?.is_empty(),
+        _ => !project.branch_protections(call, &git_ref.name)?.is_empty(),
     };
-    refuse_if(is_protected && call.caller_level_in(&project)? < MAINTAINER, || {
+    refuse_if(is_protected && call.caller_level_in_project(&project)? < MAINTAINER, || {
         format!(
             "You are not allowed to delete protected {} from this project. \
              Only a project maintainer or owner can delete a protected {}.",
             kind.table,
-            kind.noun.to_lowercase()
+            kind.type_name.to_lowercase()
         )
         .into()
     })?;
-    repository.remove(kind, &git_ref.name)?;
+    repository.remove_ref(kind, &git_ref.name)?;
     Ok(Answer::no_content())
 }
 
@@ -298,7 +301,7 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let repository = Repository { call, project: &project };
     let branch = repository.requested_ref(BRANCHES)?;
-    let stored_rule = Holder::Project(project.id).protection(call, &branch.name)?;
+    let stored_rule = Holder::Project(project.id).find_protection(call, &branch.name)?;
     let default_flag = stored_rule.is_none().then_some(false);
     let mut protection = stored_rule.unwrap_or_else(|| Protection {
         project_id: Some(project.id),
@@ -326,7 +329,7 @@ fn unprotect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let repository = Repository { call, project: &project };
     let branch = repository.requested_ref(BRANCHES)?;
-    if let Some(protection) = Holder::Project(project.id).protection(call, &branch.name)? {
+    if let Some(protection) = Holder::Project(project.id).find_protection(call, &branch.name)? {
         protection.remove(call.db)?;
     }
     Answer::ok(&repository.ref_json(BRANCHES, &branch)?)

@@ -26,14 +26,14 @@ pub struct Collection {
     pub entry_segment: &'static str,
     /// The key of that identifier in responses: `id`, a field, or another name for the id.
     pub answer_key: &'static str,
-    /// The levels needed to read, in a project and in a group, unless `scope` ignores them.
+    /// The levels needed to read, in a project and in a group, unless `find_scope` ignores them.
     pub read_level: [i64; 2],
     /// The levels needed to write.
     pub write_level: [i64; 2],
-    /// True if a caller without a token counts as one without a level: 403 instead of 401.
+    /// True if a caller without a token counts as a caller without a level, and gets 403 instead of 401.
     pub(super) allows_anonymous: bool,
     /// The lowest licence with this collection.
-    pub tier: AttributeTier,
+    pub tier: ServiceTier,
     /// The first release with this collection.
     pub since: Option<Release>,
     /// The fields that a create needs.
@@ -73,7 +73,7 @@ pub struct Collection {
     pub is_created_by_put: bool,
     /// True if no request creates or removes an entry.
     pub is_fixed_set: bool,
-    /// True if a project accepts the removal of an entry that does not exist. The profile can disable this.
+    /// True if the removal of an entry that does not exist succeeds in a project. The profile can disable this.
     pub(super) is_idempotent: bool,
     /// The database table of the rows. By default, its name is the end of the path.
     pub(super) table: RecordTable,
@@ -102,7 +102,7 @@ impl Collection {
             answer_key: "id",
             read_level: [REPORTER; 2],
             write_level: [MAINTAINER; 2],
-            tier: AttributeTier::Free,
+            tier: ServiceTier::Free,
             has_show: true,
             has_update: true,
             table: RecordTable(path.split_once("{id}/").map_or("", |(_, path_end)| path_end)),
@@ -118,14 +118,19 @@ impl Collection {
             self.path
         };
         let has_list = has_entries && !self.is_single && self.parent_field.is_empty();
-        let has_remove = has_entries && !self.is_fixed_set;
+        let can_add_and_remove = has_entries && !self.is_fixed_set;
         let update_method = if self.is_updated_by_patch { Method::PATCH } else { Method::PUT };
         let operations = [
-            (has_list, Method::GET, self.path, Verb::List),
-            (has_remove && !self.is_created_by_put, Method::POST, self.path, Verb::Create),
-            (self.has_show, Method::GET, entry_path, Verb::Show),
-            (self.has_update, update_method, entry_path, Verb::Update),
-            (has_remove, Method::DELETE, entry_path, Verb::Remove),
+            (has_list, Method::GET, self.path, CollectionOperation::List),
+            (
+                can_add_and_remove && !self.is_created_by_put,
+                Method::POST,
+                self.path,
+                CollectionOperation::Create,
+            ),
+            (self.has_show, Method::GET, entry_path, CollectionOperation::Show),
+            (self.has_update, update_method, entry_path, CollectionOperation::Update),
+            (can_add_and_remove, Method::DELETE, entry_path, CollectionOperation::Remove),
         ];
         let operations = operations.into_iter().filter(|(exists, ..)| *exists);
         let further_operations =
@@ -139,16 +144,16 @@ impl Collection {
         })
     }
 
-    pub(super) fn answer(&self, verb: Verb, call: &Call<'_>) -> Result<Answer> {
+    pub(super) fn answer(&self, operation: CollectionOperation, call: &Call<'_>) -> Result<Answer> {
         refuse_if(self.since.is_some_and(|since| call.release() < since), ErrorResponse::no_route)?;
-        let call = CollectionCall { collection: self, scope: &self.scope(call)?, call };
+        let call = CollectionCall { collection: self, scope: &self.find_scope(call)?, call };
         call.check_parent()?;
-        call.answer(verb)
+        call.answer(operation)
     }
 
     /// Finds the project or group of the call. Refuses callers who may not use the collection.
-    pub(super) fn scope(&self, call: &Call<'_>) -> Result<GroupOrProject> {
-        let scope = (self.callbacks.scope)(self, call)?;
+    pub(super) fn find_scope(&self, call: &Call<'_>) -> Result<GroupOrProject> {
+        let scope = (self.callbacks.find_scope)(self, call)?;
         if let GroupOrProject::Project(project) = &scope {
             let is_disabled = try_any(self.required_features, |features| {
                 call.are_features_off(project, features)
@@ -159,7 +164,7 @@ impl Collection {
     }
 
     /// True if this collection is below the entries of `other`.
-    fn is_below(&self, other: &Self) -> bool {
+    fn is_nested_in(&self, other: &Self) -> bool {
         let path_suffix = self.path.strip_prefix(other.path);
         !self.parent_parameter.is_empty()
             && path_suffix.is_some_and(|suffix| suffix.starts_with("/{"))
@@ -205,48 +210,48 @@ impl<'a> CollectionCall<'a> {
     }
 
     /// The caller's level in the project or group.
-    pub(super) fn level(&self) -> Result<i64> {
-        self.scope.level(self)
+    pub(super) fn caller_level(&self) -> Result<i64> {
+        self.scope.caller_level(self)
     }
 
-    fn answer(&self, verb: Verb) -> Result<Answer> {
-        match verb {
-            Verb::Custom(answer) => answer(self),
-            Verb::List => self.list(),
-            Verb::Show => {
-                let row = self.find().or_else(|not_found| {
+    fn answer(&self, operation: CollectionOperation) -> Result<Answer> {
+        match operation {
+            CollectionOperation::Custom(answer) => answer(self),
+            CollectionOperation::List => self.list(),
+            CollectionOperation::Show => {
+                let row = self.find_entry().or_else(|not_found| {
                     let inherited_rows = (self.collection.callbacks.list_inherited)(self)?;
                     self.find_row(inherited_rows).map_err(|_| not_found)
                 })?;
-                let mut body = self.json(&row)?;
+                let mut body = self.row_json(&row)?;
                 for collection in all_collections(self).filter(|other: &&Collection| {
-                    !other.parent_field.is_empty() && other.is_below(self.collection)
+                    !other.parent_field.is_empty() && other.is_nested_in(self.collection)
                 }) {
                     let nested_call = Self { collection, ..*self };
                     let rows = nested_call.stored_rows()?;
                     body[collection.parent_field] =
-                        rows.iter().map(|row| nested_call.json(row)).collect::<Result<_>>()?;
+                        rows.iter().map(|row| nested_call.row_json(row)).collect::<Result<_>>()?;
                 }
                 Answer::ok(&body)
             }
-            Verb::Create => {
+            CollectionOperation::Create => {
                 self.require(self.collection.required_params)?;
                 let mut row = Record::new(self.time_text());
-                self.save(&mut row)?;
-                self.check_count()?;
-                Answer::created(&self.json(&row)?)
+                self.complete_and_store(&mut row)?;
+                self.check_entry_limit()?;
+                Answer::created(&self.row_json(&row)?)
             }
-            Verb::Update => {
-                let mut row = match self.find() {
+            CollectionOperation::Update => {
+                let mut row = match self.find_entry() {
                     Err(_) if self.collection.is_created_by_put => self.new_row()?,
                     result => result?,
                 };
-                self.save(&mut row)?;
+                self.complete_and_store(&mut row)?;
                 let is_silent = self.collection.updates_silently;
-                if is_silent { Ok(Answer::no_content()) } else { Answer::ok(&self.json(&row)?) }
+                if is_silent { Ok(Answer::no_content()) } else { Answer::ok(&self.row_json(&row)?) }
             }
-            Verb::Remove => {
-                let mut row = match self.find() {
+            CollectionOperation::Remove => {
+                let mut row = match self.find_entry() {
                     Err(failure) if self.is_removal_idempotent(&failure) => {
                         return Ok(Answer::no_content());
                     }
@@ -260,13 +265,14 @@ impl<'a> CollectionCall<'a> {
     }
 
     /// The JSON of a row in a response.
-    pub(super) fn json(&self, row: &Record) -> Result<Value> {
-        (self.collection.callbacks.json)(self, row)
+    pub(super) fn row_json(&self, row: &Record) -> Result<Value> {
+        (self.collection.callbacks.to_json)(self, row)
     }
 
     /// Refuses a new entry that would exceed the maximum number.
-    fn check_count(&self) -> Result<()> {
-        let Some((noun, [project_limit, group_limit], refusal)) = self.collection.callbacks.limit
+    fn check_entry_limit(&self) -> Result<()> {
+        let Some((noun, [project_limit, group_limit], make_error)) =
+            self.collection.callbacks.limit
         else {
             return Ok(());
         };
@@ -274,7 +280,7 @@ impl<'a> CollectionCall<'a> {
         let count = self.collection.table.count(self, self.scope.holder())?;
         let owner = self.scope.type_name();
         let text = format!("Maximum number of {owner} {noun} ({limit}) exceeded");
-        refuse_if(count > limit, || refusal(text))
+        refuse_if(count > limit, || make_error(text))
     }
 
     /// True if removing an entry that does not exist succeeds.
@@ -288,7 +294,7 @@ impl<'a> CollectionCall<'a> {
     /// Refuses a request below a parent that does not exist.
     fn check_parent(&self) -> Result<()> {
         let mut collections = all_collections(self);
-        let Some(parent) = collections.find(|other| self.collection.is_below(other)) else {
+        let Some(parent) = collections.find(|other| self.collection.is_nested_in(other)) else {
             return Ok(());
         };
         let id = self.segment_id(self.collection.parent_parameter)?;
@@ -322,7 +328,7 @@ impl<'a> CollectionCall<'a> {
     pub(super) fn store_params(&self, row: &mut Record) -> Result<()> {
         let is_new = row.id == 0;
         for field in self.collection.fields.iter().filter(|field| is_new || !field.is_create_only) {
-            if field.is_in_call(self, is_new) {
+            if field.is_set_by_call(self, is_new) {
                 row.set(field.name, field.read_value(self, row.settings.get(field.name))?);
             } else if field.is_reset_by_edit || (is_new && !field.default.is_null()) {
                 row.set(field.name, field.default.clone());
@@ -338,7 +344,7 @@ impl<'a> CollectionCall<'a> {
             if let FieldType::Reference(referenced_type) = field.field_type {
                 let id = row.value(field.name);
                 body[field.shown_name()] = referenced_type.find_name(self, &id)?;
-                set_if(&mut body, field.name == key, key, id);
+                set_field_if(&mut body, field.name == key, key, id);
             }
         }
         Ok(body)
@@ -362,7 +368,7 @@ impl<'a> CollectionCall<'a> {
     }
 
     /// Finds the row that the call names.
-    pub(super) fn find(&self) -> Result<Record> {
+    pub(super) fn find_entry(&self) -> Result<Record> {
         (self.collection.callbacks.find)(self)
     }
 
@@ -391,7 +397,7 @@ impl<'a> CollectionCall<'a> {
                 rows.into_iter().find(|row| row.id == id)
             }
         };
-        matching_row.ok_or_else(self.collection.callbacks.not_found)
+        matching_row.ok_or_else(self.collection.callbacks.not_found_error)
     }
 
     fn list(&self) -> Result<Answer> {
@@ -408,13 +414,15 @@ impl<'a> CollectionCall<'a> {
         }
         (self.collection.callbacks.filter)(self, &mut listed_rows)?;
         if self.collection.is_unpaged {
-            Answer::ok(&listed_rows.iter().map(|row| self.json(row)).collect::<Result<Vec<_>>>()?)
+            Answer::ok(
+                &listed_rows.iter().map(|row| self.row_json(row)).collect::<Result<Vec<_>>>()?,
+            )
         } else {
-            page::list_objects(self, &listed_rows, |row| self.json(row))
+            page::list_objects(self, &listed_rows, |row| self.row_json(row))
         }
     }
 
-    pub(super) fn save(&self, row: &mut Record) -> Result<()> {
+    pub(super) fn complete_and_store(&self, row: &mut Record) -> Result<()> {
         self.store_params(row)?;
         let parent_parameter = self.collection.parent_parameter;
         if !parent_parameter.is_empty() {
@@ -442,7 +450,7 @@ impl<'a> CollectionCall<'a> {
 
 /// An operation of a collection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Verb {
+pub(crate) enum CollectionOperation {
     List,
     Show,
     Create,

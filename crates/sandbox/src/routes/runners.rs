@@ -8,8 +8,8 @@ pub(super) const ROUTES: &[Route] = &[
     get("/runners", list_managed),
     get("/runners/all", list_all),
     get("/projects/{id}/runners", list_project_runners),
-    post("/projects/{id}/runners", assign),
-    delete("/projects/{id}/runners/{runner_id}", unassign),
+    post("/projects/{id}/runners", assign_runner),
+    delete("/projects/{id}/runners/{runner_id}", unassign_runner),
 ];
 
 const RUNNER_TYPES: [&str; 3] = ["instance_type", "group_type", "project_type"];
@@ -63,7 +63,7 @@ impl Runner {
         let user_id = call.require_user()?.id;
         let is_maintained =
             try_any(self.project_ids(call)?, |id| match Project::find_by_id(call.db, id)? {
-                Some(project) => Ok(call.user_level_in(user_id, &project)? >= MAINTAINER),
+                Some(project) => Ok(call.user_level_in_project(user_id, &project)? >= MAINTAINER),
                 None => Ok(false),
             })?;
         if is_maintained {
@@ -85,7 +85,7 @@ impl Runner {
     }
 }
 
-fn all_runners(call: &Call<'_>) -> Result<Vec<Runner>> {
+fn list_runners(call: &Call<'_>) -> Result<Vec<Runner>> {
     Ok(Runner::list(call.db, "ORDER BY r.id", [])?)
 }
 
@@ -98,20 +98,20 @@ fn answer_runners(call: &Call<'_>, mut runners: Vec<Runner>) -> Result<Answer> {
 }
 
 fn list_managed(call: &Call<'_>) -> Result<Answer> {
-    let runners = try_filter(all_runners(call)?, |runner| runner.is_managed_by_caller(call))?;
+    let runners = try_filter(list_runners(call)?, |runner| runner.is_managed_by_caller(call))?;
     answer_runners(call, runners)
 }
 
 fn list_all(call: &Call<'_>) -> Result<Answer> {
     call.require_admin()?;
-    answer_runners(call, all_runners(call)?)
+    answer_runners(call, list_runners(call)?)
 }
 
 /// Lists the runners of the project, of its groups and of the instance.
 fn list_project_runners(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(MAINTAINER)?;
     let group_ids: Vec<i64> = traversal_ids(&project.namespace.traversal).collect();
-    let runners = try_filter(all_runners(call)?, |runner| {
+    let runners = try_filter(list_runners(call)?, |runner| {
         Ok(runner.group_id.is_some_and(|group| group_ids.contains(&group))
             || runner.runner_type == RUNNER_TYPES[0]
             || runner.project_ids(call)?.contains(&project.id))
@@ -119,7 +119,7 @@ fn list_project_runners(call: &Call<'_>) -> Result<Answer> {
     answer_runners(call, runners)
 }
 
-fn assign(call: &Call<'_>) -> Result<Answer> {
+fn assign_runner(call: &Call<'_>) -> Result<Answer> {
     let project_id = call.writable_project_as(MAINTAINER)?.id;
     call.require(&["runner_id"])?;
     let id = call.integer("runner_id")?.unwrap_or_default();
@@ -138,7 +138,7 @@ fn assign(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&runner.json())
 }
 
-fn unassign(call: &Call<'_>) -> Result<Answer> {
+fn unassign_runner(call: &Call<'_>) -> Result<Answer> {
     let project_id = call.writable_project_as(MAINTAINER)?.id;
     let runner = Runner::find_by_id(call.db, call.segment_id("runner_id")?)?;
     let projects = runner.as_ref().map(|runner| runner.project_ids(call)).transpose()?;

@@ -35,7 +35,7 @@ pub(crate) fn invitations_json(call: &Call<'_>, holder: Holder) -> Result<Vec<Va
             "expires_at": row.get::<_, Option<String>>(first_column + 1)?,
         });
         let role_id: Option<i64> = row.get(first_column + 2)?;
-        set_if(&mut invitation, has_role, member_roles::ROLE_ID, role_id);
+        set_field_if(&mut invitation, has_role, member_roles::ROLE_ID, role_id);
         Ok((group, invitation))
     };
     let invitation_pairs =
@@ -59,7 +59,10 @@ struct Invitation {
 
 impl Invitation {
     fn from_call(call: &Call<'_>) -> Result<Self> {
-        call.require_all(&[Need::Present("group_id"), Need::AllowedValue("group_access")])?;
+        call.require_all(&[
+            ParamRequirement::Present("group_id"),
+            ParamRequirement::AllowedValue("group_access"),
+        ])?;
         let level = call
             .allowed_integer("group_access", |level| terms::is_valid_level(call, level, false))?;
         Ok(Self {
@@ -123,7 +126,10 @@ fn share_project(call: &Call<'_>) -> Result<Answer> {
     let may_invite =
         call.may_see_group(&invited_group)? && namespace.may_invite(call, &invited_group)?;
     refuse_if(!may_invite, share_error)?;
-    refuse_if(invitation.level > call.caller_level_in(&project)?, ErrorResponse::forbidden)?;
+    refuse_if(
+        invitation.level > call.caller_level_in_project(&project)?,
+        ErrorResponse::forbidden,
+    )?;
     let is_above = traversal_ids(&namespace.traversal).any(|id| id == invited_group.id);
     let message = "Project cannot be shared with the group it is in or one of its ancestors.";
     refuse_if(is_above, || ErrorResponse::conflict(message))?;
@@ -138,7 +144,7 @@ fn share_project(call: &Call<'_>) -> Result<Answer> {
         "expires_at": invitation.expires_at,
     });
     let has_role = member_roles::are_roles_available(call, PROJECT_ROLES_SINCE);
-    set_if(&mut body, has_role, member_roles::ROLE_ID, invitation.role_id);
+    set_field_if(&mut body, has_role, member_roles::ROLE_ID, invitation.role_id);
     Answer::created(&body)
 }
 
@@ -154,7 +160,7 @@ fn unshare(call: &Call<'_>) -> Result<Answer> {
     let level: Option<i64> =
         call.query_optional_value(&sql, params![id, invited_id, call.today()])?;
     let level = level.or_not_found("Group Link")?;
-    let caller_level = scope.level(call)?;
+    let caller_level = scope.caller_level(call)?;
     refuse_if(scope.choose(level > caller_level, false), ErrorResponse::forbidden)?;
     if scope.choose(true, caller_level >= OWNER) {
         call.execute(&format!("DELETE {from_clause}"), [id, invited_id])?;
@@ -182,14 +188,14 @@ fn share_group(call: &Call<'_>) -> Result<Answer> {
 fn import_members(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let source = call.visible_project(call.segment("project_id"))?;
-    let is_maintainer = call.caller_level_in(&source)? >= MAINTAINER;
+    let is_maintainer = call.caller_level_in_project(&source)? >= MAINTAINER;
     refuse_if(!is_maintainer, || ErrorResponse::forbidden_because("Project"))?;
     refuse_if(source.id == project.id, || ErrorResponse::invalid_record("Import failed"))?;
     let sql = "INSERT INTO members (project_id, user_id, access_level, expires_at, created_at, created_by)
          SELECT ?1, m.user_id, min(m.access_level, ?3), m.expires_at, ?4, ?5
          FROM members m JOIN users u ON u.id = m.user_id WHERE m.project_id = ?2 AND u.bot = 0
          ON CONFLICT DO NOTHING";
-    let (level, user_id) = (call.caller_level_in(&project)?, call.require_user()?.id);
+    let (level, user_id) = (call.caller_level_in_project(&project)?, call.require_user()?.id);
     call.execute(sql, params![project.id, source.id, level, call.time_text(), user_id])?;
     let answers_created = call.profile().import_members_created;
     let status = if answers_created { StatusCode::CREATED } else { StatusCode::OK };
@@ -238,7 +244,7 @@ fn list_invited_groups(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn list_invitable_groups(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_observed(), ErrorResponse::no_route)?;
+    refuse_if(!call.is_at_least_observed(), ErrorResponse::no_route)?;
     let project = call.project_as(MAINTAINER)?;
     let mut excluded_ids = list_invited_ids(call, Holder::Project(project.id))?;
     excluded_ids.extend(traversal_ids(&project.namespace.traversal));

@@ -32,9 +32,9 @@ pub(super) const PAGE_ROUTES: &[Route] = &[
 fn show_version(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
     let release = call.release();
-    let is_free = call.tier() == AttributeTier::Free;
+    let is_free = call.tier() == ServiceTier::Free;
     let mut kas = json!({ "enabled": false, "externalUrl": null, "version": null });
-    set_if(&mut kas, call.is_at_least(17, 6), "externalK8sProxyUrl", Value::Null);
+    set_field_if(&mut kas, call.is_at_least(17, 6), "externalK8sProxyUrl", Value::Null);
     Answer::ok(&json!({
         "version": format!("{release}.0-{}", if is_free { "ce" } else { "ee" }),
         "revision": "undrift",
@@ -46,7 +46,7 @@ fn show_version(call: &Call<'_>) -> Result<Answer> {
 fn show_license(call: &Call<'_>) -> Result<Answer> {
     call.require_admin()?;
     match call.tier() {
-        AttributeTier::Free => Answer::ok(&Value::Null),
+        ServiceTier::Free => Answer::ok(&Value::Null),
         tier => Answer::ok(&json!({
             "id": 1, "plan": tier, "expired": false, "expires_at": null, "user_limit": 0, "active_users": 0, "overage": 0,
         })),
@@ -57,12 +57,12 @@ fn list_namespaces(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
     let search = call.text("search")?.unwrap_or_default().to_lowercase();
     let min_level = if call.is_true("owned_only")? { OWNER } else { 1 };
-    let owned_ids = owned_namespace_ids(call, min_level)?;
-    let shows_all = call.is_administrator() || !call.is_observed();
+    let member_namespace_ids = member_namespace_ids(call, min_level)?;
+    let shows_all = call.is_administrator() || !call.is_at_least_observed();
     let is_top_only = call.is_true("top_level_only")? && call.is_at_least(16, 8);
     let namespaces = Namespace::list(call.db, "ORDER BY n.full_path", [])?;
     let listed_namespaces = try_filter(namespaces, |namespace| {
-        let is_listed = shows_all || owned_ids.contains(&namespace.id);
+        let is_listed = shows_all || member_namespace_ids.contains(&namespace.id);
         let is_wanted = !is_top_only || namespace.parent_id.is_none();
         Ok(is_listed
             && is_wanted
@@ -72,10 +72,10 @@ fn list_namespaces(call: &Call<'_>) -> Result<Answer> {
     page::list_objects(call, &listed_namespaces, |namespace| namespace_json(call, namespace))
 }
 
-/// A namespace as in lists. From 18.9 on, it has additional numbers, some only for its owners.
+/// A namespace in a list. From 18.9 on, it also has counts, some of which only its owners see.
 fn namespace_json(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
-    let mut body = namespace.brief(&call.base_url);
-    if !call.is_observed() || !call.is_premium() {
+    let mut body = namespace.brief_json(&call.base_url);
+    if !call.is_at_least_observed() || !call.is_premium() {
         return Ok(body);
     }
     let is_owner = call.caller_level_in_group(namespace)? >= OWNER;
@@ -105,7 +105,7 @@ fn namespace_json(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
 
 /// The ids of the caller's own namespace, and of the groups in which the caller has at least this
 /// level by direct membership.
-fn owned_namespace_ids(call: &Call<'_>, min_level: i64) -> Result<HashSet<i64>> {
+fn member_namespace_ids(call: &Call<'_>, min_level: i64) -> Result<HashSet<i64>> {
     let sql = "SELECT id FROM namespaces WHERE owner_id = ?1 UNION
                SELECT group_id FROM members WHERE user_id = ?1 AND group_id IS NOT NULL
                    AND state = 'active' AND access_level >= ?2

@@ -40,7 +40,12 @@ impl MembershipTerms {
     }
 
     /// Inserts a membership without checks, unless the user already has a membership.
-    pub(crate) fn insert(&self, call: &Call<'_>, scope: &GroupOrProject, user: i64) -> Result<()> {
+    pub(crate) fn insert(
+        &self,
+        call: &Call<'_>,
+        scope: &GroupOrProject,
+        user_id: i64,
+    ) -> Result<()> {
         let sql = format!(
             "INSERT INTO members ({}, user_id, access_level, expires_at, member_role_id, created_at, created_by)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
@@ -48,7 +53,7 @@ impl MembershipTerms {
         );
         let (role_id, now) = (self.role_id(), call.time_text());
         let Self { level, expires_at, granted_by, .. } = self;
-        let row = params![scope.id(), user, level, expires_at, role_id, now, granted_by];
+        let row = params![scope.id(), user_id, level, expires_at, role_id, now, granted_by];
         call.execute(&sql, row).map(drop)
     }
 
@@ -56,8 +61,8 @@ impl MembershipTerms {
     pub(super) fn grant(&self, call: &Call<'_>, scope: &GroupOrProject, user: &User) -> Result<()> {
         let text = "project bots cannot be added to other groups / projects";
         refuse_if(user.bot, || ErrorResponse::field("user", text))?;
-        scope.check_inherited(call, user.id, self.level)?;
-        if let Some(member) = scope.member(call, user.id)? {
+        scope.check_inherited_level(call, user.id, self.level)?;
+        if let Some(member) = scope.find_member(call, user.id)? {
             return member.update_terms(call, self);
         }
         self.check_role_level(false)?;
@@ -111,7 +116,7 @@ pub(crate) fn is_valid_level(call: &Call<'_>, level: i64, allows_minimal: bool) 
 }
 
 /// The access level in the parameter `name`. Refuses levels that are not in the reference (1, 2.1).
-pub(crate) fn level_from_parameter(call: &Call<'_>, name: &str) -> Result<Option<i64>> {
+pub(crate) fn read_level(call: &Call<'_>, name: &str) -> Result<Option<i64>> {
     call.allowed_integer(name, |level| level == 0 || is_valid_level(call, level, true))
 }
 
@@ -126,7 +131,7 @@ pub(super) fn requested_level(call: &Call<'_>, scope: &GroupOrProject) -> Result
         errors.clear();
     }
     refuse_if(!errors.is_empty(), || ErrorResponse::field_errors("access_level", &errors))?;
-    let caller_level = scope.level(call)?;
+    let caller_level = scope.caller_level(call)?;
     let can_maintainer_grant = call.profile().maintainer_grants_owner && caller_level >= MAINTAINER;
     let can_grant_owner = scope.choose(can_maintainer_grant, false);
     // Two roles are outside the order of levels. Only owners can grant these roles.

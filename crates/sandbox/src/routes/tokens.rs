@@ -23,7 +23,7 @@ const TOKEN_SCOPES: &str = "admin_mode ai_features api create_runner k8s_proxy m
 
 /// The JSON of a token in responses. The sandbox does not record the use of tokens. Only the token
 /// of this call has a `last_used_at`, which is the current time.
-pub(super) fn json(call: &Call<'_>, token: &AccessToken) -> Value {
+pub(super) fn token_json(call: &Call<'_>, token: &AccessToken) -> Value {
     let is_caller_token =
         call.token.as_ref().is_some_and(|caller_token| caller_token.id == token.id);
     let mut body = token
@@ -31,15 +31,15 @@ pub(super) fn json(call: &Call<'_>, token: &AccessToken) -> Value {
     body["scopes"] = token.scopes.split(',').collect();
     body["last_used_at"] = is_caller_token.then(|| call.time_text()).into();
     body["active"] = is_active(call, token).into();
-    set_if(&mut body, call.is_observed(), "description", Value::Null);
+    set_field_if(&mut body, call.is_at_least_observed(), "description", Value::Null);
     body
 }
 
 /// The JSON of a user's token, with the IP addresses of the callers that used it. For the token of a
-/// bot, use [`json`], which has no addresses.
+/// bot, use [`token_json`], which has no addresses.
 fn full_json(call: &Call<'_>, token: &AccessToken) -> Value {
-    let mut body = json(call, token);
-    if call.is_observed() {
+    let mut body = token_json(call, token);
+    if call.is_at_least_observed() {
         let is_used = !body["last_used_at"].is_null();
         body["last_used_ips"] = if is_used { json!(["127.0.0.1"]) } else { json!([]) };
     }
@@ -73,7 +73,7 @@ pub(super) fn issue_token(call: &Call<'_>, user_id: i64) -> Result<Value> {
         ..AccessToken::new(&secret)
     };
     token.id = token.upsert(call.db)?;
-    let mut body = json(call, &token);
+    let mut body = token_json(call, &token);
     body["token"] = secret.into();
     Ok(body)
 }

@@ -20,7 +20,7 @@ const MAX_THEME_ID: i64 = 11;
 /// Refuses invalid fields, and values that another user or a group has. Values of another user are
 /// checked first, and refused with 409. `stored_user` is the user before the change; `None` for a
 /// new user.
-pub(super) fn check(
+pub(super) fn check_user(
     call: &Call<'_>,
     user: &RequestedUser,
     stored_user: Option<&User>,
@@ -38,7 +38,7 @@ pub(super) fn check(
         errors.add_if(user.name.trim().is_empty(), field, BLANK_TEXT);
     }
     // Before 18.9 special characters may follow each other.
-    let is_valid = if !call.is_observed() {
+    let is_valid = if !call.is_at_least_observed() {
         project_rules::is_valid_path(username)
     } else {
         project_rules::check_path_only(username).is_ok()

@@ -42,7 +42,7 @@ fn full_json(call: &Call<'_>, user: &User) -> Result<Value> {
         "preferred_language": "en",
         "last_sign_in_at": null,
         "current_sign_in_at": null,
-        "confirmed_at": read_stored_fact(call, user, UNCONFIRMED)?.is_null().then_some(&user.created_at),
+        "confirmed_at": read_stored_setting(call, user, UNCONFIRMED)?.is_null().then_some(&user.created_at),
         "last_activity_on": last_activity(call, user)?,
         "scim_identities": [],
     });
@@ -56,20 +56,20 @@ fn full_json(call: &Call<'_>, user: &User) -> Result<Value> {
 /// The additional fields for administrators.
 fn administrator_json(call: &Call<'_>, user: &User) -> Result<Value> {
     let created_by =
-        User::find_by_optional_id(call.db, read_stored_fact(call, user, CREATOR_ID)?.as_i64())?;
+        User::find_by_optional_id(call.db, read_stored_setting(call, user, CREATOR_ID)?.as_i64())?;
     let mut body = json!({
         "is_admin": user.admin,
         "namespace_id": Namespace::find_personal(call.db, user.id)?.map(|namespace| namespace.id),
-        "note": read_stored_fact(call, user, "note")?,
-        "created_by": created_by.map(|creator| creator.brief(call)),
+        "note": read_stored_setting(call, user, "note")?,
+        "created_by": created_by.map(|creator| creator.brief_json(call)),
     });
     if call.is_premium() {
         // Guests take no seat in the highest tier.
-        let min_level = if call.tier() >= AttributeTier::Ultimate { GUEST } else { -1 };
+        let min_level = if call.tier() >= ServiceTier::Ultimate { GUEST } else { -1 };
         let has_seat =
             user.state == ACTIVE && !user.bot && max_level(call, user)?.unwrap_or(0) > min_level;
         body["using_license_seat"] = has_seat.into();
-        body["is_auditor"] = (read_stored_fact(call, user, AUDITOR)? == true).into();
+        body["is_auditor"] = (read_stored_setting(call, user, AUDITOR)? == true).into();
         let group_fields =
             "provisioned_by_group_id enterprise_group_id enterprise_group_associated_at";
         add_fields(&mut body, user.json_columns(group_fields));
@@ -101,7 +101,7 @@ const AUDITOR: &str = "auditor";
 fn read_requested_user(call: &Call<'_>, stored_user: Option<&User>) -> Result<RequestedUser> {
     let auditor = call.flag(AUDITOR)?.filter(|_| call.is_premium());
     let auditor = match stored_user {
-        Some(user) if auditor.is_none() => Some(read_stored_fact(call, user, AUDITOR)? == true),
+        Some(user) if auditor.is_none() => Some(read_stored_setting(call, user, AUDITOR)? == true),
         _ => auditor,
     };
     let empty_user = User::default();
@@ -113,7 +113,7 @@ fn read_requested_user(call: &Call<'_>, stored_user: Option<&User>) -> Result<Re
         admin: call.flag("admin")?.unwrap_or(current_user.admin),
         auditor,
     };
-    user_rules::check(call, &requested_user, stored_user)?;
+    user_rules::check_user(call, &requested_user, stored_user)?;
     Ok(requested_user)
 }
 
@@ -162,13 +162,13 @@ fn apply_external(call: &Call<'_>, user_id: i64, was_external: Option<bool>) -> 
     Ok(())
 }
 
-fn read_stored_fact(call: &Call<'_>, user: &User, name: &str) -> Result<Value> {
+fn read_stored_setting(call: &Call<'_>, user: &User, name: &str) -> Result<Value> {
     Ok(USER_SETTINGS.stored_values(call.db, user.id)?.get(name).cloned().unwrap_or_default())
 }
 
 /// The fields that everybody may read. A blocked or banned user has fewer such fields.
 fn public_json(call: &Call<'_>, user: &User, is_brief: bool) -> Result<Value> {
-    let mut body = user.brief(call);
+    let mut body = user.brief_json(call);
     let settings =
         USER_SETTINGS.visible_values(call, user.id, |row| !is_brief || row.is_in_lists())?;
     add_fields(&mut body, Value::Object(settings));
@@ -176,7 +176,7 @@ fn public_json(call: &Call<'_>, user: &User, is_brief: bool) -> Result<Value> {
     body["job_title"] = "".into();
     let is_caller = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
     let is_visible = user.state == ACTIVE || call.is_administrator();
-    set_if(&mut body, is_caller || is_visible, "created_at", user.created_at.as_str());
+    set_field_if(&mut body, is_caller || is_visible, "created_at", user.created_at.as_str());
     if is_visible && !is_caller {
         add_fields(&mut body, json!({ "followers": 0, "following": 0, "is_followed": false }));
     }
@@ -207,9 +207,9 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
     let mut users = User::list(call.db, &clauses, &*conditions.bound_params())?;
     users.retain(|user| user.matches_search(&search, sees_all));
     let user_json = |user: &User| {
-        if sees_all { full_json(call, user) } else { Ok(user.brief(call)) }
+        if sees_all { full_json(call, user) } else { Ok(user.brief_json(call)) }
     };
-    if call.is_observed() && page::is_keyset(call)? {
+    if call.is_at_least_observed() && page::is_keyset(call)? {
         return page::list_keyset(call, &users, |user| user.id, user_json);
     }
     page::list_objects(call, &users, user_json)
@@ -239,7 +239,7 @@ fn list_conditions(call: &Call<'_>) -> Result<SqlConditions> {
     };
     let external_sql = "coalesce(json_extract(u.settings, '$.external'), FALSE) = :external";
     conditions.add_with_value(external_sql, external_filter);
-    let excludes_active = params.is_true("exclude_active")? && call.is_observed();
+    let excludes_active = params.is_true("exclude_active")? && call.is_at_least_observed();
     conditions.add_if(excludes_active, "u.state <> 'active'");
     conditions.add_if(params.is_true("admins")? && sees_all, "u.admin");
     let (only_blocked, only_active) = (params.is_true("blocked")?, params.is_true("active")?);
@@ -260,7 +260,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     refuse_if(call.caller.is_none(), || ErrorResponse::forbidden_because("Not authorized!"))?;
     let user = User::find_by_id(call.db, id)?.or_not_found("User")?;
     let is_caller = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
-    let sees_all = call.is_administrator() || is_caller && !call.is_observed();
+    let sees_all = call.is_administrator() || is_caller && !call.is_at_least_observed();
     if !sees_all {
         return Answer::ok(&public_json(call, &user, true)?);
     }
@@ -278,10 +278,10 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 fn create(call: &Call<'_>) -> Result<Answer> {
     call.require_admin()?;
     call.require_all(&[
-        Need::Present("email"),
-        Need::AnyOf(&["password", "reset_password", "force_random_password"]),
-        Need::Present("name"),
-        Need::Present("username"),
+        ParamRequirement::Present("email"),
+        ParamRequirement::AnyOf(&["password", "reset_password", "force_random_password"]),
+        ParamRequirement::Present("name"),
+        ParamRequirement::Present("username"),
     ])?;
     identities::read_identity(call)?;
     let requested_user = read_requested_user(call, None)?;
@@ -307,9 +307,9 @@ fn store_user_params(
     was_external: Option<bool>,
 ) -> Result<Value> {
     let ignored_names: &[&str] =
-        if call.is_observed() && was_external.is_none() { &["organization"] } else { &[] };
+        if call.is_at_least_observed() && was_external.is_none() { &["organization"] } else { &[] };
     USER_SETTINGS.store_params(call, id, Accepts::Edit, ignored_names)?;
-    if call.is_observed() && call.get(EXTERNAL).is_some_and(Value::is_null) {
+    if call.is_at_least_observed() && call.get(EXTERNAL).is_some_and(Value::is_null) {
         USER_SETTINGS.put_value(call.db, id, EXTERNAL, Value::Null)?;
     }
     apply_external(call, id, was_external)?;

@@ -10,14 +10,20 @@ const VARIABLES: RecordTable = RecordTable("variables");
 pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     table: VARIABLES,
     limit: Some(("ci variables", [8_000, 30_000], |text| ErrorResponse::field("base", text))),
-    find: |call| if call.method == Method::PUT { find_changeable(call) } else { find(call) },
-    complete,
+    find: |call| {
+        if call.method == Method::PUT {
+            find_changeable_variable(call)
+        } else {
+            find_variable(call)
+        }
+    },
+    complete: complete_variable,
     // Project variables have no time of change.
     check_removal: |call, variable| match call.scope {
         GroupOrProject::Group(_) => call.check_unmodified(&variable.updated_at),
         GroupOrProject::Project(_) => Ok(()),
     },
-    json: |call, variable| Ok(json(call, variable)),
+    to_json: |call, variable| Ok(variable_json(call, variable)),
     ..Callbacks::DEFAULT
 }];
 
@@ -27,17 +33,17 @@ const MIN_MASKED_LENGTH: usize = 8;
 const VARIABLE_TYPE: &str = "variable_type";
 const ENVIRONMENT_SCOPE: &str = "environment_scope";
 
-fn json(call: &CollectionCall<'_>, variable: &Record) -> Value {
+fn variable_json(call: &CollectionCall<'_>, variable: &Record) -> Value {
     let mut body = json!({});
     for field in call.collection.fields.iter().filter(|field| field.is_available(call)) {
         body[field.name] = variable.value(field.name);
     }
-    set_if(&mut body, variable.is_true("hidden"), "value", Value::Null);
-    set_if(&mut body, call.is_at_least(17, 4), "hidden", variable.is_true("hidden"));
+    set_field_if(&mut body, variable.is_true("hidden"), "value", Value::Null);
+    set_field_if(&mut body, call.is_at_least(17, 4), "hidden", variable.is_true("hidden"));
     body
 }
 
-fn check(variable: &Record, profile: &Profile) -> Result<()> {
+fn check_variable(variable: &Record, profile: &Profile) -> Result<()> {
     let mut errors = FieldErrors::default();
     for name in ["masked", "raw"] {
         errors.add_if(variable.value(name).is_null(), name, "is not included in the list");
@@ -48,10 +54,11 @@ fn check(variable: &Record, profile: &Profile) -> Result<()> {
     errors.check_length("key", key, MAX_NAME_LENGTH);
     let is_malformed = key.is_empty() || !key.chars().all(is_key_char);
     errors.add_if(is_malformed, "key", format!("{letters_message} and '_'."));
-    let scope = variable.text(ENVIRONMENT_SCOPE);
-    errors.add_if(scope.is_empty(), "environment_scope", BLANK_TEXT);
+    let environment_scope = variable.text(ENVIRONMENT_SCOPE);
+    errors.add_if(environment_scope.is_empty(), "environment_scope", BLANK_TEXT);
     let is_scope_char = |c: char| c.is_ascii_alphanumeric() || "_/\\${}. -*".contains(c);
-    let is_malformed = scope.is_empty() || !scope.chars().all(is_scope_char);
+    let is_malformed =
+        environment_scope.is_empty() || !environment_scope.chars().all(is_scope_char);
     let text = format!("{letters_message}, '-', '_', '/', '$', '{{', '}}', '.', '*' and spaces");
     errors.add_if(is_malformed, "environment_scope", text);
     errors.check_length("description", variable.text("description"), MAX_NAME_LENGTH);
@@ -69,7 +76,7 @@ fn is_maskable_value(variable: &Record, profile: &Profile) -> bool {
     value.chars().count() >= MIN_MASKED_LENGTH
         && value
             .chars()
-            .all(|c| if allows_any_character { !c.is_whitespace() } else { is_maskable(c) })
+            .all(|c| if allows_any_character { !c.is_whitespace() } else { is_maskable_char(c) })
 }
 
 /// Refuses a variable whose key and scope are taken.
@@ -86,17 +93,17 @@ fn check_key_free(call: &CollectionCall<'_>, variable: &Record) -> Result<()> {
 fn is_key_taken(call: &CollectionCall<'_>, variable: &Record) -> Result<bool> {
     let variables =
         VARIABLES.list_with_text(call, call.scope.holder(), "key", variable.text("key"))?;
-    let scope = variable.text(ENVIRONMENT_SCOPE);
+    let environment_scope = variable.text(ENVIRONMENT_SCOPE);
     Ok(variables
         .iter()
-        .any(|other| other.id != variable.id && other.text(ENVIRONMENT_SCOPE) == scope))
+        .any(|other| other.id != variable.id && other.text(ENVIRONMENT_SCOPE) == environment_scope))
 }
 
 /// The feature of a project that pipelines and their variables and schedules need.
 pub(super) const PIPELINE_FEATURES: &[&str] = &["builds_access_level"];
 
 /// The response for a variable that does not exist.
-fn not_found(scope: &GroupOrProject) -> ErrorResponse {
+fn not_found_error(scope: &GroupOrProject) -> ErrorResponse {
     ErrorResponse::not_found(scope.choose("Variable", "GroupVariable"))
 }
 
@@ -124,32 +131,32 @@ fn find_by_key(call: &CollectionCall<'_>, filter: Option<&str>) -> Result<Vec<Re
 
 /// Finds the variable with the key of the call. If the call has a filter, the variable must have
 /// its scope.
-fn find(call: &CollectionCall<'_>) -> Result<Record> {
+fn find_variable(call: &CollectionCall<'_>) -> Result<Record> {
     let mut variables = find_by_key(call, read_scope_filter(call)?)?;
     let text = "There are multiple variables with provided parameters. Please use 'filter[environment_scope]'";
     refuse_if(variables.len() > 1, || ErrorResponse::conflict(text))?;
-    variables.pop().ok_or_else(|| not_found(call.scope))
+    variables.pop().ok_or_else(|| not_found_error(call.scope))
 }
 
 /// The variable that PUT changes. In a group, it is found by its key alone. If several variables
 /// have the key, the least recently changed variable is used. From 16.9 on, the filter is applied
 /// first, unless no variable matches it.
-fn find_changeable(call: &CollectionCall<'_>) -> Result<Record> {
+fn find_changeable_variable(call: &CollectionCall<'_>) -> Result<Record> {
     if matches!(call.scope, GroupOrProject::Project(_)) {
         if !call.profile().optional_variable_value {
             call.require(&["value"])?;
         }
-        return find(call);
+        return find_variable(call);
     }
     let filter = read_scope_filter(call)?.filter(|_| call.profile().group_variable_filter);
     let matching_variables = find_by_key(call, filter)?;
     let variables =
         if matching_variables.is_empty() { find_by_key(call, None)? } else { matching_variables };
-    variables.into_iter().next().ok_or_else(|| not_found(call.scope))
+    variables.into_iter().next().ok_or_else(|| not_found_error(call.scope))
 }
 
 /// Fills in and checks a new or changed variable.
-fn complete(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
+fn complete_variable(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
     let is_new = variable.id == 0;
     if !is_new && call.profile().put_resets_omitted_flags {
         for field in call.collection.fields.iter().filter(|field| !call.has(field.name)) {
@@ -165,7 +172,7 @@ fn complete(call: &CollectionCall<'_>, variable: &mut Record) -> Result<()> {
         variable.set("hidden", true);
         variable.set("masked", true);
     }
-    check(variable, call.profile())?;
+    check_variable(variable, call.profile())?;
     // The dialect `put_resets_omitted_flags` resets fields that the call omits. The comparison then
     // uses the reset values.
     let refused_flag = Some(call.profile().put_resets_omitted_flags);

@@ -20,13 +20,13 @@ impl ObjectWriter {
         &mut self.0
     }
 
-    fn set(&mut self, name: &str, value: impl Serialize) -> Result<()> {
+    fn set_field(&mut self, name: &str, value: impl Serialize) -> Result<()> {
         serde_json::to_writer(self.start_field(name), &value)
             .map_err(|error| ErrorResponse::internal(&error))
     }
 
-    fn set_if(&mut self, is_shown: bool, name: &str, value: impl Serialize) -> Result<()> {
-        if is_shown { self.set(name, value) } else { Ok(()) }
+    fn set_field_if(&mut self, is_shown: bool, name: &str, value: impl Serialize) -> Result<()> {
+        if is_shown { self.set_field(name, value) } else { Ok(()) }
     }
 
     fn set_object(&mut self, name: &str, value: Self) {
@@ -46,7 +46,7 @@ impl ObjectWriter {
 
 /// The optional fields of a response.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Extras {
+pub(crate) struct ExtraFields {
     /// The caller's roles, which only reads of projects show.
     pub(crate) permissions: bool,
     /// The error of a failed import, which only responses for single projects show.
@@ -56,7 +56,7 @@ pub(crate) struct Extras {
     pub(crate) custom_attributes: bool,
 }
 
-impl Extras {
+impl ExtraFields {
     /// The default for reads, with `license`, `statistics` and `with_custom_attributes` from the
     /// call. Custom attributes are only for administrators.
     pub(crate) fn from_call(call: &Call<'_>) -> Result<Self> {
@@ -84,45 +84,57 @@ fn effective_attributes(call: &Call<'_>, project: &Project) -> Result<Object> {
 
 impl Project {
     /// Writes the simple form of a project.
-    pub(crate) fn simple_form(&self, call: &Call<'_>, extras: Extras) -> Result<ObjectWriter> {
+    pub(crate) fn simple_form(&self, call: &Call<'_>, extras: ExtraFields) -> Result<ObjectWriter> {
         let attributes = effective_attributes(call, self)?;
-        let level = call.caller_level_in(self)?;
-        let view = ProjectView { call, project: self, attributes: &attributes, level, extras };
+        let level = call.caller_level_in_project(self)?;
+        let view = ProjectView {
+            call,
+            project: self,
+            attributes: &attributes,
+            caller_level: level,
+            extras,
+        };
         let mut body = view.write_simple_fields()?;
-        body.set_if(call.is_at_least(18, 2), "visibility", &self.visibility)?;
-        if call.is_observed() {
+        body.set_field_if(call.is_at_least(18, 2), "visibility", &self.visibility)?;
+        if call.is_at_least_observed() {
             view.add_repository_fields(&mut body)?;
             let storage = &attributes["repository_storage"];
-            body.set_if(call.is_administrator(), "repository_storage", storage)?;
+            body.set_field_if(call.is_administrator(), "repository_storage", storage)?;
             view.add_custom_attributes(&mut body)?;
         }
         Ok(body)
     }
 
     /// Writes the full form of a project.
-    pub(crate) fn full_form(&self, call: &Call<'_>, extras: Extras) -> Result<ObjectWriter> {
+    pub(crate) fn full_form(&self, call: &Call<'_>, extras: ExtraFields) -> Result<ObjectWriter> {
         let attributes = effective_attributes(call, self)?;
-        let level = call.caller_level_in(self)?;
-        let view = ProjectView { call, project: self, attributes: &attributes, level, extras };
+        let level = call.caller_level_in_project(self)?;
+        let view = ProjectView {
+            call,
+            project: self,
+            attributes: &attributes,
+            caller_level: level,
+            extras,
+        };
         let mut body = view.write_simple_fields()?;
         view.add_repository_fields(&mut body)?;
         let holder = Some(Holder::Project(self.id)).filter(|_| self.shared);
         let shares = holder.map(|holder| shares::invitations_json(call, holder)).transpose()?;
         let image_path = self.full_path.to_lowercase();
-        body.set("creator_id", self.creator_id)?;
-        body.set("visibility", &self.visibility)?;
-        body.set("archived", call.is_archived(self)?)?;
-        body.set("empty_repo", self.empty_repo)?;
+        body.set_field("creator_id", self.creator_id)?;
+        body.set_field("visibility", &self.visibility)?;
+        body.set_field("archived", call.is_archived(self)?)?;
+        body.set_field("empty_repo", self.empty_repo)?;
         let host = client_host(call);
-        body.set("container_registry_image_prefix", format_args!("{host}/{image_path}"))?;
-        body.set("import_status", self.import_status_at(call.time_text()))?;
-        body.set_object("_links", view.links()?);
-        body.set("shared_with_groups", shares.unwrap_or_default())?;
+        body.set_field("container_registry_image_prefix", format_args!("{host}/{image_path}"))?;
+        body.set_field("import_status", self.import_status_at(call.time_text()))?;
+        body.set_object("_links", view.links_json()?);
+        body.set_field("shared_with_groups", shares.unwrap_or_default())?;
         if let Some(user) = call.caller.as_ref().filter(|_| extras.permissions) {
-            body.set("permissions", view.permissions(user)?)?;
+            body.set_field("permissions", view.permissions_json(user)?)?;
         }
         for (name, value) in view.full_form_only_fields() {
-            body.set(name, value)?;
+            body.set_field(name, value)?;
         }
         // A project sends no e-mails if its own setting, or the setting of a group above, disables
         // them.
@@ -130,10 +142,14 @@ impl Project {
             let name = "emails_disabled";
             let is_off = attributes.get(name) == Some(&Value::Bool(true))
                 || call.is_set_in_hierarchy(&self.namespace, name, true)?;
-            body.set(name, is_off)?;
+            body.set_field(name, is_off)?;
         }
-        body.set_if(call.is_observed(), "updated_at", &self.updated_at)?;
-        body.set_if(call.is_observed(), "description_html", description_html(&attributes))?;
+        body.set_field_if(call.is_at_least_observed(), "updated_at", &self.updated_at)?;
+        body.set_field_if(
+            call.is_at_least_observed(),
+            "description_html",
+            description_html(&attributes),
+        )?;
         view.add_maintainer_fields(&mut body)?;
         view.add_optional_fields(&mut body)?;
         view.add_requested_fields(&mut body)?;
@@ -145,14 +161,14 @@ impl ProjectView<'_> {
     /// Adds the fields that only maintainers see.
     fn add_maintainer_fields(&self, body: &mut ObjectWriter) -> Result<()> {
         let Self { call, project, .. } = self;
-        if self.level < MAINTAINER {
+        if self.caller_level < MAINTAINER {
             return Ok(());
         }
-        body.set("runners_token", &project.runners_token)?;
-        body.set("import_url", import_url(self.attributes))?;
-        body.set_if(call.is_at_least(15, 9), "import_type", Value::Null)?;
+        body.set_field("runners_token", &project.runners_token)?;
+        body.set_field("import_url", import_url(self.attributes))?;
+        body.set_field_if(call.is_at_least(15, 9), "import_type", Value::Null)?;
         let error = project.import_error_at(call.time_text());
-        body.set_if(self.extras.import_error, "import_error", error)
+        body.set_field_if(self.extras.import_error, "import_error", error)
     }
 
     /// Writes the fields of the simple form.
@@ -162,20 +178,20 @@ impl ProjectView<'_> {
         let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
         let (base, path) = (call.base_url.as_str(), project.full_path.as_str());
         let mut body = ObjectWriter::default();
-        body.set("id", project.id)?;
-        body.set("name", &project.name)?;
-        body.set("name_with_namespace", project.full_name())?;
-        body.set("path", &project.path)?;
-        body.set("path_with_namespace", path)?;
-        body.set("created_at", &project.created_at)?;
-        body.set("ssh_url_to_repo", format_args!("git@{name}:{path}.git"))?;
-        body.set("http_url_to_repo", format_args!("{base}/{path}.git"))?;
-        body.set("web_url", format_args!("{base}/{path}"))?;
-        body.set("avatar_url", avatar_url(call, project))?;
-        body.set("star_count", project.star_count)?;
-        body.set("last_activity_at", &project.last_activity_at)?;
-        body.set("namespace", project.namespace.brief(base))?;
-        self.simple_form_fields().try_for_each(|(name, value)| body.set(name, value))?;
+        body.set_field("id", project.id)?;
+        body.set_field("name", &project.name)?;
+        body.set_field("name_with_namespace", project.full_name())?;
+        body.set_field("path", &project.path)?;
+        body.set_field("path_with_namespace", path)?;
+        body.set_field("created_at", &project.created_at)?;
+        body.set_field("ssh_url_to_repo", format_args!("git@{name}:{path}.git"))?;
+        body.set_field("http_url_to_repo", format_args!("{base}/{path}.git"))?;
+        body.set_field("web_url", format_args!("{base}/{path}"))?;
+        body.set_field("avatar_url", avatar_url(call, project))?;
+        body.set_field("star_count", project.star_count)?;
+        body.set_field("last_activity_at", &project.last_activity_at)?;
+        body.set_field("namespace", project.namespace.brief_json(base))?;
+        self.simple_form_fields().try_for_each(|(name, value)| body.set_field(name, value))?;
         Ok(body)
     }
 
@@ -184,8 +200,8 @@ impl ProjectView<'_> {
         let Self { call, project, .. } = self;
         if self.may_read_code() {
             let readme = format!("{}/{}/-/blob/HEAD/README.md", call.base_url, project.full_path);
-            body.set("forks_count", project.forks_count)?;
-            body.set("readme_url", (!project.empty_repo).then_some(readme))?;
+            body.set_field("forks_count", project.forks_count)?;
+            body.set_field("readme_url", (!project.empty_repo).then_some(readme))?;
         }
         Ok(())
     }
@@ -194,10 +210,10 @@ impl ProjectView<'_> {
     fn add_optional_fields(&self, body: &mut ObjectWriter) -> Result<()> {
         let Self { call, project, .. } = self;
         if let Some(id) = project.namespace.owner_id {
-            body.set("owner", owner_json(call, id, &project.namespace)?)?;
+            body.set_field("owner", owner_json(call, id, &project.namespace)?)?;
         }
         for name in ["marked_for_deletion_at", "marked_for_deletion_on"] {
-            body.set_if(call.shows_deletion(), name, &project.marked_for_deletion_on)?;
+            body.set_field_if(call.shows_deletion_day(), name, &project.marked_for_deletion_on)?;
         }
         if let Some(upstream_id) = project.forked_from_id
             && let Some(upstream) = upstream_json(call, upstream_id, self.extras)?
@@ -210,12 +226,12 @@ impl ProjectView<'_> {
     /// Adds the fields that the call requests.
     fn add_requested_fields(&self, body: &mut ObjectWriter) -> Result<()> {
         for name in ["license_url", "license"] {
-            body.set_if(self.extras.license, name, Value::Null)?;
+            body.set_field_if(self.extras.license, name, Value::Null)?;
         }
-        if self.extras.statistics && self.level >= REPORTER {
-            let registry = self.call.is_observed().then_some("container_registry_size");
+        if self.extras.statistics && self.caller_level >= REPORTER {
+            let registry = self.call.is_at_least_observed().then_some("container_registry_size");
             let sizes = STATISTICS.split(' ').chain(registry).map(|name| (name, 0));
-            body.set("statistics", sizes.collect::<BTreeMap<_, _>>())?;
+            body.set_field("statistics", sizes.collect::<BTreeMap<_, _>>())?;
         }
         self.add_custom_attributes(body)
     }
@@ -224,28 +240,28 @@ impl ProjectView<'_> {
         if self.extras.custom_attributes {
             let custom_attributes =
                 custom_attributes::list_json(self.call, Holder::Project(self.project.id))?;
-            body.set("custom_attributes", custom_attributes)?;
+            body.set_field("custom_attributes", custom_attributes)?;
         }
         Ok(())
     }
 
     /// The URLs of a project's parts.
-    fn links(&self) -> Result<ObjectWriter> {
+    fn links_json(&self) -> Result<ObjectWriter> {
         let api_url = format!("{}/api/v4/projects/{}", self.call.base_url, self.project.id);
         let mut links = ObjectWriter::default();
-        links.set("self", &api_url)?;
-        links.set("repo_branches", format_args!("{api_url}/repository/branches"))?;
+        links.set_field("self", &api_url)?;
+        links.set_field("repo_branches", format_args!("{api_url}/repository/branches"))?;
         for name in ["issues", "merge_requests", "labels", "events", "members", "cluster_agents"] {
             let is_feature = ["issues", "merge_requests"].contains(&name);
             if !is_feature || self.may_use_feature(&format!("{name}_access_level")) {
-                links.set(name, format_args!("{api_url}/{name}"))?;
+                links.set_field(name, format_args!("{api_url}/{name}"))?;
             }
         }
         Ok(links)
     }
 
-    /// The caller's direct and inherited roles, null for none.
-    fn permissions(&self, caller: &User) -> Result<Value> {
+    /// The caller's direct role and inherited role; null for a missing role.
+    fn permissions_json(&self, caller: &User) -> Result<Value> {
         let Self { call, project, .. } = self;
         let direct_level = call.direct_level(caller.id, project.id)?;
         let inherited_level = call.memberships()?.level_in_namespace(&project.namespace.traversal);
@@ -290,7 +306,7 @@ fn client_host<'a>(call: &'a Call<'_>) -> &'a str {
 /// The owner of a personal namespace, in the short form of a user. Before 16.5, the owner also has
 /// the additional fields of the reference (1, 2.8).
 fn owner_json(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value> {
-    let user = User::find_by_id(call.db, id)?.map(|user| user.brief(call));
+    let user = User::find_by_id(call.db, id)?.map(|user| user.brief_json(call));
     if call.is_at_least(16, 5) {
         return Ok(user.into());
     }
@@ -304,16 +320,16 @@ fn owner_json(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value> 
 }
 
 /// The upstream of a fork, if the caller may see it.
-fn upstream_json(call: &Call<'_>, id: i64, extras: Extras) -> Result<Option<ObjectWriter>> {
+fn upstream_json(call: &Call<'_>, id: i64, extras: ExtraFields) -> Result<Option<ObjectWriter>> {
     let upstream = match Project::find_by_id(call.db, id)? {
-        Some(upstream) if call.may_see(&upstream)? => upstream,
+        Some(upstream) if call.may_see_project(&upstream)? => upstream,
         _ => return Ok(None),
     };
     let mut body = upstream.simple_form(call, extras)?;
-    if !call.is_observed() {
-        body.set("forks_count", upstream.forks_count)?;
-        body.set("license_url", Value::Null)?;
-        body.set("license", Value::Null)?;
+    if !call.is_at_least_observed() {
+        body.set_field("forks_count", upstream.forks_count)?;
+        body.set_field("license_url", Value::Null)?;
+        body.set_field("license", Value::Null)?;
     }
     Ok(Some(body))
 }

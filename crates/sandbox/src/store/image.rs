@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
 
-use super::{Store, configure, create_tables, lock_mutex};
+use super::{Store, configure_connection, create_tables, lock_mutex};
 
 /// The content of a store at some time. Clones share one image.
 #[derive(Clone, Debug)]
@@ -36,7 +36,8 @@ impl StoreImage {
 impl Store {
     /// A store in memory with the content of the image.
     pub(crate) fn from_image(image: &StoreImage) -> rusqlite::Result<Self> {
-        let mut store = Self::in_memory(Connection::open_in_memory().and_then(configure)?);
+        let mut store =
+            Self::new_in_memory(Connection::open_in_memory().and_then(configure_connection)?);
         store.restore(image)?;
         Ok(store)
     }

@@ -85,12 +85,12 @@ impl Store {
     }
 
     fn open_memory() -> rusqlite::Result<Self> {
-        let mut writer = Connection::open_in_memory().and_then(configure)?;
+        let mut writer = Connection::open_in_memory().and_then(configure_connection)?;
         StoreImage::empty()?.copy_to(&mut writer)?;
-        Ok(Self::in_memory(writer))
+        Ok(Self::new_in_memory(writer))
     }
 
-    fn in_memory(writer: Connection) -> Self {
+    fn new_in_memory(writer: Connection) -> Self {
         Self { writer: Mutex::new(writer), readers: None, rollback_image: None, _lock: None }
     }
 
@@ -100,7 +100,8 @@ impl Store {
         // The file contains tokens, and only its owner can read it. SQLite gives the journals of
         // the file the same mode.
         drop(owner_only_options().open(path));
-        let writer = Connection::open(path).and_then(configure).map_err(database_error)?;
+        let writer =
+            Connection::open(path).and_then(configure_connection).map_err(database_error)?;
         // The page size has an effect only while the file is empty.
         writer.pragma_update(None, "page_size", PAGE_SIZE).map_err(database_error)?;
         writer.pragma_update(None, "journal_mode", "wal").map_err(database_error)?;
@@ -136,7 +137,7 @@ impl Store {
         let idle_reader = lock_mutex(&readers.idle_connections).pop();
         let reader = match idle_reader {
             Some(reader) => reader,
-            None => Connection::open(&readers.path).and_then(configure)?,
+            None => Connection::open(&readers.path).and_then(configure_connection)?,
         };
         let result = {
             let transaction = Transaction::new_unchecked(&reader, TransactionBehavior::Deferred)?;
@@ -163,10 +164,10 @@ impl Store {
             return Ok(value);
         }
         let transaction = Transaction::new_unchecked(&writer, TransactionBehavior::Immediate)?;
-        let answer = work(&transaction)?;
+        let value = work(&transaction)?;
         transaction.commit()?;
         self.checkpoint_long_log(&writer);
-        Ok(answer)
+        Ok(value)
     }
 
     /// Runs `work` outside of all transactions, for tests. `work` must only read.
@@ -210,7 +211,7 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn configure(connection: Connection) -> rusqlite::Result<Connection> {
+fn configure_connection(connection: Connection) -> rusqlite::Result<Connection> {
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.pragma_update(None, "foreign_keys", "on")?;
     // With the write-ahead log, a commit survives a crash of this process immediately. It survives

@@ -100,7 +100,7 @@ impl Namespace {
     }
 
     /// The form of a namespace in projects (reference 1, 2.8) and in the list of namespaces.
-    pub(crate) fn brief(&self, base_url: &str) -> Value {
+    pub(crate) fn brief_json(&self, base_url: &str) -> Value {
         // The avatar is always null in this form.
         let mut body = self.json_columns("id name path kind full_path parent_id avatar_url");
         body["web_url"] = self.web_url(base_url).into();

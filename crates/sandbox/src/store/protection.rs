@@ -116,7 +116,7 @@ impl Holder {
     }
 
     /// Finds the protection with exactly this name. Case matters.
-    pub(crate) fn protection(self, call: &Call<'_>, name: &str) -> Result<Option<Protection>> {
+    pub(crate) fn find_protection(self, call: &Call<'_>, name: &str) -> Result<Option<Protection>> {
         Ok(self.active_protections(call, Some(name))?.pop())
     }
 
@@ -135,7 +135,11 @@ impl Holder {
 
 impl Project {
     /// The protections of the project and of its top-level group that apply to a branch.
-    pub(crate) fn protections(&self, call: &Call<'_>, branch: &str) -> Result<Vec<Protection>> {
+    pub(crate) fn branch_protections(
+        &self,
+        call: &Call<'_>,
+        branch: &str,
+    ) -> Result<Vec<Protection>> {
         let mut protections = Holder::Project(self.id).protections(call)?;
         protections.extend(Holder::Group(root_group_id(&self.namespace)).protections(call)?);
         protections.retain(|protection| matches_pattern(&protection.name, branch));
@@ -165,8 +169,8 @@ pub(crate) fn root_group_id(namespace: &Namespace) -> i64 {
     traversal_ids(&namespace.traversal).next().unwrap_or(namespace.id)
 }
 
-/// Removes pending automatic protections of branches that `pattern` matches.
-pub(crate) fn remove_pending(
+/// Removes protections that the service added and that are not in effect yet, of branches that match `pattern`.
+pub(crate) fn remove_pending_protections(
     db: &Connection,
     project_id: i64,
     pattern: &str,
@@ -198,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_any_text() {
+    fn a_star_matches_any_text() {
         for (pattern, branch, is_covered) in [
             ("main", "main", true),
             ("main", "Main", false),

@@ -43,7 +43,7 @@ impl Record {
     }
 
     /// True if another row has the same text in the field `name`.
-    pub(crate) fn is_taken(&self, rows: &[Self], name: &str) -> bool {
+    pub(crate) fn has_duplicate(&self, rows: &[Self], name: &str) -> bool {
         rows.iter().any(|other| other.id != self.id && other.text(name) == self.text(name))
     }
 

@@ -42,14 +42,18 @@ pub(crate) struct RefKind {
     /// The columns for the message and the time.
     columns: &'static str,
     /// The parameter, and the path segment, with the name of a branch or tag.
-    pub(crate) key: &'static str,
-    pub(crate) noun: &'static str,
+    pub(crate) param_name: &'static str,
+    pub(crate) type_name: &'static str,
 }
 
 pub(crate) const BRANCHES: RefKind =
-    RefKind { table: "branches", columns: "'', ''", key: "branch", noun: "Branch" };
-pub(crate) const TAGS: RefKind =
-    RefKind { table: "tags", columns: "r.message, r.created_at", key: "tag_name", noun: "Tag" };
+    RefKind { table: "branches", columns: "'', ''", param_name: "branch", type_name: "Branch" };
+pub(crate) const TAGS: RefKind = RefKind {
+    table: "tags",
+    columns: "r.message, r.created_at",
+    param_name: "tag_name",
+    type_name: "Tag",
+};
 
 /// The minimum length of an id that Git accepts.
 const MIN_ID_LENGTH: usize = 4;
@@ -88,7 +92,7 @@ impl Repository<'_> {
     }
 
     /// The branch or tag with this name.
-    pub(crate) fn find(self, kind: RefKind, name: &str) -> Result<Option<GitRef>> {
+    pub(crate) fn find_ref(self, kind: RefKind, name: &str) -> Result<Option<GitRef>> {
         Ok(self.find_refs(kind, Some(name))?.pop())
     }
 
@@ -110,7 +114,7 @@ impl Repository<'_> {
         })
     }
 
-    pub(crate) fn remove(self, RefKind { table, .. }: RefKind, name: &str) -> Result<()> {
+    pub(crate) fn remove_ref(self, RefKind { table, .. }: RefKind, name: &str) -> Result<()> {
         let sql = format!("DELETE FROM {table} WHERE project_id = ?1 AND name = ?2");
         execute(self.call.db, &sql, params![self.project.id, name])
     }
@@ -118,7 +122,7 @@ impl Repository<'_> {
     /// The commit that a branch, a tag, an id or a unique prefix of an id names.
     pub(crate) fn resolve_commit(self, reference: &str) -> Result<Option<Commit>> {
         for kind in [BRANCHES, TAGS] {
-            if let Some(git_ref) = self.find(kind, reference)? {
+            if let Some(git_ref) = self.find_ref(kind, reference)? {
                 return Ok(Some(git_ref.commit));
             }
         }
@@ -133,7 +137,7 @@ impl Repository<'_> {
     }
 
     /// A file at a commit.
-    pub(crate) fn file(self, commit_id: &str, path: &str) -> Result<Option<RepositoryFile>> {
+    pub(crate) fn find_file(self, commit_id: &str, path: &str) -> Result<Option<RepositoryFile>> {
         let mut statement = self.call.db.prepare_cached(
             "SELECT t.blob_id, b.content, t.executable, t.last_commit_id FROM trees t JOIN blobs b
                  ON b.project_id = t.project_id AND b.id = t.blob_id
@@ -167,7 +171,7 @@ impl Repository<'_> {
         edits: &[CommitEdit<'_>],
     ) -> Result<()> {
         let Commit { message, author_name, author_email, created_at, .. } = commit;
-        let parent = self.find(BRANCHES, branch)?.map(|branch| branch.commit.id);
+        let parent = self.find_ref(BRANCHES, branch)?.map(|branch| branch.commit.id);
         let mut digest_parts = vec![message.as_bytes(), created_at.as_bytes(), branch.as_bytes()];
         digest_parts.push(parent.as_deref().unwrap_or_default().as_bytes());
         for edit in edits {
@@ -191,16 +195,16 @@ impl Repository<'_> {
         self.set_branch(branch, &commit_id)
     }
 
-    fn apply_edit(self, commit: &str, edit: &CommitEdit<'_>) -> Result<()> {
+    fn apply_edit(self, commit_id: &str, edit: &CommitEdit<'_>) -> Result<()> {
         let Some((content, executable)) = edit.content else {
             let sql = "DELETE FROM trees WHERE project_id = ?1 AND commit_id = ?2 AND path = ?3";
-            return execute(self.call.db, sql, params![self.project.id, commit, edit.path]);
+            return execute(self.call.db, sql, params![self.project.id, commit_id, edit.path]);
         };
         let blob = digest_id(&[content]);
         let sql = "INSERT OR IGNORE INTO blobs VALUES (?1, ?2, ?3)";
         execute(self.call.db, sql, params![self.project.id, blob, content])?;
         let sql = "INSERT OR REPLACE INTO trees VALUES (?1, ?2, ?3, ?4, ?5, ?2)";
-        execute(self.call.db, sql, params![self.project.id, commit, edit.path, blob, executable])
+        execute(self.call.db, sql, params![self.project.id, commit_id, edit.path, blob, executable])
     }
 
     /// Points a branch, which is created if missing, to a commit.
@@ -210,9 +214,15 @@ impl Repository<'_> {
     }
 
     /// Creates a tag. Its name must be free.
-    pub(crate) fn add_tag(self, name: &str, message: &str, commit: &str, now: &str) -> Result<()> {
+    pub(crate) fn add_tag(
+        self,
+        name: &str,
+        message: &str,
+        commit_id: &str,
+        now: &str,
+    ) -> Result<()> {
         let sql = "INSERT INTO tags VALUES (?1, ?2, ?3, ?4, ?5)";
-        execute(self.call.db, sql, params![self.project.id, name, message, commit, now])
+        execute(self.call.db, sql, params![self.project.id, name, message, commit_id, now])
     }
 
     /// Copies the commits, files, branches and tags of another project.
@@ -234,7 +244,7 @@ impl Repository<'_> {
 }
 
 /// True if Git accepts a name for a branch or a tag (`git check-ref-format`).
-pub(crate) fn is_ref_name(name: &str) -> bool {
+pub(crate) fn is_valid_ref_name(name: &str) -> bool {
     name.len() <= 255
         && name.split('/').all(|segment| {
             !segment.is_empty()
@@ -257,7 +267,7 @@ mod tests {
     #[test]
     fn names_that_git_refuses_are_refused() {
         for name in ["main", "feature/a-b", "v1.0", "é", "a@b", "x.locked"] {
-            assert!(is_ref_name(name), "{name}");
+            assert!(is_valid_ref_name(name), "{name}");
         }
         let long_name = "a".repeat(256);
         for bad in [
@@ -265,7 +275,7 @@ mod tests {
             "a^", "a:b", "a?", "a*", "a[", "a\\b", "-a", "a.", "@", "a@{1}", "HEAD", "a\tb",
             "a\u{7f}", &long_name,
         ] {
-            assert!(!is_ref_name(bad), "{bad:?}");
+            assert!(!is_valid_ref_name(bad), "{bad:?}");
         }
     }
 }

@@ -58,7 +58,7 @@ impl User {
     }
 
     /// True if one of the names contains this text. The text must be in lower case.
-    pub(crate) fn is_named(&self, text: &str) -> bool {
+    pub(crate) fn name_contains(&self, text: &str) -> bool {
         [&self.username, &self.name].iter().any(|name| name.to_lowercase().contains(text))
     }
 
@@ -67,7 +67,7 @@ impl User {
     pub(crate) fn matches_search(&self, text: &str, finds_private_address: bool) -> bool {
         let address = Some(&self.email).filter(|_| finds_private_address);
         let address = address.or(self.public_email.as_ref());
-        self.is_named(text) || address.is_some_and(|email| email.to_lowercase() == text)
+        self.name_contains(text) || address.is_some_and(|email| email.to_lowercase() == text)
     }
 
     /// Inserts a user, and turns invitations of the e-mail address into memberships. All users except bots get
@@ -91,12 +91,17 @@ impl User {
     }
 
     /// The short form that members, owners and starrers share (reference 1, 2.11).
-    pub(crate) fn brief(&self, call: &Call<'_>) -> Value {
+    pub(crate) fn brief_json(&self, call: &Call<'_>) -> Value {
         let mut body = self.json_columns("id username name state");
         body["avatar_url"] = self.avatar_url(&call.base_url).into();
         body["web_url"] = format!("{}/{}", call.base_url, self.username).into();
-        set_if(&mut body, call.is_at_least(16, 5), "locked", false);
-        set_if(&mut body, call.is_observed(), "public_email", self.column("public_email"));
+        set_field_if(&mut body, call.is_at_least(16, 5), "locked", false);
+        set_field_if(
+            &mut body,
+            call.is_at_least_observed(),
+            "public_email",
+            self.column("public_email"),
+        );
         body
     }
 

@@ -1,7 +1,7 @@
 //! Approval settings and rules.
 
 use serde_json::{Value, json};
-use undrift_sandbox::{AttributeTier, OBSERVED_RELEASE, SandboxConfig};
+use undrift_sandbox::{OBSERVED_RELEASE, SandboxConfig, ServiceTier};
 
 use super::client::{ROOT, World, usual_seed};
 use super::facts::fact;
@@ -18,7 +18,7 @@ const STRANGER: i64 = 7;
 const ACME: i64 = 9;
 
 async fn world() -> World {
-    World::with_tier(AttributeTier::Premium).await
+    World::with_tier(ServiceTier::Premium).await
 }
 
 /// Creates a private group of the administrator; returns its id.
@@ -30,7 +30,7 @@ async fn hidden_group_id(world: &World) -> i64 {
 
 #[tokio::test]
 async fn approvals_are_licensed_and_for_those_who_open_merge_requests() {
-    let free = World::with_tier(AttributeTier::Free).await;
+    let free = World::with_tier(ServiceTier::Free).await;
     let unlicensed = json!({"message": "404 Not Found"});
     for (method, path) in [
         ("GET", SETTINGS),
@@ -42,7 +42,7 @@ async fn approvals_are_licensed_and_for_those_who_open_merge_requests() {
         let reply = free.call("mia", method, path, &NO).await;
         assert_eq!((reply.status, &reply.body), (404, &unlicensed), "{}", fact("approval-tier"));
     }
-    let (release, tier) = (Some(OBSERVED_RELEASE), Some(AttributeTier::Free));
+    let (release, tier) = (Some(OBSERVED_RELEASE), Some(ServiceTier::Free));
     let later =
         World::seeded(usual_seed(), SandboxConfig { release, tier, ..SandboxConfig::default() })
             .await;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use undrift_sandbox::{AttributeTier, SandboxConfig};
+use undrift_sandbox::{SandboxConfig, ServiceTier};
 
 use super::client::{ROOT, World, client, leak, read_reply, usual_seed};
 use super::facts::fact;
@@ -738,7 +738,7 @@ async fn a_group_keeps_its_settings_and_its_avatar() {
     assert_eq!(answer.body["avatar_url"], NO, "{}", fact("group-settings"));
     let free = World::seeded(
         usual_seed(),
-        SandboxConfig { tier: Some(AttributeTier::Free), ..SandboxConfig::default() },
+        SandboxConfig { tier: Some(ServiceTier::Free), ..SandboxConfig::default() },
     )
     .await;
     let answer = free.call("olive", "PUT", "/groups/acme", &json!({"membership_lock": true})).await;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
-use undrift_sandbox::{AttributeTier, Clock, RunningSandbox, SandboxConfig, Seed, start};
+use undrift_sandbox::{Clock, RunningSandbox, SandboxConfig, Seed, ServiceTier, start};
 
 use super::facts::Fact;
 
@@ -72,7 +72,7 @@ impl World {
     }
 
     /// The usual world on this tier.
-    pub(crate) async fn with_tier(tier: AttributeTier) -> Self {
+    pub(crate) async fn with_tier(tier: ServiceTier) -> Self {
         Self::seeded(usual_seed(), SandboxConfig { tier: Some(tier), ..SandboxConfig::default() })
             .await
     }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use tokio::process::Command;
-use undrift_sandbox::{AttributeTier, RunningSandbox, SandboxConfig, start};
+use undrift_sandbox::{RunningSandbox, SandboxConfig, ServiceTier, start};
 
 /// The folder of the clients, if `client` is at `place` in it; otherwise reports on standard error
 /// that the test does not run.
@@ -38,7 +38,7 @@ fn script(name: &str) -> PathBuf {
 /// Runs a client's script against a fresh sandbox; it must succeed.
 async fn run(mut client: Command) {
     let sandbox: RunningSandbox =
-        start(SandboxConfig { tier: Some(AttributeTier::Premium), ..SandboxConfig::default() })
+        start(SandboxConfig { tier: Some(ServiceTier::Premium), ..SandboxConfig::default() })
             .await
             .expect("the sandbox starts");
     client.env("UNDRIFT_CLIENT_URL", sandbox.url()).env("UNDRIFT_CLIENT_TOKEN", sandbox.token());

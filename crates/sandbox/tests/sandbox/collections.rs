@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use undrift_release::Release;
 use undrift_sandbox::{
-    AttributeTier, Collection, FieldType, OBSERVED_RELEASE, RowField, SandboxConfig, serves,
+    Collection, FieldType, OBSERVED_RELEASE, RowField, SandboxConfig, ServiceTier, serves,
 };
 
 use super::client::{ROOT, World, contains, leak, usual_seed};
@@ -13,7 +13,7 @@ const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop";
 
 async fn at(release: Release) -> World {
-    let tier = Some(AttributeTier::Ultimate);
+    let tier = Some(ServiceTier::Ultimate);
     World::seeded(
         usual_seed(),
         SandboxConfig { release: Some(release), tier, ..SandboxConfig::default() },
@@ -536,7 +536,7 @@ async fn job_tokens_of_listed_projects_and_groups_reach_a_project() {
 #[tokio::test]
 async fn a_project_that_no_longer_exists_is_in_no_list() {
     // Nothing delays a deletion there.
-    let (release, tier) = (Some(Release::new(17, 0)), Some(AttributeTier::Free));
+    let (release, tier) = (Some(Release::new(17, 0)), Some(ServiceTier::Free));
     let config = SandboxConfig { release, tier, ..SandboxConfig::default() };
     let world = World::seeded(usual_seed(), config).await;
     let new = world.call("mia", "POST", "/projects", &json!({"path": "gone"})).await.body;
@@ -588,7 +588,7 @@ async fn a_described_collection_is_served() {
         RowField { answer_name: Some(""), ..RowField::new("note", FieldType::Text) },
         RowField::new("colours", FieldType::Texts),
         RowField { since: Some(OBSERVED_RELEASE), ..RowField::new("late", FieldType::Text) },
-        RowField { tier: AttributeTier::Ultimate, ..RowField::new("dear", FieldType::Text) },
+        RowField { tier: ServiceTier::Ultimate, ..RowField::new("dear", FieldType::Text) },
     ]
     .leak();
     let mut named = Collection::new("/groups/{id}/gates");
@@ -597,7 +597,7 @@ async fn a_described_collection_is_served() {
     // The sandbox has this one itself.
     let known = Collection::new("/projects/{id}/milestones");
     let collections = vec![toys, named, known];
-    let tier = Some(AttributeTier::Premium);
+    let tier = Some(ServiceTier::Premium);
     let world = World::seeded(
         usual_seed(),
         SandboxConfig { tier, collections, ..SandboxConfig::default() },

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::{AttributeTier, OBSERVED_RELEASE, Profile, SandboxConfig};
+use undrift_sandbox::{OBSERVED_RELEASE, Profile, SandboxConfig, ServiceTier};
 
 use super::client::{ROOT, World, usual_seed};
 use super::facts::fact;
@@ -11,7 +11,7 @@ const NO: Value = Value::Null;
 const PROJECT: &str = "/projects/1";
 const RESTORE: &str = "/projects/1/restore";
 
-async fn at(release: Release, tier: AttributeTier, profile: Profile) -> World {
+async fn at(release: Release, tier: ServiceTier, profile: Profile) -> World {
     World::seeded(
         usual_seed(),
         SandboxConfig {
@@ -27,11 +27,11 @@ async fn at(release: Release, tier: AttributeTier, profile: Profile) -> World {
 #[tokio::test]
 async fn the_deletion_delay_depends_on_release_and_licence() {
     for (release, tier, status, days) in [
-        (Release::new(15, 8), AttributeTier::Ultimate, 404, 7),
-        (Release::new(16, 0), AttributeTier::Premium, 200, 7),
-        (Release::new(16, 0), AttributeTier::Free, 404, 7),
-        (Release::new(18, 0), AttributeTier::Free, 200, 7),
-        (OBSERVED_RELEASE, AttributeTier::Free, 200, 30),
+        (Release::new(15, 8), ServiceTier::Ultimate, 404, 7),
+        (Release::new(16, 0), ServiceTier::Premium, 200, 7),
+        (Release::new(16, 0), ServiceTier::Free, 404, 7),
+        (Release::new(18, 0), ServiceTier::Free, 200, 7),
+        (OBSERVED_RELEASE, ServiceTier::Free, 200, 30),
     ] {
         let world = at(release, tier, Profile::default()).await;
         assert_eq!(world.call("olive", "DELETE", PROJECT, &NO).await.status, 202);
@@ -64,7 +64,7 @@ async fn a_project_marked_for_deletion_is_renamed() {
         (Release::new(18, 0), "deletion_scheduled", true),
         (OBSERVED_RELEASE, "deletion_scheduled", false),
     ] {
-        let world = at(release, AttributeTier::Premium, waits()).await;
+        let world = at(release, ServiceTier::Premium, waits()).await;
         let path = format!("shop-{word}-1");
         let shown = json!({
             "name": path,
@@ -100,7 +100,7 @@ async fn a_project_marked_for_deletion_is_renamed() {
 
 #[tokio::test]
 async fn a_marked_project_can_be_removed_at_once_by_path() {
-    let world = at(Release::new(18, 0), AttributeTier::Free, Profile::default()).await;
+    let world = at(Release::new(18, 0), ServiceTier::Free, Profile::default()).await;
     let rule = fact("project-delete-permanently");
     let at_once = |path: &str| json!({"permanently_remove": true, "full_path": path});
     let refused = |path: &str, text: &str| {
@@ -120,7 +120,7 @@ async fn a_marked_project_can_be_removed_at_once_by_path() {
 
 #[tokio::test]
 async fn a_restore_fails_if_the_path_or_name_is_taken() {
-    let world = at(Release::new(18, 0), AttributeTier::Free, Profile::default()).await;
+    let world = at(Release::new(18, 0), ServiceTier::Free, Profile::default()).await;
     let rule = fact("restore-taken");
     let acme_id = world.get(ROOT, "/groups/acme").await.body["id"].clone();
     let new = |name: &str, path: &str| json!({"name": name, "path": path, "namespace_id": acme_id});
@@ -142,7 +142,7 @@ async fn a_restore_fails_if_the_path_or_name_is_taken() {
 
 #[tokio::test]
 async fn lists_of_projects_can_be_filtered_by_active() {
-    let world = at(Release::new(18, 0), AttributeTier::Free, Profile::default()).await;
+    let world = at(Release::new(18, 0), ServiceTier::Free, Profile::default()).await;
     let rule = fact("list-active");
     const LIST: &str = "/groups/acme/projects?order_by=id&sort=asc";
     const ACTIVE: &str = "/groups/acme/projects?active=true";
@@ -162,7 +162,7 @@ async fn lists_of_projects_can_be_filtered_by_active() {
 /// From 18.0 on a group loses its path too.
 #[tokio::test]
 async fn a_group_marked_for_deletion_gives_up_its_path() {
-    let world = at(Release::new(18, 0), AttributeTier::Free, Profile::default()).await;
+    let world = at(Release::new(18, 0), ServiceTier::Free, Profile::default()).await;
     let acme_id = world.get(ROOT, "/groups/acme").await.body["id"].clone();
     let new = |name: &str| json!({"name": name, "path": "deep", "parent_id": acme_id});
     let id = world.call("olive", "POST", "/groups", &new("Deep")).await.body["id"].clone();

@@ -2,7 +2,7 @@
 //! according to its rule.
 
 use serde_json::{Value, json};
-use undrift_sandbox::{AttributeTier, Profile, SandboxConfig};
+use undrift_sandbox::{Profile, SandboxConfig, ServiceTier};
 
 use super::client::{ROOT, Row, World, usual_seed};
 use super::facts::fact;
@@ -399,9 +399,9 @@ async fn every_dialect_answers_differently() {
         let mut profile = Profile::default();
         turn_on(&mut profile);
         let tier = if switch == "unlicensed_forbidden" {
-            AttributeTier::Free
+            ServiceTier::Free
         } else {
-            AttributeTier::Ultimate
+            ServiceTier::Ultimate
         };
         let world = World::seeded(
             usual_seed(),

@@ -1,7 +1,7 @@
 //! Groups at 18.9, as in the service's own code.
 
 use serde_json::{Value, json};
-use undrift_sandbox::{AttributeTier, Fact, OBSERVED_RELEASE, Profile, SandboxConfig};
+use undrift_sandbox::{Fact, OBSERVED_RELEASE, Profile, SandboxConfig, ServiceTier};
 
 use super::client::{ROOT, Row, World};
 use super::facts::fact;
@@ -25,7 +25,7 @@ async fn world() -> World {
         seed,
         SandboxConfig {
             profile: Profile::default().with_release(OBSERVED_RELEASE),
-            tier: Some(AttributeTier::Ultimate),
+            tier: Some(ServiceTier::Ultimate),
             ..SandboxConfig::default()
         },
     )

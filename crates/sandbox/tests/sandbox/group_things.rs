@@ -1,7 +1,7 @@
 //! Parts of a group: variables, invitations.
 
 use serde_json::{Value, json};
-use undrift_sandbox::AttributeTier;
+use undrift_sandbox::ServiceTier;
 
 use super::client::{ROOT, World};
 use super::facts::fact;
@@ -13,7 +13,7 @@ const IN_PROD: &str = "/groups/acme/variables/K?filter[environment_scope]=prod";
 
 #[tokio::test]
 async fn variables_of_a_group_are_found_by_key_and_scope() {
-    let world = World::with_tier(AttributeTier::Premium).await;
+    let world = World::with_tier(ServiceTier::Premium).await;
     let new =
         |value: &str, scope: &str| json!({"key": "K", "value": value, "environment_scope": scope});
     let absent = json!({"message": "404 GroupVariable Not Found"});
@@ -92,7 +92,7 @@ async fn variables_of_a_group_are_found_by_key_and_scope() {
 
 #[tokio::test]
 async fn scopes_of_group_variables_need_a_licence() {
-    let world = World::with_tier(AttributeTier::Free).await;
+    let world = World::with_tier(ServiceTier::Free).await;
     let scoped = json!({"key": "K", "value": "v", "environment_scope": "prod"});
     let rule = fact("group-variable-scopes");
     world
@@ -123,7 +123,7 @@ async fn scopes_of_group_variables_need_a_licence() {
 
 #[tokio::test]
 async fn invited_groups_are_shown_only_to_callers_who_see_them() {
-    let world = World::with_tier(AttributeTier::Premium).await;
+    let world = World::with_tier(ServiceTier::Premium).await;
     let reply =
         world.call(ROOT, "POST", "/groups", &json!({"name": "hidden", "path": "hidden"})).await;
     let hidden = reply.body["id"].clone();
@@ -169,7 +169,7 @@ async fn invited_groups_are_shown_only_to_callers_who_see_them() {
 async fn a_group_has_hooks_of_its_own() {
     const HOOKS: &str = "/groups/acme/hooks";
     const HOOK: &str = "/groups/acme/hooks/1";
-    let free = World::with_tier(AttributeTier::Free).await;
+    let free = World::with_tier(ServiceTier::Free).await;
     let reply = free.get("olive", HOOKS).await;
     assert_eq!(
         (reply.status, reply.body),
@@ -177,7 +177,7 @@ async fn a_group_has_hooks_of_its_own() {
         "{}",
         fact("group-hook-tier")
     );
-    let world = World::with_tier(AttributeTier::Premium).await;
+    let world = World::with_tier(ServiceTier::Premium).await;
     let url = |url: &str| json!({"url": url});
     let secret = json!({"url": "https://a.example", "token": "hidden"});
     let made = world.call("olive", "POST", HOOKS, &secret).await;
@@ -294,10 +294,10 @@ async fn a_group_has_hooks_of_its_own() {
 async fn a_group_has_a_push_rule_for_new_projects() {
     const RULE: &str = "/groups/acme/push_rule";
     let hidden = json!({"message": "404 Not Found"});
-    let free = World::with_tier(AttributeTier::Free).await;
+    let free = World::with_tier(ServiceTier::Free).await;
     let reply = free.get("olive", RULE).await;
     assert_eq!((reply.status, &reply.body), (404, &hidden), "{}", fact("group-push-rule-none"));
-    let world = World::with_tier(AttributeTier::Premium).await;
+    let world = World::with_tier(ServiceTier::Premium).await;
     let regex = json!({"commit_message_regex": "A", "deny_delete_tag": true});
     let absent = json!({"message": "404 Push Rule Not Found"});
     let none = fact("group-push-rule-none");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::{Value, json};
-use undrift_sandbox::{AttributeTier, Clock, OBSERVED_RELEASE, Profile, SandboxConfig};
+use undrift_sandbox::{Clock, OBSERVED_RELEASE, Profile, SandboxConfig, ServiceTier};
 
 use super::client::{ROOT, World, leak};
 use super::facts::fact;
@@ -46,12 +46,12 @@ fn seed() -> Value {
     })
 }
 
-async fn world_on_tier(tier: AttributeTier) -> World {
+async fn world_on_tier(tier: ServiceTier) -> World {
     World::seeded(seed(), SandboxConfig { tier: Some(tier), ..SandboxConfig::default() }).await
 }
 
 async fn world() -> World {
-    world_on_tier(AttributeTier::Premium).await
+    world_on_tier(ServiceTier::Premium).await
 }
 
 fn keys(body: &Value) -> BTreeSet<&str> {
@@ -74,7 +74,7 @@ fn names(list: &Value) -> Vec<&str> {
 async fn lists_show_groups_in_a_short_form() {
     const NEW: &str = "/groups";
     for (tier, listed, alone) in
-        [(AttributeTier::Premium, LISTED_LICENSED, ALONE_LICENSED), (AttributeTier::Free, "", "")]
+        [(ServiceTier::Premium, LISTED_LICENSED, ALONE_LICENSED), (ServiceTier::Free, "", "")]
     {
         let world = world_on_tier(tier).await;
         let expected = words(&[LISTED_KEYS, listed]);
@@ -123,7 +123,7 @@ async fn a_group_of_a_later_release_shows_more_to_its_owners() {
     let rule = fact("group-keys");
     let profile = Profile::default().with_release(OBSERVED_RELEASE);
     let config =
-        SandboxConfig { profile, tier: Some(AttributeTier::Ultimate), ..SandboxConfig::default() };
+        SandboxConfig { profile, tier: Some(ServiceTier::Ultimate), ..SandboxConfig::default() };
     let world = World::seeded(seed(), config).await;
     let listed = words(&[LISTED_KEYS, LISTED_LICENSED, LATER_KEYS]);
     let mut alone = words(&[LATER_ALONE, "shared_with_groups", ALONE_LICENSED]);
@@ -576,7 +576,7 @@ async fn settings_not_allowed_by_tier_role_or_place_are_ignored() {
             put("ann", "/groups/acme", json!({"unique_project_download_limit": 1}), NO),
         ])
         .await;
-    let free = world_on_tier(AttributeTier::Free).await;
+    let free = world_on_tier(ServiceTier::Free).await;
     let licensed = json!({"membership_lock": true, "ip_restriction_ranges": "nonsense", "file_template_project_id": 999});
     let reply = free.call("ann", "PUT", "/groups/acme", &licensed).await;
     assert_eq!(reply.status, 200, "{}: {}", fact("group-dropped"), reply.body);
@@ -970,7 +970,7 @@ async fn the_deletion_of_a_group_may_be_delayed() {
             (fact("group-delete"), "ann", "GET", "/groups/acme", NO, 200, NO),
         ])
         .await;
-    let free = world_on_tier(AttributeTier::Free).await;
+    let free = world_on_tier(ServiceTier::Free).await;
     let unlicensed = json!({"message": "404 Not Found"});
     free.check(vec![
         (fact("group-delete"), "ann", "POST", RESTORE, NO, 404, unlicensed),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::{AttributeTier, Profile, SandboxConfig};
+use undrift_sandbox::{Profile, SandboxConfig, ServiceTier};
 
 use super::client::{ROOT, Row, World, leak, usual_seed};
 use super::facts::{Fact, fact};
@@ -32,7 +32,7 @@ fn not_found() -> Value {
     json!({"message": "404 Not found"})
 }
 
-async fn at(release: &str, tier: AttributeTier) -> World {
+async fn at(release: &str, tier: ServiceTier) -> World {
     let release: Release = release.parse().expect("a release");
     World::seeded(
         usual_seed(),
@@ -127,9 +127,9 @@ async fn a_mirror_never_shows_its_credentials() {
 async fn later_releases_have_more_fields_of_mirrors() {
     let new = json!({"url": "https://h.example", "auth_method": "ssh_public_key", "mirror_branch_regex": "^v"});
     for (release, tier, method, regex) in [
-        ("15.8", AttributeTier::Ultimate, None, None),
-        ("16.2", AttributeTier::Premium, None, Some("^v")),
-        ("16.10", AttributeTier::Free, Some("ssh_public_key"), None),
+        ("15.8", ServiceTier::Ultimate, None, None),
+        ("16.2", ServiceTier::Premium, None, Some("^v")),
+        ("16.10", ServiceTier::Free, Some("ssh_public_key"), None),
     ] {
         let world = at(release, tier).await;
         let answer = world.call(ROOT, "POST", MIRRORS, &new).await.body;
@@ -137,7 +137,7 @@ async fn later_releases_have_more_fields_of_mirrors() {
         assert_eq!(has("auth_method"), method, "{} {release}", fact("mirror-method"));
         assert_eq!(has("mirror_branch_regex"), regex, "{} {release}", fact("mirror-branches"));
     }
-    let world = at("16.10", AttributeTier::Premium).await;
+    let world = at("16.10", ServiceTier::Premium).await;
     let rule = fact("mirror-branches");
     let only = json!({"only_protected_branches": true});
     let both = json!({"only_protected_branches": false, "mirror_branch_regex": ""});
@@ -359,7 +359,7 @@ async fn a_freeze_period_is_created_changed_and_removed() {
 
 #[tokio::test]
 async fn a_pull_mirror_has_a_route_of_its_own() {
-    let world = at("17.6", AttributeTier::Premium).await;
+    let world = at("17.6", ServiceTier::Premium).await;
     let pull = "/projects/1/mirror/pull";
     let rule = fact("mirror-pull");
     let not_one = json!({"message": "The project is not mirrored"});
@@ -429,7 +429,7 @@ async fn a_pull_mirror_is_started() {
         rows.push(by_mia(rule, "POST", pull, NO, 200, pulled.clone()));
         world.check(rows).await;
     }
-    let world = at("15.8", AttributeTier::Premium).await;
+    let world = at("15.8", ServiceTier::Premium).await;
     let mirror = json!({"mirror": true, "import_url": "https://h.example/a.git"});
     world
         .check(vec![
@@ -437,7 +437,7 @@ async fn a_pull_mirror_is_started() {
             by_mia(rule, "POST", pull, NO, 200, pulled),
         ])
         .await;
-    let free = at("18.9", AttributeTier::Free).await;
+    let free = at("18.9", ServiceTier::Free).await;
     free.check(vec![by_mia(rule, "POST", pull, NO, 404, NO)]).await;
 }
 

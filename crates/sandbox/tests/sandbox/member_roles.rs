@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::{AttributeTier, OBSERVED_RELEASE, SandboxConfig};
+use undrift_sandbox::{OBSERVED_RELEASE, SandboxConfig, ServiceTier};
 
 use super::client::{ROOT, World, leak, usual_seed};
 use super::facts::fact;
@@ -12,7 +12,7 @@ const ROLES: &str = "/member_roles";
 const LEVEL_MISMATCH: &str =
     "the custom role's base access level does not match the current access level";
 
-async fn at(release: Release, tier: AttributeTier) -> World {
+async fn at(release: Release, tier: ServiceTier) -> World {
     let tier = Some(tier);
     World::seeded(
         usual_seed(),
@@ -23,7 +23,7 @@ async fn at(release: Release, tier: AttributeTier) -> World {
 
 /// A service with the roles 1 and 2, both with the level of a maintainer.
 async fn with_roles(release: Release) -> World {
-    let world = at(release, AttributeTier::Ultimate).await;
+    let world = at(release, ServiceTier::Ultimate).await;
     for name in ["auditor", "deployer"] {
         let role = json!({"name": name, "base_access_level": 40, "read_vulnerability": true});
         let reply = world.call(ROOT, "POST", ROLES, &role).await;
@@ -38,7 +38,7 @@ fn says(text: &str) -> Value {
 
 #[tokio::test]
 async fn administrators_create_custom_roles() {
-    let (world, rule) = (at(OBSERVED_RELEASE, AttributeTier::Ultimate).await, fact("custom-roles"));
+    let (world, rule) = (at(OBSERVED_RELEASE, ServiceTier::Ultimate).await, fact("custom-roles"));
     let permissions = fact("custom-role-permissions");
     let one = "/member_roles/1";
     let role = |level: u8| json!({"name": "auditor", "description": "Reads", "base_access_level": level, "read_code": true});
@@ -73,14 +73,14 @@ async fn administrators_create_custom_roles() {
             (rule, ROOT, "GET", ROLES, NO, 200, json!([{"id": 2}])),
         ])
         .await;
-    let early = at(Release::new(16, 9), AttributeTier::Ultimate).await;
+    let early = at(Release::new(16, 9), ServiceTier::Ultimate).await;
     let reply = early.call(ROOT, "POST", ROLES, &role(10)).await;
     let has = |name: &str| reply.body.get(name).is_some();
     assert!(has("remove_project") && !has("admin_web_hook"), "{permissions} {}", reply.body);
     for (release, tier, status) in [
-        (Release::new(16, 8), AttributeTier::Ultimate, 404),
-        (OBSERVED_RELEASE, AttributeTier::Premium, 403),
-        (OBSERVED_RELEASE, AttributeTier::Free, 404),
+        (Release::new(16, 8), ServiceTier::Ultimate, 404),
+        (OBSERVED_RELEASE, ServiceTier::Premium, 403),
+        (OBSERVED_RELEASE, ServiceTier::Free, 404),
     ] {
         assert_eq!(at(release, tier).await.get(ROOT, ROLES).await.status, status, "{rule}");
     }
@@ -89,7 +89,7 @@ async fn administrators_create_custom_roles() {
 #[tokio::test]
 async fn groups_have_no_custom_roles_of_their_own() {
     let (world, rule) =
-        (at(OBSERVED_RELEASE, AttributeTier::Ultimate).await, fact("custom-roles-of-groups"));
+        (at(OBSERVED_RELEASE, ServiceTier::Ultimate).await, fact("custom-roles-of-groups"));
     let list = "/groups/acme/member_roles";
     for (method, path) in [("GET", list), ("POST", list), ("DELETE", "/groups/acme/member_roles/1")]
     {
@@ -99,7 +99,7 @@ async fn groups_have_no_custom_roles_of_their_own() {
         assert!(reply.status == 400 && text.starts_with(start), "{rule} {method} {}", reply.body);
     }
     world.check(vec![(rule, "", "GET", list, NO, 401, NO)]).await;
-    let before = at(Release::new(16, 11), AttributeTier::Ultimate).await;
+    let before = at(Release::new(16, 11), ServiceTier::Ultimate).await;
     assert_eq!(before.get("olive", list).await.status, 404, "{rule}");
 }
 
@@ -193,7 +193,7 @@ async fn members_have_custom_roles() {
     world
         .check(vec![(fact("custom-role-used"), ROOT, "DELETE", "/member_roles/1", NO, 204, NO)])
         .await;
-    let below = at(OBSERVED_RELEASE, AttributeTier::Premium).await;
+    let below = at(OBSERVED_RELEASE, ServiceTier::Premium).await;
     let made = below.call("olive", "POST", "/groups/acme/members", &body(30, json!(9))).await;
     assert!(made.status == 201 && made.body.get("member_role").is_none(), "{rule} {}", made.body);
 }
@@ -298,7 +298,7 @@ async fn links_have_custom_roles() {
         (Release::new(16, 7), false, true),
         (Release::new(17, 2), true, true),
     ] {
-        let world = at(release, AttributeTier::Ultimate).await;
+        let world = at(release, ServiceTier::Ultimate).await;
         let answer = world.call("olive", "POST", ldap, &of_ldap(40, NO)).await.body;
         assert_eq!(answer.get("member_role_id").is_some(), ldap_shows, "{rule} {release} {answer}");
         let made = world.call("olive", "POST", saml, &of_saml(40, NO)).await.body;

@@ -249,7 +249,7 @@ fn links_begin_with_the_host_of_the_request() {
 fn models_and_images_can_be_shared_among_threads() {
     fn shared<T: Send + Sync>() {}
     shared::<Model>();
-    shared::<undrift_sandbox::Image>();
+    shared::<undrift_sandbox::ModelImage>();
 }
 
 #[test]

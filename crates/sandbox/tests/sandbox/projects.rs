@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::client::{ROOT, World, read_reply, usual_seed};
 use super::facts::fact;
-use undrift_sandbox::{AttributeTier, Clock, SandboxConfig};
+use undrift_sandbox::{Clock, SandboxConfig, ServiceTier};
 
 const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop";
@@ -288,7 +288,7 @@ async fn a_custom_template_is_a_project_or_any_name() {
         (json!({"template_name": "ours"}), 400, unknown("ours")),
     ];
     for (tier, rows) in
-        [(AttributeTier::Premium, premium.to_vec()), (AttributeTier::Free, free.to_vec())]
+        [(ServiceTier::Premium, premium.to_vec()), (ServiceTier::Free, free.to_vec())]
     {
         let world = World::seeded(
             usual_seed(),
@@ -529,7 +529,7 @@ async fn parameters_are_accepted_in_every_encoding() {
 async fn the_free_tier_ignores_licensed_attributes() {
     let world = World::seeded(
         usual_seed(),
-        SandboxConfig { tier: Some(AttributeTier::Free), ..SandboxConfig::default() },
+        SandboxConfig { tier: Some(ServiceTier::Free), ..SandboxConfig::default() },
     )
     .await;
     world

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use undrift_sandbox::{AttributeTier, Clock, Profile, SandboxConfig};
+use undrift_sandbox::{Clock, Profile, SandboxConfig, ServiceTier};
 
 use super::client::{ROOT, World, contains, leak, read_reply, usual_seed};
 use super::facts::fact;
@@ -44,7 +44,7 @@ fn ids(protection: &Value) -> Vec<i64> {
 
 #[tokio::test]
 async fn the_licensed_build_shows_grants_of_users_groups_and_code_owners() {
-    let world = World::with_tier(AttributeTier::Premium).await;
+    let world = World::with_tier(ServiceTier::Premium).await;
     let ops = invited(&world, "ops", 30).await;
     let protection = protect(
         &world,
@@ -80,7 +80,7 @@ async fn the_licensed_build_shows_grants_of_users_groups_and_code_owners() {
 
 #[tokio::test]
 async fn the_free_build_accepts_only_levels() {
-    let world = World::with_tier(AttributeTier::Free).await;
+    let world = World::with_tier(ServiceTier::Free).await;
     let body = json!({
         "name": "main", "allowed_to_push": [{"user_id": DAN}], "allowed_to_merge": "nonsense",
         "unprotect_access_level": 0, "code_owner_approval_required": true,
@@ -101,7 +101,7 @@ async fn the_free_build_accepts_only_levels() {
 
 #[tokio::test]
 async fn omitted_grants_are_for_maintainers() {
-    let world = World::with_tier(AttributeTier::Premium).await;
+    let world = World::with_tier(ServiceTier::Premium).await;
     let maintainers = json!([{"access_level": 40, "access_level_description": "Maintainers"}]);
     let developers = json!([{"access_level": 30}]);
     let post = |rule, body, answer| (rule, "mia", "POST", BRANCHES, body, 201, answer);
@@ -142,7 +142,7 @@ async fn omitted_grants_are_for_maintainers() {
 
 #[tokio::test]
 async fn invalid_protections_are_refused() {
-    let world = World::with_tier(AttributeTier::Premium).await;
+    let world = World::with_tier(ServiceTier::Premium).await;
     let (reporters, elsewhere) = (
         invited(&world, "reporters", 20).await,
         world.get(ROOT, "/groups/acme").await.body["id"].clone(),
@@ -246,7 +246,7 @@ async fn invalid_protections_are_refused() {
 
 #[tokio::test]
 async fn protected_branches_are_listed_and_found() {
-    let world = World::with_tier(AttributeTier::Premium).await;
+    let world = World::with_tier(ServiceTier::Premium).await;
     for name in ["main", "release/*", "Release-1"] {
         protect(&world, json!({ "name": name })).await;
     }
@@ -273,7 +273,7 @@ async fn protected_branches_are_listed_and_found() {
 
 #[tokio::test]
 async fn an_edit_of_grants_contains_only_differences() {
-    let world = World::with_tier(AttributeTier::Premium).await;
+    let world = World::with_tier(ServiceTier::Premium).await;
     let made = protect(&world, json!({"name": "main", "push_access_level": 30})).await;
     let first = ids(&made)[0];
     let patch = |rule, body, status, answer| (rule, "mia", "PATCH", MAIN, body, status, answer);
@@ -348,7 +348,7 @@ async fn an_edit_of_grants_contains_only_differences() {
 
 #[tokio::test]
 async fn a_change_without_code_owners_turns_them_off() {
-    let world = World::with_tier(AttributeTier::Premium).await;
+    let world = World::with_tier(ServiceTier::Premium).await;
     protect(&world, json!({"name": "main", "code_owner_approval_required": true})).await;
     let patch = |rule, body, status, answer| (rule, "mia", "PATCH", MAIN, body, status, answer);
     let required = |on: bool| json!({"code_owner_approval_required": on});
@@ -386,7 +386,7 @@ async fn a_change_without_code_owners_turns_them_off() {
 
 #[tokio::test]
 async fn grants_can_be_sent_as_a_form() {
-    let world = World::with_tier(AttributeTier::Premium).await;
+    let world = World::with_tier(ServiceTier::Premium).await;
     let first = ids(&protect(&world, json!({"name": "main"})).await)[0];
     // A repeated key begins another element.
     let form = format!(
@@ -405,7 +405,7 @@ async fn grants_can_be_sent_as_a_form() {
 
 #[tokio::test]
 async fn unprotect_grants_decide_who_may_unprotect() {
-    let world = World::with_tier(AttributeTier::Premium).await;
+    let world = World::with_tier(ServiceTier::Premium).await;
     let body = |grant: Value| json!({"name": "main", "allowed_to_unprotect": [grant]});
     let row = |token, method, path, body, status| {
         (fact("protected-branch-unprotect"), token, method, path, body, status, NO)
@@ -435,7 +435,7 @@ async fn unprotect_grants_decide_who_may_unprotect() {
 
 #[tokio::test]
 async fn the_grantee_and_the_level_change_separately() {
-    let world = World::with_tier(AttributeTier::Premium).await;
+    let world = World::with_tier(ServiceTier::Premium).await;
     let first = ids(&protect(&world, json!({"name": "main"})).await)[0];
     let patch = |element: Value, answer: Value| {
         let body = json!({"allowed_to_push": [element]});
@@ -497,7 +497,7 @@ async fn later_releases_order_the_checks_in_another_way() {
 
 #[tokio::test]
 async fn a_member_who_leaves_loses_the_grants() {
-    let world = World::with_tier(AttributeTier::Premium).await;
+    let world = World::with_tier(ServiceTier::Premium).await;
     let ops = invited(&world, "ops", 30).await;
     let add = json!({"user_id": STRANGER, "access_level": 30});
     assert_eq!(world.call("mia", "POST", "/projects/acme%2Fshop/members", &add).await.status, 201);
@@ -540,7 +540,7 @@ async fn levels(world: &World, project: &str) -> Value {
 
 #[tokio::test]
 async fn the_first_branch_gets_the_protection_of_its_group() {
-    let world = World::with_tier(AttributeTier::Premium).await;
+    let world = World::with_tier(ServiceTier::Premium).await;
     for (level, expected) in [
         (0, NO),
         (1, json!(["trunk", 30, 40, []])),
@@ -567,7 +567,7 @@ async fn the_first_branch_gets_the_protection_of_its_group() {
 
 #[tokio::test]
 async fn the_first_branch_is_protected_however_it_is_created() {
-    let world = World::with_tier(AttributeTier::Premium).await;
+    let world = World::with_tier(ServiceTier::Premium).await;
     let main = json!(["main", 40, 40, []]);
     let file = json!({"branch": "start", "content": "x", "commit_message": "m"});
     let path = "/projects/1/repository/files/a.txt";

@@ -1,7 +1,7 @@
 //! Protected tags.
 
 use serde_json::{Value, json};
-use undrift_sandbox::AttributeTier;
+use undrift_sandbox::ServiceTier;
 
 use super::client::{ROOT, World};
 use super::facts::fact;
@@ -13,7 +13,7 @@ const STRANGER: i64 = 7;
 
 #[tokio::test]
 async fn a_protected_tag_shows_who_may_create_it() {
-    let world = World::with_tier(AttributeTier::Premium).await;
+    let world = World::with_tier(ServiceTier::Premium).await;
     let group = world
         .call(ROOT, "POST", "/groups", &json!({"name": "ops", "path": "ops"}))
         .await
@@ -36,7 +36,7 @@ async fn a_protected_tag_shows_who_may_create_it() {
     assert_eq!((reply.status, &reply.body), (201, &expected), "{}", fact("protected-tag-list"));
     let one = world.get("mia", &format!("{TAGS}/release%2F%2A")).await.body;
     assert_eq!(one, expected, "{}", fact("protected-tag-shape"));
-    let free = World::with_tier(AttributeTier::Free).await;
+    let free = World::with_tier(ServiceTier::Free).await;
     let made = free
         .call("mia", "POST", TAGS, &json!({"name": "v*", "allowed_to_create": [{"user_id": DAN}]}))
         .await
@@ -52,7 +52,7 @@ async fn a_protected_tag_shows_who_may_create_it() {
 
 #[tokio::test]
 async fn protected_tags_are_created_and_removed_but_not_changed() {
-    let world = World::with_tier(AttributeTier::Premium).await;
+    let world = World::with_tier(ServiceTier::Premium).await;
     let post = |rule, body, status, answer| (rule, "mia", "POST", TAGS, body, status, answer);
     let sentences = |text: &str| json!({"message": [text]});
     let level = |level: i64| json!({"create_access_levels": [{"access_level": level}]});

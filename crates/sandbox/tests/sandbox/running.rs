@@ -12,8 +12,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use undrift_release::REFERENCE;
 use undrift_sandbox::{
-    AbsentDelete, AttributeTier, Clock, DataLocation, FaultEffect, InjectedFault, Profile,
-    RateLimits, SandboxConfig, Seed, start,
+    AbsentDelete, Clock, DataLocation, FaultEffect, InjectedFault, Profile, RateLimits,
+    SandboxConfig, Seed, ServiceTier, start,
 };
 
 use super::client::{ROOT, World, usual_seed};
@@ -208,7 +208,7 @@ async fn a_seed_fills_everything_it_names() {
         }],
     }))
     .await;
-    assert_eq!(world.running.tier(), AttributeTier::Premium);
+    assert_eq!(world.running.tier(), ServiceTier::Premium);
     let app = world.get(ROOT, "/projects/acme%2Fweb%2Fapp").await.body;
     assert_eq!((&app["merge_method"], &app["ci_default_git_depth"]), (&json!("ff"), &json!(5)));
     assert_eq!((&app["topics"], &app["archived"]), (&json!(["a", "z"]), &json!(true)));
@@ -319,10 +319,10 @@ async fn the_tier_of_the_last_start_stays() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("data.db");
     let rows = [
-        (None, seed(usual_seed()), AttributeTier::Ultimate),
-        (None, None, AttributeTier::Ultimate),
-        (Some(AttributeTier::Free), seed(usual_seed()), AttributeTier::Free),
-        (None, None, AttributeTier::Free),
+        (None, seed(usual_seed()), ServiceTier::Ultimate),
+        (None, None, ServiceTier::Ultimate),
+        (Some(ServiceTier::Free), seed(usual_seed()), ServiceTier::Free),
+        (None, None, ServiceTier::Free),
     ];
     for (tier, seed, answered) in rows {
         let world = World::start(SandboxConfig { tier, seed, ..config_with_file(&file) }).await;
@@ -330,7 +330,7 @@ async fn the_tier_of_the_last_start_stays() {
         let project = world.get("mia", SHOP).await.body;
         assert_eq!(
             project.get("mirror").is_some(),
-            answered >= AttributeTier::Premium,
+            answered >= ServiceTier::Premium,
             "prepared answers follow the tier"
         );
         world.running.stop().await;

@@ -42,11 +42,11 @@ impl Subject<'_> {
         match (self.section, self.entry) {
             (None, _) => container,
             (Some(section), Some((key, _))) if section.shape == Shape::List => {
-                container.section(section.section).entry(key)
+                container.with_section(section.section).with_entry(key)
             }
             // The fields of a creation belong to the container.
             (Some(section), _) if section.shape == Shape::Container => container,
-            (Some(section), _) => container.section(section.section),
+            (Some(section), _) => container.with_section(section.section),
         }
     }
 
@@ -182,9 +182,10 @@ fn draw_chain(
         }
     });
     let lines: Vec<_> = lines.collect();
-    let column = lines.iter().map(Line::len).filter(|len| *len <= MAX_COLUMN).max().unwrap_or(0);
-    let names = chain.iter().map(|link| link.layer.name.width());
-    let origin_column = column + 2 + names.filter(|width| *width <= MAX_COLUMN).max().unwrap_or(0);
+    let column = lines.iter().map(Line::width).filter(|len| *len <= MAX_COLUMN).max().unwrap_or(0);
+    let layer_widths = chain.iter().map(|link| link.layer.name.width());
+    let origin_column =
+        column + 2 + layer_widths.filter(|width| *width <= MAX_COLUMN).max().unwrap_or(0);
     for (line, link) in lines.into_iter().zip(chain) {
         let line = line.pad_to(column).put(Paint::Dim, format!("  {}", link.layer.name));
         canvas.add_line_with_origin(line.pad_to(origin_column), &link.traced_value.origin);

@@ -33,7 +33,7 @@ fn variable_create_request() -> op::Request<op::Write> {
         ("key".to_owned(), Value::from("TOKEN")),
         ("value".to_owned(), Value::Secret(canary_reference())),
     ]);
-    op::VARIABLE_CREATE.request().arg("id", "acme/shop").fields(fields)
+    op::VARIABLE_CREATE.request().arg("id", "acme/shop").with_fields(fields)
 }
 
 /// All texts of an error, joined.
@@ -54,15 +54,15 @@ async fn a_secret_enters_the_body_and_nothing_else() {
         let client = write_client(&script);
         let error = client.send(variable_create_request()).await.unwrap_err();
         assert_eq!(script.first_json(), format!(r#"{{"key":"TOKEN","value":"{CANARY}"}}"#));
-        let sent = script.sent.lock().unwrap()[0].request.clone();
-        let texts = format!("{} {client:?} {sent:?}", all_texts(&error));
+        let sent_request = script.sent.lock().unwrap()[0].request.clone();
+        let texts = format!("{} {client:?} {sent_request:?}", all_texts(&error));
         assert!(!texts.contains("canary-5up"), "{texts}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_create_whose_response_was_lost_is_not_sent_again() {
-    let ambiguous = [
+    let ambiguous_replies = [
         send_failure(RequestPhase::MaybeSent, SendErrorKind::Timeout),
         json_response(500, "{}"),
         json_response(502, ""),
@@ -71,7 +71,7 @@ async fn a_create_whose_response_was_lost_is_not_sent_again() {
         truncated_response(201),
         empty_response(201),
     ];
-    for reply in ambiguous {
+    for reply in ambiguous_replies {
         let script = Script::new([reply.clone(), json_response(201, "{}")]);
         let error = write_client(&script).send(variable_create_request()).await.unwrap_err();
         assert!(error.in_doubt_since().is_some(), "{reply:?}");
@@ -99,11 +99,11 @@ async fn a_create_whose_response_was_lost_is_not_sent_again() {
 
 #[tokio::test(start_paused = true)]
 async fn an_idempotent_write_is_sent_again_and_may_end_in_doubt() {
-    let update = || {
+    let update_request = || {
         op::PROJECT_UPDATE
             .request()
             .arg("id", 1)
-            .fields(Fields::from([("name".to_owned(), Value::from("x"))]))
+            .with_fields(Fields::from([("name".to_owned(), Value::from("x"))]))
     };
     let lost = send_failure(RequestPhase::MaybeSent, SendErrorKind::Network);
     let table = [
@@ -129,7 +129,7 @@ async fn an_idempotent_write_is_sent_again_and_may_end_in_doubt() {
     for (replies, sent_count, result) in table {
         let script = Script::new(replies.clone());
         let actual = write_client(&script)
-            .send(update())
+            .send(update_request())
             .await
             .map(drop)
             .map_err(|e| e.in_doubt_since().is_some());
@@ -237,27 +237,33 @@ fn hook_page(hook: &str, next: &str, total: u32) -> Reply {
 #[tokio::test(start_paused = true)]
 async fn a_response_has_the_kept_and_the_checked_keys() {
     let body = r#"{"id":1,"path_with_namespace":"acme/shop","a":{"b":1},"x":2}"#;
-    let reduced =
+    let keep_only_a =
         |request: op::Request<op::Read>| request.with_key_filter(op::KeyFilter::keys(["a"]));
     let script = Script::new([json_response(200, body)]);
     let client = read_client(&script, settings());
-    let response = client.get_object(reduced(project_request()), &["id"]).await.unwrap();
+    let response = client.get_object(keep_only_a(project_request()), &["id"]).await.unwrap();
     assert_eq!(response.body, serde_json::json!({"id": 1, "a": {"b": 1}}));
-    assert!(client.get_object(reduced(project_request()), &["id", "z"]).await.is_err());
+    assert!(client.get_object(keep_only_a(project_request()), &["id", "z"]).await.is_err());
 
     let page =
         json_with_headers(200, &[("x-total", "1"), ("x-next-page", "")], &format!("[{body}]"));
     let script = Script::new([page]);
-    let hooks = || reduced(op::HOOK_LIST.request().arg("id", 1));
+    let filtered_hook_list = || keep_only_a(op::HOOK_LIST.request().arg("id", 1));
     let client = read_client(&script, settings());
     let list = client
-        .list_with_keys(hooks(), EntryKeys { identity_keys: &["id"], other_keys: &["x"] })
+        .list_with_keys(
+            filtered_hook_list(),
+            EntryKeys { identity_keys: &["id"], other_keys: &["x"] },
+        )
         .await
         .unwrap();
     assert_eq!(Json::from(list[0].clone()), serde_json::json!({"id": 1, "a": {"b": 1}, "x": 2}));
     // This read requires no keys of entries. Then the filter is not used, and entries keep all
     // keys.
-    assert_eq!(Json::from(client.list(hooks()).await.unwrap()[0].clone()).to_string(), body);
+    assert_eq!(
+        Json::from(client.list(filtered_hook_list()).await.unwrap()[0].clone()).to_string(),
+        body
+    );
 
     for (body, expected_text) in [
         ("{\"x\":1}", "something other than a list"),
@@ -265,11 +271,13 @@ async fn a_response_has_the_kept_and_the_checked_keys() {
         ("[{\"id\":1,\"x\":nul}]", "broken JSON"),
     ] {
         let client = read_client(&Script::new([json_response(200, body)]), settings());
-        let error = client.list_with_keys(hooks(), EntryKeys::with_id(&[])).await.unwrap_err();
+        let error =
+            client.list_with_keys(filtered_hook_list(), EntryKeys::with_id(&[])).await.unwrap_err();
         assert!(error.to_string().contains(expected_text), "{error}");
     }
     let script = Script::new([json_response(404, r#"{"message":"404 Project Not Found"}"#)]);
-    let error = read_client(&script, settings()).get(reduced(project_request())).await.unwrap_err();
+    let error =
+        read_client(&script, settings()).get(keep_only_a(project_request())).await.unwrap_err();
     assert!(error.is_missing(Scope::Project), "an error is read whole: {error}");
 }
 
@@ -299,22 +307,23 @@ async fn a_list_is_complete_or_failed() {
 #[tokio::test(start_paused = true)]
 async fn a_list_whose_responses_contradict_each_other_is_read_again_twice() {
     let page = |id: u32, next: &str| hook_page(&format!(r#"{{"id":{id}}}"#), next, 2);
-    for broken in
+    for broken_pages in
         [vec![page(1, "2"), page(1, "")], vec![page(1, "")], vec![page(1, "2"), page(2, "3")]]
     {
-        for times in 0..4 {
-            let replies =
-                (0..times).flat_map(|_| broken.clone()).chain([page(1, "2"), page(2, "")]);
+        for broken_count in 0..4 {
+            let replies = (0..broken_count)
+                .flat_map(|_| broken_pages.clone())
+                .chain([page(1, "2"), page(2, "")]);
             let script = Script::new(replies);
             let list = read_client(&script, settings()).list(hook_list_request()).await;
             assert_eq!(
                 list.as_ref().map(|all| all.len()).ok(),
-                (times < 3).then_some(2),
-                "{times} {list:?}"
+                (broken_count < 3).then_some(2),
+                "{broken_count} {list:?}"
             );
             assert_eq!(
                 script.sent_times().len(),
-                times.min(3) * broken.len() + if times < 3 { 2 } else { 0 }
+                broken_count.min(3) * broken_pages.len() + if broken_count < 3 { 2 } else { 0 }
             );
         }
     }
@@ -334,21 +343,21 @@ async fn a_list_whose_responses_contradict_each_other_is_read_again_twice() {
 
 #[tokio::test(start_paused = true)]
 async fn an_entry_without_a_required_key_fails_the_list() {
-    let list = |body: &str| Script::new([json_with_headers(200, &[("x-total", "1")], body)]);
+    let list_script = |body: &str| Script::new([json_with_headers(200, &[("x-total", "1")], body)]);
     for (body, is_accepted) in [
         (r#"[{"id":1}]"#, true),
         ("[{}]", false),
         (r#"[{"id":null}]"#, false),
         (r#"[{"name":"x"}]"#, false),
     ] {
-        let script = list(body);
+        let script = list_script(body);
         let list_with_keys = read_client(&script, settings())
             .list_with_keys(hook_list_request(), crate::page::EntryKeys::with_id(&[]))
             .await;
         assert_eq!(list_with_keys.is_ok(), is_accepted, "{body}");
         assert_eq!(script.sent_times().len(), 1, "reading again brings nothing: {body}");
         assert!(
-            read_client(&list(body), settings()).list(hook_list_request()).await.is_ok(),
+            read_client(&list_script(body), settings()).list(hook_list_request()).await.is_ok(),
             "{body}"
         );
     }
@@ -441,9 +450,12 @@ async fn a_file_makes_the_body_a_form() {
         .collect();
     fields.insert("avatar".into(), Value::File("logo.png".into()));
     fields.insert("token".into(), Value::Secret(canary_reference()));
-    client.send(op::PROJECT_UPDATE.request().arg("id", 1).fields(fields.clone())).await.unwrap();
-    let sent = script.sent.lock().unwrap()[0].request.clone();
-    let EncodedBody::Form(parts) = &sent.body else { panic!("not a form") };
+    client
+        .send(op::PROJECT_UPDATE.request().arg("id", 1).with_fields(fields.clone()))
+        .await
+        .unwrap();
+    let sent_request = script.sent.lock().unwrap()[0].request.clone();
+    let EncodedBody::Form(parts) = &sent_request.body else { panic!("not a form") };
     let part_values: Vec<_> =
         parts.iter().map(|p| (p.name.as_str(), p.file_name.as_deref(), p.value.as_ref())).collect();
     let expected: [(&str, Option<&str>, &[u8]); 7] = [
@@ -456,14 +468,14 @@ async fn a_file_makes_the_body_a_form() {
         ("topics[]", None, b"b"),
     ];
     assert_eq!(part_values, expected);
-    assert!(!format!("{sent:?}").contains(CANARY));
+    assert!(!format!("{sent_request:?}").contains(CANARY));
 
     for missing in
         [Value::File("absent.png".into()), Value::Secret(Reference::Env("ABSENT".into()))]
     {
         fields.insert("avatar".into(), missing);
         let error = client
-            .send(op::PROJECT_UPDATE.request().arg("id", 1).fields(fields.clone()))
+            .send(op::PROJECT_UPDATE.request().arg("id", 1).with_fields(fields.clone()))
             .await
             .unwrap_err();
         assert!(
@@ -476,8 +488,8 @@ async fn a_file_makes_the_body_a_form() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_sent_before_the_service_allows_it() {
-    let throttled = json_with_headers(429, &[("retry-after", "17")], "Retry later\n");
-    let script = Script::new([throttled, json_response(200, "{}")]);
+    let throttled_reply = json_with_headers(429, &[("retry-after", "17")], "Retry later\n");
+    let script = Script::new([throttled_reply, json_response(200, "{}")]);
     let client = read_client(&script, settings());
     let (first, second) =
         tokio::join!(client.get(project_request()), client.get(project_request()));
@@ -662,7 +674,7 @@ async fn not_modified_is_success_for_stars_and_deletes_only() {
         (op::PROJECT_ARCHIVE, SendOutcome::Refused),
     ];
     for (operation, outcome) in table.map(|(op, outcome)| (op.row(), outcome)) {
-        let verdict = client.core.judge(
+        let verdict = client.core.classify_response(
             operation,
             empty_response(304).unwrap(),
             &op::KeyFilter::All,
@@ -733,7 +745,7 @@ fn variable_edit() -> op::Request<op::Write> {
     let live = serde_json::json!({"value": "live-canary-77", "masked": false});
     let request = op::VARIABLE_UPDATE.request().arg("id", 1).arg("key", "A");
     let request =
-        request.fields(Fields::from([("protected".to_owned(), Value::Plain(true.into()))]));
+        request.with_fields(Fields::from([("protected".to_owned(), Value::Plain(true.into()))]));
     request
         .with_repeated_values(live.as_object().unwrap().clone())
         .with_sensitive_fields(["value".to_owned()])
@@ -755,10 +767,10 @@ async fn repeated_values_are_sent_as_they_were_read() {
 
 #[tokio::test(start_paused = true)]
 async fn repeated_values_are_not_sent_after_a_wait() {
-    let throttled = || json_with_headers(429, &[("retry-after", "2")], "");
+    let throttled_reply = || json_with_headers(429, &[("retry-after", "2")], "");
     // If the service makes the edit itself wait, the client does not send the edit again. The
     // caller must rebuild it, and the error contains the time from which a new attempt is possible.
-    let script = Script::new([throttled(), json_response(200, "{}")]);
+    let script = Script::new([throttled_reply(), json_response(200, "{}")]);
     let error = write_client(&script).send_fresh(variable_edit(), freshness()).await.unwrap_err();
     assert!(
         error.retry_at() >= Some(Duration::from_secs(2)) && error.in_doubt_since().is_none(),
@@ -767,7 +779,7 @@ async fn repeated_values_are_not_sent_after_a_wait() {
     assert_eq!(script.sent_times().len(), 1);
     // The edit is also not sent if another request made it wait, or if its values have become too
     // old.
-    let script = Script::new([throttled(), json_response(200, "{}")]);
+    let script = Script::new([throttled_reply(), json_response(200, "{}")]);
     let client = write_client(&script);
     let (other, edit_result) = tokio::join!(client.send(variable_create_request()), async {
         tokio::task::yield_now().await;
@@ -836,15 +848,15 @@ async fn sensitive_values_of_a_body_are_not_quoted() {
 
 #[tokio::test(start_paused = true)]
 async fn the_doubt_begins_with_the_last_ambiguous_attempt() {
-    let update = || {
+    let update_request = || {
         op::PROJECT_UPDATE
             .request()
             .arg("id", 1)
-            .fields(Fields::from([("name".to_owned(), Value::from("x"))]))
+            .with_fields(Fields::from([("name".to_owned(), Value::from("x"))]))
     };
-    let throttled = json_with_headers(429, &[("retry-after", "7")], "");
-    let script = Script::new([throttled, json_response(502, ""), json_response(400, "{}")]);
-    let error = write_client(&script).send(update()).await.unwrap_err();
+    let throttled_reply = json_with_headers(429, &[("retry-after", "7")], "");
+    let script = Script::new([throttled_reply, json_response(502, ""), json_response(400, "{}")]);
+    let error = write_client(&script).send(update_request()).await.unwrap_err();
     assert_eq!(error.in_doubt_since(), Some(script.sent_times()[1]));
     assert!(script.sent_times()[1] >= Duration::from_secs(7));
 }
@@ -859,9 +871,10 @@ async fn the_deadline_cuts_reads_and_leaves_writes_in_doubt() {
     assert!(error.is_over_budget() && error.in_doubt_since().is_none(), "{error}");
     let script = Script::new([slow_json(201, 1_000, "{}")]);
     let client = crate::api::WriteClient::new(read_client(&script, settings_with_deadline()));
-    for request in
-        [variable_create_request(), op::PROJECT_UPDATE.request().arg("id", 1).fields(Fields::new())]
-    {
+    for request in [
+        variable_create_request(),
+        op::PROJECT_UPDATE.request().arg("id", 1).with_fields(Fields::new()),
+    ] {
         let start = tokio::time::Instant::now();
         let error = client.send(request).await.unwrap_err();
         assert!(error.is_over_budget(), "{error}");
@@ -888,8 +901,8 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
         reader.interrupt();
         start.elapsed()
     };
-    let timed = async |is_read: bool| {
-        let interrupted = match is_read {
+    let send_and_time = async |is_read: bool| {
+        let is_interrupted = match is_read {
             true => client
                 .read_client()
                 .get(project_request())
@@ -900,11 +913,16 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
                 .await
                 .is_err_and(|error| error.is_interrupted()),
         };
-        (interrupted, start.elapsed().as_secs())
+        (is_interrupted, start.elapsed().as_secs())
     };
     // In this order: a write and a read in flight, a throttled request, and a queued request.
-    let (write, read, throttled, queued, _) =
-        tokio::join!(timed(false), timed(true), timed(false), timed(false), interrupt);
+    let (write, read, throttled, queued, _) = tokio::join!(
+        send_and_time(false),
+        send_and_time(true),
+        send_and_time(false),
+        send_and_time(false),
+        interrupt
+    );
     assert_eq!([write, read, throttled, queued], [(false, 30), (true, 1), (true, 1), (true, 1)]);
     assert_eq!(script.sent_times().len(), 3);
     assert!(client.read_client().is_interrupted() && client.read_client().has_ended());
@@ -976,11 +994,11 @@ async fn a_cause_has_the_operation_status_and_request_id() {
 
 #[tokio::test(start_paused = true)]
 async fn a_delete_sends_the_time_of_reading_by_the_clock_of_the_service() {
-    let dated = |date: &str| json_with_headers(200, &[("date", date)], r#"{"id":1}"#);
-    let delete = || op::HOOK_DELETE.request().arg("id", 1).arg("hook_id", 2);
+    let dated_reply = |date: &str| json_with_headers(200, &[("date", date)], r#"{"id":1}"#);
+    let delete_request = || op::HOOK_DELETE.request().arg("id", 1).arg("hook_id", 2);
     let freshness =
         Freshness { ends_at: Duration::MAX, attempt: 1, read_at: Duration::from_secs(3) };
-    let sent_header = async |replies: Vec<Reply>, request: op::Request<op::Write>| {
+    let send_and_read_header = async |replies: Vec<Reply>, request: op::Request<op::Write>| {
         let script = Script::new(replies);
         let client = write_client(&script);
         for _ in 0..2 {
@@ -997,15 +1015,15 @@ async fn a_delete_sends_the_time_of_reading_by_the_clock_of_the_service() {
     // precise.
     let expected = Some("Sun, 22 Nov 2026 12:00:05 GMT".to_owned());
     for dates in [[noon, noon], [earlier, noon], [noon, earlier]] {
-        let replies = vec![dated(dates[0]), dated(dates[1]), json_response(204, "")];
-        assert_eq!(sent_header(replies, delete()).await, expected, "{dates:?}");
+        let replies = vec![dated_reply(dates[0]), dated_reply(dates[1]), json_response(204, "")];
+        assert_eq!(send_and_read_header(replies, delete_request()).await, expected, "{dates:?}");
     }
     // The header is not sent without a known date, and not for an operation that ignores the
     // header.
     let undated = vec![json_response(200, r#"{"id":1}"#)];
-    assert_eq!(sent_header(undated, delete()).await, None);
+    assert_eq!(send_and_read_header(undated, delete_request()).await, None);
     let other = op::VARIABLE_DELETE.request().arg("id", 1).arg("key", "A");
-    assert_eq!(sent_header(vec![dated(noon)], other).await, None);
+    assert_eq!(send_and_read_header(vec![dated_reply(noon)], other).await, None);
 }
 
 /// Only a 404 with the message for an empty list means that the list is empty.

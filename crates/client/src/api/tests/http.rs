@@ -185,14 +185,14 @@ async fn an_unreachable_service_gets_every_retry_and_nothing_is_in_doubt() {
     assert_eq!((count.calls, count.retries), (6, 5));
 }
 
-fn with_ca(ca: &str) -> HttpOptions {
+fn options_with_ca(ca: &str) -> HttpOptions {
     HttpOptions { ca_pem: Some(ca.into()), ..HttpOptions::default() }
 }
 
 #[tokio::test]
 async fn a_failed_tls_handshake_is_not_retried() {
     let (url, requests) = serve_response(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()).await;
-    let client = client_with(&url.replace("http:", "https:"), &with_ca(AUTHORITY));
+    let client = client_with(&url.replace("http:", "https:"), &options_with_ca(AUTHORITY));
     let error = client.get(op::CURRENT_USER.request()).await.unwrap_err();
     assert!(error.is_tls_failure(), "{error:?}");
     assert!(error.hint().unwrap().starts_with("check the port"), "the certificate is not at fault");
@@ -248,12 +248,14 @@ async fn serve_mutual_tls() -> String {
 async fn a_client_certificate_is_shown_to_the_service_that_asks_for_one() {
     let url = serve_mutual_tls().await;
     let identity = Some((CLIENT.into(), CLIENT.into()));
-    let options = HttpOptions { client_cert: identity, ..with_ca(AUTHORITY) };
+    let options = HttpOptions { client_cert: identity, ..options_with_ca(AUTHORITY) };
     let response = client_with(&url, &options).get(op::CURRENT_USER.request()).await.unwrap();
     assert_eq!(response.object().unwrap()["id"], 1);
 
-    let error =
-        client_with(&url, &with_ca(AUTHORITY)).get(op::CURRENT_USER.request()).await.unwrap_err();
+    let error = client_with(&url, &options_with_ca(AUTHORITY))
+        .get(op::CURRENT_USER.request())
+        .await
+        .unwrap_err();
     assert!(error.hint().unwrap().contains("--client-cert"), "{error:?}");
 
     let options = HttpOptions { ca_pem: Some(SERVER.into()), ..options };
@@ -268,7 +270,7 @@ fn a_client_certificate_needs_its_key() {
         [(CLIENT, AUTHORITY), ("", CLIENT), ("nothing", "nothing"), (CLIENT, SERVER)]
     {
         let identity = Some((certificate.into(), key.into()));
-        let options = HttpOptions { client_cert: identity, ..with_ca(AUTHORITY) };
+        let options = HttpOptions { client_cert: identity, ..options_with_ca(AUTHORITY) };
         let error = HttpTransport::new(&service, &Secret::new(TOKEN), &options).unwrap_err();
         assert_eq!(error, TransportSetupError::ClientCert);
     }
@@ -276,15 +278,16 @@ fn a_client_certificate_needs_its_key() {
 
 #[tokio::test]
 async fn a_sign_in_page_is_told_apart_from_other_responses() {
-    let response = |kind: &str| {
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: 6\r\n\r\n");
+    let response = |content_type: &str| {
+        let head =
+            format!("HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ncontent-length: 6\r\n\r\n");
         [head.as_bytes(), b"<html>"].concat()
     };
-    for (kind, problem, hint) in [
+    for (content_type, problem, hint) in [
         ("text/html; charset=utf-8", "an HTML page", "sign-in page"),
         ("text/plain", "something other than JSON", "a proxy may"),
     ] {
-        let (url, _) = serve_response(response(kind)).await;
+        let (url, _) = serve_response(response(content_type)).await;
         let error = client(&url).get(op::CURRENT_USER.request()).await.unwrap_err();
         assert!(error.to_string().ends_with(&format!("answered 200 with {problem}")), "{error}");
         assert!(error.hint().unwrap().contains(hint), "{error}");

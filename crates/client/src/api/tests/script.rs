@@ -1,4 +1,4 @@
-//! A transport that responses from a script and records requests. Also the clients, secrets and
+//! A transport that answers from a script and records requests. Also the clients, secrets and
 //! random numbers for tests that use this transport.
 
 use std::{

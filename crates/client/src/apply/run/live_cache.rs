@@ -42,8 +42,8 @@ pub(super) struct LiveCache {
     pub(super) created_at: Option<Duration>,
     /// True if the container's own object must be read again.
     pub(super) is_object_stale: bool,
-    /// True if no response since the last write contained the group's path. Writes address the group by id, so
-    /// they succeed even if another group has taken the path.
+    /// True if no response since the last write contained the group's path. Writes address the group
+    /// by id, so they succeed even if another group has taken the path.
     is_path_stale: bool,
 }
 
@@ -137,11 +137,11 @@ impl LiveCache {
     pub(super) fn find_entry_id(&self, container: &Container, address: &str) -> Option<u64> {
         let prefix = container.address();
         let live_id = self.live.sections.iter().find_map(|(name, live_entries)| {
-            let section = catalogue::section(container.scope, name)?;
+            let section = catalogue::project_section(container.scope, name)?;
             let mut entries = live_entries.entries().ok()?.iter();
-            section.live_id(entries.find(|entry| {
+            section.referenced_id(entries.find(|entry| {
                 let entry_name = section.entry_name(entry.fields.raw());
-                prefix.section(section.section).entry(entry_name).to_string() == address
+                prefix.with_section(section.section).with_entry(entry_name).to_string() == address
             })?)
         });
         live_id.or_else(|| {
@@ -225,7 +225,7 @@ impl LiveCache {
         let body = body.filter(|body| {
             let shown_id = body.get("id").and_then(Json::as_u64);
             paths_are_equal(container_lookup.read_path(body), &container.path)
-                && shown_id.is_some_and(|shown| id.is_none_or(|id| id == shown))
+                && shown_id.is_some_and(|shown_id| id.is_none_or(|id| id == shown_id))
         });
         let Some(body) = body else {
             self.created_at = self.created_at.or(created_at);
@@ -280,8 +280,9 @@ impl LiveCache {
 
 /// True if the section `name` is part of the own object of groups or projects.
 fn is_in_object(name: &str) -> bool {
-    let mut sections = Scope::ALL.into_iter().filter_map(|scope| catalogue::section(scope, name));
-    sections.any(Section::is_in_object)
+    let mut sections =
+        Scope::ALL.into_iter().filter_map(|scope| catalogue::project_section(scope, name));
+    sections.any(Section::is_part_of_container)
 }
 
 /// True if a response can replace a reading. Its `body` must contain the identifying keys, and each
@@ -304,7 +305,7 @@ fn shows_declared_fields(section: &DeclaredSection, body: &Object, names: &BTree
                 return body.contains_key(*name);
             };
             spec.field.read == Readback::IfPresent
-                || spec.field.live_name().is_none_or(|live| body.contains_key(live))
+                || spec.field.live_name().is_none_or(|live_name| body.contains_key(live_name))
         })
 }
 
@@ -326,7 +327,7 @@ mod tests {
     };
 
     fn step(container: &Container, section: &'static str) -> Step {
-        let address = container.address().section(section);
+        let address = container.address().with_section(section);
         Step::new(
             container.scope,
             address,
@@ -397,21 +398,21 @@ mod tests {
         let sections = json!({"settings": {"description": "new"}, "labels": []});
         let container = shop(&sections, Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
-        let live_at = |at: u64| {
-            let here = Presence::Existing(target.clone(), ContainerFacts::default());
-            LiveContainer::with_presence(here, Duration::from_secs(at))
+        let live_at = |seconds: u64| {
+            let presence = Presence::Existing(target.clone(), ContainerFacts::default());
+            LiveContainer::with_presence(presence, Duration::from_secs(seconds))
         };
         let response = json!({
             "id": 1, "path_with_namespace": &*container.path, "description": "new", "name": "Shop",
         });
-        for (object_read_at, stale) in [(0, &[][..]), (2, &["settings"])] {
+        for (object_read_at, expected_stale) in [(0, &[][..]), (2, &["settings"])] {
             let mut cache = LiveCache::new(live_at(0));
             cache.begin_reading(Duration::from_secs(1));
             let (step, edit) =
                 (step(&container, "settings"), PROJECT_UPDATE.request().arg("id", 1));
             cache.record_response(&container, &step, &edit, &response, Some(1), Duration::ZERO);
             cache.merge_reading(live_at(object_read_at), &BTreeSet::from(["labels"]));
-            assert_eq!(cache.stale_sections.iter().copied().collect::<Vec<_>>(), stale);
+            assert_eq!(cache.stale_sections.iter().copied().collect::<Vec<_>>(), expected_stale);
             assert!(cache.live.sections["settings"].entries().is_ok());
             let Presence::Existing(_, facts) = &cache.live.presence else { panic!("it is there") };
             assert_eq!(facts.name.is_some(), object_read_at == 0, "the latest answer");
@@ -432,10 +433,10 @@ mod tests {
         let edit_request = PROJECT_UPDATE.request().arg("id", 1);
         let response =
             json!({"id": 1, "path_with_namespace": &*container.path, "description": "new"});
-        let settings = step(&container, "settings");
+        let settings_step = step(&container, "settings");
         cache.record_response(
             &container,
-            &settings,
+            &settings_step,
             &edit_request,
             &response,
             Some(1),
@@ -455,12 +456,19 @@ mod tests {
         {
             let target =
                 Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
-            let here = Presence::Existing(target, ContainerFacts::default());
-            let mut cache = LiveCache::new(LiveContainer::with_presence(here, Duration::ZERO));
-            let edit = PROJECT_UPDATE.request().arg("id", 1);
+            let presence = Presence::Existing(target, ContainerFacts::default());
+            let mut cache = LiveCache::new(LiveContainer::with_presence(presence, Duration::ZERO));
+            let edit_request = PROJECT_UPDATE.request().arg("id", 1);
             let response = json!({"id": id, "path_with_namespace": path, "description": "new"});
-            let settings = step(&container, "settings");
-            cache.record_response(&container, &settings, &edit, &response, Some(1), Duration::ZERO);
+            let settings_step = step(&container, "settings");
+            cache.record_response(
+                &container,
+                &settings_step,
+                &edit_request,
+                &response,
+                Some(1),
+                Duration::ZERO,
+            );
             assert_eq!(cache.live.sections.contains_key("settings"), is_recorded, "{id} {path}");
         }
     }
@@ -483,7 +491,7 @@ mod tests {
                 LiveContainer { sections: BTreeMap::from([("variables", variables)]), ..live }
             };
             let lookup = catalogue::container_lookup(scope);
-            let (variable, edit) = match scope {
+            let (variable_op, edit_op) = match scope {
                 Scope::Group => (GROUP_VARIABLE_CREATE, GROUP_UPDATE),
                 Scope::Project => (VARIABLE_CREATE, PROJECT_UPDATE),
             };
@@ -501,7 +509,7 @@ mod tests {
                         Duration::ZERO,
                     );
                 };
-            record_response(&mut cache, "variables", variable, &new_variable());
+            record_response(&mut cache, "variables", variable_op, &new_variable());
             assert!(cache.stale_sections.is_empty(), "the answer shows it");
             assert_eq!(cache.is_fully_up_to_date(), scope == Scope::Project);
             // A reading that began before that response proves nothing.
@@ -511,9 +519,9 @@ mod tests {
             cache.merge_reading(make_live(), &BTreeSet::from(["variables"]));
             assert!(cache.is_fully_up_to_date());
             // The response to an edit of the group itself shows its path.
-            record_response(&mut cache, "variables", variable, &new_variable());
+            record_response(&mut cache, "variables", variable_op, &new_variable());
             let response = json!({"id": 1, lookup.path_field: "acme", "description": "new"});
-            record_response(&mut cache, "settings", edit, &response);
+            record_response(&mut cache, "settings", edit_op, &response);
             assert!(cache.is_fully_up_to_date(), "{scope:?} {:?}", cache.stale_sections);
         }
     }
@@ -524,7 +532,7 @@ mod tests {
         let sections = json!({"pipeline_schedules": [], "pipeline_schedule_variables": []});
         let container = shop(&sections, Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
-        for (action, op, stale) in [
+        for (action, op, expected_stale) in [
             (Action::Update, SCHEDULE_UPDATE, &["pipeline_schedules"][..]),
             (
                 Action::Delete,
@@ -532,8 +540,8 @@ mod tests {
                 &["pipeline_schedule_variables", "pipeline_schedules"],
             ),
         ] {
-            let here = Presence::Existing(target.clone(), ContainerFacts::default());
-            let mut cache = LiveCache::new(LiveContainer::with_presence(here, Duration::ZERO));
+            let presence = Presence::Existing(target.clone(), ContainerFacts::default());
+            let mut cache = LiveCache::new(LiveContainer::with_presence(presence, Duration::ZERO));
             let step = Step { action, ..step(&container, "pipeline_schedules") };
             let request = op.request().arg("id", 1).arg("pipeline_schedule_id", 4);
             cache.record_response(
@@ -546,7 +554,7 @@ mod tests {
             );
             assert_eq!(
                 cache.stale_sections.iter().copied().collect::<Vec<_>>(),
-                stale,
+                expected_stale,
                 "{action:?}"
             );
         }
@@ -557,12 +565,12 @@ mod tests {
     fn a_response_adds_or_replaces_its_own_entry() {
         let container = shop(&json!({"variables": []}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
-        let here = Presence::Existing(target, ContainerFacts::default());
+        let presence = Presence::Existing(target, ContainerFacts::default());
         let no_entries = LiveEntries::Updated(Vec::new());
         let sections = BTreeMap::from([("variables", no_entries)]);
         let mut cache = LiveCache::new(LiveContainer {
             sections,
-            ..LiveContainer::with_presence(here, Duration::ZERO)
+            ..LiveContainer::with_presence(presence, Duration::ZERO)
         });
         for (key, value, expected) in [
             ("A", "x", vec!["A x"]),
@@ -572,12 +580,12 @@ mod tests {
             let response = json!({"key": key, "value": value, "environment_scope": "*"});
             let (step, request) = (step(&container, "variables"), VARIABLE_CREATE.request());
             cache.record_response(&container, &step, &request, &response, Some(1), Duration::ZERO);
-            let find_text = |entry: &LiveEntry, name: &str| {
+            let field_text = |entry: &LiveEntry, name: &str| {
                 entry.fields.raw()[name].as_str().unwrap().to_owned()
             };
             let entries = cache.live.sections["variables"].entries().unwrap().iter();
             let actual: Vec<_> = entries
-                .map(|entry| [find_text(entry, "key"), find_text(entry, "value")].join(" "))
+                .map(|entry| [field_text(entry, "key"), field_text(entry, "value")].join(" "))
                 .collect();
             assert_eq!(actual, expected);
         }
@@ -588,18 +596,19 @@ mod tests {
     fn a_read_that_does_not_find_the_container_keeps_no_responses() {
         let container = shop(&json!({"variables": []}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
-        let here = Presence::Existing(target.clone(), ContainerFacts::default());
+        let presence = Presence::Existing(target.clone(), ContainerFacts::default());
         let no_entries = LiveEntries::Updated(Vec::new());
         let sections = BTreeMap::from([("variables", no_entries)]);
-        let live = LiveContainer { sections, ..LiveContainer::with_presence(here, Duration::ZERO) };
+        let live =
+            LiveContainer { sections, ..LiveContainer::with_presence(presence, Duration::ZERO) };
         for (presence, expected) in [(live.presence.clone(), 1), (Presence::Missing(target), 0)] {
             let mut cache = LiveCache::new(live.clone());
             cache.begin_reading(Duration::ZERO);
             let request = VARIABLE_CREATE.request().arg("id", 1);
-            let variables = step(&container, "variables");
+            let variables_step = step(&container, "variables");
             cache.record_response(
                 &container,
-                &variables,
+                &variables_step,
                 &request,
                 &Json::Null,
                 Some(1),
@@ -623,9 +632,16 @@ mod tests {
             Presence::Existing(target, ContainerFacts::default()),
             Duration::ZERO,
         ));
-        let removal = SHARE_DELETE.request().arg("id", 1).arg("group_id", 4);
-        let shares = step(&container, "shares");
-        cache.record_response(&container, &shares, &removal, &Json::Null, Some(1), Duration::ZERO);
+        let removal_request = SHARE_DELETE.request().arg("id", 1).arg("group_id", 4);
+        let shares_step = step(&container, "shares");
+        cache.record_response(
+            &container,
+            &shares_step,
+            &removal_request,
+            &Json::Null,
+            Some(1),
+            Duration::ZERO,
+        );
         assert_eq!(cache.stale_sections, BTreeSet::from(["shares"]));
         let edit = PROJECT_UPDATE.request().arg("id", 1);
         let share = json!({"group_id": 4, "group_full_path": "acme/x", "group_access_level": 30});
@@ -633,8 +649,15 @@ mod tests {
             "id": 1, "path_with_namespace": &*container.path, "description": "new",
             "shared_with_groups": [share],
         });
-        let settings = step(&container, "settings");
-        cache.record_response(&container, &settings, &edit, &response, Some(1), Duration::ZERO);
+        let settings_step = step(&container, "settings");
+        cache.record_response(
+            &container,
+            &settings_step,
+            &edit,
+            &response,
+            Some(1),
+            Duration::ZERO,
+        );
         assert_eq!(cache.stale_sections, BTreeSet::from(["shares"]));
         assert!(matches!(cache.live.sections["settings"], LiveEntries::Single(Some(_))));
     }

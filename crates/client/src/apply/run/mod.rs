@@ -47,7 +47,7 @@ use crate::{
     kind::{ReadSource, Target},
     live::{LiveContainer, Presence, ReadTimes},
     observe::is_fatal,
-    plan::{self, Approved, ContainerPlan, PlanSettings},
+    plan::{self, ApprovedPlan, ContainerPlan, PlanSettings},
     planted::Bug,
 };
 
@@ -66,7 +66,7 @@ pub(super) struct RunState<'p> {
 /// Runs one container.
 pub(super) struct ContainerRun<'a> {
     apply: &'a Apply<'a>,
-    plan: &'a Approved<'a>,
+    plan: &'a ApprovedPlan<'a>,
     /// The declaration, with the sections that the plan changes.
     container: Container,
     steps: &'a [&'a Step],
@@ -100,7 +100,7 @@ impl Reading {
 impl<'a> ContainerRun<'a> {
     pub(super) fn new(
         apply: &'a Apply<'a>,
-        plan: &'a Approved<'a>,
+        plan: &'a ApprovedPlan<'a>,
         container: &Container,
         steps: &'a [&'a Step],
         emit: &'a dyn Fn(Event),
@@ -396,14 +396,17 @@ impl<'a> ContainerRun<'a> {
             &settings,
         )
         .await?;
-        let has_resends = !settings.resend.is_empty()
-            || settings.groups.replaces_values_below(&self.container.path);
+        let has_resends = !settings.resend_selectors.is_empty()
+            || settings.group_declarations.replaces_values_below(&self.container.path);
         let without_resends = has_resends.then(|| self.replan_without_resends(&live));
         Ok(Reading { times: live.read_times, plan, without_resends })
     }
 
     fn plan_settings(&self) -> PlanSettings {
-        PlanSettings { created: self.dependencies.created_ids(), ..self.apply.settings.clone() }
+        PlanSettings {
+            creatable_containers: self.dependencies.created_ids(),
+            ..self.apply.settings.clone()
+        }
     }
 
     /// Plans the remaining steps from `live`, without steps that only resend fields.
@@ -417,5 +420,5 @@ const REREAD_FAILURE_PREFIX: &str = "it could not be read again";
 
 /// The outcome of a step whose object could not be read before its writes.
 fn unreadable_outcome(cause: impl Into<Cause>) -> StepOutcome {
-    StepOutcome::Failed(cause.into().context(REREAD_FAILURE_PREFIX))
+    StepOutcome::Failed(cause.into().with_context(REREAD_FAILURE_PREFIX))
 }

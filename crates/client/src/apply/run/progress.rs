@@ -91,8 +91,8 @@ impl StepProgress {
                     section_steps.flat_map(|steps| steps.range(earlier_positions.clone()));
                 (open_steps.clone().any(|(_, has_failed)| *has_failed), open_steps.next().is_some())
             } else {
-                let state = dependencies.step_outcome(&edge.address);
-                (state == Some(Some(false)), state == Some(None))
+                let success = dependencies.step_outcome(&edge.address);
+                (success == Some(Some(false)), success == Some(None))
             };
             if has_failed {
                 let reason = format!("`{}` must succeed first: {}", edge.address, edge.reason);
@@ -115,8 +115,8 @@ mod tests {
     };
 
     fn address(section: &'static str, entry: Option<&str>) -> Address {
-        let section = Address::container("acme/shop".into()).section(section);
-        entry.map_or_else(|| section.clone(), |entry| section.entry(entry))
+        let section = Address::container("acme/shop".into()).with_section(section);
+        entry.map_or_else(|| section.clone(), |entry| section.with_entry(entry))
     }
 
     fn step(section: &'static str, entry: &str, after: &[Address]) -> Step {

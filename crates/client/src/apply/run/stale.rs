@@ -6,7 +6,7 @@ use crate::{
     address::Address,
     apply::{
         StepOutcome, find_step,
-        lost::{CallState, call_state},
+        lost::{CallState, determine_call_state},
     },
     cause::Cause,
     diff::{Action, GuardRefusal, Step},
@@ -19,9 +19,9 @@ impl ContainerRun<'_> {
     /// the address and the outcome of the step.
     pub(super) fn find_stale_step(
         &self,
-        replanned: &ContainerPlan,
+        new_plan: &ContainerPlan,
     ) -> Option<(Address, StepOutcome)> {
-        if let Some((address, outcome)) = self.find_stale_container(replanned) {
+        if let Some((address, outcome)) = self.find_container_change(new_plan) {
             // Report the change at a planned step of the changed section, or else at the first
             // step.
             let mut steps = self.steps.iter();
@@ -29,23 +29,26 @@ impl ContainerRun<'_> {
             return Some((step.unwrap_or(&self.steps[0]).address.clone(), outcome));
         }
         self.steps.iter().find_map(|step| {
-            Some((step.address.clone(), self.stale_outcome(step, replanned, false)?))
+            Some((step.address.clone(), self.stale_outcome(step, new_plan, false)?))
         })
     }
 
-    /// The address of the changed object and the outcome, if the container as a whole changed since
-    /// the plan was made.
-    fn find_stale_container<'p>(
+    /// The address of the changed object and the outcome of its step, if the change concerns the whole
+    /// container: a problem, an unread part, a move, or a new refusal.
+    fn find_container_change<'p>(
         &self,
-        replanned: &'p ContainerPlan,
+        new_plan: &'p ContainerPlan,
     ) -> Option<(&'p Address, StepOutcome)> {
-        if let Some(problem) = replanned.problems.first() {
+        if let Some(problem) = new_plan.problems.first() {
             return Some((&problem.address, changed_outcome(problem.message.clone())));
         }
-        if let Some(incomplete) = replanned.incomplete.first() {
-            return Some((&incomplete.address, unreadable_outcome(incomplete.reason.clone())));
+        if let Some(incomplete_scope) = new_plan.incomplete.first() {
+            return Some((
+                &incomplete_scope.address,
+                unreadable_outcome(incomplete_scope.reason.clone()),
+            ));
         }
-        let container_step = replanned.steps.iter().find(|step| step.address.section.is_none());
+        let container_step = new_plan.steps.iter().find(|step| step.address.section.is_none());
         if let Some(container_step) = container_step
             && self.steps.iter().all(|step| step.address != container_step.address)
         {
@@ -56,10 +59,10 @@ impl ContainerRun<'_> {
         // that a step of this container sets. If a guard then refuses this step, the refusal is no
         // sign of a change by somebody else.
         let replaces_values_below =
-            self.apply.settings.groups.replaces_values_below(&self.container.path);
-        let refusal = replanned.refusals.iter().find(|refusal| {
+            self.apply.settings.group_declarations.replaces_values_below(&self.container.path);
+        let refusal = new_plan.refusals.iter().find(|refusal| {
             let is_refused_step_planned =
-                find_step(replanned, &refusal.address).is_some_and(|new_step| {
+                find_step(new_plan, &refusal.address).is_some_and(|new_step| {
                     new_step.address.entry.is_none()
                         && self.steps.iter().any(|step| step.is_same_change(new_step))
                 });
@@ -74,10 +77,10 @@ impl ContainerRun<'_> {
     pub(super) fn stale_outcome(
         &self,
         step: &Step,
-        replanned: &ContainerPlan,
+        new_plan: &ContainerPlan,
         may_have_changed: bool,
     ) -> Option<StepOutcome> {
-        if let Some(new_step) = find_step(replanned, &step.address) {
+        if let Some(new_step) = find_step(new_plan, &step.address) {
             let may_be_partly_done = may_have_changed || step.possible.is_some();
             if step.is_same_change(new_step) || (may_be_partly_done && new_step.is_subset_of(step))
             {
@@ -85,8 +88,8 @@ impl ContainerRun<'_> {
             }
             return Some(changed_outcome("someone changed it since it was planned"));
         }
-        if let Some(cause) = replanned.unconfirmed_cause(step) {
-            return Some(match &replanned.not_compared_cause {
+        if let Some(cause) = new_plan.unconfirmed_cause(step) {
+            return Some(match &new_plan.not_compared_cause {
                 Some(_) => StepOutcome::ChangedMeanwhile(cause),
                 None => unreadable_outcome(cause),
             });
@@ -94,35 +97,36 @@ impl ContainerRun<'_> {
         // Somebody else created the container, perhaps not as planned.
         if step.address.section.is_none()
             && (0..step.planned_calls.len()).any(|index| {
-                call_state(self.container.scope, step, index, replanned) != CallState::Applied
+                determine_call_state(self.container.scope, step, index, new_plan)
+                    != CallState::Applied
             })
         {
             return Some(changed_outcome("someone created it, but not as planned"));
         }
-        let unverifiable = replanned.unverifiable_fields(step);
-        if unverifiable.is_empty() {
+        let unverifiable_fields = new_plan.unverifiable_fields(step);
+        if unverifiable_fields.is_empty() {
             return None;
         }
         let reason = "someone changed it, and the service does not return";
-        Some(changed_outcome(format!("{reason} {}", text::list_names(&unverifiable))))
+        Some(changed_outcome(format!("{reason} {}", text::list_names(&unverifiable_fields))))
     }
-    /// Returns the step of the new `plan` for the possible `step`, if the new step does no more
-    /// than planned.
+    /// Returns the step of `new_plan` for the possible `step`, if the new step does no more than
+    /// planned.
     ///
     /// # Errors
     /// The outcome of the step if it is not sent.
     pub(super) fn find_replanned(
         &self,
         step: &Step,
-        plan: &ContainerPlan,
+        new_plan: &ContainerPlan,
     ) -> Result<Step, StepOutcome> {
-        let replanned_step = find_step(plan, &step.address).and_then(|new_step| {
+        let replanned_step = find_step(new_plan, &step.address).and_then(|new_step| {
             // The section was compared, so only the certain part of the step remains.
-            let is_resolved = new_step.possible.is_some() && plan.has_compared(new_step);
-            if is_resolved { new_step.certain.as_deref() } else { Some(new_step) }
+            let is_resolved = new_step.possible.is_some() && new_plan.has_compared(new_step);
+            if is_resolved { new_step.certain_part.as_deref() } else { Some(new_step) }
         });
-        let Some(replanned) = replanned_step else {
-            return Err(plan
+        let Some(new_step) = replanned_step else {
+            return Err(new_plan
                 .unconfirmed_cause(step)
                 .map_or(StepOutcome::Already, unreadable_outcome));
         };
@@ -130,7 +134,7 @@ impl ContainerRun<'_> {
         // this run creates the container.
         let creates_container = self.steps.iter().any(|step| step.creates_container());
         if step.action == Action::Create && !creates_container {
-            let mut refusals = plan.refusals.iter();
+            let mut refusals = new_plan.refusals.iter();
             let refusal = refusals.find(|refusal| {
                 refusal.address == step.address && !self.plan.acknowledges(refusal)
             });
@@ -138,8 +142,8 @@ impl ContainerRun<'_> {
                 return Err(refusal_outcome(refusal));
             }
         }
-        if replanned.is_subset_of(step) && replanned.possible.is_none() {
-            return Ok(replanned.clone());
+        if new_step.is_subset_of(step) && new_step.possible.is_none() {
+            return Ok(new_step.clone());
         }
         Err(changed_outcome("it differs from its manifest by more than was planned"))
     }

@@ -36,7 +36,7 @@ pub(super) fn declared_shop() -> Container {
     shop(&sections, Unlisted::Report)
 }
 
-/// The live state that differs from [`declared_shop`].
+/// A live state in which neither declaration of [`declared_shop`] is fulfilled.
 pub(super) fn live_before() -> Json {
     json!({"settings": {"merge_method": "merge"}, "variables": []})
 }
@@ -129,7 +129,11 @@ pub(super) fn settings() -> PlanSettings {
 /// The reading of `live`. Its plan resends the fields of the objects that `resend` selects.
 pub(super) fn reading(container: &Container, live: &LiveContainer, resend: &[&str]) -> Reading {
     let resend = resend.iter().map(|selector| Selector::parse(selector).unwrap()).collect();
-    let plan = plan::plan_container(container, live, &PlanSettings { resend, ..settings() });
+    let plan = plan::plan_container(
+        container,
+        live,
+        &PlanSettings { resend_selectors: resend, ..settings() },
+    );
     let without_resends = Some(plan::plan_container(container, live, &settings()));
     Reading { times: ReadTimes::uniform(READ_AT), plan, without_resends }
 }

@@ -20,10 +20,11 @@ use crate::{
 fn a_step_planned_again_keeps_its_planned_edges() {
     let container = declared_shop();
     let live = live_container(&container, &live_before());
-    let variables = container.address().section("variables");
-    let [settings, variable] = [container.address().section("settings"), variables.entry("A@*")];
-    let share = Address::container("acme".into()).section("shares").entry("other");
-    let badges = container.address().section("badges");
+    let variables = container.address().with_section("variables");
+    let [settings, variable] =
+        [container.address().with_section("settings"), variables.with_entry("A@*")];
+    let share = Address::container("acme".into()).with_section("shares").with_entry("other");
+    let badges = container.address().with_section("badges");
     let edges = |addresses: &[&Address]| -> Vec<_> {
         addresses
             .iter()
@@ -66,8 +67,8 @@ fn steps_that_wait_for_each_other_are_skipped() {
     let outcomes = with_run(&container, steps.clone(), &live, |run| {
         let progress = StepProgress::new(run.steps);
         let mut state = RunState { progress, ..RunState::default() };
-        let ended = run.run_steps(steps, &ReadTimes::default(), &mut state).now_or_never();
-        ended.expect("nothing is sent");
+        let run_result = run.run_steps(steps, &ReadTimes::default(), &mut state).now_or_never();
+        run_result.expect("nothing is sent");
         state.results.into_values().map(|result| result.outcome).collect::<Vec<_>>()
     });
     assert_eq!(outcomes.len(), 2);
@@ -81,16 +82,17 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
     let container = declared_shop();
     let live = live_container(&container, &live_before());
     let first_plan = || reading(&container, &live, &[]).plan;
-    let settings = || container.address().section("settings");
-    let variable = || container.address().section("variables").entry("A@*");
-    let problem = |address: Address| Problem {
+    let settings = || container.address().with_section("settings");
+    let variable = || container.address().with_section("variables").with_entry("A@*");
+    let make_problem = |address: Address| Problem {
         address,
         code: "x",
         message: "a problem".to_owned(),
         help: None,
         origin: container.origin.clone(),
     };
-    let unread = |address: Address| Incomplete { address, reason: Cause::new("503"), origin: None };
+    let make_incomplete =
+        |address: Address| Incomplete { address, reason: Cause::new("503"), origin: None };
     let refusal = |objects: usize| {
         let guard = crate::desired::Guard::Protection;
         GuardRefusal::new(guard, &settings(), "refused".to_owned(), objects, &container.origin)
@@ -100,7 +102,7 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
         change(&mut plan);
         plan
     };
-    let rename = || Step { address: container.address(), ..first_plan().steps[0].clone() };
+    let rename_step = || Step { address: container.address(), ..first_plan().steps[0].clone() };
     let plan_with = |acknowledged: Option<GuardRefusal>| {
         let mut plan = Plan::for_test(first_plan().findings, 1);
         plan.acknowledged.extend(acknowledged.map(|refusal| Acknowledged {
@@ -111,7 +113,7 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
         }));
         plan
     };
-    for (name, acks, new_plan, expected) in [
+    for (name, acknowledged, new_plan, expected) in [
         ("the same", None, first_plan(), None),
         (
             "done",
@@ -122,15 +124,15 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
         (
             "a problem of a step",
             None,
-            changed_plan(&|plan| plan.findings.problems.push(problem(variable()))),
+            changed_plan(&|plan| plan.findings.problems.push(make_problem(variable()))),
             Some((variable(), "changed", "a problem")),
         ),
         (
             "a problem of the section",
             None,
             changed_plan(&|plan| {
-                let section = container.address().section("variables");
-                plan.findings.problems.push(problem(section));
+                let section = container.address().with_section("variables");
+                plan.findings.problems.push(make_problem(section));
             }),
             Some((variable(), "changed", "a problem")),
         ),
@@ -138,20 +140,22 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
             "a problem elsewhere",
             None,
             changed_plan(&|plan| {
-                plan.findings.problems.push(problem(container.address().section("hooks")));
+                plan.findings
+                    .problems
+                    .push(make_problem(container.address().with_section("hooks")));
             }),
             Some((settings(), "changed", "a problem")),
         ),
         (
             "unread",
             None,
-            changed_plan(&|plan| plan.findings.incomplete.push(unread(variable()))),
+            changed_plan(&|plan| plan.findings.incomplete.push(make_incomplete(variable()))),
             Some((variable(), "failed", "503")),
         ),
         (
             "moved",
             None,
-            changed_plan(&|plan| plan.findings.steps.insert(0, rename())),
+            changed_plan(&|plan| plan.findings.steps.insert(0, rename_step())),
             Some((settings(), "changed", "renamed, moved or marked")),
         ),
         (
@@ -187,8 +191,9 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
             Some((settings(), "changed", "someone changed it")),
         ),
     ] {
-        let actual =
-            with_plan(&container, &plan_with(acks), &live, |run| run.find_stale_step(&new_plan));
+        let actual = with_plan(&container, &plan_with(acknowledged), &live, |run| {
+            run.find_stale_step(&new_plan)
+        });
         let actual = actual.map(|(address, outcome)| {
             let word = match outcome {
                 StepOutcome::ChangedMeanwhile(_) => "changed",
@@ -212,31 +217,32 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
 fn a_possible_step_never_exceeds_the_plan() {
     let container = declared_shop();
     let live = live_container(&container, &live_before());
-    let variable = reading(&container, &live, &[]).plan.findings.steps.remove(1);
+    let variable_step = reading(&container, &live, &[]).plan.findings.steps.remove(1);
     let make_possible = |step: &Step| Step { possible: Some("unless it is so"), ..step.clone() };
-    let entry = |value: &str| json!({"key": "A", "environment_scope": "*", "value": value, "variable_type": "env_var", "protected": true, "masked": false, "raw": false});
+    let live_variable = |value: &str| json!({"key": "A", "environment_scope": "*", "value": value, "variable_type": "env_var", "protected": true, "masked": false, "raw": false});
     let plan_for = |entries: Json| {
-        let there = json!({"settings": {"merge_method": "ff"}, "variables": entries});
-        reading(&container, &live_container(&container, &there), &[]).plan
+        let live_json = json!({"settings": {"merge_method": "ff"}, "variables": entries});
+        reading(&container, &live_container(&container, &live_json), &[]).plan
     };
     let refusal = |objects: usize| {
         let guard = crate::desired::Guard::Protection;
         GuardRefusal::new(
             guard,
-            &variable.address,
+            &variable_step.address,
             "refused".to_owned(),
             objects,
             &container.origin,
         )
     };
     let refused_plan = |objects: usize| {
-        let mut plan = plan_for(json!([entry("old")]));
+        let mut plan = plan_for(json!([live_variable("old")]));
         plan.findings.refusals.push(refusal(objects));
         plan
     };
     let plan_refused_elsewhere = || {
-        let mut plan = plan_for(json!([entry("old")]));
-        let other = GuardRefusal { address: container.address().section("settings"), ..refusal(1) };
+        let mut plan = plan_for(json!([live_variable("old")]));
+        let other =
+            GuardRefusal { address: container.address().with_section("settings"), ..refusal(1) };
         plan.findings.refusals.push(other);
         plan
     };
@@ -246,80 +252,93 @@ fn a_possible_step_never_exceeds_the_plan() {
         reading(&container, &live, &[]).plan
     };
     // A new plan in which `change` modified the step for the variable.
-    let replanned = |change: &dyn Fn(&mut Step)| {
+    let plan_with_changed_step = |change: &dyn Fn(&mut Step)| {
         let mut plan = plan_for(json!([]));
-        change(plan.findings.steps.iter_mut().find(|s| s.address == variable.address).unwrap());
+        change(
+            plan.findings.steps.iter_mut().find(|s| s.address == variable_step.address).unwrap(),
+        );
         plan
     };
     let certain_step = || {
-        let certain = plan_for(json!([entry("old")])).findings.steps.remove(0);
+        let certain = plan_for(json!([live_variable("old")])).findings.steps.remove(0);
         Some(Box::new(certain))
     };
-    let creation = Step {
+    let creation_step = Step {
         address: container.address(),
         action: Action::Create,
         effects: vec![Effect::provides(Capability::Exists)],
-        ..variable.clone()
+        ..variable_step.clone()
     };
-    let update = Step { action: Action::Update, ..variable.clone() };
+    let update_step = Step { action: Action::Update, ..variable_step.clone() };
     for (name, planned, other_step, acknowledged, new_plan, expected) in [
-        ("missing", &variable, None, None, plan_for(json!([])), "Create"),
-        ("differs", &variable, None, None, plan_for(json!([entry("old")])), "Update"),
-        ("is so", &variable, None, None, plan_for(json!([entry("new")])), "already"),
-        ("not read", &variable, None, None, unread_plan(), "failed"),
+        ("missing", &variable_step, None, None, plan_for(json!([])), "Create"),
+        ("differs", &variable_step, None, None, plan_for(json!([live_variable("old")])), "Update"),
+        ("is so", &variable_step, None, None, plan_for(json!([live_variable("new")])), "already"),
+        ("not read", &variable_step, None, None, unread_plan(), "failed"),
         (
             "another value",
-            &variable,
+            &variable_step,
             None,
             None,
-            replanned(&|step| step.changes.iter_mut().for_each(|c| c.field = "x".into())),
+            plan_with_changed_step(&|step| {
+                step.changes.iter_mut().for_each(|c| c.field = "x".into())
+            }),
             "changed",
         ),
         (
             "a removal",
-            &variable,
+            &variable_step,
             None,
             None,
-            replanned(&|step| step.action = Action::Delete),
+            plan_with_changed_step(&|step| step.action = Action::Delete),
             "changed",
         ),
         (
             "a replacement",
-            &variable,
+            &variable_step,
             None,
             None,
-            replanned(&|step| step.replaces = true),
+            plan_with_changed_step(&|step| step.replaces = true),
             "changed",
         ),
         (
             "still possible",
-            &variable,
+            &variable_step,
             None,
             None,
-            replanned(&|step| (step.possible, step.certain) = (Some("x"), certain_step())),
+            plan_with_changed_step(&|step| {
+                (step.possible, step.certain_part) = (Some("x"), certain_step())
+            }),
             "Update",
         ),
         (
             "not even possible",
-            &variable,
+            &variable_step,
             None,
             None,
-            replanned(&|step| step.possible = Some("x")),
+            plan_with_changed_step(&|step| step.possible = Some("x")),
             "already",
         ),
-        ("refused", &variable, None, None, refused_plan(1), "changed"),
-        ("acknowledged", &variable, None, Some(refusal(1)), refused_plan(1), "Update"),
-        ("acknowledged for less", &variable, None, Some(refusal(1)), refused_plan(2), "changed"),
-        ("refused elsewhere", &variable, None, None, plan_refused_elsewhere(), "Update"),
+        ("refused", &variable_step, None, None, refused_plan(1), "changed"),
+        ("acknowledged", &variable_step, None, Some(refusal(1)), refused_plan(1), "Update"),
+        (
+            "acknowledged for less",
+            &variable_step,
+            None,
+            Some(refusal(1)),
+            refused_plan(2),
+            "changed",
+        ),
+        ("refused elsewhere", &variable_step, None, None, plan_refused_elsewhere(), "Update"),
         (
             "refused in what this run made",
-            &variable,
-            Some(&creation),
+            &variable_step,
+            Some(&creation_step),
             None,
             refused_plan(1),
             "Update",
         ),
-        ("refused and seen before", &update, None, None, refused_plan(1), "Update"),
+        ("refused and seen before", &update_step, None, None, refused_plan(1), "Update"),
     ] {
         let possible_step = make_possible(planned);
         let steps = other_step.into_iter().cloned().chain([possible_step.clone()]).collect();

@@ -72,7 +72,7 @@ impl Observer {
                 self.read_levels(operation::MEMBER_LIST_ALL.request().arg("id", &path)).await?
             }
         };
-        let groups = if is_moving {
+        let sharing_groups = if is_moving {
             match self.find_sharing_groups(container).await? {
                 Ok(groups) => groups,
                 Err(cause) => return Ok(Err(cause)),
@@ -80,7 +80,7 @@ impl Observer {
         } else {
             declared_shares(container).map(str::to_owned).collect()
         };
-        for group in &groups {
+        for group in &sharing_groups {
             let members = self.read_declared_group_levels(group).await?;
             raise_levels(&mut levels, &members, u8::MAX);
         }
@@ -97,8 +97,8 @@ impl Observer {
     ) -> Result<Result<BTreeSet<String>, Cause>> {
         let path = self.live_container_path(container.scope, &container.path).await?;
         let keys = KeyFilter::keys([SHARES_FIELD]);
-        let own_object = self.find_container(container.scope, &path, &keys).await?;
-        let mut objects = vec![Arc::new(own_object.unwrap_or_default())];
+        let container_object = self.find_container(container.scope, &path, &keys).await?;
+        let mut objects = vec![Arc::new(container_object.unwrap_or_default())];
         for path in std::iter::once(&*container.path).chain(groups_above(&container.path)) {
             let group = self.read_group_above(path).await?;
             // A group that does not exist yet has at least the settings of the groups above it. An
@@ -149,11 +149,11 @@ impl Observer {
             }
             Ok(Arc::new(levels))
         };
-        self.cache.group_levels.read(&levels_after_move_key(path), read).await
+        self.cache.group_levels.get_or_read(&levels_after_move_key(path), read).await
     }
 
-    /// The access levels that a new project at the declared `path` inherits, also if its group does not exist
-    /// yet. The creator of a top-level group becomes its owner.
+    /// The access levels that a new project at the declared `path` inherits, even if its group does
+    /// not exist yet. The creator of a top-level group becomes its owner.
     async fn read_initial_levels(&self, path: &str) -> Result<BTreeMap<u64, u8>> {
         Ok(match self.read_nearest_levels(path).await? {
             Some(levels) => BTreeMap::clone(&levels),
@@ -167,12 +167,12 @@ impl Observer {
             let members_request = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", group);
             Ok(Arc::new(self.read_levels(members_request).await?))
         };
-        self.cache.group_levels.read(&group.to_lowercase(), read).await
+        self.cache.group_levels.get_or_read(&group.to_lowercase(), read).await
     }
 
-    async fn read_levels(&self, list: Request<Read>) -> Result<BTreeMap<u64, u8>> {
+    async fn read_levels(&self, list_request: Request<Read>) -> Result<BTreeMap<u64, u8>> {
         let members =
-            self.client.list_with_keys(list, EntryKeys::with_id(&["access_level"])).await?;
+            self.client.list_with_keys(list_request, EntryKeys::with_id(&["access_level"])).await?;
         let mut levels = BTreeMap::new();
         for member in members.iter() {
             let is_active = member.get("state").is_none_or(|state| state == "active");
@@ -209,8 +209,8 @@ impl Observer {
                 Ok(facts.caller_level.unwrap_or(0))
             }
             _ => {
-                let list = operation::GROUP_MEMBER_LIST.request().arg("id", &path);
-                self.pick_caller_level(self.read_levels(list).await.map(Arc::new))?
+                let list_request = operation::GROUP_MEMBER_LIST.request().arg("id", &path);
+                self.pick_caller_level(self.read_levels(list_request).await.map(Arc::new))?
             }
         };
         let inherited_level = match parent_group_path(&path) {
@@ -235,7 +235,7 @@ impl Observer {
                 }
             }
         }
-        Ok(CallerAccess { without_shares, groups })
+        Ok(CallerAccess { level_without_shares: without_shares, group_levels: groups })
     }
 }
 
@@ -245,9 +245,11 @@ fn declared_shares(container: &Container) -> impl Iterator<Item = &str> {
     shares.chain(container.lifecycle.shares_above.iter().map(|group| &**group))
 }
 
-/// Raises the levels of users to their levels in `others`, but to at most `max_level`.
-fn raise_levels(levels: &mut BTreeMap<u64, u8>, others: &BTreeMap<u64, u8>, max_level: u8) {
-    others.iter().for_each(|(user_id, level)| raise_level(levels, *user_id, max_level.min(*level)));
+/// Raises the levels of users to their levels in `other_levels`, but to at most `max_level`.
+fn raise_levels(levels: &mut BTreeMap<u64, u8>, other_levels: &BTreeMap<u64, u8>, max_level: u8) {
+    other_levels
+        .iter()
+        .for_each(|(user_id, level)| raise_level(levels, *user_id, max_level.min(*level)));
 }
 
 /// Raises the level of a user to at least `level`.

@@ -25,7 +25,7 @@ impl Observer {
     /// Copies cached facts about the parent group to `live`. Without these facts, the plan would
     /// request them, and would then be computed a second time. Waits for facts that are being read.
     pub async fn fill_from_cache(&self, container: &Container, live: &mut LiveContainer) {
-        let no_group_above_moves = self.moves.nearest_group_above(&container.path).is_none();
+        let no_group_above_moves = self.moves.nearest_moved_group_above(&container.path).is_none();
         let Some(group) = parent_group_path(&container.path).filter(|_| no_group_above_moves)
         else {
             return;
@@ -69,7 +69,7 @@ impl Observer {
                 }
                 ExtraFact::LevelsAboveFormerPath => {
                     let Presence::Existing(target, _) = &live.presence else { continue };
-                    let Some(former_location) = &target.former else { continue };
+                    let Some(former_location) = &target.former_location else { continue };
                     live.levels_above_former_path =
                         Some(match parent_group_path(&former_location.path) {
                             Some(group) => split_fatal(self.read_group_levels(group).await)?
@@ -121,7 +121,8 @@ impl Observer {
             let version = response.body["version"].as_str().and_then(|text| text.parse().ok());
             Ok(version.map_or(DetectedRelease::Hidden, DetectedRelease::Known))
         };
-        Ok(split_fatal(self.cache.release.read("", read).await)?.unwrap_or(DetectedRelease::Hidden))
+        Ok(split_fatal(self.cache.release.get_or_read("", read).await)?
+            .unwrap_or(DetectedRelease::Hidden))
     }
 
     /// The live entries of a section: from `live`, or else read from the service.
@@ -172,7 +173,7 @@ impl Observer {
     /// The groups that the project at `path` is shared with.
     async fn read_shares(&self, path: &str) -> Result<Result<Vec<LiveEntry>, Cause>> {
         let object = self.get_container_object(Scope::Project, path, &KeyFilter::All).await?;
-        let shares_section = catalogue::section(Scope::Project, shares::SECTION);
+        let shares_section = catalogue::project_section(Scope::Project, shares::SECTION);
         let shares =
             shares_section.and_then(|section| section.read_nested(&object, FieldSelection::All));
         Ok(shares.ok_or_else(|| Cause::new("the service does not show the shares")))
@@ -184,16 +185,16 @@ impl Observer {
         live: &LiveContainer,
         name: &str,
     ) -> Result<Result<EntryIds, Cause>> {
-        let Some(kind) = catalogue::section(container.scope, name) else {
+        let Some(section) = catalogue::project_section(container.scope, name) else {
             return Ok(Ok(EntryIds::new()));
         };
         let entries = match &live.presence {
             Presence::Existing(target, facts) => {
-                self.cached_or_read_entries(kind, container, (target, facts), live).await?
+                self.cached_or_read_entries(section, container, (target, facts), live).await?
             }
             _ => LiveEntries::NoContainer,
         };
-        Ok(entry_ids(kind, container, &entries))
+        Ok(entry_ids(section, container, &entries))
     }
 
     /// The names of the entries of the section `name` in the groups above, each with its group,
@@ -204,7 +205,7 @@ impl Observer {
         name: &str,
     ) -> Result<Vec<(String, Arc<str>)>> {
         let mut entries_above = Vec::new();
-        let Some(group_section) = catalogue::section(Scope::Group, name) else {
+        let Some(group_section) = catalogue::project_section(Scope::Group, name) else {
             return Ok(entries_above);
         };
         let ReadSource::List(list) = group_section.scoped_kind.read_source else {
@@ -227,7 +228,8 @@ impl Observer {
             };
             let key = format!("{name} {}", live_path.to_lowercase());
             let names: Arc<[String]> =
-                split_fatal(self.cache.entry_names.read(&key, read).await)?.unwrap_or_default();
+                split_fatal(self.cache.entry_names.get_or_read(&key, read).await)?
+                    .unwrap_or_default();
             entries_above.extend(names.iter().map(|name| (name.clone(), group.into())));
         }
         Ok(entries_above)
@@ -238,10 +240,11 @@ impl Observer {
         let mut visibilities = Vec::new();
         for scope in Scope::ALL {
             let lookup = catalogue::container_lookup(scope);
-            let list = target.address_request(descendants_request(scope));
+            let list_request = target.address_request(descendants_request(scope));
             let key_filter = KeyFilter::keys(["id", lookup.path_field, "visibility"]);
             let objects =
-                split_fatal(self.list_all(scope, list, &key_filter).await)?.unwrap_or_default();
+                split_fatal(self.list_containers(scope, list_request, &key_filter).await)?
+                    .unwrap_or_default();
             visibilities.extend(objects.iter().filter_map(|raw| {
                 Some((lookup.read_path(raw).into(), raw.get("visibility")?.as_str()?.to_owned()))
             }));
@@ -299,7 +302,7 @@ impl Observer {
             }
             Ok(Arc::new(object))
         };
-        let object = self.cache.groups.read(&group.to_lowercase(), read).await;
+        let object = self.cache.groups.get_or_read(&group.to_lowercase(), read).await;
         Ok(split_fatal(object)?.unwrap_or_default())
     }
 }

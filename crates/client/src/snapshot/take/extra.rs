@@ -79,7 +79,7 @@ impl SnapshotRecorder {
             self.fetch_request(descendants_request(scope).arg("id", root)).await?;
         }
         for scope in Scope::ALL {
-            let get = catalogue::container_lookup(scope).get_request;
+            let make_get_request = catalogue::container_lookup(scope).get_request;
             let rows: Vec<_> = {
                 let contents = self.contents();
                 let scope_objects = contents.objects.range((scope, 0)..=(scope, u64::MAX));
@@ -87,7 +87,7 @@ impl SnapshotRecorder {
                 listed_objects.map(|((_, id), object)| (*id, object.clone())).collect()
             };
             let Some((id, row)) = rows.first() else { continue };
-            if let Some(query) = Query::parse(&get(&id.to_string()).target()) {
+            if let Some(query) = Query::parse(&make_get_request(&id.to_string()).path_and_query()) {
                 self.fetch_object(scope, &query).await?;
             }
             let has_whole_rows = {
@@ -99,12 +99,12 @@ impl SnapshotRecorder {
                 let is_whole = full_object.is_some_and(|stored_object| {
                     field_names(stored_object).is_subset(&field_names(row))
                 });
-                let has_whole_rows = contents.complete_rows.entry(scope).or_insert(true);
+                let has_whole_rows = contents.are_rows_complete.entry(scope).or_insert(true);
                 *has_whole_rows &= is_whole;
                 *has_whole_rows
             };
             if scope == Scope::Group && !has_whole_rows {
-                let requests = rows.iter().skip(1).map(|(id, _)| get(&id.to_string()));
+                let requests = rows.iter().skip(1).map(|(id, _)| make_get_request(&id.to_string()));
                 self.fetch_all(requests.collect(), || {}).await?;
             }
         }
@@ -121,10 +121,11 @@ impl SnapshotRecorder {
         };
         for raw in namespaces.iter() {
             let path = raw.get("full_path").and_then(Json::as_str).unwrap_or_default();
-            let query = Query::parse(&operation::NAMESPACE_GET.request().arg("id", path).target());
+            let query =
+                Query::parse(&operation::NAMESPACE_GET.request().arg("id", path).path_and_query());
             // Skip a path of digits, because the service would read the path as an id.
             let query = query.filter(|_| contents::parse_id(path).is_none());
-            let reduced_object = self.reducer().reduce_one(operation::NAMESPACE_GET, "", raw);
+            let reduced_object = self.reducer().reduce_row(operation::NAMESPACE_GET, "", raw);
             if let (Some(query), Ok(reduced)) = (query, reduced_object) {
                 self.contents()
                     .answers
@@ -197,7 +198,8 @@ impl SnapshotRecorder {
                         requests.extend(detail_requests);
                     }
                     (Some(parent), _) if only_nested => {
-                        let parent_section = catalogue::section(container.scope, parent.section);
+                        let parent_section =
+                            catalogue::project_section(container.scope, parent.section);
                         let parent_entries = parent_section
                             .map(|parent_kind| entries_in_snapshot(&contents, parent_kind, id));
                         let ids = parent_entries
@@ -211,8 +213,8 @@ impl SnapshotRecorder {
             }
         }
         requests.retain(|request| {
-            let query = Query::parse(&request.target());
-            query.is_some_and(|query| contents.response(&query).is_none())
+            let query = Query::parse(&request.path_and_query());
+            query.is_some_and(|query| contents.look_up(&query).is_none())
         });
         requests
     }
@@ -231,8 +233,8 @@ fn list_request(section: Section, id: u64) -> Option<Request<Read>> {
 
 /// The entries of a section of the container with this `id`, if they were read.
 fn entries_in_snapshot(contents: &SnapshotContents, section: Section, id: u64) -> Vec<Json> {
-    let list = list_request(section, id).and_then(|list| Query::parse(&list.target()));
-    match list.and_then(|query| contents.response(&query)) {
+    let list = list_request(section, id).and_then(|list| Query::parse(&list.path_and_query()));
+    match list.and_then(|query| contents.look_up(&query)) {
         Some(Ok(Json::Array(rows))) => rows,
         _ => Vec::new(),
     }

@@ -1,5 +1,5 @@
-//! Takes a snapshot with a transport that responses from the snapshot. The transport first requests
-//! each missing response from the service, reduces the response, and stores it.
+//! Takes a snapshot with a transport that answers from the snapshot. For a request that the snapshot
+//! cannot answer yet, the transport asks the service, reduces the response, and stores it.
 //!
 //! Therefore, a plan that uses this transport equals a plan from the snapshot, and the snapshot
 //! contains every response that the plan needs. [`SnapshotRecorder::fetch_extra`] adds responses
@@ -81,7 +81,7 @@ impl SnapshotRecorder {
     }
 
     /// Takes the recorded snapshot out of the recorder.
-    pub fn finish(&self) -> Snapshot {
+    pub fn take_snapshot(&self) -> Snapshot {
         Snapshot { header: self.header.clone(), contents: std::mem::take(&mut *self.contents()) }
     }
 
@@ -116,7 +116,7 @@ impl SnapshotRecorder {
             let failure = ReadFailure::from_message(error.message().unwrap_or_default().to_owned());
             return Ok(failure_response(401, &failure, &self.header));
         }
-        let response = self.contents().response(&query);
+        let response = self.contents().look_up(&query);
         build_response(&query, response, &self.header, |reason| {
             reason.unwrap_or("the service gave no reason").to_owned()
         })
@@ -125,12 +125,13 @@ impl SnapshotRecorder {
     /// Reads the response to `query` from the service, unless the snapshot has the response.
     ///
     /// # Errors
-    /// A fatal [`ApiError`], after which all further requests would fail too. Other failures are stored.
+    /// A fatal [`ApiError`], after which all further requests would fail too. Other failures are
+    /// stored.
     async fn fetch(&self, query: &Query) -> Result<()> {
         let subject = query.subject();
         let is_recorded = {
             let contents = self.contents();
-            match (contents.response(query), &subject) {
+            match (contents.look_up(query), &subject) {
                 // A roster has only current paths. Send the request to the service, which redirects
                 // former paths.
                 (Some(Err(_)), QuerySubject::Object(scope)) => contents
@@ -149,13 +150,13 @@ impl SnapshotRecorder {
     }
 
     async fn fetch_request(&self, request: Request<Read>) -> Result<()> {
-        let Some(query) = Query::parse(&request.target()) else { return Ok(()) };
+        let Some(query) = Query::parse(&request.path_and_query()) else { return Ok(()) };
         self.fetch(&query).await
     }
 
     async fn fetch_object(&self, scope: Scope, query: &Query) -> Result<()> {
         let lookup = catalogue::container_lookup(scope);
-        let request = query.request().with_key_filter(self.reducer().wanted_keys(scope));
+        let request = query.request().with_key_filter(self.reducer().kept_keys(scope));
         let path_or_id = query.container_key();
         match self.client.get_object(request, &["id", lookup.path_field]).await {
             Ok(response) => {
@@ -181,7 +182,7 @@ impl SnapshotRecorder {
         match reduced_object {
             Ok(object) => {
                 let row = ObjectRow::new(scope, &object, path_or_id.is_some());
-                row.into_iter().for_each(|row| contents.add(row, path_or_id));
+                row.into_iter().for_each(|row| contents.add_object(row, path_or_id));
             }
             Err(reason) => {
                 let key = path_or_id
@@ -199,7 +200,7 @@ impl SnapshotRecorder {
             Scope::Group => request,
             Scope::Project => request.query("include_subgroups", true),
         };
-        let request = request.with_key_filter(self.reducer().wanted_keys(scope));
+        let request = request.with_key_filter(self.reducer().kept_keys(scope));
         let roster = match self
             .client
             .list_with_keys(request, container_kind.scoped_kind.entry_keys)
@@ -246,7 +247,7 @@ impl SnapshotRecorder {
                 let object = response.as_ref().and_then(|response| response.object());
                 let object_with_parent = object.map(|raw| add_parent_id(query, raw.clone()));
                 let reduced_object =
-                    object_with_parent.map(|raw| reducer.reduce_one(query.op, &path, &raw));
+                    object_with_parent.map(|raw| reducer.reduce_row(query.op, &path, &raw));
                 reduced_object.transpose().map(RecordedAnswer::from_object)
             }),
         };

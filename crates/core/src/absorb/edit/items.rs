@@ -23,14 +23,14 @@ impl YamlText<'_> {
             old_items.iter().filter(|item| new_items.contains(item)).collect();
         let keeps_order = common_items.len() <= new_items.len()
             && common_items.iter().copied().eq(&new_items[..common_items.len()]);
-        let last = list.items().last().filter(|_| keeps_order && !common_items.is_empty());
-        let Some(last) = last else { return Ok(None) };
-        let indentation = " ".repeat(self.column(self.dash_before(last.span.start)?));
+        let last_item = list.items().last().filter(|_| keeps_order && !common_items.is_empty());
+        let Some(last_item) = last_item else { return Ok(None) };
+        let indentation = " ".repeat(self.column(self.find_dash_before(last_item.span.start)?));
         let added_items = new_items[common_items.len()..].iter();
         let added_texts: Vec<_> = added_items
             .map(|item| format!("\n{indentation}- {}", writer::inline(item, false)))
             .collect();
-        let list_end = self.line_end(self.node_end(last));
+        let list_end = self.line_end(self.node_end(last_item));
         let mut ranges = vec![(list_end..list_end, added_texts.concat())];
         for (item, _) in
             list.items().iter().zip(&old_items).filter(|(_, old)| !new_items.contains(old))
@@ -52,22 +52,22 @@ impl YamlText<'_> {
         comment: Option<&str>,
         order: &[&str],
     ) -> EditResult {
-        self.report_write_failure(map)?;
-        let existing = written_entry(map, key);
-        let last = existing.and_then(|(_, list)| Some((list, list.items().last()?)));
+        self.reject_alias(map)?;
+        let existing_entry = written_entry(map, key);
+        let last = existing_entry.and_then(|(_, list)| Some((list, list.items().last()?)));
         let Some((list, last)) = last else {
             let new_list = New::List(vec![(entry.to_vec(), comment.map(str::to_owned))]);
-            return match existing {
+            return match existing_entry {
                 None => self.insert_key(map, key, &new_list, order),
                 Some((key, value)) => self.replace_value(map, key, value, &new_list),
             };
         };
-        self.report_write_failure(list)?;
+        self.reject_alias(list)?;
         if self.is_flow(list) {
             let entry = writer::inline(&writer::mapping(entry), true);
             return Ok(self.insert_in_brackets(list, Some(self.node_end(last)), &entry));
         }
-        let column = self.column(self.dash_before(last.span.start)?);
+        let column = self.column(self.find_dash_before(last.span.start)?);
         let lines = writer::entry(entry, comment, column);
         Ok(self.insert_lines(self.node_end(last), &lines))
     }
@@ -80,7 +80,7 @@ impl YamlText<'_> {
         list: &Node,
         index: usize,
     ) -> EditResult {
-        self.report_write_failure(list)?;
+        self.reject_alias(list)?;
         let item =
             self.item_range(list, index).ok_or_else(|| self.misplaced_failure(list.span.start))?;
         let next_range = self.item_range(list, index + 1);
@@ -109,16 +109,16 @@ impl YamlText<'_> {
     /// The range of the lines of an `item` of a list or mapping, with the line feed before them.
     fn item_lines(self, list: &Node, item: Range<usize>) -> Result<Range<usize>, EditFailure> {
         let is_mapping = matches!(list.data, NodeValue::Map(_));
-        let start = if is_mapping { item.start } else { self.dash_before(item.start)? };
+        let start = if is_mapping { item.start } else { self.find_dash_before(item.start)? };
         let text_before = self.0[..self.line_start(start)].strip_suffix('\n');
         let text_before = text_before.ok_or_else(|| Self::shared_line_failure(item.start))?;
         let text_before = text_before.strip_suffix('\r').unwrap_or(text_before);
         Ok(text_before.len()..self.line_end(item.end))
     }
 
-    /// The position of the dash before the item at the byte `start`. The dash must be the first character
-    /// in its line except for spaces.
-    fn dash_before(self, start: usize) -> Result<usize, EditFailure> {
+    /// The position of the dash before the item at the byte `start`. Only spaces may be before the
+    /// dash in its line.
+    fn find_dash_before(self, start: usize) -> Result<usize, EditFailure> {
         let dash = self.0[..start].trim_end().strip_suffix('-').map(str::len);
         dash.filter(|dash| self.0[self.line_start(*dash)..*dash].trim().is_empty())
             .ok_or_else(|| Self::shared_line_failure(start))

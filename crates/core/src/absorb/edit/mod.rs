@@ -169,14 +169,14 @@ impl YamlText<'_> {
         steps: &[PathStep],
     ) -> Result<&'n Node, EditFailure> {
         for step in steps {
-            self.report_write_failure(node)?;
+            self.reject_alias(node)?;
             node = step.follow(node).ok_or_else(|| self.misplaced_failure(node.span.start))?;
         }
         Ok(node)
     }
 
-    /// Refuses an alias, because its node is written at another place of the text.
-    fn report_write_failure(self, node: &Node) -> Result<(), EditFailure> {
+    /// Returns a failure if `node` is an alias, because its value is written elsewhere in the text.
+    fn reject_alias(self, node: &Node) -> Result<(), EditFailure> {
         if self.0[node.span.clone()].starts_with('*') {
             let reason = "it is an alias of a YAML anchor";
             return Err(Self::new_failure(reason, node.span.start));
@@ -252,23 +252,23 @@ impl YamlText<'_> {
     }
 
     fn put_value(self, map: &Node, keys: &[String], new_value: &New, order: &[&str]) -> EditResult {
-        self.report_write_failure(map)?;
+        self.reject_alias(map)?;
         let Some((name, inner_keys)) = keys.split_first() else {
             return Err(self.misplaced_failure(map.span.start));
         };
-        let existing = written_entry(map, name);
-        if let Some((_, value)) = existing
+        let existing_entry = written_entry(map, name);
+        if let Some((_, value)) = existing_entry
             && !inner_keys.is_empty()
             && matches!(value.data, NodeValue::Map(_))
         {
             return self.put_value(value, inner_keys, new_value, &[]);
         }
         let keys = inner_keys.iter().rev();
-        let nested =
+        let nested_value =
             keys.fold(new_value.clone(), |node, name| New::Map(vec![MapItem::new(name, node)]));
-        match existing {
-            None => self.insert_key(map, name, &nested, order),
-            Some((key, value)) => self.replace_value(map, key, value, &nested),
+        match existing_entry {
+            None => self.insert_key(map, name, &nested_value, order),
+            Some((key, value)) => self.replace_value(map, key, value, &nested_value),
         }
     }
 
@@ -357,19 +357,21 @@ impl YamlText<'_> {
         let positions: HashMap<&str, usize> =
             order.iter().enumerate().map(|(position, name)| (*name, position)).collect();
         let new_position = positions.get(name);
-        let previous = written_entries(map).filter(|(key, _)| {
+        let previous_entries = written_entries(map).filter(|(key, _)| {
             let position = positions.get(&*key.name);
             position.is_none_or(|position| new_position.is_none_or(|new| position < new))
         });
-        let previous = previous.max_by_key(|(key, _)| key.span.start);
-        let previous =
-            previous.or_else(|| written_entries(map).max_by_key(|(key, _)| key.span.start));
-        let end = previous.map_or(first_key.span.end, |(key, value)| self.entry_end(key, value));
+        let previous_entry = previous_entries.max_by_key(|(key, _)| key.span.start);
+        let previous_entry =
+            previous_entry.or_else(|| written_entries(map).max_by_key(|(key, _)| key.span.start));
+        let end =
+            previous_entry.map_or(first_key.span.end, |(key, value)| self.entry_end(key, value));
         let item = MapItem::new(name, new_value.clone());
         Ok(self.insert_lines(end, &writer::item(&item, self.column(first_key.span.start))))
     }
 
-    /// Adds `new_text` inside the brackets of `node`, after its last item or entry, which ends at `last_end`.
+    /// Adds `new_text` inside the brackets of `node`, after its last item or entry, which ends at
+    /// `last_end`.
     fn insert_in_brackets(self, node: &Node, last_end: Option<usize>, new_text: &str) -> Changes {
         let (offset, inserted_text) = match last_end {
             None => (node.span.start + 1, new_text.to_owned()),

@@ -47,11 +47,11 @@ fn remove(key: &str, item: usize) -> TextEdit {
     TextEdit::Remove { target: pointer(""), key: key.to_owned(), item }
 }
 
-fn push(way: &str, entry: &Json, comment_text: Option<&str>) -> TextEdit {
+fn push(key: &str, entry: &Json, comment_text: Option<&str>) -> TextEdit {
     let items = entry.as_object().unwrap().iter();
     let entry = items.map(|(key, value)| MapItem::value(key, value.clone())).collect();
     let comment = comment_text.map(str::to_owned);
-    TextEdit::Push { target: pointer(""), key: way.to_owned(), entry, comment, order: alphabet() }
+    TextEdit::Push { target: pointer(""), key: key.to_owned(), entry, comment, order: alphabet() }
 }
 
 fn assert_edit(edit: &TextEdit, before: &str, after: &str) {
@@ -61,7 +61,7 @@ fn assert_edit(edit: &TextEdit, before: &str, after: &str) {
 
 #[test]
 fn a_scalar_keeps_its_place_quotes_and_comments() {
-    for (before, to, after) in [
+    for (before, new_value, after) in [
         ("a: 1\n", json!(2), "a: 2\n"),
         ("a: 1", json!(2), "a: 2"),
         ("a:   old   # why\nb: 2\n", json!("new"), "a:   new   # why\nb: 2\n"),
@@ -83,13 +83,13 @@ fn a_scalar_keeps_its_place_quotes_and_comments() {
         ("b: &x 1\na: *x\n", json!(2), "b: &x 1\na: 2\n"),
         ("a:\n  some long\n  text\nb: 1\n", json!("short"), "a: short\nb: 1\n"),
     ] {
-        assert_edit(&put("a", to), before, after);
+        assert_edit(&put("a", new_value), before, after);
     }
 }
 
 #[test]
 fn a_text_of_many_lines_changes_as_a_whole() {
-    for (before, to, after) in [
+    for (before, new_value, after) in [
         ("a: |\n  one\n  two\nb: 1\n", "one\nthree\n", "a: |\n  one\n  three\nb: 1\n"),
         (
             "a: |-  # why\n  one\n  two\n\n# of b\nb: 1\n",
@@ -104,17 +104,17 @@ fn a_text_of_many_lines_changes_as_a_whole() {
         ("a: |\r\n  one\r\nb: 1\r\n", "x\ny\n", "a: |\r\n  x\r\n  y\r\nb: 1\r\n"),
     ] {
         // If the text has no final line feed, the edited text has no final line feed.
-        if before.ends_with('\n') || to == "short" {
-            assert_edit(&put("a", to.into()), before, after);
+        if before.ends_with('\n') || new_value == "short" {
+            assert_edit(&put("a", new_value.into()), before, after);
         } else {
-            assert_eq!(put("a", to.into()).apply(before).as_deref(), Ok(after));
+            assert_eq!(put("a", new_value.into()).apply(before).as_deref(), Ok(after));
         }
     }
 }
 
 #[test]
 fn a_list_changes_item_by_item_where_that_keeps_its_order() {
-    for (before, to, after) in [
+    for (before, new_value, after) in [
         ("a: [x, y]  # why\n", json!(["x", "z"]), "a: [x, z]  # why\n"),
         (
             "a:\n  - x  # first\n  # of y\n  - y\nb: 1\n",
@@ -131,7 +131,7 @@ fn a_list_changes_item_by_item_where_that_keeps_its_order() {
             "a:\n  - u: 2\n    v: 3\n  - {u: 4}\n",
         ),
     ] {
-        assert_edit(&put("a", to), before, after);
+        assert_edit(&put("a", new_value), before, after);
     }
 }
 
@@ -225,7 +225,7 @@ fn aliases_tags_and_commented_entries_are_not_edited() {
 }
 
 /// A text with a mapping in one of several common styles.
-fn text() -> impl Strategy<Value = String> {
+fn arbitrary_text() -> impl Strategy<Value = String> {
     let value = prop::sample::select(vec![
         "1",
         "old",
@@ -240,7 +240,7 @@ fn text() -> impl Strategy<Value = String> {
     ]);
     let line = (value, prop::sample::select(vec!["", "  # said", "\n  # said"]));
     let lines = prop::collection::vec(line, 1..5);
-    (lines, any::<bool>(), any::<bool>()).prop_map(|(lines, crlf, end)| {
+    (lines, any::<bool>(), any::<bool>()).prop_map(|(lines, has_crlf, has_final_line_feed)| {
         let line = |(index, (value, comment)): (usize, (&str, &str))| {
             let comment =
                 if value.contains('\n') { comment.trim_start_matches("  ") } else { comment };
@@ -250,17 +250,17 @@ fn text() -> impl Strategy<Value = String> {
         };
         let mut text =
             format!("# top\ns:\n{}", lines.into_iter().enumerate().map(line).collect::<String>());
-        if !end {
+        if !has_final_line_feed {
             text.truncate(text.trim_end().len());
         }
-        if crlf { text.replace('\n', "\r\n") } else { text }
+        if has_crlf { text.replace('\n', "\r\n") } else { text }
     })
 }
 
 proptest! {
     #[test]
     fn an_edit_sets_its_value_and_preserves_the_rest(
-        text in text(),
+        text in arbitrary_text(),
         key in "[a-f]",
         to in prop_oneof![
             any::<i32>().prop_map(Json::from),
@@ -268,7 +268,7 @@ proptest! {
             prop::collection::vec("[x-z]", 0..3).prop_map(Json::from),
         ],
     ) {
-        let read = |text: &str| {
+        let parse_to_json = |text: &str| {
             let parsed = yaml::parse(text);
             // A comment below a block text only causes a warning.
             let is_error = |fault: &yaml::YamlFault| fault.code != "no-effect";
@@ -276,9 +276,9 @@ proptest! {
             parsed.documents[0].to_json()
         };
         let edited = put(&format!("s/{key}"), to.clone()).apply(&text).unwrap();
-        let mut expected = read(&text);
+        let mut expected = parse_to_json(&text);
         expected["s"][key.as_str()] = to;
-        prop_assert_eq!(read(&edited), expected, "{:?} -> {:?}", text, edited);
+        prop_assert_eq!(parse_to_json(&edited), expected, "{:?} -> {:?}", text, edited);
         let count = |text: &str| text.matches("# said").count() + text.matches("# top").count();
         prop_assert_eq!(count(&text), count(&edited), "{:?} -> {:?}", text, edited);
     }
@@ -288,47 +288,47 @@ proptest! {
 /// Together they need fewer parses.
 #[test]
 fn many_edits_are_made_in_few_passes() {
-    let list = || Pointer { document: 0, steps: Vec::new() };
-    let item = |n: usize| Pointer {
+    let root_pointer = || Pointer { document: 0, steps: Vec::new() };
+    let item_pointer = |n: usize| Pointer {
         document: 0,
         steps: vec![PathStep::Key("labels".into()), PathStep::Item(n)],
     };
-    let kinds: [&dyn Fn(usize) -> TextEdit; 4] = [
+    let edit_makers: [&dyn Fn(usize) -> TextEdit; 4] = [
         &|n| TextEdit::Put {
-            target: item(n),
+            target: item_pointer(n),
             keys: vec!["color".into()],
             value: New::Value(format!("new {n}").into()),
             order: Vec::new(),
         },
         &|n| TextEdit::Put {
-            target: item(n / 2),
+            target: item_pointer(n / 2),
             keys: vec![format!("new-{n}")],
             value: New::Value(n.into()),
             order: Vec::new(),
         },
         &|n| TextEdit::Push {
-            target: list(),
+            target: root_pointer(),
             key: "labels".into(),
             entry: vec![MapItem::value("name", format!("pushed {n}"))],
             comment: None,
             order: Vec::new(),
         },
-        &|n| TextEdit::Remove { target: list(), key: "labels".into(), item: n },
+        &|n| TextEdit::Remove { target: root_pointer(), key: "labels".into(), item: n },
     ];
-    let block = |n: usize| -> String {
+    let block_items = |n: usize| -> String {
         (0..n).map(|n| format!("  - name: l{n} # said\n    color: old\n")).collect()
     };
     let flow = |n: usize| -> String {
         (0..n).map(|n| format!("  - {{name: l{n}, color: old}}\n")).collect()
     };
     let texts: [&dyn Fn(usize) -> String; 3] = [
-        &|n| format!("labels:\n{}path: a\n", block(n)),
+        &|n| format!("labels:\n{}path: a\n", block_items(n)),
         &|n| format!("labels:\n{}", flow(n)),
         &|n| format!("path: a\nlabels:\n{}", flow(n).replace('\n', "\r\n")),
     ];
-    for (kind, edit) in kinds.iter().enumerate() {
+    for (kind, make_edit) in edit_makers.iter().enumerate() {
         for text in texts {
-            let edits = |n: usize| (0..n).rev().map(|n| (n, edit(n)));
+            let edits = |n: usize| (0..n).rev().map(|n| (n, make_edit(n)));
             let apply = |n: usize| {
                 apply_all(text(n), edits(n).collect(), &mut |_, failure, _| panic!("{failure:?}"))
             };

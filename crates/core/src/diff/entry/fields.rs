@@ -44,15 +44,16 @@ impl EntryDiff<'_> {
             || (is_identity && field.names.is_some())
     }
 
-    /// The live entry after changes of groups above in this run, if these changes make the service
-    /// replace declared values.
+    /// The live entry as it will be after this run changes groups above. `None` if these changes
+    /// replace no declared value.
     pub(super) fn with_group_changes(
         &self,
         live: &LiveEntry,
         findings: &mut Findings,
     ) -> Option<LiveEntry> {
-        let DiffContext { groups, target, .. } = self.context;
-        let is_transferred = target.former.as_ref().is_some_and(|former| former.is_transferred);
+        let DiffContext { group_declarations: groups, target, .. } = self.context;
+        let is_transferred =
+            target.former_location.as_ref().is_some_and(|former| former.is_transferred);
         if self.section.shape == Shape::List
             || !(is_transferred || groups.has_setting_above(&target.path))
         {
@@ -112,14 +113,19 @@ impl EntryDiff<'_> {
     }
 
     /// The fields that differ from `live`. Adds notes for fields that are not compared.
-    pub(super) fn changes(&self, live: &LiveEntry, findings: &mut Findings) -> Vec<FieldChange> {
+    pub(super) fn find_changes(
+        &self,
+        live: &LiveEntry,
+        findings: &mut Findings,
+    ) -> Vec<FieldChange> {
         let mut changes = Vec::new();
-        let (mut unverified, mut not_returned) = (Vec::new(), Vec::new());
-        let mut wait_fields: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        let is_resent = self.context.resend.iter().any(|selector| selector.matches(&self.address));
+        let (mut unverified_fields, mut not_returned_fields) = (Vec::new(), Vec::new());
+        let mut fields_by_wait_reason: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let is_resent =
+            self.context.resend_selectors.iter().any(|selector| selector.matches(&self.address));
         for (name, value) in &self.values {
             if let Some(wait_reason) = self.wait_reason(name, Some(live)) {
-                wait_fields.entry(wait_reason).or_default().push(name.clone());
+                fields_by_wait_reason.entry(wait_reason).or_default().push(name.clone());
                 continue;
             }
             let field_diff = self.compare_field(name, value, live);
@@ -132,7 +138,7 @@ impl EntryDiff<'_> {
             {
                 match limit.into_problem(&self.address, &self.origin(name)) {
                     Ok(problem) => findings.problems.push(problem),
-                    Err(why) => wait_fields.entry(why).or_default().push(name.clone()),
+                    Err(why) => fields_by_wait_reason.entry(why).or_default().push(name.clone()),
                 }
                 continue;
             }
@@ -145,21 +151,23 @@ impl EntryDiff<'_> {
                     changes.push(self.new_change(name, Some(live)));
                 }
                 FieldDiff::Same if matches!(value, Value::Secret(Reference::Data(_))) => {
-                    unverified.push(name.clone());
+                    unverified_fields.push(name.clone());
                 }
                 FieldDiff::Same | FieldDiff::Local | FieldDiff::SecretMissing => {}
                 FieldDiff::Differs => changes.push(self.new_change(name, Some(live))),
                 FieldDiff::NotReadable if is_resent => {
                     changes.push(self.new_change(name, Some(live)));
                 }
-                FieldDiff::NotReadable => unverified.push(name.clone()),
-                FieldDiff::NotReturned => not_returned.push(name.clone()),
+                FieldDiff::NotReadable => unverified_fields.push(name.clone()),
+                FieldDiff::NotReturned => not_returned_fields.push(name.clone()),
             }
         }
-        let waiting = wait_fields.into_iter().map(|(why, fields)| (Reason::Waits { why }, fields));
+        let wait_notes =
+            fields_by_wait_reason.into_iter().map(|(why, fields)| (Reason::Waits { why }, fields));
         let unverified_notes =
-            [(Reason::CannotVerify, unverified), (Reason::NotReturned, not_returned)].into_iter();
-        let notes = waiting.chain(unverified_notes.filter(|(_, fields)| !fields.is_empty()));
+            [(Reason::CannotVerify, unverified_fields), (Reason::NotReturned, not_returned_fields)]
+                .into_iter();
+        let notes = wait_notes.chain(unverified_notes.filter(|(_, fields)| !fields.is_empty()));
         findings.notes.extend(notes.map(|(reason, fields)| self.new_note(reason, fields)));
         changes
     }
@@ -182,7 +190,9 @@ impl EntryDiff<'_> {
             }
             Value::Secret(_) => return FieldDiff::SecretMissing,
             // The service shows that a file exists, but not its content.
-            Value::File(_) if live.fields.raw().get(name).is_some_and(|found| !found.is_null()) => {
+            Value::File(_)
+                if live.fields.raw().get(name).is_some_and(|live_value| !live_value.is_null()) =>
+            {
                 return FieldDiff::NotReadable;
             }
             Value::File(_) => Json::Bool(true),
@@ -270,8 +280,9 @@ mod tests {
             let world = World::default();
             let entry_diff = EntryDiff::new(section, &entry, world.context());
             let specs = section.specs().iter();
-            let steers = specs.filter(|spec| entry_diff.is_local_only(spec.name));
-            found_fields.extend(steers.map(|spec| format!("{}.{}", section.section, spec.name)));
+            let local_specs = specs.filter(|spec| entry_diff.is_local_only(spec.name));
+            found_fields
+                .extend(local_specs.map(|spec| format!("{}.{}", section.section, spec.name)));
         }
         found_fields.retain(|name| !name.starts_with("create."));
         let expected = [

@@ -16,7 +16,7 @@ use crate::{
     cause::Cause,
     desired::{DeclaredEntry, EntryPresence},
     field::{Equality, Field},
-    kind::{FORMER_FIELD, Identity, LiveEntry, Section, Spec, forms},
+    kind::{FORMER_FIELD, FieldSpec, Identity, LiveEntry, Section, forms},
     origin::Origin,
     text,
     value::{Fields, Object, Value},
@@ -40,11 +40,11 @@ impl<'a> EntryDiff<'a> {
         entry: &'a DeclaredEntry,
         context: DiffContext<'a>,
     ) -> Self {
-        let section_address = context.container.section(section.section);
+        let section_address = context.container_address.with_section(section.section);
         let address = if entry.key.is_empty() {
             section_address
         } else {
-            section_address.entry(entry.key.as_str())
+            section_address.with_entry(entry.key.as_str())
         };
         Self { section, entry, context, address, values: entry.values(), has_unique_path: true }
     }
@@ -86,16 +86,17 @@ impl<'a> EntryDiff<'a> {
         Some(self.with_values(self.values.clone().into_iter().chain(missing_defaults).collect()))
     }
 
-    /// Sets `has_unique_path` to false if the entry's text in request paths is in `ambiguous`.
-    pub(super) fn mark_ambiguous_path(self, ambiguous: &BTreeSet<String>) -> Self {
+    /// Sets `has_unique_path` to false if `ambiguous_segments` contains the text of the entry in
+    /// request paths.
+    pub(super) fn mark_ambiguous_path(self, ambiguous_segments: &BTreeSet<String>) -> Self {
         let path_key = self.section.scoped_kind.address_keys.first();
         let path_text = path_key.and_then(|path| self.values.get(path.field)?.text());
         let has_unique_path =
-            !path_text.is_some_and(|request_text| ambiguous.contains(request_text));
+            !path_text.is_some_and(|request_text| ambiguous_segments.contains(request_text));
         Self { has_unique_path, ..self }
     }
 
-    fn spec(&self, name: &str) -> Option<&'static Spec> {
+    fn spec(&self, name: &str) -> Option<&'static FieldSpec> {
         self.section.spec(name)
     }
 
@@ -107,7 +108,7 @@ impl<'a> EntryDiff<'a> {
     /// that is not set is replaced by its masked form if the comparison ignores the masked parts.
     fn expose_secret<'v>(&self, name: &str, value: &'v Value) -> Cow<'v, Value> {
         let Value::Secret(reference) = value else { return Cow::Borrowed(value) };
-        let secret = self.context.secrets.value(reference);
+        let secret = self.context.secrets.request_value(reference);
         let plain_value = secret.or_else(|| {
             reference.masked_json().filter(|masked| match self.field(name).compare {
                 Equality::Location => masked
@@ -206,8 +207,8 @@ impl<'a> EntryDiff<'a> {
     /// set the field, and would fail because the entry does not exist yet.
     fn closed_section_reason(&self, name: &str, live: &LiveEntry) -> Option<String> {
         let followed_section =
-            self.field(name).relations.follows.filter(|_| self.section.is_in_object())?;
-        let mut sections = self.context.sections.iter();
+            self.field(name).relations.follows.filter(|_| self.section.is_part_of_container())?;
+        let mut sections = self.context.declared_sections.iter();
         let section = sections.find(|section| section.kind.section == followed_section)?;
         let is_closed = section.kind.scoped_kind.closing_settings(self.context.facts).is_some();
         let value = self.values.plain_json(name)?;

@@ -22,9 +22,8 @@ use crate::{
 impl EntryDiff<'_> {
     /// Plans an entry that is live.
     pub(in crate::diff) fn plan_present(&self, live: &LiveEntry, findings: &mut Findings) {
-        // In sections whose entries are read one by one, only inherited entries are protected. An
-        // inherited entry is read only if it is declared absent, which is a problem while a group
-        // above has the entry.
+        // If a section reads its entries one by one, a protected entry is an inherited entry. It was
+        // read because it is declared absent. This is a problem while a group above has the entry.
         if let Some(protection) = live.protection_reason
             && !self.context.is_orphaned(self.section, &self.entry.key, findings)
         {
@@ -51,7 +50,7 @@ impl EntryDiff<'_> {
     /// `live_before` is the entry before the run. Guards compare with `live_before`, because
     /// undoing a change by a group needs no acknowledgement.
     fn plan_change(&self, live_before: &LiveEntry, live: &LiveEntry, findings: &mut Findings) {
-        let changes = self.changes(live, findings);
+        let changes = self.find_changes(live, findings);
         if changes.is_empty()
             || self.has_release_problem(findings)
             || self.check_visibility(live, &changes, findings)
@@ -77,8 +76,9 @@ impl EntryDiff<'_> {
         let planned_calls = self.plan_calls(&context, findings)?;
         let reset_fields = fields.keys().filter(|name| {
             let field = self.field(name);
-            let mut companions =
-                changed_fields.iter().map(|change| self.field(change).relations.sent_with);
+            let mut companions = changed_fields
+                .iter()
+                .map(|changed_name| self.field(changed_name).relations.sent_with);
             !changed_fields.contains(&name.as_str())
                 && (forms::is_reset(field, &changed_fields)
                     // A secret that each request must contain is written again, too.
@@ -242,15 +242,18 @@ impl EntryDiff<'_> {
     /// Adds a step. If the service would refuse the step because of the group above, adds a problem
     /// instead.
     fn add_step(&self, mut step: Step, findings: &mut Findings) {
-        let access = step.accesses().next();
+        let access = step.user_access_changes().next();
         if let Some((user_id, ..)) = access.filter(|_| self.context.has_group_above()) {
             match &self.context.live.levels_above {
                 None => findings.add_missing_fact(ExtraFact::LevelsAbove),
                 Some(levels) => {
-                    let declared = self.values.get("access_level").and_then(Value::plain_json);
-                    let declared = declared.and_then(AccessLevel::parse);
+                    let declared_level =
+                        self.values.get("access_level").and_then(Value::plain_json);
+                    let declared_level = declared_level.and_then(AccessLevel::parse);
                     let inherited_level = levels.get(&user_id).copied().unwrap_or(0);
-                    if let Some(level) = declared.filter(|level| level.number < inherited_level) {
+                    if let Some(level) =
+                        declared_level.filter(|level| level.number < inherited_level)
+                    {
                         let problem = self.lower_level_problem(level, inherited_level);
                         return findings.problems.push(problem);
                     }
@@ -283,14 +286,15 @@ impl EntryDiff<'_> {
         copy: &LiveEntry,
         kept_entry: &LiveEntry,
     ) -> Step {
-        let address = self.address.entry(format!("{}@{}", self.entry.key, copy.address_text()));
+        let address =
+            self.address.with_entry(format!("{}@{}", self.entry.key, copy.address_text()));
         let step = plan_removal(self.section, address, &self.entry.origin, copy, self.context);
         match step {
             Ok(mut step) => {
                 let id = kept_entry.address_text();
                 let reason = format!("it is a copy of the {} with the id {id}", self.section.noun);
                 step.effects.push(Effect::SideEffect(reason));
-                Step { is_copy: true, ..step }
+                Step { removes_copy: true, ..step }
             }
             Err(_) => unreachable!("an entry that can have copies is removable, as a test checks"),
         }
@@ -314,7 +318,8 @@ impl EntryDiff<'_> {
             Err(NoCalls::LiveUnknown(cause)) => self.add_incomplete(cause, findings),
             Err(NoCalls::DependsOnRelease) => findings.add_missing_fact(ExtraFact::Release),
             Err(NoCalls::DependsOnEntries(name)) => {
-                if let Some(section) = catalogue::section(self.context.target.scope, &name) {
+                if let Some(section) = catalogue::project_section(self.context.target.scope, &name)
+                {
                     findings.add_missing_fact(ExtraFact::Entries(section.section));
                 }
             }

@@ -17,8 +17,8 @@ use crate::{
 struct LowAccess {
     fault_texts: FaultTexts,
     name: String,
-    /// The declared level, if it is too low. Then only rows are faults, because a list of names
-    /// needs no level.
+    /// The declared level, if it is too low. Then only grantees in rows are faults, because a plain
+    /// list of names needs no level.
     level: Option<&'static str>,
     /// The declaration of the access.
     origin: Origin,
@@ -30,9 +30,9 @@ struct LowAccess {
 pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
     let scope = container.scope;
     let sections = container.sections.iter();
-    let access_by_grantee: BTreeMap<_, _> =
+    let low_access_by_grantee: BTreeMap<_, _> =
         sections.flat_map(|section| collect_low_access(scope, section)).collect();
-    if access_by_grantee.is_empty() && scope == Scope::Project {
+    if low_access_by_grantee.is_empty() && scope == Scope::Project {
         return;
     }
     let group_prefix = format!("{}/", container.path.to_lowercase());
@@ -46,7 +46,8 @@ pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
                         let position = NodePosition::item(&field.origin, name);
                         faults.report(texts::GROUP_OUTSIDE, position, words![name]);
                     }
-                    let Some(low_access) = access_by_grantee.get(&(row_key, name.to_lowercase()))
+                    let Some(low_access) =
+                        low_access_by_grantee.get(&(row_key, name.to_lowercase()))
                     else {
                         continue;
                     };
@@ -54,8 +55,8 @@ pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
                     if is_row || low_access.level.is_none() {
                         let (noun, level) = (scope.noun(), low_access.level.unwrap_or_default());
                         let args = words![noun, name = low_access.name, level];
-                        let at = NodePosition::item(&field.origin, name);
-                        let fault = faults.report(low_access.fault_texts, at, args);
+                        let position = NodePosition::item(&field.origin, name);
+                        let fault = faults.report(low_access.fault_texts, position, args);
                         fault.related(NodePosition::value(&low_access.origin));
                     }
                 }
@@ -79,8 +80,8 @@ fn grantees<'v>(
 }
 
 /// The key of rows that name an object of this type.
-const fn row_key(names: Option<NamedObject>) -> Option<&'static str> {
-    match names {
+const fn row_key(named_object: Option<NamedObject>) -> Option<&'static str> {
+    match named_object {
         Some(NamedObject::User) => Some("user"),
         Some(NamedObject::Group) => Some("group"),
         _ => None,
@@ -93,9 +94,9 @@ fn collect_low_access(
     section: &DeclaredSection,
 ) -> Vec<((&'static str, String), LowAccess)> {
     let kind = section.kind;
-    let names = kind.identity.first().and_then(|name| kind.field(name).names);
+    let named_object = kind.identity.first().and_then(|name| kind.field(name).names);
     let deploy_key = kind.called_by.map(|_| "deploy_key");
-    let Some(row_key) = row_key(names).or(deploy_key) else { return Vec::new() };
+    let Some(row_key) = row_key(named_object).or(deploy_key) else { return Vec::new() };
     let level_field = kind.specs().iter().find(|spec| spec.field.is_level());
     let low_entries = section.entries.iter().filter_map(|entry| {
         let (mut level, mut origin) = (None, entry.origin.clone());
@@ -105,7 +106,7 @@ fn collect_low_access(
             (EntryPresence::Absent, "user") => texts::LOW_MEMBER_REMOVED,
             (EntryPresence::Present, "group" | "user") => {
                 // Members may have a higher level through a group above.
-                let (min_level, texts) = match (row_key, scope) {
+                let (min_level, fault_texts) = match (row_key, scope) {
                     ("group", _) => (DEVELOPER, texts::LOW_SHARE),
                     (_, Scope::Group) => (MAINTAINER, texts::LOW_MEMBER),
                     (_, Scope::Project) => return None,
@@ -114,7 +115,7 @@ fn collect_low_access(
                 let declared_level = field.value.plain_json().and_then(AccessLevel::parse);
                 let low_level = declared_level.filter(|level| level.number < min_level)?;
                 (level, origin) = (Some(low_level.word), field.origin);
-                texts
+                fault_texts
             }
             (EntryPresence::Present, "deploy_key") => {
                 let field = entry.fields.get("can_push")?;

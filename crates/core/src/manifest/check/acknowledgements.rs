@@ -21,7 +21,7 @@ use crate::{
 /// `group/project#section`.
 pub(super) fn check(
     declarations: Vec<DocumentAcknowledgement>,
-    path_map: &ContainersByPath<'_>,
+    containers_by_path: &ContainersByPath<'_>,
     rules: &LayerRules,
     context: &CheckContext,
     faults: &mut Faults,
@@ -32,21 +32,23 @@ pub(super) fn check(
     }
     let acknowledgements: Vec<_> =
         declarations.into_iter().filter_map(|declaration| declaration.acknowledgement).collect();
-    let idle_flags =
-        desired::find_idle_acknowledgements(&acknowledgements, path_map.values().copied());
+    let idle_flags = desired::find_idle_acknowledgements(
+        &acknowledgements,
+        containers_by_path.values().copied(),
+    );
     for (acknowledgement, is_idle) in acknowledgements.iter().zip(idle_flags) {
         let Some(origin) = &acknowledgement.origin else { continue };
         let address = acknowledgement.selector.pattern();
         let lower_path = acknowledgement.selector.path_pattern().to_ascii_lowercase();
-        if let Some(end) = find_project_end(&lower_path, path_map) {
-            let rest = address.get(end + 1..).unwrap_or_default().replace('.', "/");
-            let args = words![project = &address[..end], rest];
+        if let Some(project_end) = find_project_end(&lower_path, containers_by_path) {
+            let rest = address.get(project_end + 1..).unwrap_or_default().replace('.', "/");
+            let args = words![project = &address[..project_end], rest];
             faults.report_value(texts::INSIDE_PROJECT, origin, args);
         } else if is_idle {
-            check_declared_path(acknowledgement, origin, path_map, rules, faults);
+            check_declared_path(acknowledgement, origin, containers_by_path, rules, faults);
         }
-        let lower_path = address.to_lowercase();
-        let Some(container) = path_map.get(&lower_path) else { continue };
+        let lower_address = address.to_lowercase();
+        let Some(container) = containers_by_path.get(&lower_address) else { continue };
         let problem_texts = match (acknowledgement.guard, container.lifecycle.absent_origin()) {
             (Guard::Deletion, None) => texts::NO_DELETION,
             (Guard::Deletion, Some(_)) => continue,
@@ -66,7 +68,7 @@ pub(super) fn check(
 fn check_declared_path(
     acknowledgement: &Acknowledgement,
     origin: &Origin,
-    path_map: &ContainersByPath<'_>,
+    containers_by_path: &ContainersByPath<'_>,
     rules: &LayerRules,
     faults: &mut Faults,
 ) {
@@ -80,7 +82,7 @@ fn check_declared_path(
     if is_included {
         return;
     }
-    let candidates = path_map.values().filter(|container| match acknowledgement.guard {
+    let candidates = containers_by_path.values().filter(|container| match acknowledgement.guard {
         Guard::Deletion => container.lifecycle.absent_origin().is_some(),
         Guard::Transfer => !container.lifecycle.former_paths.is_empty(),
         _ => true,
@@ -99,9 +101,10 @@ fn check_declared_path(
 
 /// The length of the project's path if the lower-case `path` names something inside a declared
 /// project. `None` if `path` is itself a project, or is not inside a project.
-fn find_project_end(path: &str, path_map: &ContainersByPath<'_>) -> Option<usize> {
-    let is_project =
-        |path: &str| path_map.get(path).is_some_and(|container| container.scope == Scope::Project);
+fn find_project_end(path: &str, containers_by_path: &ContainersByPath<'_>) -> Option<usize> {
+    let is_project = |path: &str| {
+        containers_by_path.get(path).is_some_and(|container| container.scope == Scope::Project)
+    };
     let mut prefix_lengths = path.match_indices(['/', '.', ':']).map(|(end, _)| end);
     prefix_lengths.find(|end| !is_project(path) && is_project(&path[..*end]))
 }

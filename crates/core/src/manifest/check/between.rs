@@ -51,17 +51,18 @@ pub(super) fn mark_namespaces(containers: &mut [Container]) {
 
 /// Reports values that a declared parent group does not allow, and containers below a project.
 pub(super) fn check_parents(
-    path_map: &ContainersByPath<'_>,
+    containers_by_path: &ContainersByPath<'_>,
     context: &CheckContext,
     faults: &mut Faults,
 ) {
     for (path, container) in
-        path_map.iter().filter(|(_, container)| context.manages(&container.path))
+        containers_by_path.iter().filter(|(_, container)| context.manages(&container.path))
     {
         if container.scope == Scope::Group {
             check_constraints(container, container, faults);
         }
-        for parent in path.match_indices('/').filter_map(|(slash, _)| path_map.get(&path[..slash]))
+        for parent in
+            path.match_indices('/').filter_map(|(slash, _)| containers_by_path.get(&path[..slash]))
         {
             if parent.scope == Scope::Project {
                 let origins = [&container.origin, &parent.origin];
@@ -75,9 +76,9 @@ pub(super) fn check_parents(
     }
 }
 
-/// Reports entries of `container` that collide with an entry of `group`, a group above it: equal names
-/// that must be unique, a second entry where only one is allowed, or the absence of an entry that the
-/// container inherits.
+/// Reports entries of `container` that collide with an entry of `group`, a group above it: equal
+/// names that must be unique, a second entry where only one is allowed, or the absence of an entry
+/// that the container inherits.
 fn check_inherited_entries(container: &Container, group: &Container, faults: &mut Faults) {
     for section in &container.sections {
         let kind = section.kind;
@@ -102,14 +103,14 @@ fn check_inherited_entries(container: &Container, group: &Container, faults: &mu
                 .present_entries()
                 .find(|other| kind.collides_with_parent(&entry.key, &other.key));
             let Some(inherited_entry) = colliding_entry else { continue };
-            let texts = match kind.is_name_unique_above() {
+            let problem_texts = match kind.is_name_unique_above() {
                 _ if kind.is_name_unique_in_group() => texts::SHARED_NAME,
                 true => texts::INHERITED_NAME,
                 false => texts::INHERITED_EXCLUSIVE,
             };
             let what = kind.exclusive_key(&entry.key).unwrap_or_default();
             let args = words![path = group.path, noun = kind.noun, key = inherited_entry.key, what];
-            faults.report_keys(texts, [&entry.origin, &inherited_entry.origin], args);
+            faults.report_keys(problem_texts, [&entry.origin, &inherited_entry.origin], args);
         }
     }
 }
@@ -147,9 +148,9 @@ fn access_level(entry: &DeclaredEntry) -> Option<(AccessLevel, Origin)> {
 /// Reports values of `container` that `group` does not allow. `group` is the container itself or a
 /// group above it.
 fn check_constraints(container: &Container, group: &Container, faults: &mut Faults) {
-    let is_above = container.path != group.path;
-    for constraint in
-        constraints::all_constraints().filter(|constraint| constraint.includes_groups || is_above)
+    let is_group_above = container.path != group.path;
+    for constraint in constraints::all_constraints()
+        .filter(|constraint| constraint.includes_groups || is_group_above)
     {
         let Some(group_field) =
             group.setting(&constraint.group_setting.section, &constraint.group_setting.field)
@@ -180,7 +181,7 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
         else {
             continue;
         };
-        let (words, origins) =
+        let (args, origins) =
             (words![name, setting, path, limit], [&field.origin, &group_field.origin]);
         if constraint.effect == ConstraintEffect::Bounds {
             let max_text = limit
@@ -189,9 +190,9 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
             let help = max_text.map(|max_text| {
                 format!("write `{max_text}`, or raise `{setting}` of the group first")
             });
-            faults.report_values(texts::BEYOND_GROUP, origins, words).help_if(help);
+            faults.report_values(texts::BEYOND_GROUP, origins, args).help_if(help);
         } else {
-            faults.report_values(texts::OVERRULED_BY_GROUP, origins, words);
+            faults.report_values(texts::OVERRULED_BY_GROUP, origins, args);
         }
     }
 }
@@ -221,7 +222,7 @@ fn check_private_start(
 /// a project that is deleted.
 pub(super) fn check_named_scopes(
     containers: &[Container],
-    path_map: &ContainersByPath<'_>,
+    containers_by_path: &ContainersByPath<'_>,
     faults: &mut Faults,
 ) {
     for section in containers.iter().flat_map(|container| &container.sections) {
@@ -229,14 +230,20 @@ pub(super) fn check_named_scopes(
             let Some(scope) = spec.field.names.and_then(NamedObject::scope) else { continue };
             for (entry, field) in declared_values(section, spec) {
                 let path = field.value.text().unwrap_or_default();
-                let Some(other) = path_map.get(&path.to_lowercase()) else { continue };
-                if other.scope == scope {
-                    let absent_origin = other.lifecycle.absent_origin();
-                    if let Some(absent) =
+                let Some(named_container) = containers_by_path.get(&path.to_lowercase()) else {
+                    continue;
+                };
+                if named_container.scope == scope {
+                    let absent_origin = named_container.lifecycle.absent_origin();
+                    if let Some(absent_origin) =
                         absent_origin.filter(|_| entry.state == EntryPresence::Present)
                     {
                         let args = words![field = spec.name, path];
-                        faults.report_values(texts::DELETED_PROJECT, [&field.origin, absent], args);
+                        faults.report_values(
+                            texts::DELETED_PROJECT,
+                            [&field.origin, absent_origin],
+                            args,
+                        );
                     }
                     continue;
                 }
@@ -249,9 +256,9 @@ pub(super) fn check_named_scopes(
                     field = spec.name,
                     needed = scope.noun(),
                     path,
-                    noun = other.scope.noun()
+                    noun = named_container.scope.noun()
                 ];
-                faults.report_values(problem_texts, [&field.origin, &other.origin], args);
+                faults.report_values(problem_texts, [&field.origin, &named_container.origin], args);
             }
         }
     }
@@ -259,21 +266,27 @@ pub(super) fn check_named_scopes(
 
 /// Reports two projects that are each created from the other project: as a fork, or with the
 /// members of the other project.
-pub(super) fn check_circular_sources(path_map: &ContainersByPath<'_>, faults: &mut Faults) {
+pub(super) fn check_circular_sources(
+    containers_by_path: &ContainersByPath<'_>,
+    faults: &mut Faults,
+) {
     for name in [catalogue::fork_of::FORK_OF, catalogue::source::MEMBERS_FROM_FIELD] {
-        for (path, project) in path_map {
+        for (path, project) in containers_by_path {
             let Some(source) = declared_source(project, name) else { continue };
-            let first = source.value.text().unwrap_or_default().to_lowercase();
-            let other_source = path_map.get(&first).and_then(|first| declared_source(first, name));
+            let source_project = source.value.text().unwrap_or_default().to_lowercase();
+            let other_source = containers_by_path
+                .get(&source_project)
+                .and_then(|first| declared_source(first, name));
             let Some(reverse_source) = other_source else { continue };
             let is_mutual = reverse_source
                 .value
                 .text()
                 .is_some_and(|source_path| source_path.eq_ignore_ascii_case(path));
-            // Each pair is reported once. `<` also skips a project that names itself: another check reports it.
-            if is_mutual && first < *path {
+            // Each pair is reported once. `<` also skips a project that names itself: another check
+            // reports it.
+            if is_mutual && source_project < *path {
                 let origins = [&source.origin, &reverse_source.origin];
-                faults.report_values(texts::CIRCULAR, origins, words![name, first]);
+                faults.report_values(texts::CIRCULAR, origins, words![name, source_project]);
             }
         }
     }
@@ -293,11 +306,10 @@ pub(super) fn check_display_names(containers: &[Container], faults: &mut Faults)
         let key = (container.scope.noun(), group.to_lowercase(), value.text()?.to_owned());
         Some((key, (container, group, origin)))
     });
-    for ((first_container, _, first_origin), (container, group, own_origin)) in find_repeats(names)
-    {
+    for ((first_container, _, first_origin), (container, group, origin)) in find_repeats(names) {
         if container.path != first_container.path {
             let args = words![path = first_container.path, group];
-            faults.report_values(texts::SAME_DISPLAY_NAME, [&own_origin, &first_origin], args);
+            faults.report_values(texts::SAME_DISPLAY_NAME, [&origin, &first_origin], args);
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     address::Glob,
     desired::{self, DeclaredEntry, DeclaredFields},
     field::{Acceptance, Equality, Uniqueness},
-    kind::{FORMER_FIELD, Identity, KeyLocation, Section, Shape, Spec, forms},
+    kind::{FORMER_FIELD, FieldSpec, Identity, KeyLocation, Section, Shape, forms},
     manifest::{
         faults::{KeyPart as Inner, LocatedFault, NodePosition, missing_field_fault, texts, words},
         read::document::{EntryState, LayerEntry, Validity, identify_entry},
@@ -21,8 +21,8 @@ use crate::{
 type IdentifiedEntry<'e> = (&'e DeclaredEntry, &'e Identity);
 
 impl ContainerCheck<'_> {
-    /// Checks and converts an entry. Also returns its identity. The rules of the kind only apply if the
-    /// schema accepts the entry and no required field is missing.
+    /// Checks and converts an entry. Also returns its identity. The rules of the kind only apply if
+    /// the schema accepts the entry and no required field is missing.
     pub(super) fn convert_entry(
         &mut self,
         section: Section,
@@ -34,13 +34,13 @@ impl ContainerCheck<'_> {
         let state = match entry.state {
             EntryState::Absent | EntryState::Unmanaged => {
                 // Another check reports sections whose entries cannot be absent.
-                if !section.keeps_entries() {
+                if !section.cannot_remove_entries() {
                     self.check_identity_only(section, &entry, "absent");
                 }
                 desired::EntryPresence::Absent
             }
             EntryState::Present => {
-                if is_complete && entry.validity != Validity::Unchecked {
+                if is_complete && entry.validity != Validity::Invalid {
                     self.check_rules(section, &entry, &values);
                 }
                 desired::EntryPresence::Present
@@ -82,9 +82,9 @@ impl ContainerCheck<'_> {
         if section.shape != Shape::List && entry.state == EntryState::Absent {
             return true;
         }
-        // An unchecked entry that has only fields with defaults belongs to another section. Another
+        // An invalid entry that has only fields with defaults belongs to another section. Another
         // check reports this entry.
-        if entry.validity == Validity::Unchecked
+        if entry.validity == Validity::Invalid
             && entry.fields.keys().all(|name| has_default(section, name))
         {
             return false;
@@ -110,17 +110,19 @@ impl ContainerCheck<'_> {
         self.check_dots(section, entry, values);
         section.check(values, true, &mut |fault| {
             let single_value_codes = ["expression", "missing", "time-zone", "unknown-field"];
-            if entry.validity != Validity::Full && !single_value_codes.contains(&fault.code) {
+            if entry.validity != Validity::Valid && !single_value_codes.contains(&fault.code) {
                 return;
             }
             let fault_position = match entry.fields.origin(fault.field) {
                 // Mark the key: the value should not be in the manifest.
-                Some(field) if fault.code == "literal-secret" => NodePosition::key(&field),
-                Some(field) => match fault.inner_key {
+                Some(field_origin) if fault.code == "literal-secret" => {
+                    NodePosition::key(&field_origin)
+                }
+                Some(field_origin) => match fault.inner_key {
                     Some(name) => {
-                        NodePosition { origin: field, key_part: Inner::NestedValue(name) }
+                        NodePosition { origin: field_origin, key_part: Inner::NestedValue(name) }
                     }
-                    None => NodePosition::value(&field),
+                    None => NodePosition::value(&field_origin),
                 },
                 None => NodePosition::key(&entry.origin),
             };
@@ -176,7 +178,8 @@ impl ContainerCheck<'_> {
     fn check_identity_only(&mut self, section: Section, entry: &LayerEntry, state: &str) {
         for (name, field) in entry.fields.iter() {
             let spec = section.spec(name);
-            // Fields that are never sent, such as former URLs of a hook, also belong to the identity.
+            // Fields that are never sent, such as former URLs of a hook, also belong to the
+            // identity.
             if spec.is_some_and(|spec| {
                 section.identity.contains(&name) || spec.field.accepted == Acceptance::Never
             }) {
@@ -209,14 +212,14 @@ impl ContainerCheck<'_> {
             entries.iter().filter(|entry| entry.state == desired::EntryPresence::Present);
         let entries_by_group = present_entries.filter_map(|entry| {
             section
-                .exclusive_group(&entry.key)
+                .exclusive_set(&entry.key)
                 .map(|exclusive_group| (exclusive_group, (exclusive_group, entry)))
         });
         for ((what, first_entry), (_, entry)) in find_repeats(entries_by_group) {
             if first_entry.key != entry.key {
                 let args = words![noun = self.scope.noun(), what];
                 let positions =
-                    [entry, first_entry].map(|member| field_position(member, section.identity[0]));
+                    [entry, first_entry].map(|entry| field_position(entry, section.identity[0]));
                 self.faults.report_pair(texts::ONLY_ONE, positions, args);
             }
         }
@@ -232,8 +235,8 @@ impl ContainerCheck<'_> {
             let url = identity.keys.first().filter(|_| !entry.key.is_empty())?;
             Some((url.trim_end_matches('/'), (entry, seen_urls.insert(url))))
         });
-        for ((first_entry, _), (entry, is_new)) in find_repeats(urls) {
-            if is_new {
+        for ((first_entry, _), (entry, is_new_url)) in find_repeats(urls) {
+            if is_new_url {
                 let args = words![nouns = plural(section.noun)];
                 let origins = [&entry.origin, &first_entry.origin];
                 self.faults.report_keys(texts::NEARLY_THE_SAME, origins, args);
@@ -294,7 +297,8 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// Reports pairs of entries that conflict, for example because of equal identities or unique values.
+    /// Reports pairs of entries that conflict, for example because of equal identities or unique
+    /// values.
     pub(super) fn check_duplicates(
         &mut self,
         section: Section,
@@ -316,8 +320,8 @@ impl ContainerCheck<'_> {
         for (entry, identity) in identified_entries {
             let service_key = identity.keys.first().map_or("", String::as_str);
             // True if manifests give the entry another name than the service.
-            let has_given_name = service_key != entry.key;
-            let keys = [(&*entry.key, false), (service_key, has_given_name)];
+            let has_manifest_name = service_key != entry.key;
+            let keys = [(&*entry.key, false), (service_key, has_manifest_name)];
             // Record both keys, even if the first one is a duplicate.
             let duplicates = entries_by_key.iter_mut().zip(keys).filter_map(
                 |(first_entries, (key, is_service_key))| {
@@ -328,29 +332,30 @@ impl ContainerCheck<'_> {
             if let Some((first_entry, is_service_duplicate)) =
                 duplicates.collect::<Vec<_>>().into_iter().next()
             {
-                let skipped_fields =
+                let skipped_count =
                     if is_service_duplicate { section.identity.len().saturating_sub(1) } else { 0 };
-                let names = &section.identity[skipped_fields..];
-                let is_named = has_given_name && !is_service_duplicate;
-                self.report_duplicate(section, names, [first_entry, entry], is_named);
+                let names = &section.identity[skipped_count..];
+                let is_name_duplicate = has_manifest_name && !is_service_duplicate;
+                self.report_duplicate(section, names, [first_entry, entry], is_name_duplicate);
             }
         }
     }
 
-    /// Reports two entries with equal identity fields `names`. If `has_given_name`, only their names in
-    /// manifests are equal, and their URLs may differ.
+    /// Reports two entries with equal identity fields `names`. If `is_name_duplicate` is true, only
+    /// their names in manifests are equal, and their URLs may differ.
     fn report_duplicate(
         &mut self,
         section: Section,
         names: &[&str],
         pair: [&DeclaredEntry; 2],
-        has_given_name: bool,
+        is_name_duplicate: bool,
     ) {
         let [first_entry, entry] = pair;
         let default_note = names.iter().find_map(|name| {
             let value = section.spec(name)?.schema.get("default")?.as_str()?;
-            let declared = entry.fields.get(name);
-            let has_default_value = declared.is_none_or(|field| field.value.text() == Some(value));
+            let declared_field = entry.fields.get(name);
+            let has_default_value =
+                declared_field.is_none_or(|field| field.value.text() == Some(value));
             has_default_value.then(|| format!(": without `{name}` it is `{value}`"))
         });
         let entry_url = |entry: &DeclaredEntry| entry.fields.get("url").map(|url| url.value);
@@ -364,7 +369,7 @@ impl ContainerCheck<'_> {
         let message_texts = match names {
             _ if entry.state != first_entry.state => texts::TWICE_AND_ABSENT,
             _ if identity_texts(entry) != identity_texts(first_entry) => texts::TWICE_IN_OTHER_CASE,
-            [_, ..] if has_given_name && entry_url(entry) != entry_url(first_entry) => {
+            [_, ..] if is_name_duplicate && entry_url(entry) != entry_url(first_entry) => {
                 texts::TWICE_BY_NAME
             }
             [name] if section.field(name).compare == Equality::PublicKey => texts::KEY_TWICE,
@@ -373,7 +378,8 @@ impl ContainerCheck<'_> {
         let name = names.first().copied().unwrap_or_default();
         let mut positions = [field_position(entry, name), field_position(first_entry, name)];
         if positions[0] == positions[1] {
-            // A rule sets the field in both entries, so both positions are the same: point at the entries instead.
+            // A rule sets the field in both entries, so both positions are the same: point at the
+            // entries instead.
             positions = [entry, first_entry].map(|entry| NodePosition::key(&entry.origin));
         }
         let [position, related_position] = positions;
@@ -387,7 +393,8 @@ impl ContainerCheck<'_> {
     }
 }
 
-/// The name of the only field of an entry, not counting fields with a default; `None` if there is not exactly one.
+/// The name of the only field of an entry, not counting fields with a default; `None` if there is
+/// not exactly one.
 fn find_only_field(section: Section, entry: &LayerEntry) -> Option<&str> {
     let mut names = entry.fields.keys().filter(|name| !has_default(section, name));
     names.next().filter(|_| names.next().is_none())
@@ -401,7 +408,7 @@ fn is_required(section: Section, name: &str) -> bool {
 
 /// True if the field `name` has a default.
 fn has_default(section: Section, name: &str) -> bool {
-    section.spec(name).is_some_and(Spec::has_default)
+    section.spec(name).is_some_and(FieldSpec::has_default)
 }
 
 /// The position of the field `name`; if the entry lacks the field, the position of the entry.

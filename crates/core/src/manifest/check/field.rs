@@ -8,7 +8,7 @@ use super::{ContainerCheck, is_inside_folder, path};
 use crate::{
     desired::DeclaredFields,
     field::{Field, NamedObject, Requirement, Tier, ValueType, is_on},
-    kind::{Section, Spec, UnsupportedValue, needs, replacement_advice},
+    kind::{FieldSpec, Section, UnsupportedValue, needs, replacement_advice},
     manifest::{
         config,
         faults::{KeyPart, NodePosition, texts, words},
@@ -32,12 +32,12 @@ impl ContainerCheck<'_> {
             self.check_release(section, spec, field);
             let modern = spec.field.replacement_name();
             match modern.and_then(|modern| Some((modern, fields.origin(modern)?))) {
-                Some((modern, modern_origin)) => {
-                    let problem_texts = match spec.field.is_opposite() {
+                Some((modern, replacement_origin)) => {
+                    let problem_texts = match spec.field.has_opposite_replacement() {
                         true => texts::BOTH_SPELLINGS_OPPOSITE,
                         false => texts::BOTH_SPELLINGS,
                     };
-                    let origins = [&field.origin, &modern_origin];
+                    let origins = [&field.origin, &replacement_origin];
                     self.faults.report_keys(problem_texts, origins, words![name, modern]);
                 }
                 None => self.check_deprecated(section, spec, field),
@@ -51,7 +51,7 @@ impl ContainerCheck<'_> {
     }
 
     /// Reports a field that the declared tier does not have.
-    fn check_tier(&mut self, section: Section, spec: &'static Spec, field: &Sourced<Value>) {
+    fn check_tier(&mut self, section: Section, spec: &'static FieldSpec, field: &Sourced<Value>) {
         let value = field.value.plain_json();
         if spec.has_default() && value.is_some() && value == spec.schema.get("default") {
             return;
@@ -63,8 +63,8 @@ impl ContainerCheck<'_> {
         }
         for (field_name, needed_tier) in spec.used_key_tiers(&field.value) {
             if needed_tier > section.tier() {
-                let at = part_position(field, KeyPart::NestedValue(field_name));
-                self.check_required_tier(field_name, needed_tier, at);
+                let position = part_position(field, KeyPart::NestedValue(field_name));
+                self.check_required_tier(field_name, needed_tier, position);
             }
         }
     }
@@ -77,7 +77,7 @@ impl ContainerCheck<'_> {
     }
 
     /// Reports a field or value that the declared release does not have.
-    fn check_release(&mut self, section: Section, spec: &Spec, field: &Sourced<Value>) {
+    fn check_release(&mut self, section: Section, spec: &FieldSpec, field: &Sourced<Value>) {
         let Some(release) = self.context.config.service.release else { return };
         // If the release lacks the whole section, that is reported once, for the section.
         let unsupported = section.table().unsupported_value(spec, &field.value, release);
@@ -91,7 +91,7 @@ impl ContainerCheck<'_> {
     /// Reports a field whose switch is off, and a level that exceeds its limit.
     fn check_related_fields(
         &mut self,
-        spec: &Spec,
+        spec: &FieldSpec,
         field: &Sourced<Value>,
         fields: &DeclaredFields,
     ) {
@@ -107,18 +107,18 @@ impl ContainerCheck<'_> {
         }
         if let Some(most) = spec.field.relations.at_most
             && let Some(limit) = fields.get(most)
-            && limit.value.plain_json().is_some_and(|limit| needs::exceeds(value, limit))
+            && limit.value.plain_json().is_some_and(|limit| needs::exceeds_limit(value, limit))
         {
             let args = words![name, most];
-            let at = [&field.origin, &limit.origin];
-            let fault = self.faults.report_values(texts::SHOWS_MORE, at, args);
+            let origins = [&field.origin, &limit.origin];
+            let fault = self.faults.report_values(texts::SHOWS_MORE, origins, args);
             let level = limit.value.text();
             fault.help_if(level.map(|level| format!("write `{level}` or less, or raise `{most}`")));
         }
     }
 
     /// Reports texts with non-ASCII characters in a field for which newer releases refuse them.
-    fn check_ascii(&mut self, spec: &Spec, field: &Sourced<Value>) {
+    fn check_ascii(&mut self, spec: &FieldSpec, field: &Sourced<Value>) {
         let Some(from) = spec.field.valid.ascii_from else { return };
         let items = field.value.plain_json().and_then(Json::as_array).into_iter().flatten();
         if items.filter_map(Json::as_str).all(str::is_ascii) {
@@ -130,8 +130,9 @@ impl ContainerCheck<'_> {
         self.faults.report_value(problem_texts, &field.origin, words![name = spec.name, from]);
     }
 
-    /// Reports a mapping that has a renamed key under both names, or a switch that is on without its limit.
-    fn check_mapping(&mut self, spec: &Spec, field: &Sourced<Value>) {
+    /// Reports a mapping that has a renamed key under both names, or a switch that is on without
+    /// its limit.
+    fn check_mapping(&mut self, spec: &FieldSpec, field: &Sourced<Value>) {
         let Some(object) = field.value.plain_json().and_then(Json::as_object) else { return };
         let key_position =
             |key: &str| part_position(field, KeyPart::NestedKey(vec![key.to_owned()]));
@@ -145,8 +146,9 @@ impl ContainerCheck<'_> {
                 let positions = [key_position(old_name), key_position(key)];
                 self.faults.report_pair(texts::BOTH_SPELLINGS_WITHIN, positions, args);
             }
-            let limits = key_field.relations.limits;
-            let Some(switch) = limits.filter(|_| key_field.required == Requirement::WithLimited)
+            let limited_switch = key_field.relations.limits;
+            let Some(switch) =
+                limited_switch.filter(|_| key_field.required == Requirement::WithLimited)
             else {
                 continue;
             };
@@ -158,8 +160,9 @@ impl ContainerCheck<'_> {
         }
     }
 
-    /// Warns about a deprecated field, also within a value, if the declared release has its replacement.
-    fn check_deprecated(&mut self, section: Section, spec: &Spec, field: &Sourced<Value>) {
+    /// Warns about a deprecated field, also within a value, if the declared release has its
+    /// replacement.
+    fn check_deprecated(&mut self, section: Section, spec: &FieldSpec, field: &Sourced<Value>) {
         let release = self.context.config.service.release;
         let until = spec.field.available.until;
         if release.zip(until).is_some_and(|(release, until)| release >= until) {
@@ -168,13 +171,13 @@ impl ContainerCheck<'_> {
         }
         let new_spec = spec.field.replacement_name().and_then(|name| section.spec(name));
         let since = new_spec
-            .and_then(|modern| modern.field.available.since)
+            .and_then(|spec| spec.field.available.since)
             .filter(|since| since.is_after_reference());
-        if let (Some(modern), Some(since)) = (new_spec, since) {
+        if let (Some(new_spec), Some(since)) = (new_spec, since) {
             if release.is_none_or(|release| release >= since) {
                 let args = words![name = spec.name, since];
                 let fault = self.faults.report_key(texts::DEPRECATED_FROM, &field.origin, args);
-                let mut help = spec.field.replacement_hint(modern.name);
+                let mut help = spec.field.replacement_hint(new_spec.name);
                 if release.is_none() {
                     help += "; for an older service, set `service.release` in ";
                     help += config::CONFIG_FILE;
@@ -216,8 +219,8 @@ impl ContainerCheck<'_> {
             }
             Reference::Env(variable) if !self.context.variables.allows(variable) => {
                 let globs = alternatives(&self.context.variables.patterns());
-                let words = words![variable, globs];
-                self.faults.report(texts::VARIABLE_NOT_ALLOWED, position, words);
+                let args = words![variable, globs];
+                self.faults.report(texts::VARIABLE_NOT_ALLOWED, position, args);
                 return;
             }
             Reference::File(path) if path.contains(char::is_control) => texts::CONTROL_IN_PATH,
@@ -229,15 +232,18 @@ impl ContainerCheck<'_> {
         self.faults.report(problem_texts, position, words![name]);
     }
 
-    /// Reports names of groups and projects that are not full paths, and names that are listed twice.
-    fn check_names(&mut self, spec: &Spec, field: &Sourced<Value>) {
-        let (names, value) = (spec.field.names, field.value.plain_json());
+    /// Reports names of groups and projects that are not full paths, and names that are listed
+    /// twice.
+    fn check_names(&mut self, spec: &FieldSpec, field: &Sourced<Value>) {
+        let (object_type, value) = (spec.field.names, field.value.plain_json());
         let args = words![name = spec.name];
-        if let Some(path) = value.and_then(|value| find_wrong_path(names, &spec.schema, value)) {
+        if let Some(path) =
+            value.and_then(|value| find_wrong_path(object_type, &spec.schema, value))
+        {
             let fault = self.faults.report_value(texts::NO_FULL_PATH, &field.origin, args);
             fault.help = path::suggest_path_fix(path).or(fault.help.take());
         }
-        let is_name_list = matches!(names, Some(NamedObject::User | NamedObject::Group));
+        let is_name_list = matches!(object_type, Some(NamedObject::User | NamedObject::Group));
         let items = value.and_then(Json::as_array).filter(|_| is_name_list);
         let mut seen_names = BTreeSet::new();
         let mut listed_names = items.into_iter().flatten().filter_map(Json::as_str);
@@ -247,7 +253,7 @@ impl ContainerCheck<'_> {
     }
 
     /// Warns about access that has expired: the service refuses such entries.
-    fn check_expiry(&mut self, spec: &Spec, field: &Sourced<Value>) {
+    fn check_expiry(&mut self, spec: &FieldSpec, field: &Sourced<Value>) {
         let is_access_end =
             spec.field.value_type == ValueType::Date && spec.name.ends_with("expires_at");
         let text = field.value.text().filter(|_| is_access_end);
@@ -277,10 +283,10 @@ fn find_deprecated(
 ) -> Vec<(String, Option<String>, Vec<String>)> {
     let mut deprecated_fields = Vec::new();
     if schema["deprecated"] == true {
-        let modern = Field::from_schema(schema)
+        let replacement_help = Field::from_schema(schema)
             .replacement_name()
             .map(|new_name| format!("use `{new_name}`"));
-        let advice = modern.or_else(|| replacement_advice(schema));
+        let advice = replacement_help.or_else(|| replacement_advice(schema));
         deprecated_fields.push((name.to_owned(), advice, keys.to_vec()));
     }
     for (name, value) in value.and_then(Json::as_object).into_iter().flatten() {
@@ -292,28 +298,28 @@ fn find_deprecated(
     deprecated_fields
 }
 
-/// The first name of a group or project in a `value` of `schema` that is not a full path. `names`
-/// is the type of object that the field names. The caller passes this type, because reading the
-/// type from a schema is slow.
+/// The first name of a group or project in a `value` of `schema` that is not a full path. The field
+/// names objects of the type `object_type`. The caller passes this type, because reading it from a
+/// schema is slow.
 fn find_wrong_path<'v>(
-    names: Option<NamedObject>,
+    object_type: Option<NamedObject>,
     schema: &Json,
     value: &'v Json,
 ) -> Option<&'v str> {
-    let is_path = matches!(names, Some(NamedObject::Group | NamedObject::Project));
+    let is_path = matches!(object_type, Some(NamedObject::Group | NamedObject::Project));
     match value {
         Json::String(path) => {
             let has_wrong_form = path.contains([' ', ':', '@', '$', '<'])
                 || path.contains("{{")
                 || path.starts_with('/');
             let has_group =
-                path.is_empty() || path.contains('/') || names != Some(NamedObject::Project);
+                path.is_empty() || path.contains('/') || object_type != Some(NamedObject::Project);
             Some(path.as_str()).filter(|_| is_path && (has_wrong_form || !has_group))
         }
         Json::Array(items) => {
             let schema = if is_path { schema } else { &schema["items"] };
-            let names = if is_path { names } else { Field::from_schema(schema).names };
-            items.iter().find_map(|item| find_wrong_path(names, schema, item))
+            let object_type = if is_path { object_type } else { Field::from_schema(schema).names };
+            items.iter().find_map(|item| find_wrong_path(object_type, schema, item))
         }
         Json::Object(fields) => fields.iter().find_map(|(name, value)| {
             let schema = &schema["properties"][name];

@@ -29,7 +29,7 @@ use crate::{
         Container, CreationPolicy, DeclaredEntry, DeclaredSection, Desired, PROJECTS_KEY, Unlisted,
     },
     field::Scope,
-    kind::{CollectionTrait, EntryFault, Section, Shape, Spec},
+    kind::{CollectionTrait, EntryFault, FieldSpec, Section, Shape},
     origin::{Layer, Sourced},
     secret::{AllowedVariables, Secrets},
     value::Value,
@@ -74,8 +74,8 @@ pub(super) fn check_declarations(
 ) -> (Desired, Faults) {
     let MergeResult { containers, sample_containers: samples, mut faults, .. } = merge_result;
     let mut named_flags =
-        containers.iter().map(|merged| merged.is_named).collect::<Vec<_>>().into_iter();
-    let results = map_parallel(containers, |merged| check_container(merged, context));
+        containers.iter().map(|container| container.is_named).collect::<Vec<_>>().into_iter();
+    let results = map_parallel(containers, |container| check_container(container, context));
     check_samples(samples, context, &mut faults);
     let mut containers = Vec::with_capacity(results.len());
     for (container, container_faults) in results {
@@ -83,16 +83,16 @@ pub(super) fn check_declarations(
         faults.items.extend(container_faults.items);
     }
     between::mark_namespaces(&mut containers);
-    let path_map =
+    let containers_by_path =
         containers.iter().map(|container| (container.path.to_lowercase(), container)).collect();
-    between::check_parents(&path_map, context, &mut faults);
-    between::check_circular_sources(&path_map, &mut faults);
-    between::check_named_scopes(&containers, &path_map, &mut faults);
+    between::check_parents(&containers_by_path, context, &mut faults);
+    between::check_circular_sources(&containers_by_path, &mut faults);
+    between::check_named_scopes(&containers, &containers_by_path, &mut faults);
     between::check_display_names(&containers, &mut faults);
     let moves = Arc::new(moves::check(&containers, &mut faults));
     let acknowledgements = acknowledgements::check(
         merge_result.acknowledgements,
-        &path_map,
+        &containers_by_path,
         rules,
         context,
         &mut faults,
@@ -141,15 +141,15 @@ pub(super) fn check_container(
 /// The name of the section of projects that corresponds to `section` of a group; `None` if there is
 /// no such section.
 fn project_section_name(section: Section) -> Option<&'static str> {
-    let alias = words::find_alias(&["Project"], section.section).and_then(Meaning::field);
+    let alias = words::find_meaning(&["Project"], section.section).and_then(Meaning::field);
     let mut names = [Some(section.section), alias].into_iter().flatten();
-    names.find(|name| catalogue::section(Scope::Project, name).is_some())
+    names.find(|name| catalogue::project_section(Scope::Project, name).is_some())
 }
 
 /// The entries that declare the field `spec`, with its value.
 fn declared_values<'s>(
     section: &'s DeclaredSection,
-    spec: &'static Spec,
+    spec: &'static FieldSpec,
 ) -> impl Iterator<Item = (&'s DeclaredEntry, Sourced<Value>)> {
     section.entries.iter().filter_map(|entry| Some((entry, entry.fields.get(spec.name)?)))
 }
@@ -199,11 +199,11 @@ impl ContainerCheck<'_> {
             projects_policy.filter(|policy| policy.value != Unlisted::Ignore);
         let (create_section, _) = catalogue::container(scope);
         self.check_creation(create_section, &sections);
-        let create = sections
+        let creation_section = sections
             .extract_if(.., |section| section.section_kind.section == create_section.section)
             .next();
-        let create =
-            create.map_or(CreationPolicy::Forbidden, |section| self.convert_creation(section));
+        let create = creation_section
+            .map_or(CreationPolicy::Forbidden, |section| self.convert_creation(section));
         let is_new = create.create_fields().is_some()
             || lifecycle
                 .former_paths
@@ -265,11 +265,12 @@ impl ContainerCheck<'_> {
             self.faults.report_value(texts::ABSENT_GROUP, absent_origin, &[]);
             return;
         }
-        let former = lifecycle.former_paths.first().map(|former| ("previously", &former.origin));
+        let former_path =
+            lifecycle.former_paths.first().map(|former| ("previously", &former.origin));
         let origins =
             body.sections.iter().map(|section| (section.section_kind.section, &section.origin));
         let policy = body.unlisted.values().next().map(|policy| ("unlisted", &policy.origin));
-        for (name, origin) in origins.chain(former).chain(policy) {
+        for (name, origin) in origins.chain(former_path).chain(policy) {
             self.faults.report_key(texts::BESIDE_ABSENT, origin, words![name]);
         }
     }
@@ -283,24 +284,26 @@ impl ContainerCheck<'_> {
                 sections.iter().find(|section| section.section_kind.section == kind.section)?;
             Some((section, section.entries.first()?))
         };
-        let create = find_first_entry(create_section).map(|(_, create)| create);
-        let Some(create) = create.filter(|create| create.state == EntryState::Present) else {
+        let create_entry = find_first_entry(create_section).map(|(_, create)| create);
+        let Some(create_entry) = create_entry.filter(|create| create.state == EntryState::Present)
+        else {
             return;
         };
-        let kinds = catalogue::sections(self.scope).filter(|kind| kind.is_created_with_container());
-        let creation_entries: Vec<_> = kinds.filter_map(find_first_entry).collect();
-        let all_entries: Vec<_> = std::iter::once(create)
+        let created_sections =
+            catalogue::sections(self.scope).filter(|kind| kind.is_created_with_container());
+        let creation_entries: Vec<_> = created_sections.filter_map(find_first_entry).collect();
+        let all_entries: Vec<_> = std::iter::once(create_entry)
             .chain(creation_entries.iter().map(|section_entry| section_entry.1))
             .collect();
-        if all_entries.iter().any(|entry| entry.validity != Validity::Full) {
+        if all_entries.iter().any(|entry| entry.validity != Validity::Valid) {
             return;
         }
-        for (section, part) in creation_entries {
-            for (name, field) in create.fields.iter() {
-                let is_conflict = match part.fields.get(name) {
+        for (section, entry) in creation_entries {
+            for (name, field) in create_entry.fields.iter() {
+                let is_conflict = match entry.fields.get(name) {
                     Some(other) => other.value != field.value,
                     None => {
-                        part.state == EntryState::Absent && section.section_kind.section == name
+                        entry.state == EntryState::Absent && section.section_kind.section == name
                     }
                 };
                 if is_conflict {
@@ -310,9 +313,9 @@ impl ContainerCheck<'_> {
                 }
             }
         }
-        let values = all_entries.iter().flat_map(|part| part.fields.values()).collect();
+        let values = all_entries.iter().flat_map(|entry| entry.fields.values()).collect();
         create_section.check(&values, true, &mut |fault| {
-            let find_origin = |name| all_entries.iter().find_map(|part| part.fields.origin(name));
+            let find_origin = |name| all_entries.iter().find_map(|entry| entry.fields.origin(name));
             let fault_origin =
                 find_origin(fault.field).unwrap_or_else(|| all_entries[0].origin.clone());
             let related =
@@ -345,7 +348,7 @@ impl ContainerCheck<'_> {
     /// fields.
     fn convert_creation(&mut self, section: DocumentSection) -> CreationPolicy {
         let first_entry = section.entries.into_iter().next();
-        let Some(entry) = first_entry.filter(|part| part.state == EntryState::Present) else {
+        let Some(entry) = first_entry.filter(|entry| entry.state == EntryState::Present) else {
             return CreationPolicy::Forbidden;
         };
         self.check_fields(section.section_kind, &entry.fields);
@@ -357,41 +360,51 @@ impl ContainerCheck<'_> {
         section: DocumentSection,
         policy: Option<Sourced<Unlisted>>,
     ) -> DeclaredSection {
-        let DocumentSection { section_kind: kind, origin, entries: all_entries } = section;
-        self.check_required_tier(kind.section, kind.tier(), NodePosition::key(&origin));
+        let DocumentSection { section_kind, origin, entries: all_entries } = section;
+        self.check_required_tier(
+            section_kind.section,
+            section_kind.tier(),
+            NodePosition::key(&origin),
+        );
         if let (Some(release), Some(since)) =
-            (self.context.config.service.release, kind.first_release())
+            (self.context.config.service.release, section_kind.first_release())
             && release < since
         {
-            let what = format!("`{}` needs release {since} or later", kind.section);
+            let what = format!("`{}` needs release {since} or later", section_kind.section);
             let args = words![what, help = "take the section out", release];
             self.faults.report_key(texts::RELEASE, &origin, args);
         }
-        let all_entries =
-            if self.report_split_entry(kind, &all_entries) { Vec::new() } else { all_entries };
+        let all_entries = if self.report_split_entry(section_kind, &all_entries) {
+            Vec::new()
+        } else {
+            all_entries
+        };
         let (mut identities, mut unmanaged_globs) = (Vec::new(), Vec::new());
         // Do not use `unzip`, which would reserve memory for unmanaged entries too.
         let mut entries: Vec<_> = all_entries
             .into_iter()
             .filter_map(|layer_entry| {
                 if layer_entry.state == EntryState::Unmanaged {
-                    unmanaged_globs.extend(self.unmanaged_glob(kind, &layer_entry));
+                    unmanaged_globs.extend(self.unmanaged_glob(section_kind, &layer_entry));
                     return None;
                 }
-                let (entry, identity) = self.convert_entry(kind, layer_entry);
+                let (entry, identity) = self.convert_entry(section_kind, layer_entry);
                 identities.push(identity);
                 Some(entry)
             })
             .collect();
-        if kind.shape == Shape::List {
-            self.check_duplicates(kind, &entries, &identities);
+        if section_kind.shape == Shape::List {
+            self.check_duplicates(section_kind, &entries, &identities);
             entries.sort_by(|a, b| a.key.cmp(&b.key));
         }
-        let default_policy =
-            if kind.keeps_entries() { Unlisted::Ignore } else { Unlisted::default() };
+        let default_policy = if section_kind.cannot_remove_entries() {
+            Unlisted::Ignore
+        } else {
+            Unlisted::default()
+        };
         let unlisted =
             policy.unwrap_or_else(|| Sourced { value: default_policy, origin: origin.clone() });
-        let section = DeclaredSection::with_entries(kind, &origin, entries);
+        let section = DeclaredSection::with_entries(section_kind, &origin, entries);
         DeclaredSection { unlisted, unmanaged_globs, ..section }
     }
 }

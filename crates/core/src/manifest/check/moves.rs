@@ -24,7 +24,7 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
     if moves.is_empty() {
         return moves;
     }
-    let container_by_path: HashMap<_, _> =
+    let containers_by_path: HashMap<_, _> =
         containers.iter().map(|container| (container.path.to_lowercase(), container)).collect();
     let mut first_by_path: HashMap<String, (&Container, &Sourced<Arc<str>>)> = HashMap::new();
     let mut is_consistent = true;
@@ -53,8 +53,8 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         }
         // If another container is declared at this former path, it must have former paths itself,
         // or `create`.
-        let other_container = container_by_path.get(&lower_path).filter(|other| {
-            moves.declared_at(&other.path).is_none()
+        let other_container = containers_by_path.get(&lower_path).filter(|other| {
+            moves.declared_move(&other.path).is_none()
                 && !matches!(other.create, CreationPolicy::Allowed(_))
         });
         if let Some(other_container) = other_container {
@@ -78,16 +78,20 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
 
 /// Reports a former path that is the path of the container itself. For a group, also reports the
 /// path of a group above, because a group cannot move below itself. Returns true after a fault.
-fn check_self_move(container: &Container, former: &Sourced<Arc<str>>, faults: &mut Faults) -> bool {
+fn check_self_move(
+    container: &Container,
+    former_path: &Sourced<Arc<str>>,
+    faults: &mut Faults,
+) -> bool {
     let path = container.path.to_lowercase();
-    let problem_texts = match path.strip_prefix(&former.value.to_lowercase()) {
+    let problem_texts = match path.strip_prefix(&former_path.value.to_lowercase()) {
         Some("") => texts::FORMER_IS_CURRENT,
-        Some(rest) if container.scope == Scope::Group && rest.starts_with('/') => {
+        Some(suffix) if container.scope == Scope::Group && suffix.starts_with('/') => {
             texts::MOVED_BELOW_ITSELF
         }
         _ => return false,
     };
-    faults.report_value(problem_texts, &former.origin, words![noun = container.scope.noun()]);
+    faults.report_value(problem_texts, &former_path.origin, words![noun = container.scope.noun()]);
     true
 }
 
@@ -167,14 +171,14 @@ impl<'f> FormerPathFinder<'f> {
     /// The lowest index in `paths` of a former path that a text of `value` contains.
     fn find_first(&self, value: &Json) -> Option<usize> {
         let automaton = self.automaton.as_ref()?;
-        let numbers = texts(value).flat_map(|text| {
+        let path_indices = texts(value).flat_map(|text| {
             let all_matches = automaton.find_overlapping_iter(text);
             let counted_matches = all_matches.inspect(|_| steps::count_step());
             let path_matches =
                 counted_matches.filter(|path_match| is_path_at(text, path_match.range()));
             path_matches.map(|path_match| path_match.pattern().as_usize())
         });
-        numbers.min()
+        path_indices.min()
     }
 }
 

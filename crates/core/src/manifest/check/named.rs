@@ -58,7 +58,7 @@ impl ContainerCheck<'_> {
             };
             let Value::Secret(Reference::File(path)) = &value_field.value else { continue };
             let Some(text) =
-                reader.read_file(path).ok().and_then(|text| String::from_utf8(text).ok())
+                reader.read_file(path).ok().and_then(|bytes| String::from_utf8(bytes).ok())
             else {
                 continue;
             };

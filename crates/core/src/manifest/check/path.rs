@@ -25,8 +25,9 @@ pub(super) fn is_renamed(former: &str, path: &str) -> bool {
     name_key(former) != name_key(path)
 }
 
-/// Checks a full path. Rules for new paths only apply if the container may be created or renamed;
-/// other existing containers keep their paths. Projects have stricter rules (reference 1, 8: since release 14.9).
+/// Checks a full path. Some rules only apply if the container may be created or renamed (`is_new`),
+/// because existing containers keep their paths. Since release 14.9, projects have stricter rules
+/// (reference 1, 8).
 ///
 /// # Errors
 /// The broken rule, as the end of a sentence that starts with "the path".
@@ -70,8 +71,9 @@ pub(in crate::manifest) fn check(
         return Ok(());
     }
     let name = segments[segments.len() - 1];
-    let reserved = if segments.len() == 1 { RESERVED_TOP_LEVEL_NAMES } else { RESERVED_NAMES };
-    if reserved.split(' ').any(|reserved| name.eq_ignore_ascii_case(reserved)) {
+    let reserved_names =
+        if segments.len() == 1 { RESERVED_TOP_LEVEL_NAMES } else { RESERVED_NAMES };
+    if reserved_names.split(' ').any(|reserved| name.eq_ignore_ascii_case(reserved)) {
         return Err("ends with a name that the service keeps for its own pages");
     }
     let mut pairs = name.as_bytes().windows(2);
@@ -93,14 +95,14 @@ pub(in crate::manifest) fn check(
 
 /// Help for an invalid path, if the form of the path shows what the user meant.
 pub(super) fn suggest_path_fix(path: &str) -> Option<String> {
-    match path_in_address(path) {
+    match path_in_url(path) {
         Some(path) => Some(format!("write only the path: `{path}`")),
         None => suggest_for_text("path", path).map(str::to_owned),
     }
 }
 
 /// The path in the URL of a group, project or repository; `None` if `text` is not such a URL.
-fn path_in_address(text: &str) -> Option<&str> {
+fn path_in_url(text: &str) -> Option<&str> {
     let path = match (text.split_once("://"), text.split_once('@')) {
         (Some((_, without_scheme)), _) => without_scheme.split_once('/')?.1,
         (None, Some((_, remote))) => remote.split_once(':').map_or(remote, |(_, path)| path),
@@ -161,8 +163,8 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_found_in_an_address() {
-        for address in [
+    fn a_path_is_found_in_a_url() {
+        for url in [
             "https://gitlab.example.org/acme/shop",
             "https://gitlab.example.org/acme/shop.git",
             "https://gitlab.example.org/acme/shop/-/issues",
@@ -171,10 +173,10 @@ mod tests {
             "git@gitlab.example.org:acme/shop.git",
             "@acme/shop",
         ] {
-            assert_eq!(path_in_address(address), Some("acme/shop"), "{address}");
+            assert_eq!(path_in_url(url), Some("acme/shop"), "{url}");
         }
-        assert_eq!(path_in_address("acme/shop"), None);
-        assert_eq!(path_in_address("https://gitlab.example.org"), None);
+        assert_eq!(path_in_url("acme/shop"), None);
+        assert_eq!(path_in_url("https://gitlab.example.org"), None);
     }
 
     #[test]
@@ -185,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_group_needs_no_namespace() {
-        for (path, old, new_valid) in [
+        for (path, is_old_valid, is_new_valid) in [
             ("acme", true, true),
             ("acme/web", true, true),
             ("acme/my--team_", true, true),
@@ -200,7 +202,7 @@ mod tests {
             (".", false, false),
         ] {
             let is_valid = |is_new| check(Scope::Group, path, is_new).is_ok();
-            assert_eq!((is_valid(false), is_valid(true)), (old, new_valid), "{path:?}");
+            assert_eq!((is_valid(false), is_valid(true)), (is_old_valid, is_new_valid), "{path:?}");
         }
     }
 }

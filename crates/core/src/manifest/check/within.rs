@@ -6,7 +6,7 @@ use crate::{
     desired::{Container, DeclaredEntry, DeclaredSection, EntryPresence, Unlisted},
     field::Scope,
     kind::{Section, needs, refs::patterns_overlap},
-    level::{AccessLevel, MINIMAL},
+    level::{AccessLevel, MINIMAL_ACCESS},
     manifest::faults::{Faults, NodePosition, texts, words},
     origin::Sourced,
     text::nearest,
@@ -43,8 +43,8 @@ fn check_references(section: &DeclaredSection, container: &Container, faults: &m
     let specs = section.kind.specs().iter();
     let name_fields =
         specs.filter_map(|spec| Some((spec.name, spec.field.relations.names_entries?)));
-    for (field, other_name) in name_fields.chain(parent) {
-        let Some(other_section) = container.section(other_name) else { continue };
+    for (field, other_section_name) in name_fields.chain(parent) {
+        let Some(other_section) = container.section(other_section_name) else { continue };
         let is_parent = parent.is_some_and(|(parent_field, _)| parent_field == field);
         for entry in &section.entries {
             check_named_entries(other_section, field, is_parent, entry, faults);
@@ -126,8 +126,9 @@ fn check_top_level(section: &DeclaredSection, container: &Container, faults: &mu
         let misplaced_fields = entry.fields.iter().filter_map(|(name, field)| {
             let spec = kind.spec(name)?;
             let level = field.value.plain_json().filter(|_| spec.field.is_level());
-            let is_minimal =
-                level.and_then(AccessLevel::parse).is_some_and(|level| level.number == MINIMAL);
+            let is_minimal = level
+                .and_then(AccessLevel::parse)
+                .is_some_and(|level| level.number == MINIMAL_ACCESS);
             let problem_texts = if spec.field.available.is_only_top_level() {
                 texts::TOP_LEVEL
             } else if is_minimal {
@@ -137,13 +138,17 @@ fn check_top_level(section: &DeclaredSection, container: &Container, faults: &mu
             };
             Some((name, field.origin, problem_texts))
         });
-        for (name, origin, texts) in
+        for (name, origin, problem_texts) in
             misplaced_fields.take(if is_top_level_section { 1 } else { usize::MAX })
         {
             let name = if is_top_level_section { kind.section } else { name };
             let reported_origin = if is_top_level_section { &section.origin } else { &origin };
             let rule = rule_hint.as_deref().unwrap_or_default();
-            faults.report_key(texts, reported_origin, words![name, above = top_level_group, rule]);
+            faults.report_key(
+                problem_texts,
+                reported_origin,
+                words![name, above = top_level_group, rule],
+            );
         }
     }
 }
@@ -156,9 +161,9 @@ fn check_allowlists(container: &Container, faults: &mut Faults) {
         return;
     };
     let lists = ["job_token_allowlist", "job_token_groups_allowlist"];
-    for list in lists.iter().filter_map(|name| container.section(name)) {
-        let args = words![section = list.kind.section];
-        let fault = faults.report_key(texts::IDLE_ALLOWLIST, &list.origin, args);
+    for allowlist in lists.iter().filter_map(|name| container.section(name)) {
+        let args = words![section = allowlist.kind.section];
+        let fault = faults.report_key(texts::IDLE_ALLOWLIST, &allowlist.origin, args);
         fault.related(NodePosition::value(&inbound_setting.origin));
     }
 }
@@ -166,8 +171,9 @@ fn check_allowlists(container: &Container, faults: &mut Faults) {
 /// Reports sections with entries that have no effect, because settings turn off all features that
 /// the section belongs to.
 fn check_closed_sections(container: &Container, faults: &mut Faults) {
-    let specs = catalogue::section(container.scope, SETTINGS).map_or(&[][..], Section::specs);
-    let off_setting = |feature: &&'static str| {
+    let specs =
+        catalogue::project_section(container.scope, SETTINGS).map_or(&[][..], Section::specs);
+    let find_off_setting = |feature: &&'static str| {
         let old_names = specs.iter().filter(|spec| spec.field.replacement_name() == Some(feature));
         let mut names = [*feature].into_iter().chain(old_names.map(|spec| spec.name));
         names.find_map(|name| {
@@ -185,15 +191,16 @@ fn check_closed_sections(container: &Container, faults: &mut Faults) {
     for section in sections {
         let feature_sets = section.kind.scoped_kind.closed_by.iter();
         let switches: Vec<Vec<_>> =
-            feature_sets.filter_map(|set| set.iter().map(off_setting).collect()).collect();
+            feature_sets.filter_map(|set| set.iter().map(find_off_setting).collect()).collect();
         let Some((switch, origin)) = switches.iter().flatten().next() else { continue };
-        let words = words![section = section.kind.section, switch];
-        let fault = faults.report_key(texts::CLOSED_SECTION, &section.origin, words);
+        let args = words![section = section.kind.section, switch];
+        let fault = faults.report_key(texts::CLOSED_SECTION, &section.origin, args);
         fault.related(NodePosition::key(origin));
     }
 }
 
-/// Reports fields that name the container itself, and shares of a project with one of its parent groups.
+/// Reports fields that name the container itself, and shares of a project with one of its parent
+/// groups.
 fn check_self_reference(container: &Container, faults: &mut Faults) {
     let path = container.path.to_lowercase();
     let fields =

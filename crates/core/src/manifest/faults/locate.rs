@@ -24,16 +24,16 @@ pub(super) struct SchemaPosition<'d> {
     /// The schema of `node`.
     pub(super) schema: &'d Json,
     /// The schema of the whole document.
-    pub(super) root: &'d Json,
+    pub(super) root_schema: &'d Json,
     /// The types that the field accepts.
-    pub(super) types: &'d [&'d str],
+    pub(super) allowed_types: &'d [&'d str],
     /// The words that the field accepts, if it accepts only some words.
     pub(super) allowed_words: &'d [String],
     /// The subject of the error: an unknown key, the pattern that a text does not match, or the
     /// violated keyword of the schema.
     pub(super) subject: &'d str,
     /// The value of the unknown key.
-    pub(super) value: Option<&'d Node>,
+    pub(super) unknown_value: Option<&'d Node>,
 }
 
 impl<'d> SchemaPosition<'d> {
@@ -47,11 +47,11 @@ impl<'d> SchemaPosition<'d> {
             depth: 0,
             section: String::new(),
             schema,
-            root,
-            types: &[],
+            root_schema: root,
+            allowed_types: &[],
             allowed_words: &[],
             subject: "",
-            value: None,
+            unknown_value: None,
         }
     }
 
@@ -92,7 +92,7 @@ impl<'d> SchemaPosition<'d> {
             key: Some(key),
             depth: self.depth + 1,
             section: section.to_owned(),
-            ..Self::new(node, property.unwrap_or(&Json::Null), self.root)
+            ..Self::new(node, property.unwrap_or(&Json::Null), self.root_schema)
         }
     }
 

@@ -146,7 +146,8 @@ impl<A> LocatedFault<A> {
         self
     }
 
-    /// Converts the fault to a diagnostic. `find_location` returns the source location of a position.
+    /// Converts the fault to a diagnostic. `find_location` returns the source location of a
+    /// position.
     pub(super) fn into_diagnostic(
         self,
         find_location: impl Fn(&A) -> SourceLocation,
@@ -156,10 +157,10 @@ impl<A> LocatedFault<A> {
             label: self.label,
             ..Diagnostic::error(self.code, self.message)
                 .with_location(find_location(&self.position))
-                .help_if(self.help)
+                .with_optional_help(self.help)
         };
         match self.related {
-            Some(position) => diagnostic.related(find_location(&position), self.related_label),
+            Some(position) => diagnostic.with_related(find_location(&position), self.related_label),
             None => diagnostic,
         }
     }
@@ -171,7 +172,7 @@ pub(super) fn file_diagnostic(
     name: impl Into<FileName>,
     args: PlaceholderValues<'_>,
 ) -> Diagnostic {
-    LocatedFault::new(texts, SourceLocation::file(name), args).into_diagnostic(Clone::clone)
+    LocatedFault::new(texts, SourceLocation::whole_file(name), args).into_diagnostic(Clone::clone)
 }
 
 /// Faults with positions of type `A`.
@@ -221,8 +222,8 @@ impl<A> Faults<A> {
     /// Adds a fault.
     pub(super) fn push(&mut self, fault: LocatedFault<A>) -> &mut LocatedFault<A> {
         self.items.push(fault);
-        let last = self.items.len() - 1;
-        &mut self.items[last]
+        let last_index = self.items.len() - 1;
+        &mut self.items[last_index]
     }
 }
 
@@ -301,7 +302,7 @@ impl HiddenFaults {
         let message = format!("{} more faults in `{}` are not shown", self.count, escape(&file));
         let new_fault = if self.has_errors { Diagnostic::error } else { Diagnostic::warning };
         (self.count > 0).then(|| {
-            new_fault("too-many-faults", message).with_location(SourceLocation::file(file))
+            new_fault("too-many-faults", message).with_location(SourceLocation::whole_file(file))
         })
     }
 }
@@ -311,8 +312,8 @@ impl Findings {
     /// other faults.
     fn drop_excess_faults(&mut self) {
         if self.items.len() > MAX_SHOWN_FAULTS {
-            let last = self.items.len() - 1;
-            let excess_faults = self.items.drain(MAX_SHOWN_FAULTS - 1..last);
+            let last_index = self.items.len() - 1;
+            let excess_faults = self.items.drain(MAX_SHOWN_FAULTS - 1..last_index);
             excess_faults.for_each(|fault| self.hidden_faults.add(1, fault.severity));
         }
     }
@@ -344,7 +345,8 @@ impl Findings {
         self.drop_excess_faults();
     }
 
-    /// Adds the errors that `checker` finds in `document`. Returns the JSON pointers of the refused values.
+    /// Adds the errors that `checker` finds in `document`. Returns the JSON pointers of the refused
+    /// values.
     pub(super) fn add_schema_faults(
         &mut self,
         document: &Node,
@@ -358,7 +360,7 @@ impl Findings {
         // in a wrong form. A user can then fix all faults at once.
         let repaired_copy = sentences::repair_document(document, &checker.schema);
         let copies = [(document, json, 0), (&repaired_copy, repaired_copy.to_json(), 2)];
-        let [document_refused, _] = copies.map(|(document, json, depth)| {
+        let [refused_pointers, _] = copies.map(|(document, json, depth)| {
             let mut refused_pointers = BTreeSet::new();
             for (pointer, error) in checker.schema_errors(&json).take(2 * MAX_SHOWN_FAULTS) {
                 // In the repaired copy, report only faults below a section. The help for the name
@@ -375,7 +377,7 @@ impl Findings {
             }
             refused_pointers
         });
-        document_refused
+        refused_pointers
     }
 
     /// Deserializes a document. `is_valid` is true if the schema accepts the document. Reports a
@@ -422,8 +424,10 @@ impl Findings {
         source: &mut SourceText<'_>,
     ) -> (Vec<Diagnostic>, HiddenFaults) {
         for finding in &self.items {
-            let marked = source.text().get(finding.position.clone()).unwrap_or_default();
-            if finding.message.contains(&format!("`{marked}`")) || marked.trim().is_empty() {
+            let marked_text = source.text().get(finding.position.clone()).unwrap_or_default();
+            if finding.message.contains(&format!("`{marked_text}`"))
+                || marked_text.trim().is_empty()
+            {
                 source.show(&finding.position);
             }
         }

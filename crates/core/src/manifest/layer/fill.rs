@@ -45,7 +45,8 @@ pub(super) fn fill_identity<'p>(
     is_valid.then(|| (key, Cow::Owned(fields.into_iter().collect())))
 }
 
-/// Fills in every template in the field `name`. Reports faults. Returns true if the result is valid.
+/// Fills in every template in the field `name`. Reports faults. Returns true if the result is
+/// valid.
 pub(super) fn fill_templates(
     section: Section,
     name: &str,
@@ -65,7 +66,7 @@ pub(super) fn fill_templates(
     let template = json.map(ToString::to_string).unwrap_or_default();
     let fault = match filler.fill_field(section, name, field) {
         Err(error) if filler.is_reported_as_missing(&error) => return false,
-        Err(unfilled) => faults.push(*unfilled.fault),
+        Err(error) => faults.push(*error.fault),
         Ok(()) if has_name_template || spec.is_none() => return true,
         Ok(()) => {
             let checked_json = checkable_json(&field.value);
@@ -109,7 +110,8 @@ fn checkable_json(value: &Value) -> Option<Cow<'_, Json>> {
     }
 }
 
-/// The value itself. For a condition, the lists `at_least` and `none_of`.
+/// The plain values in `value`: for a condition, the lists `at_least` and `none_of`; otherwise
+/// `value` itself.
 fn plain_values(value: &Json) -> impl Iterator<Item = &Json> {
     let (plain_value, conditions) = match value {
         Json::Object(object) if object.keys().all(|key| CONDITION_KEYS.contains(&&**key)) => {
@@ -120,8 +122,8 @@ fn plain_values(value: &Json) -> impl Iterator<Item = &Json> {
     plain_value.into_iter().chain(conditions.into_iter().flatten())
 }
 
-/// The warning about braces in `template` that look like the syntax of other tools: a name in double
-/// braces, or braces after `$` or `%`.
+/// The warning about braces in `template` that look like the syntax of other tools: a name in
+/// double braces, or braces after `$` or `%`.
 fn find_foreign_braces(template: &str) -> Option<FaultTexts> {
     let has_double_braces = template.match_indices("{{").any(|(start, braces)| {
         let inner = template[start + braces.len()..].split("}}").next().unwrap_or_default();

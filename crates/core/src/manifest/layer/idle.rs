@@ -1,5 +1,5 @@
-//! Reports parts of rules that have no effect: `match` and `except` globs that match nothing, parameters that no
-//! text uses, and `unlisted` policies for sections that no document declares.
+//! Reports parts of rules that have no effect: `match` and `except` globs that match nothing,
+//! parameters that no text uses, and `unlisted` policies for sections that no document declares.
 
 use std::{
     collections::BTreeSet,
@@ -27,14 +27,19 @@ use crate::{
 impl LayerRules {
     /// True if `rule` may match a container that is managed only because of `undeclared: include`.
     fn may_match_included(&self, rule: &Rule) -> bool {
-        let including_rules =
-            self.iter().filter(|other| other.includes_undeclared && other.scope == rule.scope);
-        let mut including_globs = including_rules.flat_map(|other| other.path_globs.iter());
-        including_globs.any(|other| rule.path_globs.iter().any(|glob| can_overlap(glob, other)))
+        let including_rules = self.iter().filter(|including_rule| {
+            including_rule.includes_undeclared && including_rule.scope == rule.scope
+        });
+        let mut including_globs =
+            including_rules.flat_map(|including_rule| including_rule.path_globs.iter());
+        including_globs.any(|including_glob| {
+            rule.path_globs.iter().any(|glob| can_overlap(glob, including_glob))
+        })
     }
 
-    /// Reports rules with `undeclared: include` that match neither a declared nor an existing path. All paths must be
-    /// in lower case. Skips rules below `missing_groups`: these groups are reported elsewhere.
+    /// Reports rules with `undeclared: include` that match neither a declared nor an existing path.
+    /// All paths must be in lower case. Skips rules below `missing_groups`: these groups are
+    /// reported elsewhere.
     pub(in crate::manifest) fn report_idle_includes(
         &self,
         declared_paths: &BTreeSet<String>,
@@ -53,7 +58,8 @@ impl LayerRules {
         }
     }
 
-    /// Reports rules, and parts of rules, without effect on `containers`, which must be ordered by path.
+    /// Reports rules, and parts of rules, without effect on `containers`, which must be ordered by
+    /// path.
     pub(super) fn report_idle(&self, containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
         let is_error_free = faults.items.iter().all(|fault| fault.severity == Severity::Warning);
         for (index, TrackedRule { rule, is_used, unlisted_counts, param_uses: params }) in
@@ -109,8 +115,8 @@ pub(super) fn report_idle_param<'u>(
     fault.suggest(nearest(name, used_names.into_iter().map(|name| &**name)));
 }
 
-/// The first container whose path starts with `prefix`, ignoring case. `containers` must be ordered by
-/// path.
+/// The first container whose path starts with `prefix`, ignoring case. `containers` must be ordered
+/// by path.
 fn find_by_prefix<'c>(
     containers: &'c [Box<DeclaredContainer>],
     prefix: &str,
@@ -152,16 +158,16 @@ fn starts_with_group(rule: &Rule, groups: &[String]) -> bool {
     })
 }
 
-/// True if the rule is for projects and all its globs have one part. Paths of projects have at least
-/// two parts.
+/// True if the rule is for projects and all its globs have one part. Paths of projects have at
+/// least two parts.
 fn has_single_part_globs(rule: &Rule) -> bool {
     let is_for_projects = rule.scope == Scope::Project && rule.profile.is_none();
     let mut globs = rule.path_globs.iter().map(Glob::pattern);
     is_for_projects && globs.all(|glob| !glob.contains('/') && !glob.contains("**"))
 }
 
-/// Reports a rule that matches none of `containers`. In the message, `sort` describes the paths
-/// that were compared: "declared" or "declared or existing".
+/// Reports a rule that matches none of `containers`. In the message, `sort` is the adjective for
+/// the compared paths: "declared" or "declared or existing".
 fn report_idle_rule(
     rule: &Rule,
     sort: &str,

@@ -102,7 +102,7 @@ fn sample_paths(scope: Scope, glob: &Glob) -> impl Iterator<Item = String> {
             let segments = choice.split('/').map(|segment| match segment {
                 "**" => double_star_text.clone(),
                 "*" => name.clone(),
-                other => sample_text(other),
+                segment => sample_text(segment),
             });
             segments.filter(|segment| !segment.is_empty()).collect::<Vec<_>>().join("/")
         })
@@ -118,12 +118,15 @@ fn sample_paths(scope: Scope, glob: &Glob) -> impl Iterator<Item = String> {
 /// Expands the alternatives `{a,b}` of `glob`. [`Glob`] limits their number.
 fn expand_braces(glob: &str) -> Vec<String> {
     // The first `}` closes an innermost brace.
-    let brace_parts = glob.split_once('}').and_then(|(start, after)| {
-        let (before, inner) = start.rsplit_once('{')?;
-        Some((before, inner, after))
+    let brace_parts = glob.split_once('}').and_then(|(start, suffix)| {
+        let (prefix, choices) = start.rsplit_once('{')?;
+        Some((prefix, choices, suffix))
     });
-    let Some((before, inner, after)) = brace_parts else { return vec![glob.to_owned()] };
-    inner.split(',').flat_map(|choice| expand_braces(&format!("{before}{choice}{after}"))).collect()
+    let Some((prefix, choices, suffix)) = brace_parts else { return vec![glob.to_owned()] };
+    choices
+        .split(',')
+        .flat_map(|choice| expand_braces(&format!("{prefix}{choice}{suffix}")))
+        .collect()
 }
 
 /// A short text that a segment of a glob without alternatives probably matches.
@@ -138,7 +141,7 @@ fn sample_text(segment: &str) -> String {
                 text.extend(chars.next().filter(|c| *c != '!' && *c != '^'));
                 chars.by_ref().find(|c| *c == ']');
             }
-            other => text.push(other),
+            literal => text.push(literal),
         }
     }
     text

@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     fill::{fill_identity, fill_templates},
-    rules::{Layers, MAX_LISTED_NAMES, RankedValue, report_ambiguous},
+    rules::{ContainerLayers, MAX_LISTED_NAMES, RankedValue, report_ambiguous},
     slots::{Slot, add_slot, apply_change, list_changes, set_value, split_fields},
     text::Filler,
 };
@@ -32,7 +32,7 @@ use crate::{
 /// Merges `layers` and the document of the group or project at `path`.
 pub(super) fn merge_layers(
     path: &Sourced<Arc<str>>,
-    layers: &Layers<'_>,
+    layers: &ContainerLayers<'_>,
     document: &LayerBody,
     faults: &mut Faults,
 ) -> LayerBody {
@@ -44,9 +44,10 @@ pub(super) fn merge_layers(
         watch: BTreeMap::new(),
         faults,
     };
-    for rules_of_rank in layers.rules.chunk_by(|(a, _), (b, _)| a == b) {
-        let bodies: Vec<_> = rules_of_rank.iter().map(|(_, tracked)| &tracked.rule.body).collect();
-        merge.add_layers(rules_of_rank[0].0, &bodies);
+    for equal_rank_rules in layers.rules.chunk_by(|(a, _), (b, _)| a == b) {
+        let bodies: Vec<_> =
+            equal_rank_rules.iter().map(|(_, tracked_rule)| &tracked_rule.rule.body).collect();
+        merge.add_layers(equal_rank_rules[0].0, &bodies);
     }
     let document_rank = layers.rules.last().map_or(0, |(rank, _)| rank + 1);
     merge.add_layers(document_rank, &[document]);
@@ -59,8 +60,8 @@ impl LayerBody {
         self.sections.iter().any(|section| section.section_kind.section == name)
     }
 
-    /// True if every entry is managed and every field is a plain value, without templates or changes
-    /// of lists.
+    /// True if every entry is managed and every field is a plain value, without templates or
+    /// changes of lists.
     pub(super) fn is_plain(&self) -> bool {
         let mut entries = self.sections.iter().flat_map(|section| &section.entries);
         entries.all(|entry| !entry.has_forms && entry.state != EntryState::Unmanaged)
@@ -169,8 +170,8 @@ impl<'m> ContainerMerge<'m> {
     fn finish(mut self) -> LayerBody {
         let mut body = LayerBody::default();
         for (name, ranked_policy) in std::mem::take(&mut self.unlisted) {
-            // The policy of a rule only applies to containers that have the section. The policy of a
-            // document is kept, and checked later.
+            // The policy of a rule only applies to containers that have the section. The policy of
+            // a document is kept, and checked later.
             let is_declared = name == PROJECTS_KEY || self.sections.contains_key(name);
             if is_declared || ranked_policy.value.origin.layer > Layer::Profile {
                 let (field, path) = (format!("unlisted.{name}"), self.filler.path());
@@ -223,7 +224,7 @@ impl<'m> ContainerMerge<'m> {
         let mut fields: BTreeMap<String, (usize, Sourced<Value>)> = BTreeMap::new();
         for slot in slots.into_values() {
             self.check_slot(section, &slot);
-            let Slot { rank, names, value, lower_value, origin, .. } = slot;
+            let Slot { rank, written_names: names, value, lower_value, origin, .. } = slot;
             let value = apply_change(section, &names[0], value, lower_value);
             let Some((outer_name, inner_names)) = names.split_first() else { continue };
             let (highest_rank, field) = fields.entry(outer_name.clone()).or_insert_with(|| {
@@ -236,17 +237,17 @@ impl<'m> ContainerMerge<'m> {
         }
         let filled_fields = fields.into_iter().map(|(name, (_, mut field))| {
             if !fill_templates(section, &name, &mut field, &self.filler, self.faults) {
-                *validity = Validity::Unchecked;
+                *validity = Validity::Invalid;
             }
             (name, field)
         });
         filled_fields.collect()
     }
 
-    /// Reports different values of equal rank. In a document, also reports items of `remove` that no
-    /// lower layer adds.
+    /// Reports different values of equal rank. In a document, also reports items of `remove` that
+    /// no lower layer adds.
     fn check_slot(&mut self, section: Section, slot: &Slot) {
-        let Slot { names, value, lower_value, origin, conflict, .. } = slot;
+        let Slot { written_names: names, value, lower_value, origin, conflict, .. } = slot;
         let (field_name, path) = (names.join("."), self.filler.path());
         report_ambiguous(&field_name, path, origin, conflict.as_ref(), self.faults);
         let name = &names[0];

@@ -84,9 +84,15 @@ pub(super) fn merge_documents(documents: Vec<Document>, traced_globs: &[Glob]) -
     rules.report_idle(&result.containers, &mut result.faults);
     result.rules = rules;
     result.acknowledgements.sort_by_cached_key(|declaration| {
-        declaration.acknowledgement.clone().map(|content| {
-            let address = (content.guard, content.selector.pattern().to_owned());
-            (address, content.max_objects, content.until, content.reason, content.origin)
+        declaration.acknowledgement.clone().map(|acknowledgement| {
+            let address = (acknowledgement.guard, acknowledgement.selector.pattern().to_owned());
+            (
+                address,
+                acknowledgement.max_objects,
+                acknowledgement.until,
+                acknowledgement.reason,
+                acknowledgement.origin,
+            )
         })
     });
     result
@@ -103,7 +109,7 @@ fn merge_container(
     let DeclaredContainer { path, lifecycle, body, .. } = &mut *container;
     let lower_path = path.value.to_lowercase();
     let is_traced = traced_globs.iter().any(|glob| glob.matches(&lower_path));
-    let document = is_traced.then(|| body.clone());
+    let document_body = is_traced.then(|| body.clone());
     let params = std::mem::take(&mut body.params);
     // An absent container is not merged: nothing else may be declared for it.
     let is_absent = lifecycle.absent_origin().is_some();
@@ -111,21 +117,23 @@ fn merge_container(
         *body = merge::merge_layers(path, &layers, body, &mut faults);
     }
     LayerRules::track_use(&layers, body, is_absent);
-    // Unused parameters are only reported if there is no fault: a misspelled parameter may be the cause
-    // of a fault.
+    // Unused parameters are only reported if there is no fault: a misspelled parameter may be the
+    // cause of a fault.
     if faults.is_empty() {
         for (name, value) in params.iter().filter(|(name, _)| !layers.uses_param(name, body)) {
             idle::report_idle_param(name, &value.origin, body.params.keys(), &mut faults);
         }
     }
-    let trace = document.map(|document| Trace::new(&layers, &document, container.clone()));
+    let trace =
+        document_body.map(|document_body| Trace::new(&layers, &document_body, container.clone()));
     (container, trace, faults)
 }
 
-/// Drops faults about unused parameters of a document with several paths if one of the paths uses them.
+/// Drops faults about unused parameters of a document with several paths if one of the paths uses
+/// them.
 fn drop_used_param_faults(containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
-    let multi_path = containers.iter().filter(|container| container.shares_document);
-    let params = multi_path.flat_map(|container| container.body.params.values());
+    let multi_path_containers = containers.iter().filter(|container| container.shares_document);
+    let params = multi_path_containers.flat_map(|container| container.body.params.values());
     let used_origins: BTreeSet<_> = params.map(|param| &param.origin).collect();
     faults.items.retain(|fault| {
         fault.code != texts::IDLE_PARAM[1] || !used_origins.contains(&fault.position.origin)
@@ -139,11 +147,12 @@ fn check_shared_secrets(containers: &[Box<DeclaredContainer>], faults: &mut Faul
     let mut owner_by_secret: BTreeMap<&Reference, (&DeclaredContainer, &[String])> =
         BTreeMap::new();
     for container in containers {
-        for FilledName { secret, inserted_texts: fillings, origin } in &container.body.filled_names
-        {
-            let (first_container, first_fillings) =
-                *owner_by_secret.entry(secret).or_insert((container, fillings));
-            if first_container.path.value == container.path.value || first_fillings == fillings {
+        for FilledName { secret, inserted_texts, origin } in &container.body.filled_names {
+            let (first_container, first_inserted_texts) =
+                *owner_by_secret.entry(secret).or_insert((container, inserted_texts));
+            if first_container.path.value == container.path.value
+                || first_inserted_texts == inserted_texts
+            {
                 continue;
             }
             let (one, other) = (&first_container.path.value, &container.path.value);
@@ -165,8 +174,8 @@ fn path_key(container: &DeclaredContainer) -> String {
     container.path.value.to_lowercase()
 }
 
-/// Reports groups and projects that are declared twice, with both places. A group and a project cannot
-/// have the same path.
+/// Reports groups and projects that are declared twice, with both places. A group and a project
+/// cannot have the same path.
 fn check_duplicates(containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
     for duplicates in containers.chunk_by(|a, b| path_key(a) == path_key(b)) {
         let Some((first_container, others)) = duplicates.split_first() else { continue };

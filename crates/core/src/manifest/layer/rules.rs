@@ -27,7 +27,7 @@ pub(in crate::manifest) struct LayerRules {
     /// The rules, ordered by origin.
     pub(super) rules: Vec<TrackedRule>,
     /// The positions of profiles in `rules`, by scope and name.
-    pub(super) profiles: BTreeMap<(Scope, Arc<str>), usize>,
+    pub(super) profile_positions: BTreeMap<(Scope, Arc<str>), usize>,
     /// The positions of rules in `rules`, by glob.
     glob_index: GlobIndex,
 }
@@ -56,7 +56,7 @@ type Precision = (usize, usize, usize);
 
 /// The layers of one group or project.
 #[derive(Debug, Default)]
-pub(super) struct Layers<'r> {
+pub(super) struct ContainerLayers<'r> {
     /// The rules with their ranks. A rule with a higher rank decides. Two rules can have equal
     /// rank.
     pub(super) rules: Vec<(usize, &'r TrackedRule)>,
@@ -67,11 +67,11 @@ pub(super) struct Layers<'r> {
     pub(super) missing_params: BTreeSet<Arc<str>>,
 }
 
-impl Layers<'_> {
+impl ContainerLayers<'_> {
     /// True if a template of the merged `body` used the parameter `name`, or a profile needs it.
     pub(super) fn uses_param(&self, name: &Arc<str>, body: &LayerBody) -> bool {
         let mut required_params =
-            self.rules.iter().flat_map(|(_, tracked)| &tracked.rule.required_params);
+            self.rules.iter().flat_map(|(_, tracked_rule)| &tracked_rule.rule.required_params);
         body.params.contains_key(name) || required_params.any(|param| param.value == *name)
     }
 }
@@ -80,10 +80,10 @@ impl LayerRules {
     /// Indexes all rules, and reports faults that span rules.
     pub(super) fn new(mut rules: Vec<Rule>, faults: &mut Faults) -> Self {
         rules.sort_by(|a, b| a.origin.cmp(&b.origin));
-        let mut profiles = BTreeMap::new();
+        let mut profile_positions = BTreeMap::new();
         for (index, rule) in rules.iter().enumerate() {
             let Some(name) = &rule.profile else { continue };
-            if let Some(first_index) = profiles.insert((rule.scope, name.clone()), index) {
+            if let Some(first_index) = profile_positions.insert((rule.scope, name.clone()), index) {
                 let origins = [&rule.origin, &rules[first_index].origin];
                 faults.report_values(texts::DUPLICATE_PROFILE, origins, words![name]);
             }
@@ -93,7 +93,7 @@ impl LayerRules {
             rule.path_globs.iter().for_each(|glob| glob_index.insert(rule_index, glob.pattern()));
         }
         let rules = rules.into_iter().map(TrackedRule::new).collect();
-        let layer_rules = Self { rules, profiles, glob_index };
+        let layer_rules = Self { rules, profile_positions, glob_index };
         for TrackedRule { rule, .. } in &layer_rules.rules {
             for name in rule.body.uses.iter().flat_map(|uses| &uses.names) {
                 layer_rules.check_profile_exists(rule.scope, name, faults);
@@ -133,15 +133,17 @@ impl LayerRules {
 
     /// The position of the profile `name` in the rules.
     pub(super) fn profile_position(&self, scope: Scope, name: &Arc<str>) -> Option<usize> {
-        self.profiles.get(&(scope, name.clone())).copied()
+        self.profile_positions.get(&(scope, name.clone())).copied()
     }
 
     /// The names of profiles near `name` in alphabetical order. These are all names, unless there
     /// are very many.
     fn nearby_profiles(&self, scope: Scope, name: &Arc<str>) -> impl Iterator<Item = &str> {
         let key = (scope, name.clone());
-        let profiles_before = self.profiles.range(..key.clone()).rev().take(MAX_NEARBY_NAMES);
-        let names = profiles_before.chain(self.profiles.range(key..).take(MAX_NEARBY_NAMES));
+        let profiles_before =
+            self.profile_positions.range(..key.clone()).rev().take(MAX_NEARBY_NAMES);
+        let names =
+            profiles_before.chain(self.profile_positions.range(key..).take(MAX_NEARBY_NAMES));
         names
             .filter(move |((profile_scope, _), _)| *profile_scope == scope)
             .map(|((_, name), _)| &**name)
@@ -154,7 +156,7 @@ impl LayerRules {
             let names = rule.body.uses.iter().flat_map(|uses| uses.names.iter().rev());
             names.filter_map(|name| self.profile_position(rule.scope, &name.value)).collect()
         };
-        let indices: BTreeSet<_> = self.profiles.values().copied().collect();
+        let indices: BTreeSet<_> = self.profile_positions.values().copied().collect();
         for (_, circle) in find_circles(indices, list_uses) {
             let mut circle: Vec<_> = circle.iter().map(|index| &self.rules[*index].rule).collect();
             let first_position =
@@ -174,7 +176,7 @@ impl LayerRules {
         &self,
         container: &DeclaredContainer,
         faults: &mut Faults,
-    ) -> Layers<'_> {
+    ) -> ContainerLayers<'_> {
         let DeclaredContainer { scope, path, body: document, .. } = container;
         let scope = *scope;
         let lower_path = path.value.to_lowercase();
@@ -184,7 +186,7 @@ impl LayerRules {
             .filter_map(|index| Some((self.rules[index].rule.best_match(&lower_path)?.0, index)))
             .collect();
         matches.sort_unstable();
-        let mut layers = Layers::default();
+        let mut layers = ContainerLayers::default();
         let mut rank = 0;
         for equal_matches in matches.chunk_by(|(a, _), (b, _)| a == b) {
             layers.rules.extend(equal_matches.iter().map(|(_, index)| (rank, &self.rules[*index])));
@@ -250,7 +252,7 @@ impl LayerRules {
 
     /// All rules.
     pub(in crate::manifest) fn iter(&self) -> impl Iterator<Item = &Rule> {
-        self.rules.iter().map(|tracked| &tracked.rule)
+        self.rules.iter().map(|tracked_rule| &tracked_rule.rule)
     }
 
     /// The rule that includes the undeclared container at the lower-case `path`, with its glob. If
@@ -274,16 +276,16 @@ impl LayerRules {
 
     /// Records the use of `layers` by the merged `body`. Sections are not counted for a container
     /// that must be absent.
-    pub(super) fn track_use(layers: &Layers<'_>, body: &LayerBody, is_absent: bool) {
-        for (_, tracked) in &layers.rules {
-            tracked.is_used.store(true, Ordering::Relaxed);
+    pub(super) fn track_use(layers: &ContainerLayers<'_>, body: &LayerBody, is_absent: bool) {
+        for (_, tracked_rule) in &layers.rules {
+            tracked_rule.is_used.store(true, Ordering::Relaxed);
             for (name, [declaring_count, other_count]) in
-                tracked.unlisted_counts.iter().filter(|_| !is_absent)
+                tracked_rule.unlisted_counts.iter().filter(|_| !is_absent)
             {
                 let counter = if body.has_section(name) { declaring_count } else { other_count };
                 counter.fetch_add(1, Ordering::Relaxed);
             }
-            for (name, is_used) in &tracked.param_uses {
+            for (name, is_used) in &tracked_rule.param_uses {
                 if layers.uses_param(name, body) {
                     is_used.store(true, Ordering::Relaxed);
                 }
@@ -312,7 +314,8 @@ impl Rule {
         let matches = self.path_globs.matching_globs(path);
         let matches = matches.map(|glob| (precision(glob.pattern()), glob));
         let best_match = matches.max_by_key(|(precision, _)| *precision)?;
-        let is_excluded = self.excluded_globs.as_ref().is_some_and(|list| list.value.matches(path));
+        let is_excluded =
+            self.excluded_globs.as_ref().is_some_and(|globs| globs.value.matches(path));
         (!is_excluded).then_some(best_match)
     }
 }
@@ -324,7 +327,7 @@ fn precision(glob: &str) -> Precision {
         match segment {
             "**" => {}
             "*" => precision.2 += 1,
-            other if !is_literal(other) => precision.1 += 1,
+            segment if !is_literal(segment) => precision.1 += 1,
             _ => precision.0 += 1,
         }
     }
@@ -341,8 +344,9 @@ fn merge_uses(
     fn comparable_content(uses: &UsedProfiles) -> impl PartialEq {
         (uses.adds_to_lower, uses.names.iter().map(|name| &name.value).collect::<Vec<_>>())
     }
-    let rule_uses =
-        rules.iter().filter_map(|(rank, tracked)| Some((*rank, tracked.rule.body.uses.as_ref()?)));
+    let rule_uses = rules
+        .iter()
+        .filter_map(|(rank, tracked_rule)| Some((*rank, tracked_rule.rule.body.uses.as_ref()?)));
     let document_uses = document.uses.as_ref().map(|uses| (usize::MAX, uses));
     let all_uses: Vec<_> = rule_uses.chain(document_uses).collect();
     let (mut used_names, mut conflict) = (Vec::new(), None);
@@ -372,7 +376,7 @@ fn merge_params(
     faults: &mut Faults,
 ) -> BTreeMap<Arc<str>, Sourced<Value>> {
     let mut values_by_name: BTreeMap<&Arc<str>, RankedValue<Value>> = BTreeMap::new();
-    let rule_bodies = rules.iter().map(|(rank, tracked)| (*rank, &tracked.rule.body));
+    let rule_bodies = rules.iter().map(|(rank, tracked_rule)| (*rank, &tracked_rule.rule.body));
     for (rank, body) in rule_bodies.chain([(usize::MAX, document)]) {
         for (name, value) in &body.params {
             RankedValue::add(values_by_name.entry(name), rank, value);

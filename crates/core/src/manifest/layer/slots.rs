@@ -21,7 +21,7 @@ pub(super) struct Slot {
     pub(super) rank: usize,
     /// The path of names to the slot, as written. The key of the slot has current names instead of
     /// deprecated ones, so that a field has the same slot under both names.
-    pub(super) names: Vec<String>,
+    pub(super) written_names: Vec<String>,
     pub(super) value: Value,
     /// The list of lower layers, if `value` only changes this list.
     pub(super) lower_value: Option<Value>,
@@ -39,7 +39,8 @@ impl Slot {
 
 /// True if the slot `key` is within the mapping `parent`.
 fn is_within(key: &str, parent: &str) -> bool {
-    key.strip_prefix(parent).is_some_and(|rest| rest.len() > 1 && rest.starts_with(KEY_SEPARATOR))
+    key.strip_prefix(parent)
+        .is_some_and(|suffix| suffix.len() > 1 && suffix.starts_with(KEY_SEPARATOR))
 }
 
 /// The separator of the names in the key of a slot.
@@ -56,7 +57,7 @@ pub(super) fn split_fields(
         let schema = section.spec(name).map_or(&Json::Null, |spec| &spec.schema);
         let slot = Slot {
             rank,
-            names: vec![name.to_owned()],
+            written_names: vec![name.to_owned()],
             value,
             lower_value: None,
             origin,
@@ -93,10 +94,11 @@ fn add_leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<Strin
         {
             for (name, json) in object {
                 let schema = &schema["properties"][name];
-                let mut names = slot.names.clone();
+                let mut names = slot.written_names.clone();
                 names.push(name.clone());
                 let key = format!("{key}{KEY_SEPARATOR}{}", slot_name(name, schema));
-                let slot = Slot { names, value: json.clone().into(), ..slot.clone() };
+                let slot =
+                    Slot { written_names: names, value: json.clone().into(), ..slot.clone() };
                 add_leaves(key, schema, slot, slots);
             }
         }
@@ -133,8 +135,8 @@ pub(super) fn add_slot(
         slots.insert(key, new_slot);
         return;
     };
-    let is_change = list_changes(section, &new_slot.names[0], &new_slot.value).is_some();
-    let is_old_change = list_changes(section, &new_slot.names[0], &slot.value).is_some();
+    let is_change = list_changes(section, &new_slot.written_names[0], &new_slot.value).is_some();
+    let is_old_change = list_changes(section, &new_slot.written_names[0], &slot.value).is_some();
     if slot.rank < new_slot.rank {
         if is_change {
             let lower_slot = slot.clone();
@@ -143,7 +145,7 @@ pub(super) fn add_slot(
                 matches!(&lower_slot.value, Value::Plain(Json::Object(_))) && !is_old_change;
             new_slot.conflict =
                 lower_slot.conflict.or_else(|| is_condition.then(|| lower_slot.origin.clone()));
-            let Slot { names, value, lower_value, .. } = lower_slot;
+            let Slot { written_names: names, value, lower_value, .. } = lower_slot;
             new_slot.lower_value = Some(apply_change(section, &names[0], value, lower_value));
         }
         *slot = new_slot;
@@ -203,8 +205,8 @@ fn unite_changes(first_change: Option<&Json>, second_change: Option<&Json>) -> O
         items.dedup();
         items
     });
-    let removed: HashSet<_> = remove.iter().collect();
-    let is_consistent = !add.iter().any(|item| removed.contains(item));
+    let removed_items: HashSet<_> = remove.iter().collect();
+    let is_consistent = !add.iter().any(|item| removed_items.contains(item));
     is_consistent.then(|| json!({"add": add, "remove": remove}))
 }
 

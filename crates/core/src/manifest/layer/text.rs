@@ -15,7 +15,7 @@ use std::{
     sync::Arc,
 };
 
-use super::rules::{Layers, MAX_LISTED_NAMES};
+use super::rules::{ContainerLayers, MAX_LISTED_NAMES};
 use crate::{
     catalogue::words::{self, Meaning},
     field::Secrecy,
@@ -39,7 +39,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Filler<'w> {
     path: &'w Sourced<Arc<str>>,
-    layers: &'w Layers<'w>,
+    layers: &'w ContainerLayers<'w>,
     /// The secrets whose names were filled in so far.
     filled_names: RefCell<BTreeSet<FilledName>>,
     /// The parameters that templates used so far.
@@ -62,7 +62,7 @@ impl FillError {
 }
 
 impl<'w> Filler<'w> {
-    pub(super) fn new(path: &'w Sourced<Arc<str>>, layers: &'w Layers<'_>) -> Self {
+    pub(super) fn new(path: &'w Sourced<Arc<str>>, layers: &'w ContainerLayers<'_>) -> Self {
         Self { path, layers, filled_names: RefCell::default(), used_params: RefCell::default() }
     }
 
@@ -94,11 +94,11 @@ impl<'w> Filler<'w> {
             "group" if group.is_empty() => return None,
             "group" => group.to_owned(),
             "path_slug" => make_slug(path),
-            other => {
-                if let Some(reference) = inline_reference(other) {
+            param_name => {
+                if let Some(reference) = inline_reference(param_name) {
                     return Some(TextPiece::Secret(reference));
                 }
-                let (name, param) = self.layers.params.get_key_value(other)?;
+                let (name, param) = self.layers.params.get_key_value(param_name)?;
                 self.used_params.borrow_mut().entry(name.clone()).or_insert_with(|| param.clone());
                 match &param.value {
                     Value::Secret(reference) => return Some(TextPiece::Secret(reference.clone())),
@@ -114,23 +114,23 @@ impl<'w> Filler<'w> {
     /// If a parameter is missing, or a brace is not part of a parameter.
     fn fill_template(&self, template: &str, origin: &Origin) -> Result<Value, FillError> {
         let mut filled_text = FilledText::default();
-        let mut remaining = template;
-        while let Some(brace_start) = remaining.find(['{', '}']) {
-            let is_after_percent = remaining[..brace_start].ends_with('%');
-            filled_text.push(TextPiece::Shown(remaining[..brace_start].to_owned()));
-            let brace = &remaining[brace_start..=brace_start];
-            remaining = &remaining[brace_start + 1..];
-            if let Some(text_after) = remaining.strip_prefix(brace) {
+        let mut remaining_text = template;
+        while let Some(brace_start) = remaining_text.find(['{', '}']) {
+            let is_after_percent = remaining_text[..brace_start].ends_with('%');
+            filled_text.push(TextPiece::Shown(remaining_text[..brace_start].to_owned()));
+            let brace = &remaining_text[brace_start..=brace_start];
+            remaining_text = &remaining_text[brace_start + 1..];
+            if let Some(text_after) = remaining_text.strip_prefix(brace) {
                 let text_before = &template[..template.len() - text_after.len() - 2];
                 let name = expression_name(text_before, text_after).filter(|_| brace == "{");
                 if let Some(param) = name.filter(|name| self.resolve_param(name).is_some()) {
                     return Err(FillError::new(texts::DOUBLE_BRACES, origin, words![param]));
                 }
                 filled_text.push(TextPiece::Shown(brace.to_owned()));
-                remaining = text_after;
+                remaining_text = text_after;
                 continue;
             }
-            let name = remaining.split_once('}').filter(|_| brace == "{");
+            let name = remaining_text.split_once('}').filter(|_| brace == "{");
             let Some((name, text_after)) = name else {
                 let problem_texts =
                     if brace == "{" { texts::OPEN_BRACE } else { texts::STRAY_BRACE };
@@ -145,21 +145,21 @@ impl<'w> Filler<'w> {
                     let fault_texts = texts::PLACEHOLDER_OF_SERVICE;
                     return Err(FillError::new(fault_texts, origin, words![param = name]));
                 }
-                None => return Err(self.unknown_param(name, origin)),
+                None => return Err(self.unknown_param_error(name, origin)),
             });
-            remaining = text_after;
+            remaining_text = text_after;
         }
-        filled_text.push(TextPiece::Shown(remaining.to_owned()));
+        filled_text.push(TextPiece::Shown(remaining_text.to_owned()));
         Ok(filled_text.into_value())
     }
 
-    fn unknown_param(&self, name: &str, origin: &Origin) -> FillError {
+    fn unknown_param_error(&self, name: &str, origin: &Origin) -> FillError {
         if name == "group" {
             return FillError::new(texts::NO_GROUP, origin, &[]);
         }
         let params = self.layers.params.keys().take(MAX_LISTED_NAMES).map(|name| &**name);
         let candidates: Vec<_> = BUILT_IN_PARAMS.into_iter().chain(params).collect();
-        let alias = words::find_alias(&["template"], name).and_then(Meaning::field);
+        let alias = words::find_meaning(&["template"], name).and_then(Meaning::field);
         let near_name = alias.or_else(|| likely_candidate(name, &candidates));
         let problem_texts = match near_name {
             _ if name.trim_start().starts_with(['"', '\'']) => texts::BRACES_OF_JSON,
@@ -292,7 +292,7 @@ impl<'w> Filler<'w> {
             return Ok(());
         }
         self.fill_value(&spec.schema, json, origin)?;
-        forms::normalise(spec, value);
+        forms::normalise_spelling(spec, value);
         Ok(())
     }
 
@@ -431,8 +431,8 @@ pub(super) fn variable_name(text: &str) -> String {
     text.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
 }
 
-/// Converts a path to a label of a host name: lower case, at most 63 characters, only letters, digits
-/// and `-`.
+/// Converts a path to a label of a host name: lower case, at most 63 characters, only letters,
+/// digits and `-`.
 fn make_slug(path: &str) -> String {
     let slug = path.replace(|c: char| !c.is_ascii_alphanumeric(), "-").to_ascii_lowercase();
     let slug: String = slug.chars().take(63).collect();
@@ -460,7 +460,7 @@ mod tests {
     #[test]
     fn a_template_is_filled_in() {
         let params = params(&[("port", "8080"), ("empty", ""), ("brace", "{port}")]);
-        let layers = Layers { params, ..Layers::default() };
+        let layers = ContainerLayers { params, ..ContainerLayers::default() };
         let path = path("Acme/web_team/Shop.api");
         let filler = Filler::new(&path, &layers);
         for (template, filled) in [
@@ -487,18 +487,19 @@ mod tests {
 
     #[test]
     fn a_secret_stays_a_reference() {
-        let mut layers = Layers { params: params(&[("user", "bot")]), ..Layers::default() };
+        let mut layers =
+            ContainerLayers { params: params(&[("user", "bot")]), ..ContainerLayers::default() };
         let token = Reference::Env("TOKEN".into());
         let mut secret = layers.params["user"].clone();
         secret.value = Value::Secret(token.clone());
         layers.params.insert("token".into(), secret);
         let path = path("acme/shop");
         let filler = Filler::new(&path, &layers);
-        for alone in ["{token}", "{env:TOKEN}"] {
+        for template in ["{token}", "{env:TOKEN}"] {
             assert_eq!(
-                filler.fill_template(alone, &path.origin),
+                filler.fill_template(template, &path.origin),
                 Ok(Value::Secret(token.clone())),
-                "{alone}"
+                "{template}"
             );
         }
         let template = "https://{user}:{token}@git/{path}/{{}}";
@@ -517,7 +518,7 @@ mod tests {
 
     #[test]
     fn a_fault_explains_why_a_template_cannot_be_filled_in() {
-        let layers = Layers::default();
+        let layers = ContainerLayers::default();
         let path = path("acme");
         let filler = Filler::new(&path, &layers);
         for (template, message) in [

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{
     fill,
-    rules::{Layers, TrackedRule},
+    rules::{ContainerLayers, TrackedRule},
     slots::{self, KEY_SEPARATOR, Slot},
     text::Filler,
 };
@@ -54,7 +54,7 @@ pub struct TracedValue {
     section: &'static str,
     /// The key of the entry. Empty if the section is not a list, or if the value concerns the whole
     /// section.
-    entry: String,
+    entry_key: String,
     /// The path of field names to the value, with the current name of each deprecated field.
     current_names: Vec<String>,
     /// The path of field names to the value, as written.
@@ -105,7 +105,7 @@ pub enum LayerValue {
 impl Trace {
     /// Traces `layers` and `document`. `declaration` is the result of merging them.
     pub(super) fn new(
-        layers: &Layers<'_>,
+        layers: &ContainerLayers<'_>,
         document: &LayerBody,
         declaration: Box<DeclaredContainer>,
     ) -> Self {
@@ -144,8 +144,8 @@ impl Trace {
         })
     }
 
-    /// The chain of values for the entry `key` of a section, or for its field at the path `names`, highest
-    /// layer first.
+    /// The chain of values for the entry `key` of a section, or for its field at the path `names`,
+    /// highest layer first.
     pub fn value_chain(&self, section: Section, key: &str, names: &[String]) -> Vec<ChainLink<'_>> {
         let slot_names = slots::slot_path(section, names);
         let mut chain: Vec<ChainLink<'_>> = Vec::new();
@@ -161,8 +161,7 @@ impl Trace {
                 LayerValue::Absent | LayerValue::Unmanaged | LayerValue::Ignores => true,
             });
             for traced_value in values {
-                let higher_links =
-                    chain.iter().filter(|traced_slot| traced_slot.layer.rank > layer.rank);
+                let higher_links = chain.iter().filter(|link| link.layer.rank > layer.rank);
                 let mut replacers = higher_links
                     .filter(|higher_link| higher_link.traced_value.replaces(traced_value))
                     .peekable();
@@ -207,11 +206,11 @@ impl TracedLayer {
             .map(|section| TracedValue::new(section, "", LayerValue::Ignores, origin))
             .collect();
         for section in &body.sections {
-            let (kind, name) = (section.section_kind, section.section_kind.section);
+            let (section_kind, section_name) = (section.section_kind, section.section_kind.section);
             for entry in &section.entries {
                 // Templates that cannot be filled in are reported elsewhere.
                 let Some((key, fields)) =
-                    fill::fill_identity(kind, entry, filler, &mut Faults::default())
+                    fill::fill_identity(section_kind, entry, filler, &mut Faults::default())
                 else {
                     continue;
                 };
@@ -220,17 +219,20 @@ impl TracedLayer {
                     EntryState::Absent => LayerValue::Absent,
                     EntryState::Unmanaged => LayerValue::Unmanaged,
                 };
-                let leaves = slots::split_fields(kind, &fields, rank).into_iter();
-                values.extend(leaves.map(|(slot, Slot { names, value, origin, .. })| {
-                    let current_names = slot.split(KEY_SEPARATOR).map(str::to_owned).collect();
-                    let value = LayerValue::Value(value);
-                    TracedValue {
-                        current_names,
-                        written_names: names,
-                        ..TracedValue::new(name, &key, value, &origin)
-                    }
-                }));
-                values.push(TracedValue::new(name, &key, entry_value, &entry.origin));
+                let leaves = slots::split_fields(section_kind, &fields, rank).into_iter();
+                values.extend(leaves.map(
+                    |(slot_key, Slot { written_names: names, value, origin, .. })| {
+                        let current_names =
+                            slot_key.split(KEY_SEPARATOR).map(str::to_owned).collect();
+                        let value = LayerValue::Value(value);
+                        TracedValue {
+                            current_names,
+                            written_names: names,
+                            ..TracedValue::new(section_name, &key, value, &origin)
+                        }
+                    },
+                ));
+                values.push(TracedValue::new(section_name, &key, entry_value, &entry.origin));
             }
         }
         let sections = body.sections.iter().map(|section| &section.origin);
@@ -243,9 +245,16 @@ impl TracedLayer {
 
 impl TracedValue {
     /// A value for a whole section or a whole entry.
-    fn new(section: &'static str, entry: &str, value: LayerValue, origin: &Origin) -> Self {
-        let (entry, origin) = (entry.to_owned(), origin.clone());
-        Self { section, entry, current_names: Vec::new(), written_names: Vec::new(), value, origin }
+    fn new(section: &'static str, entry_key: &str, value: LayerValue, origin: &Origin) -> Self {
+        let (entry_key, origin) = (entry_key.to_owned(), origin.clone());
+        Self {
+            section,
+            entry_key,
+            current_names: Vec::new(),
+            written_names: Vec::new(),
+            value,
+            origin,
+        }
     }
 
     /// True if the value affects the entry `key` of `section`. The value may also affect other
@@ -253,9 +262,9 @@ impl TracedValue {
     fn applies_to(&self, section: &str, key: &str) -> bool {
         self.section == section
             && match &self.value {
-                _ if self.entry == key => true,
+                _ if self.entry_key == key => true,
                 LayerValue::Unmanaged => {
-                    Glob::for_names(&self.entry).is_ok_and(|glob| glob.matches(key))
+                    Glob::for_names(&self.entry_key).is_ok_and(|glob| glob.matches(key))
                 }
                 value => *value == LayerValue::Ignores,
             }

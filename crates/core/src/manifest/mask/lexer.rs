@@ -6,65 +6,69 @@ use std::{collections::BTreeSet, ops::Range};
 use crate::text::looks_like_name;
 
 /// The byte ranges of a text with broken syntax that must not be shown. The values of keys in
-/// `shown_names` may be shown.
+/// `harmless_names` may be shown.
 pub(super) fn find_secrets_in_lines(
     text: &str,
-    shown_names: &BTreeSet<String>,
+    harmless_names: &BTreeSet<String>,
 ) -> Vec<Range<usize>> {
-    let mut masker =
-        LineMasker { shown_names, parents: Vec::new(), may_be_open: false, hidden: Vec::new() };
+    let mut masker = LineMasker {
+        harmless_names,
+        parents: Vec::new(),
+        may_be_unclosed: false,
+        hidden_ranges: Vec::new(),
+    };
     let mut line_start = 0;
     for line in text.split_inclusive('\n') {
         masker.mask_line(line.trim_end(), line_start);
         line_start += line.len();
     }
-    masker.hidden
+    masker.hidden_ranges
 }
 
 /// Masks a text line by line. Everything uncertain is hidden.
 struct LineMasker<'o> {
-    shown_names: &'o BTreeSet<String>,
+    harmless_names: &'o BTreeSet<String>,
     /// The keys that contain the current line. Each has its column, and true if values below the
     /// key may be shown.
     parents: Vec<(usize, bool)>,
     /// True if a bracket or quote may be open. The text up to the next document is then hidden.
-    may_be_open: bool,
-    hidden: Vec<Range<usize>>,
+    may_be_unclosed: bool,
+    hidden_ranges: Vec<Range<usize>>,
 }
 
 impl LineMasker<'_> {
     fn hide(&mut self, range: Range<usize>) {
         if !range.is_empty() {
-            self.hidden.push(range);
+            self.hidden_ranges.push(range);
         }
     }
 
     /// Masks a line that begins at the byte `start`.
     fn mask_line(&mut self, line: &str, start: usize) {
-        let (line, start) = line
-            .strip_prefix('\u{feff}')
-            .map_or((line, start), |rest| (rest, start + line.len() - rest.len()));
+        let (line, start) = line.strip_prefix('\u{feff}').map_or((line, start), |stripped_line| {
+            (stripped_line, start + line.len() - stripped_line.len())
+        });
         if line == "---" || line.starts_with("--- ") {
             self.parents.clear();
-            self.may_be_open = false;
+            self.may_be_unclosed = false;
         }
         let content_column = line.len() - line.trim_start_matches([' ', '\t', '-']).len();
         self.parents.retain(|(column, _)| *column < content_column);
-        if self.may_be_open || self.parents.iter().any(|(_, is_shown)| !is_shown) {
+        if self.may_be_unclosed || self.parents.iter().any(|(_, is_shown)| !is_shown) {
             // `-` may be part of a value, so it is hidden too.
             self.hide(start + (line.len() - line.trim_start().len())..start + line.len());
             return;
         }
         let content = &line[content_column..];
-        if let Some((key, rest)) = split_key(content) {
-            let is_block = rest.trim_start().starts_with(['|', '>']);
-            self.parents.push((content_column, self.shown_names.contains(key) && !is_block));
+        if let Some((key, value)) = split_key(content) {
+            let is_block = value.trim_start().starts_with(['|', '>']);
+            self.parents.push((content_column, self.harmless_names.contains(key) && !is_block));
         }
         let (first_uncertain, depth) = self.mask_content(content, start + content_column);
         if let Some(uncertain_start) = first_uncertain {
             self.hide(uncertain_start..start + line.len());
         }
-        self.may_be_open |= depth > 0;
+        self.may_be_unclosed |= depth > 0;
     }
 
     /// Reads the brackets, keys and words of a line, and hides secret values. Returns the byte at
@@ -72,21 +76,21 @@ impl LineMasker<'_> {
     fn mask_content(&mut self, content: &str, start: usize) -> (Option<usize>, usize) {
         let (mut position, mut depth) = (0, 0_usize);
         while let Some(c) = content[position..].chars().next() {
-            let remaining = &content[position..];
+            let remaining_text = &content[position..];
             match c {
                 '[' | '{' => depth += 1,
                 ']' | '}' => depth = depth.saturating_sub(1),
                 ' ' | '\t' | ',' => {}
-                _ if remaining.strip_prefix("<<: *").is_some_and(looks_like_name) => break,
+                _ if remaining_text.strip_prefix("<<: *").is_some_and(looks_like_name) => break,
                 _ => {
-                    let Some((key, value)) = split_key(remaining) else {
+                    let Some((key, value)) = split_key(remaining_text) else {
                         return (Some(start + position), depth);
                     };
                     let value_start = content.len() - value.trim_start().len();
                     let value = &content[value_start..];
                     let length =
                         value.find([',', '}', ']']).filter(|_| depth > 0).unwrap_or(value.len());
-                    match (self.shown_names.contains(key), value.starts_with(['{', '['])) {
+                    match (self.harmless_names.contains(key), value.starts_with(['{', '['])) {
                         (true, true) => position = value_start,
                         (true, false) if has_only_words(&value[..length]) => {
                             position = value_start + length;
@@ -96,7 +100,7 @@ impl LineMasker<'_> {
                             position = value_start + length;
                         }
                         _ => {
-                            self.may_be_open |= is_unclosed(value);
+                            self.may_be_unclosed |= is_unclosed(value);
                             return (Some(start + value_start), depth);
                         }
                     }
@@ -113,9 +117,9 @@ impl LineMasker<'_> {
 fn split_key(content: &str) -> Option<(&str, &str)> {
     let length =
         content.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')))?;
-    let rest = content[length..].strip_prefix(':')?;
-    (length > 0 && (rest.is_empty() || rest.starts_with([' ', '\t'])))
-        .then_some((&content[..length], rest))
+    let value = content[length..].strip_prefix(':')?;
+    (length > 0 && (value.is_empty() || value.starts_with([' ', '\t'])))
+        .then_some((&content[..length], value))
 }
 
 /// True if `value` consists of words only.

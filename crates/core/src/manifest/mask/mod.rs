@@ -23,7 +23,8 @@ mod lexer;
 
 use lexer::find_secrets_in_lines;
 
-/// Names of fields that may contain a secret. The value of an unknown key with a similar name is hidden.
+/// Names of fields that may contain a secret. The value of an unknown key with a similar name is
+/// hidden.
 const SECRET_NAMES: [&str; 7] = ["key", "password", "secret", "token", "tokens", "url", "value"];
 
 /// The YAML key that merges an anchor into a mapping. Manifests must not have it.
@@ -50,22 +51,22 @@ pub(super) fn hide_secrets<'j>(
 ) {
     let text = source.text();
     let dropped_ranges = parsed.dropped_ranges.iter();
-    let mut hidden: Vec<_> = dropped_ranges
+    let mut hidden_ranges: Vec<_> = dropped_ranges
         .map(|range| anchored_range(text, &value_range(text, range.start, range)))
         .collect();
     for document in &parsed.documents {
-        hidden.extend(find_secrets(text, document, text_state, find_schema(document)));
+        hidden_ranges.extend(find_secrets(text, document, text_state, find_schema(document)));
     }
     if parsed.is_broken {
-        let hidden_lines = find_secrets_in_lines(text, &collect_shown_names(schemas));
-        hidden.extend(hidden_lines.into_iter().filter(|range| {
+        let hidden_lines = find_secrets_in_lines(text, &collect_harmless_names(schemas));
+        hidden_ranges.extend(hidden_lines.into_iter().filter(|range| {
             let next_index =
                 parsed.documents.partition_point(|document| document.span.end < range.end);
             let next_document = parsed.documents.get(next_index);
             next_document.is_none_or(|document| document.span.start > range.start)
         }));
     }
-    source.hide(hidden);
+    source.hide(hidden_ranges);
 }
 
 /// The byte ranges of the document `node` that must be hidden. `schema` is the schema of the
@@ -80,13 +81,13 @@ fn find_secrets(
         text,
         text_state,
         schema,
-        shown_names: OnceCell::new(),
+        harmless_names: OnceCell::new(),
         allows_template_forms: schema["properties"].get("uses").is_some(),
         is_misplaced: false,
-        hidden: Vec::new(),
+        hidden_ranges: Vec::new(),
     };
     walk.visit(node, node.span.start, schema);
-    walk.hidden
+    walk.hidden_ranges
 }
 
 /// Walks through a document and collects the byte ranges to hide.
@@ -96,13 +97,13 @@ struct MaskWalk<'t> {
     /// The schema of the document.
     schema: &'t Json,
     /// The names of fields that are never secret in the document. Computed on first use.
-    shown_names: OnceCell<BTreeSet<String>>,
+    harmless_names: OnceCell<BTreeSet<String>>,
     /// True if the document may contain forms that replace a value, such as templates.
     allows_template_forms: bool,
-    /// True below a misplaced field. There, a field is shown only if its name is never secret in the
-    /// whole document.
+    /// True below a misplaced field. There, a field is shown only if its name is never secret in
+    /// the whole document.
     is_misplaced: bool,
-    hidden: Vec<Range<usize>>,
+    hidden_ranges: Vec<Range<usize>>,
 }
 
 impl MaskWalk<'_> {
@@ -110,14 +111,14 @@ impl MaskWalk<'_> {
     fn visit(&mut self, node: &Node, key_end: usize, schema: &Json) {
         let text = self.text;
         if is_credential(node) {
-            return self.hidden.push(anchored_range(text, &node.span));
+            return self.hidden_ranges.push(anchored_range(text, &node.span));
         }
         match &node.data {
             NodeValue::Map(_)
                 if self.allows_template_forms
                     && let Some(forms) = templates::form_values(node, schema) =>
             {
-                forms.for_each(|(after, value)| self.visit(value, after, schema));
+                forms.for_each(|(form_key_end, value)| self.visit(value, form_key_end, schema));
             }
             NodeValue::Map(entries) => {
                 entries.iter().for_each(|(key, value)| self.visit_entry(key, value, schema));
@@ -130,19 +131,19 @@ impl MaskWalk<'_> {
             }
             NodeValue::Unreadable if text.get(node.span.clone()).is_some_and(is_numeric) => {}
             NodeValue::Null | NodeValue::Bool(_) => {
-                self.hidden.push(anchor_start(text, node.span.start)..node.span.start);
+                self.hidden_ranges.push(anchor_start(text, node.span.start)..node.span.start);
             }
             data if *data != NodeValue::Unreadable
                 && (accepts_scalars(schema) || !may_be_secret(schema)) =>
             {
                 self.hide_continuation_lines(node, key_end);
             }
-            _ => self.hidden.push(anchored_range(text, &node.span)),
+            _ => self.hidden_ranges.push(anchored_range(text, &node.span)),
         }
     }
 
-    fn shown_names(&self) -> &BTreeSet<String> {
-        self.shown_names.get_or_init(|| collect_shown_names(&[self.schema]))
+    fn harmless_names(&self) -> &BTreeSet<String> {
+        self.harmless_names.get_or_init(|| collect_harmless_names(&[self.schema]))
     }
 
     fn visit_entry(&mut self, key: &MappingKey, value: &Node, schema: &Json) {
@@ -150,11 +151,12 @@ impl MaskWalk<'_> {
         let properties = &schema["properties"];
         let property = properties.get(&key.name).or_else(|| properties.get(&snake_name));
         // `additionalProperties` is only used if it describes mappings.
-        let free_schema = schema.get("additionalProperties").filter(|free| free.is_object());
-        let property = property.or(free_schema.filter(|free| free.get("properties").is_some()));
+        let additional_schema = schema.get("additionalProperties").filter(|free| free.is_object());
+        let property =
+            property.or(additional_schema.filter(|free| free.get("properties").is_some()));
         match property.map(|property| (property, Field::from_schema(property).secrecy())) {
             Some((property, Secrecy::Open))
-                if !self.is_misplaced || self.shown_names().contains(&key.name) =>
+                if !self.is_misplaced || self.harmless_names().contains(&key.name) =>
             {
                 self.visit(value, key.span.end, property);
             }
@@ -163,14 +165,15 @@ impl MaskWalk<'_> {
             }
             // This is an unknown field, or a harmless but misplaced field with a scalar. `true` is
             // never a secret.
-            None if free_schema.is_none()
+            None if additional_schema.is_none()
                 && (self.is_harmless_unknown(key, value, schema)
                     || is_plain_scalar(value)
                         && schema.get("properties").is_some()
-                        && (self.shown_names().contains(&key.name)
+                        && (self.harmless_names().contains(&key.name)
                             || matches!(value.data, NodeValue::Null | NodeValue::Bool(_)))) =>
             {
-                self.hidden.push(anchor_start(self.text, value.span.start)..value.span.start);
+                self.hidden_ranges
+                    .push(anchor_start(self.text, value.span.start)..value.span.start);
                 let NodeValue::List(items) = &value.data else {
                     return self.hide_continuation_lines(value, key.span.end);
                 };
@@ -182,7 +185,7 @@ impl MaskWalk<'_> {
             None if matches!(
                 value.data,
                 NodeValue::Map(_) | NodeValue::List(_) | NodeValue::Unreadable
-            ) && self.shown_names().contains(&key.name)
+            ) && self.harmless_names().contains(&key.name)
                 && let Some(property) = find_property(self.schema, &key.name) =>
             {
                 let was_misplaced = std::mem::replace(&mut self.is_misplaced, true);
@@ -191,21 +194,24 @@ impl MaskWalk<'_> {
             }
             None if key.name == MERGE_KEY && is_alias(self.text, key.span.end, &value.span) => {}
             _ => {
-                self.hidden.push(value_range(self.text, key.span.end, &value.span));
-                self.hidden.extend((!looks_like_name(&key.name)).then(|| key.span.clone()));
+                self.hidden_ranges.push(value_range(self.text, key.span.end, &value.span));
+                self.hidden_ranges.extend((!looks_like_name(&key.name)).then(|| key.span.clone()));
             }
         }
     }
 
-    /// True if an unknown key and its value may be shown: all similar fields are harmless, or there is no
-    /// similar field and no field of the mapping can contain a secret.
+    /// True if an unknown key and its value may be shown: all similar fields are harmless, or there
+    /// is no similar field and no field of the mapping can contain a secret.
     fn is_harmless_unknown(&self, key: &MappingKey, value: &Node, schema: &Json) -> bool {
         let Some(properties) = schema["properties"].as_object() else { return false };
-        let is_shown = match &value.data {
+        let has_only_scalars = match &value.data {
             NodeValue::List(items) => items.iter().all(is_plain_scalar),
             _ => is_plain_scalar(value),
         };
-        if !is_shown || !looks_like_name(&key.name) || judge::is_named_like_secret(&key.name) {
+        if !has_only_scalars
+            || !looks_like_name(&key.name)
+            || judge::is_named_like_secret(&key.name)
+        {
             return false;
         }
         let names: Vec<_> = properties.keys().map(String::as_str).collect();
@@ -225,16 +231,19 @@ impl MaskWalk<'_> {
         {
             return items.iter().for_each(|item| self.hide_address(item.span.start, item));
         }
-        let quoted = self.text.get(range.clone()).unwrap_or_default();
-        let quote = quoted.chars().next().filter(|c| matches!(c, '\'' | '"'));
-        let unquoted =
-            quote.map_or(quoted, |quote| quoted.trim_start_matches(quote).trim_end_matches(quote));
-        let start = range.start + (quoted.len() - unquoted.len()) / 2;
-        match judge::address_secrets(unquoted).filter(|_| value.text() == Some(unquoted)) {
+        let quoted_text = self.text.get(range.clone()).unwrap_or_default();
+        let quote = quoted_text.chars().next().filter(|c| matches!(c, '\'' | '"'));
+        let unquoted_text = quote.map_or(quoted_text, |quote| {
+            quoted_text.trim_start_matches(quote).trim_end_matches(quote)
+        });
+        let start = range.start + (quoted_text.len() - unquoted_text.len()) / 2;
+        match judge::find_address_secrets(unquoted_text)
+            .filter(|_| value.text() == Some(unquoted_text))
+        {
             Some(ranges) => self
-                .hidden
+                .hidden_ranges
                 .extend(ranges.into_iter().map(|secret| start + secret.start..start + secret.end)),
-            None => self.hidden.push(range),
+            None => self.hidden_ranges.push(range),
         }
     }
 
@@ -252,7 +261,7 @@ impl MaskWalk<'_> {
         // token.
         if let Some(length) = value.find('\n') {
             let start = (key_end + length).max(node.span.start);
-            self.hidden.push(start..key_end + value.trim_end().len());
+            self.hidden_ranges.push(start..key_end + value.trim_end().len());
         }
     }
 }
@@ -315,13 +324,13 @@ pub(super) fn may_be_secret(schema: &Json) -> bool {
         || fields.map(|(_, property)| property).chain(schema.get("items")).any(may_be_secret)
 }
 
-/// True if `schema` accepts a scalar or a list of scalars. A scalar that is written instead of a mapping
-/// may be anything, so it is hidden.
+/// True if `schema` accepts a scalar or a list of scalars. A scalar that is written instead of a
+/// mapping may be anything, so it is hidden.
 fn accepts_scalars(schema: &Json) -> bool {
     let mut types = texts(&schema["type"]);
     schema.get("type").is_none()
         || schema["items"]["type"].is_string() && accepts_scalars(&schema["items"])
-        || types.any(|kind| !matches!(kind, "array" | "object" | "null"))
+        || types.any(|type_name| !matches!(type_name, "array" | "object" | "null"))
 }
 
 /// The schema of the first field with this `name` in `schema`, at any depth.
@@ -329,8 +338,8 @@ fn find_property<'j>(schema: &'j Json, name: &str) -> Option<&'j Json> {
     let properties = schema["properties"].as_object();
     let mut inner_schemas =
         properties.into_iter().flat_map(|map| map.values()).chain(schema.get("items"));
-    let property = properties.and_then(|all| all.get(name));
-    property.or_else(|| inner_schemas.find_map(|inner| find_property(inner, name)))
+    let property = properties.and_then(|properties| properties.get(name));
+    property.or_else(|| inner_schemas.find_map(|inner_schema| find_property(inner_schema, name)))
 }
 
 /// True if the value of a key that ends at `key_end` is an alias, `*NAME`.
@@ -345,25 +354,29 @@ fn is_numeric(text: &str) -> bool {
 }
 
 /// The names of fields that at least one of `schemas` has and none marks as secret.
-fn collect_shown_names(schemas: &[&Json]) -> BTreeSet<String> {
-    let (mut shown_names, mut secret_names) = (BTreeSet::new(), BTreeSet::new());
+fn collect_harmless_names(schemas: &[&Json]) -> BTreeSet<String> {
+    let (mut harmless_names, mut secret_names) = (BTreeSet::new(), BTreeSet::new());
     for schema in schemas {
-        collect_names(schema, &mut shown_names, &mut secret_names);
+        collect_names(schema, &mut harmless_names, &mut secret_names);
     }
-    shown_names.difference(&secret_names).cloned().collect()
+    harmless_names.difference(&secret_names).cloned().collect()
 }
 
-fn collect_names(schema: &Json, open_names: &mut BTreeSet<String>, secret: &mut BTreeSet<String>) {
+fn collect_names(
+    schema: &Json,
+    harmless_names: &mut BTreeSet<String>,
+    secret_names: &mut BTreeSet<String>,
+) {
     for (name, property) in schema.get("properties").and_then(Json::as_object).into_iter().flatten()
     {
         let is_open = Field::from_schema(property).secrecy() == Secrecy::Open && name != "extra";
-        if is_open { &mut *open_names } else { &mut *secret }.insert(name.clone());
+        if is_open { &mut *harmless_names } else { &mut *secret_names }.insert(name.clone());
         if is_open {
-            collect_names(property, open_names, secret);
+            collect_names(property, harmless_names, secret_names);
         }
     }
     if let Some(items) = schema.get("items") {
-        collect_names(items, open_names, secret);
+        collect_names(items, harmless_names, secret_names);
     }
 }
 

@@ -7,9 +7,9 @@ use crate::{field::Field, text::mask_ranges};
 
 /// The visible part of a broken text.
 fn visible_text(text: &str) -> String {
-    let open_names =
+    let harmless_names =
         ["key", "path", "variables", "settings", "masked", "description"].map(str::to_owned).into();
-    mask_ranges(text, &find_secrets_in_lines(text, &open_names)).into_owned()
+    mask_ranges(text, &find_secrets_in_lines(text, &harmless_names)).into_owned()
 }
 
 #[test]
@@ -95,10 +95,10 @@ fn with_a_tree_open_fields_are_shown() {
         ("s", "***"),
     ] {
         let parsed = crate::yaml::parse(text);
-        let mut hidden =
+        let mut hidden_ranges =
             find_secrets(text, &parsed.documents[0], TextState::MayHaveFaults, &schema);
-        hidden.retain(|range| !range.is_empty());
-        hidden.sort_by_key(|range| range.start);
-        assert_eq!(mask_ranges(text, &hidden), expected, "{text}");
+        hidden_ranges.retain(|range| !range.is_empty());
+        hidden_ranges.sort_by_key(|range| range.start);
+        assert_eq!(mask_ranges(text, &hidden_ranges), expected, "{text}");
     }
 }

@@ -34,7 +34,7 @@ impl DocumentReader<'_, '_> {
             let (key, _) = document.get(name)?;
             Some(self.origin(key.span.start))
         });
-        let content = plain_fields.zip(selector).map(
+        let acknowledgement = plain_fields.zip(selector).map(
             |(PlainFields { guard, at_most, reason, .. }, selector)| Acknowledgement {
                 guard,
                 selector,
@@ -45,7 +45,7 @@ impl DocumentReader<'_, '_> {
             },
         );
         let until = until.zip(until_origin).map(|(value, origin)| Sourced { value, origin });
-        Document::Acknowledge(Box::new(DocumentAcknowledgement { acknowledgement: content, until }))
+        Document::Acknowledge(Box::new(DocumentAcknowledgement { acknowledgement, until }))
     }
 
     fn read_selector(&mut self, document: &Node) -> Option<Selector> {
@@ -60,7 +60,7 @@ impl DocumentReader<'_, '_> {
         let mut report = |texts, args: PlaceholderValues<'_>| {
             self.findings.report(texts, node.span.clone(), args);
         };
-        if Guard::ALL.iter().any(|other| other.to_string() == guard) {
+        if Guard::ALL.iter().any(|candidate| candidate.to_string() == guard) {
             report(texts::GUARD_IN_ADDRESS, words![guard]);
         } else if let Some((section, entry)) = wrong_separation {
             report(texts::ADDRESS_WITHOUT_SLASH, words![path, section, entry]);

@@ -15,7 +15,7 @@ use crate::{
     catalogue::{self, words},
     desired::{ContainerLifecycle, DeclaredFields, EntryPresence, PROJECTS_KEY, Unlisted},
     field::Scope,
-    kind::{self, FORMER_FIELD, FieldTable, Shape, Spec, forms},
+    kind::{self, FORMER_FIELD, FieldSpec, FieldTable, Shape, forms},
     manifest::faults::texts,
     origin::Sourced,
     secret::{Reference, has_reference},
@@ -72,8 +72,8 @@ impl DocumentReader<'_, '_> {
         }
         body.sections.sort_by_key(|section| section.section_kind.section);
         for (key, node) in document["unlisted"].entries() {
-            let section =
-                catalogue::section(self.scope, &key.name).filter(|kind| kind.allows_unlisted());
+            let section = catalogue::project_section(self.scope, &key.name)
+                .filter(|kind| kind.allows_unlisted());
             let is_projects_policy = self.scope == Scope::Group && key.name == PROJECTS_KEY;
             let projects_key = is_projects_policy.then_some(PROJECTS_KEY);
             if let Some(policy_name) = section.map(|kind| kind.section).or(projects_key) {
@@ -129,8 +129,9 @@ impl DocumentReader<'_, '_> {
             }
         };
         let key = OnceLock::from(String::new());
-        let part = LayerEntry { origin: origin.clone(), state, validity, has_forms, fields, key };
-        DocumentSection { section_kind: section, origin, entries: vec![part] }
+        let layer_entry =
+            LayerEntry { origin: origin.clone(), state, validity, has_forms, fields, key };
+        DocumentSection { section_kind: section, origin, entries: vec![layer_entry] }
     }
 
     /// Reads the entry at `index` of a list section.
@@ -141,19 +142,21 @@ impl DocumentReader<'_, '_> {
             _ => EntryState::Present,
         };
         let origin = self.origin(node.start_offset());
-        let mut parsed = self.read_fields(section, node);
+        let mut parsed_fields = self.read_fields(section, node);
         let mut validity = self.find_validity(section, || format!("/{}/{index}", section.section));
-        if validity != Validity::Full && self.add_misspelled_fields(section, node, &mut parsed) {
-            validity = Validity::NamesOnly;
+        if validity != Validity::Valid
+            && self.add_misspelled_fields(section, node, &mut parsed_fields)
+        {
+            validity = Validity::IdentityOnly;
         }
         for name in section.identity {
             let default = section.spec(name).and_then(|spec| spec.schema.get("default"));
-            if let Some(default) = default.filter(|_| !parsed.has_field(name)) {
+            if let Some(default) = default.filter(|_| !parsed_fields.has_field(name)) {
                 let value = default.clone().into();
-                parsed.fields.push((name, Sourced { value, origin: origin.clone() }));
+                parsed_fields.fields.push((name, Sourced { value, origin: origin.clone() }));
             }
         }
-        let ParsedFields { fields, has_forms } = parsed;
+        let ParsedFields { fields, has_forms } = parsed_fields;
         let fields = fields.into_iter().collect();
         LayerEntry { origin, state, validity, has_forms, fields, key: OnceLock::new() }
     }
@@ -165,7 +168,7 @@ impl DocumentReader<'_, '_> {
         &self,
         section: kind::Section,
         node: &'n Node,
-        parsed: &mut ParsedFields<'n>,
+        parsed_fields: &mut ParsedFields<'n>,
     ) -> bool {
         let schema = &section.table().schema;
         let field_names: Vec<_> = section.specs().iter().map(|spec| spec.name).collect();
@@ -181,32 +184,34 @@ impl DocumentReader<'_, '_> {
         for (key, value) in entries.iter().filter(|(key, _)| is_unknown(&key.name)) {
             unknown_count += 1;
             let places = [section.section, words::ANY_SECTION];
-            let alias = words::find_alias_in(schema, &places, &key.name);
+            let alias = words::find_meaning_with_schema(schema, &places, &key.name);
             let suggested_name = words::suggest_field(alias, &key.name, &field_names);
-            let name = suggested_name
-                .or_else(|| section.identity.iter().copied().find(|name| !parsed.has_field(name)));
+            let name = suggested_name.or_else(|| {
+                section.identity.iter().copied().find(|name| !parsed_fields.has_field(name))
+            });
             let name = name.filter(|name| {
                 (suggested_name.is_some() || required_names.contains(name))
-                    && !parsed.has_field(name)
+                    && !parsed_fields.has_field(name)
             });
             let Some(name) = name else { continue };
             // A field of the other scope is not misspelled.
             let mut sections = catalogue::all_sections().filter(|s| s.section == section.section);
-            let is_foreign = sections.any(|section| section.spec(&key.name).is_some());
-            corrected_count += usize::from(suggested_name.is_some() && !is_foreign);
+            let exists_in_other_scope = sections.any(|section| section.spec(&key.name).is_some());
+            corrected_count += usize::from(suggested_name.is_some() && !exists_in_other_scope);
             // In an entry such as `- LOG_LEVEL: debug`, the key is the name.
-            let is_alias = words::find_alias_in(schema, &[section.section], &key.name).is_some();
+            let is_alias =
+                words::find_meaning_with_schema(schema, &[section.section], &key.name).is_some();
             let is_name_and_value = suggested_name.is_none() && !is_alias && entries.len() == 1;
             let value = if is_name_and_value { key.name.as_str().into() } else { value.to_json() };
-            parsed.fields.push((name, self.attach_origin(key, value.into())));
+            parsed_fields.fields.push((name, self.attach_origin(key, value.into())));
         }
         corrected_count > 0 && corrected_count == unknown_count
     }
 
-    /// Reads and normalizes_values the fields of a mapping, including those below `extra:`.
+    /// Reads and normalizes the fields of a mapping, including those below `extra:`.
     fn read_fields<'n>(&mut self, section: kind::Section, node: &'n Node) -> ParsedFields<'n> {
-        let mut parsed = ParsedFields::default();
-        self.add_fields(section.table(), "", node, &mut parsed);
+        let mut parsed_fields = ParsedFields::default();
+        self.add_fields(section.table(), "", node, &mut parsed_fields);
         for (key, value) in node.entries() {
             if let Some(spec) = section.spec(&key.name)
                 && !(key.name == "value" && is_masked_expression(node, value))
@@ -223,10 +228,10 @@ impl DocumentReader<'_, '_> {
             }
             self.check_untyped_value(TextPlace::Extra, key, value);
             let value = value.to_json();
-            parsed.has_forms |= has_reference(&value);
-            parsed.fields.push((&key.name, self.attach_origin(key, value.into())));
+            parsed_fields.has_forms |= has_reference(&value);
+            parsed_fields.fields.push((&key.name, self.attach_origin(key, value.into())));
         }
-        parsed
+        parsed_fields
     }
 
     /// Adds the known fields of a mapping. Their names in `table` start with `prefix`.
@@ -235,7 +240,7 @@ impl DocumentReader<'_, '_> {
         table: &'static FieldTable,
         prefix: &str,
         node: &Node,
-        parsed: &mut ParsedFields<'n>,
+        parsed_fields: &mut ParsedFields<'n>,
     ) {
         for (key, value) in node.entries() {
             let name = match prefix {
@@ -243,14 +248,14 @@ impl DocumentReader<'_, '_> {
                 _ => Cow::Owned(format!("{prefix}{}", key.name)),
             };
             if let Some(spec) = table.get(&name) {
-                parsed.has_forms |= templates::contains_form(&spec.schema, value);
+                parsed_fields.has_forms |= templates::contains_form(&spec.schema, value);
                 let mut value = read_value(spec, value);
-                parsed.has_forms |= value.sources().iter().any(Reference::is_template)
+                parsed_fields.has_forms |= value.sources().iter().any(Reference::is_template)
                     || (spec.has_secret_rows() && value.plain_json().is_some_and(has_reference));
-                forms::normalise(spec, &mut value);
-                parsed.fields.push((spec.name, self.attach_origin(key, value)));
+                forms::normalise_spelling(spec, &mut value);
+                parsed_fields.fields.push((spec.name, self.attach_origin(key, value)));
             } else if table.is_spread(&name) {
-                self.add_fields(table, &format!("{name}."), value, parsed);
+                self.add_fields(table, &format!("{name}."), value, parsed_fields);
             }
         }
     }
@@ -263,7 +268,7 @@ fn parse_policy(node: &Node) -> Unlisted {
 }
 
 /// The value of a field, which may be a reference to a secret or to a file.
-fn read_value(spec: &Spec, node: &Node) -> Value {
+fn read_value(spec: &FieldSpec, node: &Node) -> Value {
     match parse_reference(node).filter(|_| spec.field.accepts_reference()) {
         Some(Reference::File(path)) if spec.field.is_upload() => Value::File(path),
         Some(reference) => Value::Secret(reference),

@@ -143,12 +143,12 @@ pub(in crate::manifest) struct LayerEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::manifest) enum Validity {
     /// The schema refuses the entry. The rules of its kind are not applied.
-    Unchecked,
-    /// The schema refuses only values of fields outside the identity, or misspelled names of
-    /// fields.
-    NamesOnly,
+    Invalid,
+    /// The identity is valid. The schema refuses only values of other fields, or misspelled names
+    /// of fields.
+    IdentityOnly,
     /// The schema accepts the entry.
-    Full,
+    Valid,
 }
 
 /// The state of an entry.

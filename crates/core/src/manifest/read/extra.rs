@@ -17,7 +17,7 @@ use crate::{
         operations::{self, parameters},
     },
     field::Scope,
-    kind::{Operations, Section, Spec},
+    kind::{FieldSpec, Operations, Section},
     manifest::faults::{LocatedFault, texts, words},
     operation::{AnyOp, Op, Operation},
     yaml::{Node, NodeValue},
@@ -45,13 +45,14 @@ static WRITE_PARAMETERS: LazyLock<BTreeMap<(Scope, &'static str), BTreeSet<&'sta
 fn writing_operations(section: Section) -> impl Iterator<Item = &'static Operation> {
     let scoped_kind = section.scoped_kind;
     let Operations { create, edit, delete, .. } = scoped_kind.operations;
-    let kind_rows: Vec<_> = [create, edit, delete].into_iter().flatten().map(Op::row).collect();
-    let write_rows = operations::all_operations()
+    let kind_operations: Vec<_> =
+        [create, edit, delete].into_iter().flatten().map(Op::row).collect();
+    let write_operations = operations::all_operations()
         .filter_map(|op| if let AnyOp::Write(op) = op { Some(op.row()) } else { None });
-    write_rows.filter(move |row| {
+    write_operations.filter(move |row| {
         row.fields
             .is_some_and(|(section_key, _)| section_key == (scoped_kind.scope, section.section))
-            || kind_rows.contains(row)
+            || kind_operations.contains(row)
     })
 }
 
@@ -68,12 +69,12 @@ pub(super) fn check_extra_key<A>(
         (parameter_name(key), section.section, section.scoped_kind.scope);
     let (container, _) = catalogue::container(scope);
     // `state` on the service has another meaning than `state` of an entry.
-    let instead = match catalogue::words::find_alias(&[section_name], "state") {
+    let removal_hint = match catalogue::words::find_meaning(&[section_name], "state") {
         Some(catalogue::words::Meaning::Leave(reason)) => format!(": {reason}"),
         _ => "; to remove an entry, write `state: absent` next to `extra`".to_owned(),
     };
     let mut args: [(&str, &dyn Display); 4] =
-        [("name", &name), ("section", &section_name), ("field", &""), ("instead", &instead)];
+        [("name", &name), ("section", &section_name), ("field", &""), ("instead", &removal_hint)];
     let fault_texts = match find_spec(section.specs(), &name) {
         Some(spec) if spec.name != name => {
             args[2].1 = &spec.name;
@@ -141,7 +142,7 @@ fn parameter_name(key: &str) -> String {
 }
 
 /// The field that is called `name` in manifests, requests or responses.
-fn find_spec<'s>(specs: &'s [Spec], name: &str) -> Option<&'s Spec> {
+fn find_spec<'s>(specs: &'s [FieldSpec], name: &str) -> Option<&'s FieldSpec> {
     specs.iter().find(|spec| {
         spec.name == name || spec.field.sent_name() == name || spec.field.live_name() == Some(name)
     })
@@ -153,14 +154,14 @@ mod tests {
     use crate::kind::{Shape, testing};
 
     fn is_refused(section: &str, name: &str) -> bool {
-        check_extra_key(testing::section(section), name, ()).is_err()
+        check_extra_key(testing::project_section(section), name, ()).is_err()
     }
 
     /// The operations that write a section, found by their paths.
-    fn find_writes(section: &str) -> Vec<&'static Operation> {
+    fn find_write_operations(section: &str) -> Vec<&'static Operation> {
         let rows =
             operations::all_operations().filter(|op| matches!(op, AnyOp::Write(_))).map(AnyOp::row);
-        let is_written = |row: &&Operation| match section {
+        let writes_section = |row: &&Operation| match section {
             "settings" => {
                 ["project-create", "project-create-for-user", "project-edit"].contains(&row.id)
             }
@@ -180,14 +181,14 @@ mod tests {
                 row.path.starts_with(&base) && !excluded.iter().any(|part| row.path.contains(part))
             }
         };
-        rows.filter(is_written).collect()
+        rows.filter(writes_section).collect()
     }
 
     #[test]
     fn no_parameter_of_an_operation_is_allowed_below_extra() {
         let has_fields = |section: &Section| matches!(section.shape, Shape::List | Shape::Mapping);
         for kind in catalogue::sections(Scope::Project).filter(has_fields) {
-            let (section, rows) = (kind.section, find_writes(kind.section));
+            let (section, rows) = (kind.section, find_write_operations(kind.section));
             assert!(!rows.is_empty(), "{section}");
             let parameter_names =
                 rows.into_iter().flat_map(parameters).map(|parameter| parameter.name);
@@ -230,7 +231,7 @@ mod tests {
     #[test]
     fn the_message_names_the_place_of_a_known_field() {
         let extra_help = |section, name| {
-            check_extra_key(testing::section(section), name, ()).unwrap_err().help.unwrap()
+            check_extra_key(testing::project_section(section), name, ()).unwrap_err().help.unwrap()
         };
         assert_eq!(extra_help("settings", "Description"), "write it directly in `settings`");
         assert_eq!(

@@ -176,7 +176,7 @@ pub(in crate::manifest) fn find_manifests(
             if has_too_many_files { MAX_FILES.to_string() } else { "256 MiB of".to_owned() };
         let message = format!("more than {limit} manifests");
         let fault = Diagnostic::error("too-large", message);
-        diagnostics.push(fault.help("name a folder that contains only the manifests"));
+        diagnostics.push(fault.with_help("name a folder that contains only the manifests"));
         files.clear();
     } else if !files.iter().any(|file| file.is_named) && diagnostics.is_empty() {
         let name = environment.display_path(named_path);
@@ -238,9 +238,9 @@ impl ManifestSearch<'_> {
                 ErrorKind::NotFound => texts::NO_FOLDER,
                 _ => texts::UNREADABLE_FOLDER,
             };
-            let name = self.root.name(folder);
+            let name = self.root.display_path(folder);
             let diagnostic = file_diagnostic(texts, name, words![error]);
-            self.diagnostics.push(diagnostic.help_if(suggest_path(folder)));
+            self.diagnostics.push(diagnostic.with_optional_help(suggest_path(folder)));
         }
     }
 
@@ -269,14 +269,14 @@ impl ManifestSearch<'_> {
             {
                 self.total_bytes = self.total_bytes.saturating_add(entry.metadata()?.len());
                 let path = entry.path();
-                let name = self.root.name(&path).into();
+                let name = self.root.display_path(&path).into();
                 let is_named = real_folder.join(entry.file_name()).starts_with(&self.named_path);
                 self.files.push(ManifestFile { name, path, is_named, replacement: None });
             } else if (file_type.is_symlink()
                 || [".json", ".yaml.", ".yml."].iter().any(|part| file_name.contains(part)))
                 && self.files.is_empty()
             {
-                self.skipped_names.push(self.root.name(&entry.path()));
+                self.skipped_names.push(self.root.display_path(&entry.path()));
             }
         }
         Ok(())

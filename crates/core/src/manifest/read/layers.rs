@@ -42,8 +42,8 @@ impl DocumentReader<'_, '_> {
 
     /// Reads a `Profile` document.
     pub(super) fn read_profile(&mut self, document: &Node) -> Option<Document> {
-        let (key, name) = document.get("name")?;
-        let profile = Some(name.text()?.into());
+        let (key, name_node) = document.get("name")?;
+        let profile = Some(name_node.text()?.into());
         let required_params = self.read_names(&document["needs"]);
         Some(Document::Rule(Box::new(Rule {
             profile,
@@ -99,8 +99,8 @@ impl DocumentReader<'_, '_> {
     pub(super) fn read_params(&mut self, node: &Node) -> BTreeMap<Arc<str>, Sourced<Value>> {
         let mut params = BTreeMap::new();
         for (key, node) in node.entries() {
-            let text = || Some(node.scalar_text()?.as_str().into());
-            let Some(value) = parse_reference(node).map(Value::Secret).or_else(text) else {
+            let parse_text = || Some(node.scalar_text()?.as_str().into());
+            let Some(value) = parse_reference(node).map(Value::Secret).or_else(parse_text) else {
                 continue;
             };
             if BUILT_IN_PARAMS.contains(&key.name.as_str()) || !looks_like_name(&key.name) {

@@ -52,7 +52,7 @@ pub(super) struct FileContent {
     /// The count of faults that are not in the diagnostics.
     pub(super) hidden_faults: HiddenFaults,
     /// True if a document that may be a rule could not be read.
-    pub(super) is_partial: bool,
+    pub(super) may_miss_rules: bool,
     /// The names of the sections that kind descriptions in the file describe.
     pub(super) described_sections: Vec<String>,
 }
@@ -66,9 +66,11 @@ pub(super) fn read_file(file: &ManifestFile) -> FileContent {
     }
     match text {
         Ok(text) => read_text(file, &text),
-        Err(fault) => {
-            FileContent { diagnostics: vec![*fault], is_partial: true, ..FileContent::default() }
-        }
+        Err(fault) => FileContent {
+            diagnostics: vec![*fault],
+            may_miss_rules: true,
+            ..FileContent::default()
+        },
     }
 }
 
@@ -89,7 +91,7 @@ pub(super) fn read_text(file: &ManifestFile, text: &str) -> FileContent {
     let described_sections = section_names.collect();
     let rules = documents.iter().filter(|document| matches!(document, Document::Rule(_)));
     // Without a fault, every document was read.
-    let is_partial = !findings.is_empty()
+    let may_miss_rules = !findings.is_empty()
         && (rules.count() < count_rules(text)
             || nodes.iter().any(|node| {
                 node.get("kind").is_some() && DocumentKind::from_document(node).is_none()
@@ -99,7 +101,7 @@ pub(super) fn read_text(file: &ManifestFile, text: &str) -> FileContent {
         hide_manifest_secrets(&mut source, &parsed, TextState::MayHaveFaults);
     }
     let (diagnostics, hidden_faults) = findings.into_diagnostics(&mut source);
-    FileContent { documents, diagnostics, hidden_faults, is_partial, described_sections }
+    FileContent { documents, diagnostics, hidden_faults, may_miss_rules, described_sections }
 }
 
 /// True if a text, valid or not, contains a document of undrift, even with a misspelled kind.
@@ -108,23 +110,23 @@ pub(super) fn is_manifest(text: &str) -> bool {
     text.lines().any(|line| {
         // In YAML, the key `kind` of a document is at the start of a line.
         let line = if is_json { line.trim_start() } else { line };
-        let mut words =
+        let mut line_words =
             line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
         let key = if line.starts_with(['{', '[']) {
-            words.find(|word| word.eq_ignore_ascii_case("kind"))
+            line_words.find(|word| word.eq_ignore_ascii_case("kind"))
         } else {
-            words.next().filter(|_| !line.starts_with([' ', '#', '-']))
+            line_words.next().filter(|_| !line.starts_with([' ', '#', '-']))
         };
         key.is_some_and(|key| key.eq_ignore_ascii_case("kind"))
-            && words.next().is_some_and(|value| nearest_kind(value).is_some())
+            && line_words.next().is_some_and(|value| nearest_kind(value).is_some())
     })
 }
 
 /// The number of lines of a text that start a rule, even if the syntax of the text is broken.
 fn count_rules(text: &str) -> usize {
-    let kinds = text.lines().filter_map(|line| line.strip_prefix("kind:"));
-    let kinds = kinds.map(|kind| kind.trim_start().trim_start_matches(['"', '\'']));
-    kinds.filter(|kind| Layer::RULE_KINDS.iter().any(|rule| kind.starts_with(rule))).count()
+    let kind_values = text.lines().filter_map(|line| line.strip_prefix("kind:"));
+    let kind_values = kind_values.map(|kind| kind.trim_start().trim_start_matches(['"', '\'']));
+    kind_values.filter(|kind| Layer::RULE_KINDS.iter().any(|rule| kind.starts_with(rule))).count()
 }
 
 /// Hides the secrets in the text of a manifest.
@@ -133,10 +135,10 @@ pub(super) fn hide_manifest_secrets(
     parsed: &ParsedYaml,
     text_state: TextState,
 ) {
-    let project = DocumentKind::Container(Scope::Project);
+    let default_kind = DocumentKind::Container(Scope::Project);
     let schemas = Scope::ALL.map(|scope| &*DocumentKind::Container(scope).checker().schema);
     let find_schema = |document: &Node| {
-        &*DocumentKind::from_document(document).unwrap_or(project).checker().schema
+        &*DocumentKind::from_document(document).unwrap_or(default_kind).checker().schema
     };
     mask::hide_secrets(source, parsed, text_state, find_schema, &schemas);
 }
@@ -225,7 +227,7 @@ fn read_kind(
     let kind = DocumentKind::from_document(document);
     if kind.is_none() && node.data != NodeValue::Unreadable {
         let text = node.text().unwrap_or_default();
-        let help = if let Some(alias) = words::find_alias(&["kind"], text) {
+        let help = if let Some(alias) = words::find_meaning(&["kind"], text) {
             alias.help()
         } else if document.get("metadata").is_some() {
             MOVE_HELP.to_owned()
@@ -320,7 +322,7 @@ fn recognise_document(
     document: &Node,
     name: &str,
 ) -> Option<&'static DocumentSign> {
-    let file = name.rsplit('/').next().unwrap_or(name);
+    let file_name = name.rsplit('/').next().unwrap_or(name);
     let has_entries = |sign: &DocumentSign, key: &&str| {
         document[*key].items().first().is_some_and(|entry| {
             let mut keys = sign.within.iter();
@@ -328,7 +330,7 @@ fn recognise_document(
         })
     };
     DOCUMENT_SIGNS[list_name].iter().find(|sign| {
-        (sign.files.is_empty() || sign.files.contains(&file))
+        (sign.files.is_empty() || sign.files.contains(&file_name))
             && sign.all.iter().all(|key| document.get(key).is_some())
             && (sign.lists.is_empty() || sign.lists.iter().any(|key| has_entries(sign, key)))
             && sign.lacks.iter().all(|key| document.get(key).is_none())
@@ -339,12 +341,12 @@ impl DocumentReader<'_, '_> {
     /// The validity of the entry of `section` at the JSON pointer `pointer`.
     fn find_validity(&self, section: Section, pointer: impl FnOnce() -> String) -> Validity {
         if self.refused_pointers.is_empty() {
-            return Validity::Full;
+            return Validity::Valid;
         }
         let pointer = pointer();
         let pointer_prefix = format!("{pointer}/");
         if self.refused_pointers.contains(&pointer) {
-            return Validity::Unchecked;
+            return Validity::Invalid;
         }
         let later_pointers =
             self.refused_pointers.range(pointer_prefix.clone()..).inspect(|_| steps::count_step());
@@ -352,13 +354,13 @@ impl DocumentReader<'_, '_> {
             .map_while(|refused_pointer| refused_pointer.strip_prefix(&pointer_prefix))
             .peekable();
         if inner_pointers.peek().is_none() {
-            return Validity::Full;
+            return Validity::Valid;
         }
-        let has_only_values = inner_pointers.all(|inner_pointer| {
+        let has_only_value_faults = inner_pointers.all(|inner_pointer| {
             let name = inner_pointer.split('/').next().unwrap_or_default();
             section.spec(name).is_some() && !section.identity.contains(&name)
         });
-        if has_only_values { Validity::NamesOnly } else { Validity::Unchecked }
+        if has_only_value_faults { Validity::IdentityOnly } else { Validity::Invalid }
     }
 
     /// `value` with the origin of `key`.

@@ -37,8 +37,8 @@ impl DocumentReader<'_, '_> {
                 .and_then(|(key, node)| Some(self.attach_origin(key, node.text()?.into())));
             let former_paths = self.read_names(&document["previously"]);
             let params = BTreeMap::new();
-            let path = path.map(|path| DocumentPath { path, former_paths, params });
-            return path.into_iter().collect();
+            let document_path = path.map(|path| DocumentPath { path, former_paths, params });
+            return document_path.into_iter().collect();
         };
         self.check_shared_keys(document);
         let mapping_paths = paths.entries().iter().map(|(key, node)| (&*key.name, &key.span, node));
@@ -72,10 +72,11 @@ impl DocumentReader<'_, '_> {
         }
         // Several containers must not share the source from which they are created, or an import
         // URL.
-        let (container_kind, lookup) = catalogue::container(self.scope);
-        let kinds = catalogue::sections(self.scope).filter(|kind| kind.is_created_with_container());
-        for (key, node) in std::iter::once(container_kind)
-            .chain(kinds)
+        let (container_section, lookup) = catalogue::container(self.scope);
+        let sections =
+            catalogue::sections(self.scope).filter(|kind| kind.is_created_with_container());
+        for (key, node) in std::iter::once(container_section)
+            .chain(sections)
             .filter_map(|section| document.get(section.section))
             .flat_map(section_fields)
         {
@@ -84,11 +85,11 @@ impl DocumentReader<'_, '_> {
                 self.findings.report(texts::SHARED_SOURCE, key.span.clone(), args);
             }
         }
-        if let Some((key, node)) = document[settings::SECTION].get(settings::IMPORT_URL)
+        if let Some((key, node)) = document[settings::SECTION].get(settings::IMPORT_URL_FIELD)
             && is_fixed_text(node)
         {
-            let words = words![name = key.name];
-            self.findings.report(texts::SHARED_ADDRESS, key.span.clone(), words);
+            let args = words![name = key.name];
+            self.findings.report(texts::SHARED_ADDRESS, key.span.clone(), args);
         }
     }
 }

@@ -70,7 +70,7 @@ pub(super) fn remove_forms(
     }
     let mut document = document.clone();
     retain_entries(&mut document, |key, node| {
-        match (catalogue::section(scope, &key.name), &*key.name) {
+        match (catalogue::project_section(scope, &key.name), &*key.name) {
             (Some(section), _) => strip_section_forms(section, node),
             (None, "uses")
                 if allows_added_profiles
@@ -101,7 +101,8 @@ fn may_have_form(node: &Node) -> bool {
     }) || node.items().iter().any(may_have_form)
 }
 
-/// The state of an entry whose identity may be a glob. A glob has characters that a name must not have.
+/// The state of an entry whose identity may be a glob. A glob has characters that a name must not
+/// have.
 const UNMANAGED_STATE: &str = "unmanaged";
 
 /// Keeps the entries of a mapping for which `keeps_entry` returns true. `keeps_entry` may change
@@ -137,14 +138,14 @@ fn strip_section_forms(section: Section, node: &mut Node) {
     }
 }
 
-/// Removes the forms from the field `key` of a mapping with `schema`. Returns false if the field itself
-/// must be removed.
+/// Removes the forms from the field `key` of a mapping with `schema`. Returns false if the field
+/// itself must be removed.
 fn strip_field_forms(schema: &Json, key: &MappingKey, node: &mut Node) -> bool {
     schema["properties"].get(&key.name).is_none_or(|schema| strip_value_forms(schema, node))
 }
 
-/// Removes the forms from a value of `schema`. Returns false if the value contains a template, so that
-/// the whole value must be removed.
+/// Removes the forms from a value of `schema`. Returns false if the value contains a template, so
+/// that the whole value must be removed.
 fn strip_value_forms(schema: &Json, node: &mut Node) -> bool {
     if schema.get("properties").is_some() {
         retain_entries(node, |key, node| strip_field_forms(schema, key, node));

@@ -9,7 +9,7 @@ use super::{DocumentReader, container::parse_reference, templates::template_text
 use crate::{
     catalogue::variables::{check_maskable, is_expression},
     field::Secrecy,
-    kind::Spec,
+    kind::FieldSpec,
     manifest::faults::{Pattern, texts, words},
     secret::judge,
     value::Json,
@@ -19,7 +19,7 @@ use crate::{
 /// The syntax of a placeholder of another tool. The head of `unfilled.yaml` explains the fields.
 #[derive(Default, Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"), default, deny_unknown_fields)]
-struct UnfilledSyntax {
+struct PlaceholderSyntax {
     of: Vec<TextPlace>,
     but: Option<Pattern>,
     text: Pattern,
@@ -42,7 +42,7 @@ pub(super) enum TextPlace {
 
 impl TextPlace {
     /// The place of the values of a field.
-    pub(super) fn for_field(spec: &Spec) -> Self {
+    pub(super) fn for_field(spec: &FieldSpec) -> Self {
         match spec.field.secrecy() {
             Secrecy::Open if !spec.has_secret_rows() => Self::Open,
             _ => Self::Secret,
@@ -50,12 +50,12 @@ impl TextPlace {
     }
 }
 
-static UNFILLED_SYNTAXES: LazyLock<Vec<UnfilledSyntax>> =
+static PLACEHOLDER_SYNTAXES: LazyLock<Vec<PlaceholderSyntax>> =
     LazyLock::new(|| yaml::built_in!("manifest/read/unfilled"));
 
 impl DocumentReader<'_, '_> {
-    /// Reports a credential or a placeholder in a parameter or below `extra:`, where no schema describes
-    /// the value.
+    /// Reports a credential or a placeholder in a parameter or below `extra:`, where no schema
+    /// describes the value.
     pub(super) fn check_untyped_value(&mut self, place: TextPlace, key: &MappingKey, value: &Node) {
         if let Some(credential) = plain_texts(value).into_iter().find_map(judge::find_credential) {
             let args = words![name = key.name, what = credential.noun_phrase()];
@@ -101,11 +101,11 @@ fn find_syntax<'t>(
     place: TextPlace,
     key: &MappingKey,
     text: &'t str,
-) -> Option<(&'static UnfilledSyntax, &'t str)> {
+) -> Option<(&'static PlaceholderSyntax, &'t str)> {
     // Most texts contain none of these characters. For such a text, the patterns are not tried.
     let may_match = text.contains(['{', '$', '[', '<'])
         || ["env", "file:", "vault:"].iter().any(|sign| text.starts_with(sign));
-    let mut syntaxes = UNFILLED_SYNTAXES.iter().filter(|syntax| {
+    let mut syntaxes = PLACEHOLDER_SYNTAXES.iter().filter(|syntax| {
         may_match
             && syntax.of.contains(&place)
             && !syntax.but.as_ref().is_some_and(|excluded_key| excluded_key.is_match(&key.name))

@@ -35,14 +35,14 @@ pub(super) enum SchemaUse {
 pub(super) fn section_schemas(scope: Scope, usage: SchemaUse) -> Object {
     let sections: Vec<_> = catalogue::sections(scope).collect();
     let names: Vec<_> = sections.iter().map(|section| section.section).collect();
-    let keys = [
+    let key_schemas = [
         ("unlisted".to_owned(), unlisted_schema(scope)),
         ("ignore_layers".to_owned(), ignore_layers_schema(&names)),
     ];
     let sections = sections.into_iter();
     sections
         .map(|kind| (kind.section.to_owned(), section_schema(kind, usage)))
-        .chain(keys)
+        .chain(key_schemas)
         .collect()
 }
 
@@ -131,7 +131,7 @@ fn list_schema(section: Section) -> Json {
     let mut fields = entry_schema(section);
     // Write the default only into the description: editors would insert a `default` into every new
     // entry.
-    let (noun, keeps_entries) = (section.noun, section.keeps_entries());
+    let (noun, keeps_entries) = (section.noun, section.cannot_remove_entries());
     let intro = match section.is_only_edited() {
         true => format!("Whether the {noun} is managed (default: `present`)."),
         false => format!(
@@ -160,8 +160,9 @@ fn entry_schema(section: Section) -> Object {
 /// The value of `undeclared` that makes a rule include undeclared containers.
 pub(in crate::manifest) const INCLUDE_VALUE: &str = "include";
 
-/// The schemas of the keys with which any document can refer to other layers, except `ignore_layers`.
-pub(super) fn layering_keys(usage: SchemaUse) -> Object {
+/// The schemas of the keys with which any document can refer to other layers, except
+/// `ignore_layers`.
+pub(super) fn layering_key_schemas(usage: SchemaUse) -> Object {
     let mut keys = document_part("any");
     if usage == SchemaUse::Editing {
         add_forms(&mut keys["uses"]);
@@ -223,6 +224,6 @@ pub(super) fn add_forms(schema: &mut Json) {
 }
 
 /// The schema of the keys that any entry may have, and of the forms that may replace a value.
-pub(super) fn value_keys() -> Json {
+pub(super) fn value_keys_schema() -> Json {
     json!({"properties": document_part("in_values")})
 }

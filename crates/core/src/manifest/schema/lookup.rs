@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{CONFIG_CHECKER, DocumentKind, container::value_keys};
+use super::{CONFIG_CHECKER, DocumentKind, container::value_keys_schema};
 use crate::{
     catalogue::{
         self,
@@ -27,8 +27,8 @@ pub struct NameDescription {
     pub inner_names: Vec<String>,
 }
 
-/// The description of `name` in each kind of document. Equal descriptions are joined. `name` may start
-/// with a kind, as in `group settings.visibility` or `Defaults.match`.
+/// The description of `name` in each kind of document. Equal descriptions are joined. `name` may
+/// start with a kind, as in `group settings.visibility` or `Defaults.match`.
 pub fn describe_name(name: &str) -> Vec<NameDescription> {
     let (first_word, inner_name) = name.split_once([' ', '.']).unwrap_or((name, ""));
     let mut kinds = DocumentKind::ALL.to_vec();
@@ -37,14 +37,15 @@ pub fn describe_name(name: &str) -> Vec<NameDescription> {
         if kinds.is_empty() { (DocumentKind::ALL.to_vec(), name) } else { (kinds, inner_name) };
     let matches =
         kinds.iter().filter_map(|kind| Some((kind, describe_in_kind(*kind, name_in_kinds)?)));
-    let (container_matches, in_others): (Vec<_>, Vec<_>) =
+    let (container_matches, other_matches): (Vec<_>, Vec<_>) =
         matches.partition(|(kind, _)| matches!(kind, DocumentKind::Container(_)));
     // Rules have the same fields as groups and projects.
-    let all_descriptions = if container_matches.is_empty() { in_others } else { container_matches };
+    let all_descriptions =
+        if container_matches.is_empty() { other_matches } else { container_matches };
     let mut descriptions: Vec<NameDescription> = Vec::new();
     for (_, mut description) in all_descriptions {
-        if let Some(existing) = descriptions.iter_mut().find(|one: &&mut NameDescription| {
-            (&one.field, &one.required_fields, &one.inner_names)
+        if let Some(existing) = descriptions.iter_mut().find(|candidate: &&mut NameDescription| {
+            (&candidate.field, &candidate.required_fields, &candidate.inner_names)
                 == (&description.field, &description.required_fields, &description.inner_names)
         }) {
             // The context of a rule for groups starts with the context of a rule for projects. Of
@@ -58,19 +59,20 @@ pub fn describe_name(name: &str) -> Vec<NameDescription> {
         }
     }
     if descriptions.is_empty() {
-        descriptions.extend(describe_in_schema("any entry or value", &value_keys(), name));
+        descriptions.extend(describe_in_schema("any entry or value", &value_keys_schema(), name));
     }
     descriptions.extend(describe_in_schema("`undrift.yaml`", &CONFIG_CHECKER.schema, name));
     descriptions
 }
 
-/// The description of `name` in `place`, whose schema is `root`.
-fn describe_in_schema(place: &'static str, root: &Json, name: &str) -> Option<NameDescription> {
+/// The description of `name` in `context`, whose schema is `root`.
+fn describe_in_schema(context: &'static str, root: &Json, name: &str) -> Option<NameDescription> {
     let description = find_in_schema(root, name).filter(|_| !name.is_empty())?;
-    Some(NameDescription { contexts: vec![place.to_owned()], ..description })
+    Some(NameDescription { contexts: vec![context.to_owned()], ..description })
 }
 
-/// Every name that [`describe_name`] knows, in documents and in `undrift.yaml`, without a kind at the start.
+/// Every name that [`describe_name`] knows, in documents and in `undrift.yaml`, without a kind at
+/// the start.
 pub fn all_names() -> BTreeSet<String> {
     let mut names = document_names();
     collect_names("", &CONFIG_CHECKER.schema, &mut names);
@@ -83,7 +85,7 @@ pub fn document_names() -> BTreeSet<String> {
     for kind in DocumentKind::ALL {
         collect_names("", &kind.checker().schema, &mut names);
     }
-    collect_names("", &value_keys(), &mut names);
+    collect_names("", &value_keys_schema(), &mut names);
     names
 }
 
@@ -98,7 +100,7 @@ pub fn find_full_names(name: &str) -> Vec<String> {
 /// the kind itself.
 fn describe_in_kind(kind: DocumentKind, name: &str) -> Option<NameDescription> {
     let description = find_in_schema(&kind.checker().schema, name)?;
-    let section = kind.scope().and_then(|scope| catalogue::section(scope, name));
+    let section = kind.scope().and_then(|scope| catalogue::project_section(scope, name));
     let rule_suffix =
         if kind.rule_scope() == Some(Scope::Group) { " with `for: Group`" } else { "" };
     let contexts = vec![format!("`kind: {}`{rule_suffix}", kind.name())];
@@ -114,11 +116,11 @@ fn find_in_schema(root: &Json, name: &str) -> Option<NameDescription> {
     let (mut property, mut schema) = (root, root);
     for key in name.split('.').filter(|_| !name.is_empty()) {
         schema =
-            list_mappings(property).find(|mapping| mapping["properties"].get(key).is_some())?;
+            mapping_schemas(property).find(|mapping| mapping["properties"].get(key).is_some())?;
         property = &schema["properties"][key];
     }
     let inner_mappings =
-        list_mappings(property).filter_map(|mapping| mapping["properties"].as_object());
+        mapping_schemas(property).filter_map(|mapping| mapping["properties"].as_object());
     Some(NameDescription {
         contexts: Vec::new(),
         name: name.to_owned(),
@@ -129,12 +131,12 @@ fn find_in_schema(root: &Json, name: &str) -> Option<NameDescription> {
 }
 
 /// The schemas of mappings in a value of `schema`: of the value itself, and of the items of a list.
-fn list_mappings(schema: &Json) -> impl Iterator<Item = &Json> {
+fn mapping_schemas(schema: &Json) -> impl Iterator<Item = &Json> {
     [schema, &schema["items"]].into_iter().filter(|schema| schema.get("properties").is_some())
 }
 
 fn collect_names(prefix: &str, schema: &Json, names: &mut BTreeSet<String>) {
-    for mapping in list_mappings(schema) {
+    for mapping in mapping_schemas(schema) {
         for (name, property) in mapping["properties"].as_object().into_iter().flatten() {
             let name = format!("{prefix}{name}");
             collect_names(&format!("{name}."), property, names);
@@ -148,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_known() {
+    fn every_name_has_a_description() {
         for name in all_names() {
             assert!(!describe_name(&name).is_empty(), "{name}");
         }
@@ -167,8 +169,8 @@ mod tests {
         assert_eq!(find_contexts("settings"), [["`kind: Project`"], ["`kind: Group`"]]);
         assert_eq!(find_contexts("group settings.visibility"), [["`kind: Group`"]]);
         assert_eq!(find_contexts("match.path"), [["`kind: Defaults`"]]);
-        let both = [["`kind: Defaults`"], ["`kind: Defaults` with `for: Group`"]];
-        assert_eq!(find_contexts("Defaults"), both);
+        let rule_contexts = [["`kind: Defaults`"], ["`kind: Defaults` with `for: Group`"]];
+        assert_eq!(find_contexts("Defaults"), rule_contexts);
         assert_eq!(find_full_names("masked"), ["variables.masked"]);
     }
 }

@@ -102,7 +102,7 @@ impl Checker {
         let entries = self.scope.zip(document.as_object()).into_iter();
         entries.flat_map(|(scope, entries)| {
             entries.iter().filter_map(move |(name, json)| {
-                Some((&**name, json, section_validator(catalogue::section(scope, name)?)))
+                Some((&**name, json, section_validator(catalogue::project_section(scope, name)?)))
             })
         })
     }
@@ -238,7 +238,7 @@ impl DocumentKind {
         if let Some(paths) = properties.get_mut("paths").filter(|_| usage == SchemaUse::Editing) {
             container::accept_references(&mut paths["additionalProperties"]);
         }
-        properties.extend(container::layering_keys(usage));
+        properties.extend(container::layering_key_schemas(usage));
         properties.extend(container::section_schemas(scope, usage));
         let mut schema = json!({
             "description": document_part("descriptions")[name],
@@ -313,10 +313,10 @@ pub fn manifest_schema() -> Json {
 /// Two schemas: one for the keys of any document except `Acknowledge`, and one for the keys of any
 /// entry and the forms that may replace a value.
 pub fn shared_schemas() -> [Json; 2] {
-    let mut keys = json!({"properties": container::layering_keys(SchemaUse::Checking)});
+    let mut keys = json!({"properties": container::layering_key_schemas(SchemaUse::Checking)});
     keys["properties"]["ignore_layers"] = container::ignore_layers_schema(&[]);
     keys["properties"]["unlisted"] = container::unlisted_schema(Scope::Group);
-    [keys, container::value_keys()]
+    [keys, container::value_keys_schema()]
 }
 
 /// The description of the key `kind`.
@@ -392,7 +392,9 @@ mod tests {
     fn fault_texts<'a>(
         errors: impl Iterator<Item = (String, ValidationError<'a>)>,
     ) -> BTreeSet<(String, String)> {
-        errors.map(|(at, error)| (at, error.masked_with("the value").to_string())).collect()
+        errors
+            .map(|(pointer, error)| (pointer, error.masked_with("the value").to_string()))
+            .collect()
     }
 
     #[test]
@@ -406,7 +408,7 @@ mod tests {
         let mut texts: Vec<_> = manifests.map(|(_, text)| text).collect();
         // Also test equal numbers, equal items of a list, and names that are not words.
         texts.push("kind: Project\npath: a/b\nsettings: {topics: [a, a, 1, 1.0], build_timeout: 3600.0, 'ü\"/~': 1e3}".to_owned());
-        let (mut count, mut of_sections) = (0, 0);
+        let (mut faulty_count, mut section_only_count) = (0, 0);
         for text in &texts {
             for document in yaml::parse(text).documents {
                 let json = document.to_json();
@@ -416,13 +418,17 @@ mod tests {
                         fault_texts(errors.map(|error| (error.instance_path().to_string(), error)));
                     assert_eq!(fault_texts(checker.schema_errors(&json)), expected, "{text}");
                     assert_eq!(checker.is_valid(&json), expected.is_empty(), "{text}");
-                    count += usize::from(!expected.is_empty());
-                    let is_in_section = expected.iter().all(|(at, _)| at.matches('/').count() > 1);
-                    of_sections += usize::from(!expected.is_empty() && is_in_section);
+                    faulty_count += usize::from(!expected.is_empty());
+                    let is_in_section =
+                        expected.iter().all(|(pointer, _)| pointer.matches('/').count() > 1);
+                    section_only_count += usize::from(!expected.is_empty() && is_in_section);
                 }
             }
         }
-        assert!(count > 1000 && of_sections > 50, "{count} and {of_sections}");
+        assert!(
+            faulty_count > 1000 && section_only_count > 50,
+            "{faulty_count} and {section_only_count}"
+        );
     }
 
     #[test]
@@ -459,27 +465,31 @@ mod tests {
 
     #[test]
     fn an_alias_means_one_property_and_is_no_name() {
-        fn check(place: &str, depth: usize, schema: &Json) -> usize {
+        fn check_aliases(parent_name: &str, depth: usize, schema: &Json) -> usize {
             let mut count = 0;
             let properties = schema.get("properties").or_else(|| schema["items"].get("properties"));
             let list_properties = || properties.and_then(Json::as_object).into_iter().flatten();
             let mut names: BTreeSet<_> = list_properties().map(|(name, _)| name.as_str()).collect();
             for (name, property) in list_properties() {
-                count += check(name, depth + 1, property);
+                count += check_aliases(name, depth + 1, property);
                 for alias in words::aliases(property) {
-                    assert_eq!(alias, text::snake_case(alias), "{place}.{name}");
-                    assert!(names.insert(alias), "{place}: {alias}");
-                    let other = words::find_alias(&[place], alias);
+                    assert_eq!(alias, text::snake_case(alias), "{parent_name}.{name}");
+                    assert!(names.insert(alias), "{parent_name}: {alias}");
+                    let other_meaning = words::find_meaning(&[parent_name], alias);
                     // Check only the fields of sections (depth 1). At the top of a document (depth
                     // 0), a meaning for one kind of document takes precedence. Deeper, a list may
                     // have the name of a section.
-                    assert!(other.is_none() || depth != 1, "{place}: {alias} is {other:?}");
+                    assert!(
+                        other_meaning.is_none() || depth != 1,
+                        "{parent_name}: {alias} is {other_meaning:?}"
+                    );
                     count += 1;
                 }
             }
             count
         }
-        let counts = DocumentKind::ALL.map(|kind| check(kind.name(), 0, &kind.checker().schema));
+        let counts =
+            DocumentKind::ALL.map(|kind| check_aliases(kind.name(), 0, &kind.checker().schema));
         assert!(counts.iter().sum::<usize>() > 1_500, "{counts:?}");
     }
 
@@ -489,7 +499,7 @@ mod tests {
         for kind in DocumentKind::ALL {
             let Some(scope) = kind.scope() else { continue };
             for key in kind.schema()["properties"].as_object().unwrap().keys() {
-                let is_section = catalogue::section(scope, key).is_some();
+                let is_section = catalogue::project_section(scope, key).is_some();
                 assert_ne!(is_section, keys.contains(key), "{kind:?}: {key}");
             }
         }

@@ -85,7 +85,7 @@ archived: false
 ";
 
 #[test]
-fn each_line_has_its_place() {
+fn each_value_shows_its_origin() {
     let (_, text) = load_merged(&[("rules.yaml", RULES), ("shop.yaml", SHOP)]);
     insta::assert_snapshot!(text, @r"
     kind: Project
@@ -129,9 +129,9 @@ fn masked_values_are_not_shown() {
 /// The chain of each field, the highest layer first: the layer's name, the effect, and the value.
 fn chain_lines(loaded: &LoadedManifests, section: &str, key: &str, names: &[&str]) -> Vec<String> {
     let trace = &loaded.traces[0];
-    let kind = crate::catalogue::section(trace.scope(), section).unwrap();
+    let section_kind = crate::catalogue::project_section(trace.scope(), section).unwrap();
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-    let links = trace.value_chain(kind, key, &names);
+    let links = trace.value_chain(section_kind, key, &names);
     let describe = |layer_value: &LayerValue| match layer_value {
         LayerValue::Value(value) => {
             value.plain_json().map_or_else(|| "secret".to_owned(), Json::to_string)
@@ -165,8 +165,8 @@ fn a_chain_has_the_value_and_effect_of_each_layer() {
         chain_lines(&loaded, "variables", "TOKEN@*", &[]),
         ["Project Decides Declared", "Profile service Decides Declared"]
     );
-    let ignoring = SHOP.replace("settings:\n", "ignore_layers: [settings]\nsettings:\n");
-    let loaded = load_traced(&[("rules.yaml", RULES), ("shop.yaml", &ignoring)]);
+    let ignoring_document = SHOP.replace("settings:\n", "ignore_layers: [settings]\nsettings:\n");
+    let loaded = load_traced(&[("rules.yaml", RULES), ("shop.yaml", &ignoring_document)]);
     assert_eq!(
         chain_lines(&loaded, "settings", "", &["merge_method"]),
         ["Project Decides Ignores", r#"Defaults acme/** Outranked "ff""#]
@@ -177,8 +177,9 @@ fn a_chain_has_the_value_and_effect_of_each_layer() {
 fn a_declared_entry_outranks_an_absent_or_unmanaged_one() {
     for state in ["absent", "unmanaged"] {
         let rules = format!("kind: Profile\nname: p\nvariables: [{{key: A, state: {state}}}]\n");
-        let own = "kind: Project\npath: acme/shop\nuses: [p]\nvariables: [{key: A, value: x}]\n";
-        let loaded = load_traced(&[("rules.yaml", &rules), ("shop.yaml", own)]);
+        let document =
+            "kind: Project\npath: acme/shop\nuses: [p]\nvariables: [{key: A, value: x}]\n";
+        let loaded = load_traced(&[("rules.yaml", &rules), ("shop.yaml", document)]);
         let lines = chain_lines(&loaded, "variables", "A@*", &[]);
         assert_eq!(lines[0], "Project Decides Declared");
         assert!(lines[1].starts_with("Profile p Outranked"), "{lines:?}");

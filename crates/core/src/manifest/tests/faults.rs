@@ -5,7 +5,7 @@ use crate::{desired::EntryPresence, diagnostic::Severity};
 
 /// A segment `..` is removed from a URL, so no request could address an entry with this name.
 #[test]
-fn no_name_is_a_segment_of_dots() {
+fn a_name_of_dots_is_refused() {
     for (name, expected) in [("..", vec![("value", 4)]), (".", vec![("value", 4)]), ("a..", vec![])]
     {
         let text = format!(
@@ -190,7 +190,7 @@ fn settings_that_the_service_would_ignore_or_refuse_are_reported() {
 fn sections_of_a_feature_that_is_off_are_reported() {
     let schedule = "pipeline_schedules: [{description: nightly, ref: main, cron: 0 4 * * *}]\n";
     let label = "labels: [{name: bug, color: '#ff0000'}]\n";
-    let found = |settings: &str, section: &str| {
+    let count_closed_faults = |settings: &str, section: &str| {
         let messages = check_messages("", &format!("settings: {{{settings}}}\n{section}"));
         messages.iter().filter(|message| message.contains("turns its feature off")).count()
     };
@@ -209,7 +209,7 @@ fn sections_of_a_feature_that_is_off_are_reported() {
         ("issues_access_level: disabled, merge_requests_access_level: disabled", label, 1),
         ("environments_access_level: disabled", "environments: [{name: prod}]\n", 1),
     ] {
-        assert_eq!(found(settings, section), count, "{settings} {section}");
+        assert_eq!(count_closed_faults(settings, section), count, "{settings} {section}");
     }
     let ignoring = format!(
         "settings: {{builds_access_level: disabled}}\nignore_layers: [pipeline_schedules]\n\
@@ -310,7 +310,10 @@ fn warnings_are_not_errors() {
         load_files(&[("a.yaml", "kind: Project\npath: a/b\nsettings: {issues_enabled: true}\n")]);
     assert!(loaded.desired.is_some());
     assert_eq!(
-        (loaded.diagnostics.count(Severity::Warning), loaded.diagnostics.count(Severity::Error)),
+        (
+            loaded.diagnostics.count_severity(Severity::Warning),
+            loaded.diagnostics.count_severity(Severity::Error)
+        ),
         (1, 0)
     );
 }
@@ -324,7 +327,10 @@ fn hidden_warnings_are_not_errors() {
     };
     let loaded = load_files(&[("a.yaml", &(0..100).map(document).collect::<String>())]);
     assert_eq!(
-        (loaded.diagnostics.count(Severity::Warning), loaded.diagnostics.count(Severity::Error)),
+        (
+            loaded.diagnostics.count_severity(Severity::Warning),
+            loaded.diagnostics.count_severity(Severity::Error)
+        ),
         (101, 0)
     );
     let faulty_text =
@@ -397,13 +403,13 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
         let diagnostics = locate::locate_faults(faults, locate::FaultCounts::new(), &files);
         diagnostics.into_iter().collect::<Diagnostics>().render(TextStyle::default())
     };
-    for now in [
+    for new_text in [
         "kind: Project\nx: [\n  CANARY\n  CANARY CANARY CANARY CANARY CANARY",
         "",
         "a",
         "CANARY\n\n\nCANARY: CANARY",
     ] {
-        let report = show_faults(Some(now));
+        let report = show_faults(Some(new_text));
         assert!(report.contains("--> a.yaml:") && !report.contains("CANARY"), "{report}");
     }
     let shown = show_faults(None);
@@ -465,9 +471,9 @@ fn paths_ignore_case() {
 fn a_text_of_more_than_1_mib_is_refused() {
     let today = jiff::civil::date(2030, 1, 1);
     let text = |bytes: usize| format!("kind: Group\npath: acme\n#{}\n", "x".repeat(bytes));
-    let load = |bytes| load_texts([("a.yaml".into(), text(bytes))], today, &Config::default());
-    assert!(load(1000).is_ok());
-    let faults = load(1 << 20).unwrap_err();
+    let load_text = |bytes| load_texts([("a.yaml".into(), text(bytes))], today, &Config::default());
+    assert!(load_text(1000).is_ok());
+    let faults = load_text(1 << 20).unwrap_err();
     let codes: Vec<_> = faults.sorted().into_iter().map(|fault| fault.code).collect();
     assert_eq!(codes, ["too-large"]);
 }

@@ -4,12 +4,12 @@ use super::*;
 use crate::steps;
 
 /// Documents, one per line.
-fn documents(documents: impl IntoIterator<Item = Json>) -> String {
+fn write_documents(documents: impl IntoIterator<Item = Json>) -> String {
     documents.into_iter().map(|document| format!("---\n{document}\n")).collect()
 }
 
-/// The first `n` values.
-fn repeat(n: usize, make_value: impl Fn(usize) -> Json) -> Vec<Json> {
+/// The values that `make_value` returns for each number below `n`.
+fn make_values(n: usize, make_value: impl Fn(usize) -> Json) -> Vec<Json> {
     (0..n).map(make_value).collect()
 }
 
@@ -20,7 +20,7 @@ fn make_project(section: &str, entries: &[Json]) -> Vec<Json> {
 
 /// `n` projects with these additional `fields`.
 fn projects(n: usize, fields: impl Fn(usize) -> Json) -> Vec<Json> {
-    repeat(n, |i| {
+    make_values(n, |i| {
         let mut project = json!({"kind": "Project", "path": format!("acme/p{i}")});
         project.as_object_mut().unwrap().extend(fields(i).as_object().unwrap().clone());
         project
@@ -39,10 +39,11 @@ fn numbered_paths(n: usize, start: &str) -> Vec<String> {
     (0..n).map(|i| format!("{start}{i}")).collect()
 }
 
-/// A name and a function that makes `n` documents. In them, one part of the input is numerous.
-type Shape = (&'static str, fn(usize) -> Vec<Json>);
+/// The name of a case, and a function that makes its documents. One part of the documents grows in
+/// proportion to `n`.
+type GrowthCase = (&'static str, fn(usize) -> Vec<Json>);
 
-const SHAPES: [Shape; 35] = [
+const GROWTH_CASES: [GrowthCase; 35] = [
     ("paths of a document", |n| {
         let variables = [json!({"key": "A"}), json!({"key": "B", "value": {"text": "{name}"}})];
         vec![
@@ -63,13 +64,17 @@ const SHAPES: [Shape; 35] = [
         ]
     }),
     ("projects", |n| projects(n, |i| json!({"variables": [{"key": format!("V{i}")}]}))),
-    ("entries", |n| make_project("variables", &repeat(n, |i| json!({"key": format!("V{i}")})))),
-    ("hooks", |n| make_project("hooks", &repeat(n, |i| json!({"url": format!("https://h/{i}")})))),
+    ("entries", |n| {
+        make_project("variables", &make_values(n, |i| json!({"key": format!("V{i}")})))
+    }),
+    ("hooks", |n| {
+        make_project("hooks", &make_values(n, |i| json!({"url": format!("https://h/{i}")})))
+    }),
     ("branches", |n| {
-        make_project("protected_branches", &repeat(n, |i| json!({"name": format!("b{i}")})))
+        make_project("protected_branches", &make_values(n, |i| json!({"name": format!("b{i}")})))
     }),
     ("people in a rule", |n| {
-        let users = repeat(n, |i| json!({"user": format!("u{i}")}));
+        let users = make_values(n, |i| json!({"user": format!("u{i}")}));
         make_project("protected_branches", &[json!({"name": "b", "allowed_to_push": users})])
     }),
     ("fields below `extra`", |n| {
@@ -81,34 +86,34 @@ const SHAPES: [Shape; 35] = [
         projects(1, |_| fields.clone())
     }),
     ("entries that the schema refuses", |n| {
-        make_project("variables", &repeat(n, |i| json!({"key": format!("V{i}"), "value": 3})))
+        make_project("variables", &make_values(n, |i| json!({"key": format!("V{i}"), "value": 3})))
     }),
     ("entries with unknown keys", |n| {
-        make_project("variables", &repeat(n, |i| json!({"key": format!("V{i}"), "valu": "3"})))
+        make_project("variables", &make_values(n, |i| json!({"key": format!("V{i}"), "valu": "3"})))
     }),
     ("entries that kinds refuse", |n| {
         let variable = |i| json!({"key": format!("V{i}"), "value": "x", "masked": true});
-        make_project("variables", &repeat(n, variable))
+        make_project("variables", &make_values(n, variable))
     }),
-    ("the same entry", |n| make_project("variables", &repeat(n, |_| json!({"key": "V"})))),
-    ("the same project", |n| repeat(n, |_| json!({"kind": "Project", "path": "acme/p"}))),
-    ("documents of no kind", |n| repeat(n, |i| json!({"kind": format!("Projec{i}")}))),
+    ("the same entry", |n| make_project("variables", &make_values(n, |_| json!({"key": "V"})))),
+    ("the same project", |n| make_values(n, |_| json!({"kind": "Project", "path": "acme/p"}))),
+    ("documents of no kind", |n| make_values(n, |i| json!({"kind": format!("Projec{i}")}))),
     ("files that are missing", |n| {
         let missing_file = |i| json!({"key": format!("V{i}"), "value": {"file": format!("f{i}")}});
-        make_project("variables", &repeat(n, missing_file))
+        make_project("variables", &make_values(n, missing_file))
     }),
     ("entries of two layers", |n| {
         let mut documents =
-            make_project("variables", &repeat(n, |i| json!({"key": format!("V{i}")})));
-        let variables = repeat(n, |i| json!({"key": format!("V{i}"), "value": "x"}));
+            make_project("variables", &make_values(n, |i| json!({"key": format!("V{i}")})));
+        let variables = make_values(n, |i| json!({"key": format!("V{i}"), "value": "x"}));
         documents
             .push(json!({"kind": "Defaults", "match": {"path": "**"}, "variables": variables}));
         documents
     }),
     ("unmanaged entries", |n| {
         let glob_entry = |i| json!({"key": format!("W{i}_*"), "state": "unmanaged"});
-        let mut documents = make_project("variables", &repeat(n, glob_entry));
-        let variables = repeat(n, |i| json!({"key": format!("V{i}"), "value": "x"}));
+        let mut documents = make_project("variables", &make_values(n, glob_entry));
+        let variables = make_values(n, |i| json!({"key": format!("V{i}"), "value": "x"}));
         documents
             .push(json!({"kind": "Defaults", "match": {"path": "**"}, "variables": variables}));
         documents
@@ -122,26 +127,26 @@ const SHAPES: [Shape; 35] = [
     ("parameters", |n| {
         let params: Json = (0..n).map(|i| (format!("k{i}"), json!("x"))).collect();
         let variable = |i| json!({"key": format!("V{i}"), "value": {"text": format!("{{k{i}}}")}});
-        let variables = repeat(n, variable);
+        let variables = make_values(n, variable);
         projects(1, |_| json!({"params": params, "variables": variables}))
     }),
     ("parameters that are missing", |n| {
         let params: Json = (0..n).map(|i| (format!("k{i}"), json!("x"))).collect();
         let variable = |i| json!({"key": format!("V{i}"), "value": {"text": format!("{{l{i}}}")}});
-        let variables = repeat(n, variable);
+        let variables = make_values(n, variable);
         projects(1, |_| json!({"params": params, "variables": variables}))
     }),
     ("rules for one path each", |n| {
-        let rules = repeat(n, |i| defaults(&json!({"path": format!("acme/p{i}")})));
+        let rules = make_values(n, |i| defaults(&json!({"path": format!("acme/p{i}")})));
         [plain_projects(n), rules].concat()
     }),
     ("rules for one name each", |n| {
-        let rules = repeat(n, |i| defaults(&json!({"path": format!("*/p{i}")})));
+        let rules = make_values(n, |i| defaults(&json!({"path": format!("*/p{i}")})));
         [plain_projects(n), rules].concat()
     }),
     ("rules that include", |n| {
         let include = |i| json!({"kind": "Defaults", "match": {"path": format!("acme/g{i}/*")}, "undeclared": "include"});
-        [plain_projects(n), repeat(n, include)].concat()
+        [plain_projects(n), make_values(n, include)].concat()
     }),
     ("paths of one rule", |n| {
         [plain_projects(n), vec![defaults(&json!({"path": numbered_paths(n, "acme/p")}))]].concat()
@@ -152,21 +157,21 @@ const SHAPES: [Shape; 35] = [
     }),
     ("profiles", |n| {
         let profile = |i| json!({"kind": "Profile", "name": format!("x{i}"), "watch": true});
-        [projects(n, |i| json!({"uses": [format!("x{i}")]})), repeat(n, profile)].concat()
+        [projects(n, |i| json!({"uses": [format!("x{i}")]})), make_values(n, profile)].concat()
     }),
     ("profiles that use the next", |n| {
         let next_profile = |i| json!({"kind": "Profile", "name": format!("x{i}"), "uses": [format!("x{}", i + 1)]});
         let last_profile = json!({"kind": "Profile", "name": format!("x{n}"), "watch": true});
-        [projects(1, |_| json!({"uses": ["x0"]})), repeat(n, next_profile), vec![last_profile]]
+        [projects(1, |_| json!({"uses": ["x0"]})), make_values(n, next_profile), vec![last_profile]]
             .concat()
     }),
     ("profiles that do not exist", |n| {
         let profile = |i| json!({"kind": "Profile", "name": format!("x{i}"), "watch": true});
-        [projects(n, |i| json!({"uses": [format!("y{i}")]})), repeat(n, profile)].concat()
+        [projects(n, |i| json!({"uses": [format!("y{i}")]})), make_values(n, profile)].concat()
     }),
     ("acknowledgements", |n| {
         let acknowledge = |i| json!({"kind": "Acknowledge", "guard": "removals", "at": format!("acme/p{i}#members")});
-        [plain_projects(n), repeat(n, acknowledge)].concat()
+        [plain_projects(n), make_values(n, acknowledge)].concat()
     }),
     ("former paths", |n| {
         projects(
@@ -175,7 +180,7 @@ const SHAPES: [Shape; 35] = [
         )
     }),
     ("groups that each take the path of the next", |n| {
-        repeat(
+        make_values(
             n,
             |i| json!({"kind": "Group", "path": format!("g{i}"), "previously": [format!("g{}", i + 1)], "settings": {"description": "see g"}}),
         )
@@ -183,26 +188,26 @@ const SHAPES: [Shape; 35] = [
     ("groups above", |n| {
         let private = |i| json!({"kind": "Group", "path": format!("g{i}"), "settings": {"visibility": "private"}});
         let public = |i| json!({"kind": "Project", "path": format!("g{i}/p"), "settings": {"visibility": "public"}});
-        [repeat(n, private), repeat(n, public)].concat()
+        [make_values(n, private), make_values(n, public)].concat()
     }),
     ("groups within each other", |n| {
         let path = |i: usize| format!("g{}", "/g".repeat(i % 20));
-        repeat(n, |i| json!({"kind": "Group", "path": format!("h{}/{}", i / 20, path(i))}))
+        make_values(n, |i| json!({"kind": "Group", "path": format!("h{}/{}", i / 20, path(i))}))
     }),
 ];
 
 #[test]
 fn loading_grows_in_proportion() {
-    for (name, shape) in SHAPES {
+    for (name, make_documents) in GROWTH_CASES {
         steps::grow_in_proportion(name, |n| {
-            load_files(&[("a.yaml", &documents(shape(n)))]);
+            load_files(&[("a.yaml", &write_documents(make_documents(n)))]);
         });
     }
 }
 
 #[test]
 fn loading_many_files_grows_in_proportion() {
-    let load = |n: usize, text: &dyn Fn(usize) -> String| {
+    let load_many = |n: usize, text: &dyn Fn(usize) -> String| {
         let texts: Vec<_> = (0..n).map(|i| (format!("f{i}.yaml"), text(i))).collect();
         let files: Vec<_> = texts.iter().map(|(name, text)| (&**name, &**text)).collect();
         load_files(&files);
@@ -214,7 +219,7 @@ fn loading_many_files_grows_in_proportion() {
     };
     for (name, value) in [("files", "{env: A}"), ("refused", "3"), ("wrong", "x"), ("broken", "{")]
     {
-        steps::grow_in_proportion(name, |n| load(n, &|i| project(i, value)));
+        steps::grow_in_proportion(name, |n| load_many(n, &|i| project(i, value)));
     }
 }
 
@@ -222,7 +227,7 @@ fn loading_many_files_grows_in_proportion() {
 fn checking_manages_takes_linear_time() {
     let load_managed = |n: usize, manages: Json| {
         let config = json!({"version": 1, "manages": manages}).to_string();
-        load_files(&[("a.yaml", &documents(plain_projects(n))), ("undrift.yaml", &config)]);
+        load_files(&[("a.yaml", &write_documents(plain_projects(n))), ("undrift.yaml", &config)]);
     };
     let paths = |n: usize, start: &str| -> Json {
         numbered_paths(n, start).into_iter().map(|path| json!({"path": path})).collect()

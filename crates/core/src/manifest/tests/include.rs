@@ -26,26 +26,26 @@ settings: {merge_method: merge}
 ";
 
 /// The code and the message of each fault.
-fn messages(files: &[(&str, &str)]) -> Vec<String> {
+fn fault_messages(files: &[(&str, &str)]) -> Vec<String> {
     let diagnostics = load_files(files).diagnostics;
     let sorted = diagnostics.sorted();
     sorted.into_iter().map(|fault| format!("{}: {}", fault.code, fault.message)).collect()
 }
 
-fn roster(members: &[(Scope, &str)]) -> Roster {
-    let member = |(scope, path): &(Scope, &str)| MatchedContainer {
+fn roster(scoped_paths: &[(Scope, &str)]) -> Roster {
+    let match_container = |(scope, path): &(Scope, &str)| MatchedContainer {
         scope: *scope,
         path: (*path).to_owned(),
         exclusion: None,
     };
-    Roster { containers: members.iter().map(member).collect(), ..Roster::default() }
+    Roster { containers: scoped_paths.iter().map(match_container).collect(), ..Roster::default() }
 }
 
 /// The declarations after the projects at `paths` are included.
 fn include_paths(files: &[(&str, &str)], paths: &[&str]) -> Result<Desired, Diagnostics> {
     let loaded = load_files(files);
-    let members: Vec<_> = paths.iter().map(|path| (Scope::Project, *path)).collect();
-    let mut roster = roster(&members);
+    let scoped_paths: Vec<_> = paths.iter().map(|path| (Scope::Project, *path)).collect();
+    let mut roster = roster(&scoped_paths);
     loaded.includes.unwrap().include_from(loaded.desired.unwrap(), &mut roster)
 }
 
@@ -102,13 +102,13 @@ hooks: [{url: 'https://h.example.org', custom_headers: [{key: A, value: {env: RO
 fn including_rules_are_checked_offline() {
     let no_faults = [""; 0];
     assert_eq!(
-        messages(&[("a.yaml", RULES)]),
+        fault_messages(&[("a.yaml", RULES)]),
         no_faults,
         "included projects use each rule and profile"
     );
     let rules_without_include = RULES.replace("undeclared: include\n", "");
     assert_eq!(
-        messages(&[("a.yaml", &rules_without_include)]).len(),
+        fault_messages(&[("a.yaml", &rules_without_include)]).len(),
         1,
         "without any project, there is only one fault"
     );
@@ -124,20 +124,24 @@ fn including_rules_are_checked_offline() {
     ] {
         let text =
             format!("kind: Defaults\nmatch: {{path: acme/**}}\nundeclared: include\n{rule}\n");
-        let lines = messages(&[("a.yaml", &text)]);
+        let lines = fault_messages(&[("a.yaml", &text)]);
         assert!(lines.iter().any(|fault| fault.starts_with(expected)), "{rule}: {lines:?}");
     }
     // A rule that only applies to projects included by another rule is checked too.
     let inner_rule = "kind: Defaults\nmatch: {path: acme/x/y*}\nsettings: {merge_method: up}\n";
-    let lines = messages(&[("a.yaml", RULES), ("b.yaml", inner_rule)]);
+    let lines = fault_messages(&[("a.yaml", RULES), ("b.yaml", inner_rule)]);
     assert!(lines.len() == 1 && lines[0].starts_with("choice"), "{lines:?}");
     // A rule without a match is still reported.
     let other_rule = "kind: Defaults\nmatch: {path: other/*}\nsettings: {}\n";
-    let idle_messages = messages(&[("a.yaml", RULES), ("b.yaml", other_rule)]);
+    let idle_messages = fault_messages(&[("a.yaml", RULES), ("b.yaml", other_rule)]);
     assert_eq!(idle_messages, ["idle-rule: this matches no declared project"]);
     for path in ["'**/site'", "'acme/[a-m]*'", "'*/shop'", "'acme/**/a'"] {
         let other_rule = format!("kind: Defaults\nmatch: {{path: {path}}}\nsettings: {{}}\n");
-        assert_eq!(messages(&[("a.yaml", RULES), ("b.yaml", &other_rule)]), no_faults, "{path}");
+        assert_eq!(
+            fault_messages(&[("a.yaml", RULES), ("b.yaml", &other_rule)]),
+            no_faults,
+            "{path}"
+        );
     }
 }
 
@@ -146,7 +150,7 @@ fn included_projects_get_the_merged_rules() {
     let document = "kind: Project\npath: acme/own\nuses: []\n";
     let files = [("a.yaml", RULES), ("b.yaml", document)];
     let desired = include_paths(&files, &["acme/Shop", "acme/web/site"]).unwrap();
-    let paths: Vec<_> = desired.containers.iter().map(|known| &*known.path).collect();
+    let paths: Vec<_> = desired.containers.iter().map(|container| &*container.path).collect();
     assert_eq!(paths, ["acme/own", "acme/Shop", "acme/web/site"]);
     let [declared, shop, site] = &desired.containers[..] else { panic!() };
     assert_eq!(
@@ -155,13 +159,13 @@ fn included_projects_get_the_merged_rules() {
     );
     assert_eq!((shop.origin.layer, shop.origin.line), (Layer::Defaults, 2));
     assert!(shop.create.create_fields().is_none(), "it exists");
-    let field = |container: &Container, section: &str, name: &str| {
+    let field_value = |container: &Container, section: &str, name: &str| {
         let entry = &container.section(section).unwrap().entries[0];
         entry.fields.get(name).unwrap().value.plain_json().cloned().unwrap()
     };
-    assert_eq!(field(shop, "settings", "merge_method"), "ff");
-    assert_eq!(field(site, "settings", "merge_method"), "merge");
-    assert_eq!(field(shop, "variables", "value"), "Shop");
+    assert_eq!(field_value(shop, "settings", "merge_method"), "ff");
+    assert_eq!(field_value(site, "settings", "merge_method"), "merge");
+    assert_eq!(field_value(shop, "variables", "value"), "Shop");
 }
 
 #[test]
@@ -210,12 +214,12 @@ fn only_named_rules_include_projects() {
     write("undrift.yaml", "version: 1\n");
     write("rules/a.yaml", RULES);
     write("shop/b.yaml", "kind: Project\npath: acme/own\n");
-    for (named_path, includes) in
+    for (named_path, has_includes) in
         [("", true), ("rules", true), ("rules/a.yaml", true), ("shop", false)]
     {
         let loaded = load(&folder.path().join(named_path), &environment_in(folder.path()));
         assert!(loaded.desired.is_some(), "{}", loaded.diagnostics.render(TextStyle::default()));
-        assert_eq!(loaded.includes.is_some(), includes, "{named_path}");
+        assert_eq!(loaded.includes.is_some(), has_includes, "{named_path}");
     }
 }
 
@@ -247,7 +251,7 @@ fn a_rule_that_matches_nothing_at_all_is_a_warning() {
         change(&mut roster);
         let includes = loaded.includes.unwrap();
         let desired = includes.include_from(loaded.desired.unwrap(), &mut roster).unwrap();
-        let warnings = roster.idle_rules.sorted().into_iter();
+        let warnings = roster.idle_rule_warnings.sorted().into_iter();
         let warnings: Vec<_> =
             warnings.map(|warning| (warning.message.clone(), warning.help.clone())).collect();
         (warnings, roster.incomplete.len(), desired.containers.len())

@@ -116,8 +116,8 @@ fn a_document_replaces_or_extends_the_profiles_of_defaults() {
         + &profile("a", "settings: {description: a, merge_method: ff}")
         + &profile("b", "settings: {description: b}");
     assert_eq!(settings(&rules, "settings: {}\nuses: [b]\n"), json!({"description": "b"}));
-    let both = json!({"description": "b", "merge_method": "ff"});
-    assert_eq!(settings(&rules, "uses: {add: [b]}\n"), both);
+    let expected = json!({"description": "b", "merge_method": "ff"});
+    assert_eq!(settings(&rules, "uses: {add: [b]}\n"), expected);
     let text = format!("{rules}---\nkind: Project\npath: acme/shop\nuses: []\narchived: true\n");
     assert_eq!(containers(&text)[0].section_names().collect::<Vec<_>>(), ["archived"]);
 }
@@ -170,10 +170,10 @@ fn a_mapping_is_ambiguous_leaf_by_leaf() {
             );
             // A layer that outranks both decides.
             let document = policy("{keep_n: 1, cadence: 1d}");
-            let said = self::fault_messages(&format!(
+            let messages = self::fault_messages(&format!(
                 "{rules}---\nkind: Project\npath: acme/shop\n{document}\n"
             ));
-            assert_eq!(said, [""; 0], "{first_fields} beside {other_fields}");
+            assert_eq!(messages, [""; 0], "{first_fields} beside {other_fields}");
         }
     }
 }
@@ -199,8 +199,8 @@ fn lists_replace_or_change_lower_layers() {
         json!(["c", "d"])
     );
     // Changes of equal rank unite.
-    let both = mid + &defaults("**/shop", "settings: {topics: {add: [z]}}");
-    assert_eq!(merged_topics(&both, ""), json!(["b", "c", "z"]));
+    let united_rules = mid + &defaults("**/shop", "settings: {topics: {add: [z]}}");
+    assert_eq!(merged_topics(&united_rules, ""), json!(["b", "c", "z"]));
 }
 
 #[test]
@@ -300,8 +300,8 @@ fn layers_may_be_ignored() {
     assert_eq!(names(""), ["settings", "variables"]);
     assert_eq!(names("ignore_layers: [variables]\n"), ["settings"]);
     assert_eq!(names("ignore_layers: true\narchived: false\n"), ["archived"]);
-    let own = "ignore_layers: [variables]\nvariables: []\n";
-    let shop = &containers(&text(own))[0];
+    let document = "ignore_layers: [variables]\nvariables: []\n";
+    let shop = &containers(&text(document))[0];
     assert_eq!(shop.section("variables").unwrap().unlisted.value, crate::desired::Unlisted::Report);
 }
 
@@ -331,7 +331,7 @@ fn the_policy_for_unlisted_projects_is_that_of_the_highest_layer() {
         let group = &containers(&format!("{rules}---\nkind: Group\npath: acme\n{document}"))[0];
         group.lifecycle.unlisted_projects.as_ref().map(|policy| policy.value)
     };
-    for (rules, own, expected) in [
+    for (rules, document, expected) in [
         ("", "", None),
         (rules, "", Some(Fail)),
         (rules, "unlisted: {projects: report}\n", Some(Report)),
@@ -340,7 +340,7 @@ fn the_policy_for_unlisted_projects_is_that_of_the_highest_layer() {
         (rules, "undeclared_projects: report\n", Some(Report)),
         ("", "undeclared_projects: report\nunlisted: {projects: fail}\n", Some(Fail)),
     ] {
-        assert_eq!(projects_policy(rules, own), expected, "{rules}{own}");
+        assert_eq!(projects_policy(rules, document), expected, "{rules}{document}");
     }
 }
 
@@ -463,8 +463,8 @@ fn sources(text: &str) -> Vec<String> {
     assert!(!loaded.diagnostics.has_errors(), "{:?}", fault_messages(text));
     let desired = loaded.desired.unwrap();
     let container = &desired.containers[0];
-    let fields = container.sections.iter().flat_map(|section| &section.entries);
-    let values = fields.flat_map(|entry| entry.fields.iter().map(|(_, field)| field.value));
+    let entries = container.sections.iter().flat_map(|section| &section.entries);
+    let values = entries.flat_map(|entry| entry.fields.iter().map(|(_, field)| field.value));
     values.flat_map(|value| value.sources()).map(|source| source.to_string()).collect()
 }
 

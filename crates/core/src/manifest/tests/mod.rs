@@ -56,8 +56,9 @@ fn containers(text: &str) -> Vec<Container> {
 
 /// The code and the line of every diagnostic.
 fn faults(files: &[(&str, &str)]) -> Vec<(&'static str, u32)> {
-    let line =
-        |place: Option<&SourceLocation>| place.and_then(SourceLocation::line).unwrap_or_default();
+    let line = |location: Option<&SourceLocation>| {
+        location.and_then(SourceLocation::line).unwrap_or_default()
+    };
     load_files(files)
         .diagnostics
         .sorted()
@@ -74,7 +75,7 @@ fn desired_json(desired: &Desired) -> Json {
             .map(|(name, field)| (name.to_owned(), serde_json::to_value(&field.value).unwrap()))
             .collect::<Json>()
     };
-    let container = |container: &Container| {
+    let container_json = |container: &Container| {
         let sections = container.sections.iter().map(|section| {
             let entries = section.entries.iter().map(|entry| {
                 json!([entry.key, format!("{:?}", entry.state), fields(&entry.fields)])
@@ -87,7 +88,7 @@ fn desired_json(desired: &Desired) -> Json {
         let create = container.create.create_fields().map(fields);
         json!([*container.path, create, sections.collect::<Json>()])
     };
-    let containers: Json = desired.containers.iter().map(container).collect();
+    let containers: Json = desired.containers.iter().map(container_json).collect();
     let acknowledgements = desired.acknowledgements.iter().map(|acknowledgement| {
         let until = acknowledgement.until.map(|until| until.to_string());
         json!([

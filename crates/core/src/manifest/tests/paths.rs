@@ -7,9 +7,11 @@ use crate::{desired::declared_values, value::Object};
 
 /// The declarations of `documents`, together with rules and acknowledgements.
 fn load_documents(documents: &[Json]) -> Desired {
-    let others = self::documents().into_iter().filter(|document| document["kind"] != "Project");
-    let texts =
-        others.chain(documents.iter().cloned()).map(|document| format!("---\n{document}\n"));
+    let other_documents =
+        self::documents().into_iter().filter(|document| document["kind"] != "Project");
+    let texts = other_documents
+        .chain(documents.iter().cloned())
+        .map(|document| format!("---\n{document}\n"));
     let loaded = load_files(&[("a.yaml", &texts.collect::<String>())]);
     let faults = loaded.diagnostics.render(TextStyle::default());
     loaded.desired.unwrap_or_else(|| panic!("{faults}"))

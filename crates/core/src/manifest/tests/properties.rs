@@ -62,11 +62,12 @@ fn sorted_messages(files: &[(&str, &str)]) -> Vec<String> {
 /// shuffled.
 fn split_into_files(documents: Vec<Json>, picks: &mut impl Iterator<Item = Index>) -> [String; 3] {
     let mut files = [String::new(), String::new(), String::new()];
-    let mut remaining = documents;
-    while !remaining.is_empty() {
-        let document = remaining.remove(picks.next().map_or(0, |pick| pick.index(remaining.len())));
-        let file = picks.next().map_or(0, |pick| pick.index(3));
-        files[file] += &format!("---\n{}\n", reorder(&document, picks));
+    let mut remaining_documents = documents;
+    while !remaining_documents.is_empty() {
+        let document = remaining_documents
+            .remove(picks.next().map_or(0, |pick| pick.index(remaining_documents.len())));
+        let file_index = picks.next().map_or(0, |pick| pick.index(3));
+        files[file_index] += &format!("---\n{}\n", reorder(&document, picks));
     }
     files
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Bodies of documents, with `SECRET` where a reference is inserted.
-const PLACES: &[&str] = &[
+const BODY_TEMPLATES: &[&str] = &[
     "variables: [{key: T, value: SECRET}]",
     "params: {t: SECRET}\nvariables: [{key: T, value: {text: '{t}'}}]",
     "params: {t: SECRET}\nvariables: [{key: T, value: {text: 'https://bot:{t}@h.example.org/'}}]",
@@ -26,9 +26,14 @@ const PLACES: &[&str] = &[
     "pipeline_schedule_variables: [{schedule: n, key: T, value: SECRET}]",
 ];
 
-/// The messages that two projects share a secret.
-fn sharing_messages(paths: [&str; 2], place: &str, secret: &str, has_profile: bool) -> Vec<String> {
-    let body = place.replace("SECRET", secret);
+/// The messages about projects that would share a secret.
+fn sharing_messages(
+    paths: [&str; 2],
+    body_template: &str,
+    secret: &str,
+    has_profile: bool,
+) -> Vec<String> {
+    let body = body_template.replace("SECRET", secret);
     let rule = match has_profile {
         true => format!(
             "kind: Defaults\nmatch: {{path: '**'}}\nuses: [p]\n---\nkind: Profile\nname: p\n{body}\n"
@@ -65,10 +70,15 @@ fn two_projects_never_get_one_secret() {
         ("{file: 's/{name}'}", ["acme/a-b", "acme/a.b"], false),
         ("{file: 's/{group}'}", ["acme/a-b", "acme/a.b"], false),
     ] {
-        for (place, has_profile) in PLACES.iter().flat_map(|place| [(place, false), (place, true)])
+        for (body_template, has_profile) in
+            BODY_TEMPLATES.iter().flat_map(|place| [(place, false), (place, true)])
         {
-            let messages = sharing_messages(paths, place, template, has_profile);
-            assert_eq!(!messages.is_empty(), is_shared, "{place}: {template}: {messages:?}");
+            let messages = sharing_messages(paths, body_template, template, has_profile);
+            assert_eq!(
+                !messages.is_empty(),
+                is_shared,
+                "{body_template}: {template}: {messages:?}"
+            );
         }
     }
 }
@@ -88,7 +98,7 @@ fn example_fields(section: Section) -> serde_json::Map<String, Json> {
     required_names.filter_map(example).collect()
 }
 
-/// Values of `schema` with `mapping` in every place.
+/// Values of `schema`, each with `mapping` at another place.
 fn values_with_mapping(schema: &Json, mapping: &Json) -> Vec<Json> {
     let mut values = vec![mapping.clone(), json!([mapping])];
     for (is_list, properties) in
@@ -97,8 +107,12 @@ fn values_with_mapping(schema: &Json, mapping: &Json) -> Vec<Json> {
         for name in properties.as_object().into_iter().flat_map(|map| map.keys()) {
             for value in [mapping.clone(), json!([mapping])] {
                 let mut row = serde_json::Map::new();
-                for (other, property) in properties.as_object().into_iter().flatten() {
-                    row.extend(property["examples"].get(0).map(|one| (other.clone(), one.clone())));
+                for (other_name, property) in properties.as_object().into_iter().flatten() {
+                    row.extend(
+                        property["examples"]
+                            .get(0)
+                            .map(|example| (other_name.clone(), example.clone())),
+                    );
                 }
                 row.insert(name.clone(), value);
                 values.push(if is_list { json!([row]) } else { row.into() });
@@ -129,10 +143,10 @@ fn a_mapping_like_a_reference_is_one_or_an_error() {
     for kind in Scope::ALL.into_iter().flat_map(catalogue::sections) {
         let empty_schema = json!({});
         let extra = (kind.shape != Shape::Switch).then_some(("extra", &empty_schema));
-        let fields_of_kind = kind.specs().iter().map(|spec| (spec.name, &spec.schema));
-        for ((name, schema), mapping) in fields_of_kind
+        let kind_fields = kind.specs().iter().map(|spec| (spec.name, &spec.schema));
+        for ((name, schema), mapping) in kind_fields
             .chain(extra)
-            .flat_map(|field| mappings.iter().map(move |one| (field, one)))
+            .flat_map(|field| mappings.iter().map(move |mapping| (field, mapping)))
         {
             for value in values_with_mapping(schema, mapping) {
                 let mut fields = example_fields(kind);
@@ -182,9 +196,13 @@ fn a_malformed_reference_below_extra_is_an_error() {
     ] {
         let body = format!("hooks: [{{url: 'https://h.example.org/', extra: {{a: {value}}}}}]");
         for head in ["kind: Project\npath: a/b", "kind: Defaults\nmatch: {path: '**'}"] {
-            let mut ref_faults = faults(&[("a.yaml", &format!("{head}\n{body}\n"))]);
-            ref_faults.retain(|(code, _)| *code == "reference");
-            assert_eq!(ref_faults, vec![("reference", 3); usize::from(is_wrong)], "{head} {value}");
+            let mut reference_faults = faults(&[("a.yaml", &format!("{head}\n{body}\n"))]);
+            reference_faults.retain(|(code, _)| *code == "reference");
+            assert_eq!(
+                reference_faults,
+                vec![("reference", 3); usize::from(is_wrong)],
+                "{head} {value}"
+            );
         }
     }
 }

@@ -18,8 +18,13 @@ fn a_single_file_is_a_manifest() {
     );
 }
 
-/// Loads `named_path` in a folder with these files and a `.git`, from the folder `work_dir`.
-fn load_below(files: &[(&str, &str)], named_path: &str, work_dir: &str) -> (Config, Vec<String>) {
+/// Loads `named_path` in a folder with these files and a `.git`. `working_folder` is the working
+/// directory.
+fn load_below(
+    files: &[(&str, &str)],
+    named_path: &str,
+    working_folder: &str,
+) -> (Config, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     fs::create_dir_all(root.join("repository/.git")).unwrap();
@@ -27,7 +32,7 @@ fn load_below(files: &[(&str, &str)], named_path: &str, work_dir: &str) -> (Conf
         fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
         fs::write(root.join(name), text).unwrap();
     }
-    let loaded = load(&root.join(named_path), &environment_in(&root.join(work_dir)));
+    let loaded = load(&root.join(named_path), &environment_in(&root.join(working_folder)));
     let describe = |fault: &Diagnostic| {
         format!("{} {}", fault.code, fault.location.as_ref().map_or("", |location| &*location.file))
     };
@@ -44,27 +49,27 @@ fn the_configuration_applies_in_any_folder_below_it() {
         ("repository/team/web/shop.yaml", SHOP),
         ("repository/team/a.png", ""),
     ];
-    for (named_path, work_dir, file) in [
+    for (named_path, working_folder, file) in [
         ("repository", "repository", "team/web/shop.yaml"),
         ("repository/team/web", "repository", "team/web/shop.yaml"),
         ("repository/team/web", "repository/team", "web/shop.yaml"),
         ("repository/team/web/shop.yaml", "repository/team/web", "shop.yaml"),
     ] {
-        let (config, names_and_faults) = load_below(&files, named_path, work_dir);
+        let (config, names_and_faults) = load_below(&files, named_path, working_folder);
         assert_eq!(
             (config.guards.removals.count, &names_and_faults[..]),
             (Some(3), &[file.to_owned()][..]),
-            "{named_path} from {work_dir}"
+            "{named_path} from {working_folder}"
         );
     }
     let broken_files = [files[1], ("repository/undrift.yaml", "version: 2\n"), files[2]];
-    for (seen_from, config) in [
+    for (working_folder, config) in [
         ("repository", "undrift.yaml"),
         ("repository/team", "../undrift.yaml"),
         ("repository/team/web", "../../undrift.yaml"),
         ("", "repository/undrift.yaml"),
     ] {
-        let (_, lines) = load_below(&broken_files, "repository/team/web", seen_from);
+        let (_, lines) = load_below(&broken_files, "repository/team/web", working_folder);
         assert_eq!(lines[1], format!("value {config}"), "{lines:?}");
     }
 }
@@ -83,9 +88,9 @@ fn the_configuration_is_not_searched_above_the_repository() {
         ["shop.yaml", "web/undrift.yaml", "document web/undrift.yaml"],
         "`undrift.yaml` below the root is no configuration"
     );
-    let (_, said) = load_below(&[files[0], ("plain/shop.yaml", SHOP)], "plain", "plain");
+    let (_, lines) = load_below(&[files[0], ("plain/shop.yaml", SHOP)], "plain", "plain");
     assert_eq!(
-        said[1], "value ../undrift.yaml",
+        lines[1], "value ../undrift.yaml",
         "without a repository, the search continues upwards"
     );
 }
@@ -207,13 +212,13 @@ fn files_outside_the_named_folder_have_relative_names() {
         ("repository/team/web/shop.yaml", "kind: Project\npath: acme/shop\n"),
         ("repository/ops/tool.yaml", "kind: Project\npath: acme/tool\n"),
     ];
-    for (work_dir, expected) in [
+    for (working_folder, expected) in [
         ("repository", ["ops/tool.yaml", "team/web/shop.yaml"]),
         ("repository/team", ["../ops/tool.yaml", "web/shop.yaml"]),
         ("repository/team/web", ["../../ops/tool.yaml", "shop.yaml"]),
         ("", ["repository/ops/tool.yaml", "repository/team/web/shop.yaml"]),
     ] {
-        let (_, lines) = load_below(&files, "repository/team/web", work_dir);
-        assert_eq!(lines, expected, "{work_dir}");
+        let (_, lines) = load_below(&files, "repository/team/web", working_folder);
+        assert_eq!(lines, expected, "{working_folder}");
     }
 }

@@ -51,7 +51,7 @@ impl DeclarationPair<'_> {
         let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
         steps.for_each(|step| self.label_step(step));
         include_dependencies(&mut plan.findings.steps, self.head, caller);
-        let (adopted, removed) = (self.find_adopted(plan), self.dropped_entries(plan));
+        let (adopted, removed) = (self.find_adopted(plan), self.find_dropped_entries(plan));
         BaseComparison { adopted, removed, ..BaseComparison::default() }
     }
 
@@ -145,10 +145,10 @@ impl DeclarationPair<'_> {
         let is_doubtful = base_step.is_none() && self.is_base_plan_doubtful(step);
         let address = step.address.clone();
         for change in &mut step.changes {
-            let before =
+            let base_value =
                 is_doubtful.then(|| declared_value(self.base, &address, &change.field)).flatten();
-            let is_declared_alike =
-                before.is_some() && before == declared_value(self.head, &address, &change.field);
+            let is_declared_alike = base_value.is_some()
+                && base_value == declared_value(self.head, &address, &change.field);
             change.label = Some(if is_declared_alike {
                 Label::Drift
             } else {
@@ -187,7 +187,7 @@ impl DeclarationPair<'_> {
 
     /// The changes planned for the base that `plan` lacks, because the branch declares the live state.
     fn find_adopted(&self, plan: &ContainerPlan) -> Vec<Adopted> {
-        let adopted_object = |step: &Step| {
+        let find_adopted_object = |step: &Step| {
             let mut planned_steps = plan.steps.iter().chain(&plan.watched);
             let planned_step = planned_steps.find(|planned| planned.address == step.address);
             let (section, entry) = declared_entry(self.head, &step.address).or_else(|| {
@@ -210,7 +210,7 @@ impl DeclarationPair<'_> {
                 }
                 (Action::Create, EntryPresence::Absent)
                 | (Action::Delete, EntryPresence::Present)
-                    if planned_step.is_none() && !step.is_copy =>
+                    if planned_step.is_none() && !step.removes_copy =>
                 {
                     Some(Adopted { address, fields: Vec::new() })
                 }
@@ -220,16 +220,16 @@ impl DeclarationPair<'_> {
         let steps = self.base_plan.steps.iter().filter(|step| step.possible.is_none());
         steps
             .filter(|step| plan.unconfirmed_cause(step).is_none())
-            .filter_map(adopted_object)
+            .filter_map(find_adopted_object)
             .collect()
     }
 
     /// The addresses of live entries that the base lists and the branch does not, and that no step
     /// removes.
-    fn dropped_entries(&self, plan: &ContainerPlan) -> Vec<Address> {
-        let unlisted = plan.notes.iter().filter(|note| note.reason.is_unlisted());
-        let unlisted = unlisted.map(|note| &note.address);
-        unlisted.filter(|address| self.base_lists_live(address)).cloned().collect()
+    fn find_dropped_entries(&self, plan: &ContainerPlan) -> Vec<Address> {
+        let unlisted_notes = plan.notes.iter().filter(|note| note.reason.is_unlisted());
+        let unlisted_addresses = unlisted_notes.map(|note| &note.address);
+        unlisted_addresses.filter(|address| self.base_lists_live(address)).cloned().collect()
     }
 
     /// True if the base lists the live entry at `address`, which may end with an id.
@@ -359,11 +359,12 @@ fn is_creation(step: &Step) -> bool {
 
 /// Includes the removal of a copy in the branch's change if the branch changes the original.
 fn include_copies(steps: &mut [Step]) {
-    let originals = steps.iter().filter(|step| !step.is_copy && !is_excluded_label(step.label));
+    let originals =
+        steps.iter().filter(|step| !step.removes_copy && !is_excluded_label(step.label));
     let originals: Vec<_> = originals.map(|step| step.address.clone()).collect();
-    for copy in steps.iter_mut().filter(|step| step.is_copy) {
-        if originals.iter().any(|original| copy.is_copy_of(original)) {
-            include_step(copy);
+    for copy_removal in steps.iter_mut().filter(|step| step.removes_copy) {
+        if originals.iter().any(|original| copy_removal.removes_copy_of(original)) {
+            include_step(copy_removal);
         }
     }
 }

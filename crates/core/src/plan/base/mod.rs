@@ -108,9 +108,9 @@ pub struct Adopted {
 /// The declared sections of each group or project, by its path in lower case. The value is `None`
 /// if the group or project is declared absent. Includes unselected groups and projects.
 #[derive(Clone, Debug, Default)]
-pub struct Outline(BTreeMap<String, Option<BTreeSet<&'static str>>>);
+pub struct DeclarationOutline(BTreeMap<String, Option<BTreeSet<&'static str>>>);
 
-impl Outline {
+impl DeclarationOutline {
     /// Adds `containers`.
     pub fn add(&mut self, containers: &[Container]) {
         for container in containers {
@@ -156,10 +156,10 @@ impl Base {
             .map(|container| (container.path.to_lowercase(), container))
             .collect();
         let mut groups_with_changes = BTreeSet::new();
-        for changed in
+        for changed_container in
             branch_containers.iter().filter(|container| has_changed(&base_containers, container))
         {
-            let path = changed.path.to_lowercase();
+            let path = changed_container.path.to_lowercase();
             groups_with_changes.extend(groups_above(&path).map(str::to_owned));
         }
         Self::Known(BaseDeclarations { containers: base_containers, groups_with_changes })
@@ -240,7 +240,11 @@ impl Base {
 
     /// The groups, projects and sections that the base declares and the branch (`branch_outline`)
     /// does not.
-    pub fn removed_declarations(&self, branch_outline: &Outline, moves: &Moves) -> Vec<Address> {
+    pub fn removed_declarations(
+        &self,
+        branch_outline: &DeclarationOutline,
+        moves: &Moves,
+    ) -> Vec<Address> {
         let Self::Known(base) = self else { return Vec::new() };
         let mut removed_addresses = Vec::new();
         for (path, base_container) in &base.containers {
@@ -251,12 +255,12 @@ impl Base {
                 None => removed_addresses.push(base_container.address()),
                 // The branch deletes the container with all its contents.
                 Some(None) => {}
-                Some(Some(declared)) => {
+                Some(Some(declared_sections)) => {
                     let address = Address::container(declared_path);
                     let sections =
                         base_container.sections.iter().map(|section| section.kind.section);
-                    let dropped = sections.filter(|section| !declared.contains(section));
-                    removed_addresses.extend(dropped.map(|section| address.section(section)));
+                    let dropped = sections.filter(|section| !declared_sections.contains(section));
+                    removed_addresses.extend(dropped.map(|section| address.with_section(section)));
                 }
             }
         }
@@ -358,7 +362,7 @@ fn add_former_identities(section: &mut DeclaredSection, base_section: &DeclaredS
     let identify = |entry: &DeclaredEntry| kind.identify(&forms::plain_fields(&entry.values()));
     let identities: Vec<_> = section.entries.iter().map(identify).collect();
     for (index, entry) in section.entries.iter_mut().enumerate() {
-        let former =
+        let former_identity =
             base_section.entries.iter().filter(|old| old.key == entry.key).find_map(|base_entry| {
                 let old_identity = identify(base_entry);
                 let is_same_entry = old_identity.service_name.is_some()
@@ -367,10 +371,10 @@ fn add_former_identities(section: &mut DeclaredSection, base_section: &DeclaredS
                 let value = base_entry.values().get(kind.identity.last()?)?.text()?.to_owned();
                 identities.iter().all(|identity| !identity.keys.contains(&key)).then_some(value)
             });
-        if let Some(former) = former {
+        if let Some(former_identity) = former_identity {
             let declared_former = entry.values().get(field).and_then(Value::list).cloned();
             let former_names: Vec<_> =
-                declared_former.into_iter().flatten().chain([former.into()]).collect();
+                declared_former.into_iter().flatten().chain([former_identity.into()]).collect();
             let value =
                 Sourced { value: Value::Plain(former_names.into()), origin: entry.origin.clone() };
             entry.fields = entry.fields.iter().chain([(field, value)]).collect();
@@ -387,12 +391,12 @@ fn comparable_part(base: &Container, head: &Container) -> Option<Container> {
     if base_deletes != head_deletes || (base.is_watched && !head.is_watched) {
         return None;
     }
-    let mut comparable = base.clone();
-    comparable.path = head.path.clone();
-    comparable.is_watched = false;
-    comparable.lifecycle.unlisted_projects = None;
-    comparable.sections.retain(|section| head.section(section.kind.section).is_some());
-    Some(comparable)
+    let mut comparable_base = base.clone();
+    comparable_base.path = head.path.clone();
+    comparable_base.is_watched = false;
+    comparable_base.lifecycle.unlisted_projects = None;
+    comparable_base.sections.retain(|section| head.section(section.kind.section).is_some());
+    Some(comparable_base)
 }
 
 impl Plan {

@@ -17,7 +17,7 @@ pub enum BranchPart {
     /// No part of the container.
     Nothing,
     /// A part of the container.
-    Some(Box<Container>),
+    Partial(Box<Container>),
 }
 
 impl BranchPart {
@@ -49,10 +49,11 @@ impl BranchPart {
                 }
                 continue;
             }
-            let name = step.live_entry().map(|live| section.kind.entry_name(live.fields.raw()));
+            let live_name =
+                step.live_entry().map(|live| section.kind.entry_name(live.fields.raw()));
             let position = section.entries.iter().position(|entry| {
                 section.address_of(entry, &address) == step.address
-                    || (step.is_copy && Some(&entry.key) == name.as_ref())
+                    || (step.removes_copy && Some(&entry.key) == live_name.as_ref())
             });
             match position {
                 Some(position)
@@ -66,12 +67,12 @@ impl BranchPart {
                 }
                 position => {
                     let removed_key = position.map(|position| section.entries.remove(position).key);
-                    let names = [name, removed_key].into_iter().flatten();
+                    let names = [live_name, removed_key].into_iter().flatten();
                     section.unmanaged_globs.extend(names.map(|name| Glob::exact(&name)));
                 }
             }
         }
-        Self::Some(Box::new(container))
+        Self::Partial(Box::new(container))
     }
 }
 
@@ -90,7 +91,7 @@ fn drop_excluded(fields: &mut DeclaredFields, step: &Step) {
 }
 
 /// The excluded parts of `steps`, for display; all of `steps` if `includes_all` is true. The
-/// returned steps have no calls, because no call is sent.
+/// returned steps have no calls, because apply does not send them.
 pub fn excluded_steps(steps: &[Step], includes_all: bool) -> Vec<Step> {
     steps
         .iter()

@@ -76,11 +76,11 @@ fn removed_declarations_are_reported() {
             value: Arc::from(*path),
             origin: crate::desired::testing::origin(1),
         });
-        let life = ContainerLifecycle {
+        let lifecycle = ContainerLifecycle {
             former_paths: previously.collect(),
             ..ContainerLifecycle::default()
         };
-        Container { path: path.into(), lifecycle: life, ..shop(&sections, Unlisted::Report) }
+        Container { path: path.into(), lifecycle, ..shop(&sections, Unlisted::Report) }
     };
     let both_sections = json!({"settings": {"description": "a"}, "variables": []});
     let base = Base::from_containers(
@@ -97,7 +97,7 @@ fn removed_declarations_are_reported() {
         new_container("acme/cc", both_sections, &["acme/c"]),
     ];
     let moves = Moves::from_containers(&containers);
-    let mut outline = Outline::default();
+    let mut outline = DeclarationOutline::default();
     outline.add(&containers);
     let addresses: Vec<_> =
         base.removed_declarations(&outline, &moves).iter().map(ToString::to_string).collect();
@@ -106,12 +106,12 @@ fn removed_declarations_are_reported() {
     // A project that is declared absent is not reported, because the plan deletes it.
     let absent =
         Sourced { value: EntryPresence::Absent, origin: crate::desired::testing::origin(1) };
-    let mut removed = new_container("acme/a", json!({}), &[]);
-    removed.lifecycle.state = Some(absent);
-    outline.add(&[removed]);
-    let gone: Vec<_> =
+    let mut absent_project = new_container("acme/a", json!({}), &[]);
+    absent_project.lifecycle.state = Some(absent);
+    outline.add(&[absent_project]);
+    let remaining_addresses: Vec<_> =
         base.removed_declarations(&outline, &moves).iter().map(ToString::to_string).collect();
-    assert_eq!(gone, ["acme/b#variables"]);
+    assert_eq!(remaining_addresses, ["acme/b#variables"]);
 }
 
 #[test]
@@ -243,16 +243,16 @@ fn the_label_of_a_creation_depends_on_which_side_declares_it() {
     live.presence = Presence::Missing(target);
     live.sections.clear();
     let settings = settings(&[]);
-    let label = |base: Base| {
+    let label_of_creation = |base: Base| {
         let mut plan = plan_container(&head, &live, &settings);
         base.label(&mut plan, &head, &live, &settings);
         plan.steps[0].label.unwrap()
     };
-    assert_eq!(label(Base::Unknown), Label::Unknown);
-    assert_eq!(label(Base::from_containers([], &[])), Label::Change);
-    assert_eq!(label(Base::from_containers([declare(false, "a")], &[])), Label::Change);
-    assert_eq!(label(Base::from_containers([declare(true, "a")], &[])), Label::Drift);
-    assert_eq!(label(Base::from_containers([declare(true, "b")], &[])), Label::Both);
+    assert_eq!(label_of_creation(Base::Unknown), Label::Unknown);
+    assert_eq!(label_of_creation(Base::from_containers([], &[])), Label::Change);
+    assert_eq!(label_of_creation(Base::from_containers([declare(false, "a")], &[])), Label::Change);
+    assert_eq!(label_of_creation(Base::from_containers([declare(true, "a")], &[])), Label::Drift);
+    assert_eq!(label_of_creation(Base::from_containers([declare(true, "b")], &[])), Label::Both);
 }
 
 #[test]
@@ -266,18 +266,18 @@ fn removing_watch_makes_a_difference_a_change_of_the_branch() {
 /// Watched differences have labels like the differences that apply writes.
 #[test]
 fn watched_differences_have_labels() {
-    let describe = |text: &str| {
+    let declare = |text: &str| {
         let declared = shop(&json!({"settings": {"description": text}}), Unlisted::Report);
         Container { is_watched: true, ..declared }
     };
-    let (head, settings) = (describe("b"), settings(&[]));
+    let (head, settings) = (declare("b"), settings(&[]));
     let live = live_container(&head, &json!({"settings": {"description": "a"}}));
     for (base, expected) in [
         (Base::Unknown, Label::Unknown),
         (Base::from_containers([], &[]), Label::Change),
         (Base::from_containers([head.clone()], &[]), Label::Drift),
-        (Base::from_containers([describe("a")], &[]), Label::Change),
-        (Base::from_containers([describe("c")], &[]), Label::Both),
+        (Base::from_containers([declare("a")], &[]), Label::Change),
+        (Base::from_containers([declare("c")], &[]), Label::Both),
     ] {
         let mut plan = plan_container(&head, &live, &settings);
         base.label(&mut plan, &head, &live, &settings);
@@ -288,28 +288,30 @@ fn watched_differences_have_labels() {
 
 #[test]
 fn without_drift_only_changes_of_the_branch_are_planned() {
-    let base = json!({
+    let base_sections = json!({
         "settings": {"description": "a", "merge_method": "ff"},
         "variables": [
             {"key": "GONE", "environment_scope": "*", "value": "a"},
             {"key": "KEPT", "environment_scope": "*", "value": "a", "protected": true},
         ],
     });
-    let mut changed = base.clone();
-    changed["settings"]["merge_method"] = "rebase_merge".into();
-    changed["variables"][1]["value"] = "b".into();
-    let state = json!({
+    let mut branch_sections = base_sections.clone();
+    branch_sections["settings"]["merge_method"] = "rebase_merge".into();
+    branch_sections["variables"][1]["value"] = "b".into();
+    let live_sections = json!({
         "settings": {"description": "x", "merge_method": "ff"},
         "variables": [
             variable("KEPT", "a"),
             variable("MORE[*]", "a"),
         ],
     });
-    let (before, head) = (shop(&base, Unlisted::Delete), shop(&changed, Unlisted::Delete));
-    let (live, settings) = (live_container_with(&head, &state, FieldSelection::All), settings(&[]));
+    let (before, head) =
+        (shop(&base_sections, Unlisted::Delete), shop(&branch_sections, Unlisted::Delete));
+    let (live, settings) =
+        (live_container_with(&head, &live_sections, FieldSelection::All), settings(&[]));
     let mut plan = plan_container(&head, &live, &settings);
     Base::from_containers([before], &[]).label(&mut plan, &head, &live, &settings);
-    let BranchPart::Some(remaining) = BranchPart::from_labels(&head, &plan) else {
+    let BranchPart::Partial(remaining) = BranchPart::from_labels(&head, &plan) else {
         panic!("something remains")
     };
     let lines = |steps: &[Step]| -> Vec<_> {
@@ -319,12 +321,12 @@ fn without_drift_only_changes_of_the_branch_are_planned() {
         };
         steps.iter().map(line).collect()
     };
-    let planned = plan_container(&remaining, &live, &settings);
+    let branch_plan = plan_container(&remaining, &live, &settings);
     assert_eq!(
-        lines(&planned.steps),
+        lines(&branch_plan.steps),
         ["Update acme/shop#settings merge_method", "Update acme/shop#variables/KEPT@* value"]
     );
-    assert!(planned.notes.iter().all(|note| !note.reason.is_unlisted()));
+    assert!(branch_plan.notes.iter().all(|note| !note.reason.is_unlisted()));
     let excluded: Vec<_> = excluded_steps(&plan.steps, false)
         .iter()
         .map(|step| format!("{:?} {}", step.action, step.address))
@@ -337,7 +339,7 @@ fn a_hook_with_a_new_url_is_found_by_its_url_at_the_base() {
     let hooks = |url: &str| json!({"hooks": [{"name": "ci", "url": url}]});
     let base =
         Base::from_containers([shop(&hooks("https://old.example.org/"), Unlisted::Report)], &[]);
-    let urls = |mut container: Container| {
+    let find_former_urls = |mut container: Container| {
         base.add_base_identities(std::slice::from_mut(&mut container));
         let section = container.section("hooks").unwrap();
         section.entries[0]
@@ -346,20 +348,24 @@ fn a_hook_with_a_new_url_is_found_by_its_url_at_the_base() {
             .map(|field| format!("{:?}", field.value.plain_json()))
     };
     let declare = |sections: &Json| shop(sections, Unlisted::Report);
-    assert!(urls(declare(&hooks("https://new.example.org/"))).unwrap().contains("old.example.org"));
-    assert_eq!(urls(declare(&hooks("https://old.example.org"))), None);
+    assert!(
+        find_former_urls(declare(&hooks("https://new.example.org/")))
+            .unwrap()
+            .contains("old.example.org")
+    );
+    assert_eq!(find_former_urls(declare(&hooks("https://old.example.org"))), None);
     let mut taken_hooks = hooks("https://new.example.org/");
     taken_hooks["hooks"]
         .as_array_mut()
         .unwrap()
         .push(json!({"name": "other", "url": "https://old.example.org/"}));
-    assert_eq!(urls(declare(&taken_hooks)), None, "another one has that URL now");
+    assert_eq!(find_former_urls(declare(&taken_hooks)), None, "another one has that URL now");
 }
 
 /// A base without this rename would create the new entry, or would plan nothing.
 #[test]
 fn a_rename_is_drift_only_if_the_base_renames_the_same_entry() {
-    let label = |name: &str, former: &[&str]| {
+    let declare_label = |name: &str, former: &[&str]| {
         let mut label = json!({"name": name, "color": "#ff0000"});
         if !former.is_empty() {
             label["previously"] = json!(former);
@@ -368,11 +374,11 @@ fn a_rename_is_drift_only_if_the_base_renames_the_same_entry() {
     };
     let live_labels = json!({"labels": [{"id": 1, "name": "bug", "color": "#ff0000"}]});
     for (base, expected) in [
-        (label("ops", &[]), "Update Change name=Change"),
-        (label("ops", &["bug"]), "Update Drift name=Drift"),
-        (label("bug", &[]), "Update Change name=Change"),
+        (declare_label("ops", &[]), "Update Change name=Change"),
+        (declare_label("ops", &["bug"]), "Update Drift name=Drift"),
+        (declare_label("bug", &[]), "Update Change name=Change"),
     ] {
-        let head = label("ops", &["bug"]);
+        let head = declare_label("ops", &["bug"]);
         let mut live = live_container(&head, &live_labels);
         live.entries_above.insert("labels", Vec::new());
         assert_eq!(compare_with_base(&base, &head, &live).0, [expected]);
@@ -394,7 +400,10 @@ fn only_containers_declared_differently_at_the_base_are_selected() {
         &[],
     );
     let changed_paths = |declared: Vec<Container>| -> Vec<_> {
-        base.changed_containers(declared).into_iter().map(|own| own.path.to_string()).collect()
+        base.changed_containers(declared)
+            .into_iter()
+            .map(|container| container.path.to_string())
+            .collect()
     };
     assert_eq!(
         changed_paths(vec![new_container("acme/a", "x"), new_container("acme/b", "x")]),
@@ -416,15 +425,15 @@ fn a_problem_is_drift_only_where_the_branch_changes_nothing() {
         shop(&sections, Unlisted::Report)
     };
     let base = project("a", "nobody");
-    let mut moved = live_container(&base, &json!({"settings": {"description": "a"}}));
-    moved.presence = Presence::Redirected { new_path: Some("acme/store".into()) };
+    let mut moved_state = live_container(&base, &json!({"settings": {"description": "a"}}));
+    moved_state.presence = Presence::Redirected { new_path: Some("acme/store".into()) };
     let sections = json!({"settings": {"description": "a"}, "protected_branches": []});
     let mut live_state = live_container(&base, &sections);
     live_state.names.insert(crate::field::NamedObject::User, "nobody", None);
     live_state.names.insert(crate::field::NamedObject::User, "no-one", None);
     for (live, head, is_drift) in [
-        (&moved, base.clone(), true),
-        (&moved, project("b", "nobody"), false),
+        (&moved_state, base.clone(), true),
+        (&moved_state, project("b", "nobody"), false),
         (&live_state, base.clone(), true),
         (&live_state, project("b", "nobody"), true),
         (&live_state, project("a", "no-one"), false),
@@ -582,8 +591,8 @@ fn a_removal_by_the_base_is_adopted_only_if_the_branch_declares_the_live_state()
             value.map(|value| json!({"key": "K", "environment_scope": "*", "value": value}));
         shop(&json!({"variables": Json::from_iter(entry)}), Unlisted::Delete)
     };
-    for (own, is_adopted) in [("a", true), ("b", false)] {
-        let head = declare(Some(own));
+    for (head_value, is_adopted) in [("a", true), ("b", false)] {
+        let head = declare(Some(head_value));
         let live = live_container_with(
             &head,
             &json!({"variables": [variable("K", "a")]}),
@@ -593,7 +602,7 @@ fn a_removal_by_the_base_is_adopted_only_if_the_branch_declares_the_live_state()
         assert_eq!(
             (steps.is_empty(), !comparison.adopted.is_empty()),
             (is_adopted, is_adopted),
-            "{own}"
+            "{head_value}"
         );
     }
 }
@@ -638,12 +647,13 @@ fn a_missing_or_needless_mapping_is_excluded_as_a_whole() {
         let mut plan = plan_container(&head, &live, &settings);
         assert_eq!(plan.steps.len(), 2, "{plan:?}");
         Base::from_containers([base], &[]).label(&mut plan, &head, &live, &settings);
-        let BranchPart::Some(remaining) = BranchPart::from_labels(&head, &plan) else {
+        let BranchPart::Partial(remaining) = BranchPart::from_labels(&head, &plan) else {
             panic!("something remains")
         };
-        let planned = plan_container(&remaining, &live, &settings);
-        let planned: Vec<_> = planned.steps.iter().map(|step| step.address.to_string()).collect();
-        assert_eq!(planned, ["acme/shop#settings"], "{rule}");
+        let branch_plan = plan_container(&remaining, &live, &settings);
+        let planned_addresses: Vec<_> =
+            branch_plan.steps.iter().map(|step| step.address.to_string()).collect();
+        assert_eq!(planned_addresses, ["acme/shop#settings"], "{rule}");
     }
 }
 
@@ -686,7 +696,7 @@ fn a_move_is_drift_only_if_the_base_declares_the_former_path() {
     let head = declare(&["acme/old"]);
     let mut live = live_container(&head, &json!({}));
     if let Presence::Existing(target, _) = &mut live.presence {
-        target.former = Some(FormerLocation {
+        target.former_location = Some(FormerLocation {
             path: "acme/old".into(),
             is_transferred: false,
             is_renamed: true,
@@ -784,8 +794,8 @@ fn project(forms: &[u8]) -> Container {
 fn live_project(declared: &Container, forms: &[u8]) -> LiveContainer {
     let part = |index: usize| live_part(PARTS[index], forms[index]);
     let mut state = json!({"settings": {"description": part(0), "builds_access_level": part(1)}});
-    for at in 2..PARTS.len() {
-        state[PARTS[at]] = part(at);
+    for index in 2..PARTS.len() {
+        state[PARTS[index]] = part(index);
     }
     let mut live = live_container_with(declared, &state, FieldSelection::All);
     if let Presence::Existing(_, facts) = &mut live.presence {
@@ -849,7 +859,7 @@ fn drift_is_written_only_if_a_step_of_the_branch_needs_it() {
 
 /// Checks that each written step was changed by the branch, or is needed by a step that was.
 fn check_writes(base: &[u8], head: &[u8], live_forms: &[u8]) {
-    let edits = |part: &str| {
+    let is_edited = |part: &str| {
         let index = PARTS.iter().position(|other| *other == part).unwrap();
         declared_part(part, base[index]) != declared_part(part, head[index])
     };
@@ -862,26 +872,29 @@ fn check_writes(base: &[u8], head: &[u8], live_forms: &[u8]) {
         .collect();
     for step in &steps {
         let section = step.address.section.unwrap();
-        let address = head_project.address().section(section);
+        let address = head_project.address().with_section(section);
         let is_needed = needed.iter().any(|edge| *edge == step.address || *edge == address);
         if section == "settings" {
             for change in &step.changes {
                 let is_excluded = label::is_excluded_label(change.label);
                 let is_ci = &*change.field == "builds_access_level";
-                assert!(is_excluded || edits(&change.field) || (is_ci && is_needed), "{step:#?}");
-                assert!(!is_excluded || !edits(&change.field), "{step:#?}");
+                assert!(
+                    is_excluded || is_edited(&change.field) || (is_ci && is_needed),
+                    "{step:#?}"
+                );
+                assert!(!is_excluded || !is_edited(&change.field), "{step:#?}");
             }
             continue;
         }
         let is_excluded = label::is_excluded_label(step.label);
-        assert!(is_excluded || edits(section) || is_needed, "{step:#?}");
-        assert!(!is_excluded || !edits(section), "{step:#?}");
+        assert!(is_excluded || is_edited(section) || is_needed, "{step:#?}");
+        assert!(!is_excluded || !is_edited(section), "{step:#?}");
         if ["members", "shares", "deploy_keys"].contains(&section)
             && !is_excluded
-            && !edits(section)
+            && !is_edited(section)
         {
-            let names_them = edits("protected_branches") && *head.get(6).unwrap() == 2;
-            assert!(names_them, "{step:#?}");
+            let names_grantees = is_edited("protected_branches") && *head.get(6).unwrap() == 2;
+            assert!(names_grantees, "{step:#?}");
         }
     }
 }

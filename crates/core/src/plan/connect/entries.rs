@@ -1,6 +1,6 @@
-//! Orders entries that collide with an entry of a group above. The service refuses an entry below
-//! the group if the group's entry exists already. If the entry below is created first, the service
-//! accepts both entries.
+//! Orders steps of entries that collide with an entry of a group above. The service refuses to create
+//! an entry below a group that already has a colliding entry. If the entry below is created first,
+//! the service accepts both.
 
 use std::collections::HashMap;
 
@@ -34,8 +34,8 @@ pub(super) fn order_colliding_entries(steps: &[Step]) -> StepRelations {
     for (index, step) in steps.iter().enumerate() {
         if let Some(key) = title_freed_for_group(step) {
             let taken_above = group_entries.get(&key).into_iter().flatten();
-            for (other, ..) in taken_above.filter(|(.., is_taken)| *is_taken) {
-                relations.add_edge(*other, &step.address, "the project has one until then");
+            for (other_index, ..) in taken_above.filter(|(.., is_taken)| *is_taken) {
+                relations.add_edge(*other_index, &step.address, "the project has one until then");
             }
         }
         let Some((section, name, exclusive_key)) = find_exclusive_key(step, step.taken_name())
@@ -49,35 +49,35 @@ pub(super) fn order_colliding_entries(steps: &[Step]) -> StepRelations {
                 group_entries.get(&(group.to_owned(), section.section, exclusive_key))
             })
             .flatten()
-            .filter(|(_, other, _)| section.collides_with_parent(name, other));
-        let mut removed_above = Vec::new();
+            .filter(|(_, other_name, _)| section.collides_with_parent(name, other_name));
+        let mut removals_above = Vec::new();
         for (other_index, freed_name, is_taken) in conflicts_above {
             if *is_taken {
                 relations.add_edge(*other_index, &step.address, "a group above would forbid it");
             } else {
-                removed_above.push((&steps[*other_index].address, *freed_name));
+                removals_above.push((&steps[*other_index].address, *freed_name));
             }
         }
         // Skip addresses in the same container: those entries free their names by a rename.
         let blocking_addresses: Vec<_> =
-            step.followed_addresses().filter(|taken| taken.path != step.address.path).collect();
-        let unfreed_address = blocking_addresses.iter().find(|taken_address| {
-            !removed_above.iter().any(|(removed, freed_name)| {
-                taken_address.entry.as_deref() == Some(freed_name)
-                    && removed.path.eq_ignore_ascii_case(&taken_address.path)
+            step.followed_addresses().filter(|address| address.path != step.address.path).collect();
+        let unfreed_address = blocking_addresses.iter().find(|blocking_address| {
+            !removals_above.iter().any(|(removed_address, freed_name)| {
+                blocking_address.entry.as_deref() == Some(freed_name)
+                    && removed_address.path.eq_ignore_ascii_case(&blocking_address.path)
             })
         });
         match unfreed_address {
-            Some(taken) => {
+            Some(blocking_address) => {
                 let is_name = section.is_name_unique_above();
                 let texts = if is_name { texts::NAME_ABOVE } else { texts::EXCLUSIVE_ABOVE };
-                let key = text::escape(taken.entry.as_deref().unwrap_or_default());
-                let (group, noun) = (&taken.path, section.noun);
+                let key = text::escape(blocking_address.entry.as_deref().unwrap_or_default());
+                let (group, noun) = (&blocking_address.path, section.noun);
                 relations.refuse(texts, words![group, noun, key, what = exclusive_key], step);
             }
             None if !blocking_addresses.is_empty() => {
                 let reason = "the group above must lose its entry first";
-                removed_above.iter().for_each(|(removed_address, _)| {
+                removals_above.iter().for_each(|(removed_address, _)| {
                     relations.add_edge(index, removed_address, reason);
                 });
             }
@@ -102,7 +102,7 @@ fn find_exclusive_key<'n>(
     step: &Step,
     name: Option<&'n str>,
 ) -> Option<(Section, &'n str, &'n str)> {
-    let section = catalogue::section(Scope::Project, step.address.section?)?;
+    let section = catalogue::project_section(Scope::Project, step.address.section?)?;
     let name = name?;
     Some((section, name, section.exclusive_key(name)?))
 }

@@ -40,8 +40,8 @@ impl StepGraph {
                 .extend(last_nodes.insert((path, step.address.section), section_node));
         }
         let mut successors = vec![Vec::new(); predecessors.len()];
-        for (index, others) in predecessors.iter().enumerate() {
-            others.iter().for_each(|other| successors[*other].push(index));
+        for (index, nodes_before) in predecessors.iter().enumerate() {
+            nodes_before.iter().for_each(|other| successors[*other].push(index));
         }
         Self { predecessors, successors }
     }
@@ -66,14 +66,15 @@ impl StepGraph {
     /// The steps that are part of a cycle, each with another step of the same cycle.
     pub(super) fn find_cycles(&self) -> Vec<(usize, usize)> {
         // List the nodes so that each comes after its predecessors (depth first).
-        let (mut seen, mut finished) = (vec![false; self.predecessors.len()], Vec::new());
+        let (mut visited_flags, mut finished_nodes) =
+            (vec![false; self.predecessors.len()], Vec::new());
         for start in 0..self.predecessors.len() {
             let mut pending = vec![(start, false)];
             while let Some((node, is_finished)) = pending.pop() {
                 steps::count_step();
                 if is_finished {
-                    finished.push(node);
-                } else if !std::mem::replace(&mut seen[node], true) {
+                    finished_nodes.push(node);
+                } else if !std::mem::replace(&mut visited_flags[node], true) {
                     pending.push((node, true));
                     pending.extend(self.predecessors[node].iter().map(|other| (*other, false)));
                 }
@@ -81,25 +82,28 @@ impl StepGraph {
         }
         // Visit the nodes in reverse order. The nodes that follow a node and are not in a cycle yet
         // are exactly the nodes of its cycle.
-        let mut cycle_of = HashMap::new();
-        for start in finished.into_iter().rev() {
+        let mut cycle_by_node = HashMap::new();
+        for start in finished_nodes.into_iter().rev() {
             self.visit_followers(start, |node| {
-                let is_new = !cycle_of.contains_key(&node);
-                cycle_of.entry(node).or_insert(start);
+                let is_new = !cycle_by_node.contains_key(&node);
+                cycle_by_node.entry(node).or_insert(start);
                 is_new
             });
         }
         let step_count = self.predecessors.len() / 2;
         let mut cycle_members: HashMap<_, Vec<_>> = HashMap::new();
         (0..step_count)
-            .for_each(|index| cycle_members.entry(cycle_of[&index]).or_default().push(index));
+            .for_each(|index| cycle_members.entry(cycle_by_node[&index]).or_default().push(index));
         (0..step_count)
             .filter_map(|step_index| {
                 let mut predecessors = self.predecessors[step_index].iter();
-                let direct_member = predecessors
-                    .find(|other| **other < step_count && cycle_of[other] == cycle_of[&step_index]);
+                let direct_member = predecessors.find(|other| {
+                    **other < step_count && cycle_by_node[other] == cycle_by_node[&step_index]
+                });
                 let cycle_member = direct_member.or_else(|| {
-                    cycle_members[&cycle_of[&step_index]].iter().find(|other| **other != step_index)
+                    cycle_members[&cycle_by_node[&step_index]]
+                        .iter()
+                        .find(|other| **other != step_index)
                 });
                 Some((step_index, *cycle_member?))
             })

@@ -83,12 +83,12 @@ impl StepRelations {
 pub(super) fn add_edges(steps: &mut [Step]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for find_relations in [
-        edges_to_creations,
+        order_after_creations,
         order_deletions,
-        inherited_edges,
-        edges_to_freed_names,
-        edges_to_moves,
-        edges_to_freed_paths,
+        order_after_inherited,
+        order_after_freed_names,
+        order_after_moves,
+        order_after_freed_paths,
         visible::refuse_excess_visibility,
         visible::order_visibility,
         visible::check_narrowed_groups,
@@ -144,11 +144,12 @@ fn values_above<'m, T>(by_path: &'m HashMap<String, T>, path: &str) -> impl Iter
 
 /// A step that names a group or project of the run comes after the creation of that group or
 /// project.
-fn edges_to_creations(steps: &[Step]) -> StepRelations {
+fn order_after_creations(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
     let creations = map_by_path(steps, |_, step| step.address.section.is_none().then_some(step));
     for (index, step) in steps.iter().enumerate() {
-        let paths: BTreeSet<_> = step.waits_for().filter(|named| !named.contains('#')).collect();
+        let paths: BTreeSet<_> =
+            step.awaited_objects().filter(|named| !named.contains('#')).collect();
         for path in paths {
             let creation = creations.get(&path.to_lowercase());
             let scope = creation.map_or(Scope::Group, |creation| creation.scope);
@@ -178,15 +179,15 @@ fn order_deletions(steps: &[Step]) -> StepRelations {
 }
 
 /// A container is created after the changes of inherited settings in the groups above.
-fn inherited_edges(steps: &[Step]) -> StepRelations {
+fn order_after_inherited(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
     // Skip new groups: all steps in a new group come after its creation.
-    let by_group = addresses_by_path(steps, |step| {
+    let addresses_by_group = addresses_by_path(steps, |step| {
         !step.provides(Capability::Exists) && step.effects.contains(&Effect::AffectsNewContainers)
     });
     let reason = "a new group or project starts with the settings of the group above";
     for (index, step) in steps.iter().enumerate().filter(|(_, s)| s.provides(Capability::Exists)) {
-        for setting_address in values_above(&by_group, &step.address.path).flatten() {
+        for setting_address in values_above(&addresses_by_group, &step.address.path).flatten() {
             relations.add_edge(index, setting_address, reason);
         }
     }
@@ -194,10 +195,11 @@ fn inherited_edges(steps: &[Step]) -> StepRelations {
 }
 
 /// A container is created after its sibling with the same name is renamed.
-fn edges_to_freed_names(steps: &[Step]) -> StepRelations {
+fn order_after_freed_names(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
-    let settings = steps.iter().filter(|step| step.address.section == Some(settings::SECTION));
-    let freed_names: HashMap<_, _> = settings
+    let settings_steps =
+        steps.iter().filter(|step| step.address.section == Some(settings::SECTION));
+    let freed_names: HashMap<_, _> = settings_steps
         .filter_map(|step| {
             let name = step.change("name")?.before.value()?.as_str()?;
             Some((name_key(step, name), &step.address))
@@ -226,14 +228,14 @@ fn name_key(step: &Step, name: &str) -> (String, String) {
 
 /// A step below a moved group comes after the move: until then the service uses the former paths. A step
 /// that names a moved group or project also comes after that move.
-fn edges_to_moves(steps: &[Step]) -> StepRelations {
+fn order_after_moves(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
     let moves = map_by_path(steps, |_, step| {
         step.provides(Capability::AtDeclaredPath).then_some((&step.address, step.scope))
     });
     let reason = |scope| Capability::AtDeclaredPath.order_reason(scope);
     for (step_index, step) in steps.iter().enumerate().filter(|_| !moves.is_empty()) {
-        let named_moves = step.named_paths().chain(named_groups(step)).filter_map(|path| {
+        let named_moves = step.named_paths().chain(texts_naming_groups(step)).filter_map(|path| {
             moves.get(&path.to_lowercase()).filter(|(named, _)| named.path != step.address.path)
         });
         for (move_address, scope) in named_moves.collect::<BTreeSet<_>>() {
@@ -247,9 +249,9 @@ fn edges_to_moves(steps: &[Step]) -> StepRelations {
     relations
 }
 
-/// The texts of a share, or of a rule that names groups, after the step. The paths of the groups are
-/// among them.
-fn named_groups(step: &Step) -> impl Iterator<Item = &str> {
+/// The texts in the new values of a share, or of a rule that names groups. They include the paths of
+/// these groups.
+fn texts_naming_groups(step: &Step) -> impl Iterator<Item = &str> {
     let names_group = step.action != Action::Delete
         && step.effects.iter().any(|effect| {
             matches!(
@@ -263,11 +265,12 @@ fn named_groups(step: &Step) -> impl Iterator<Item = &str> {
 }
 
 /// A step that takes a path or the name of an entry comes after the move or rename that frees it.
-fn edges_to_freed_paths(steps: &[Step]) -> StepRelations {
+fn order_after_freed_paths(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
-    let freeing: HashSet<_> = steps.iter().flat_map(freeing_addresses).collect();
+    let needed_addresses: HashSet<_> = steps.iter().flat_map(freeing_addresses).collect();
     let addresses = steps.iter().map(|step| &step.address);
-    let freed_by_run: HashSet<_> = addresses.filter(|address| freeing.contains(address)).collect();
+    let freed_by_run: HashSet<_> =
+        addresses.filter(|address| needed_addresses.contains(address)).collect();
     for (index, step) in steps.iter().enumerate() {
         for first in freeing_addresses(step) {
             let (problem_texts, reason) = match first.entry {
@@ -327,39 +330,41 @@ fn order_constraint(constraint: &'static Constraint, steps: &mut [Step]) -> Vec<
     }
     let (graph, mut followers) = (OnceCell::new(), HashMap::new());
     // A setting that limits creations applies only directly in its group.
-    let is_on_creation = constraint.constrained.section == "create";
-    let max_levels = if is_on_creation { 1 } else { usize::MAX };
+    let limits_creation = constraint.constrained.section == "create";
+    let max_levels = if limits_creation { 1 } else { usize::MAX };
     let max_settings = if constraint.from_all_ancestors { usize::MAX } else { 1 };
     for (index, step) in
         steps.iter().enumerate().filter(|(_, step)| is_constrained_by(constraint, step))
     {
         let path = step.address.path.to_lowercase();
-        let own_path = (constraint.includes_groups && step.scope == Scope::Group).then_some(&*path);
-        let settings_above = own_path.into_iter().chain(groups_above(&path)).take(max_levels);
+        let group_path =
+            (constraint.includes_groups && step.scope == Scope::Group).then_some(&*path);
+        let settings_above = group_path.into_iter().chain(groups_above(&path)).take(max_levels);
         let deciding_steps =
             settings_above.filter_map(|group| setting_changes.get(group)).take(max_settings);
         for (group_position, (change, value_before, value_after)) in deciding_steps {
-            let group = &steps[*group_position];
-            let [forbidden, forbids] = [value_before, value_after].map(|value| {
+            let group_step = &steps[*group_position];
+            let [forbids_before, forbids_after] = [value_before, value_after].map(|value| {
                 value.is_some_and(|group_value| constraint.forbids(group_value, step.scope))
             });
-            if constraint.effect != ConstraintEffect::Forbids || (forbidden && !forbids) {
+            if constraint.effect != ConstraintEffect::Forbids || (forbids_before && !forbids_after)
+            {
                 let reason = match value_after.and_then(|value| constraint.value_below(value)) {
                     Some(_) => "a change of the group above sets it too",
                     None => "the group above must allow it first",
                 };
                 // If both steps narrow visibility, the step of the group comes last;
                 // `order_visibility` adds that edge.
-                if !(narrows_visibility(step) && narrows_visibility(group)) {
+                if !(narrows_visibility(step) && narrows_visibility(group_step)) {
                     edges.push((index, *group_position, reason));
                 }
-            } else if forbids {
+            } else if forbids_after {
                 // The creation of a project depends on the group's step only if that step also
                 // changes other fields.
-                let needs_group_step = if is_on_creation {
+                let needs_group_step = if limits_creation {
                     let mut predecessors = step.after.iter().map(|edge| &edge.address);
-                    group.changes.len() > 1
-                        && predecessors.any(|predecessor| *predecessor == group.address)
+                    group_step.changes.len() > 1
+                        && predecessors.any(|predecessor| *predecessor == group_step.address)
                 } else {
                     let graph = graph.get_or_init(|| StepGraph::from_steps(steps));
                     followers
@@ -367,8 +372,8 @@ fn order_constraint(constraint: &'static Constraint, steps: &mut [Step]) -> Vec<
                         .or_insert_with(|| graph.followers(*group_position))
                         .contains(&index)
                 };
-                if group.address.section.is_none() || needs_group_step {
-                    problems.push(forbidden_problem(constraint, step, group, change));
+                if group_step.address.section.is_none() || needs_group_step {
+                    problems.push(forbidden_problem(constraint, step, group_step, change));
                 } else {
                     edges.push((*group_position, index, "the group above forbids it afterwards"));
                 }
@@ -402,10 +407,10 @@ fn is_constrained_by(constraint: &Constraint, step: &Step) -> bool {
 fn forbidden_problem(
     constraint: &'static Constraint,
     step: &Step,
-    group: &Step,
+    group_step: &Step,
     change: &FieldChange,
 ) -> Problem {
-    let (path, setting) = (&group.address.path, &constraint.group_setting.field);
+    let (path, setting) = (&group_step.address.path, &constraint.group_setting.field);
     let message = format!(
         "`{setting}` of `{path}` {}, but a later step of this run needs another value",
         constraint.text

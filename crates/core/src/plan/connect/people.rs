@@ -41,7 +41,8 @@ type GrantsByUser = HashMap<u64, HashMap<String, AccessGrant>>;
 fn collect_grants(steps: &[Step]) -> GrantsByUser {
     let mut grants = GrantsByUser::new();
     for step in steps {
-        for (user_id, before, after) in step.accesses().filter(|(_, before, after)| before < after)
+        for (user_id, before, after) in
+            step.user_access_changes().filter(|(_, before, after)| before < after)
         {
             let path = step.address.path.to_lowercase();
             let grant = AccessGrant { address: step.address.clone(), before, after };
@@ -53,7 +54,7 @@ fn collect_grants(steps: &[Step]) -> GrantsByUser {
 
 /// The grants that give access to the container at `path` through a group above. For an `outsider`,
 /// also the grants in groups with which the container is shared, and in groups above these.
-fn grants_for<'g>(
+fn find_grants<'g>(
     grants: &'g HashMap<String, AccessGrant>,
     path: &str,
     outsider: Option<&'g Outsider>,
@@ -72,15 +73,15 @@ fn order_needed_access(steps: &[Step], grants: &GrantsByUser, relations: &mut St
         addresses_by_path(steps, |step| step.scope == Scope::Group && raises_share(step));
     for (index, step) in steps.iter().enumerate() {
         let path = &step.address.path;
-        for (user_id, outsider) in step.needed_users() {
+        for (user_id, outsider) in step.users_needing_access() {
             let Some(user_grants) = grants.get(&user_id) else { continue };
-            for grant in grants_for(user_grants, path, outsider)
+            for grant in find_grants(user_grants, path, outsider)
                 .filter(|grant| grant.before == 0 || outsider.is_some())
             {
                 relations.add_edge(index, &grant.address, reason);
             }
         }
-        if step.needed_users().next().is_some() {
+        if step.users_needing_access().next().is_some() {
             values_above(&raised_shares, path)
                 .flatten()
                 .for_each(|grant_address| relations.add_edge(index, grant_address, reason));
@@ -108,10 +109,10 @@ fn refuse_outsiders(steps: &[Step], grants: &GrantsByUser, relations: &mut StepR
     for step in steps {
         let path = step.address.path.to_lowercase();
         let min_level = step.scope.choose(MAINTAINER, 1);
-        let names = step.needed_users().filter_map(|(user_id, outsider)| {
+        let names = step.users_needing_access().filter_map(|(user_id, outsider)| {
             let user_grants = grants.get(&user_id).into_iter();
             let mut user_grants =
-                user_grants.flat_map(|grants| grants_for(grants, &path, outsider));
+                user_grants.flat_map(|grants| find_grants(grants, &path, outsider));
             let has_access = user_grants.any(|grant| grant.after >= min_level);
             outsider.filter(|_| !has_access).map(|outsider| &*outsider.name)
         });
@@ -129,7 +130,7 @@ fn refuse_outsiders(steps: &[Step], grants: &GrantsByUser, relations: &mut StepR
 
 /// The user who loses all access through a step.
 fn user_losing_access(step: &Step) -> Option<u64> {
-    step.accesses().find(|(.., after)| *after == 0).map(|(user, ..)| user)
+    step.user_access_changes().find(|(.., after)| *after == 0).map(|(user, ..)| user)
 }
 
 /// Orders removals of members. A user gets access in a group above before losing access below it.
@@ -152,10 +153,10 @@ fn order_removals(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRel
     let reason = "access ends after the changes that need it";
     for (index, step) in steps.iter().enumerate() {
         let path = &step.address.path;
-        if step.needed_users().next().is_some() {
+        if step.users_needing_access().next().is_some() {
             values_above(&ended_shares, path)
                 .flatten()
-                .for_each(|share| relations.add_edge(*share, &step.address, reason));
+                .for_each(|share_index| relations.add_edge(*share_index, &step.address, reason));
         }
         let user_grants = user_losing_access(step).and_then(|user| grants.get(&user));
         let mut grants_above =
@@ -164,7 +165,7 @@ fn order_removals(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRel
             let reason = "the user must first get access through the group above";
             relations.add_edge(index, &first_grant.address, reason);
         }
-        for (user_id, _) in step.needed_users() {
+        for (user_id, _) in step.users_needing_access() {
             let user_removals =
                 removals_by_user.get(&user_id).filter(|_| !gains_access_at(grants, user_id, path));
             for removal_index in user_removals.into_iter().flat_map(HashMap::values) {
@@ -224,10 +225,10 @@ pub(in crate::plan) fn note_lost_access(
 /// refuses this too.
 fn refuse_lower_levels(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
     for step in steps {
-        for (user_id, _, after) in step.accesses().filter(|(.., after)| *after > 0) {
-            let Some(grants) = grants.get(&user_id) else { continue };
+        for (user_id, _, after) in step.user_access_changes().filter(|(.., after)| *after > 0) {
+            let Some(user_grants) = grants.get(&user_id) else { continue };
             let higher_grant =
-                values_above(grants, &step.address.path).find(|grant| grant.after > after);
+                values_above(user_grants, &step.address.path).find(|grant| grant.after > after);
             let Some(grant) = higher_grant else { continue };
             let key = text::escape(step.address.entry.as_deref().unwrap_or_default());
             let [above, level] = [grant.after, after].map(level_word);

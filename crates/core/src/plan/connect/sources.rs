@@ -21,12 +21,13 @@ pub(super) fn order_sources(steps: &[Step]) -> StepRelations {
     let forking_steps =
         map_by_path(steps, |index, step| Some((index, text_after(step, FORKING_FIELD)?)));
     for (index, step) in steps.iter().enumerate() {
-        let source = |field| Some(text_after(step, field)?.to_lowercase());
-        let copied_members = source(MEMBERS_FROM_FIELD).and_then(|path| member_steps.get(&path));
+        let find_source = |field| Some(text_after(step, field)?.to_lowercase());
+        let copied_members =
+            find_source(MEMBERS_FROM_FIELD).and_then(|path| member_steps.get(&path));
         for member_address in copied_members.into_iter().flatten() {
             relations.add_edge(index, member_address, "its members are copied");
         }
-        match source(FORK_OF).and_then(|path| forking_steps.get(&path)) {
+        match find_source(FORK_OF).and_then(|path| forking_steps.get(&path)) {
             Some((setting_index, "disabled")) => {
                 relations.add_edge(*setting_index, &step.address, "it forbids forks afterwards");
             }
@@ -53,10 +54,10 @@ pub(super) fn order_shared_keys(steps: &[Step]) -> StepRelations {
     let first_creations: HashMap<_, _> =
         with_expiry.map(|(_, step)| (&step.address.entry, &step.address)).collect();
     for (index, step) in creations() {
-        if let Some(first) = first_creations.get(&step.address.entry)
+        if let Some(first_creation) = first_creations.get(&step.address.entry)
             && text_after(step, EXPIRY_FIELD).is_none()
         {
-            relations.add_edge(index, first, "only a new key can get an expiry");
+            relations.add_edge(index, first_creation, "only a new key can get an expiry");
         }
     }
     relations

@@ -63,11 +63,13 @@ pub(super) fn order_visibility(steps: &[Step]) -> StepRelations {
     for (index, step) in steps.iter().enumerate() {
         let path = &step.address.path;
         if narrows_visibility(step) {
-            let group = values_above(&narrowed_groups, path).next();
-            group.into_iter().for_each(|group| relations.add_edge(*group, &step.address, reason));
+            let group_index = values_above(&narrowed_groups, path).next();
+            group_index
+                .into_iter()
+                .for_each(|group| relations.add_edge(*group, &step.address, reason));
         } else if widens_visibility(step) {
-            let group = values_above(&widened_groups, path).next();
-            group.into_iter().for_each(|group| relations.add_edge(index, group, reason));
+            let group_address = values_above(&widened_groups, path).next();
+            group_address.into_iter().for_each(|group| relations.add_edge(index, group, reason));
         }
     }
     relations
@@ -98,7 +100,7 @@ pub(super) fn check_narrowed_groups(steps: &[Step]) -> StepRelations {
         let group = step.address.path.to_lowercase();
         for (path, rank) in more_visible_contents(step) {
             let key = path.to_lowercase();
-            let leaves_group = !groups_above(&key).any(|above| above == group);
+            let leaves_group = !groups_above(&key).any(|ancestor| ancestor == group);
             let mut paths = std::iter::once(&*key).chain(groups_above(&key));
             if let Some(move_address) =
                 paths.find_map(|ancestor| move_addresses.get(ancestor)).filter(|_| leaves_group)

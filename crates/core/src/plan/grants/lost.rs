@@ -18,16 +18,20 @@ impl ContainerPlanner<'_> {
     /// Plans the repair of rules. The service may remove grants from rules when a share is
     /// replaced, or when a membership ends although the user keeps access.
     pub(in crate::plan) fn plan_grant_repairs(&self, plan: &mut ContainerPlan) {
-        let losers: Vec<_> =
-            plan.findings.steps.iter().filter_map(|step| self.grant_loser(step)).collect();
-        if losers.is_empty() {
+        let losing_grantees: Vec<_> = plan
+            .findings
+            .steps
+            .iter()
+            .filter_map(|step| self.grantee_losing_grants(step))
+            .collect();
+        if losing_grantees.is_empty() {
             return;
         }
         let open_sections = self
             .ordered_sections()
             .filter(|section| !plan.closed_sections.contains(section.kind.section));
         let section_repairs: Vec<_> = open_sections
-            .filter_map(|section| self.plan_without_grants(section, &losers))
+            .filter_map(|section| self.plan_without_grants(section, &losing_grantees))
             .collect();
         let mut watched = section_repairs.iter().flat_map(|repairs| &repairs.watched);
         if let Some(until) = watched.find_map(|step| self.settings.held_until(&step.address)) {
@@ -49,7 +53,7 @@ impl ContainerPlanner<'_> {
 
     /// The type and id of the group or user that keeps access, but may lose grants in rules because
     /// of `step`.
-    fn grant_loser(&self, step: &Step) -> Option<(NamedObject, u64)> {
+    fn grantee_losing_grants(&self, step: &Step) -> Option<(NamedObject, u64)> {
         let keeps_access = step.provides(Capability::NamedAccess);
         match step.action {
             Action::Delete if keeps_access => Some((NamedObject::User, step.live_id()?)),
@@ -60,19 +64,19 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// The differences that the section would have without its grants to `losers`. `None` if the
-    /// section cannot name users or groups, or was not read.
+    /// The differences that the section would have if its live entries had no grants to
+    /// `losing_grantees`. `None` if the section cannot name users or groups, or was not read.
     fn plan_without_grants(
         &self,
         section: &DeclaredSection,
-        losers: &[(NamedObject, u64)],
+        losing_grantees: &[(NamedObject, u64)],
     ) -> Option<Findings> {
         let requires_members = section.kind.scoped_kind.requires_members;
         let live_entries =
             self.context.live.sections.get(section.kind.section).filter(|_| requires_members)?;
         let mut reduced_entries = live_entries.entries().ok()?.to_vec();
         for entry in &mut reduced_entries {
-            for (object_type, id) in losers {
+            for (object_type, id) in losing_grantees {
                 *entry = entry.without_grants(section.kind.table(), *object_type, &[*id]);
             }
         }
@@ -82,8 +86,11 @@ impl ContainerPlanner<'_> {
     /// Holds all replacements of shares and removals of members, because they would also remove a held
     /// grant.
     fn hold_replacements(&self, until: Date, plan: &mut ContainerPlan) {
-        let held_steps: Vec<_> =
-            plan.findings.steps.extract_if(.., |step| self.grant_loser(step).is_some()).collect();
+        let held_steps: Vec<_> = plan
+            .findings
+            .steps
+            .extract_if(.., |step| self.grantee_losing_grants(step).is_some())
+            .collect();
         let held_objects =
             held_steps.iter().map(|step| HeldObject { address: step.address.clone(), until });
         plan.findings.held.extend(held_objects);
@@ -114,7 +121,7 @@ impl ContainerPlanner<'_> {
     /// The kept entries of `section` that grant access to the group `group_id` in an undeclared
     /// field. If the section is not declared or was not read, the result is the section itself.
     fn undeclared_grants(&self, section: Section, group_id: u64) -> Vec<Address> {
-        let address = self.address.section(section.section);
+        let address = self.address.with_section(section.section);
         let declared = self.declared.section(section.section);
         let live_entries = self.context.live.entries(section.section);
         let (Some(declared), Some(entries)) = (declared, live_entries) else {
@@ -124,20 +131,20 @@ impl ContainerPlanner<'_> {
             let name = section.entry_name(entry.fields.raw());
             let declared_entry = declared.entry(&name);
             let is_kept = match declared_entry {
-                Some(entry_declared) => entry_declared.state == EntryPresence::Present,
+                Some(entry_declaration) => entry_declaration.state == EntryPresence::Present,
                 None => declared.unlisted.value != Unlisted::Delete,
             };
-            let stripped =
+            let stripped_fields =
                 entry.without_grants(section.table(), NamedObject::Group, &[group_id]).fields;
             let fields = entry.fields.raw().iter();
             let mut lost_fields =
-                fields.filter(|(field, value)| stripped.raw().get(*field) != Some(value));
+                fields.filter(|(field, value)| stripped_fields.raw().get(*field) != Some(value));
             is_kept
                 && lost_fields.any(|(field, _)| {
                     declared_entry.is_none_or(|declared| !declared.fields.contains_key(field))
                 })
         });
-        entries.map(|entry| address.entry(section.entry_name(entry.fields.raw()))).collect()
+        entries.map(|entry| address.with_entry(section.entry_name(entry.fields.raw()))).collect()
     }
 
     /// True if a group identifies the entry of `step`.
@@ -164,7 +171,7 @@ fn add_possible_step(step: Step, steps: &mut Vec<Step>) {
     match planned_step {
         Some(planned) => {
             let certain = std::mem::replace(planned, step);
-            planned.certain = Some(Box::new(certain));
+            planned.certain_part = Some(Box::new(certain));
         }
         None => steps.push(step),
     }

@@ -120,19 +120,20 @@ impl ContainerPlanner<'_> {
     /// shares with private groups.
     pub(super) fn mark_outsiders(&self, plan: &mut ContainerPlan) {
         let mut effects = plan.findings.steps.iter().flat_map(|step| &step.effects);
-        let owner = self.context.facts.personal_owner_id;
+        let owner_id = self.context.facts.personal_owner_id;
         let scope = self.declared.scope;
         let is_certain = self.context.caller.is_administrator
-            && (scope == Scope::Group || owner.is_some() || self.context.has_group_above())
+            && (scope == Scope::Group || owner_id.is_some() || self.context.has_group_above())
             && !effects.any(|effect| *effect == Effect::AddsContents);
         if !is_certain {
             return;
         }
-        let accesses = plan.findings.steps.iter().flat_map(Step::accesses);
+        let access_changes = plan.findings.steps.iter().flat_map(Step::user_access_changes);
         let min_level = scope.choose(MAINTAINER, 1);
-        let members = accesses.filter(|(.., after)| *after >= min_level).map(|(user, ..)| user);
+        let members =
+            access_changes.filter(|(.., after)| *after >= min_level).map(|(user, ..)| user);
         let live_users = self.context.live.users_with_access.iter().flatten().flatten().copied();
-        let mut users_inside: BTreeSet<_> = members.chain(live_users).chain(owner).collect();
+        let mut users_inside: BTreeSet<_> = members.chain(live_users).chain(owner_id).collect();
         if !matches!(self.context.live.presence, Presence::Existing(..)) {
             users_inside.insert(self.context.caller.id);
         }
@@ -196,22 +197,22 @@ impl ContainerPlanner<'_> {
             }
         }
         let has_group_above = self.context.has_group_above();
-        let (mut problems, mut needs_fact) = (Vec::new(), false);
+        let (mut problems, mut needs_levels_above) = (Vec::new(), false);
         for step in &mut plan.findings.steps {
-            if step.action != Action::Delete || step.is_copy {
+            if step.action != Action::Delete || step.removes_copy {
                 continue;
             }
-            let Some(grantee) = access_loser(step) else { continue };
+            let Some(grantee) = grantee_losing_access(step) else { continue };
             let Some(rules) = rules.get(&grantee) else { continue };
-            let losing_user = step.effects.iter().find_map(|effect| match effect {
+            let losing_user_id = step.effects.iter().find_map(|effect| match effect {
                 Effect::Access { user_id: user, .. } => Some(*user),
                 _ => None,
             });
-            if let Some(user_id) = losing_user {
+            if let Some(user_id) = losing_user_id {
                 let path = &self.address.path;
                 let levels_above =
                     self.context.live.levels_above.as_ref().filter(|_| has_group_above);
-                if self.settings.groups.has_member_above(path, &grantee.1)
+                if self.settings.group_declarations.has_member_above(path, &grantee.1)
                     || levels_above.is_some_and(|levels| {
                         // An empty map may mean that the levels could not be read.
                         levels.is_empty() || user_id.is_none_or(|user| levels.contains_key(&user))
@@ -222,7 +223,7 @@ impl ContainerPlanner<'_> {
                         .extend(is_other.then_some(Effect::provides(Capability::NamedAccess)));
                     continue;
                 }
-                needs_fact |= levels_above.is_none() && has_group_above;
+                needs_levels_above |= levels_above.is_none() && has_group_above;
             }
             let key = escape(step.address.entry.as_deref().unwrap_or_default());
             problems.extend(rules.iter().map(|(section, rule)| {
@@ -230,7 +231,7 @@ impl ContainerPlanner<'_> {
                 Problem::from_texts(texts::ACCESS_ENDS, args, &address, &rule.origin)
             }));
         }
-        if needs_fact {
+        if needs_levels_above {
             plan.findings.add_missing_fact(ExtraFact::LevelsAbove);
         }
         plan.findings.problems.extend(problems);
@@ -243,7 +244,7 @@ impl ContainerPlanner<'_> {
         for section in self.ordered_sections() {
             for ((grantee_type, name), rule) in grantees(section) {
                 let is_member_above =
-                    self.settings.groups.has_member_above(&self.address.path, &name);
+                    self.settings.group_declarations.has_member_above(&self.address.path, &name);
                 if grantee_type == Some(NamedObject::User) && !is_member_above {
                     let address = section.address_of(rule, self.address);
                     let is_member = members.contains(&*name);
@@ -254,7 +255,8 @@ impl ContainerPlanner<'_> {
         rules
     }
 
-    /// The declared and live levels of the container's members or group shares, by id. Declared levels win.
+    /// The levels of the container's members or group shares, by id. A declared level replaces the
+    /// live level.
     fn merged_levels(&self, object_type: NamedObject) -> BTreeMap<Id, AccessLevel> {
         let mut levels = BTreeMap::new();
         for section in catalogue::sections(self.declared.scope) {
@@ -264,17 +266,17 @@ impl ContainerPlanner<'_> {
                 continue;
             };
             let mut specs = section.specs().iter();
-            let Some(level) = specs.find(|spec| spec.field.is_level()) else { continue };
-            let live = self.context.live.entries(section.section).into_iter().flatten();
-            levels.extend(live.filter_map(|entry| {
-                let level = entry.fields.raw().get(level.name)?;
+            let Some(level_spec) = specs.find(|spec| spec.field.is_level()) else { continue };
+            let live_entries = self.context.live.entries(section.section).into_iter().flatten();
+            levels.extend(live_entries.filter_map(|entry| {
+                let level = entry.fields.raw().get(level_spec.name)?;
                 Some((Id::Known(entry.id()?), AccessLevel::parse(level)?))
             }));
-            let declared = self.declared.present_entries(section.section);
-            levels.extend(declared.filter_map(|entry| {
+            let declared_entries = self.declared.present_entries(section.section);
+            levels.extend(declared_entries.filter_map(|entry| {
                 let name = entry.fields.get(identity)?.value;
                 let id = self.context.names.id(object_type, name.text()?)?;
-                let level = entry.fields.get(level.name)?.value;
+                let level = entry.fields.get(level_spec.name)?.value;
                 Some((id, AccessLevel::parse(level.plain_json()?)?))
             }));
         }
@@ -296,8 +298,8 @@ pub(super) struct UserRule {
 pub type Grantee = (Option<NamedObject>, String);
 
 /// The grantee whose access `step` removes or reduces, or the deploy key that it changes.
-pub fn access_loser(step: &Step) -> Option<Grantee> {
-    let kind = catalogue::section(step.scope, step.address.section?)?;
+pub fn grantee_losing_access(step: &Step) -> Option<Grantee> {
+    let kind = catalogue::project_section(step.scope, step.address.section?)?;
     if let Some(title) = kind.called_by.filter(|_| step.action != Action::Create) {
         let title = step.live_entry()?.fields.raw().get(title)?.as_str()?;
         return Some((None, title.to_lowercase()));

@@ -1,7 +1,7 @@
 //! Guards against the loss of the caller's own access, and against the loss of the last owner of a
 //! container.
 
-use super::{GuardedSteps, new_refusal};
+use super::{GuardChecker, new_refusal};
 use crate::{
     cause::Cause,
     desired::Guard,
@@ -21,7 +21,7 @@ struct AccessChange<'s> {
     after: u8,
 }
 
-impl GuardedSteps<'_> {
+impl GuardChecker<'_> {
     /// Refuses to lower the access of the caller from `before` to `after`.
     fn refuse_lower_access(&mut self, step: &Step, before: u8, after: u8, suffix: &str) {
         let caller = escape(&self.context.caller.username);
@@ -91,16 +91,17 @@ impl GuardedSteps<'_> {
         let Some(access) = &self.context.live.caller_access else {
             return self.findings.add_missing_fact(ExtraFact::CallerAccess);
         };
-        let mut levels = access.groups.values().chain([&access.without_shares]);
+        let mut levels = access.group_levels.values().chain([&access.level_without_shares]);
         let unread_cause = levels.find_map(|level| level.as_ref().err());
-        let (Ok(level_without_shares), None) = (&access.without_shares, unread_cause) else {
+        let (Ok(level_without_shares), None) = (&access.level_without_shares, unread_cause) else {
             let reason = unread_cause.cloned().unwrap_or_else(|| Cause::new("not read"));
-            let reason = reason.context("whether the token's own access depends on this share");
+            let reason =
+                reason.with_context("whether the token's own access depends on this share");
             let address = first_reduction.step.address.clone();
             let origin = Some(first_reduction.step.origin.clone());
             return self.findings.incomplete.push(Incomplete { address, reason, origin });
         };
-        let level_through = |group_id: u64, level: u8| match access.groups.get(&group_id) {
+        let level_through = |group_id: u64, level: u8| match access.group_levels.get(&group_id) {
             Some(Ok(group_level)) => level.min(*group_level),
             _ => 0,
         };

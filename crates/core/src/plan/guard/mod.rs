@@ -25,7 +25,7 @@ use crate::{
 
 /// The limits of a guard for one run: for removed entries, or for containers that a rule changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct GuardLimits {
     /// The maximum number of entries removed from one section, or of changed containers that one
     /// rule includes.
     pub count: usize,
@@ -34,13 +34,13 @@ pub struct Limits {
     pub share: f64,
 }
 
-impl Default for Limits {
+impl Default for GuardLimits {
     fn default() -> Self {
         Self { count: 5, share: 0.25 }
     }
 }
 
-impl Limits {
+impl GuardLimits {
     /// The limits for containers that only a rule includes.
     pub const REACH: Self = Self { count: 50, share: 0.1 };
 }
@@ -64,11 +64,11 @@ pub(super) fn refuse_removals(
     origin: &Origin,
     live_count: usize,
     steps: &[Step],
-    limits: &Limits,
+    limits: &GuardLimits,
 ) -> Option<GuardRefusal> {
     let removed_count = steps.iter().filter(is_removal).count();
     let added_count = steps.iter().filter(|step| step.action == Action::Create).count();
-    let copy_count = steps.iter().filter(|step| step.is_copy).count();
+    let copy_count = steps.iter().filter(|step| step.removes_copy).count();
     let (lost_count, original_count) = (removed_count - copy_count, live_count - copy_count);
     let share = lost_count as f64 / original_count.max(1) as f64;
     let reason = if lost_count > 0 && lost_count == original_count && added_count == 0 {
@@ -114,7 +114,7 @@ pub(super) fn refuse_reach(
     origin: &Origin,
     included_count: usize,
     changed_count: usize,
-    limits: &Limits,
+    limits: &GuardLimits,
 ) -> Option<GuardRefusal> {
     let limit = if changed_count > limits.count {
         limits.count.to_string()
@@ -138,17 +138,17 @@ pub(super) fn check_steps(
     declared: &Container,
     context: DiffContext<'_>,
 ) -> Findings {
-    let mut guards = GuardedSteps { steps, declared, context, findings: Findings::default() };
-    guards.check_access();
-    guards.check_caller_shares();
+    let mut checker = GuardChecker { steps, declared, context, findings: Findings::default() };
+    checker.check_access();
+    checker.check_caller_shares();
     let refusals = steps.iter().filter_map(|step| refuse_directory_access(step, context.caller));
-    guards.findings.refusals.extend(refusals);
-    guards.check_transfer();
-    guards.findings.refusals.extend(steps.iter().filter_map(refuse_visibility));
-    let weaknesses = guards.rule_weaknesses();
+    checker.findings.refusals.extend(refusals);
+    checker.check_transfer();
+    checker.findings.refusals.extend(steps.iter().filter_map(refuse_visibility));
+    let weaknesses = checker.find_rule_weaknesses();
     let refusals = steps.iter().filter_map(|step| refuse_weaker_protection(step, &weaknesses));
-    guards.findings.refusals.extend(refusals);
-    guards.findings
+    checker.findings.refusals.extend(refusals);
+    checker.findings
 }
 
 fn new_refusal(guard: Guard, step: &Step, reason: String) -> GuardRefusal {
@@ -156,14 +156,14 @@ fn new_refusal(guard: Guard, step: &Step, reason: String) -> GuardRefusal {
 }
 
 /// Checks the steps of a container, and collects the refusals.
-struct GuardedSteps<'a> {
+struct GuardChecker<'a> {
     steps: &'a [Step],
     declared: &'a Container,
     context: DiffContext<'a>,
     findings: Findings,
 }
 
-impl<'a> GuardedSteps<'a> {
+impl<'a> GuardChecker<'a> {
     fn refuse(&mut self, guard: Guard, step: &Step, reason: String) {
         self.findings.refusals.push(new_refusal(guard, step, reason));
     }
@@ -201,7 +201,7 @@ impl<'a> GuardedSteps<'a> {
     }
 
     /// The ways in which rules for branches or tags are weaker after all steps.
-    fn rule_weaknesses(&self) -> Weaknesses {
+    fn find_rule_weaknesses(&self) -> Weaknesses {
         let mut weaknesses = Weaknesses::new();
         for section in &self.declared.sections {
             let name = section.kind.section;

@@ -23,7 +23,7 @@ pub(super) struct EdgeBuilder<'p> {
     /// The positions of the steps that provide each capability, by section.
     providers: BTreeMap<Capability, BTreeMap<Option<&'static str>, Vec<usize>>>,
     /// The positions of each section's steps, in order.
-    sections: BTreeMap<Option<&'static str>, Vec<usize>>,
+    indices_by_section: BTreeMap<Option<&'static str>, Vec<usize>>,
     /// The positions of steps by address, computed if a step names another step.
     positions: OnceCell<HashMap<String, usize>>,
 }
@@ -40,12 +40,12 @@ impl<'p> EdgeBuilder<'p> {
             facts,
             steps,
             providers: BTreeMap::new(),
-            sections: BTreeMap::new(),
+            indices_by_section: BTreeMap::new(),
             positions: OnceCell::new(),
         };
         for (index, (fact, step)) in facts.iter().zip(steps).enumerate() {
             let section = step.address.section;
-            builder.sections.entry(section).or_default().push(index);
+            builder.indices_by_section.entry(section).or_default().push(index);
             for capability in &fact.provides {
                 let by_section = builder.providers.entry(*capability).or_default();
                 by_section.entry(section).or_default().push(index);
@@ -79,28 +79,28 @@ impl<'p> EdgeBuilder<'p> {
                     | Capability::Exists
                     | Capability::AtDeclaredPath
             );
-            for indices in self.sections.values() {
+            for indices in self.indices_by_section.values() {
                 // All steps of a section need the same capabilities.
-                let mut needed =
+                let mut needed_capabilities =
                     indices.iter().take(1).flat_map(|i| self.facts[*i].needed_capabilities());
-                if is_always_needed || needed.any(|needed| needed == *removed) {
+                if is_always_needed || needed_capabilities.any(|needed| needed == *removed) {
                     let reason = removed.order_reason(self.scope);
                     self.add_edge_to_earlier(indices, step_index, reason, &mut edges);
                 }
             }
         }
         // Add edges to the named steps of the same container. `connect` handles other containers.
-        for name in step.waits_for() {
+        for name in step.awaited_objects() {
             let position = name.contains('#').then(|| self.find_position(&name)).flatten();
             let earlier_index = position.filter(|other| *other < step_index);
             self.add_edge(earlier_index.as_slice(), "what it names must exist", &mut edges);
         }
         for entry in step.followed_entries() {
-            let renamed = self.find_position(&entry.to_string());
-            self.add_edge(renamed.as_slice(), "it must be renamed first", &mut edges);
+            let rename_index = self.find_position(&entry.to_string());
+            self.add_edge(rename_index.as_slice(), "it must be renamed first", &mut edges);
         }
         if matches!(step_facts.rank, END_ACCESS_RANK | DELETION_RANK)
-            && let Some(section) = self.sections.get(&step.address.section)
+            && let Some(section) = self.indices_by_section.get(&step.address.section)
         {
             self.add_edge_to_earlier(section, step_index, "create first, then remove", &mut edges);
         }
@@ -143,7 +143,7 @@ impl<'p> EdgeBuilder<'p> {
             [index] => self.steps[*index].address.clone(),
             [first, ..] => {
                 let address = &self.steps[*first].address;
-                address.section.map_or_else(|| address.clone(), |name| address.section(name))
+                address.section.map_or_else(|| address.clone(), |name| address.with_section(name))
             }
         };
         if !edges.iter().any(|edge: &Edge| edge.address == address) {

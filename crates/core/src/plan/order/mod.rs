@@ -46,7 +46,7 @@ struct StepFacts {
     rank: u8,
     provides: Vec<Capability>,
     removes: Vec<Capability>,
-    kind: Option<&'static ScopedKind>,
+    scoped_kind: Option<&'static ScopedKind>,
     /// True if the service limits the number of such entries in the container.
     needs_slot: bool,
 }
@@ -66,8 +66,9 @@ pub(super) fn order_steps(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) 
 
 /// Adds an effect to each step for every entry that it names and that another step creates.
 fn add_naming_effects(scope: Scope, steps: &mut [Step]) {
-    let names: Vec<_> = steps.iter().map(|step| followed_names(scope, step)).collect();
-    let sections: BTreeSet<_> = names.iter().flatten().map(|(section, _)| *section).collect();
+    let names_by_step: Vec<_> = steps.iter().map(|step| followed_names(scope, step)).collect();
+    let sections: BTreeSet<_> =
+        names_by_step.iter().flatten().map(|(section, _)| *section).collect();
     let creations = steps.iter().filter(|step| step.action == Action::Create);
     let created_entries: BTreeMap<_, _> = creations
         .filter_map(|step| {
@@ -75,12 +76,13 @@ fn add_naming_effects(scope: Scope, steps: &mut [Step]) {
             Some(((section, step.address.entry.clone()?), step.address.clone()))
         })
         .collect();
-    for (step, names) in steps.iter_mut().zip(names) {
+    for (step, names) in steps.iter_mut().zip(names_by_step) {
         for (section, name) in names {
             let named_entries: Vec<_> = if name.contains('*') {
-                let matching = created_entries.iter().filter(|((created_section, created), _)| {
-                    *created_section == section && patterns_overlap(&name, created)
-                });
+                let matching =
+                    created_entries.iter().filter(|((created_section, created_name), _)| {
+                        *created_section == section && patterns_overlap(&name, created_name)
+                    });
                 matching.map(|(_, address)| address.clone()).collect()
             } else {
                 created_entries.get(&(section, name)).cloned().into_iter().collect()
@@ -92,7 +94,7 @@ fn add_naming_effects(scope: Scope, steps: &mut [Step]) {
 
 /// The entries that `step` names and must follow, each as its section and name.
 pub(super) fn followed_names(scope: Scope, step: &Step) -> Vec<(&'static str, String)> {
-    let section = step.address.section.and_then(|name| catalogue::section(scope, name));
+    let section = step.address.section.and_then(|name| catalogue::project_section(scope, name));
     let names = section.into_iter().flat_map(|section| {
         step.changes.iter().filter_map(move |change| {
             let followed_section = section.field(&change.field).relations.follows?;
@@ -104,12 +106,12 @@ pub(super) fn followed_names(scope: Scope, step: &Step) -> Vec<(&'static str, St
     names.collect()
 }
 
-/// For each step that must follow another one: the length of its chain of predecessors. A step must
-/// follow another one if it takes the name of a renamed entry, or names a created entry. A step that
-/// needs the id of an entry with predecessors, such as its parent, follows that entry.
+/// The length of the chain of predecessors of each step that must follow another step. A step follows
+/// the step that frees its name by a rename, or that creates an entry that it names. A step that needs
+/// the id of such a later entry, for example of its parent, follows the step of that entry.
 fn chain_lengths(container_steps: &[Step]) -> HashMap<Address, usize> {
     let pairs = container_steps.iter().filter_map(|step| {
-        let mut entries = step.followed_entries().chain(step.named_entries());
+        let mut entries = step.followed_entries().chain(step.awaited_entries());
         Some((&step.address, entries.next()?))
     });
     let mut predecessors: HashMap<_, _> = pairs.collect();
@@ -117,7 +119,7 @@ fn chain_lengths(container_steps: &[Step]) -> HashMap<Address, usize> {
         predecessors.keys().map(|address| (address.to_string(), *address)).collect();
     let dependents = container_steps.iter().filter(|_| !followers.is_empty());
     for step in dependents {
-        let mut awaited_entries = step.waits_for();
+        let mut awaited_entries = step.awaited_objects();
         if let Some(entry) = awaited_entries.find_map(|name| followers.get(&*name).copied()) {
             predecessors.entry(&step.address).or_insert(entry);
         }
@@ -156,23 +158,23 @@ pub(super) fn needed_steps(
 ) -> Vec<Vec<(usize, Option<Capability>)>> {
     let facts = collect_facts(scope, caller, steps);
     let positions = step_positions(steps);
-    let needed = facts.iter().zip(steps).map(|(dependent, step)| {
+    let needed_by_step = facts.iter().zip(steps).map(|(dependent, step)| {
         let awaited_steps: Vec<_> =
-            step.waits_for().filter_map(|name| positions.get(&*name)).collect();
-        let needed =
+            step.awaited_objects().filter_map(|name| positions.get(&*name)).collect();
+        let needed_positions =
             facts.iter().zip(steps).enumerate().flat_map(|(index, (other_fact, other_step))| {
                 let is_before = other_fact.rank < dependent.rank;
                 let narrows = dependent.rank == MOVE_RANK && narrows_visibility(other_step);
                 let is_named = narrows || (is_before && awaited_steps.contains(&&index));
                 dependent
                     .needed_capabilities()
-                    .filter(move |needed| is_before && other_fact.provides.contains(needed))
-                    .map(move |needed| (index, Some(needed)))
+                    .filter(move |capability| is_before && other_fact.provides.contains(capability))
+                    .map(move |capability| (index, Some(capability)))
                     .chain(is_named.then_some((index, None)))
             });
-        needed.collect()
+        needed_positions.collect()
     });
-    needed.collect()
+    needed_by_step.collect()
 }
 
 /// The position of each step, by address.
@@ -185,29 +187,35 @@ fn collect_facts(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<StepFacts
     // If one request turns one feature on and another feature off, the request comes before the
     // entries of the feature that it turns on.
     if facts.iter().any(|fact| fact.rank == DISABLE_FEATURE_RANK) {
-        let needed: BTreeSet<_> = facts.iter().flat_map(StepFacts::needed_capabilities).collect();
-        for closer in facts.iter_mut().filter(|rank| rank.rank == DISABLE_FEATURE_RANK) {
-            if closer.provides.iter().any(|capability| needed.contains(capability)) {
-                closer.rank = PROVIDE_CAPABILITY_RANK;
+        let needed_capabilities: BTreeSet<_> =
+            facts.iter().flat_map(StepFacts::needed_capabilities).collect();
+        for closing_fact in facts.iter_mut().filter(|fact| fact.rank == DISABLE_FEATURE_RANK) {
+            if closing_fact
+                .provides
+                .iter()
+                .any(|capability| needed_capabilities.contains(capability))
+            {
+                closing_fact.rank = PROVIDE_CAPABILITY_RANK;
             }
         }
     }
     // An entry that steps name comes before those steps, unless it needs a feature that is turned on first.
-    let named_entries: BTreeSet<_> = steps.iter().flat_map(Step::named_entries).collect();
-    let provided = facts.iter().flat_map(|rank| &rank.provides).copied();
-    let opened_features: BTreeSet<_> =
-        provided.filter(|candidate| matches!(candidate, Capability::Feature(_))).collect();
-    for (rank, step) in facts.iter_mut().zip(steps) {
+    let named_entries: BTreeSet<_> = steps.iter().flat_map(Step::awaited_entries).collect();
+    let provided_capabilities = facts.iter().flat_map(|fact| &fact.provides).copied();
+    let opened_features: BTreeSet<_> = provided_capabilities
+        .filter(|candidate| matches!(candidate, Capability::Feature(_)))
+        .collect();
+    for (fact, step) in facts.iter_mut().zip(steps) {
         let needs_opened_feature =
-            || rank.needed_capabilities().any(|needed| opened_features.contains(&needed));
+            || fact.needed_capabilities().any(|needed| opened_features.contains(&needed));
         if named_entries.contains(&step.address) && !needs_opened_feature() {
-            rank.rank = NAMED_ENTRY_RANK;
+            fact.rank = NAMED_ENTRY_RANK;
         }
     }
     // A container that moves must not be more visible than its new group.
-    if facts.iter().any(|rank| rank.rank == MOVE_RANK) {
-        for (rank, _) in facts.iter_mut().zip(steps).filter(|(_, step)| narrows_visibility(step)) {
-            rank.rank = rank.rank.min(NARROW_VISIBILITY_RANK);
+    if facts.iter().any(|fact| fact.rank == MOVE_RANK) {
+        for (fact, _) in facts.iter_mut().zip(steps).filter(|(_, step)| narrows_visibility(step)) {
+            fact.rank = fact.rank.min(NARROW_VISIBILITY_RANK);
         }
     }
     facts
@@ -234,7 +242,7 @@ pub(super) fn drop_closed_sections(
     let will_be_off = |name: &&'static str| {
         is_removed(name) || (is_off(name) && !provided_early.contains(&Capability::Feature(name)))
     };
-    let mut scoped_kinds = facts.iter().map(|rank| rank.kind);
+    let mut scoped_kinds = facts.iter().map(|fact| fact.scoped_kind);
     steps.retain(|step| {
         let mut feature_sets =
             scoped_kinds.next().flatten().into_iter().flat_map(|kind| &kind.closed_by);
@@ -305,11 +313,11 @@ impl StepFacts {
                 | Effect::AffectsNewContainers => {}
             }
         }
-        let section = step.address.section.and_then(|name| catalogue::section(scope, name));
+        let section = step.address.section.and_then(|name| catalogue::project_section(scope, name));
         let scoped_kind = section.map(|section| section.scoped_kind);
         let name = step.address.entry.as_deref();
         let exclusive_group =
-            section.zip(name).and_then(|(entry_section, name)| entry_section.exclusive_group(name));
+            section.zip(name).and_then(|(entry_section, name)| entry_section.exclusive_set(name));
         // Only one entry may exist: delete the old one before creating the new one.
         let is_exclusive = exclusive_group.is_some();
         if is_exclusive && step.action == Action::Delete {
@@ -318,14 +326,14 @@ impl StepFacts {
         let has_limit = section.and_then(catalogue::pipeline_schedules::max_entries).is_some();
         let needs_slot = is_exclusive || (has_limit && step.action == Action::Create);
         let rank = compute_rank(step, &provides, &removes);
-        Self { rank, provides, removes, kind: scoped_kind, needs_slot }
+        Self { rank, provides, removes, scoped_kind, needs_slot }
     }
 
     /// The capabilities that the step needs.
     fn needed_capabilities(&self) -> impl Iterator<Item = Capability> {
         let common_needs = [Capability::Exists, Capability::Writable, Capability::AtDeclaredPath];
         let free_slot = self.needs_slot.then_some(Capability::FreeSlot);
-        let capabilities = self.kind.into_iter().flat_map(ScopedKind::needed_capabilities);
+        let capabilities = self.scoped_kind.into_iter().flat_map(ScopedKind::needed_capabilities);
         common_needs.into_iter().chain(capabilities).chain(free_slot)
     }
 }

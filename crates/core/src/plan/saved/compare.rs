@@ -84,20 +84,24 @@ impl SavedPlan {
         let (steps, _) = content::record_all(&plan.steps, &[], recorder);
         let declarations =
             containers.iter().map(|container| recorder.record_declaration(container));
-        let declared: BTreeMap<_, _> = declarations
+        let declarations_by_path: BTreeMap<_, _> = declarations
             .map(|declaration| ((declaration.scope, declaration.path.clone()), declaration))
             .collect();
         let mut comparison = PlanComparison { id: id.to_owned(), ..PlanComparison::default() };
         for saved_container in &self.containers {
             let container_key = (saved_container.scope, saved_container.path.clone());
-            let current = declared.get(&container_key);
-            let mut stale = Vec::from_iter(declaration_change(saved_container, current));
+            let current = declarations_by_path.get(&container_key);
+            let mut stale_objects = Vec::from_iter(declaration_change(saved_container, current));
             for step in steps.iter().filter(|step| *step.path == *saved_container.path) {
                 let saved_step = self.steps.iter().find(|saved| saved.has_same_object(step));
                 // The steps of the new plan have known sections, so this conversion does not fail.
                 let Ok(current_step) = step.to_step() else { continue };
                 if let Some((reason, fields)) = excess_reason(saved_step, step) {
-                    stale.push(StaleObject { address: current_step.address, reason, fields });
+                    stale_objects.push(StaleObject {
+                        address: current_step.address,
+                        reason,
+                        fields,
+                    });
                 }
             }
             for saved_step in self.steps.iter().filter(|step| *step.path == *saved_container.path) {
@@ -110,12 +114,16 @@ impl SavedPlan {
                     continue;
                 };
                 let reason = format!("cannot tell whether this is still needed: {cause}");
-                stale.push(StaleObject { address: shown_step.address, reason, fields: Vec::new() });
+                stale_objects.push(StaleObject {
+                    address: shown_step.address,
+                    reason,
+                    fields: Vec::new(),
+                });
             }
-            if stale.is_empty() {
+            if stale_objects.is_empty() {
                 comparison.agreed_paths.insert(saved_container.path.as_str().into());
             }
-            comparison.stale.extend(stale);
+            comparison.stale.extend(stale_objects);
         }
         comparison
     }
@@ -317,22 +325,22 @@ mod tests {
                 [(action, replaces, false), (action, replaces, true)]
             })
         };
-        for saved in all_forms() {
-            for now in all_forms() {
+        for saved_form in all_forms() {
+            for new_form in all_forms() {
                 for after in ["b", "c"] {
-                    let (action, replaces, possible) = now;
+                    let (action, replaces, possible) = new_form;
                     let excess = excess_reason(
-                        Some(&step(saved.0, saved.1, saved.2, "b")),
+                        Some(&step(saved_form.0, saved_form.1, saved_form.2, "b")),
                         &step(action, replaces, possible, after),
                     );
                     let is_within = after == "b"
-                        && if saved.2 {
+                        && if saved_form.2 {
                             action != "delete"
-                                && (replaces == saved.1 || !replaces && action != saved.0)
+                                && (replaces == saved_form.1 || !replaces && action != saved_form.0)
                         } else {
-                            (action, replaces) == (saved.0, saved.1) && !possible
+                            (action, replaces) == (saved_form.0, saved_form.1) && !possible
                         };
-                    assert_eq!(excess.is_none(), is_within, "{saved:?} {now:?} {after}");
+                    assert_eq!(excess.is_none(), is_within, "{saved_form:?} {new_form:?} {after}");
                 }
             }
         }
@@ -355,7 +363,7 @@ mod tests {
             assert_eq!(is_same_path(saved, new), is_same, "{saved} {new}");
         }
         let pending_id = || id_placeholder("acme/neo");
-        for (saved, now, same) in [
+        for (saved, now, is_same) in [
             (pending_id(), json!(7), true),
             (pending_id(), pending_id(), true),
             (pending_id(), json!("7"), false),
@@ -365,7 +373,7 @@ mod tests {
             (json!([1]), json!([1, 2]), false),
             (json!([1]), json!([2]), false),
         ] {
-            assert_eq!(is_same_value(&saved, &now), same, "{saved} {now}");
+            assert_eq!(is_same_value(&saved, &now), is_same, "{saved} {now}");
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     diff::{self, Shown, show_declared},
     digest::{self, DigestKey},
     field::{Field, Secrecy},
-    kind::{self, Section, Spec},
+    kind::{self, FieldSpec, Section},
     secret::{Secrets, judge},
     value::{Fields, Json, Object, Value},
 };
@@ -42,7 +42,7 @@ impl PlanRecorder<'_> {
     /// The record of `step`.
     pub(super) fn record_step(self, step: &diff::Step) -> SavedStep {
         assert_eq!(step.planned_calls.len(), step.calls.len(), "the plan keeps its requests");
-        let sections = SavedSections::for_step(step);
+        let sections = StepSections::for_step(step);
         let live = step.live_entry().map(|live| live.fields.raw());
         let record_change = |change: &diff::FieldChange| {
             let live_value = live.and_then(|live| live.get(&*change.field));
@@ -76,7 +76,7 @@ impl PlanRecorder<'_> {
     fn record_call(
         self,
         step: &diff::Step,
-        sections: &SavedSections,
+        sections: &StepSections,
         call: &kind::PlannedCall,
     ) -> SavedCall {
         let request = &call.request;
@@ -87,7 +87,7 @@ impl PlanRecorder<'_> {
                 || sections.is_secret(|spec| is_sent_as(spec, name))
         };
         // A replacement also sends the unchanged fields, with their live values.
-        let is_put_back =
+        let keeps_live_value =
             |name: &str| call.is_restore || (step.replaces && !changed_names.contains(name));
         let digest_live = |name: &str, value: &Json| {
             Sent::AsItIs(if is_secret(name, value) {
@@ -96,23 +96,23 @@ impl PlanRecorder<'_> {
                 Some(digest::json_digest(&self.redact_json(value)))
             })
         };
-        let declared = request.body_fields().into_iter().flatten().map(|(name, value)| {
+        let declared_fields = request.body_fields().into_iter().flatten().map(|(name, value)| {
             let sent_value = match value {
                 Value::Secret(reference) => Sent::Secret(reference.to_string()),
                 Value::File(path) => Sent::File(self.redact_text(path)),
-                Value::Plain(value) if is_put_back(name) => digest_live(name, value),
+                Value::Plain(value) if keeps_live_value(name) => digest_live(name, value),
                 Value::Plain(value) if is_secret(name, value) => Sent::Hidden,
                 Value::Plain(value) => Sent::Value(self.redact_json(value)),
             };
             (self.redact_text(name), sent_value)
         });
-        let repeated = request
+        let repeated_fields = request
             .repeated_values()
             .map(|(name, value)| (self.redact_text(name), digest_live(name, value)));
         SavedCall {
             operation: request.operation.id.to_owned(),
             path: self.redact_text(&request.display_target()),
-            body: declared.chain(repeated).collect(),
+            body: declared_fields.chain(repeated_fields).collect(),
             restores: call.is_restore,
             undoes: call.is_undo,
             awaits: call.awaits_jobs,
@@ -129,11 +129,12 @@ impl PlanRecorder<'_> {
             })
             .collect();
         let lifecycle = &container.lifecycle;
-        let former: Vec<_> = container.former_paths().map(|path| self.redact_text(path)).collect();
+        let former_paths: Vec<_> =
+            container.former_paths().map(|path| self.redact_text(path)).collect();
         json!({
             "create": container.create.create_fields().map(|fields| self.fields_content(container_kind, fields, &address)),
             "watch": container.is_watched,
-            "previously": former,
+            "previously": former_paths,
             "is_absent": lifecycle.absent_origin().is_some(),
             "unlisted_projects": lifecycle.unlisted_projects.as_ref().map(|policy| policy.value.word()),
             "sections": sections,
@@ -214,9 +215,9 @@ impl PlanRecorder<'_> {
 }
 
 /// The sections whose fields may occur in a step.
-struct SavedSections(Vec<Section>);
+struct StepSections(Vec<Section>);
 
-impl SavedSections {
+impl StepSections {
     /// The sections for `step`. The creation of a container also contains fields of other sections.
     fn for_step(step: &diff::Step) -> Self {
         let (container_kind, _) = catalogue::container(step.scope);
@@ -230,7 +231,7 @@ impl SavedSections {
     }
 
     /// True if a field for which `matches_field` returns true has hidden values.
-    fn is_secret(&self, matches_field: impl Fn(&Spec) -> bool) -> bool {
+    fn is_secret(&self, matches_field: impl Fn(&FieldSpec) -> bool) -> bool {
         let specs = self.0.iter().flat_map(|section| section.specs());
         specs.filter(|spec| spec.field.secrecy() != Secrecy::Open).any(matches_field)
     }
@@ -250,7 +251,7 @@ fn is_masked(value: &Json) -> bool {
 }
 
 /// True if `name` is the field's name in requests.
-fn is_sent_as(spec: &Spec, name: &str) -> bool {
+fn is_sent_as(spec: &FieldSpec, name: &str) -> bool {
     spec.field.sent_name() == name
 }
 

@@ -44,9 +44,9 @@ const MAX_AGE_HOURS: i64 = 7 * 24;
 /// The maximum number of hours by which the clock of the saving machine may be ahead.
 const MAX_CLOCK_LEAD_HOURS: i64 = 1;
 
-/// The circumstances in which a plan is saved.
+/// The time, the service, the caller and the selection of a plan that is saved.
 #[derive(Clone, Debug)]
-pub struct PlanSource {
+pub struct SaveContext {
     /// The time of the plan.
     pub made_at: Timestamp,
     /// The address of the service.
@@ -94,11 +94,11 @@ impl SavedPlan {
     pub fn from_plan(
         plan: &Plan,
         containers: &[Container],
-        source: PlanSource,
+        source: SaveContext,
         recorder: PlanRecorder<'_>,
     ) -> Self {
         let (steps, containers) = content::record_all(&plan.steps, containers, recorder);
-        let PlanSource { made_at, selectors: [only, exclude, resend], .. } = source;
+        let SaveContext { made_at, selectors: [only, exclude, resend], .. } = source;
         Self {
             undrift: PlanFileKind::SavedPlan,
             format_version: FORMAT,
@@ -250,7 +250,7 @@ fn check_file_header(bytes: &[u8]) -> Result<(), UnusablePlan> {
         format_version: Json,
     }
     let header: PlanHeader = match serde_json::from_slice(bytes) {
-        Ok(head) => head,
+        Ok(header) => header,
         Err(_) if bytes.starts_with(FILE_START.as_bytes()) => return Err(damaged_plan()),
         Err(_) => return Err(UnusablePlan::other_file("the file is not a saved plan")),
     };

@@ -23,7 +23,7 @@ use crate::{
 const SECRET: &str = "a-secret-of-the-environment";
 const NOW: &str = "2030-01-15T12:00:00Z";
 
-fn declared() -> Json {
+fn declared_sections() -> Json {
     json!({
         "settings": {"description": "new", "merge_method": "ff", "topics": ["a"]},
         "variables": [
@@ -36,7 +36,7 @@ fn declared() -> Json {
     })
 }
 
-fn live() -> Json {
+fn live_sections() -> Json {
     json!({
         "settings": {"description": "old", "merge_method": "ff", "topics": ["b"], "lfs_enabled": true},
         "variables": [
@@ -82,12 +82,12 @@ impl PlanInputs {
         plan_now(&self.container, self.live.clone(), &self.secrets)
     }
 
-    fn recording(&self) -> PlanRecorder<'_> {
+    fn recorder(&self) -> PlanRecorder<'_> {
         PlanRecorder { secrets: &self.secrets, key: self.key.as_ref() }
     }
 
     fn save(&self) -> SealedPlan {
-        let source = PlanSource {
+        let source = SaveContext {
             made_at: NOW.parse().unwrap(),
             target: "https://x.example".into(),
             caller: "alice".into(),
@@ -96,31 +96,31 @@ impl PlanInputs {
             selectors: [vec!["acme/**".into()], Vec::new(), Vec::new()],
         };
         let containers = std::slice::from_ref(&self.container);
-        let saved = SavedPlan::from_plan(&self.plan(), containers, source, self.recording());
+        let saved = SavedPlan::from_plan(&self.plan(), containers, source, self.recorder());
         saved.seal(self.key.as_ref())
     }
 
     /// The reasons why `sealed` is stale for a new plan from these inputs.
     fn stale_reasons(&self, sealed: &SealedPlan) -> Vec<String> {
         let containers = std::slice::from_ref(&self.container);
-        let compared = sealed.plan.compare(&sealed.id, &self.plan(), containers, self.recording());
+        let comparison = sealed.plan.compare(&sealed.id, &self.plan(), containers, self.recorder());
         let describe = |stale: &StaleObject| format!("{}: {}", stale.address, stale.reason);
-        compared.stale.iter().map(describe).collect()
+        comparison.stale.iter().map(describe).collect()
     }
 }
 
-fn side() -> PlanInputs {
-    PlanInputs::new(&declared(), &live())
+fn default_inputs() -> PlanInputs {
+    PlanInputs::new(&declared_sections(), &live_sections())
 }
 
 #[test]
 fn a_written_file_reads_back_and_matches_the_same_plan() {
-    for side in [side(), side().with_key()] {
-        let sealed = side.save();
+    for inputs in [default_inputs(), default_inputs().with_key()] {
+        let sealed = inputs.save();
         let text = sealed.to_text();
         assert_eq!(SealedPlan::read(text.as_bytes()).unwrap(), sealed);
-        assert_eq!(side.save().to_text(), text);
-        assert_eq!(side.stale_reasons(&sealed), [""; 0]);
+        assert_eq!(inputs.save().to_text(), text);
+        assert_eq!(inputs.stale_reasons(&sealed), [""; 0]);
         assert!(sealed.plan.steps.len() > 5, "{text}");
         assert!(sealed.plan.hides_values());
     }
@@ -136,8 +136,8 @@ fn a_file_holds_no_secret_and_nothing_that_identifies_one() {
         "declared-and-masked",
         "in-the-url",
     ];
-    for side in [side(), side().with_key()] {
-        let text = side.save().to_text();
+    for inputs in [default_inputs(), default_inputs().with_key()] {
+        let text = inputs.save().to_text();
         for secret in secrets {
             assert!(!text.contains(secret), "{secret} in {text}");
             // The digest of a correctly guessed secret must not be in the file either.
@@ -147,17 +147,20 @@ fn a_file_holds_no_secret_and_nothing_that_identifies_one() {
         }
     }
     // Other secrets give the same file, unless there is a key.
-    let text = |secret: &str, is_keyed: bool| {
-        let swap = |json: Json| {
+    let saved_text = |secret: &str, is_keyed: bool| {
+        let replace_secrets = |json: Json| {
             let text = json.to_string();
             let text = secrets[1..5].iter().fold(text, |text, old| text.replace(old, secret));
             serde_json::from_str(&text).unwrap()
         };
-        let side = PlanInputs::new(&swap(declared()), &swap(live()));
-        if is_keyed { side.with_key() } else { side }.save().to_text()
+        let inputs = PlanInputs::new(
+            &replace_secrets(declared_sections()),
+            &replace_secrets(live_sections()),
+        );
+        if is_keyed { inputs.with_key() } else { inputs }.save().to_text()
     };
-    assert_eq!(text("one-value-for-all", false), text("another-value-here", false));
-    assert_ne!(text("one-value-for-all", true), text("another-value-here", true));
+    assert_eq!(saved_text("one-value-for-all", false), saved_text("another-value-here", false));
+    assert_ne!(saved_text("one-value-for-all", true), saved_text("another-value-here", true));
 }
 
 /// Parts of a text that look like a credential are masked, but the key detects changes of these
@@ -165,7 +168,7 @@ fn a_file_holds_no_secret_and_nothing_that_identifies_one() {
 #[test]
 fn masked_parts_of_open_texts_are_covered_by_the_key() {
     let address = |secret: &str| format!("https://h.example.org/x?token={secret}");
-    let new_side = |[sent_text, live_text, repeated_text]: [&str; 3]| {
+    let new_inputs = |[sent_text, live_text, repeated_text]: [&str; 3]| {
         let mut declared = json!({"settings": {"description": address(sent_text)}});
         declared["hooks"] = json!([{"url": "https://h.example.org/", "push_events": true}]);
         let mut live = json!({"settings": {"description": address(live_text)}});
@@ -175,13 +178,13 @@ fn masked_parts_of_open_texts_are_covered_by_the_key() {
         }]);
         PlanInputs::new(&declared, &live).with_key()
     };
-    let saved = new_side(["sent-AAAA", "found-AAAA", "repeated-AAAA"]).save();
+    let saved = new_inputs(["sent-AAAA", "found-AAAA", "repeated-AAAA"]).save();
     for now in [
         ["sent-BBBB", "found-AAAA", "repeated-AAAA"],
         ["sent-AAAA", "found-BBBB", "repeated-AAAA"],
         ["sent-AAAA", "found-AAAA", "repeated-BBBB"],
     ] {
-        assert_ne!(new_side(now).stale_reasons(&saved), [] as [&str; 0], "{now:?}");
+        assert_ne!(new_inputs(now).stale_reasons(&saved), [] as [&str; 0], "{now:?}");
     }
     assert!(!saved.to_text().contains("-AAAA"));
 }
@@ -197,16 +200,16 @@ fn secrets_of_a_creation_are_not_in_the_file() {
         presence: Presence::Missing(target),
         ..live_container(&container, &json!({}))
     };
-    let side = PlanInputs { container, live, ..side() };
-    let text = side.save().to_text();
+    let inputs = PlanInputs { container, live, ..default_inputs() };
+    let text = inputs.save().to_text();
     assert!(text.contains("import_url") && !text.contains("in-the-url"), "{text}");
 }
 
 #[test]
 fn every_changed_byte_is_detected() {
     let small = |declared: &Json| json!({"variables": declared["variables"]});
-    let side = PlanInputs::new(&small(&declared()), &small(&live())).with_key();
-    let original = side.save();
+    let inputs = PlanInputs::new(&small(&declared_sections()), &small(&live_sections())).with_key();
+    let original = inputs.save();
     let text = original.to_text();
     for byte_index in 0..text.len() {
         assert!(SealedPlan::read(&text.as_bytes()[..byte_index]).is_err(), "cut at {byte_index}");
@@ -215,7 +218,7 @@ fn every_changed_byte_is_detected() {
         let Ok(sealed) = SealedPlan::read(&bytes) else { continue };
         // The digest does not cover the seal.
         assert_eq!((&sealed.plan, &sealed.id), (&original.plan, &original.id), "{byte_index}");
-        assert!(sealed.check_seal(side.key.as_ref()).is_err(), "{byte_index}");
+        assert!(sealed.check_seal(inputs.key.as_ref()).is_err(), "{byte_index}");
     }
     for other in [format!(" {text}"), format!("{text} "), text.replace(':', ": "), text.repeat(2)] {
         assert!(SealedPlan::read(other.as_bytes()).is_err(), "{other}");
@@ -223,16 +226,18 @@ fn every_changed_byte_is_detected() {
 }
 
 /// Adds the path of every value in `json` to `paths`.
-fn leaves(json: &Json, path: &str, paths: &mut Vec<String>) {
+fn collect_leaves(json: &Json, path: &str, paths: &mut Vec<String>) {
     match json {
         Json::Object(object) if !object.contains_key("env") => {
-            object.iter().for_each(|(name, json)| leaves(json, &format!("{path}/{name}"), paths));
+            object
+                .iter()
+                .for_each(|(name, json)| collect_leaves(json, &format!("{path}/{name}"), paths));
         }
         Json::Array(items) => {
             items
                 .iter()
                 .enumerate()
-                .for_each(|(i, json)| leaves(json, &format!("{path}/{i}"), paths));
+                .for_each(|(i, json)| collect_leaves(json, &format!("{path}/{i}"), paths));
         }
         _ => paths.push(path.to_owned()),
     }
@@ -257,26 +262,30 @@ fn changed_value(json: &Json) -> Json {
 #[test]
 fn an_edit_of_any_declared_value_makes_the_plan_stale() {
     let mut pointers = Vec::new();
-    leaves(&declared(), "", &mut pointers);
+    collect_leaves(&declared_sections(), "", &mut pointers);
     assert_eq!(pointers.len(), 15, "{pointers:?}");
     // Hidden values are compared only with the key.
     let hidden_paths = ["/variables/2/value"];
     for (is_keyed, pointer) in pointers.iter().flat_map(|path| [(false, path), (true, path)]) {
-        let add_key = |side: PlanInputs| if is_keyed { side.with_key() } else { side };
-        let mut edited = declared();
+        let add_key = |inputs: PlanInputs| if is_keyed { inputs.with_key() } else { inputs };
+        let mut edited = declared_sections();
         let value = edited.pointer_mut(pointer).unwrap();
         *value = changed_value(value);
-        let stale =
-            add_key(PlanInputs::new(&edited, &live())).stale_reasons(&add_key(side()).save());
+        let stale_reasons = add_key(PlanInputs::new(&edited, &live_sections()))
+            .stale_reasons(&add_key(default_inputs()).save());
         let is_seen = is_keyed || !hidden_paths.contains(&pointer.as_str());
-        assert_eq!(!stale.is_empty(), is_seen, "{pointer} with a key: {is_keyed}: {stale:?}");
+        assert_eq!(
+            !stale_reasons.is_empty(),
+            is_seen,
+            "{pointer} with a key: {is_keyed}: {stale_reasons:?}"
+        );
     }
 }
 
 #[test]
 fn a_change_of_any_planned_live_value_makes_the_plan_stale() {
     let mut pointers = Vec::new();
-    leaves(&live(), "", &mut pointers);
+    collect_leaves(&live_sections(), "", &mut pointers);
     // These values do not matter: no call sends them, or they become the declared value.
     let unimportant = [
         "/settings/lfs_enabled",
@@ -285,51 +294,58 @@ fn a_change_of_any_planned_live_value_makes_the_plan_stale() {
     ];
     let hidden = ["/variables/0/value", "/variables/1/value", "/variables/2/value"];
     for (is_keyed, pointer) in pointers.iter().flat_map(|path| [(false, path), (true, path)]) {
-        let add_key = |side: PlanInputs| if is_keyed { side.with_key() } else { side };
-        let mut changed = live();
-        let value = changed.pointer_mut(pointer).unwrap();
+        let add_key = |inputs: PlanInputs| if is_keyed { inputs.with_key() } else { inputs };
+        let mut changed_live = live_sections();
+        let value = changed_live.pointer_mut(pointer).unwrap();
         *value = changed_value(value);
-        let stale =
-            add_key(PlanInputs::new(&declared(), &changed)).stale_reasons(&add_key(side()).save());
+        let stale_reasons = add_key(PlanInputs::new(&declared_sections(), &changed_live))
+            .stale_reasons(&add_key(default_inputs()).save());
         let is_seen = (is_keyed || !hidden.contains(&pointer.as_str()))
             && !unimportant.contains(&pointer.as_str());
-        assert_eq!(!stale.is_empty(), is_seen, "{pointer} with a key: {is_keyed}: {stale:?}");
+        assert_eq!(
+            !stale_reasons.is_empty(),
+            is_seen,
+            "{pointer} with a key: {is_keyed}: {stale_reasons:?}"
+        );
     }
 }
 
 #[test]
 fn a_finished_step_counts_as_already_done() {
-    let sealed = side().save();
-    let mut changed = live();
-    changed["settings"]["description"] = "new".into();
-    changed["settings"]["topics"] = json!(["a"]);
-    changed["hooks"][0]["push_events"] = true.into();
-    let side = PlanInputs::new(&declared(), &changed);
+    let sealed = default_inputs().save();
+    let mut changed_live = live_sections();
+    changed_live["settings"]["description"] = "new".into();
+    changed_live["settings"]["topics"] = json!(["a"]);
+    changed_live["hooks"][0]["push_events"] = true.into();
+    let inputs = PlanInputs::new(&declared_sections(), &changed_live);
     let comparison = sealed.plan.compare(
         &sealed.id,
-        &side.plan(),
-        std::slice::from_ref(&side.container),
-        side.recording(),
+        &inputs.plan(),
+        std::slice::from_ref(&inputs.container),
+        inputs.recorder(),
     );
     let already: Vec<_> = comparison.already.iter().map(ToString::to_string).collect();
     assert_eq!((already.len(), comparison.stale.len()), (2, 0), "{comparison:?}");
     // A part of a step may be done too.
-    changed["settings"]["topics"] = json!(["b"]);
-    assert_eq!(PlanInputs::new(&declared(), &changed).stale_reasons(&sealed), [""; 0]);
+    changed_live["settings"]["topics"] = json!(["b"]);
+    assert_eq!(
+        PlanInputs::new(&declared_sections(), &changed_live).stale_reasons(&sealed),
+        [""; 0]
+    );
     // Without a read, no step counts as done.
     let unread_plan = Plan::default().finish(&Extent::default());
-    let compared = sealed.plan.compare(
+    let unread_comparison = sealed.plan.compare(
         &sealed.id,
         &unread_plan,
-        std::slice::from_ref(&side.container),
-        side.recording(),
+        std::slice::from_ref(&inputs.container),
+        inputs.recorder(),
     );
-    assert!(compared.already.is_empty() && !compared.stale.is_empty());
+    assert!(unread_comparison.already.is_empty() && !unread_comparison.stale.is_empty());
 }
 
 #[test]
 fn a_saved_plan_is_valid_for_one_service_and_one_week() {
-    let saved = side().save().plan;
+    let saved = default_inputs().save().plan;
     let hours = |n| NOW.parse::<Timestamp>().unwrap() + SignedDuration::from_hours(n);
     for (target, age, is_valid) in [
         ("https://x.example", 0, true),
@@ -357,7 +373,7 @@ fn a_seal_is_valid_only_with_its_key() {
         (Some(&first_key), None, false),
         (None, Some(&first_key), false),
     ] {
-        let sealed = side().save().plan.seal(save_key);
+        let sealed = default_inputs().save().plan.seal(save_key);
         assert_eq!(sealed.check_seal(read_key).is_ok(), is_valid);
     }
 }
@@ -387,7 +403,7 @@ fn unknown_sections_operations_and_formats_are_refused() {
         ),
     ];
     for (edit, expected) in edits {
-        let mut json = json!(side().save());
+        let mut json = json!(default_inputs().save());
         edit(&mut json);
         let result = SealedPlan::read(resealed(json).as_bytes());
         let unusable = result.and_then(|sealed| sealed.plan.check()).unwrap_err();
@@ -417,11 +433,11 @@ proptest! {
     fn a_forged_file_can_only_leave_steps_out(
         edits in prop::collection::vec(edit(), 1..4)
     ) {
-        let side = side();
+        let side = default_inputs();
         let mut json = json!(side.save());
         for (at, how, from) in edits {
             let mut all = Vec::new();
-            leaves(&json, "", &mut all);
+            collect_leaves(&json, "", &mut all);
             if all.is_empty() {
                 continue;
             }
@@ -447,7 +463,7 @@ proptest! {
         }
         let plan = side.plan();
         let containers = std::slice::from_ref(&side.container);
-        let compared = edited.plan.compare(&edited.id, &plan, containers, side.recording());
+        let compared = edited.plan.compare(&edited.id, &plan, containers, side.recorder());
         let policy = ApprovalPolicy { comparison: Some(&compared), ..ApprovalPolicy::default() };
         let Ok((approved, _)) = plan.approve(policy) else { return Ok(()) };
         for step in approved.steps() {
@@ -468,14 +484,14 @@ proptest! {
 
 #[test]
 fn a_stale_container_is_skipped_and_stops_all_or_nothing() {
-    let sealed = side().save();
-    let mut changed = live();
-    changed["settings"]["description"] = "mine".into();
-    for (live, runs) in [(live(), true), (changed, false)] {
-        let side = PlanInputs::new(&declared(), &live);
-        let plan = side.plan();
-        let containers = std::slice::from_ref(&side.container);
-        let comparison = sealed.plan.compare(&sealed.id, &plan, containers, side.recording());
+    let sealed = default_inputs().save();
+    let mut changed_live = live_sections();
+    changed_live["settings"]["description"] = "mine".into();
+    for (live, runs) in [(live_sections(), true), (changed_live, false)] {
+        let inputs = PlanInputs::new(&declared_sections(), &live);
+        let plan = inputs.plan();
+        let containers = std::slice::from_ref(&inputs.container);
+        let comparison = sealed.plan.compare(&sealed.id, &plan, containers, inputs.recorder());
         let approve = |all_or_nothing| {
             let policy = ApprovalPolicy { comparison: Some(&comparison), all_or_nothing };
             plan.approve(policy).map(|(approved, _)| approved.steps().count() > 0)
@@ -494,7 +510,7 @@ fn the_digest_covers_every_part_of_a_declaration() {
     let declared_digest = |declared: &Json, tweak: &dyn Fn(&mut Container)| {
         let mut container = shop(declared, Unlisted::Report);
         tweak(&mut container);
-        side().recording().record_declaration(&container).declared
+        default_inputs().recorder().record_declaration(&container).declared
     };
     let tweaks: [&dyn Fn(&mut Container); 7] = [
         &|_| (),
@@ -506,7 +522,7 @@ fn the_digest_covers_every_part_of_a_declaration() {
         &|c| c.lifecycle.former_paths = vec![crate::desired::testing::former_path("acme/old")],
     ];
     let digests: BTreeSet<_> =
-        tweaks.iter().map(|tweak| declared_digest(&declared(), tweak)).collect();
+        tweaks.iter().map(|tweak| declared_digest(&declared_sections(), tweak)).collect();
     assert_eq!(digests.len(), tweaks.len());
     let absent = json!({"variables": [{"key": "MODE", "value": "fast", "state": "absent"}]});
     let present = json!({"variables": [{"key": "MODE", "value": "fast"}]});
@@ -529,14 +545,14 @@ fn a_saved_plan_shows_the_steps_of_the_plan() {
         "shares": [{"group_id": 4, "group_full_path": "acme/leads", "group_access_level": 20, "expires_at": null}],
         "protected_tags": [{"name": "v*", "create_access_levels": [row(1, 30), {"id": 2, "access_level": 30, "group_id": 4}]}],
     });
-    let side = PlanInputs::new(&declared, &live);
-    let plan = side.plan();
+    let inputs = PlanInputs::new(&declared, &live);
+    let plan = inputs.plan();
     let describe = |step: &crate::diff::Step| {
         let fields: Vec<_> = step.changes.iter().map(|change| change.field.to_string()).collect();
         let calls: Vec<_> = step.calls.iter().map(|call| (call.operation, call.restores)).collect();
         (step.address.clone(), step.action, step.replaces, step.possible.is_some(), fields, calls)
     };
-    let shown: Vec<_> = side.save().plan.shown_steps().iter().map(describe).collect();
+    let shown: Vec<_> = inputs.save().plan.shown_steps().iter().map(describe).collect();
     assert_eq!(shown, plan.steps.iter().map(describe).collect::<Vec<_>>());
     assert!(plan.steps.iter().any(|step| step.replaces), "{:?}", plan.steps);
     assert!(plan.steps.iter().any(|step| !step.replaces), "{:?}", plan.steps);

@@ -28,19 +28,19 @@ fn problem(index: usize) -> Problem {
 }
 
 fn refusal(index: usize) -> GuardRefusal {
-    let section = address(index).section("hooks");
+    let section = address(index).with_section("hooks");
     GuardRefusal::new(Guard::Removals, &section, "too many".into(), 6, &origin(1))
 }
 
 fn unread_section(index: usize) -> Incomplete {
     let reason = Cause::new("answered 403");
-    Incomplete { address: address(index).section("variables"), reason, origin: None }
+    Incomplete { address: address(index).with_section("variables"), reason, origin: None }
 }
 
 /// A plan with one step in each of `projects` projects.
 fn plan(projects: usize) -> Plan {
     let step = |index| {
-        let address = address(index).section("settings");
+        let address = address(index).with_section("settings");
         Step::new(Scope::Project, address, Action::Update, origin(1), Vec::new(), Vec::new())
     };
     let findings = Findings { steps: (0..projects).map(step).collect(), ..Findings::default() };
@@ -56,8 +56,8 @@ fn approve_plan(
     let (approved, skipped) = plan
         .approve(ApprovalPolicy { all_or_nothing, ..ApprovalPolicy::default() })
         .map_err(|BlockedRun(message)| message)?;
-    let left_out = skipped.into_iter().map(|skip| (skip.address.to_string(), skip.steps));
-    Ok((approved.steps().count(), left_out.collect()))
+    let skipped_paths = skipped.into_iter().map(|skip| (skip.address.to_string(), skip.steps));
+    Ok((approved.steps().count(), skipped_paths.collect()))
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn broken_containers_are_skipped_and_too_many_stop_the_run() {
 /// Only the withheld section is skipped. But if a step archives the project, the whole project is
 /// skipped, because the section could not be changed after that step.
 #[test]
-fn a_withheld_section_is_left_out_alone_unless_the_project_is_archived() {
+fn a_withheld_section_is_skipped_alone_unless_the_project_is_archived() {
     use crate::cause::Withheld::{Refused, SwitchedOff, Tier};
     for withheld in [Tier, SwitchedOff, Refused] {
         let mut plan = plan(5);
@@ -150,7 +150,7 @@ fn a_container_with_any_fault_is_skipped_and_counted_once() {
 fn a_skipped_container_loses_all_its_steps() {
     let mut plan = plan(2);
     let step = plan.steps[1].clone();
-    plan.steps.push(Step { address: address(1).section("hooks").entry("ci"), ..step });
+    plan.steps.push(Step { address: address(1).with_section("hooks").with_entry("ci"), ..step });
     plan.problems.push(problem(1));
     assert_eq!(approve_plan(&plan, false), Ok((1, vec![("acme/p001".to_owned(), 2)])));
 }
@@ -158,13 +158,13 @@ fn a_skipped_container_loses_all_its_steps() {
 #[test]
 fn containers_that_depend_on_a_skipped_one_are_skipped() {
     let mut plan = plan(100);
-    let mut wait = |project: usize, other_index: usize| {
+    let mut add_dependency = |project: usize, other_index: usize| {
         let address = plan.findings.steps[other_index].address.clone();
         plan.findings.steps[project].after = vec![Edge { address, reason: "it must exist" }];
     };
-    wait(2, 1);
-    wait(3, 2);
-    wait(5, 4);
+    add_dependency(2, 1);
+    add_dependency(3, 2);
+    add_dependency(5, 4);
     plan.problems.push(problem(1));
     let paths = [1, 2, 3].map(|index| (address(index).to_string(), 1));
     assert_eq!(approve_plan(&plan, false), Ok((97, paths.to_vec())));
@@ -313,11 +313,14 @@ fn an_acknowledgement_has_a_maximum_number_and_an_expiry_date() {
     let exceeded =
         "the acknowledgement of `removals:acme/p000` allows at most 5, and `acme/p000#hooks` has 6";
     assert_eq!(apply_acks(&[limited_ack(5)]), (3, 0, vec![exceeded.to_owned()]));
-    let expire = |day| Acknowledgement { until: Some(day), ..ack.clone() };
-    assert_eq!(apply_acks(&[expire(TODAY)]), (2, 1, vec![]), "that day included");
+    let expiring_ack = |day| Acknowledgement { until: Some(day), ..ack.clone() };
+    assert_eq!(apply_acks(&[expiring_ack(TODAY)]), (2, 1, vec![]), "that day included");
     let expired = [
-        expire(date(2030, 1, 14)),
-        Acknowledgement { selector: parse_ack("removals:x").selector, ..expire(date(2030, 1, 14)) },
+        expiring_ack(date(2030, 1, 14)),
+        Acknowledgement {
+            selector: parse_ack("removals:x").selector,
+            ..expiring_ack(date(2030, 1, 14))
+        },
     ];
     assert_eq!(apply_acks(&expired), (3, 0, vec![]), "the check of the manifests warns of it");
     // One valid acknowledgement is enough.
@@ -330,12 +333,13 @@ fn an_acknowledgement_has_a_maximum_number_and_an_expiry_date() {
     // A refusal that another acknowledgement names does not count.
     let exact_ack = parse_ack("removals:acme/p000#hooks");
     assert_eq!(apply_acks(&[glob(12), exact_ack.clone()]), (0, 3, vec![]));
-    let own = Acknowledgement { max_objects: Some(5), ..exact_ack };
-    assert_eq!(apply_acks(&[glob(12), own]).0, 1);
+    let limited_exact_ack = Acknowledgement { max_objects: Some(5), ..exact_ack };
+    assert_eq!(apply_acks(&[glob(12), limited_exact_ack]).0, 1);
     let mut plan = plan(3);
     let everything = Address::container("**".into());
-    let whole = GuardRefusal::new(Guard::Removals, &everything, "too many".into(), 18, &origin(1));
-    plan.refusals.extend((0..3).map(refusal).chain([whole]));
+    let whole_run_refusal =
+        GuardRefusal::new(Guard::Removals, &everything, "too many".into(), 18, &origin(1));
+    plan.refusals.extend((0..3).map(refusal).chain([whole_run_refusal]));
     let run_ack = Acknowledgement { max_objects: Some(18), ..parse_ack("removals:**") };
     assert_eq!(plan.acknowledge(&[run_ack], &Moves::default(), TODAY), []);
     assert!(plan.refusals.is_empty());

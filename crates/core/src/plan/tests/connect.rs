@@ -12,7 +12,7 @@ use crate::{
 
 /// A step of an entry of `section` in the container at `path`.
 fn entry_step(path: &str, section: &'static str, effects: Vec<Effect>) -> Step {
-    let address = Address::container(path.into()).section(section).entry("x");
+    let address = Address::container(path.into()).with_section(section).with_entry("x");
     Step {
         effects,
         ..Step::new(Scope::Project, address, Action::Update, origin(1), Vec::new(), Vec::new())
@@ -29,8 +29,9 @@ fn edges(steps: &[Step]) -> Vec<Vec<String>> {
 fn a_step_that_needs_the_id_of_a_group_follows_its_creation() {
     let body = Fields::from([("group_id".to_owned(), id_placeholder("acme/neo").into())]);
     let request =
-        SHARE_CREATE.request().arg("id", 7).fields(body).with_id_fields(["group_id".into()]);
-    let address = Address::container("acme/shop".into()).section("shares").entry("acme/neo");
+        SHARE_CREATE.request().arg("id", 7).with_fields(body).with_id_fields(["group_id".into()]);
+    let address =
+        Address::container("acme/shop".into()).with_section("shares").with_entry("acme/neo");
     let share = Step::new(
         Scope::Project,
         address,
@@ -46,21 +47,21 @@ fn a_step_that_needs_the_id_of_a_group_follows_its_creation() {
 
 /// Edges and missing secrets are found without the requests of a step.
 #[test]
-fn references_of_dropped_requests_stay_known() {
+fn references_of_dropped_requests_are_kept() {
     let secret = Value::Secret(Reference::Env("TOKEN".into()));
     let body = Fields::from([
         ("description".to_owned(), "plain".into()),
         ("group_id".to_owned(), id_placeholder("acme/neo").into()),
         ("token".to_owned(), secret.clone()),
     ]);
-    let request = SHARE_CREATE.request().arg_by_path("id", "acme/shop", Some(7)).fields(body);
+    let request = SHARE_CREATE.request().arg_by_path("id", "acme/shop", Some(7)).with_fields(body);
     let request = request.with_id_fields(["group_id".into()]);
     for section in [Some("shares"), None] {
         let address = Address { section, ..Address::container("acme/shop".into()) };
         let (action, calls) = (Action::Create, vec![request.clone().into()]);
         let mut step = Step::new(Scope::Project, address, action, origin(1), Vec::new(), calls);
         for _ in 0..2 {
-            assert_eq!(step.waits_for().collect::<Vec<_>>(), ["acme/neo"]);
+            assert_eq!(step.awaited_objects().collect::<Vec<_>>(), ["acme/neo"]);
             assert_eq!(step.named_paths().collect::<Vec<_>>(), ["acme/shop"]);
             assert_eq!(step.secrets_and_files().collect::<Vec<_>>(), [&secret]);
             step.drop_requests();
@@ -173,8 +174,8 @@ fn steps_that_wait_for_each_other_are_a_problem() {
     let with_edges = |step: Step, addresses: &[&'static str]| {
         let edge = |text: &&'static str| {
             let (path, section) = text.split_once('#').unwrap();
-            let section = Address::container(path.into()).section(section);
-            let address = if path == "a" { section } else { section.entry("x") };
+            let section = Address::container(path.into()).with_section(section);
+            let address = if path == "a" { section } else { section.with_entry("x") };
             Edge { address, reason: "of a rule" }
         };
         Step { after: addresses.iter().map(edge).collect(), ..step }
@@ -189,9 +190,9 @@ fn steps_that_wait_for_each_other_are_a_problem() {
         ]
     };
     assert!(add_edges(&mut steps(&["a#members", "a#variables"])).is_empty());
-    let mut circle = steps(&["a#members"]);
-    circle.insert(3, with_edges(entry_step("b", "members", Vec::new()), &["b#labels"]));
-    let problems = add_edges(&mut circle);
+    let mut cyclic_steps = steps(&["a#members"]);
+    cyclic_steps.insert(3, with_edges(entry_step("b", "members", Vec::new()), &["b#labels"]));
+    let problems = add_edges(&mut cyclic_steps);
     let lines: Vec<_> = problems.iter().map(|p| format!("{} {}", p.address, p.code)).collect();
     assert_eq!(
         lines,
@@ -207,10 +208,10 @@ fn steps_that_wait_for_each_other_are_a_problem() {
 fn ordering_time_grows_linearly_with_steps() {
     let [members, variables] = ["members", "variables"];
     crate::steps::grow_in_proportion("steps that follow a section", |n| {
-        let section = |name| Address::container("acme/shop".into()).section(name);
+        let section = |name| Address::container("acme/shop".into()).with_section(name);
         let new_step = |index: usize, name: &'static str, after: Option<&'static str>| {
             let edge = |name| Edge { address: section(name), reason: "of a rule" };
-            let address = section(name).entry(format!("{index}"));
+            let address = section(name).with_entry(format!("{index}"));
             let step =
                 Step::new(Scope::Project, address, Action::Create, origin(1), vec![], vec![]);
             Step { after: after.into_iter().map(edge).collect(), ..step }
@@ -225,17 +226,18 @@ fn ordering_time_grows_linearly_with_steps() {
         let [before, after] = [false, true].map(|flag| Shown::Value(flag.into()));
         group.changes.push(FieldChange::new("membership_lock", before, after, None));
         let member = |at: usize| {
-            let address =
-                Address::container("acme/shop".into()).section(members).entry(format!("{at}"));
+            let address = Address::container("acme/shop".into())
+                .with_section(members)
+                .with_entry(format!("{at}"));
             let step =
                 Step::new(Scope::Project, address, Action::Create, origin(1), vec![], vec![]);
-            let label = Address::container("acme/shop".into()).section("labels");
+            let label = Address::container("acme/shop".into()).with_section("labels");
             Step { after: vec![Edge { address: label, reason: "of a rule" }], ..step }
         };
-        let labels = (0..n).map(|it| Step {
+        let labels = (0..n).map(|index| Step {
             address: Address::container("acme/shop".into())
-                .section("labels")
-                .entry(format!("{it}")),
+                .with_section("labels")
+                .with_entry(format!("{index}")),
             ..entry_step("acme/shop", "labels", Vec::new())
         });
         let mut steps: Vec<_> =
@@ -303,9 +305,13 @@ fn visibility_is_raised_top_down_and_lowered_bottom_up() {
 /// A visibility that was not read counts as private.
 #[test]
 fn a_step_from_unknown_to_private_visibility_has_no_edges() {
-    let unknown =
+    let unread_visibility =
         |path: &str| entry_step(path, "settings", vec![Effect::visibility(None, "private")]);
-    let mut steps = vec![unknown("a"), unknown("a/b"), visibility_step("a/c", "public", "private")];
+    let mut steps = vec![
+        unread_visibility("a"),
+        unread_visibility("a/b"),
+        visibility_step("a/c", "public", "private"),
+    ];
     assert!(add_edges(&mut steps).is_empty());
     assert_eq!(edges(&steps), vec![vec![""; 0]; 3]);
 }
@@ -316,7 +322,7 @@ fn nothing_becomes_more_visible_than_its_group() {
         scope: Scope::Group,
         ..visibility_step("acme", before, after)
     };
-    let problems = |steps: Vec<Step>| -> Vec<String> {
+    let find_problems = |steps: Vec<Step>| -> Vec<String> {
         let mut steps = steps;
         add_edges(&mut steps).into_iter().map(|p| format!("{} {}", p.address, p.message)).collect()
     };
@@ -325,12 +331,12 @@ fn nothing_becomes_more_visible_than_its_group() {
     let shop = |before: &str, after: &str| visibility_step("acme/web/shop", before, after);
     for before in ["", "private"] {
         assert_eq!(
-            problems(vec![group("", "internal"), shop(before, "public")]),
+            find_problems(vec![group("", "internal"), shop(before, "public")]),
             [format!("acme/web/shop#settings/x {message}")]
         );
     }
     for (inner, outer) in [("internal", "internal"), ("private", "public")] {
-        assert_eq!(problems(vec![group("private", outer), shop("", inner)]), [] as [&str; 0]);
+        assert_eq!(find_problems(vec![group("private", outer), shop("", inner)]), [] as [&str; 0]);
     }
     // A new group without a visibility is private. A restored group is not new.
     let unset_group = |action| Step {
@@ -344,13 +350,19 @@ fn nothing_becomes_more_visible_than_its_group() {
             vec![],
         )
     };
-    assert_eq!(problems(vec![unset_group(Action::Create), shop("", "internal")]).len(), 1);
-    assert_eq!(problems(vec![unset_group(Action::Create), shop("", "private")]), [] as [&str; 0]);
-    assert_eq!(problems(vec![unset_group(Action::Update), shop("", "internal")]), [] as [&str; 0]);
+    assert_eq!(find_problems(vec![unset_group(Action::Create), shop("", "internal")]).len(), 1);
+    assert_eq!(
+        find_problems(vec![unset_group(Action::Create), shop("", "private")]),
+        [] as [&str; 0]
+    );
+    assert_eq!(
+        find_problems(vec![unset_group(Action::Update), shop("", "internal")]),
+        [] as [&str; 0]
+    );
     // A project is not a group, and other groups do not count.
     let other = Step { scope: Scope::Group, ..visibility_step("acm", "", "private") };
     let project = visibility_step("acme", "", "private");
-    assert_eq!(problems(vec![other, project, shop("", "public")]), [] as [&str; 0]);
+    assert_eq!(find_problems(vec![other, project, shop("", "public")]), [] as [&str; 0]);
 }
 
 #[test]
@@ -379,7 +391,7 @@ fn a_level_below_one_granted_in_a_group_above_is_a_problem() {
 #[test]
 fn a_rule_waits_for_access_from_a_group_above() {
     let new_step = |path: &str, section: &'static str, effects: Vec<Effect>| {
-        let address = Address::container(path.into()).section(section).entry("x");
+        let address = Address::container(path.into()).with_section(section).with_entry("x");
         Step {
             effects,
             ..Step::new(Scope::Project, address, Action::Create, origin(1), Vec::new(), Vec::new())
@@ -391,17 +403,17 @@ fn a_rule_waits_for_access_from_a_group_above() {
         "protected_branches",
         vec![Effect::needs_access(NamedObject::User, Id::Known(3))],
     );
-    let edges = |paths: &[&str]| -> Vec<String> {
+    let edges_of_rule = |paths: &[&str]| -> Vec<String> {
         let mut steps: Vec<_> = paths.iter().map(|path| grant_step(path)).collect();
         steps.push(rule_step.clone());
         assert!(add_edges(&mut steps).is_empty());
         assert!(steps[..paths.len()].iter().all(|step| step.after.is_empty()));
         steps[paths.len()].after.iter().map(|edge| edge.address.to_string()).collect()
     };
-    assert_eq!(edges(&["acme"]), ["acme#members/x"]);
-    assert_eq!(edges(&["acme", "acme/web"]), ["acme/web#members/x", "acme#members/x"]);
+    assert_eq!(edges_of_rule(&["acme"]), ["acme#members/x"]);
+    assert_eq!(edges_of_rule(&["acme", "acme/web"]), ["acme/web#members/x", "acme#members/x"]);
     for other in ["acme/we", "other", "acme/web/shop2"] {
-        assert_eq!(edges(&[other]), [] as [&str; 0], "{other}");
+        assert_eq!(edges_of_rule(&[other]), [] as [&str; 0], "{other}");
     }
     // A user whose level only changes had access before; other users do not count.
     let mut steps = vec![
@@ -458,7 +470,7 @@ fn a_move_to_a_taken_path_waits_until_the_path_is_free() {
 #[test]
 fn settings_limited_by_a_group_are_changed_after_it() {
     let change = |path: &str, scope, field: &str| {
-        let address = Address::container(path.into()).section("settings");
+        let address = Address::container(path.into()).with_section("settings");
         let [before, after] = [false, true].map(|value| Shown::Value(value.into()));
         let change = FieldChange::new(field, before, after, None);
         Step::new(scope, address, Action::Update, origin(1), vec![change], Vec::new())
@@ -531,7 +543,7 @@ fn a_creation_waits_until_its_name_is_free() {
 #[test]
 fn a_step_that_takes_a_path_follows_the_move_that_frees_it_once() {
     let [up, other] = ["acme/up", "acme/other"];
-    for (known_path, expected) in
+    for (existing_edge_path, expected) in
         [(None, vec![up]), (Some(up), vec![up]), (Some(other), vec![other, up])]
     {
         let edge = |path: &str| Edge { address: Address::container(path.into()), reason: "known" };
@@ -541,10 +553,12 @@ fn a_step_that_takes_a_path_follows_the_move_that_frees_it_once() {
             "acme/new",
             vec![Effect::follows(Address::container(up.into()))],
         );
-        let mut steps =
-            [move_step, Step { after: known_path.map(edge).into_iter().collect(), ..take_step }];
+        let mut steps = [
+            move_step,
+            Step { after: existing_edge_path.map(edge).into_iter().collect(), ..take_step },
+        ];
         assert!(add_edges(&mut steps).is_empty());
-        assert_eq!(edges(&steps)[1], expected, "{known_path:?}");
+        assert_eq!(edges(&steps)[1], expected, "{existing_edge_path:?}");
         let problems = add_edges(&mut steps[1..]);
         assert!(problems.is_empty(), "it follows already");
     }
@@ -583,24 +597,24 @@ fn a_limited_setting_follows_the_setting_of_its_group_exactly_once() {
         let step = entry_step("acme", "settings", Vec::new());
         Step { scope: Scope::Group, changes: vec![change("shared_runners_setting")], ..step }
     };
-    for known_edges in [&["acme#settings/x"][..], &["acme/shop#members/x"], &[]] {
+    for existing_edges in [&["acme#settings/x"][..], &["acme/shop#members/x"], &[]] {
         let new_edge = |address_text: &&str| {
             let (path, suffix) = address_text.split_once('#').unwrap();
             let section = if suffix.starts_with("members") { "members" } else { "settings" };
-            let address = Address::container(path.into()).section(section).entry("x");
+            let address = Address::container(path.into()).with_section(section).with_entry("x");
             Edge { address, reason: "x" }
         };
         let step = entry_step("acme/shop", "settings", Vec::new());
         let changes = vec![change("shared_runners_enabled")];
         let project_step =
-            Step { changes, after: known_edges.iter().map(new_edge).collect(), ..step };
+            Step { changes, after: existing_edges.iter().map(new_edge).collect(), ..step };
         let mut steps = vec![group_step(), project_step];
         assert!(add_edges(&mut steps).is_empty());
         let targets = edges(&steps).remove(1);
         assert_eq!(targets.iter().filter(|at| *at == "acme#settings/x").count(), 1, "{targets:?}");
         assert_eq!(
             targets.len(),
-            known_edges.len().max(1) + usize::from(known_edges == ["acme/shop#members/x"])
+            existing_edges.len().max(1) + usize::from(existing_edges == ["acme/shop#members/x"])
         );
     }
 }
@@ -626,15 +640,16 @@ fn a_project_that_is_too_visible_has_the_origin_of_its_visibility() {
 /// title for them.
 #[test]
 fn labels_below_a_group_follow_the_rename_that_frees_their_title() {
-    let address =
-        |path: &str, name: &str| Address::container(path.into()).section("labels").entry(name);
-    let rename = |scope: Scope, path: &str, names: [&str; 2]| {
+    let address = |path: &str, name: &str| {
+        Address::container(path.into()).with_section("labels").with_entry(name)
+    };
+    let rename_label = |scope: Scope, path: &str, names: [&str; 2]| {
         let [before, after] = names.map(|name| Shown::Value(name.into()));
         let change = FieldChange::new("name", before, after, None);
         let address = address(path, names[1]);
         Step::new(scope, address, Action::Update, origin(1), vec![change], Vec::new())
     };
-    let create = |effects: Vec<Effect>| {
+    let create_label = |effects: Vec<Effect>| {
         let step = Step::new(
             Scope::Project,
             address("acme/shop", "bug"),
@@ -647,20 +662,21 @@ fn labels_below_a_group_follow_the_rename_that_frees_their_title() {
     };
     let taken_effects = || vec![Effect::follows(address("ACME", "bug"))];
     let rename_step = |effects: Vec<Effect>| {
-        let step = rename(Scope::Project, "acme/shop", ["flaw", "bug"]);
+        let step = rename_label(Scope::Project, "acme/shop", ["flaw", "bug"]);
         Step { effects, ..step }
     };
     let (group_label, project_label) = ("acme#labels/defect", "acme/shop#labels/bug");
-    for project_step in [create(taken_effects()), rename_step(taken_effects())] {
-        let mut steps = vec![project_step.clone(), rename(Scope::Group, "acme", ["bug", "defect"])];
+    for project_step in [create_label(taken_effects()), rename_step(taken_effects())] {
+        let mut steps =
+            vec![project_step.clone(), rename_label(Scope::Group, "acme", ["bug", "defect"])];
         assert!(add_edges(&mut steps).is_empty());
         assert_eq!(edges(&steps), [vec![group_label], vec![]]);
-        let mut steps = vec![project_step, rename(Scope::Group, "acme", ["ops", "defect"])];
+        let mut steps = vec![project_step, rename_label(Scope::Group, "acme", ["ops", "defect"])];
         let codes: Vec<_> = add_edges(&mut steps).iter().map(|problem| problem.code).collect();
         assert_eq!(codes, ["duplicate-entry"]);
     }
-    for step_below in [create(Vec::new()), rename_step(Vec::new())] {
-        let mut steps = vec![rename(Scope::Group, "acme", ["ops", "bug"]), step_below];
+    for step_below in [create_label(Vec::new()), rename_step(Vec::new())] {
+        let mut steps = vec![rename_label(Scope::Group, "acme", ["ops", "bug"]), step_below];
         assert!(add_edges(&mut steps).is_empty());
         assert_eq!(edges(&steps), [vec![project_label], vec![]]);
     }
@@ -675,9 +691,9 @@ fn a_project_is_deleted_after_its_members_are_copied() {
     };
     let request = IMPORT_MEMBERS.request().arg_by_path("id", "acme/new", Some(8));
     let request = request.arg_by_path("project_id", "acme/Shop", Some(7));
-    let copy = step("acme/new", Action::Create, vec![request.into()]);
-    let own = PROJECT_FORK.request().arg_by_path("id", "acme/shop", Some(7));
-    let mut steps = vec![step("acme/shop", Action::Delete, vec![own.into()]), copy];
+    let copy_step = step("acme/new", Action::Create, vec![request.into()]);
+    let fork_request = PROJECT_FORK.request().arg_by_path("id", "acme/shop", Some(7));
+    let mut steps = vec![step("acme/shop", Action::Delete, vec![fork_request.into()]), copy_step];
     assert!(add_edges(&mut steps).is_empty());
     assert_eq!(edges(&steps), [vec!["acme/new"], vec![]]);
 }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::{address::Selector, catalogue, kind::Section, live::entry_ids};
 
-const MADE: &str = "2026-01-31T12:00:00Z";
-const LATER: &str = "2026-01-31T13:00:00Z";
+const CREATED_AT: &str = "2026-01-31T12:00:00Z";
+const CREATED_LATER: &str = "2026-01-31T13:00:00Z";
 
 /// A section, a declared entry of the section, and the live object of the entry without its id.
 type Case = (Section, Json, Json);
@@ -14,15 +14,14 @@ fn all_cases() -> Vec<Case> {
     catalogue::all_sections().filter(|section| section.allows_duplicates()).map(case).collect()
 }
 
-/// The case for `section`. The live objects of some sections have undeclared fields too. The live
-/// objects of other sections have the declared fields, with the examples from the table of the
-/// kind.
+/// The case for `section`. The entry of a section without its own case has the fields of its
+/// identity, with the examples from the table of the kind.
 fn case(section: Section) -> Case {
     let (declared, live_fields) = match section.section {
-        "hooks" => (json!({"url": "https://h/x"}), json!({"created_at": MADE})),
+        "hooks" => (json!({"url": "https://h/x"}), json!({"created_at": CREATED_AT})),
         "pipeline_schedules" => (
             json!({"description": "n", "ref": "refs/heads/main", "cron": "0 1 * * *"}),
-            json!({"created_at": MADE}),
+            json!({"created_at": CREATED_AT}),
         ),
         "remote_mirrors" => (
             json!({"url": {"env": "A"}, "enabled": true}),
@@ -34,7 +33,7 @@ fn case(section: Section) -> Case {
         ),
         _ => {
             let other_fields = match section.section {
-                "freeze_periods" => json!({"created_at": MADE}),
+                "freeze_periods" => json!({"created_at": CREATED_AT}),
                 _ => json!({}),
             };
             let specs = section.specs().iter();
@@ -61,7 +60,11 @@ fn plan_case((kind, declared, _): &Case, live: &[Json], resend: &[Selector]) -> 
     let declared = container_of(kind.scoped_kind.scope, "acme/shop", &declared, Unlisted::Report);
     let live = live_container(&declared, &json!({kind.section: live}));
     let settings = settings(&[("A", "https://bot:secret-1234@h/x")]);
-    plan_container(&declared, &live, &PlanSettings { resend: resend.to_vec(), ..settings })
+    plan_container(
+        &declared,
+        &live,
+        &PlanSettings { resend_selectors: resend.to_vec(), ..settings },
+    )
 }
 
 #[test]
@@ -70,15 +73,20 @@ fn copies_are_removed_by_one_run_and_the_next_one_plans_nothing() {
         let raw = [4, 5].map(|id| add_id(&case.2, id, json!({})));
         let plan = plan_case(&case, &raw, &[]);
         let [step] = &plan.steps[..] else { panic!("{case:?}: {plan:#?}") };
-        assert!(step.is_copy && plan.incomplete.is_empty() && plan.refusals.is_empty(), "{plan:?}");
+        assert!(
+            step.removes_copy && plan.incomplete.is_empty() && plan.refusals.is_empty(),
+            "{plan:?}"
+        );
         // The newest mirror has the current credential.
-        let (removed, kept_id) = if case.0.section == "remote_mirrors" { (4, 5) } else { (5, 4) };
-        assert_eq!(step.live_id(), Some(removed), "{case:?}");
+        let (removed_id, kept_id) =
+            if case.0.section == "remote_mirrors" { (4, 5) } else { (5, 4) };
+        assert_eq!(step.live_id(), Some(removed_id), "{case:?}");
         let id_text = format!("with the id {kept_id}");
         let shows = |note: &Note| format!("{:?}", note.reason).contains(&id_text);
         assert!(plan.notes.iter().any(shows), "{:?}", plan.notes);
-        let original: Vec<_> = raw.into_iter().filter(|object| object["id"] == kept_id).collect();
-        let plan = plan_case(&case, &original, &[]);
+        let kept_objects: Vec<_> =
+            raw.into_iter().filter(|object| object["id"] == kept_id).collect();
+        let plan = plan_case(&case, &kept_objects, &[]);
         assert!(plan.steps.is_empty() && plan.incomplete.is_empty(), "{case:?}: {plan:?}");
     }
 }
@@ -88,7 +96,7 @@ fn an_entry_with_other_attributes_or_made_later_by_hand_is_no_copy() {
     for case in all_cases() {
         for (other_fields, difference) in [
             (json!({"of_a_newer_release": 1}), "differ in `of_a_newer_release`"),
-            (json!({"created_at": LATER}), "created more than 15 minutes apart"),
+            (json!({"created_at": CREATED_LATER}), "created more than 15 minutes apart"),
         ] {
             let raw = [add_id(&case.2, 4, json!({})), add_id(&case.2, 5, other_fields.clone())];
             let plan = plan_case(&case, &raw, &[]);
@@ -109,7 +117,7 @@ fn an_entry_with_other_attributes_or_made_later_by_hand_is_no_copy() {
 /// If a credential is resent, the newest entry is replaced and the copy is removed.
 #[test]
 fn a_renewal_replaces_the_newest_and_removes_the_rest() {
-    let mirrors = case(catalogue::section(Scope::Project, "remote_mirrors").unwrap());
+    let mirrors = case(catalogue::project_section(Scope::Project, "remote_mirrors").unwrap());
     let resend = [Selector::parse("**#remote_mirrors").unwrap()];
     let raw = [4, 5].map(|id| add_id(&mirrors.2, id, json!({})));
     let plan = plan_case(&mirrors, &raw, &resend);
@@ -127,9 +135,9 @@ fn a_renewal_replaces_the_newest_and_removes_the_rest() {
 /// entries below the kept parent.
 #[test]
 fn an_entry_below_copies_is_compared_below_the_one_that_stays() {
-    let (section, declared, shown) =
-        case(catalogue::section(Scope::Project, "pipeline_schedules").unwrap());
-    let raw = [5, 4].map(|id| add_id(&shown, id, json!({})));
+    let (section, declared, live_object) =
+        case(catalogue::project_section(Scope::Project, "pipeline_schedules").unwrap());
+    let raw = [5, 4].map(|id| add_id(&live_object, id, json!({})));
     let variable = json!({"schedule": "n", "key": "A", "value": "x"});
     let sections =
         json!({"pipeline_schedules": [declared], "pipeline_schedule_variables": [variable]});

@@ -6,7 +6,7 @@ use crate::{
     desired::testing,
     diff::{DiffContext, GuardRefusal},
     field::Scope,
-    kind::{Names, Risk},
+    kind::{NameIndex, Risk},
     live::{CallerAccess, InheritedLevels},
     plan::guard,
     release::DetectedRelease,
@@ -35,15 +35,17 @@ fn too_many_removals_are_refused_by_count_and_share() {
             .iter()
             .map(|name| json!({"key": name, "environment_scope": "*", "value": "x"}))
             .collect();
-        let plan =
-            plan_of(&json!({"variables": entries.collect::<Vec<_>>()}), &json!({"variables": raw}));
+        let plan = plan_sections(
+            &json!({"variables": entries.collect::<Vec<_>>()}),
+            &json!({"variables": raw}),
+        );
         let refusals: Vec<_> =
             plan.refusals.iter().map(|r| (r.reason.as_str(), r.acknowledgement.clone())).collect();
-        let want: Vec<_> = expected
+        let expected_refusals: Vec<_> = expected
             .map(|reason| (reason, "removals:acme/shop#variables".to_owned()))
             .into_iter()
             .collect();
-        assert_eq!(refusals, want, "{removed_count} of {live_count}");
+        assert_eq!(refusals, expected_refusals, "{removed_count} of {live_count}");
     }
 }
 
@@ -56,7 +58,7 @@ fn refusals(plan: &ContainerPlan) -> Vec<&str> {
 fn removing_a_duplicate_counts_but_leaves_its_original() {
     let hook =
         |id: u64, url: &str| json!({"id": id, "url": url, "created_at": "2026-01-31T12:00:00Z"});
-    let declared = |state: Option<&str>| {
+    let declare_hooks = |state: Option<&str>| {
         let mut other = json!({"url": "https://b.example.org"});
         if let Some(state) = state {
             other["state"] = state.into();
@@ -64,15 +66,19 @@ fn removing_a_duplicate_counts_but_leaves_its_original() {
         json!({"hooks": [{"url": "https://a.example.org"}, other]})
     };
     let copies: Vec<_> = (1..=5).map(|id| hook(id, "https://a.example.org")).collect();
-    let live = |other_hooks: Vec<Json>| {
+    let with_copies = |other_hooks: Vec<Json>| {
         let hooks = [copies.clone(), other_hooks].concat();
         json!({"hooks": hooks})
     };
-    let plan = plan_of(&declared(None), &live(vec![hook(20, "https://b.example.org")]));
+    let plan =
+        plan_sections(&declare_hooks(None), &with_copies(vec![hook(20, "https://b.example.org")]));
     assert_eq!((plan.steps.len(), refusals(&plan)), (4, vec![]), "four copies, none is missed");
     // Only one of two different hooks is removed: not all hooks are removed, and there are too few
     // hooks for the limit of the share.
-    let plan = plan_of(&declared(Some("absent")), &live(vec![hook(20, "https://b.example.org")]));
+    let plan = plan_sections(
+        &declare_hooks(Some("absent")),
+        &with_copies(vec![hook(20, "https://b.example.org")]),
+    );
     assert_eq!((plan.steps.len(), refusals(&plan)), (5, vec![]));
     // A copy makes the share neither smaller nor larger.
     for (copy_count, other_count, removed_count, expected) in [
@@ -83,17 +89,17 @@ fn removing_a_duplicate_counts_but_leaves_its_original() {
     ] {
         let url = |at: u64| format!("https://{at}.example.org");
         let copies = (1..=copy_count).map(|id| hook(id, "https://a.example.org"));
-        let all = copies.chain((20..20 + other_count).map(|id| hook(id, &url(id))));
+        let all_hooks = copies.chain((20..20 + other_count).map(|id| hook(id, &url(id))));
         let mut entries = vec![json!({"url": "https://a.example.org"})];
         entries
             .extend((20..20 + removed_count).map(|id| json!({"url": url(id), "state": "absent"})));
-        let live_hooks = json!({"hooks": all.collect::<Vec<_>>()});
-        let plan = plan_of(&json!({"hooks": entries}), &live_hooks);
+        let live_hooks = json!({"hooks": all_hooks.collect::<Vec<_>>()});
+        let plan = plan_sections(&json!({"hooks": entries}), &live_hooks);
         let reason = plan.refusals.first().map(|refusal| refusal.reason.as_str());
         assert_eq!(reason, expected, "{copy_count} {other_count} {removed_count}");
     }
     let removal = json!({"hooks": [{"url": "https://a.example.org", "state": "absent"}]});
-    let plan = plan_of(&removal, &json!({"hooks": [hook(1, "https://a.example.org")]}));
+    let plan = plan_sections(&removal, &json!({"hooks": [hook(1, "https://a.example.org")]}));
     assert_eq!(plan.refusals[0].reason, "would remove the only entry");
 }
 
@@ -140,8 +146,10 @@ fn too_many_removals_in_one_run_are_refused() {
 #[test]
 fn wider_visibility_is_refused() {
     let refusal_reason = |before: Json, after: &str| {
-        let plan =
-            plan_of(&json!({"settings": {"visibility": after}}), &json!({"settings": before}));
+        let plan = plan_sections(
+            &json!({"settings": {"visibility": after}}),
+            &json!({"settings": before}),
+        );
         plan.refusals.first().map(|refusal| refusal.reason.clone())
     };
     let visibility = |word: &str| json!({"visibility": word});
@@ -155,7 +163,7 @@ fn wider_visibility_is_refused() {
 
 #[test]
 fn weaker_protection_is_refused() {
-    let address = Address::container("acme/shop".into()).section("settings");
+    let address = Address::container("acme/shop".into()).with_section("settings");
     let step =
         Step::new(Scope::Project, address, Action::Update, origin(4), Vec::new(), Vec::new());
     let weakness = |text: &str| Effect::Risk(Risk::Weakens, text.to_owned());
@@ -163,17 +171,17 @@ fn weaker_protection_is_refused() {
     let declared = shop(&json!({}), Unlisted::Report);
     let settings = settings(&[]);
     let context = DiffContext {
-        sections: &[],
+        declared_sections: &[],
         target: &target(&declared),
-        container: &declared.address(),
+        container_address: &declared.address(),
         caller: &settings.caller,
         facts: &ContainerFacts::default(),
         live: &live_container(&declared, &json!({})),
-        names: &Names::default(),
-        groups: &settings.groups,
+        names: &NameIndex::default(),
+        group_declarations: &settings.group_declarations,
         release: DetectedRelease::NotRequested,
         secrets: &settings.secrets,
-        resend: &[],
+        resend_selectors: &[],
     };
     let findings = guard::check_steps(&[step], &declared, context);
     let plan = ContainerPlan { findings, ..ContainerPlan::default() };
@@ -446,14 +454,17 @@ fn only_changes_that_weaken_protection_are_refused() {
     ] {
         let plan = if declared.is_null() {
             let absent = json!({"state": "absent"});
-            plan_of(&json!({section: absent}), &json!({section: live}))
+            plan_sections(&json!({section: absent}), &json!({section: live}))
         } else {
-            plan_of(&json!({section: declared}), &json!({section: live}))
+            plan_sections(&json!({section: declared}), &json!({section: live}))
         };
-        let wanted = |refusal: &&GuardRefusal| refusal.acknowledgement.starts_with("protection:");
-        let texts: Vec<_> = plan.refusals.iter().filter(wanted).map(|r| r.reason.clone()).collect();
-        let want: Vec<_> = expected.map(|want| format!("would {want}")).into_iter().collect();
-        assert_eq!(texts, want, "{section} {declared} {:?}", plan.problems);
+        let is_protection =
+            |refusal: &&GuardRefusal| refusal.acknowledgement.starts_with("protection:");
+        let texts: Vec<_> =
+            plan.refusals.iter().filter(is_protection).map(|r| r.reason.clone()).collect();
+        let expected_texts: Vec<_> =
+            expected.map(|want| format!("would {want}")).into_iter().collect();
+        assert_eq!(texts, expected_texts, "{section} {declared} {:?}", plan.problems);
         assert!(!plan.steps.is_empty(), "{section} {declared}");
     }
 }
@@ -509,7 +520,7 @@ fn inherited_levels(levels: &[(u64, u8)]) -> Option<InheritedLevels> {
 /// contains the levels from the group above.
 fn plan_members(declared: &Json, live: &Json, inherited: Option<InheritedLevels>) -> ContainerPlan {
     let declared = shop(&json!({"members": declared}), Unlisted::Report);
-    let mut names = Names::default();
+    let mut names = NameIndex::default();
     names.insert(NamedObject::User, "alice", Some(3));
     names.insert(NamedObject::User, "bob", Some(2));
     let live = LiveContainer {
@@ -559,12 +570,12 @@ fn a_new_read_only_key_is_not_refused() {
     let new_owner = json!([{"user": "alice", "access_level": "owner"}]);
     let plan = plan_members(&new_owner, &json!([member(2, "bob", 50)]), inherited_levels(&[]));
     assert_eq!((plan.steps.len(), refusals(&plan)), (1, vec![]));
-    let material =
+    let public_key =
         "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
     let plan_key = |other_fields: Json| {
-        let mut key = json!({"key": material, "title": "ci"});
+        let mut key = json!({"key": public_key, "title": "ci"});
         key.as_object_mut().unwrap().extend(other_fields.as_object().unwrap().clone());
-        plan_of(&json!({"deploy_keys": [key]}), &json!({"deploy_keys": []}))
+        plan_sections(&json!({"deploy_keys": [key]}), &json!({"deploy_keys": []}))
     };
     for fields in [json!({}), json!({"can_push": false})] {
         let plan = plan_key(fields);
@@ -599,13 +610,17 @@ fn the_old_owner_is_removed_after_the_new_one_is_added() {
 
 #[test]
 fn an_expiry_date_is_guarded_like_a_removal() {
-    let dated =
+    let expiring_member =
         |level: &str| json!([{"user": "bob", "access_level": level, "expires_at": "2099-01-31"}]);
-    let plan = plan_members(&dated("owner"), &json!([member(2, "bob", 50)]), inherited_levels(&[]));
+    let plan = plan_members(
+        &expiring_member("owner"),
+        &json!([member(2, "bob", 50)]),
+        inherited_levels(&[]),
+    );
     assert_eq!(refusals(&plan), ["last-owner:acme/shop#members/bob"]);
     // If access already ends on a date, keeping that date is no change and not refused.
     let bob = json!({"id": 2, "username": "bob", "access_level": 50, "expires_at": "2099-01-31"});
-    let plan = plan_members(&dated("owner"), &json!([bob]), inherited_levels(&[]));
+    let plan = plan_members(&expiring_member("owner"), &json!([bob]), inherited_levels(&[]));
     assert_eq!((plan.steps.len(), refusals(&plan)), (0, vec![]));
     let root = json!([{"user": "root", "access_level": "maintainer", "expires_at": "2099-01-31"}]);
     let plan = plan_members(&root, &json!([member(CALLER_ID, "root", 40)]), inherited_levels(&[]));
@@ -623,9 +638,9 @@ fn the_callers_own_access_is_guarded() {
         refusals(&plan_members(&root, &live, inherited_levels(&[]))),
         ["own-access:acme/shop#members/root"]
     );
-    let still_enough = json!([{"user": "root", "access_level": "maintainer"}]);
+    let maintainer_level = json!([{"user": "root", "access_level": "maintainer"}]);
     assert_eq!(
-        refusals(&plan_members(&still_enough, &live, inherited_levels(&[]))),
+        refusals(&plan_members(&maintainer_level, &live, inherited_levels(&[]))),
         [] as [&str; 0]
     );
 }
@@ -637,11 +652,12 @@ fn plan_shares(declared: &Json, level: u8, team: Result<u8, Cause>, crew: u8) ->
     let share = |id: u64, name: &str| json!({"group_id": id, "group_full_path": name, "group_access_level": 40, "expires_at": null});
     let live = live_container(&declared, &json!({"shares": [share(7, "team"), share(8, "crew")]}));
     let live = LiveContainer { group_above: Some(Arc::default()), ..live };
-    let mut names = Names::default();
+    let mut names = NameIndex::default();
     names.insert(NamedObject::Group, "team", Some(7));
     names.insert(NamedObject::Group, "crew", Some(8));
     let groups = [(7, team), (8, Ok(crew))].into();
-    let caller_access = Some(CallerAccess { without_shares: Ok(level), groups });
+    let caller_access =
+        Some(CallerAccess { level_without_shares: Ok(level), group_levels: groups });
     let mut settings = settings(&[]);
     settings.caller.is_administrator = false;
     let first_plan = plan_container(
@@ -657,9 +673,9 @@ fn plan_shares(declared: &Json, level: u8, team: Result<u8, Cause>, crew: u8) ->
 fn the_callers_access_through_a_share_is_guarded() {
     let lower_share = json!([{"group": "team", "group_access": "guest"}]);
     let removal = json!([{"group": "team", "state": "absent"}]);
-    let expiring =
+    let expiring_share =
         json!([{"group": "team", "group_access": "maintainer", "expires_at": "2099-01-31"}]);
-    let raised = json!([{"group": "team", "group_access": "owner"}]);
+    let raised_share = json!([{"group": "team", "group_access": "owner"}]);
     let both_absent =
         json!([{"group": "team", "state": "absent"}, {"group": "crew", "state": "absent"}]);
     let refusal = &["own-access:acme/shop#shares/team"][..];
@@ -668,8 +684,8 @@ fn the_callers_access_through_a_share_is_guarded() {
         (&lower_share, 0, 50, 0, refusal),
         (&removal, 30, 50, 0, refusal),
         // A share cannot be edited: after its removal, the caller may not add the share again.
-        (&raised, 0, 50, 0, refusal),
-        (&expiring, 0, 50, 0, refusal),
+        (&raised_share, 0, 50, 0, refusal),
+        (&expiring_share, 0, 50, 0, refusal),
         (&both_absent, 0, 50, 30, refusal),
         // The caller keeps enough access without this share, or never had it through this share.
         (&removal, 40, 50, 0, &[]),
@@ -681,9 +697,12 @@ fn the_callers_access_through_a_share_is_guarded() {
         let texts: Vec<_> = refusals(&plan).into_iter().filter(is_own_access).collect();
         assert_eq!(texts, expected, "{declared} {level} {team} {crew}");
     }
-    let unread = plan_shares(&removal, 0, Err(Cause::new("500")), 0);
+    let unread_plan = plan_shares(&removal, 0, Err(Cause::new("500")), 0);
     assert_eq!(
-        (unread.incomplete.len(), refusals(&unread).iter().filter(|r| is_own_access(r)).count()),
+        (
+            unread_plan.incomplete.len(),
+            refusals(&unread_plan).iter().filter(|r| is_own_access(r)).count()
+        ),
         (1, 0)
     );
 }
@@ -764,7 +783,7 @@ fn in_a_personal_namespace_a_removed_member_loses_the_rule_that_names_them() {
     let declared = shop(&json!({"protected_branches": [rule], "members": []}), Unlisted::Delete);
     let live_rule = json!({"name": "main", "push_access_levels": [{"id": 1, "access_level": 40, "user_id": 2}], "merge_access_levels": [], "allow_force_push": false});
     let live = json!({"protected_branches": [live_rule], "members": [member(2, "bob", 30)]});
-    let mut names = Names::default();
+    let mut names = NameIndex::default();
     names.insert(NamedObject::User, "bob", Some(2));
     let levels_above = inherited_levels(&[]);
     let mut live = LiveContainer { names, levels_above, ..live_container(&declared, &live) };

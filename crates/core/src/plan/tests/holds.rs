@@ -193,12 +193,12 @@ fn a_held_switch_also_holds_the_steps_that_need_it() {
         presence: Presence::Existing(target, facts),
         ..live_container(&declared, &sections)
     };
-    let opened = plan_container(&declared, &live, &settings(&[]));
-    assert_eq!(opened.steps.len(), 2, "{opened:?}");
-    let held = plan_container(&declared, &live, &settings_with_holds(&["acme/shop#archived"]));
-    assert!(held.steps.is_empty(), "{held:?}");
+    let unheld_plan = plan_container(&declared, &live, &settings(&[]));
+    assert_eq!(unheld_plan.steps.len(), 2, "{unheld_plan:?}");
+    let held_plan = plan_container(&declared, &live, &settings_with_holds(&["acme/shop#archived"]));
+    assert!(held_plan.steps.is_empty(), "{held_plan:?}");
     let mut plan = Plan::default();
-    plan.add(&declared, held, live);
+    plan.add(&declared, held_plan, live);
     let plan = plan.finish(&Extent::default());
     assert!(plan.unapplied_paths().len() == 1 && !plan.differs(Strictness::Declared), "{plan:?}");
 }
@@ -206,7 +206,7 @@ fn a_held_switch_also_holds_the_steps_that_need_it() {
 /// A project can have only one issue tracker. Therefore a hold on the old or the new tracker covers
 /// both.
 #[test]
-fn an_exchange_is_held_as_a_whole() {
+fn a_hold_covers_both_exclusive_entries() {
     let tracker = |slug: &str| json!({"slug": slug, "project_url": "https://i.example.org", "issues_url": "https://i.example.org/:id"});
     let sections = json!({"integrations": [
         tracker("youtrack"),
@@ -228,9 +228,10 @@ fn an_exchange_is_held_as_a_whole() {
             held_entries.iter().map(|held| format!("acme/shop#integrations/{held}")).collect();
         assert_eq!(addresses(&plan.watched), expected, "{hold}");
         assert_eq!(plan.steps.len() + plan.watched.len(), 3, "{hold}");
-        let mut reported: Vec<_> = plan.held.iter().map(|held| held.address.to_string()).collect();
-        reported.sort();
-        assert_eq!(reported, expected, "{hold}");
+        let mut reported_addresses: Vec<_> =
+            plan.held.iter().map(|held| held.address.to_string()).collect();
+        reported_addresses.sort();
+        assert_eq!(reported_addresses, expected, "{hold}");
     }
 }
 

@@ -14,7 +14,7 @@ fn a_condition_on_a_list_changes_as_few_elements_as_possible() {
         (json!([]), Some(json!(["a", "b"]))),
     ] {
         let declared = json!({"settings": {"topics": condition}});
-        let plan = plan_of(&declared, &json!({"settings": {"topics": live}}));
+        let plan = plan_sections(&declared, &json!({"settings": {"topics": live}}));
         let changes = plan.steps.first().map(|step| (*step.changes[0].after).clone());
         assert_eq!(changes, after.map(Shown::Value), "{live}");
     }
@@ -52,14 +52,14 @@ fn unmanaged_entries_are_neither_changed_nor_reported() {
         {"key": "OLD", "environment_scope": "*", "value": "o"},
     ]});
     let plan = plan_container(&declared, &live_container(&declared, &live), &settings(&[]));
-    let mut touched = step_lines(&plan);
-    touched.sort();
+    let mut plan_lines = step_lines(&plan);
+    plan_lines.sort();
     // Declared entries are managed even if the pattern matches.
     let expected = [
         "Delete acme/shop#variables/OLD@* value protected masked raw",
         "Update acme/shop#variables/TF_MINE@* value",
     ];
-    assert_eq!(touched, expected);
+    assert_eq!(plan_lines, expected);
     assert!(plan.notes.is_empty(), "{:?}", plan.notes);
 }
 
@@ -74,8 +74,9 @@ fn a_pattern_for_urls_also_finds_hooks_that_have_a_name() {
         {"id": 3, "url": "https://chat.example.org", "name": "ci"},
     ]});
     let plan = plan_container(&declared, &live_container(&declared, &live), &settings(&[]));
-    let removed: Vec<_> = plan.steps.iter().map(|step| step.address.to_string()).collect();
-    assert_eq!(removed, ["acme/shop#hooks/ci@3"]);
+    let removed_addresses: Vec<_> =
+        plan.steps.iter().map(|step| step.address.to_string()).collect();
+    assert_eq!(removed_addresses, ["acme/shop#hooks/ci@3"]);
 }
 
 #[test]
@@ -88,13 +89,13 @@ fn a_watched_project_differs_and_has_no_steps() {
         "variables": [{"key": "A", "environment_scope": "*"}, {"key": "B", "environment_scope": "*"}],
     });
     let live = live_container(&declared, &live);
-    let watched = plan_container(&declared, &live, &settings(&[]));
-    assert!(watched.steps.is_empty() && watched.refusals.is_empty());
-    assert_eq!(watched.watched.len(), 3);
+    let watched_plan = plan_container(&declared, &live, &settings(&[]));
+    assert!(watched_plan.steps.is_empty() && watched_plan.refusals.is_empty());
+    assert_eq!(watched_plan.watched.len(), 3);
     declared.is_watched = false;
-    let unwatched = plan_container(&declared, &live, &settings(&[]));
-    assert!(!unwatched.refusals.is_empty(), "a guard looks at what is written");
+    let unwatched_plan = plan_container(&declared, &live, &settings(&[]));
+    assert!(!unwatched_plan.refusals.is_empty(), "a guard looks at what is written");
     let mut plan = Plan::default();
-    plan.add(&declared, watched, live);
+    plan.add(&declared, watched_plan, live);
     assert!(plan.differs(Strictness::Declared) && plan.counts().calls == 0);
 }

@@ -37,15 +37,15 @@ mod order;
 mod reach;
 
 pub(in crate::plan) fn settings(secrets: &[(&str, &str)]) -> PlanSettings {
-    let mut resolved =
+    let mut resolved_secrets =
         Secrets::new("/", secrets.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
     let references: Vec<_> =
         ["A", "B"].iter().map(|name| Reference::Env((*name).to_owned())).collect();
-    resolved.resolve(&references);
-    PlanSettings::for_run(caller(), Arc::new(resolved), &Desired::default())
+    resolved_secrets.resolve(&references);
+    PlanSettings::for_run(caller(), Arc::new(resolved_secrets), &Desired::default())
 }
 
-fn plan_of(sections: &Json, live_sections: &Json) -> ContainerPlan {
+fn plan_sections(sections: &Json, live_sections: &Json) -> ContainerPlan {
     let declared = shop(sections, Unlisted::Report);
     plan_container(
         &declared,
@@ -131,42 +131,48 @@ fn only_declared_fields_that_differ_are_changed() {
         (json!({"some_new_key": [1]}), json!({"some_new_key": [2]}), "some_new_key"),
     ];
     for (declared, live, expected) in cases {
-        let plan = plan_of(&json!({"settings": declared}), &json!({"settings": live}));
-        let want: Vec<_> = if expected.is_empty() {
+        let plan = plan_sections(&json!({"settings": declared}), &json!({"settings": live}));
+        let expected_lines: Vec<_> = if expected.is_empty() {
             vec![]
         } else {
             vec![format!("Update acme/shop#settings {expected}")]
         };
-        assert_eq!(step_lines(&plan), want, "{declared} against {live}");
+        assert_eq!(step_lines(&plan), expected_lines, "{declared} against {live}");
     }
 }
 
 #[test]
 fn a_field_missing_in_the_response_is_unknown() {
-    let reason = |declared: Json, live: Json| {
-        let plan = plan_of(&json!({"settings": declared}), &json!({"settings": live}));
+    let find_reason = |declared: Json, live: Json| {
+        let plan = plan_sections(&json!({"settings": declared}), &json!({"settings": live}));
         (step_lines(&plan).len(), plan.notes.first().map(|note| note.reason.clone()))
     };
     // A boolean that the response lacks is neither true nor false.
-    assert_eq!(reason(json!({"lfs_enabled": true}), json!({})), (0, Some(Reason::NotReturned)));
+    assert_eq!(
+        find_reason(json!({"lfs_enabled": true}), json!({})),
+        (0, Some(Reason::NotReturned))
+    );
     // The API reference does not list the field as a returned field.
     assert_eq!(
-        reason(json!({"emails_disabled": true}), json!({})),
+        find_reason(json!({"emails_disabled": true}), json!({})),
         (0, Some(Reason::CannotVerify))
     );
     assert_eq!(
-        reason(json!({"emails_disabled": true}), json!({"emails_disabled": false})),
+        find_reason(json!({"emails_disabled": true}), json!({"emails_disabled": false})),
         (1, None)
     );
     // A response may omit a null. In a tier without the field, its absence proves nothing.
-    assert_eq!(reason(json!({"description": "x"}), json!({})), (1, None));
-    assert_eq!(reason(json!({"description": null}), json!({})), (0, None));
-    assert_eq!(reason(json!({"issues_template": "x"}), json!({})), (0, Some(Reason::NotReturned)));
+    assert_eq!(find_reason(json!({"description": "x"}), json!({})), (1, None));
+    assert_eq!(find_reason(json!({"description": null}), json!({})), (0, None));
+    assert_eq!(
+        find_reason(json!({"issues_template": "x"}), json!({})),
+        (0, Some(Reason::NotReturned))
+    );
     // The service does not show the issue template while issues are off.
     let off = json!({"issues_access_level": "disabled"});
-    assert_eq!(reason(json!({"issues_template": null}), off), (0, None));
+    assert_eq!(find_reason(json!({"issues_template": null}), off), (0, None));
     assert_eq!(
-        reason(json!({"issues_template": "x"}), json!({"approvals_before_merge": 0})),
+        find_reason(json!({"issues_template": "x"}), json!({"approvals_before_merge": 0})),
         (1, None)
     );
 }
@@ -183,7 +189,7 @@ fn a_known_secret_is_compared_and_never_shown() {
         {"key": "OTHER", "environment_scope": "*", "value": "live-secret", "masked": true, "variable_type": "env_var"},
         {"key": "UNSET", "environment_scope": "*", "value": "live-secret"},
     ]});
-    let plan = plan_of(&declared, &live);
+    let plan = plan_sections(&declared, &live);
     assert_eq!(step_lines(&plan), ["Update acme/shop#variables/OTHER@* value"]);
     let change = &plan.steps[0].changes[0];
     assert_eq!((&*change.before, &*change.after), (&Shown::Hidden, &Shown::Secret("env:A".into())));
@@ -208,13 +214,13 @@ fn a_secret_that_the_service_would_refuse_to_mask_is_a_problem() {
         (plan.problems[0].code, plan.problems[0].message.as_str()),
         ("masked-value", "a masked value must have at least 8 characters")
     );
-    assert_eq!(plan_of(&variable(true), &json!({"variables": []})).problems, []);
+    assert_eq!(plan_sections(&variable(true), &json!({"variables": []})).problems, []);
 }
 
 #[test]
 fn a_masked_literal_is_not_shown() {
     let declared = json!({"variables": [{"key": "K", "environment_scope": "*", "value": "in-git-but-masked", "masked": true}]});
-    let plan = plan_of(&declared, &json!({"variables": []}));
+    let plan = plan_sections(&declared, &json!({"variables": []}));
     assert!(!serde_json::to_string(&plan.steps).unwrap().contains("in-git"), "{:?}", plan.steps);
 }
 
@@ -338,20 +344,23 @@ fn a_hook_is_found_by_its_present_or_former_url() {
     let made = "2026-01-31T12:00:00.000Z";
     let hook =
         |id: u64, url: &str| json!({"id": id, "url": url, "push_events": true, "created_at": made});
-    let ci = |other_fields: Json| {
+    let declare_hooks = |other_fields: Json| {
         let mut hook = json!({"name": "ci", "url": "https://new.example.org", "push_events": true});
         hook.as_object_mut().unwrap().extend(object(other_fields));
         json!({"hooks": [hook]})
     };
-    let declared = ci(json!({"previously": ["https://old.example.org"]}));
-    let plan = plan_of(&declared, &json!({"hooks": [hook(1, "https://old.example.org")]}));
+    let declared = declare_hooks(json!({"previously": ["https://old.example.org"]}));
+    let plan = plan_sections(&declared, &json!({"hooks": [hook(1, "https://old.example.org")]}));
     assert_eq!(step_lines(&plan), ["Update acme/shop#hooks/ci url"]);
-    let plan = plan_of(&ci(json!({})), &json!({"hooks": [hook(1, "https://old.example.org")]}));
+    let plan = plan_sections(
+        &declare_hooks(json!({})),
+        &json!({"hooks": [hook(1, "https://old.example.org")]}),
+    );
     assert_eq!(step_lines(&plan), ["Create acme/shop#hooks/ci push_events url"]);
     // A copy created after a lost response is removed; the oldest entry stays.
     let copies =
         json!({"hooks": [hook(4, "https://new.example.org"), hook(3, "https://new.example.org")]});
-    let plan = plan_of(&ci(json!({})), &copies);
+    let plan = plan_sections(&declare_hooks(json!({})), &copies);
     assert_eq!(
         step_lines(&plan)[0].split(' ').take(2).collect::<Vec<_>>(),
         ["Delete", "acme/shop#hooks/ci@4"]
@@ -359,7 +368,7 @@ fn a_hook_is_found_by_its_present_or_former_url() {
     assert_eq!(plan.steps.len(), 1);
     // If two entries differ, undrift does not choose one.
     let variants = json!({"hooks": [hook(4, "https://new.example.org"), {"id": 5, "url": "https://new.example.org", "push_events": false}]});
-    let plan = plan_of(&ci(json!({})), &variants);
+    let plan = plan_sections(&declare_hooks(json!({})), &variants);
     assert_eq!((plan.steps.len(), plan.incomplete.len()), (0, 1));
     assert!(
         plan.notes.iter().all(|note| note.reason != Reason::Unlisted),
@@ -381,7 +390,8 @@ fn a_hook_with_an_unknown_url_is_neither_created_nor_unlisted() {
 #[test]
 fn the_token_is_sent_with_a_changed_url() {
     let declared = json!({"hooks": [{"name": "ci", "url": "https://new.example.org", "previously": ["https://old.example.org"], "token": {"env": "A"}}]});
-    let plan = plan_of(&declared, &json!({"hooks": [{"id": 1, "url": "https://old.example.org"}]}));
+    let plan =
+        plan_sections(&declared, &json!({"hooks": [{"id": 1, "url": "https://old.example.org"}]}));
     assert_eq!(step_lines(&plan), ["Update acme/shop#hooks/ci url token"]);
     assert!(plan.steps[0].calls[0].fields.contains(&"token".to_owned()));
 }
@@ -412,12 +422,12 @@ fn an_archived_project_is_skipped_and_differs_unless_declared_archived() {
         let notes: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
         assert_eq!((plan.steps.len(), notes), (0, vec![reason]), "{sections}");
         assert!(plan.not_compared_cause.is_some());
-        let unarchived =
+        let unarchived_plan =
             plan_container(&declared, &live_container(&declared, &raw_live), &settings(&[]));
-        assert_eq!(unarchived.not_compared_cause, None);
-        let whole = Plan::for_test(plan.findings, 1);
+        assert_eq!(unarchived_plan.not_compared_cause, None);
+        let whole_plan = Plan::for_test(plan.findings, 1);
         assert_eq!(
-            (whole.differs(Strictness::Declared), whole.differs(Strictness::Unlisted)),
+            (whole_plan.differs(Strictness::Declared), whole_plan.differs(Strictness::Unlisted)),
             (differs, differs)
         );
     }
@@ -484,31 +494,34 @@ fn a_section_follows_the_switch_that_it_needs() {
     assert!(
         closed_plan.is_section_closed("variables") && !closed_plan.is_section_closed("settings")
     );
-    let whole = Plan::for_test(closed_plan.findings, 1);
+    let whole_plan = Plan::for_test(closed_plan.findings, 1);
     assert_eq!(
-        (whole.differs(Strictness::Declared), whole.differs(Strictness::Unlisted)),
+        (whole_plan.differs(Strictness::Declared), whole_plan.differs(Strictness::Unlisted)),
         (false, false)
     );
     // The switch is off and declared on: the steps are possible steps.
-    let opened = plan(on(), off(), false);
+    let opened_plan = plan(on(), off(), false);
     assert_eq!(
-        conditions(&opened),
+        conditions(&opened_plan),
         [
             ("acme/shop#settings".to_owned(), None),
             ("acme/shop#variables/A@*".to_owned(), Some("if it differs once it can be read")),
         ]
     );
-    assert_eq!(opened.steps[1].after[0].reason, "CI/CD must be on");
-    assert_eq!(opened.incomplete, []);
+    assert_eq!(opened_plan.steps[1].after[0].reason, "CI/CD must be on");
+    assert_eq!(opened_plan.incomplete, []);
     // The switch is on, or is not declared: an unreadable section is incomplete.
     for declared in [on(), json!({"merge_method": "ff"})] {
-        let unread = plan(declared, json!({"builds_access_level": "enabled"}), false);
-        assert_eq!(unread.incomplete.len(), 1);
-        assert!(unread.steps.iter().all(|step| step.possible.is_none()));
+        let unread_plan = plan(declared, json!({"builds_access_level": "enabled"}), false);
+        assert_eq!(unread_plan.incomplete.len(), 1);
+        assert!(unread_plan.steps.iter().all(|step| step.possible.is_none()));
     }
     // A section that could be read is compared as usual.
-    let read = plan(off(), off(), true);
-    assert_eq!(step_lines(&read), ["Create acme/shop#variables/A@* environment_scope key value"]);
+    let read_plan = plan(off(), off(), true);
+    assert_eq!(
+        step_lines(&read_plan),
+        ["Create acme/shop#variables/A@* environment_scope key value"]
+    );
 }
 
 #[test]
@@ -554,11 +567,11 @@ fn unlisted_entries_are_differences_only_by_policy() {
         let declared = shop(&sections, unlisted);
         let plan = plan_container(&declared, &live_container(&declared, &members), &settings(&[]));
         assert_eq!(plan.steps.len(), 0);
-        let whole = Plan::for_test(plan.findings, 1);
+        let whole_plan = Plan::for_test(plan.findings, 1);
         let result = (
-            whole.unlisted_count(),
-            whole.differs(Strictness::Declared),
-            whole.differs(Strictness::Unlisted),
+            whole_plan.unlisted_count(),
+            whole_plan.differs(Strictness::Declared),
+            whole_plan.differs(Strictness::Unlisted),
         );
         assert_eq!(result, (unlisted_count, differs, strict), "{unlisted:?}");
     }
@@ -591,8 +604,8 @@ fn the_strictness_decides_which_notes_are_differences() {
     }
 }
 
-/// A container that is missing in a snapshot may have been renamed: a creation would make a second
-/// container.
+/// A container that is missing in a snapshot may have been renamed. Then `create: true` would create a
+/// second container.
 #[test]
 fn a_snapshot_never_advises_a_creation() {
     let declared = shop(&json!({"variables": []}), Unlisted::Report);
@@ -642,14 +655,14 @@ fn nothing_is_planned_until_imported_contents_have_arrived() {
         (CreationPolicy::Forbidden, false),
     ] {
         declared.create = create;
-        let planned = |status: &str| {
+        let plan_with_status = |status: &str| {
             let facts = declared.read_facts(&raw(status));
             let mut live = live_container(&declared, &json!({"variables": []}));
             live.presence = Presence::Existing(target(&declared), facts);
             plan_container(&declared, &live, &settings(&[]))
         };
-        assert_eq!(planned("finished").steps.len(), 1);
-        let (running, failed) = (planned("started"), planned("failed"));
+        assert_eq!(plan_with_status("finished").steps.len(), 1);
+        let (running, failed) = (plan_with_status("started"), plan_with_status("failed"));
         let steps = usize::from(!arrives);
         assert_eq!((running.steps.len(), failed.steps.len()), (steps, steps), "{arrives}");
         assert_eq!(running.incomplete.len() + failed.problems.len(), 2 * usize::from(arrives));
@@ -682,7 +695,7 @@ fn a_group_is_planned_like_a_project() {
         ]}),
     );
     let mut settings = settings(&[]);
-    settings.limits = Limits { count: 5, share: 1.0 };
+    settings.limits = GuardLimits { count: 5, share: 1.0 };
     let plan = plan_container(&declared, &live, &settings);
     assert_eq!(
         step_lines(&plan),
@@ -735,7 +748,7 @@ fn a_project_marked_for_deletion_is_restored() {
 }
 
 /// A project with four sections, its live state after the plan was applied, and the plan.
-fn planned_everything() -> (Container, Json, ContainerPlan) {
+fn plan_four_sections() -> (Container, Json, ContainerPlan) {
     let sections = json!({
         "settings": {"merge_method": "ff"},
         "variables": [{"key": "A", "environment_scope": "*", "value": "new"}],
@@ -755,20 +768,20 @@ fn planned_everything() -> (Container, Json, ContainerPlan) {
         &settings(&[("A", "from-env-a")]),
     );
     assert_eq!(plan.steps.len(), 4);
-    let done = json!({
+    let applied_state = json!({
         "settings": {"merge_method": "ff"},
         "variables": [{"key": "A", "environment_scope": "*", "value": "new"}],
         "hooks": [{"id": 1, "url": "https://h", "push_events": true}],
         "push_rule": {"id": 1, "commit_message_regex": "^b"},
     });
-    (declared, done, plan)
+    (declared, applied_state, plan)
 }
 
-/// For each step of [`planned_everything`], the reason why a new plan after `change` of the live project
-/// does not prove that the step was applied.
+/// Applies `change` to the live project, and plans again. Returns for each step of
+/// [`plan_four_sections`] the reason why the new plan does not prove that the step was applied.
 fn unconfirmed_causes(change: impl FnOnce(&mut LiveContainer)) -> Vec<Option<String>> {
-    let (declared, done, plan) = planned_everything();
-    let mut live = live_container(&declared, &done);
+    let (declared, applied_state, plan) = plan_four_sections();
+    let mut live = live_container(&declared, &applied_state);
     change(&mut live);
     let new_plan = plan_container(&declared, &live, &settings(&[("A", "from-env-a")]));
     plan.steps
@@ -781,26 +794,29 @@ fn unconfirmed_causes(change: impl FnOnce(&mut LiveContainer)) -> Vec<Option<Str
 fn a_step_counts_as_done_only_after_a_complete_read() {
     assert_eq!(unconfirmed_causes(|_| ()), [None, None, None, None]);
     let repeat_cause = |text: &str| vec![Some(text.to_owned()); 4];
-    let replaced = |presence: Presence| {
+    let causes_with_presence = |presence: Presence| {
         unconfirmed_causes(|live| *live = LiveContainer::with_presence(presence, Duration::ZERO))
     };
     let container = shop(&json!({}), Unlisted::Report);
     let missing_target = Target { id: None, ..target(&container) };
-    assert_eq!(replaced(Presence::Unreadable("answered 502".into())), repeat_cause("answered 502"));
     assert_eq!(
-        replaced(Presence::Missing(missing_target)),
+        causes_with_presence(Presence::Unreadable("answered 502".into())),
+        repeat_cause("answered 502")
+    );
+    assert_eq!(
+        causes_with_presence(Presence::Missing(missing_target)),
         repeat_cause("the project `acme/shop` does not exist")
     );
     assert_eq!(
-        replaced(Presence::Redirected { new_path: Some("acme/b".into()) }),
+        causes_with_presence(Presence::Redirected { new_path: Some("acme/b".into()) }),
         repeat_cause("the project `acme/shop` is now `acme/b`")
     );
-    let archived = unconfirmed_causes(|live| {
+    let archived_causes = unconfirmed_causes(|live| {
         if let Presence::Existing(_, facts) = &mut live.presence {
             facts.is_archived = true;
         }
     });
-    assert_eq!(archived, repeat_cause("the project is archived"));
+    assert_eq!(archived_causes, repeat_cause("the project is archived"));
     for (section, index) in [("settings", 0), ("variables", 1), ("hooks", 2), ("push_rule", 3)] {
         for (collection, cause) in [
             (LiveEntries::Partial("cut".into()), "cut"),
@@ -824,10 +840,10 @@ fn a_step_counts_as_done_only_after_a_complete_read() {
 
 #[test]
 fn a_response_without_the_changed_field_proves_nothing() {
-    let (declared, mut done, _) = planned_everything();
-    done["push_rule"] = json!({"id": 1});
-    done["settings"] = json!({});
-    let live_state = live_container(&declared, &done);
+    let (declared, mut applied_state, _) = plan_four_sections();
+    applied_state["push_rule"] = json!({"id": 1});
+    applied_state["settings"] = json!({});
+    let live_state = live_container(&declared, &applied_state);
     let causes = unconfirmed_causes(|live| *live = live_state);
     assert_eq!(causes[0].as_deref(), Some("the service's answer lacks `merge_method`"));
     assert_eq!(causes[3].as_deref(), Some("the service's answer lacks `commit_message_regex`"));
@@ -836,15 +852,15 @@ fn a_response_without_the_changed_field_proves_nothing() {
 
 #[test]
 fn a_write_only_field_is_not_verifiable() {
-    let (declared, done, plan) = planned_everything();
-    let live = live_container(&declared, &done);
+    let (declared, applied_state, plan) = plan_four_sections();
+    let live = live_container(&declared, &applied_state);
     let mut settings = settings(&[("A", "from-env-a")]);
-    settings.resend = vec![Selector::parse("**#hooks").unwrap()];
-    let resent = plan_container(&declared, &live, &settings);
-    settings.resend = Vec::new();
+    settings.resend_selectors = vec![Selector::parse("**#hooks").unwrap()];
+    let resending_plan = plan_container(&declared, &live, &settings);
+    settings.resend_selectors = Vec::new();
     let new_plan = plan_container(&declared, &live, &settings);
-    assert_eq!(step_lines(&resent), ["Update acme/shop#hooks/https%3A%2F%2Fh token"]);
-    assert_eq!(new_plan.unverifiable_fields(&resent.steps[0]), ["token"]);
+    assert_eq!(step_lines(&resending_plan), ["Update acme/shop#hooks/https%3A%2F%2Fh token"]);
+    assert_eq!(new_plan.unverifiable_fields(&resending_plan.steps[0]), ["token"]);
     assert!(
         plan.steps.iter().all(|step| new_plan.unverifiable_fields(step).is_empty()),
         "a hook's flag can be seen"
@@ -855,30 +871,30 @@ fn a_write_only_field_is_not_verifiable() {
 fn a_project_is_archived_only_if_everything_else_was_compared() {
     let sections = json!({"archived": {"archived": true}, "settings": {"merge_method": "ff"}, "variables": []});
     let declared = shop(&sections, Unlisted::Report);
-    let archives = |change: &dyn Fn(&mut LiveContainer)| {
+    let approve_archiving = |change: &dyn Fn(&mut LiveContainer)| {
         let mut live = live_container(
             &declared,
             &json!({"archived": {"archived": false}, "settings": {"merge_method": "merge"}, "variables": []}),
         );
         change(&mut live);
         let mut plan = Plan::default();
-        let planned = plan_container(&declared, &live, &settings(&[]));
-        let last_effects = planned.steps.last().map(|step| step.effects.clone());
+        let container_plan = plan_container(&declared, &live, &settings(&[]));
+        let last_effects = container_plan.steps.last().map(|step| step.effects.clone());
         assert_eq!(
             last_effects,
             Some(vec![Effect::revokes(Capability::Writable)]),
             "it comes last"
         );
-        plan.add(&declared, planned, live);
+        plan.add(&declared, container_plan, live);
         let (approved, skipped) = plan.approve(ApprovalPolicy::default()).unwrap();
         (approved.steps().count(), skipped)
     };
-    assert_eq!(archives(&|_| ()), (2, vec![]));
-    let unread = |live: &mut LiveContainer| {
+    assert_eq!(approve_archiving(&|_| ()), (2, vec![]));
+    let make_unread = |live: &mut LiveContainer| {
         drop(live.sections.insert("variables", LiveEntries::Unreadable("answered 403".into())));
     };
     assert_eq!(
-        archives(&unread),
+        approve_archiving(&make_unread),
         (0, vec![SkippedContainer { address: declared.address(), steps: 2 }]),
         "what could not be read now could not be changed afterwards"
     );
@@ -922,7 +938,7 @@ fn a_removed_share_names_the_undeclared_grants_it_takes_away() {
     let lost_grants = |share: Json, other_fields: Json| {
         let mut declared = json!({"shares": [share]});
         declared.as_object_mut().unwrap().extend(object(other_fields));
-        let plan = plan_of(&declared, &live);
+        let plan = plan_sections(&declared, &live);
         let lost_note = plan.notes.iter().find_map(|note| match &note.reason {
             Reason::TakesAlong { grants_of } => Some((note.address.to_string(), grants_of)),
             _ => None,
@@ -934,13 +950,14 @@ fn a_removed_share_names_the_undeclared_grants_it_takes_away() {
     };
     let share = |level: &str| json!({"group": "acme/leads", "group_access": level});
     let absent = json!({"group": "acme/leads", "state": "absent"});
-    let unread = ["protected_branches", "protected_environments", "protected_tags"];
-    let unread = Some(unread.map(|section| format!("acme/shop#{section}")).to_vec());
+    let unread_sections = ["protected_branches", "protected_environments", "protected_tags"];
+    let unread_addresses =
+        Some(unread_sections.map(|section| format!("acme/shop#{section}")).to_vec());
     assert_eq!(lost_grants(share("reporter"), json!({})), None, "it stays");
-    assert_eq!(lost_grants(share("developer"), json!({})), unread);
-    assert_eq!(lost_grants(absent.clone(), json!({})), unread);
-    let main = json!({"name": "main", "allowed_to_push": [{"access_level": "maintainer"}]});
-    let rules = json!({"protected_branches": [main, {"name": "gone", "state": "absent"}]});
+    assert_eq!(lost_grants(share("developer"), json!({})), unread_addresses);
+    assert_eq!(lost_grants(absent.clone(), json!({})), unread_addresses);
+    let main_rule = json!({"name": "main", "allowed_to_push": [{"access_level": "maintainer"}]});
+    let rules = json!({"protected_branches": [main_rule, {"name": "gone", "state": "absent"}]});
     let rule_addresses = |names: &[&str]| {
         let branches = names.iter().map(|name| format!("acme/shop#protected_branches/{name}"));
         let others = ["environments", "tags"].map(|noun| format!("acme/shop#protected_{noun}"));
@@ -980,9 +997,9 @@ fn a_share_is_not_replaced_if_a_rule_with_its_group_was_not_read() {
         live.names.insert(NamedObject::Group, "acme/leads", Some(4));
         plan_container(&declared, &live, &settings(&[]))
     };
-    let whole = plan(json!({"code_owner_approval_required": true}));
-    let conditions: Vec<_> = whole.steps.iter().map(|step| step.possible.is_some()).collect();
-    assert_eq!((conditions, whole.incomplete.len()), (vec![false, true], 0));
+    let whole_plan = plan(json!({"code_owner_approval_required": true}));
+    let conditions: Vec<_> = whole_plan.steps.iter().map(|step| step.possible.is_some()).collect();
+    assert_eq!((conditions, whole_plan.incomplete.len()), (vec![false, true], 0));
     let unread_entries: Vec<_> =
         plan(json!({})).incomplete.iter().map(|unread| unread.address.to_string()).collect();
     assert_eq!(unread_entries, ["acme/shop#protected_branches/main"]);
@@ -993,23 +1010,23 @@ fn a_share_is_not_replaced_if_a_rule_with_its_group_was_not_read() {
 fn a_step_planned_in_another_way_exceeds_the_plan() {
     let declared = json!({"protected_branches": [{"name": "main", "allowed_to_push": [{"access_level": "no_access"}]}]});
     let level = json!([{"id": 1, "access_level": 40}]);
-    let planned = |live: Json| {
-        let plan = plan_of(&declared, &json!({"protected_branches": live}));
+    let plan_branch = |live: Json| {
+        let plan = plan_sections(&declared, &json!({"protected_branches": live}));
         plan.findings.steps.into_iter().next().unwrap()
     };
     let free = json!({"name": "main", "allow_force_push": false, "push_access_levels": level, "merge_access_levels": level});
     let mut premium = free.clone();
     premium["code_owner_approval_required"] = true.into();
-    let (replaced, edited, created) =
-        (planned(json!([free])), planned(json!([premium])), planned(json!([])));
-    assert!(replaced.replaces && !edited.replaces);
-    assert!(replaced.is_subset_of(&replaced) && edited.is_subset_of(&edited));
-    assert!(!replaced.is_subset_of(&edited) && !edited.is_subset_of(&replaced));
-    assert!(!replaced.is_subset_of(&created) && edited.is_subset_of(&created));
+    let (replacement, edit, creation) =
+        (plan_branch(json!([free])), plan_branch(json!([premium])), plan_branch(json!([])));
+    assert!(replacement.replaces && !edit.replaces);
+    assert!(replacement.is_subset_of(&replacement) && edit.is_subset_of(&edit));
+    assert!(!replacement.is_subset_of(&edit) && !edit.is_subset_of(&replacement));
+    assert!(!replacement.is_subset_of(&creation) && edit.is_subset_of(&creation));
     let step = |value: &str| {
         let declared = json!({"settings": {"description": value}});
         let live = json!({"settings": {"description": "old"}});
-        plan_of(&declared, &live).findings.steps.remove(0)
+        plan_sections(&declared, &live).findings.steps.remove(0)
     };
     assert!(step("new").is_subset_of(&step("new")) && !step("new").is_subset_of(&step("other")));
 }
@@ -1035,10 +1052,11 @@ fn planning_time_grows_linearly_with_entries() {
 
 /// An unread object affects only its own step.
 #[test]
-fn a_doubt_concerns_its_own_object_only() {
-    let plan = plan_of(&json!({"hooks": []}), &json!({"hooks": []}));
-    let address =
-        |entry: &str| Address::container("acme/shop".into()).section("hooks").entry(entry);
+fn an_unread_object_affects_only_its_own_step() {
+    let plan = plan_sections(&json!({"hooks": []}), &json!({"hooks": []}));
+    let address = |entry: &str| {
+        Address::container("acme/shop".into()).with_section("hooks").with_entry(entry)
+    };
     let new_incomplete = |entry: &str, why: &'static str| Incomplete {
         address: address(entry),
         reason: Cause::new(why),
@@ -1104,7 +1122,7 @@ fn an_undeclared_project_is_noted_with_its_state() {
         assert_eq!(found_reasons, expected);
     }
     // Excluded projects are not noted.
-    declared.lifecycle.excluded_projects = vec![Selector::parse("ACME/[bc]").unwrap()];
+    declared.lifecycle.excluded_selectors = vec![Selector::parse("ACME/[bc]").unwrap()];
     let plan = plan_container(&declared, &live, &settings(&[]));
     let addresses: Vec<_> = plan.notes.iter().map(|note| note.address.to_string()).collect();
     assert_eq!(addresses, ["acme/a", "acme/d"]);
@@ -1118,12 +1136,13 @@ fn a_side_effect_is_noted_at_its_own_step() {
     let declared = json!({"pipeline_schedules": [declare("a"), declare("b")]});
     let live =
         json!({"pipeline_schedules": [schedule("a", CALLER_ID), schedule("b", CALLER_ID + 1)]});
-    let plan = plan_of(&declared, &live);
+    let plan = plan_sections(&declared, &live);
     assert_eq!(plan.steps.len(), 2, "{plan:?}");
     let is_effect = |note: &&Note| matches!(note.reason, Reason::Besides { .. });
-    let noted: Vec<_> = plan.notes.iter().filter(is_effect).map(|note| &note.address).collect();
+    let noted_addresses: Vec<_> =
+        plan.notes.iter().filter(is_effect).map(|note| &note.address).collect();
     let step_b = plan.steps.iter().find(|step| step.address.to_string().contains("/b")).unwrap();
-    assert_eq!(noted, [&step_b.address]);
+    assert_eq!(noted_addresses, [&step_b.address]);
 }
 
 /// The service refuses a rule that names a group whose share is below developer.

@@ -11,7 +11,7 @@ fn entries_are_created_before_others_are_removed() {
     ], "settings": {"jobs_enabled": true}});
     let live = json!({"variables": [{"key": "A", "environment_scope": "*", "value": "x"}, {"key": "B", "environment_scope": "*", "value": "x"}],
         "settings": {"jobs_enabled": false}});
-    let plan = plan_of(&declared, &live);
+    let plan = plan_sections(&declared, &live);
     let expected = [
         "Update acme/shop#settings jobs_enabled",
         "Create acme/shop#variables/A@prod environment_scope key value",
@@ -41,7 +41,7 @@ fn entries_of_a_feature_that_the_same_request_closes_are_not_planned() {
     let plan_closed = |closed_features: &[&str]| {
         let mut settings = json!({"builds_access_level": "enabled"});
         closed_features.iter().for_each(|name| settings[name] = json!("disabled"));
-        plan_of(
+        plan_sections(
             &json!({"labels": labels, "environments": environments, "settings": settings}),
             &live,
         )
@@ -58,9 +58,10 @@ fn entries_of_a_feature_that_the_same_request_closes_are_not_planned() {
         "nobody knows whether they are as declared"
     );
     let is_closed = |note: &Note| matches!(note.reason, Reason::Closed { .. });
-    let closed: Vec<_> = closed_plan.findings.notes.iter().filter(|note| is_closed(note)).collect();
-    assert_eq!(closed.len(), 1);
-    assert_eq!(closed[0].address.to_string(), "acme/shop#labels");
+    let closed_notes: Vec<_> =
+        closed_plan.findings.notes.iter().filter(|note| is_closed(note)).collect();
+    assert_eq!(closed_notes.len(), 1);
+    assert_eq!(closed_notes[0].address.to_string(), "acme/shop#labels");
 }
 
 /// One request closes issues and opens merge requests, which have labels too.
@@ -86,10 +87,11 @@ fn step(address: &str, action: Action, effects: Vec<Effect>) -> Step {
     let container = Address::container(path.into());
     let mut parts = suffix.splitn(2, '/');
     let section = parts.next().filter(|section| !section.is_empty());
-    let section =
-        section.map(|name| crate::catalogue::section(Scope::Project, name).unwrap().section);
-    let address = section.map_or_else(|| container.clone(), |section| container.section(section));
-    let address = parts.next().map_or_else(|| address.clone(), |entry| address.entry(entry));
+    let section = section
+        .map(|name| crate::catalogue::project_section(Scope::Project, name).unwrap().section);
+    let address =
+        section.map_or_else(|| container.clone(), |section| container.with_section(section));
+    let address = parts.next().map_or_else(|| address.clone(), |entry| address.with_entry(entry));
     Step {
         effects,
         ..Step::new(Scope::Project, address, action, origin(1), Vec::new(), Vec::new())
@@ -113,8 +115,8 @@ fn a_step_that_keeps_its_level_does_not_come_before_others() {
     for after in [30, 40] {
         let first = step("acme/shop#members/a", Update, access(2, after, after));
         let owner = step("acme/shop#members/b", Update, access(3, 50, 50));
-        let demoted = step("acme/shop#members/c", Update, access(4, 50, after));
-        for (_, after) in ordered_with_edges(vec![demoted, owner, first]) {
+        let demotion = step("acme/shop#members/c", Update, access(4, 50, after));
+        for (_, after) in ordered_with_edges(vec![demotion, owner, first]) {
             assert_eq!(after, [""; 0]);
         }
     }
@@ -168,8 +170,12 @@ fn each_reason_orders_two_steps() {
         &old_owner,
         "the new owner must be added before the old one is removed",
     );
-    let gone = step("acme/shop#members/bob", Delete, access(2, 50, 0));
-    assert_before(&new_owner, &gone, "the new owner must be added before the old one is removed");
+    let owner_removal = step("acme/shop#members/bob", Delete, access(2, 50, 0));
+    assert_before(
+        &new_owner,
+        &owner_removal,
+        "the new owner must be added before the old one is removed",
+    );
     let root_step = step("acme/shop#members/root", Update, access(CALLER_ID, 50, 40));
     assert_before(&variable, &root_step, "the token's owner needs this access until then");
 }
@@ -224,7 +230,7 @@ fn sections_share_edges() {
 /// before the move, and widened after the move.
 #[test]
 fn narrower_visibility_precedes_a_move() {
-    let moves =
+    let move_step =
         step("acme/shop", Action::Update, vec![Effect::provides(Capability::AtDeclaredPath)]);
     let visibility_step = |before: Option<&str>, after: &str| {
         let before = before.map(str::to_owned);
@@ -234,9 +240,9 @@ fn narrower_visibility_precedes_a_move() {
     for (before, after) in [("public", "private"), ("public", "internal"), ("internal", "private")]
     {
         let reason = "it must not be more visible than the group it moves to";
-        assert_before(&visibility_step(Some(before), after), &moves, reason);
+        assert_before(&visibility_step(Some(before), after), &move_step, reason);
         let variable = step("acme/shop#variables/A@*", Action::Create, vec![]);
-        assert_before(&moves, &variable, "the project must be at its path");
+        assert_before(&move_step, &variable, "the project must be at its path");
         // Without a move, narrowing has no special order.
         let steps = ordered_with_edges(vec![variable, visibility_step(Some(before), after)]);
         assert!(steps.iter().all(|(_, after)| after.is_empty()), "{steps:?}");
@@ -244,7 +250,11 @@ fn narrower_visibility_precedes_a_move() {
     for (before, after) in
         [(Some("private"), "public"), (Some("public"), "public"), (None, "private")]
     {
-        assert_before(&moves, &visibility_step(before, after), "the project must be at its path");
+        assert_before(
+            &move_step,
+            &visibility_step(before, after),
+            "the project must be at its path",
+        );
     }
     let narrowed = visibility_step(Some("public"), "private");
     assert!(order::narrows_visibility(&narrowed));

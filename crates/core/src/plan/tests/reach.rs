@@ -10,7 +10,7 @@ use crate::{
 
 /// A plan of one declared project and of `container_count` projects that a rule includes. The
 /// declared project and `changed_count` of the included projects change.
-fn plan_with(container_count: usize, changed_count: usize, extent: &Extent) -> Plan {
+fn plan_included_projects(container_count: usize, changed_count: usize, extent: &Extent) -> Plan {
     let mut plan = Plan::default();
     for i in 0..=container_count {
         let path = format!("acme/p{i:03}");
@@ -26,9 +26,12 @@ fn plan_with(container_count: usize, changed_count: usize, extent: &Extent) -> P
 
 #[test]
 fn a_rule_that_exceeds_its_reach_is_refused() {
-    let refusal_reason = |container_count: usize, changed_count: usize, reach: Limits| {
-        let plan =
-            plan_with(container_count, changed_count, &Extent { reach, ..Extent::default() });
+    let refusal_reason = |container_count: usize, changed_count: usize, reach: GuardLimits| {
+        let plan = plan_included_projects(
+            container_count,
+            changed_count,
+            &Extent { reach, ..Extent::default() },
+        );
         assert_eq!(plan.counts().projects, changed_count + 1);
         plan.refusals.first().map(|refusal| refusal.reason.clone())
     };
@@ -40,7 +43,7 @@ fn a_rule_that_exceeds_its_reach_is_refused() {
         (600, 50, false),
         (600, 51, true),
     ] {
-        let reason = refusal_reason(container_count, changed_count, Limits::REACH);
+        let reason = refusal_reason(container_count, changed_count, GuardLimits::REACH);
         assert_eq!(
             reason.is_some(),
             is_refused,
@@ -48,27 +51,29 @@ fn a_rule_that_exceeds_its_reach_is_refused() {
         );
     }
     assert_eq!(
-        refusal_reason(20, 10, Limits::REACH).unwrap(),
+        refusal_reason(20, 10, GuardLimits::REACH).unwrap(),
         "would change 10 of 20 undeclared groups or projects that the rule includes; the limit is 10 %"
     );
     assert!(
-        refusal_reason(20, 10, Limits { count: 9, share: 1.0 }).unwrap().ends_with("limit is 9")
+        refusal_reason(20, 10, GuardLimits { count: 9, share: 1.0 })
+            .unwrap()
+            .ends_with("limit is 9")
     );
-    assert!(refusal_reason(20, 10, Limits { count: 10, share: 1.0 }).is_none());
+    assert!(refusal_reason(20, 10, GuardLimits { count: 10, share: 1.0 }).is_none());
 }
 
 /// The limit is a share of all included projects, even if the run selects only some.
 #[test]
 fn the_share_of_a_rule_also_counts_unselected_containers() {
     let refusal_count = |unread_count: usize| {
-        let mut plan = plan_with(8, 8, &Extent::default());
+        let mut plan = plan_included_projects(8, 8, &Extent::default());
         plan.refusals.clear();
         for index in 0..unread_count {
             let path = format!("acme/beside{index}");
-            let mut other =
+            let mut unselected_project =
                 testing::container(Scope::Project, &path, &Json::Null, Unlisted::Report);
-            other.including_glob = Some("acme/**".into());
-            plan.count_included(&other);
+            unselected_project.including_glob = Some("acme/**".into());
+            plan.count_included(&unselected_project);
         }
         let plan = plan.finish(&Extent::default());
         assert_eq!(plan.projects, 9, "they are not read");
@@ -88,7 +93,7 @@ fn the_reach_of_a_rule_is_acknowledged_by_its_glob_or_a_wider_one() {
         ("reach:acme/web/**", false),
         ("removals:acme/**", false),
     ] {
-        let mut plan = plan_with(20, 20, &Extent::default());
+        let mut plan = plan_included_projects(20, 20, &Extent::default());
         assert!(plan.approve(ApprovalPolicy::default()).is_err());
         let ack = crate::desired::Acknowledgement::parse(ack_text).unwrap();
         plan.acknowledge(&[ack], &Moves::default(), jiff::civil::date(2030, 1, 1));
@@ -100,7 +105,7 @@ fn the_reach_of_a_rule_is_acknowledged_by_its_glob_or_a_wider_one() {
 #[test]
 fn a_limit_keeps_the_first_containers_and_applies_before_guards() {
     let limit = NonZeroUsize::new(4);
-    let plan = plan_with(20, 19, &Extent { limit, ..Extent::default() });
+    let plan = plan_included_projects(20, 19, &Extent { limit, ..Extent::default() });
     let paths: Vec<_> = plan.steps.iter().map(|step| &*step.address.path).collect();
     assert_eq!(paths, ["acme/p000", "acme/p001", "acme/p002", "acme/p003"]);
     assert_eq!(plan.limited, Some(AppliedLimit { to: 4, left_out: 16 }));
@@ -108,13 +113,13 @@ fn a_limit_keeps_the_first_containers_and_applies_before_guards() {
     let (approved, _) = plan.approve(ApprovalPolicy::default()).unwrap();
     assert!(approved.live("acme/p003").is_some() && approved.live("acme/p004").is_none());
     let limit = NonZeroUsize::new(30);
-    let plan = plan_with(20, 4, &Extent { limit, ..Extent::default() });
+    let plan = plan_included_projects(20, 4, &Extent { limit, ..Extent::default() });
     assert_eq!(plan.limited, Some(AppliedLimit { to: 30, left_out: 0 }));
 }
 
 #[test]
 fn a_limit_includes_the_containers_that_a_step_depends_on() {
-    let address = |path: &str| Address::container(path.into()).section("settings");
+    let address = |path: &str| Address::container(path.into()).with_section("settings");
     let step = |path: &str, after: Option<&str>| {
         let edge = after.map(|path| Edge { address: address(path), reason: "x" });
         let step = Step::new(
@@ -129,7 +134,7 @@ fn a_limit_includes_the_containers_that_a_step_depends_on() {
     };
     let steps = vec![step("a", Some("c")), step("b", None), step("c", Some("d")), step("d", None)];
     let refusal = |path: &str| {
-        let address = Address::container(path.into()).section("settings");
+        let address = Address::container(path.into()).with_section("settings");
         GuardRefusal::new(Guard::Visibility, &address, "wider".to_owned(), 1, &origin(1))
     };
     let refusals = vec![refusal("b"), refusal("d")];
@@ -148,13 +153,14 @@ fn a_limit_includes_the_containers_that_a_step_depends_on() {
         .flat_map(|path| reasons.iter().map(|reason| note(path, reason.clone())));
     let findings = Findings { steps, refusals, notes: notes.collect(), ..Findings::default() };
     let mut plan = Plan::for_test(findings, 4);
-    plan.keep_first(1);
+    plan.keep_first_containers(1);
     let paths: Vec<_> = plan.steps.iter().map(|step| &*step.address.path).collect();
     assert_eq!(paths, ["a", "c", "d"]);
     let refused: Vec<_> = plan.refusals.iter().map(|refusal| &*refusal.address.path).collect();
     assert_eq!(refused, ["d"], "what is not done needs no leave");
-    let noted = |path: &str| plan.notes.iter().filter(|note| &*note.address.path == path).count();
-    assert_eq!(["b", "c", "e"].map(noted), [1, 4, 4], "only notes of steps go with them");
+    let count_notes =
+        |path: &str| plan.notes.iter().filter(|note| &*note.address.path == path).count();
+    assert_eq!(["b", "c", "e"].map(count_notes), [1, 4, 4], "only notes of steps go with them");
     assert_eq!(plan.limited, Some(AppliedLimit { to: 1, left_out: 1 }));
 }
 
@@ -164,11 +170,11 @@ fn a_vanished_included_project_is_a_note() {
     let mut declared = shop(&sections, Unlisted::Report);
     let vanished_plans = |declared: &Container| {
         let missing = target(declared);
-        let at = Duration::ZERO;
+        let read_at = Duration::ZERO;
         [
-            LiveContainer::with_presence(Presence::Missing(missing), at),
-            LiveContainer::with_presence(Presence::MissingNamespace("acme".to_owned()), at),
-            LiveContainer::with_presence(Presence::Redirected { new_path: None }, at),
+            LiveContainer::with_presence(Presence::Missing(missing), read_at),
+            LiveContainer::with_presence(Presence::MissingNamespace("acme".to_owned()), read_at),
+            LiveContainer::with_presence(Presence::Redirected { new_path: None }, read_at),
         ]
         .map(|live| plan_container(declared, &live, &settings(&[])))
     };

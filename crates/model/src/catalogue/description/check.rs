@@ -34,7 +34,7 @@ pub(super) fn check(
     checker.check_section(registry, reserved);
     checker.check_creation();
     checker.check_shape();
-    checker.check_names();
+    checker.check_field_references();
     for (index, field) in description.fields.iter().enumerate() {
         checker.check_field(&format!("fields/{index}"), field);
     }
@@ -113,7 +113,7 @@ impl DescriptionCheck<'_> {
     /// A list needs an identity. Other shapes must not have keys that only apply to entries.
     fn check_shape(&mut self) {
         let kind = self.description;
-        let has_entries = !kind.identity.is_empty()
+        let has_entry_keys = !kind.identity.is_empty()
             || kind.name_field.is_some()
             || kind.before_removal.is_some()
             || kind.removal != Removal::Nothing
@@ -124,13 +124,13 @@ impl DescriptionCheck<'_> {
         match kind.shape {
             Shape::List if kind.identity.is_empty() => self.report("identity", "no_identity"),
             Shape::List => {}
-            _ if has_entries => self.report("shape", "no_entries"),
+            _ if has_entry_keys => self.report("shape", "no_entries"),
             _ => {}
         }
     }
 
-    /// Keys that name fields must name existing fields of a suitable type.
-    fn check_names(&mut self) {
+    /// The keys whose values are names of fields must name existing fields of a suitable type.
+    fn check_field_references(&mut self) {
         let Kind { identity, name_field, .. } = self.description;
         for key in ["identity", "either", "grants"] {
             let names = self.json[key].as_array().into_iter().flatten().filter_map(Json::as_str);
@@ -147,16 +147,17 @@ impl DescriptionCheck<'_> {
                 self.report_with_detail(format!("identity/{index}"), "not_identifying", reason);
             }
         }
-        let stored_name = name_field.and_then(|name| self.find_field(name));
-        if stored_name.is_some_and(|field| {
+        let stored_name_field = name_field.and_then(|name| self.find_field(name));
+        if stored_name_field.is_some_and(|field| {
             field.value_type != ValueType::Text || identity.contains(&field.name)
         }) {
             self.report("name_field", "no_name");
         }
         // The path contains the id of the parent. The field that names the parent must be plain text.
         let has_parent = self.paths().iter().any(|path| path.parent_path().is_some());
-        let parent = identity.first().filter(|_| has_parent).and_then(|name| self.find_field(name));
-        if parent.is_some_and(|field| {
+        let parent_field =
+            identity.first().filter(|_| has_parent).and_then(|name| self.find_field(name));
+        if parent_field.is_some_and(|field| {
             field.value_type != ValueType::Text
                 || field.sensitive
                 || field.names.is_some()
@@ -350,8 +351,8 @@ impl DescriptionCheck<'_> {
         if is_length && [min, max].into_iter().flatten().any(|limit| limit < 0) {
             return self.report(format!("{pointer}/valid/size"), "negative_length");
         }
-        let property = kind::field_schema(Box::leak(Box::new(field.clone())));
-        let Ok(validator) = jsonschema::validator_for(&property) else {
+        let schema = kind::field_schema(Box::leak(Box::new(field.clone())));
+        let Ok(validator) = jsonschema::validator_for(&schema) else {
             return self.report(format!("{pointer}/valid/pattern"), "no_expression");
         };
         if min.zip(max).is_some_and(|(min, max)| min > max) {
@@ -386,7 +387,7 @@ impl DescriptionCheck<'_> {
             if !scopes.insert(path.scope) {
                 self.report_with_detail(pointer, "scope_twice", path.scope.noun());
             } else if let Err(path_error) =
-                make::find_parents(self.description, scoped_kind, &path, registry)
+                make::find_parent_collection(self.description, scoped_kind, &path, registry)
             {
                 self.report_with_detail(pointer, "no_path", path_error);
             } else {
@@ -424,24 +425,25 @@ impl DescriptionCheck<'_> {
         self.report(pointer, fault_key);
     }
 
-    /// The key of the fault of this path, with a detail. A path is a fault if it must not be
-    /// described, or if undrift already has the path.
+    /// The key of the path's fault, with a detail; `None` if the path has no fault. A path has a
+    /// fault if it must not be described, or if another operation already has it.
     fn find_path_fault<'o>(
         &self,
         path: &EntryPath,
         operations: &[&'o Operation],
     ) -> Option<(&'static str, &'o str)> {
-        let has_listed_name =
-            |list: &str| path.names().any(|name| FAULT_TABLE.paths[list].contains(&name));
+        let has_listed_name = |path_list_key: &str| {
+            path.names().any(|name| FAULT_TABLE.paths[path_list_key].contains(&name))
+        };
         if has_listed_name("shown_once") && !self.description.refers_to(NamedObject::Runner) {
             return Some(("shown_once", ""));
         }
-        let is_document = self.description.shape == Shape::Mapping;
+        let is_single_object = self.description.shape == Shape::Mapping;
         let (table_rows, described_rows) = operations.split_at(OPERATIONS.len());
-        let mut overlapping_rows = table_rows
-            .iter()
-            .filter(|row| path.shares_first_name_with(row))
-            .chain(described_rows.iter().filter(|row| path.shares_path_with(row, is_document)));
+        let mut overlapping_rows =
+            table_rows.iter().filter(|row| path.shares_first_name_with(row)).chain(
+                described_rows.iter().filter(|row| path.shares_path_with(row, is_single_object)),
+            );
         let ids: Vec<_> = collection::operation_ids(path.scope, self.description.noun).collect();
         match overlapping_rows.next() {
             Some(other_operation) => Some(("path_twice", other_operation.path)),

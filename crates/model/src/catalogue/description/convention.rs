@@ -10,8 +10,8 @@ use crate::{
         description::{CollectionTrait, CreateMethod, EditMethod, Operations, RemovalAction},
     },
     operation::{
-        AnyOp, Method, Op, Operation, Parameter, ParameterList, ParameterLocation, Read,
-        ResponseBody, RetrySafety, Type, Write,
+        AnyOp, Method, Op, Operation, Parameter, ParameterList, ParameterLocation, ParameterType,
+        Read, ResponseBody, RetrySafety, Write,
         collection::{self, EntryPath, make_read_op, make_write_op},
     },
     text,
@@ -24,10 +24,11 @@ pub(super) fn derive_operations(
     kind: &Kind,
     scoped_kind: &mut ScopedKind,
     path: &EntryPath,
-    parents: Option<ParentCollection>,
+    parent_collection: Option<ParentCollection>,
 ) -> Vec<AnyOp> {
-    let operations = OperationDeriver { kind, scoped_kind, path, parents }.derive_all();
-    let is_shared = parents.is_some_and(|parents| parents.get_op.is_some());
+    let operations = OperationDeriver { kind, scoped_kind, path, parent_collection }.derive_all();
+    let is_shared =
+        parent_collection.is_some_and(|parent_collection| parent_collection.get_op.is_some());
     let reads = [operations.list, operations.get].into_iter().flatten().filter(|_| !is_shared);
     let create_op = operations.create.filter(|op| Some(*op) != operations.edit);
     let action_op = operations.others.first().copied();
@@ -42,7 +43,7 @@ struct OperationDeriver<'k> {
     kind: &'k Kind,
     scoped_kind: &'k ScopedKind,
     path: &'k EntryPath,
-    parents: Option<ParentCollection>,
+    parent_collection: Option<ParentCollection>,
 }
 
 impl OperationDeriver<'_> {
@@ -53,13 +54,14 @@ impl OperationDeriver<'_> {
             EditMethod::Patch => Some(self.edit_operation(Method::Patch)),
             EditMethod::Replace => None,
         };
-        let shared_get = self.parents.and_then(|parents| parents.get_op);
-        let is_document = kind.shape == Shape::Mapping;
-        let has_get =
-            is_document || (shared_get.is_none() && !self.has_trait(CollectionTrait::HasNoGet));
+        let shared_get =
+            self.parent_collection.and_then(|parent_collection| parent_collection.get_op);
+        let is_single_object = kind.shape == Shape::Mapping;
+        let has_get = is_single_object
+            || (shared_get.is_none() && !self.has_trait(CollectionTrait::HasNoGet));
         let get_op = has_get
             .then(|| make_read_op(self.operation_row("get", Method::Get, ResponseBody::One, [])));
-        if is_document {
+        if is_single_object {
             return Operations {
                 get: get_op,
                 create: edit_op,
@@ -108,7 +110,7 @@ impl OperationDeriver<'_> {
         let call_only_fields =
             self.kind.fields.iter().filter(|field| field.accepted == Acceptance::ByCall);
         let parameters = call_only_fields.map(|field| {
-            Parameter::new(ParameterLocation::Body, field.name, Type::Text, field.about)
+            Parameter::new(ParameterLocation::Body, field.name, ParameterType::Text, field.about)
         });
         let row = self.operation_row("edit", method, ResponseBody::One, parameters);
         self.with_fields(row, WriteRequest::Edit)
@@ -117,8 +119,9 @@ impl OperationDeriver<'_> {
     fn removal_action(&self) -> Option<Op<Write>> {
         let RemovalAction { name: action, parameter, .. } = self.kind.before_removal?;
         let about = "Without it, the service refuses some entries.";
-        let parameter = parameter
-            .map(|(name, _)| Parameter::new(ParameterLocation::Query, name, Type::Text, about));
+        let parameter = parameter.map(|(name, _)| {
+            Parameter::new(ParameterLocation::Query, name, ParameterType::Text, about)
+        });
         let row = self.operation_row(action, Method::Post, ResponseBody::Undocumented, parameter);
         let path = String::leak(format!("{}/{action}", row.path));
         Some(make_write_op(Operation { path, retry_safety: RetrySafety::Idempotent, ..row }))
@@ -130,7 +133,7 @@ impl OperationDeriver<'_> {
             Parameter::new(
                 ParameterLocation::Query,
                 name,
-                Type::Text,
+                ParameterType::Text,
                 field.map_or("", |field| field.about),
             )
         });
@@ -162,16 +165,21 @@ impl OperationDeriver<'_> {
         other_parameters: impl IntoIterator<Item = Parameter>,
     ) -> Operation {
         let Self { kind, path, .. } = self;
-        let parent_parameter = self.parents.map(|parents| {
-            let about = String::leak(format!("The id of the {}.", parents.section.noun));
-            Parameter::new(ParameterLocation::Path, parents.parent.argument, Type::Integer, about)
+        let parent_parameter = self.parent_collection.map(|parent_collection| {
+            let about = String::leak(format!("The id of the {}.", parent_collection.section.noun));
+            Parameter::new(
+                ParameterLocation::Path,
+                parent_collection.parent.argument,
+                ParameterType::Integer,
+                about,
+            )
         });
         let has_entry_argument = !["list", "create"].contains(&verb);
         let argument = path.argument.filter(|_| has_entry_argument);
         let entry_parameter = argument.map(|argument| {
             let field = make::response_field(kind, argument);
             let about = String::leak(format!("The {}, by its `{field}`.", kind.noun));
-            Parameter::new(ParameterLocation::Path, argument, Type::IdOrName, about)
+            Parameter::new(ParameterLocation::Path, argument, ParameterType::IdOrName, about)
         });
         let path_parameters = parent_parameter
             .into_iter()
@@ -212,9 +220,9 @@ impl OperationDeriver<'_> {
 /// A query parameter of the list, with the value that undrift sends.
 fn list_parameter(name: &'static str, value: &str) -> Parameter {
     let value_type = match serde_json::from_str(value) {
-        Ok(Json::Bool(_)) => Type::Boolean,
-        Ok(Json::Number(_)) => Type::Integer,
-        _ => Type::Text,
+        Ok(Json::Bool(_)) => ParameterType::Boolean,
+        Ok(Json::Number(_)) => ParameterType::Integer,
+        _ => ParameterType::Text,
     };
     let about = String::leak(format!("Which entries the list has: undrift sends `{value}`."));
     Parameter::new(ParameterLocation::Query, name, value_type, about)

@@ -28,7 +28,7 @@ pub(super) fn make_kind(
     registry: &Registry,
 ) -> Result<DescribedKind, EntryPathError> {
     let mut operations = Vec::new();
-    kind.fields = kind.fields.into_iter().map(Field::with_implied_parts).collect();
+    kind.fields = kind.fields.into_iter().map(Field::with_implied_properties).collect();
     let required_fields =
         kind.fields.iter().filter(|field| field.required == Requirement::OnCreate);
     kind.required_fields = required_fields.map(|field| field.name).collect::<Vec<_>>().leak();
@@ -41,15 +41,20 @@ pub(super) fn make_kind(
             "/groups/:id" | "/projects/:id" => None,
             path => Some(EntryPath::parse(path)?),
         };
-        let mut parents = None;
+        let mut parent_collection = None;
         match &path {
             Some(path) if scoped_kind.operations == Operations::default() => {
-                parents = find_parents(&kind, scoped_kind, path, registry)?;
-                operations.extend(convention::derive_operations(&kind, scoped_kind, path, parents));
+                parent_collection = find_parent_collection(&kind, scoped_kind, path, registry)?;
+                operations.extend(convention::derive_operations(
+                    &kind,
+                    scoped_kind,
+                    path,
+                    parent_collection,
+                ));
             }
             _ => assign_operations(&kind, &mut scoped_kind.operations),
         }
-        derive_scoped_kind(&kind, scoped_kind, path.as_ref(), parents);
+        set_derived_fields(&kind, scoped_kind, path.as_ref(), parent_collection);
     }
     if kind.fields.iter().any(|field| field.value_type == ValueType::Grants) {
         kind.removal = Removal::ByKind;
@@ -89,7 +94,7 @@ pub(super) struct ParentCollection {
 ///
 /// # Errors
 /// If the path does not start with the path of a section, or if no field names the parent.
-pub(super) fn find_parents(
+pub(super) fn find_parent_collection(
     kind: &Kind,
     scoped_kind: &ScopedKind,
     path: &EntryPath,
@@ -112,22 +117,26 @@ pub(super) fn find_parents(
             "has a parent entry, so the first field of `identity` must name the parent, and others must follow",
         );
     };
-    let get_parent = registry
+    let parent_get_op = registry
         .find_read_operation(&format!("{parent_path}/:{argument}"))
         .filter(|_| scoped_kind.nested_field.is_some());
-    if get_parent.is_none() && scoped_kind.nested_field.is_some() {
+    if parent_get_op.is_none() && scoped_kind.nested_field.is_some() {
         return Err("must be below entries that are read one by one");
     }
     let parent = Parent { section: section.section, field, argument };
-    Ok(Some(ParentCollection { parent: Box::leak(Box::new(parent)), section, get_op: get_parent }))
+    Ok(Some(ParentCollection {
+        parent: Box::leak(Box::new(parent)),
+        section,
+        get_op: parent_get_op,
+    }))
 }
 
 /// Sets the fields of `scoped_kind` that are derived from its keys and operations.
-fn derive_scoped_kind(
+fn set_derived_fields(
     kind: &Kind,
     scoped_kind: &mut ScopedKind,
     path: Option<&EntryPath>,
-    parents: Option<ParentCollection>,
+    parent_collection: Option<ParentCollection>,
 ) {
     scoped_kind.read_source =
         match (kind.shape, scoped_kind.operations.list, scoped_kind.operations.get) {
@@ -142,29 +151,31 @@ fn derive_scoped_kind(
                 (None, _) => ReadSource::Object,
             },
         };
-    scoped_kind.parent = parents.map(|parents| parents.parent);
+    scoped_kind.parent = parent_collection.map(|parent_collection| parent_collection.parent);
     scoped_kind.list_query = path.map(|path| path.list_query.clone()).unwrap_or_default();
     scoped_kind.requires_members = kind
         .fields
         .iter()
         .any(|field| field.available.exists_in(scoped_kind.scope) && requires_members(field))
-        || parents.is_some_and(|parents| parents.section.scoped_kind.requires_members);
+        || parent_collection.is_some_and(|parent_collection| {
+            parent_collection.section.scoped_kind.requires_members
+        });
     if scoped_kind.closed_by.is_empty()
-        && let Some(parents) = parents
+        && let Some(parent_collection) = parent_collection
     {
-        scoped_kind.closed_by.clone_from(&parents.section.scoped_kind.closed_by);
+        scoped_kind.closed_by.clone_from(&parent_collection.section.scoped_kind.closed_by);
     }
-    resolve_addresses(kind, scoped_kind, path);
+    set_address_keys(kind, scoped_kind, path);
 }
 
 /// Sets the keys that address an entry of `scoped_kind`, and the keys that each row of its list
 /// must have.
-fn resolve_addresses(kind: &Kind, scoped_kind: &mut ScopedKind, path: Option<&EntryPath>) {
+fn set_address_keys(kind: &Kind, scoped_kind: &mut ScopedKind, path: Option<&EntryPath>) {
     let argument = path.and_then(|path| path.argument);
     let address_key = argument.map(|argument| {
-        let plain_delete =
+        let delete_without_argument =
             scoped_kind.operations.delete.filter(|op| !op.row().has_argument(argument));
-        let location = match plain_delete {
+        let location = match delete_without_argument {
             Some(_) => KeyLocation::PathOnCreate(argument),
             None => KeyLocation::Path(argument),
         };

@@ -67,7 +67,7 @@ fn read_descriptions() -> Vec<Kind> {
 }
 
 /// The built-in kinds, in the order of output.
-pub(super) fn built_in() -> Registry {
+pub(super) fn built_in_registry() -> Registry {
     read_descriptions().into_iter().fold(Registry::default(), |registry, kind| {
         let described_kind = make::make_kind(kind, &registry);
         registry.with_kind(described_kind.expect("a test checks that every file describes a kind"))

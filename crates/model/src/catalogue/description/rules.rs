@@ -3,7 +3,7 @@
 use crate::{
     catalogue::{members, protected_branches::rule_effects},
     field::{NamedObject, ValueType},
-    kind::{Capability, Effect, EntryFault, Kind, KindRules, Reporter, Risk, texts},
+    kind::{Capability, Effect, EntryFault, Kind, KindRules, Reporter, Risk, fault_text},
     text,
     value::{self, Fields, Json, Object},
 };
@@ -11,7 +11,7 @@ use crate::{
 impl Kind {
     /// The fields of this type, each with a verb such as `deploy`. The verb names what the listed
     /// people may do, or what needs their approval.
-    fn lists_with_verbs(&self, value_type: ValueType) -> Vec<(&'static str, &'static str)> {
+    fn fields_with_verbs(&self, value_type: ValueType) -> Vec<(&'static str, &'static str)> {
         let lists = self.fields.iter().filter(|field| field.value_type == value_type);
         lists.filter_map(|field| Some((field.name, field.grants.lets?))).collect()
     }
@@ -24,38 +24,42 @@ impl KindRules for Kind {
             let (noun_phrase, names) =
                 (text::with_article(self.noun), text::alternatives(self.either));
             report(
-                EntryFault::for_field(texts::NONE_OF_SEVERAL, first_name)
+                EntryFault::for_field(fault_text::NONE_OF_SEVERAL, first_name)
                     .fill("one", &noun_phrase)
                     .fill("names", &names),
             );
         }
-        for (list, _) in self.lists_with_verbs(ValueType::Approvals) {
+        for (list, _) in self.fields_with_verbs(ValueType::Approvals) {
             let rows = declared.get(list).and_then(value::Value::list).into_iter().flatten();
             if !rows
                 .clone()
                 .all(|row| GRANTEE_KEYS.iter().filter(|name| !row[**name].is_null()).count() == 1)
             {
                 let names = text::alternatives(&GRANTEE_KEYS);
-                report(EntryFault::for_field(texts::ROWS_NAME_ONE, list).fill("names", &names));
+                report(
+                    EntryFault::for_field(fault_text::ROWS_NAME_ONE, list).fill("names", &names),
+                );
             }
         }
     }
 
     fn effects(&self, _: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         // Flags are skipped, because the risk of a flag is described at its field.
-        let declared_grants = self.grants.iter().filter(|name| {
+        let added_grants = self.grants.iter().filter(|name| {
             before.is_empty() && after.get(**name).is_some_and(|value| !value.is_boolean())
         });
         // Runners use `Opens`, which guards also check in a new project. The other lists use
         // `Weakens`, which guards do not check in a new project. Each new project must declare
         // whose job tokens it accepts.
-        let grant_effects = declared_grants.map(|_| {
+        let grant_effects = added_grants.map(|_| {
             let risk =
                 if self.refers_to(NamedObject::Runner) { Risk::Opens } else { Risk::Weakens };
             Effect::Risk(risk, format!("add a {}", self.noun))
         });
-        let (grant_lists, approval_lists) =
-            (self.lists_with_verbs(ValueType::Grants), self.lists_with_verbs(ValueType::Approvals));
+        let (grant_lists, approval_lists) = (
+            self.fields_with_verbs(ValueType::Grants),
+            self.fields_with_verbs(ValueType::Approvals),
+        );
         let weakened_approvals = approval_lists.iter().filter(|(name, _)| {
             let [old_rows, new_rows] =
                 [before, after].map(|fields| fields.get(*name).and_then(Json::as_array));
@@ -84,7 +88,7 @@ impl KindRules for Kind {
         });
         // Entries of a kind with `called_by` are named in rules. A rule can only name an entry that
         // grants something.
-        let people_effect =
+        let named_access_effect =
             (self.called_by.is_some() && had_grants != has_grants).then_some(Effect::Capability {
                 capability: Capability::NamedAccess,
                 before: had_grants,
@@ -95,7 +99,7 @@ impl KindRules for Kind {
             .chain(access_effect)
             .chain(all_protection_effects)
             .chain(approval_effects)
-            .chain(people_effect)
+            .chain(named_access_effect)
             .collect()
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A description with every key.
-const EVERYTHING: &str = r"
+const FULL_DESCRIPTION: &str = r"
 section: toys
 noun: toy
 about: A thing to play with.
@@ -53,7 +53,7 @@ fn parse_kind(text: &str) -> serde_json::Result<Kind> {
     yaml::read_leaked(parsed.documents[0].to_json())
 }
 
-fn describe(
+fn try_build_kind(
     text: &str,
     registry: &Registry,
     reserved: &[String],
@@ -63,7 +63,7 @@ fn describe(
 }
 
 fn build_kind(text: &str) -> DescribedKind {
-    describe(text, &Registry::built_in(), &[]).unwrap_or_else(|faults| panic!("{faults:?}"))
+    try_build_kind(text, &Registry::registry(), &[]).unwrap_or_else(|faults| panic!("{faults:?}"))
 }
 
 fn section_in_scope(described: &DescribedKind, scope: Scope) -> Section {
@@ -89,18 +89,20 @@ fn every_built_in_file_describes_a_kind() {
         let described_kind = make::make_kind(kind, &registry).unwrap();
         registry.with_kind(described_kind)
     };
-    let all = super::read_descriptions().into_iter().fold(Registry::default(), add_kind);
-    assert_eq!(all.kinds().len(), FILES.len());
-    assert_eq!(all.kinds().len(), Registry::built_in().kinds().len());
+    let registry = super::read_descriptions().into_iter().fold(Registry::default(), add_kind);
+    assert_eq!(registry.kinds().len(), FILES.len());
+    assert_eq!(registry.kinds().len(), Registry::registry().kinds().len());
 }
 
 #[test]
 fn a_kind_has_all_described_properties() {
-    let toys = build_kind(EVERYTHING);
+    let toys = build_kind(FULL_DESCRIPTION);
     let (kind, section) = (toys.kind, section_in_scope(&toys, Scope::Project));
     assert_eq!((kind.section, kind.noun, kind.identity), ("toys", "toy", &["url", "size"][..]));
     assert_eq!(kind.required_fields, ["kind"]);
-    let names = |of: Section| -> Vec<_> { of.specs().iter().map(|spec| spec.name).collect() };
+    let names = |scope_section: Section| -> Vec<_> {
+        scope_section.specs().iter().map(|spec| spec.name).collect()
+    };
     let field_names =
         ["url", "size", "title", "kind", "colours", "nick", "key", "note", "until", "loud"];
     assert_eq!(names(section), field_names);
@@ -148,7 +150,7 @@ fn a_kind_has_all_described_properties() {
 
 #[test]
 fn only_get_operations_are_reads() {
-    let toys = build_kind(EVERYTHING);
+    let toys = build_kind(FULL_DESCRIPTION);
     for op in &toys.operations {
         let is_read = matches!(op, AnyOp::Read(_));
         assert_eq!(is_read, op.row().method == Method::Get, "{}", op.row().id);
@@ -176,7 +178,7 @@ fn only_get_operations_are_reads() {
 }
 
 /// A collection without anything special.
-const BADGES: &str = r"
+const BADGES_DESCRIPTION: &str = r"
 section: odd_badges
 noun: odd badge
 about: A badge.
@@ -191,7 +193,7 @@ homes:
 
 #[test]
 fn a_collection_has_five_operations_and_reads_only_with_get() {
-    let badges = build_kind(BADGES);
+    let badges = build_kind(BADGES_DESCRIPTION);
     let rows: Vec<_> = badges.operations.iter().map(|op| (op.effect(), op.row())).collect();
     let summaries: Vec<_> = rows
         .iter()
@@ -217,7 +219,7 @@ fn a_collection_has_five_operations_and_reads_only_with_get() {
     );
     assert!(rows.iter().all(|(_, row)| row.tier == Tier::Premium && row.since.is_some()));
     let text_without_edit =
-        BADGES.replace("traits: [", "edit: replace\ntraits: [refuses_duplicates, ");
+        BADGES_DESCRIPTION.replace("traits: [", "edit: replace\ntraits: [refuses_duplicates, ");
     let other_badges = build_kind(&text_without_edit.replace("/groups/", "/projects/"));
     let create = section_in_scope(&other_badges, Scope::Project)
         .scoped_kind
@@ -238,7 +240,8 @@ fn a_collection_has_five_operations_and_reads_only_with_get() {
 fn operations_are_assigned_by_method() {
     let kind_with = |operations: &str| {
         parse_kind(
-            &BADGES.replace("    avail", &format!("    operations: [{operations}]\n    avail")),
+            &BADGES_DESCRIPTION
+                .replace("    avail", &format!("    operations: [{operations}]\n    avail")),
         )
     };
     let parsed_kind =
@@ -255,7 +258,7 @@ fn operations_are_assigned_by_method() {
 
 #[test]
 fn an_entry_is_shown_by_name_else_by_identity_without_credentials() {
-    let toys = build_kind(EVERYTHING);
+    let toys = build_kind(FULL_DESCRIPTION);
     let section = section_in_scope(&toys, Scope::Project);
     let identity = |fields| section.identify(&object(fields));
     let unnamed_toy = identity(json!({"url": "HTTPS://u:p@H", "size": 3, "title": ""}));
@@ -268,7 +271,8 @@ fn an_entry_is_shown_by_name_else_by_identity_without_credentials() {
 
 #[test]
 fn a_new_entry_with_grants_is_a_risk() {
-    let toys = build_kind(&EVERYTHING.replace("keys: [code]", "keys: [code]\ngrants: [kind]"));
+    let toys =
+        build_kind(&FULL_DESCRIPTION.replace("keys: [code]", "keys: [code]\ngrants: [kind]"));
     let section = section_in_scope(&toys, Scope::Project);
     let effects =
         section.rules().effects(None, &object(json!({})), &object(json!({"kind": "red"})));
@@ -277,7 +281,7 @@ fn a_new_entry_with_grants_is_a_risk() {
 
 #[test]
 fn a_key_is_identified_by_its_material_and_shown_by_its_fingerprint() {
-    let text = EVERYTHING
+    let text = FULL_DESCRIPTION
         .replace("type: address", "type: text")
         .replace("compare: url", "compare: public_key");
     let keys = build_kind(
@@ -296,8 +300,9 @@ fn a_key_is_identified_by_its_material_and_shown_by_its_fingerprint() {
 
 #[test]
 fn hidden_credentials_are_ignored() {
-    let text =
-        EVERYTHING.replace("compare: url", "compare: location").replace("name_field: title\n", "");
+    let text = FULL_DESCRIPTION
+        .replace("compare: url", "compare: location")
+        .replace("name_field: title\n", "");
     let mirrors = build_kind(&text);
     let section = section_in_scope(&mirrors, Scope::Project);
     let identity = |url: &str| section.identify(&object(json!({"url": url, "size": 3})));
@@ -328,22 +333,22 @@ homes: [{path: '/projects/:id/gates/:gate_id'}]
     assert!(section.scoped_kind.operations.edit.is_none() && section.allows_duplicates());
     assert_eq!(gates.operations.len(), 4, "no edit");
     let declared = testing::fields(json!({"name": "east", "height": 3}));
-    let calls = testing::update(
+    let calls = testing::edit_requests_for(
         section,
         &declared,
         json!({"id": 5, "name": "east", "height": 2}),
         &["height"],
     );
-    let targets: Vec<_> = calls.iter().map(ToString::to_string).collect();
+    let request_lines: Vec<_> = calls.iter().map(ToString::to_string).collect();
     assert_eq!(
-        targets,
+        request_lines,
         ["DELETE /projects/7/gates/5", "POST /projects/7/gates", "POST /projects/7/gates"]
     );
     assert_eq!(section.identify(&object(json!({"name": "east"}))).name, "east");
 }
 
 /// A description of entries with grants.
-const GATES: &str = "
+const GATES_DESCRIPTION: &str = "
 section: town_gates
 noun: town gate
 about: An environment with who may deploy to it.
@@ -358,19 +363,19 @@ homes: [{path: '/projects/:id/town_gates/:name', available: {tier: premium}}]
 
 #[test]
 fn grants_are_edited_by_row_and_guarded() {
-    let gates = build_kind(GATES);
+    let gates = build_kind(GATES_DESCRIPTION);
     let section = section_in_scope(&gates, Scope::Project);
     let row = |id: u64, level: u64, user: Option<u64>| json!({"id": id, "access_level": level, "user_id": user, "group_id": null});
     let raw =
         json!({"name": "prod", "deploy_access_levels": [row(1, 40, None), row(2, 40, Some(5))]});
-    let levels = json!({"name": "prod", "deploy_access_levels": [{"user": "alice"}, {"access_level": "developer"}]});
-    let mut names = crate::kind::Names::default();
+    let declared_json = json!({"name": "prod", "deploy_access_levels": [{"user": "alice"}, {"access_level": "developer"}]});
+    let mut names = crate::kind::NameIndex::default();
     names.insert(crate::field::NamedObject::User, "alice", Some(5));
-    let declared = testing::fields(levels);
+    let declared = testing::fields(declared_json);
     let live = testing::live_entry(section, raw);
-    let change =
+    let purpose =
         crate::kind::calls::CallPurpose::Change(&declared, &live, &["deploy_access_levels"]);
-    let requests = testing::requests_for(section, &names, change);
+    let requests = testing::requests_for(section, &names, purpose);
     let body = json!({"deploy_access_levels": [{"id": 1, "_destroy": true}, {"access_level": 30}]});
     assert_eq!(requests.len(), 1);
     assert_eq!(requests[0].to_string(), "PUT /projects/7/town_gates/prod");
@@ -399,13 +404,17 @@ fn grants_are_edited_by_row_and_guarded() {
 #[test]
 fn a_grants_field_needs_a_verb_and_a_guard() {
     let faults = |old_text: &str, new_text: &str| -> Vec<_> {
-        assert!(GATES.contains(old_text), "{old_text}");
-        let result = describe(&GATES.replacen(old_text, new_text, 1), &Registry::built_in(), &[]);
+        assert!(GATES_DESCRIPTION.contains(old_text), "{old_text}");
+        let result = try_build_kind(
+            &GATES_DESCRIPTION.replacen(old_text, new_text, 1),
+            &Registry::registry(),
+            &[],
+        );
         let faults = result.err().unwrap_or_default().into_iter();
         faults.map(|fault| format!("{}: {}", fault.pointer, fault.message)).collect()
     };
     let message = "guards must see every new grant";
-    for (from, to, expected) in [
+    for (old_text, new_text, expected) in [
         (", grants: {lets: deploy}", "", format!("fields/1/type: {message}")),
         ("{lets: deploy}", "{lets: deploy}, read: never", format!("fields/1/type: {message}")),
         ("when_wider", "never", format!("fields/1/type: {message}")),
@@ -435,8 +444,8 @@ fn a_grants_field_needs_a_verb_and_a_guard() {
             "homes/0/path: this is a protection, but no field has the type `grants`".to_owned(),
         ),
     ] {
-        let messages = faults(from, to);
-        assert!(messages.contains(&expected), "{to}: {messages:?}");
+        let messages = faults(old_text, new_text);
+        assert!(messages.contains(&expected), "{new_text}: {messages:?}");
     }
     assert_eq!(faults("name", "name"), [""; 0]);
 }
@@ -444,10 +453,10 @@ fn a_grants_field_needs_a_verb_and_a_guard() {
 /// A single level is sent in a parameter that the free tier has too.
 #[test]
 fn a_changed_protected_tag_is_replaced() {
-    let section = testing::section("protected_tags");
+    let section = testing::project_section("protected_tags");
     let row = json!({"id": 1, "access_level": 40, "access_level_description": "x"});
     let declared = json!({"name": "v*", "allowed_to_create": [{"access_level": "no_access"}]});
-    let sent_requests = testing::update(
+    let sent_requests = testing::edit_requests_for(
         section,
         &testing::fields(declared),
         json!({"name": "v*", "create_access_levels": [row]}),
@@ -465,21 +474,21 @@ fn a_changed_protected_tag_is_replaced() {
     }
 }
 
-/// The faults of [`EVERYTHING`] after `new_text` replaced `old_text`.
-fn faults(old_text: &str, new_text: &str) -> Vec<(String, String)> {
-    assert!(EVERYTHING.contains(old_text), "{old_text}");
+/// The faults of [`FULL_DESCRIPTION`] after `new_text` replaced `old_text`.
+fn find_faults_after(old_text: &str, new_text: &str) -> Vec<(String, String)> {
+    assert!(FULL_DESCRIPTION.contains(old_text), "{old_text}");
     let reserved = ["path".to_owned()];
-    let text = EVERYTHING.replacen(old_text, new_text, 1);
-    let result = describe(&text, &Registry::built_in(), &reserved);
-    let faults = result.err().unwrap_or_default();
-    assert!(faults.iter().all(|fault| !fault.help.is_empty()), "{faults:?}");
-    faults.into_iter().map(|fault| (fault.pointer, fault.message)).collect()
+    let text = FULL_DESCRIPTION.replacen(old_text, new_text, 1);
+    let result = try_build_kind(&text, &Registry::registry(), &reserved);
+    let find_faults_after = result.err().unwrap_or_default();
+    assert!(find_faults_after.iter().all(|fault| !fault.help.is_empty()), "{find_faults_after:?}");
+    find_faults_after.into_iter().map(|fault| (fault.pointer, fault.message)).collect()
 }
 
 #[test]
 fn each_fault_has_its_pointer() {
     let path = "/groups/:id/toys/:toy_code";
-    for (from, to, pointer, message) in [
+    for (old_text, new_text, pointer, message) in [
         (
             "noun: toy",
             "noun: toy\naliases: [games, hooks]",
@@ -715,10 +724,13 @@ fn each_fault_has_its_pointer() {
             "a field that responses leave out would be lost when its entry is replaced",
         ),
     ] {
-        let messages = faults(from, to);
-        assert!(messages.contains(&(pointer.to_owned(), message.to_owned())), "{to}: {messages:?}");
+        let messages = find_faults_after(old_text, new_text);
+        assert!(
+            messages.contains(&(pointer.to_owned(), message.to_owned())),
+            "{new_text}: {messages:?}"
+        );
     }
-    assert_eq!(faults("noun: toy", "noun: toy"), []);
+    assert_eq!(find_faults_after("noun: toy", "noun: toy"), []);
 }
 
 /// The code refers to fault texts by their keys.
@@ -740,13 +752,18 @@ fn a_collection_that_gives_access_without_a_level_is_refused() {
         "service_accounts",
     ] {
         for scope in ["projects", "groups"] {
-            let found =
-                faults("/groups/:id/toys/:toy_code", &format!("/{scope}/:id/{collection}/:one"));
+            let found_faults = find_faults_after(
+                "/groups/:id/toys/:toy_code",
+                &format!("/{scope}/:id/{collection}/:one"),
+            );
             let is_access_fault =
                 |(_, message): &(String, String)| message.starts_with("this gives access");
-            // [`EVERYTHING`] already has a path below projects.
-            let has_fault = found.iter().any(is_access_fault) || scope == "projects";
-            assert!(has_fault && !found.is_empty(), "{scope} {collection}: {found:?}");
+            // [`FULL_DESCRIPTION`] already has a path below projects.
+            let has_fault = found_faults.iter().any(is_access_fault) || scope == "projects";
+            assert!(
+                has_fault && !found_faults.is_empty(),
+                "{scope} {collection}: {found_faults:?}"
+            );
         }
     }
 }
@@ -754,10 +771,10 @@ fn a_collection_that_gives_access_without_a_level_is_refused() {
 #[test]
 fn a_description_without_guards_is_refused() {
     let parses = |text: &str| parse_kind(text).is_ok();
-    assert!(parses(EVERYTHING));
-    assert!(!parses(&EVERYTHING.replacen("removal: weakens\n", "", 1)));
-    assert!(!parses(&EVERYTHING.replacen(", weakens: never", "", 1)));
-    let toys = build_kind(EVERYTHING);
+    assert!(parses(FULL_DESCRIPTION));
+    assert!(!parses(&FULL_DESCRIPTION.replacen("removal: weakens\n", "", 1)));
+    assert!(!parses(&FULL_DESCRIPTION.replacen(", weakens: never", "", 1)));
+    let toys = build_kind(FULL_DESCRIPTION);
     let section = section_in_scope(&toys, Scope::Project);
     let before = object(json!({"size": 3, "loud": true, "kind": "ball", "nick": "a"}));
     let after = object(json!({"size": 2, "loud": false, "kind": "kite", "nick": "b"}));
@@ -769,16 +786,16 @@ fn a_description_without_guards_is_refused() {
 }
 
 #[test]
-fn known_paths_cannot_be_described() {
-    let registry = Registry::built_in();
+fn paths_of_operations_are_refused() {
+    let registry = Registry::registry();
     let rows = crate::operation::OPERATIONS.iter().map(|op| op.row());
     for row in rows.chain(registry.described_operations().iter().map(|op| op.row())) {
         let path_start = row.path.split('/').take(4).collect::<Vec<_>>().join("/");
         let path_prefix: &'static str = path_start.leak();
         if EntryPath::parse(path_prefix).is_ok() {
             let path = "/groups/:id/toys/:toy_code";
-            let found = faults(path, path_prefix);
-            assert!(!found.is_empty(), "{path_prefix}");
+            let found_faults = find_faults_after(path, path_prefix);
+            assert!(!found_faults.is_empty(), "{path_prefix}");
         }
     }
 }
@@ -786,11 +803,11 @@ fn known_paths_cannot_be_described() {
 #[test]
 fn kinds_in_use_cannot_be_extended() {
     let kind_count = super::super::registry().kinds().len();
-    assert_eq!(super::super::set_registry(Registry::built_in()), Err(super::super::RegistryInUse));
+    assert_eq!(super::super::set_registry(Registry::registry()), Err(super::super::RegistryInUse));
     assert_eq!(super::super::registry().kinds().len(), kind_count);
 }
 
-const LINKS: &str = r"
+const LINKS_DESCRIPTION: &str = r"
 section: town_links
 noun: town link
 about: A guild whose people may enter.
@@ -805,7 +822,7 @@ homes: [{path: '/groups/:id/saml_town_links/:name'}]
 
 #[test]
 fn a_level_gives_access_to_unknown_people() {
-    let section = build_kind(LINKS).kind.find_section(Scope::Group).unwrap();
+    let section = build_kind(LINKS_DESCRIPTION).kind.find_section(Scope::Group).unwrap();
     let link = |level: &str| object(json!({"name": "guild", "may": level}));
     let share =
         |before, after| [Effect::Share { group_id: None, before, after, gets_end_date: false }];
@@ -818,18 +835,26 @@ fn a_level_gives_access_to_unknown_people() {
         assert_eq!(section.rules().effects(None, before, after), expected);
     }
     let declared = testing::fields(json!({"name": "guild", "may": "maintainer"}));
-    let sent = testing::update(section, &declared, json!({"name": "guild", "may": 20}), &["may"]);
-    let requests: Vec<_> = sent.iter().map(ToString::to_string).collect();
+    let sent_requests = testing::edit_requests_for(
+        section,
+        &declared,
+        json!({"name": "guild", "may": 20}),
+        &["may"],
+    );
+    let requests: Vec<_> = sent_requests.iter().map(ToString::to_string).collect();
     assert_eq!(
         requests[..2],
         ["DELETE /groups/7/saml_town_links/guild", "POST /groups/7/saml_town_links"]
     );
-    assert_eq!(sent[1].body_fields(), Some(&testing::fields(json!({"name": "guild", "may": 40}))));
+    assert_eq!(
+        sent_requests[1].body_fields(),
+        Some(&testing::fields(json!({"name": "guild", "may": 40})))
+    );
 }
 
 #[test]
 fn an_access_level_field_must_be_guarded() {
-    for (from, to, expected) in [
+    for (old_text, new_text, expected) in [
         ("removal: access", "removal: nothing", "guards must see who loses access"),
         (
             "level, weakens: never",
@@ -843,15 +868,22 @@ fn an_access_level_field_must_be_guarded() {
             "an entry must have exactly one visible level of access",
         ),
     ] {
-        assert!(LINKS.contains(from), "{from}");
-        let result = describe(&LINKS.replacen(from, to, 1), &Registry::built_in(), &[]);
-        let found = result.err().unwrap_or_default();
-        assert!(found.iter().any(|fault| fault.message == expected), "{to}: {found:?}");
+        assert!(LINKS_DESCRIPTION.contains(old_text), "{old_text}");
+        let result = try_build_kind(
+            &LINKS_DESCRIPTION.replacen(old_text, new_text, 1),
+            &Registry::registry(),
+            &[],
+        );
+        let found_faults = result.err().unwrap_or_default();
+        assert!(
+            found_faults.iter().any(|fault| fault.message == expected),
+            "{new_text}: {found_faults:?}"
+        );
     }
 }
 
 /// A description of the parts of widgets. Widgets are a described collection, too.
-const PARTS: &str = r"
+const PARTS_DESCRIPTION: &str = r"
 section: widget_parts
 noun: widget part
 about: A part of a widget.
@@ -866,7 +898,7 @@ homes:
   - path: /projects/:id/widgets/:widget_id/parts/:widget_part_id
 ";
 
-const WIDGETS: &str = r"
+const WIDGETS_DESCRIPTION: &str = r"
 section: widgets
 noun: widget
 about: A widget.
@@ -881,12 +913,12 @@ homes:
 
 #[test]
 fn a_nested_collection_has_the_paths_and_the_field_of_its_parent() {
-    let registry = Registry::built_in().with_kind(build_kind(WIDGETS));
+    let registry = Registry::registry().with_kind(build_kind(WIDGETS_DESCRIPTION));
     for (text, list_path, operation_count) in [
-        (PARTS.to_owned(), "/projects/:id/widgets/:widget_id/parts", 5),
-        (format!("{PARTS}    in: parts\n"), "/projects/:id/widgets/:widget_id", 3),
+        (PARTS_DESCRIPTION.to_owned(), "/projects/:id/widgets/:widget_id/parts", 5),
+        (format!("{PARTS_DESCRIPTION}    in: parts\n"), "/projects/:id/widgets/:widget_id", 3),
     ] {
-        let parts = describe(&text, &registry, &[]).unwrap();
+        let parts = try_build_kind(&text, &registry, &[]).unwrap();
         let section = section_in_scope(&parts, Scope::Project);
         let parent = section.scoped_kind.parent.unwrap();
         assert_eq!((parent.section, parent.field), ("widgets", "widget"));
@@ -917,12 +949,12 @@ fn a_nested_collection_has_the_paths_and_the_field_of_its_parent() {
 
 #[test]
 fn a_nested_collection_must_name_its_parent_and_field() {
-    let registry = Registry::built_in().with_kind(build_kind(WIDGETS));
+    let registry = Registry::registry().with_kind(build_kind(WIDGETS_DESCRIPTION));
     let path = "/projects/:id/widgets/:widget_id/parts/:widget_part_id";
     let other_path = "/projects/:id/others/:widget_id/parts/:widget_part_id";
     let renamed_path = "/projects/:id/widgets/:widget/parts/:widget_part_id";
     let deep_path = "/projects/:id/widgets/:widget_id/a/:b/c/:d";
-    for (from, to, pointer, reason) in [
+    for (old_text, new_text, pointer, reason) in [
         (path, other_path, "homes/0/path", "must start with"),
         (path, renamed_path, "homes/0/path", "under the same name"),
         (path, deep_path, "homes/0/path", "at most one argument"),
@@ -937,21 +969,23 @@ fn a_nested_collection_must_name_its_parent_and_field() {
         ),
         ("noun: widget part", "noun: widget", "noun", "there is an operation"),
     ] {
-        let text = PARTS.replace(from, to);
-        assert_ne!(text, PARTS, "{from}");
-        let faults = describe(&text, &registry, &[]).map(|_| ()).unwrap_err();
+        let text = PARTS_DESCRIPTION.replace(old_text, new_text);
+        assert_ne!(text, PARTS_DESCRIPTION, "{old_text}");
+        let faults = try_build_kind(&text, &registry, &[]).map(|_| ()).unwrap_err();
         let is_expected =
             |fault: &DescriptionFault| fault.pointer == pointer && fault.message.contains(reason);
-        assert!(faults.iter().any(is_expected), "{to}: {faults:?}");
+        assert!(faults.iter().any(is_expected), "{new_text}: {faults:?}");
     }
     // Describe another kind below the same entries.
-    let parts = describe(PARTS, &registry, &[]).unwrap();
-    let known = registry.with_kind(parts);
-    let other_text =
-        PARTS.replace("widget_parts", "other_parts").replace("widget part", "other part");
-    let faults = describe(&other_text, &known, &[]).map(|_| ()).unwrap_err();
+    let parts = try_build_kind(PARTS_DESCRIPTION, &registry, &[]).unwrap();
+    let registry_with_parts = registry.with_kind(parts);
+    let other_text = PARTS_DESCRIPTION
+        .replace("widget_parts", "other_parts")
+        .replace("widget part", "other part");
+    let faults = try_build_kind(&other_text, &registry_with_parts, &[]).map(|_| ()).unwrap_err();
     assert!(faults[0].message.contains("already knows"), "{faults:?}");
-    let text = PARTS.replace(path, "/projects/:id/protected_tags/:name/parts/:widget_part_id");
-    let faults = describe(&text, &known, &[]).map(|_| ()).unwrap_err();
+    let text =
+        PARTS_DESCRIPTION.replace(path, "/projects/:id/protected_tags/:name/parts/:widget_part_id");
+    let faults = try_build_kind(&text, &registry_with_parts, &[]).map(|_| ()).unwrap_err();
     assert!(faults.iter().any(|fault| fault.message.contains("contain their id")), "{faults:?}");
 }

@@ -156,16 +156,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kind::testing::{object, section};
+    use crate::kind::testing::{object, project_section};
 
     #[test]
-    fn an_entry_is_known_by_its_identity() {
-        let entry_name =
-            |section_name: &str, fields: Json| section(section_name).entry_name(&object(fields));
+    fn an_entry_is_named_by_its_identity() {
+        let entry_name = |section_name: &str, fields: Json| {
+            project_section(section_name).entry_name(&object(fields))
+        };
         let variable = json!({"key": "A", "environment_scope": "prod/*"});
         assert_eq!(entry_name("variables", variable), "A@prod/*");
         assert_eq!(entry_name("push_rule", json!({"member_check": true})), "");
-        let identity = section("shares").identify(&object(json!({"group": "Acme/Kids"})));
+        let identity = project_section("shares").identify(&object(json!({"group": "Acme/Kids"})));
         assert_eq!(identity.keys, ["acme/kids"], "names are the same in any case");
     }
 

@@ -12,7 +12,7 @@ mod rows;
 
 use std::collections::HashSet;
 
-use super::{Names, Section, Spec, is_list};
+use super::{FieldSpec, NameIndex, Section, is_list};
 use crate::{
     field::{Field, NamedObject, ValueType},
     level::AccessLevel,
@@ -31,7 +31,7 @@ pub use rows::without_ids;
 /// The objects that `value` names according to `spec`: directly, in a list, or in the rows of a
 /// list. `key_name` returns the name of a field in a row.
 fn named_objects<'v>(
-    spec: &'v Spec,
+    spec: &'v FieldSpec,
     value: &'v Json,
     key_name: fn(&'static Field) -> &'static str,
 ) -> impl Iterator<Item = (NamedObject, &'v Json)> {
@@ -96,7 +96,7 @@ pub fn referenced_entries(
 
 /// Normalizes a declared value that has several spellings. This is done once, when a manifest is
 /// read.
-pub fn normalise(spec: &Spec, declared: &mut Value) {
+pub fn normalise_spelling(spec: &FieldSpec, declared: &mut Value) {
     let Value::Plain(value) = declared else { return };
     if spec.field.is_level() {
         *value = AccessLevel::convert_to_word(value);
@@ -123,7 +123,7 @@ pub fn normalise(spec: &Spec, declared: &mut Value) {
 
 /// Replaces deprecated keys of a declared mapping. This is done after the deprecated keys were
 /// reported.
-pub fn replace_deprecated_keys(spec: &Spec, declared: &mut Value) {
+pub fn replace_deprecated_keys(spec: &FieldSpec, declared: &mut Value) {
     let Value::Plain(Json::Object(object)) = declared else { return };
     for field in spec.key_fields {
         if let Some(replacement) = field.replacement_name()
@@ -146,10 +146,10 @@ pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) ->
             object.keys().all(|key| CONDITION_KEYS.contains(&key.as_str())) && !object.is_empty()
         })?;
         section.spec(name).filter(|spec| is_list(&spec.schema))?;
-        let parse_list =
+        let list_or_empty =
             |list: Option<&Json>| list.and_then(Json::as_array).cloned().unwrap_or_default();
-        let [at_least, none_of] = CONDITION_KEYS.map(|key| parse_list(condition.get(key)));
-        let mut items = parse_list(live.get(name));
+        let [at_least, none_of] = CONDITION_KEYS.map(|key| list_or_empty(condition.get(key)));
+        let mut items = list_or_empty(live.get(name));
         let none_of: HashSet<_> = none_of.iter().collect();
         items.retain(|item| !none_of.contains(item));
         let item_set: HashSet<_> = items.iter().cloned().collect();
@@ -165,7 +165,7 @@ pub fn resolve_conditions(section: Section, declared: &Fields, live: &Object) ->
 }
 
 /// Converts a live value to the comparable form; `None` if the object does not contain the field.
-pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
+pub fn decode(spec: &FieldSpec, raw: &Object) -> Option<Json> {
     let live = raw.get(spec.field.live_name()?);
     // The object of a member without a custom role does not contain the key. The role is then null.
     let is_member = spec.field.names == Some(NamedObject::Role) && raw.contains_key("username");
@@ -201,31 +201,31 @@ fn group_path(url: &str) -> &str {
 
 /// Converts a declared value to the comparable form: known names become ids. This applies to lists,
 /// rows, and fields whose responses contain the id.
-pub fn to_comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Json {
+pub fn to_comparable(spec: Option<&FieldSpec>, declared: &Json, names: &NameIndex) -> Json {
     let Some(spec) = spec else { return declared.clone() };
     let Json::Array(items) = declared else {
         let shows_id = spec.field.live_name() == Some(spec.field.sent_name());
         let object_type = spec.field.names.filter(|_| shows_id);
-        let id = object_type.map(|named_type| id_or_name(named_type, declared, names));
+        let id = object_type.map(|object_type| id_or_name(object_type, declared, names));
         return id.unwrap_or_else(|| declared.clone());
     };
     let items = items.iter().map(|item| match spec.field.names {
         _ if spec.has_rows() => spec.comparable_row(item, names),
-        Some(named_type) => id_or_name(named_type, item, names),
+        Some(object_type) => id_or_name(object_type, item, names),
         None => item.clone(),
     });
     items.collect()
 }
 
 /// The id of the referenced object, or its name if the id is unknown.
-fn id_or_name(object_type: NamedObject, name: &Json, names: &Names) -> Json {
+fn id_or_name(object_type: NamedObject, name: &Json, names: &NameIndex) -> Json {
     let id = name.as_str().and_then(|name| names.id(object_type, name));
     id.map_or_else(|| name.clone(), |id| id.to_json())
 }
 
 /// Converts a comparable value to the form that people read: known ids become names, and rows lose
 /// their ids.
-pub fn to_readable(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Json {
+pub fn to_readable(spec: Option<&FieldSpec>, comparable: &Json, names: &NameIndex) -> Json {
     let Some(spec) = spec else { return comparable.clone() };
     let Json::Array(items) = comparable else {
         let name =
@@ -247,7 +247,7 @@ pub fn to_readable(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Jso
 }
 
 /// The name of the object with this id, if known.
-fn find_name(object_type: NamedObject, id: &Json, names: &Names) -> Option<Json> {
+fn find_name(object_type: NamedObject, id: &Json, names: &NameIndex) -> Option<Json> {
     placeholder_path(id).or_else(|| names.name(object_type, id.as_u64()?)).map(Json::from)
 }
 
@@ -269,10 +269,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kind::testing::{fields, live_entry, object, section};
+    use crate::kind::testing::{fields, live_entry, object, project_section};
 
     /// A protection as a licensed service shows it: with a level, a user and a group.
-    pub(super) fn branch() -> Json {
+    pub(super) fn branch_json() -> Json {
         json!({
             "id": 1, "name": "main", "allow_force_push": false, "other": 1,
             "push_access_levels": [
@@ -284,16 +284,16 @@ mod tests {
         })
     }
 
-    pub(super) fn names() -> Names {
-        let mut names = Names::default();
+    pub(super) fn names() -> NameIndex {
+        let mut names = NameIndex::default();
         names.insert(NamedObject::User, "Alice", Some(3));
         names.insert(NamedObject::User, "nobody", None);
         names.insert(NamedObject::Group, "acme/Kids", Some(5));
         names
     }
 
-    fn push_list_spec() -> &'static Spec {
-        section("protected_branches").spec("allowed_to_push").unwrap()
+    fn push_list_spec() -> &'static FieldSpec {
+        project_section("protected_branches").spec("allowed_to_push").unwrap()
     }
 
     #[test]
@@ -311,7 +311,7 @@ mod tests {
             ("labels", "description", json!("Maintainer"), json!("Maintainer")),
         ] {
             let mut value = Value::Plain(written);
-            normalise(section(section_name).spec(name).unwrap(), &mut value);
+            normalise_spelling(project_section(section_name).spec(name).unwrap(), &mut value);
             assert_eq!(value, Value::Plain(normal), "{name}");
         }
     }
@@ -320,7 +320,7 @@ mod tests {
     fn named_objects_are_found_by_field() {
         let list_names = |section_name: &str, declared: Json| -> Vec<_> {
             let named_objects =
-                referenced_names(section(section_name), &fields(declared)).into_iter();
+                referenced_names(project_section(section_name), &fields(declared)).into_iter();
             named_objects
                 .map(|(field, object_type, name)| format!("{field}: {} {name}", object_type.noun()))
                 .collect()
@@ -333,11 +333,12 @@ mod tests {
             list_names("protected_branches", json!({"name": "carol", "allowed_to_push": rows})),
             ["allowed_to_push: user bob", "allowed_to_push: group acme/kids"]
         );
-        let existing_branch = live_entry(section("protected_branches"), branch());
-        let ids = referenced_ids(section("protected_branches"), existing_branch.fields.raw());
+        let existing_branch = live_entry(project_section("protected_branches"), branch_json());
+        let ids =
+            referenced_ids(project_section("protected_branches"), existing_branch.fields.raw());
         assert_eq!(ids, [(NamedObject::User, 3), (NamedObject::Group, 5)]);
         let rule = object(json!({"users": [3, 4], "approvals_required": 5}));
-        let ids = referenced_ids(section("approval_rules"), &rule);
+        let ids = referenced_ids(project_section("approval_rules"), &rule);
         assert_eq!(ids, [(NamedObject::User, 3), (NamedObject::User, 4)]);
     }
 
@@ -352,7 +353,7 @@ mod tests {
             json!([{"user_id": 3}, {"access_level": "no_access"}, {"group_id": 5}])
         );
         let live =
-            live_entry(section("protected_branches"), branch()).fields.raw()["allowed_to_push"]
+            live_entry(project_section("protected_branches"), branch_json()).fields.raw()["allowed_to_push"]
                 .clone();
         let is_same = |value: &Json| are_equal(push_list_spec().field.compare, value, &live);
         assert!(is_same(&comparable), "{live}");

@@ -4,7 +4,7 @@
 use crate::{
     cause::Cause,
     field::{Equality, Field, Secrecy, WriteRequest},
-    kind::{LiveEntry, Names, NoCalls, Section, Spec, limits::is_on},
+    kind::{FieldSpec, LiveEntry, NameIndex, NoCalls, Section, limits::is_on},
     level::AccessLevel,
     planted::Bug,
     secret::judge::{self, Credential},
@@ -18,7 +18,7 @@ pub struct Encoder<'n> {
     /// The section of the entry.
     pub section: Section,
     /// The ids of the users, groups and other objects that the entry refers to.
-    pub names: &'n Names,
+    pub names: &'n NameIndex,
 }
 
 impl Encoder<'_> {
@@ -26,7 +26,7 @@ impl Encoder<'_> {
     ///
     /// # Errors
     /// If a field refers to an object that does not exist.
-    pub fn body(self, declared: &Fields, request: WriteRequest) -> Result<Fields, NoCalls> {
+    pub fn encode_body(self, declared: &Fields, request: WriteRequest) -> Result<Fields, NoCalls> {
         let accepted_fields =
             declared.iter().filter(|(name, _)| self.section.field(name).accepted.includes(request));
         let accepted_fields = self.drop_unset_conflicts(accepted_fields.collect());
@@ -57,8 +57,8 @@ impl Encoder<'_> {
     /// would reset.
     ///
     /// # Errors
-    /// The errors of [`Self::body`].
-    pub fn edit_body(
+    /// The errors of [`Self::encode_body`].
+    pub fn encode_edit_body(
         self,
         declared: &Fields,
         live: &LiveEntry,
@@ -96,7 +96,7 @@ impl Encoder<'_> {
     /// value or else their live value.
     ///
     /// # Errors
-    /// The errors of [`Self::body`].
+    /// The errors of [`Self::encode_body`].
     pub fn add_required_fields(
         self,
         body: &mut Fields,
@@ -140,7 +140,7 @@ impl Encoder<'_> {
         require_shown(self.section, live, "which this edit would reset", |spec| {
             spec.field.with_every_edit && !declared.contains_key(spec.name)
         })
-        .map_err(|cause| cause.help("declare it, and the edit sends what is declared"))?;
+        .map_err(|cause| cause.with_help("declare it, and the edit sends what is declared"))?;
         let repeated_specs = self.section.specs().iter().filter(|spec| spec.field.with_every_edit);
         let repeated_values = repeated_specs.filter_map(|spec| {
             let value = live.fields.raw().get(spec.name).filter(|value| !value.is_null())?;
@@ -153,7 +153,7 @@ impl Encoder<'_> {
     /// Encodes one field: returns its name and value for requests.
     ///
     /// # Errors
-    /// The errors of [`Self::body`].
+    /// The errors of [`Self::encode_body`].
     pub fn encode_field(self, name: &str, value: &Value) -> Result<(String, Value), NoCalls> {
         let Self { section, names } = self;
         let field = section.field(name);
@@ -183,7 +183,7 @@ impl Encoder<'_> {
 pub(super) fn encode_item(
     field: &Field,
     item: &Json,
-    names: &Names,
+    names: &NameIndex,
     reported_field: &'static str,
 ) -> Result<Json, NoCalls> {
     Ok(match (field.names, field.relations.names_entries, item) {
@@ -244,7 +244,7 @@ pub fn require_shown(
     section: Section,
     live: &LiveEntry,
     reason: &str,
-    is_relevant: impl Fn(&&'static Spec) -> bool,
+    is_relevant: impl Fn(&&'static FieldSpec) -> bool,
 ) -> Result<(), Cause> {
     let expected_specs = section.specs().iter().filter(|spec| {
         spec.field.is_always_shown()
@@ -268,9 +268,9 @@ pub fn require_shown(
 /// Replaces each list that contains a single access level by the parameter for one level, which is
 /// available in all tiers.
 pub fn prefer_single_levels(section: Section, body: &mut Fields) {
-    for Spec { field, .. } in section.specs() {
+    for FieldSpec { field, .. } in section.specs() {
         if let Some(single_parameter) = field.grants.single_level_as
-            && let Some([row]) = body.list(field.sent_name()).map(Vec::as_slice)
+            && let Some([row]) = body.list_field(field.sent_name()).map(Vec::as_slice)
             && let Some(level) = row.get("access_level").cloned()
         {
             body.remove(field.sent_name());
@@ -301,7 +301,7 @@ pub fn sensitive_fields(section: Section) -> impl Iterator<Item = &'static str> 
 /// The names of body fields that contain ids of referenced objects.
 pub fn id_fields(section: Section) -> Vec<String> {
     let specs = section.specs().iter();
-    let id_specs = specs.filter(|Spec { field, .. }| {
+    let id_specs = specs.filter(|FieldSpec { field, .. }| {
         field.names.is_some()
             || field.relations.names_entries.is_some()
             || field.compare == Equality::Rows
@@ -320,7 +320,8 @@ mod tests {
             calls::CallPurpose,
             forms::tests::names,
             testing::{
-                fields, live_entry, object, request_parts, section, target, update, with_flags,
+                edit_requests_for, existing_target, fields, live_entry, object, project_section,
+                request_parts, with_flags,
             },
         },
         operation::PROJECT_UPDATE,
@@ -328,7 +329,7 @@ mod tests {
     };
 
     fn calls(section: Section, purpose: CallPurpose<'_>) -> Result<Vec<PlannedCall>, NoCalls> {
-        let (target, names) = (target(), names());
+        let (target, names) = (existing_target(), names());
         let (target, names, release) = (&target, &names, DetectedRelease::NotRequested);
         section.rules().calls(&CallContext {
             section,
@@ -359,7 +360,10 @@ mod tests {
                 "unknown-user",
             ),
         ] {
-            match calls(section(section_name), CallPurpose::Create(&fields(declared.clone()))) {
+            match calls(
+                project_section(section_name),
+                CallPurpose::Create(&fields(declared.clone())),
+            ) {
                 Err(NoCalls::Impossible(EntryFault { code: actual_code, field, .. })) => {
                     assert_eq!((actual_code, field), (code, fault_field), "{declared}");
                 }
@@ -376,7 +380,7 @@ mod tests {
             ("protected_tags", &["allowed_to_create"]),
             ("variables", &[]),
         ] {
-            assert_eq!(id_fields(section(name)), expected, "{name}");
+            assert_eq!(id_fields(project_section(name)), expected, "{name}");
         }
     }
 
@@ -385,8 +389,13 @@ mod tests {
         let mut declared = fields(json!({"description": "new", "name": "Shop"}));
         declared.insert("avatar".into(), Value::File("shop.png".into()));
         let raw = json!({"description": "old", "name": "Shop", "avatar_url": null});
-        let edits = update(section("settings"), &declared, raw, &["description", "avatar"]);
-        let put_request = |body| PROJECT_UPDATE.request().arg("id", 7).fields(body);
+        let edits = edit_requests_for(
+            project_section("settings"),
+            &declared,
+            raw,
+            &["description", "avatar"],
+        );
+        let put_request = |body| PROJECT_UPDATE.request().arg("id", 7).with_fields(body);
         let file = Fields::from([("avatar".to_owned(), Value::File("shop.png".into()))]);
         let expected = [put_request(fields(json!({"description": "new"}))), put_request(file)];
         assert_eq!(request_parts(&edits), request_parts(&expected));
@@ -395,8 +404,8 @@ mod tests {
     #[test]
     fn an_entry_that_is_never_removed_needs_no_call() {
         let result = calls(
-            section("settings"),
-            CallPurpose::Remove(&live_entry(section("settings"), json!({}))),
+            project_section("settings"),
+            CallPurpose::Remove(&live_entry(project_section("settings"), json!({}))),
         );
         assert_eq!(result, Err(NoCalls::NotNeeded));
     }
@@ -408,12 +417,13 @@ mod tests {
         raw: &Json,
         missing_field: &str,
     ) -> Option<String> {
-        let mut raw = with_flags(section(section_name), object(raw.clone()));
+        let mut raw = with_flags(project_section(section_name), object(raw.clone()));
         raw.remove(missing_field);
         let (live, declared) =
-            (live_entry(section(section_name), raw.into()), fields(declared.clone()));
+            (live_entry(project_section(section_name), raw.into()), fields(declared.clone()));
         let changed: Vec<_> = declared.keys().map(String::as_str).collect();
-        match calls(section(section_name), CallPurpose::Change(&declared, &live, &changed)) {
+        match calls(project_section(section_name), CallPurpose::Change(&declared, &live, &changed))
+        {
             Ok(_) => None,
             Err(NoCalls::LiveUnknown(cause)) => Some(cause.to_string()),
             Err(other) => panic!("{other:?}"),

@@ -5,12 +5,12 @@
 
 use crate::{
     field::{Equality, Field, NamedObject, Secrecy, Tier},
-    kind::{Id, Names, NoCalls, Spec, is_readable},
+    kind::{FieldSpec, Id, NameIndex, NoCalls, is_readable},
     level::AccessLevel,
     value::{Json, Object},
 };
 
-impl Spec {
+impl FieldSpec {
     /// True if the value of the field is a list of rows.
     pub fn has_rows(&self) -> bool {
         self.field.compare == Equality::Rows
@@ -70,7 +70,7 @@ impl Spec {
     }
 
     /// A declared row in comparable form: names are replaced by ids, if the ids are known.
-    pub(super) fn comparable_row(&self, row: &Json, names: &Names) -> Json {
+    pub(super) fn comparable_row(&self, row: &Json, names: &NameIndex) -> Json {
         // Responses do not contain fields that are never read.
         let readable_fields = self.key_fields.iter().filter(|field| is_readable(field));
         let fields = readable_fields.filter_map(|field| {
@@ -124,7 +124,7 @@ impl Spec {
     }
 
     /// A row as requests contain it.
-    pub(super) fn encode_row(&self, row: &Json, names: &Names) -> Result<Json, NoCalls> {
+    pub(super) fn encode_row(&self, row: &Json, names: &NameIndex) -> Result<Json, NoCalls> {
         let mut fields = Object::new();
         for field in self.key_fields {
             let sent_name = field.sent_name();
@@ -166,7 +166,7 @@ impl Spec {
             .collect();
         added_rows
             .retain(|row| !unchanged_rows.iter().any(|live| without_id(live) == without_id(row)));
-        let find_row_subject = |row: &Json| {
+        let row_subject = |row: &Json| {
             let mut subject = without_id(row);
             self.extra_values().for_each(|(name, _)| drop(subject.remove(name)));
             subject
@@ -174,7 +174,7 @@ impl Spec {
         let has_extra_values = self.extra_values().next().is_some();
         for row in added_rows.iter_mut().filter(|_| has_extra_values) {
             let live_index =
-                live_rows.iter().position(|live| find_row_subject(live) == find_row_subject(row));
+                live_rows.iter().position(|live| row_subject(live) == row_subject(row));
             let id =
                 live_index.and_then(|index| live_rows.remove(index).get_mut("id").map(Json::take));
             if let (Some(row), Some(id)) = (row.as_object_mut(), id) {
@@ -188,7 +188,7 @@ impl Spec {
                 removal.insert("destroy".into(), true.into());
                 return Some(Json::Object(removal));
             }
-            let mut removal = if has_extra_values { find_row_subject(row) } else { Object::new() };
+            let mut removal = if has_extra_values { row_subject(row) } else { Object::new() };
             removal
                 .extend([("id".into(), row.get("id")?.clone()), ("_destroy".into(), true.into())]);
             Some(Json::Object(removal))
@@ -242,13 +242,13 @@ mod tests {
     use super::*;
     use crate::kind::{
         calls::CallPurpose,
-        forms::tests::{branch, names},
-        testing::{fields, live_entry, requests_for, section},
+        forms::tests::{branch_json, names},
+        testing::{fields, live_entry, project_section, requests_for},
     };
 
     #[test]
     fn a_live_row_is_identified_by_user_or_group_before_level() {
-        let existing_branch = live_entry(section("protected_branches"), branch());
+        let existing_branch = live_entry(project_section("protected_branches"), branch_json());
         let rows = json!([{"id": 1, "user_id": 3}, {"id": 2, "access_level": "no_access"}, {"id": 4, "group_id": 5}]);
         assert_eq!(existing_branch.fields.raw()["allowed_to_push"], rows);
         assert_eq!(existing_branch.tier, Tier::Premium, "without a licence no rule names anybody");
@@ -256,9 +256,9 @@ mod tests {
 
     #[test]
     fn an_edit_of_rows_adds_and_removes() {
-        let section = section("protected_branches");
+        let section = project_section("protected_branches");
         let existing_branch = live_entry(section, {
-            let mut branch = branch();
+            let mut branch = branch_json();
             branch["code_owner_approval_required"] = true.into();
             branch
         });

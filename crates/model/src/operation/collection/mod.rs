@@ -96,7 +96,7 @@ impl EntryPath {
 
     /// The index and the name of the argument that addresses the parent entry. `None` if entries
     /// have no parent.
-    fn find_parent(&self) -> Option<(usize, &'static str)> {
+    fn find_parent_argument(&self) -> Option<(usize, &'static str)> {
         let mut segments = self.segments.iter().enumerate();
         segments.find_map(|(index, segment)| Some((index, segment.strip_prefix(':')?)))
     }
@@ -104,7 +104,7 @@ impl EntryPath {
     /// The path of the collection of parent entries, and the argument that addresses one parent.
     /// `None` if entries have no parent.
     pub fn parent_path(&self) -> Option<(String, &'static str)> {
-        let (index, argument) = self.find_parent()?;
+        let (index, argument) = self.find_parent_argument()?;
         let names = self.segments[..index].join("/");
         Some((format!("{}/{names}", container_path(self.scope)), argument))
     }
@@ -120,7 +120,7 @@ impl EntryPath {
         let Some(subpath) = operation.path.strip_prefix(&container_path(self.scope)) else {
             return false;
         };
-        let segment_count = self.find_parent().map_or(1, |(index, _)| index + 2);
+        let segment_count = self.find_parent_argument().map_or(1, |(index, _)| index + 2);
         let other_segments: Vec<_> = subpath.split('/').skip(1).take(segment_count).collect();
         let mut pairs = self.segments.iter().zip(&other_segments);
         other_segments.len() == segment_count
@@ -128,12 +128,12 @@ impl EntryPath {
     }
 
     /// True if the path of a request for the collection, or for one of its entries, also matches the
-    /// path of `operation`. A document (`is_document`) is a single object without entries.
-    pub fn shares_path_with(&self, operation: &Operation, is_document: bool) -> bool {
+    /// path of `operation`. A single object (`is_single_object`) has no entries.
+    pub fn shares_path_with(&self, operation: &Operation, is_single_object: bool) -> bool {
         let path = self.collection_path();
         let segments: Vec<_> = path.split('/').collect();
         let other_segments: Vec<_> = operation.path.split('/').collect();
-        let is_entry_path = !is_document && other_segments.len() == segments.len() + 1;
+        let is_entry_path = !is_single_object && other_segments.len() == segments.len() + 1;
         (other_segments.len() == segments.len() || is_entry_path)
             && segments.iter().zip(&other_segments).all(|(segment, other): (&&str, &&str)| {
                 segment == other || segment.starts_with(':') || other.starts_with(':')

@@ -9,7 +9,7 @@ const HEADER_NAMES: [&str; 5] = ["link", "x-next-page", "x-page", "x-per-page", 
 /// A service with the entries 1 to `count`. The service sends at most `page_size` entries per page,
 /// and the headers in `sent_headers`.
 #[derive(Clone, Debug)]
-struct Model {
+struct ServiceModel {
     count: u64,
     page_size: u64,
     uses_keyset: bool,
@@ -33,7 +33,7 @@ impl ModelResponse {
     }
 }
 
-impl Model {
+impl ServiceModel {
     fn query_number(target: &str, name: &str) -> Option<u64> {
         target
             .split_once('?')?
@@ -103,31 +103,33 @@ impl Model {
         if self.uses_keyset {
             Pager::new(PROJECT_LIST.request(), EntryKeys::with_id(&[])).unwrap()
         } else {
-            hooks()
+            hook_pager()
         }
     }
 
     /// Reads the list, with each response changed by `change`. Returns the ids in ascending order,
     /// and the number of calls.
-    fn read(
+    fn result(
         &self,
         change: impl Fn(&str, ModelResponse) -> ModelResponse,
     ) -> (Result<Vec<u64>, PageError>, u64) {
         let mut pager = self.pager();
         let mut call_count = 0;
         while let Some(request) = pager.next_request() {
-            let target = request.target();
+            let target = request.path_and_query();
             assert!(!target.contains("token") && !target.contains("simple"), "{target}");
             let response = change(&target, self.respond(&target));
             call_count += 1;
             let pairs: Vec<_> =
                 response.pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            if let Err(error) = pager.accept(&headers(&pairs), ids(response.ids)) {
+            if let Err(error) = pager.accept(&make_headers(&pairs), objects_with_ids(response.ids))
+            {
                 return (Err(error), call_count);
             }
         }
-        let result = pager.finish().map(|all| {
-            let mut ids: Vec<_> = all.iter().map(|object| object["id"].as_u64().unwrap()).collect();
+        let result = pager.finish().map(|objects| {
+            let mut ids: Vec<_> =
+                objects.iter().map(|object| object["id"].as_u64().unwrap()).collect();
             ids.sort_unstable();
             ids
         });
@@ -141,7 +143,7 @@ impl Model {
 
 /// Lists with about the size of one or two pages, with many combinations of headers. Pages of at
 /// most 3 entries announce their size. Pages of 100 entries may omit the size.
-fn every_model(uses_keyset: bool) -> Vec<Model> {
+fn every_model(uses_keyset: bool) -> Vec<ServiceModel> {
     let small_lists = (1..=3).flat_map(|size| (0..=7).map(move |count| (count, size)));
     let large_lists = [0, 1, 99, 100, 101, 200, 201].map(|count| (count, 100));
     let sets = (0..1 << HEADER_NAMES.len()).map(|bits: u32| {
@@ -152,8 +154,8 @@ fn every_model(uses_keyset: bool) -> Vec<Model> {
     let models = small_lists.chain(large_lists).flat_map(|(count, size)| {
         let sets = header_sets
             .iter()
-            .filter(move |says| uses_keyset || size == 100 || says.contains("x-per-page"));
-        sets.map(move |names| Model {
+            .filter(move |names| uses_keyset || size == 100 || names.contains("x-per-page"));
+        sets.map(move |names| ServiceModel {
             count,
             page_size: size,
             uses_keyset,
@@ -166,7 +168,7 @@ fn every_model(uses_keyset: bool) -> Vec<Model> {
 #[test]
 fn an_undamaged_list_needs_the_fewest_calls() {
     for model in [every_model(false), every_model(true)].concat() {
-        let (result, call_count) = model.read(|_, answer| answer);
+        let (result, call_count) = model.result(|_, response| response);
         assert_eq!((result, call_count), (Ok(model.all_ids()), model.min_calls()), "{model:?}");
     }
 }
@@ -211,7 +213,7 @@ const DAMAGES: [Damage; 16] = [
 
 impl Damage {
     /// The response to `page` when the response to page `damaged_page` is damaged.
-    fn damaged_response(self, model: &Model, damaged_page: u64, page: u64) -> ModelResponse {
+    fn damaged_response(self, model: &ServiceModel, damaged_page: u64, page: u64) -> ModelResponse {
         let response = model.page(page);
         if let Self::SwapWithNext = self {
             return swapped_response(model, damaged_page, page);
@@ -257,7 +259,7 @@ impl Damage {
 
 /// The response to `page` when the last entry of page `damaged_page` and the first of the next page
 /// are swapped.
-fn swapped_response(model: &Model, damaged_page: u64, page: u64) -> ModelResponse {
+fn swapped_response(model: &ServiceModel, damaged_page: u64, page: u64) -> ModelResponse {
     let (mut current, mut next) = (model.page(damaged_page), model.page(damaged_page + 1));
     if let (Some(last), Some(first)) = (current.ids.last_mut(), next.ids.first_mut()) {
         std::mem::swap(last, first);
@@ -275,19 +277,26 @@ fn with_a_total_every_damage_is_detected() {
     for model in
         every_model(false).into_iter().filter(|model| model.sent_headers.contains("x-total"))
     {
-        for (damage, at) in DAMAGES
-            .into_iter()
-            .flat_map(|damage| (1..=model.page_count()).map(move |at| (damage, at)))
-        {
-            let (read, calls) = model.read(|target, _| {
-                damage.damaged_response(&model, at, Model::query_number(target, "page").unwrap())
+        for (damage, damaged_page) in DAMAGES.into_iter().flat_map(|damage| {
+            (1..=model.page_count()).map(move |damaged_page| (damage, damaged_page))
+        }) {
+            let (result, call_count) = model.result(|target, _| {
+                damage.damaged_response(
+                    &model,
+                    damaged_page,
+                    ServiceModel::query_number(target, "page").unwrap(),
+                )
             });
             assert!(
-                calls <= model.min_calls() + 1,
-                "{damage:?} of page {at} of {model:?}: {calls} calls"
+                call_count <= model.min_calls() + 1,
+                "{damage:?} of page {damaged_page} of {model:?}: {call_count} calls"
             );
-            match read {
-                Ok(ids) => assert_eq!(ids, model.all_ids(), "{damage:?} of page {at} of {model:?}"),
+            match result {
+                Ok(ids) => assert_eq!(
+                    ids,
+                    model.all_ids(),
+                    "{damage:?} of page {damaged_page} of {model:?}"
+                ),
                 Err(error) => {
                     assert!(matches!(error, PageError::Contradiction(_)), "{error}");
                     detected_damages.insert(format!("{damage:?}"));
@@ -297,11 +306,12 @@ fn with_a_total_every_damage_is_detected() {
     }
     // Swapped entries are all in the list, and a missing link is harmless if another header
     // replaces it.
-    let harmless = [Damage::SwapWithNext, Damage::RemoveLink].map(|damage| format!("{damage:?}"));
+    let undetected_damages =
+        [Damage::SwapWithNext, Damage::RemoveLink].map(|damage| format!("{damage:?}"));
     let expected: BTreeSet<_> = DAMAGES
         .iter()
         .map(|damage| format!("{damage:?}"))
-        .filter(|damage| !harmless.contains(damage))
+        .filter(|damage| !undetected_damages.contains(damage))
         .collect();
     assert_eq!(detected_damages, expected);
 }
@@ -320,18 +330,21 @@ fn without_a_total_some_losses_are_detected() {
     for model in every_model(false).into_iter().filter(|model| {
         !model.sent_headers.contains("x-total") && model.sent_headers.contains("x-next-page")
     }) {
-        for (damage, at) in losses
-            .into_iter()
-            .flat_map(|damage| (1..=model.page_count()).map(move |at| (damage, at)))
-        {
-            let (read, _) = model.read(|target, _| {
-                damage.damaged_response(&model, at, Model::query_number(target, "page").unwrap())
+        for (damage, damaged_page) in losses.into_iter().flat_map(|damage| {
+            (1..=model.page_count()).map(move |damaged_page| (damage, damaged_page))
+        }) {
+            let (result, _) = model.result(|target, _| {
+                damage.damaged_response(
+                    &model,
+                    damaged_page,
+                    ServiceModel::query_number(target, "page").unwrap(),
+                )
             });
             // In a list of one page, no other page proves that entries are missing.
             let is_undetectable = model.page_count() == 1
                 && matches!(damage, Damage::EmptyPage | Damage::SendNextPage);
-            if !is_undetectable && read.as_ref().is_ok_and(|ids| *ids != model.all_ids()) {
-                panic!("{damage:?} of page {at} of {model:?}: {read:?}");
+            if !is_undetectable && result.as_ref().is_ok_and(|ids| *ids != model.all_ids()) {
+                panic!("{damage:?} of page {damaged_page} of {model:?}: {result:?}");
             }
         }
     }
@@ -343,21 +356,22 @@ fn a_wrong_link_skips_no_entry_of_a_keyset_list() {
         .into_iter()
         .filter(|model| model.page_size <= 3 && model.sent_headers.contains("link"))
     {
-        for (last_id, linked_id) in
-            (0..=model.count).flat_map(|at| (0..=model.count + 2).map(move |linked| (at, linked)))
+        for (last_id, linked_id) in (0..=model.count)
+            .flat_map(|last_id| (0..=model.count + 2).map(move |linked_id| (last_id, linked_id)))
         {
-            let (read, _) = model.read(|target, answer| {
-                let is_damaged = Model::query_number(target, "id_after").unwrap_or(0) == last_id
-                    && !answer.ids.is_empty();
+            let (result, _) = model.result(|target, response| {
+                let is_damaged = ServiceModel::query_number(target, "id_after").unwrap_or(0)
+                    == last_id
+                    && !response.ids.is_empty();
                 if is_damaged {
-                    answer.set("link", format!("<x?id_after={linked_id}>; rel=next"))
+                    response.set("link", format!("<x?id_after={linked_id}>; rel=next"))
                 } else {
-                    answer
+                    response
                 }
             });
             assert!(
-                read.is_err() || read == Ok(model.all_ids()),
-                "{last_id} {linked_id} {model:?}: {read:?}"
+                result.is_err() || result == Ok(model.all_ids()),
+                "{last_id} {linked_id} {model:?}: {result:?}"
             );
         }
     }

@@ -74,7 +74,7 @@ struct Schedule<'r> {
     open_steps: Vec<Step>,
     /// The steps in flight, and the reading in progress.
     in_flight: FuturesUnordered<LocalBoxFuture<'r, FinishedWork>>,
-    waiting: Vec<WaitingTask>,
+    waiting_tasks: Vec<WaitingTask>,
     /// True if a reading is in progress.
     is_reading: bool,
 }
@@ -85,12 +85,12 @@ impl<'r> Schedule<'r> {
     }
 
     fn is_empty(&self) -> bool {
-        self.open_steps.is_empty() && self.in_flight.is_empty() && self.waiting.is_empty()
+        self.open_steps.is_empty() && self.in_flight.is_empty() && self.waiting_tasks.is_empty()
     }
 
     /// When the next reading is due; `None` during a reading, or if no step waits.
-    fn next_due(&self) -> Option<Duration> {
-        self.waiting.iter().map(|(due, ..)| *due).min().filter(|_| !self.is_reading)
+    fn next_due_time(&self) -> Option<Duration> {
+        self.waiting_tasks.iter().map(|(due, ..)| *due).min().filter(|_| !self.is_reading)
     }
 }
 
@@ -103,8 +103,9 @@ impl<'a> ContainerRun<'a> {
         times: &ReadTimes,
         state: &mut RunState<'a>,
     ) {
-        let (in_flight, waiting) = (FuturesUnordered::new(), Vec::new());
-        let mut schedule = Schedule { open_steps: steps, in_flight, waiting, is_reading: false };
+        let (in_flight, waiting_tasks) = (FuturesUnordered::new(), Vec::new());
+        let mut schedule =
+            Schedule { open_steps: steps, in_flight, waiting_tasks, is_reading: false };
         loop {
             let count_before = schedule.open_steps.len();
             self.start_ready(&mut schedule, times, state);
@@ -134,14 +135,14 @@ impl<'a> ContainerRun<'a> {
         schedule: &mut Schedule<'r>,
         state: &mut RunState<'a>,
     ) -> Option<FinishedWork> {
-        let Some(due_time) = schedule.next_due() else {
+        let Some(due_time) = schedule.next_due_time() else {
             if !schedule.in_flight.is_empty() {
                 return schedule.in_flight.next().await;
             }
             // The remaining steps wait for another container, or for a step that ended just now. In
             // both cases, check the steps again.
-            if schedule.open_steps.iter().any(|step| self.waits_for_another(step)) {
-                self.wait_for_another(&mut schedule.open_steps, state).await;
+            if schedule.open_steps.iter().any(|step| self.waits_for_other_container(step)) {
+                self.wait_for_other_container(&mut schedule.open_steps, state).await;
             }
             return None;
         };
@@ -151,12 +152,12 @@ impl<'a> ContainerRun<'a> {
         } else {
             tokio::select! { biased; completed = schedule.in_flight.next() => return completed, goes_on = wait => goes_on }
         };
-        let waiting_tasks = std::mem::take(&mut schedule.waiting);
+        let waiting_tasks = std::mem::take(&mut schedule.waiting_tasks);
         if may_continue {
             let now = self.now().max(due_time);
             let (due_tasks, later_tasks) =
                 waiting_tasks.into_iter().partition(|(instant, ..)| *instant <= now);
-            (schedule.waiting, schedule.is_reading) = (later_tasks, true);
+            (schedule.waiting_tasks, schedule.is_reading) = (later_tasks, true);
             schedule.spawn(self.reread_for_tasks(due_tasks));
         } else {
             self.end_waiting(waiting_tasks, state);
@@ -173,7 +174,7 @@ impl<'a> ContainerRun<'a> {
     ) {
         match finished_work {
             FinishedWork::Calls(task, NextAction::WaitUntil(due_time, reason)) => {
-                schedule.waiting.push((due_time, task, reason));
+                schedule.waiting_tasks.push((due_time, task, reason));
             }
             FinishedWork::Calls(mut task, NextAction::Finished(outcome, error)) => {
                 state.error = state.error.take().or(error);
@@ -188,9 +189,10 @@ impl<'a> ContainerRun<'a> {
                 // after these steps became due. If both happened at the same instant, the order is
                 // uncertain.
                 if let Ok(Reading { times, .. }) = &reading {
-                    let served_tasks = schedule.waiting.extract_if(.., |(due_time, task, _)| {
-                        times.read_time(task.step.address.section).start > *due_time
-                    });
+                    let served_tasks =
+                        schedule.waiting_tasks.extract_if(.., |(due_time, task, _)| {
+                            times.read_time(task.step.address.section).start > *due_time
+                        });
                     tasks.extend(served_tasks.map(|(_, task, reason)| (task, reason)));
                 }
                 for (task, reason) in tasks {
@@ -228,7 +230,7 @@ impl<'a> ContainerRun<'a> {
                 Readiness::Ready => {
                     let task = self.new_task(step, times, state);
                     if task.may_have_changed {
-                        schedule.waiting.push((self.now(), task, WaitReason::Rebuild));
+                        schedule.waiting_tasks.push((self.now(), task, WaitReason::Rebuild));
                     } else {
                         schedule.spawn(self.send_and_complete(task));
                     }
@@ -262,12 +264,12 @@ impl<'a> ContainerRun<'a> {
     /// such a cycle would never end.
     fn is_deadlocked(&self, schedule: &Schedule<'_>) -> bool {
         schedule.in_flight.is_empty()
-            && schedule.waiting.is_empty()
-            && !schedule.open_steps.iter().any(|step| self.waits_for_another(step))
+            && schedule.waiting_tasks.is_empty()
+            && !schedule.open_steps.iter().any(|step| self.waits_for_other_container(step))
     }
 
     /// True if `step` waits for a step of another container.
-    fn waits_for_another(&self, step: &Step) -> bool {
+    fn waits_for_other_container(&self, step: &Step) -> bool {
         step.after.iter().any(|edge| {
             edge.address.path != step.address.path
                 && self.dependencies.step_outcome(&edge.address) == Some(None)
@@ -275,13 +277,17 @@ impl<'a> ContainerRun<'a> {
     }
 
     /// Waits until a step of another container ends. If the run ends first, ends the unstarted steps.
-    async fn wait_for_another(&self, unstarted: &mut Vec<Step>, state: &mut RunState<'a>) {
+    async fn wait_for_other_container(
+        &self,
+        unstarted_steps: &mut Vec<Step>,
+        state: &mut RunState<'a>,
+    ) {
         let run_end = self.apply.writer.read_client().wait_for_end();
         let next_event = self.wait_without_slot(state, async {
             tokio::select! { biased; () = self.dependencies.wait_for_step_end() => true, () = run_end => false }
         });
         if !next_event.await {
-            for step in std::mem::take(unstarted) {
+            for step in std::mem::take(unstarted_steps) {
                 self.end_step(state, &step, StepOutcome::NotStarted);
             }
         }
@@ -298,7 +304,7 @@ impl<'a> ContainerRun<'a> {
 
     /// Sends the calls of a step in order, until a call cannot be sent.
     async fn send_calls(&self, task: &mut StepTask) -> NextAction {
-        while let Some(call) = task.call_at(0).cloned() {
+        while let Some(call) = task.upcoming_call(0).cloned() {
             if call.is_only_after_failure() && task.failure.is_none() {
                 task.go_to_next_call();
                 continue;
@@ -330,7 +336,7 @@ impl<'a> ContainerRun<'a> {
                 return NextAction::WaitUntil(self.now(), WaitReason::NullResponse);
             }
             if let Some(cause) = self.missing_limit_cause(task, &request, &response) {
-                let undo = task.call_at(1).filter(|call| call.is_undo);
+                let undo = task.upcoming_call(1).filter(|call| call.is_undo);
                 if undo.is_none() || self.has_run_ended() {
                     return finish_failed(cause.with_consequence("the switch is on without it"));
                 }
@@ -359,7 +365,7 @@ impl<'a> ContainerRun<'a> {
         response: &Json,
     ) -> Option<Cause> {
         let section = task.step.address.section.unwrap_or(settings::SECTION);
-        let kind = catalogue::section(self.container.scope, section)?;
+        let kind = catalogue::project_section(self.container.scope, section)?;
         let body = response.as_object().filter(|_| request.operation.shows_object)?;
         let missing_limits = limits::unlimited_switches(kind, request.body_fields()?, body);
         let (switch, _) = missing_limits.first()?;
@@ -406,25 +412,26 @@ impl<'a> ContainerRun<'a> {
         state: &RunState<'_>,
     ) -> Option<StepOutcome> {
         if let Some(failure) = task.failure.take() {
-            let is_undo = task.call_at(0).is_some_and(|call| call.is_undo);
-            let why = outcome.cause().map_or_else(String::new, ToString::to_string);
+            let is_undo = task.upcoming_call(0).is_some_and(|call| call.is_undo);
+            let cause_text = outcome.cause().map_or_else(String::new, ToString::to_string);
             let cause = match outcome {
                 StepOutcome::Done | StepOutcome::Already if is_undo => {
                     failure.with_consequence("it was turned off again")
                 }
                 _ if is_undo => {
-                    failure.with_consequence(format!("turning it off again failed ({why})"))
+                    failure.with_consequence(format!("turning it off again failed ({cause_text})"))
                 }
-                StepOutcome::Done => failure.context("the old object was restored"),
-                StepOutcome::Already => failure
-                    .context("someone else added it again, perhaps without its undeclared fields"),
-                _ => failure.context(format!(
-                    "the old object was removed, and restoring it failed ({why})"
+                StepOutcome::Done => failure.with_context("the old object was restored"),
+                StepOutcome::Already => failure.with_context(
+                    "someone else added it again, perhaps without its undeclared fields",
+                ),
+                _ => failure.with_context(format!(
+                    "the old object was removed, and restoring it failed ({cause_text})"
                 )),
             };
             return Some(StepOutcome::Failed(cause));
         }
-        let second_call = task.call_at(1).filter(|_| task.next_call > 0);
+        let second_call = task.upcoming_call(1).filter(|_| task.next_call > 0);
         match outcome {
             StepOutcome::Failed(cause)
                 if second_call.is_some_and(|call| call.is_restore)
@@ -440,23 +447,23 @@ impl<'a> ContainerRun<'a> {
         }
     }
 
-    async fn reread_for_tasks(&self, waiting: Vec<WaitingTask>) -> FinishedWork {
+    async fn reread_for_tasks(&self, waiting_tasks: Vec<WaitingTask>) -> FinishedWork {
         let mut sections = BTreeSet::new();
-        for (_, task, _) in &waiting {
+        for (_, task, _) in &waiting_tasks {
             match task.step.address.section {
                 Some(section) => drop(sections.insert(section)),
                 None => sections.extend(self.container.section_names()),
             }
         }
         let reading = self.reread(&sections).await;
-        let tasks = waiting.into_iter().map(|(_, task, reason)| (task, reason));
+        let tasks = waiting_tasks.into_iter().map(|(_, task, reason)| (task, reason));
         FinishedWork::Reread(tasks.collect(), reading)
     }
 }
 
 impl StepTask {
-    /// Returns the call `offset` positions after the next call.
-    fn call_at(&self, offset: usize) -> Option<&PlannedCall> {
+    /// The call `offset` positions after the next call; the next call itself for 0.
+    fn upcoming_call(&self, offset: usize) -> Option<&PlannedCall> {
         self.step.planned_calls.get(self.next_call + offset)
     }
 
@@ -489,8 +496,9 @@ fn schedule_arrival_poll(since: Duration, elapsed: Duration) -> NextAction {
 /// responses report a refused part only in the body.
 fn partial_refusal_cause(response: &Json) -> Option<Cause> {
     let status = response.get("status").filter(|_| response.get("id").is_none())?;
-    (status == "error")
-        .then(|| Cause::new(success_message(response)).context("the service refused a part of it"))
+    (status == "error").then(|| {
+        Cause::new(success_message(response)).with_context("the service refused a part of it")
+    })
 }
 
 /// Rounds up to a whole second, so that one reading serves all steps that are due in that second.

@@ -108,7 +108,7 @@ fn cases() -> Vec<Case> {
 }
 
 fn error(status: u16) -> ApiError {
-    ApiError::answered(HOOK_CREATE.row(), status)
+    ApiError::with_status(HOOK_CREATE.row(), status)
 }
 
 /// The result of a reading after a lost response.
@@ -156,12 +156,12 @@ fn the_live_state_decides_after_a_lost_response() {
             (case.retry_safety, case.becomes_stale)
         );
         for reread in [Applied, NotApplied, Other, SectionUnread, Failed, RunEnded] {
-            for rereads in 1..=REREAD_DELAYS.len() {
+            for reread_number in 1..=REREAD_DELAYS.len() {
                 for (resent, attempt) in
                     [(false, 1), (true, 2), (false, MAX_RETRIES), (false, MAX_RETRIES + 1)]
                 {
                     let context = format!(
-                        "{} {reread:?} {rereads} {resent} {attempt}",
+                        "{} {reread:?} {reread_number} {resent} {attempt}",
                         planned_task.step.address
                     );
                     let task = StepTask {
@@ -171,14 +171,14 @@ fn the_live_state_decides_after_a_lost_response() {
                         ..first_task(&case.reading(NotApplied).unwrap())
                     };
                     let reading = case.reading(reread);
-                    let wait_reason = WaitReason::Lost { error: error(502), since, rereads };
+                    let wait_reason = WaitReason::Lost { error: error(502), since, reread_number };
                     let (task, next) = with_run(
                         &case.container,
                         vec![planned_task.step.clone()],
                         &before,
                         |run| run.action_after_reading(task, wait_reason, &reading),
                     );
-                    let is_last = rereads == REREAD_DELAYS.len();
+                    let is_last = reread_number == REREAD_DELAYS.len();
                     let may_resend = reread == NotApplied
                         && match case.retry_safety {
                             RetrySafety::Idempotent => case.becomes_stale && attempt <= MAX_RETRIES,
@@ -189,28 +189,36 @@ fn the_live_state_decides_after_a_lost_response() {
                         Some(NextAction::Finished(StepOutcome::Done, None)) => {
                             assert_eq!(reread, Applied, "{context}");
                         }
-                        Some(NextAction::Finished(StepOutcome::ChangedMeanwhile(why), None)) => {
+                        Some(NextAction::Finished(StepOutcome::ChangedMeanwhile(cause), None)) => {
                             assert_eq!(reread, Other, "{context}");
-                            assert!(why.message.contains("neither the old nor the new"), "{why}");
+                            assert!(
+                                cause.message.contains("neither the old nor the new"),
+                                "{cause}"
+                            );
                         }
-                        Some(NextAction::Finished(StepOutcome::Unknown(why), Some(_))) => {
+                        Some(NextAction::Finished(StepOutcome::Unknown(cause), Some(_))) => {
                             assert_eq!(reread, RunEnded, "{context}");
-                            assert!(why.transient && why.message.contains("read back"), "{why}");
+                            assert!(
+                                cause.transient && cause.message.contains("read back"),
+                                "{cause}"
+                            );
                         }
-                        Some(NextAction::Finished(StepOutcome::Unknown(why), None)) => {
+                        Some(NextAction::Finished(StepOutcome::Unknown(cause), None)) => {
                             assert!(
                                 is_last && matches!(reread, SectionUnread | Failed),
                                 "{context}"
                             );
-                            assert!(why.transient && why.message.contains("503"), "{why}");
+                            assert!(cause.transient && cause.message.contains("503"), "{cause}");
                         }
-                        Some(NextAction::Finished(StepOutcome::Failed(why), None)) => {
+                        Some(NextAction::Finished(StepOutcome::Failed(cause), None)) => {
                             assert!(is_last && reread == NotApplied && !may_resend, "{context}");
-                            assert!(why.transient, "{why}");
+                            assert!(cause.transient, "{cause}");
                         }
                         Some(NextAction::WaitUntil(
                             due,
-                            WaitReason::Lost { since: next_since, rereads: next_rereads, .. },
+                            WaitReason::Lost {
+                                since: next_since, reread_number: next_rereads, ..
+                            },
                         )) => {
                             assert!(!is_last && !may_resend, "{context}");
                             assert!(
@@ -219,12 +227,12 @@ fn the_live_state_decides_after_a_lost_response() {
                             );
                             // The reading is due at a whole second, and not before now.
                             let expected = (since
-                                + *REREAD_DELAYS.get(rereads).unwrap()
+                                + *REREAD_DELAYS.get(reread_number).unwrap()
                                 + Duration::from_millis(800))
                             .max(NOW);
                             assert_eq!(
                                 (due, next_since, next_rereads),
-                                (expected, since, rereads + 1),
+                                (expected, since, reread_number + 1),
                                 "{context}"
                             );
                         }
@@ -281,16 +289,17 @@ impl Case {
         first_task(&reading(&self.container, &self.live(), self.resend))
     }
 
-    /// The next action of `task`, which waited for `wait`, after a reading with this result.
+    /// The next action of `task`, which waited because of `wait_reason`, after a reading with this
+    /// result.
     fn next_action(
         &self,
         task: StepTask,
-        wait: WaitReason,
+        wait_reason: WaitReason,
         reread: RereadResult,
     ) -> (StepTask, Option<NextAction>) {
         let reading = self.reading(reread);
         with_run(&self.container, vec![task.step.clone()], &self.live(), |run| {
-            run.action_after_reading(task, wait, &reading)
+            run.action_after_reading(task, wait_reason, &reading)
         })
     }
 }
@@ -314,18 +323,22 @@ fn resend_case() -> Case {
 #[test]
 fn a_write_only_field_is_resent_only_on_request() {
     let case = resend_case();
-    let lost =
-        |rereads| WaitReason::Lost { error: error(502), since: Duration::from_secs(100), rereads };
-    let (task, next) = case.next_action(case.first_task(), lost(1), RereadResult::Applied);
+    let lost_reason = |rereads| WaitReason::Lost {
+        error: error(502),
+        since: Duration::from_secs(100),
+        reread_number: rereads,
+    };
+    let (task, next) = case.next_action(case.first_task(), lost_reason(1), RereadResult::Applied);
     assert!(next.is_none() && task.attempt == 2, "it is in the new plan");
     // The section could not be read: the next reading may succeed.
-    let (_, next) = case.next_action(case.first_task(), lost(1), RereadResult::SectionUnread);
+    let (_, next) =
+        case.next_action(case.first_task(), lost_reason(1), RereadResult::SectionUnread);
     assert_eq!(describe_end(&next.unwrap()).0, "waits");
     // The new plan does not resend the field, so the outcome is unknown.
     let case = Case { resend: &[], ..case };
     let (_, next) = case.next_action(
         resend_case().first_task(),
-        lost(REREAD_DELAYS.len()),
+        lost_reason(REREAD_DELAYS.len()),
         RereadResult::Applied,
     );
     let (word, why, _) = describe_end(&next.unwrap());
@@ -379,7 +392,7 @@ fn a_refused_create_may_exist_already() {
 #[test]
 fn entries_made_by_the_service_in_a_new_container_are_updated() {
     let case = &cases()[1];
-    let first = case.first_task();
+    let initial_task = case.first_task();
     for (is_new, reread, is_updated) in [
         (true, RereadResult::Other, true),
         (true, RereadResult::NotApplied, false),
@@ -387,9 +400,10 @@ fn entries_made_by_the_service_in_a_new_container_are_updated() {
     ] {
         let reading = case.reading(reread);
         let (task, next) =
-            with_run(&case.container, vec![first.step.clone()], &case.live(), |run| {
+            with_run(&case.container, vec![initial_task.step.clone()], &case.live(), |run| {
                 if is_new {
-                    let create = Step { address: case.container.address(), ..first.step.clone() };
+                    let create =
+                        Step { address: case.container.address(), ..initial_task.step.clone() };
                     let request = PROJECT_CREATE.request();
                     let mut cache = run.cache.borrow_mut();
                     cache.record_response(
@@ -418,7 +432,7 @@ fn a_new_container_gets_its_id_from_the_response_to_its_creation() {
     let case = &cases()[0];
     let live =
         LiveContainer::with_presence(Presence::Missing(testing::target(&case.container)), NOW);
-    let create = |next_call| StepTask {
+    let create_task = |next_call| StepTask {
         step: Step {
             address: case.container.address(),
             action: Action::Create,
@@ -427,18 +441,19 @@ fn a_new_container_gets_its_id_from_the_response_to_its_creation() {
         next_call,
         ..case.first_task()
     };
-    let update = StepTask { step: Step { action: Action::Update, ..create(0).step }, ..create(0) };
-    let response = |name: &str, path: &str| json!({"id": 9, name: path});
+    let update_task =
+        StepTask { step: Step { action: Action::Update, ..create_task(0).step }, ..create_task(0) };
+    let make_response = |name: &str, path: &str| json!({"id": 9, name: path});
     for (task, response, expected) in [
-        (create(0), response("path_with_namespace", "acme/shop"), Some(9)),
-        (create(0), response("full_path", "/Acme/Shop"), Some(9)),
-        (create(0), response("full_path", "acme/other"), None),
-        (create(0), json!({"id": 9}), None),
-        (create(0), json!({"path_with_namespace": "acme/shop"}), None),
-        (create(0), Json::Null, None),
-        (create(1), response("path_with_namespace", "acme/shop"), None),
-        (update, response("path_with_namespace", "acme/shop"), None),
-        (case.first_task(), response("path_with_namespace", "acme/shop"), None),
+        (create_task(0), make_response("path_with_namespace", "acme/shop"), Some(9)),
+        (create_task(0), make_response("full_path", "/Acme/Shop"), Some(9)),
+        (create_task(0), make_response("full_path", "acme/other"), None),
+        (create_task(0), json!({"id": 9}), None),
+        (create_task(0), json!({"path_with_namespace": "acme/shop"}), None),
+        (create_task(0), Json::Null, None),
+        (create_task(1), make_response("path_with_namespace", "acme/shop"), None),
+        (update_task, make_response("path_with_namespace", "acme/shop"), None),
+        (case.first_task(), make_response("path_with_namespace", "acme/shop"), None),
     ] {
         let id = with_run(&case.container, vec![task.step.clone()], &live, |run| {
             run.record_response(&task, &PROJECT_FORK.request(), &response);
@@ -452,7 +467,7 @@ fn a_new_container_gets_its_id_from_the_response_to_its_creation() {
 fn a_step_planned_again_is_sent_only_as_shown() {
     use RereadResult::{Applied, Failed, NotApplied, Other, RunEnded, SectionUnread};
     for case in cases() {
-        for (reread, word, ends) in [
+        for (reread, expected, has_error) in [
             (NotApplied, "", false),
             (Applied, "already", false),
             (Other, "changed", false),
@@ -466,7 +481,7 @@ fn a_step_planned_again_is_sent_only_as_shown() {
                 continue;
             };
             let (actual, why, ended_with_error) = describe_end(&next);
-            assert_eq!((actual, ended_with_error), (word, ends), "{reread:?} {why}");
+            assert_eq!((actual, ended_with_error), (expected, has_error), "{reread:?} {why}");
             assert!(actual != "failed" || why.contains("could not be read again"), "{why}");
         }
     }
@@ -478,23 +493,26 @@ fn a_step_planned_again_is_sent_only_as_shown() {
 fn a_step_partly_done_by_this_run_is_rebuilt() {
     let sections = json!({"settings": {"description": "new", "merge_method": "ff"}});
     let container = shop(&sections, Unlisted::Report);
-    let live = |description: &str| {
+    let live_with_description = |description: &str| {
         live_container(
             &container,
             &json!({"settings": {"description": description, "merge_method": "merge"}}),
         )
     };
-    let first = first_task(&reading(&container, &live("old"), &[]));
+    let initial_task = first_task(&reading(&container, &live_with_description("old"), &[]));
     for is_affected in [false, true] {
-        let reading = Ok(reading(&container, &live("new"), &[]));
+        let reading = Ok(reading(&container, &live_with_description("new"), &[]));
         let task = StepTask {
-            step: first.step.clone(),
+            step: initial_task.step.clone(),
             may_have_changed: is_affected,
             ..first_task(reading.as_ref().unwrap())
         };
-        let (task, next) = with_run(&container, vec![first.step.clone()], &live("old"), |run| {
-            run.action_after_reading(task, WaitReason::Rebuild, &reading)
-        });
+        let (task, next) = with_run(
+            &container,
+            vec![initial_task.step.clone()],
+            &live_with_description("old"),
+            |run| run.action_after_reading(task, WaitReason::Rebuild, &reading),
+        );
         assert_eq!(next.is_none(), is_affected);
         let fields: Vec<_> = task.step.planned_calls[0].request.body_names().collect();
         assert_eq!(fields.len(), if is_affected { 1 } else { 2 }, "{fields:?}");
@@ -505,9 +523,9 @@ fn a_step_partly_done_by_this_run_is_rebuilt() {
 fn waiting_steps_end_with_the_run() {
     let case = &cases()[0];
     let since = Duration::from_secs(100);
-    for (wait, next_call, expected, expected_text) in [
+    for (wait_reason, next_call, expected, expected_text) in [
         (
-            WaitReason::Lost { error: error(502), since, rereads: 1 },
+            WaitReason::Lost { error: error(502), since, reread_number: 1 },
             0,
             "unknown",
             "the run ended before this could be read back",
@@ -518,14 +536,18 @@ fn waiting_steps_end_with_the_run() {
         (WaitReason::Rebuild, 0, "not started", ""),
         (WaitReason::Rebuild, 1, "failed", "the run ended before its last call"),
     ] {
-        let first = case.first_task();
-        let address = first.step.address.clone();
-        let outcome = with_run(&case.container, vec![first.step.clone()], &case.live(), |run| {
-            let mut ended =
-                RunState { progress: StepProgress::new(run.steps), ..RunState::default() };
-            run.end_waiting(vec![(NOW, StepTask { next_call, ..first }, wait)], &mut ended);
-            ended.results.remove(&address).unwrap().outcome
-        });
+        let initial_task = case.first_task();
+        let address = initial_task.step.address.clone();
+        let outcome =
+            with_run(&case.container, vec![initial_task.step.clone()], &case.live(), |run| {
+                let mut ended =
+                    RunState { progress: StepProgress::new(run.steps), ..RunState::default() };
+                run.end_waiting(
+                    vec![(NOW, StepTask { next_call, ..initial_task }, wait_reason)],
+                    &mut ended,
+                );
+                ended.results.remove(&address).unwrap().outcome
+            });
         let (end, why, _) = describe_end(&NextAction::Finished(outcome, None));
         assert!(end == expected && why.contains(expected_text), "{end} {why}");
     }
@@ -553,8 +575,11 @@ fn each_call_of_a_replacement_has_its_own_outcome() {
     use RereadResult::{Applied, NotApplied, Other};
     let case = replacement_case();
     let removed_case = Case { live_before: json!({"protected_tags": []}), ..replacement_case() };
-    let lost =
-        |rereads| WaitReason::Lost { error: error(502), since: Duration::from_secs(100), rereads };
+    let lost_reason = |rereads| WaitReason::Lost {
+        error: error(502),
+        since: Duration::from_secs(100),
+        reread_number: rereads,
+    };
     let last = REREAD_DELAYS.len();
     // A row has the index of the call, and true if the old object is removed. Then follow the live
     // state, the number of the reading, and the expected next action. "next" means that the next
@@ -575,7 +600,7 @@ fn each_call_of_a_replacement_has_its_own_outcome() {
         assert_eq!(task.step.planned_calls.len(), 3);
         let (task, next) =
             with_run(&case.container, vec![task.step.clone()], &case.live(), |run| {
-                run.action_after_reading(task, lost(rereads), &reading)
+                run.action_after_reading(task, lost_reason(rereads), &reading)
             });
         let actual = match next {
             None if task.next_call == next_call => "again",
@@ -615,35 +640,77 @@ fn a_refused_call_of_a_replacement_follows_the_live_state() {
 /// A failed step restores a removed object, or turns off a switch again, exactly once.
 #[test]
 fn a_failed_step_restores_or_undoes_once() {
-    let refused = || StepOutcome::Failed(Cause::new("refused"));
-    let unknown = || StepOutcome::Unknown(Cause::new("lost"));
-    let failed = || Some(Cause::new("refused"));
+    let refused_outcome = || StepOutcome::Failed(Cause::new("refused"));
+    let unknown_outcome = || StepOutcome::Unknown(Cause::new("lost"));
+    let failure_cause = || Some(Cause::new("refused"));
     let declared = json!({"hooks": [{"url": "https://h", "push_events": true, "push_events_branch_filter": "main"}]});
     let limited_case = Case {
         container: shop(&declared, Unlisted::Report),
         live_before: json!({"hooks": [{"id": 3, "url": "https://h", "push_events": false, "alert_status": "executable"}]}),
         ..resend_case()
     };
-    let (tag, hook) = (replacement_case(), Case { resend: &[], ..limited_case });
+    let (tag_case, hook_case) = (replacement_case(), Case { resend: &[], ..limited_case });
     for (case, next_call, earlier_failure, outcome, expected, expected_text) in [
-        (&tag, 1, None, refused(), "goes on", ""),
-        (&tag, 0, None, refused(), "failed", "refused"),
-        (&tag, 1, None, unknown(), "unknown", "lost"),
-        (&tag, 1, None, StepOutcome::Done, "done", ""),
-        (&tag, 2, failed(), StepOutcome::Done, "failed", "the old object was restored: refused"),
-        (&tag, 2, failed(), StepOutcome::Already, "failed", "someone else added it again"),
-        (&tag, 2, failed(), unknown(), "failed", "restoring it failed (lost): refused"),
-        (&hook, 0, None, refused(), "failed", "refused"),
-        (&hook, 1, failed(), StepOutcome::Done, "failed", "refused; it was turned off again"),
-        (&hook, 1, failed(), StepOutcome::Already, "failed", "refused; it was turned off again"),
-        (&hook, 1, failed(), unknown(), "failed", "refused; turning it off again failed (lost)"),
+        (&tag_case, 1, None, refused_outcome(), "goes on", ""),
+        (&tag_case, 0, None, refused_outcome(), "failed", "refused"),
+        (&tag_case, 1, None, unknown_outcome(), "unknown", "lost"),
+        (&tag_case, 1, None, StepOutcome::Done, "done", ""),
+        (
+            &tag_case,
+            2,
+            failure_cause(),
+            StepOutcome::Done,
+            "failed",
+            "the old object was restored: refused",
+        ),
+        (
+            &tag_case,
+            2,
+            failure_cause(),
+            StepOutcome::Already,
+            "failed",
+            "someone else added it again",
+        ),
+        (
+            &tag_case,
+            2,
+            failure_cause(),
+            unknown_outcome(),
+            "failed",
+            "restoring it failed (lost): refused",
+        ),
+        (&hook_case, 0, None, refused_outcome(), "failed", "refused"),
+        (
+            &hook_case,
+            1,
+            failure_cause(),
+            StepOutcome::Done,
+            "failed",
+            "refused; it was turned off again",
+        ),
+        (
+            &hook_case,
+            1,
+            failure_cause(),
+            StepOutcome::Already,
+            "failed",
+            "refused; it was turned off again",
+        ),
+        (
+            &hook_case,
+            1,
+            failure_cause(),
+            unknown_outcome(),
+            "failed",
+            "refused; turning it off again failed (lost)",
+        ),
     ] {
-        for (is_over, has_error) in [(false, false), (true, false), (false, true)] {
+        for (is_run_over, has_error) in [(false, false), (true, false), (false, true)] {
             let mut task =
                 StepTask { next_call, failure: earlier_failure.clone(), ..case.first_task() };
             let final_outcome =
                 with_run(&case.container, vec![task.step.clone()], &case.live(), |run| {
-                    if is_over {
+                    if is_run_over {
                         run.apply.writer.read_client().interrupt();
                     }
                     let error = has_error.then(|| error(401));
@@ -654,11 +721,11 @@ fn a_failed_step_restores_or_undoes_once() {
                     )
                 });
             let label =
-                format!("{next_call} {earlier_failure:?} {outcome:?} {is_over} {has_error}");
+                format!("{next_call} {earlier_failure:?} {outcome:?} {is_run_over} {has_error}");
             match final_outcome {
                 None => {
-                    assert!(expected == "goes on" && !is_over && !has_error, "{label}");
-                    assert_eq!((task.next_call, task.failure), (2, failed()), "{label}");
+                    assert!(expected == "goes on" && !is_run_over && !has_error, "{label}");
+                    assert_eq!((task.next_call, task.failure), (2, failure_cause()), "{label}");
                 }
                 Some(outcome) => {
                     let (end, why, _) = describe_end(&NextAction::Finished(outcome, None));
@@ -676,8 +743,8 @@ fn the_error_decides_after_a_failed_call() {
     let make_call = |op: Op<Write>| (op.request().arg("id", 1), op.row());
     let (edit, create) = (make_call(PROJECT_UPDATE), make_call(VARIABLE_CREATE));
     let (removal, unshare) = (make_call(HOOK_DELETE), make_call(SHARE_DELETE));
-    let answered_error = |of: &(Request<Write>, _), status| ApiError::answered(of.1, status);
-    let unsent_error = |of: &(Request<Write>, _), is_stale| ApiError::not_sent(of.1, is_stale);
+    let answered_error = |call: &(Request<Write>, _), status| ApiError::with_status(call.1, status);
+    let unsent_error = |call: &(Request<Write>, _), is_stale| ApiError::not_sent(call.1, is_stale);
     // A row has a call, its error, the index of the call, and true if the call was resent. Then
     // follow the expected next action, and the second of its reading.
     for (call, error, next_call, resent, expected, due) in [
@@ -736,9 +803,9 @@ fn the_error_decides_after_a_failed_call() {
         });
         assert_eq!(task.attempt, 1 + u32::from(expected == "rebuild" && due == 110), "{label}");
         match next {
-            NextAction::WaitUntil(instant, wait) => {
-                let actual = match wait {
-                    WaitReason::Lost { since, rereads: 1, .. } => {
+            NextAction::WaitUntil(instant, wait_reason) => {
+                let actual = match wait_reason {
+                    WaitReason::Lost { since, reread_number: 1, .. } => {
                         assert_eq!(since, seconds(102), "{label}");
                         "lost"
                     }
@@ -759,28 +826,28 @@ fn the_error_decides_after_a_failed_call() {
 #[test]
 fn imported_contents_are_awaited_while_they_can_be_read() {
     let case = &cases()[0];
-    let first = case.first_task();
-    let running = || Some(ImportState::Running);
-    for (arrival, next_call, status, expected) in [
+    let initial_task = case.first_task();
+    let running_import = || Some(ImportState::Running);
+    for (import_state, next_call, status, expected) in [
         (None, 1, None, "done"),
         (None, 0, None, "next"),
-        (running(), 1, None, "waits"),
+        (running_import(), 1, None, "waits"),
         (Some(ImportState::Failed(None)), 1, None, "failed"),
-        (running(), 1, Some(503), "waits"),
+        (running_import(), 1, Some(503), "waits"),
         (None, 1, Some(503), "waits"),
-        (running(), 1, Some(401), "unknown"),
+        (running_import(), 1, Some(401), "unknown"),
     ] {
-        let label = format!("{arrival:?} {next_call} {status:?}");
+        let label = format!("{import_state:?} {next_call} {status:?}");
         let mut live = case.live();
         if let Presence::Existing(_, facts) = &mut live.presence {
-            facts.import_state = arrival;
+            facts.import_state = import_state;
         }
         let reading = status
             .map_or_else(|| case.reading(RereadResult::NotApplied), |status| Err(error(status)));
         let task = StepTask { next_call, ..case.first_task() };
-        let wait = WaitReason::Arrival { since: Duration::from_secs(100) };
-        let (_, next) = with_run(&case.container, vec![first.step.clone()], &live, |run| {
-            run.action_after_reading(task, wait, &reading)
+        let wait_reason = WaitReason::Arrival { since: Duration::from_secs(100) };
+        let (_, next) = with_run(&case.container, vec![initial_task.step.clone()], &live, |run| {
+            run.action_after_reading(task, wait_reason, &reading)
         });
         match next {
             None => assert_eq!("next", expected, "{label}"),

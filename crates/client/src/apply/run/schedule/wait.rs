@@ -29,9 +29,9 @@ const PRECONDITION_FAILED: u16 = 412;
 
 /// The reason why a step waits.
 pub(super) enum WaitReason {
-    /// The response to a call of the step was lost. `since` is the time when the sending began.
-    /// `rereads` is the number of the awaited reading, counted from 1.
-    Lost { error: ApiError, since: Duration, rereads: usize },
+    /// The response to a call of the step was lost. The sending of the call began at `since`. The
+    /// last field is the number of the reading that the step waits for, counted from 1.
+    Lost { error: ApiError, since: Duration, reread_number: usize },
     /// The contents that were requested at `since` have not arrived.
     Arrival { since: Duration },
     /// The next call of the step must be built again from new live values.
@@ -54,8 +54,8 @@ impl ContainerRun<'_> {
         reading: &Result<Reading>,
     ) -> (StepTask, Option<NextAction>) {
         let next_action = match (reason, reading.as_ref()) {
-            (WaitReason::Lost { error, since, rereads }, reading) => {
-                self.action_after_loss(&mut task, error, since, rereads, reading)
+            (WaitReason::Lost { error, since, reread_number }, reading) => {
+                self.action_after_loss(&mut task, error, since, reread_number, reading)
             }
             (WaitReason::Refused(error), reading) => {
                 self.action_after_refusal(&mut task, &error, reading.ok())
@@ -66,7 +66,7 @@ impl ContainerRun<'_> {
             (WaitReason::NullResponse, reading) => {
                 self.action_after_null_response(&mut task, reading)
             }
-            (WaitReason::Rebuild, Ok(reading)) => self.rebuild(&mut task, reading),
+            (WaitReason::Rebuild, Ok(reading)) => self.rebuild_calls(&mut task, reading),
             (WaitReason::Rebuild, Err(error)) => finish(unreadable_outcome(error)),
         };
         let fatal_error = reading.as_ref().err().filter(|error| is_fatal(error));
@@ -96,7 +96,7 @@ impl ContainerRun<'_> {
             }
             let retry_at = error.retry_at().unwrap_or_default();
             let due = round_up_to_second(since.saturating_add(REREAD_DELAYS[0]).max(retry_at));
-            return NextAction::WaitUntil(due, WaitReason::Lost { error, since, rereads: 1 });
+            return NextAction::WaitUntil(due, WaitReason::Lost { error, since, reread_number: 1 });
         }
         if let Some(instant) = error.retry_at() {
             task.attempt += 1;
@@ -117,7 +117,7 @@ impl ContainerRun<'_> {
             return NextAction::Finished(outcome, fatal_error);
         }
         if request.operation.is_conditional && error.status() == Some(PRECONDITION_FAILED) {
-            let reason = Cause::from(&error).context("it changed after it was read");
+            let reason = Cause::from(&error).with_context("it changed after it was read");
             return NextAction::Finished(StepOutcome::ChangedMeanwhile(reason), fatal_error);
         }
         let may_exist = matches!(
@@ -145,15 +145,15 @@ impl ContainerRun<'_> {
         if task.step.address.section.is_some() || is_visible {
             return cause;
         }
-        cause.help(format!(
+        cause.with_help(format!(
             "later runs do not repeat this call; to repeat it, run `{}`",
             request.as_command()
         ))
     }
 
-    fn call_state(&self, task: &StepTask, reading: &Reading) -> CallState {
+    fn determine_call_state(&self, task: &StepTask, reading: &Reading) -> CallState {
         let plan = reading.plan_without_resends();
-        lost::call_state(self.container.scope, &task.step, task.next_call, plan)
+        lost::determine_call_state(self.container.scope, &task.step, task.next_call, plan)
     }
 
     /// The next action after the response `null`. Usually the service saved nothing, but sometimes
@@ -164,15 +164,15 @@ impl ContainerRun<'_> {
         reading: Reread<'_>,
     ) -> Option<NextAction> {
         let null_cause = Cause::new(NULL_ANSWER);
-        Some(finish_failed(match reading.map(|reading| self.call_state(task, reading)) {
+        Some(finish_failed(match reading.map(|reading| self.determine_call_state(task, reading)) {
             Ok(CallState::Applied) => return self.continue_with_next(task),
             Ok(CallState::Unknown(cause)) => null_cause.with_consequence(cause),
             Err(error) => {
-                null_cause.with_consequence(Cause::from(error).context(REREAD_FAILURE_PREFIX))
+                null_cause.with_consequence(Cause::from(error).with_context(REREAD_FAILURE_PREFIX))
             }
             Ok(_) => null_cause
                 .with_consequence("it saved nothing of the request")
-                .help("the service rejected a value without naming it"),
+                .with_help("the service rejected a value without naming it"),
         }))
     }
 
@@ -184,10 +184,10 @@ impl ContainerRun<'_> {
         reading: Option<&Reading>,
     ) -> Option<NextAction> {
         let Some(reading) = reading else { return Some(finish_failed(Cause::from(error))) };
-        let is_restore = task.call_at(0).is_some_and(|call| call.is_restore);
+        let is_restore = task.upcoming_call(0).is_some_and(|call| call.is_restore);
         let matches_manifest =
             find_step(reading.plan_without_resends(), &task.step.address).is_none();
-        match self.call_state(task, reading) {
+        match self.determine_call_state(task, reading) {
             // The old object was removed, and somebody else added the declared object.
             CallState::Applied if is_restore && matches_manifest => finish(StepOutcome::Already),
             // Perhaps the call was sent twice: the first request arrived late, and the service
@@ -199,7 +199,9 @@ impl ContainerRun<'_> {
             // restored.
             CallState::Unexpected if task.step.replaces => {
                 task.next_call = task.step.planned_calls.len();
-                Some(finish_failed(Cause::from(error).context("the old entry was not removed")))
+                Some(finish_failed(
+                    Cause::from(error).with_context("the old entry was not removed"),
+                ))
             }
             // The service itself may have added the entry to the new container: update the entry.
             _ => match self.find_update_of_new_entry(task, reading) {
@@ -212,8 +214,8 @@ impl ContainerRun<'_> {
         }
     }
 
-    /// The step that changes an entry to its planned form, if the service itself added the entry to a new
-    /// container.
+    /// The step that changes an entry to its planned form, if the service itself added the entry to
+    /// a new container.
     fn find_update_of_new_entry(&self, task: &StepTask, reading: &Reading) -> Option<Step> {
         self.cache.borrow().created_at?;
         let new_step = find_step(&reading.plan, &task.step.address)?;
@@ -238,15 +240,15 @@ impl ContainerRun<'_> {
             reading.map(|_| &cache.live.presence).map_err(Cause::from),
             elapsed,
         ) {
-            ArrivalVerdict::Next if task.has_only_recovery_calls() => finish(StepOutcome::Done),
-            ArrivalVerdict::Next => None,
+            ArrivalVerdict::SendNext if task.has_only_recovery_calls() => finish(StepOutcome::Done),
+            ArrivalVerdict::SendNext => None,
             ArrivalVerdict::Reread(_) => Some(schedule_arrival_poll(since, elapsed)),
             ArrivalVerdict::Ended(outcome) => finish(outcome),
         }
     }
 
     fn continue_with_next(&self, task: &mut StepTask) -> Option<NextAction> {
-        let waits_for_jobs = task.call_at(0).is_some_and(|call| call.awaits_jobs);
+        let waits_for_jobs = task.upcoming_call(0).is_some_and(|call| call.awaits_jobs);
         task.go_to_next_call();
         if waits_for_jobs {
             return Some(schedule_arrival_poll(self.now(), Duration::ZERO));
@@ -255,7 +257,7 @@ impl ContainerRun<'_> {
     }
 
     /// Replaces the calls of the step with the calls from the plan of `reading`.
-    fn rebuild(&self, task: &mut StepTask, reading: &Reading) -> Option<NextAction> {
+    fn rebuild_calls(&self, task: &mut StepTask, reading: &Reading) -> Option<NextAction> {
         let stale_outcome = self.stale_outcome(&task.step, &reading.plan, task.may_have_changed);
         if stale_outcome.is_some() {
             return stale_outcome.and_then(finish);
@@ -277,7 +279,7 @@ impl ContainerRun<'_> {
         task: &mut StepTask,
         error: ApiError,
         since: Duration,
-        rereads: usize,
+        reread_number: usize,
         reading: Reread<'_>,
     ) -> Option<NextAction> {
         let request = task.step.planned_calls[task.next_call].request.clone();
@@ -288,20 +290,24 @@ impl ContainerRun<'_> {
         };
         // The client has already retried calls that cannot become stale.
         let is_repeatable = request.becomes_stale() && task.attempt <= MAX_RETRIES;
-        let history = LostCallHistory { rereads, is_resent: task.is_resent, is_repeatable };
+        let history = LostCallHistory {
+            reread_count: reread_number,
+            is_resent: task.is_resent,
+            is_repeatable,
+        };
         match lost::decide_lost_call(&request, state, history) {
             LostCallAction::SendNext => self.continue_with_next(task),
             LostCallAction::Resend => {
                 task.attempt += 1;
                 task.is_resent |= request.retry_safety() != RetrySafety::Idempotent;
                 let reading = reading.ok().filter(|_| request.becomes_stale());
-                reading.and_then(|reading| self.rebuild(task, reading))
+                reading.and_then(|reading| self.rebuild_calls(task, reading))
             }
             LostCallAction::Reread(delay) => {
                 let due = round_up_to_second(since.saturating_add(delay)).max(self.now());
                 Some(NextAction::WaitUntil(
                     due,
-                    WaitReason::Lost { error, since, rereads: rereads + 1 },
+                    WaitReason::Lost { error, since, reread_number: reread_number + 1 },
                 ))
             }
             LostCallAction::Failed => Some(finish_failed(Cause::from(&error).mark_transient())),
@@ -316,7 +322,7 @@ impl ContainerRun<'_> {
     /// no visible difference, so it may be sent again.
     fn lost_call_state(&self, task: &StepTask, reading: &Reading) -> CallState {
         let request = &task.step.planned_calls[task.next_call].request;
-        match self.call_state(task, reading) {
+        match self.determine_call_state(task, reading) {
             CallState::Unknown(_)
                 if request.retry_safety() == RetrySafety::Idempotent
                     && reading
@@ -335,7 +341,7 @@ impl ContainerRun<'_> {
     /// True if an object that a replacement added has all undeclared fields of the old object.
     /// Somebody else may have added the object with only the declared fields.
     fn is_fully_restored(&self, task: &StepTask) -> bool {
-        let is_addition = task.call_at(1).is_some_and(|call| call.is_restore);
+        let is_addition = task.upcoming_call(1).is_some_and(|call| call.is_restore);
         let address = &task.step.address;
         let section = address.section.and_then(|name| self.container.section(name));
         let Some(kind) = section.map(|section| section.kind).filter(|_| is_addition) else {
@@ -357,7 +363,8 @@ impl ContainerRun<'_> {
         for (_, task, reason) in waiting {
             let outcome = match reason {
                 WaitReason::Lost { error, .. } => StepOutcome::Unknown(
-                    Cause::from(&error).context("the run ended before this could be read back"),
+                    Cause::from(&error)
+                        .with_context("the run ended before this could be read back"),
                 ),
                 WaitReason::Refused(error) => StepOutcome::Failed(Cause::from(&error)),
                 WaitReason::Arrival { .. } => StepOutcome::Unknown(

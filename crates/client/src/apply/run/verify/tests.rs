@@ -37,12 +37,12 @@ fn nothing_is_read_after_an_error_that_ends_the_run() {
     let live = live_container(&container, &live_before());
     let steps = reading(&container, &live, &[]).plan.findings.steps;
     with_run(&container, steps, &live, |run| {
-        let mut ended = ended_state(run, &[StepOutcome::Done, StepOutcome::Done]);
-        ended.progress.has_sent = true;
+        let mut state = ended_state(run, &[StepOutcome::Done, StepOutcome::Done]);
+        state.progress.has_sent = true;
         run.steps.iter().for_each(|step| run.cache.borrow_mut().mark_stale(step, &container));
-        ended.error = Some(ApiError::answered(HOOK_CREATE.row(), 401));
-        run.verify(&mut ended).now_or_never().expect("nothing is read");
-        assert_eq!(ended.mismatches, []);
+        state.error = Some(ApiError::with_status(HOOK_CREATE.row(), 401));
+        run.verify(&mut state).now_or_never().expect("nothing is read");
+        assert_eq!(state.mismatches, []);
     });
 }
 
@@ -53,58 +53,89 @@ fn a_remaining_difference_is_reported_unless_its_step_failed() {
     let container = declared_shop();
     let live = live_container(&container, &live_before());
     let steps = reading(&container, &live, &[]).plan.findings.steps;
-    let [first, other] = &steps[..] else { panic!("{steps:?}") };
+    let [settings_step, variable_step] = &steps[..] else { panic!("{steps:?}") };
     let failed_outcome = || StepOutcome::Failed(Cause::new("refused"));
     let make_possible = |step: &Step| Step { possible: Some("unless it is so"), ..step.clone() };
-    let archive = Step {
-        address: container.address().section("archived"),
+    let archive_step = Step {
+        address: container.address().with_section("archived"),
         effects: vec![Effect::revokes(Capability::Writable)],
-        ..first.clone()
+        ..settings_step.clone()
     };
-    let creation = Step { address: container.address(), action: Action::Create, ..first.clone() };
-    let mut new_variable_step = other.clone();
-    new_variable_step.address = container.address().section("variables").entry("B@*");
-    for (name, planned, outcomes, remaining, expected) in [
-        ("not saved", vec![first.clone()], vec![StepOutcome::Done], first, Some(NotSaved)),
-        ("was so already", vec![first.clone()], vec![StepOutcome::Already], first, Some(NotSaved)),
-        ("failed", vec![first.clone()], vec![failed_outcome()], first, None),
-        ("not its turn", vec![archive.clone()], vec![], &archive, None),
-        ("of another", vec![first.clone()], vec![StepOutcome::Done], other, Some(ChangedMeanwhile)),
+    let creation_step =
+        Step { address: container.address(), action: Action::Create, ..settings_step.clone() };
+    let mut new_variable_step = variable_step.clone();
+    new_variable_step.address = container.address().with_section("variables").with_entry("B@*");
+    for (name, planned_steps, outcomes, remaining_step, expected) in [
+        (
+            "not saved",
+            vec![settings_step.clone()],
+            vec![StepOutcome::Done],
+            settings_step,
+            Some(NotSaved),
+        ),
+        (
+            "was so already",
+            vec![settings_step.clone()],
+            vec![StepOutcome::Already],
+            settings_step,
+            Some(NotSaved),
+        ),
+        ("failed", vec![settings_step.clone()], vec![failed_outcome()], settings_step, None),
+        ("not its turn", vec![archive_step.clone()], vec![], &archive_step, None),
+        (
+            "of another",
+            vec![settings_step.clone()],
+            vec![StepOutcome::Done],
+            variable_step,
+            Some(ChangedMeanwhile),
+        ),
         (
             "seen only now",
-            vec![make_possible(other)],
+            vec![make_possible(variable_step)],
             vec![StepOutcome::Done],
             &new_variable_step,
             Some(NotPlanned),
         ),
         (
             "seen only now in another section",
-            vec![make_possible(other)],
+            vec![make_possible(variable_step)],
             vec![StepOutcome::Done],
-            first,
+            settings_step,
             Some(ChangedMeanwhile),
         ),
-        ("created with it", vec![creation.clone()], vec![StepOutcome::Done], first, Some(NotSaved)),
-        ("created without it", vec![creation.clone()], vec![failed_outcome()], first, None),
+        (
+            "created with it",
+            vec![creation_step.clone()],
+            vec![StepOutcome::Done],
+            settings_step,
+            Some(NotSaved),
+        ),
+        (
+            "created without it",
+            vec![creation_step.clone()],
+            vec![failed_outcome()],
+            settings_step,
+            None,
+        ),
         (
             "of a section of what was created",
-            vec![creation],
+            vec![creation_step],
             vec![StepOutcome::Done],
-            other,
+            variable_step,
             Some(ChangedMeanwhile),
         ),
     ] {
-        let mismatches = with_run(&container, planned, &live, |run| {
-            let ended = ended_state(run, &outcomes);
+        let mismatches = with_run(&container, planned_steps, &live, |run| {
+            let state = ended_state(run, &outcomes);
             let mut plan = ContainerPlan::default();
-            plan.findings.steps.push(remaining.clone());
-            run.find_mismatches(&plan, &ended)
+            plan.findings.steps.push(remaining_step.clone());
+            run.find_mismatches(&plan, &state)
         });
-        let found: Vec<_> = mismatches.into_iter().map(|mismatch| mismatch.reason).collect();
+        let reasons: Vec<_> = mismatches.into_iter().map(|mismatch| mismatch.reason).collect();
         let is_readable =
             |reason: &MismatchReason| !matches!(reason, MismatchReason::Unreadable(_));
-        let found: Vec<_> = found.into_iter().filter(is_readable).collect();
-        assert_eq!(found, Vec::from_iter(expected), "{name}");
+        let readable_reasons: Vec<_> = reasons.into_iter().filter(is_readable).collect();
+        assert_eq!(readable_reasons, Vec::from_iter(expected), "{name}");
     }
 }
 
@@ -134,19 +165,19 @@ fn an_unreadable_result_is_reported_once() {
     };
     let both_done = || vec![StepOutcome::Done, StepOutcome::Done];
     let (settings, variables) = ("acme/shop#settings", "acme/shop#variables");
-    let mut archived = live.clone();
-    if let Presence::Existing(_, facts) = &mut archived.presence {
+    let mut archived_live = live.clone();
+    if let Presence::Existing(_, facts) = &mut archived_live.presence {
         facts.is_archived = true;
     }
-    let plan_when_archived = || reading(&container, &archived, &[]).plan;
-    let archive = Step {
-        address: container.address().section("archived"),
+    let plan_when_archived = || reading(&container, &archived_live, &[]).plan;
+    let archive_step = Step {
+        address: container.address().with_section("archived"),
         effects: vec![Effect::revokes(Capability::Writable)],
         ..steps[0].clone()
     };
     let steps_with_archiving =
-        || steps.iter().cloned().chain([archive.clone()]).collect::<Vec<_>>();
-    for (name, planned, outcomes, new_plan, expected) in [
+        || steps.iter().cloned().chain([archive_step.clone()]).collect::<Vec<_>>();
+    for (name, planned_steps, outcomes, new_plan, expected) in [
         ("all read", steps.clone(), both_done(), plan_without(&[]), vec![]),
         ("a list", steps.clone(), both_done(), plan_without(&["variables"]), vec![variables]),
         (
@@ -186,13 +217,15 @@ fn an_unreadable_result_is_reported_once() {
             vec![settings, "acme/shop#variables/A@*"],
         ),
     ] {
-        let found = with_run(&container, planned, &live, |run| {
-            let ended = ended_state(run, &outcomes);
-            run.find_mismatches(&new_plan, &ended)
+        let mismatches = with_run(&container, planned_steps, &live, |run| {
+            let state = ended_state(run, &outcomes);
+            run.find_mismatches(&new_plan, &state)
         });
-        let unreadable = found.iter().filter(|m| matches!(m.reason, MismatchReason::Unreadable(_)));
-        let found: Vec<_> = unreadable.map(|mismatch| mismatch.address.to_string()).collect();
-        assert_eq!(found, expected, "{name}");
+        let unreadable =
+            mismatches.iter().filter(|m| matches!(m.reason, MismatchReason::Unreadable(_)));
+        let unreadable_addresses: Vec<_> =
+            unreadable.map(|mismatch| mismatch.address.to_string()).collect();
+        assert_eq!(unreadable_addresses, expected, "{name}");
     }
 }
 
@@ -201,8 +234,8 @@ fn an_unsaved_field_names_the_missing_release_tier_or_group() {
     let container = declared_shop();
     let live = live_container(&container, &live_before());
     let steps = reading(&container, &live, &[]).plan.findings.steps;
-    let top_level = Container { path: "shop".into(), ..container.clone() };
-    let jira = "prevent_merge_without_jira_issue";
+    let top_level_container = Container { path: "shop".into(), ..container.clone() };
+    let jira_field = "prevent_merge_without_jira_issue";
     for (container, fields, expected) in [
         (&container, vec!["description"], None),
         (
@@ -212,7 +245,7 @@ fn an_unsaved_field_names_the_missing_release_tier_or_group() {
         ),
         (
             &container,
-            vec![jira],
+            vec![jira_field],
             Some("`prevent_merge_without_jira_issue` needs release 16.7 of the service or later"),
         ),
         (
@@ -227,7 +260,7 @@ fn an_unsaved_field_names_the_missing_release_tier_or_group() {
                 "`shared_runners_setting` in the `settings` of a group above may override `shared_runners_enabled`",
             ),
         ),
-        (&top_level, vec!["shared_runners_enabled"], None),
+        (&top_level_container, vec!["shared_runners_enabled"], None),
         (
             &container,
             vec!["approvals_before_merge", "description", "shared_runners_enabled"],
@@ -242,14 +275,15 @@ fn an_unsaved_field_names_the_missing_release_tier_or_group() {
         assert_eq!(found.as_deref(), expected, "{names:?}");
     }
     // If the service has the needed release and tier, the text does not name them as a reason.
-    let mut latest = live;
-    latest.release = DetectedRelease::Known("18.9".parse().unwrap());
-    if let Presence::Existing(_, facts) = &mut latest.presence {
+    let mut latest_live = live;
+    latest_live.release = DetectedRelease::Known("18.9".parse().unwrap());
+    if let Presence::Existing(_, facts) = &mut latest_live.presence {
         facts.tier = Tier::Ultimate;
     }
-    let names = [jira, "approvals_before_merge"].map(str::to_owned);
-    let found =
-        with_run(&container, steps.clone(), &latest, |run| run.explain_unsaved(&steps[0], &names));
+    let names = [jira_field, "approvals_before_merge"].map(str::to_owned);
+    let found = with_run(&container, steps.clone(), &latest_live, |run| {
+        run.explain_unsaved(&steps[0], &names)
+    });
     assert_eq!(found, None);
 }
 
@@ -269,10 +303,10 @@ fn a_missing_tier_explains_an_unsaved_field_before_a_group_above_does() {
             facts.tier = tier;
         }
         let names = [field.to_owned()];
-        let found = with_run(&container, steps.clone(), &live, |run| {
+        let actual = with_run(&container, steps.clone(), &live, |run| {
             run.explain_unsaved(&steps[0], &names)
         });
-        assert!(found.as_deref().unwrap_or_default().contains(expected), "{found:?}");
+        assert!(actual.as_deref().unwrap_or_default().contains(expected), "{actual:?}");
     }
 }
 
@@ -283,18 +317,18 @@ fn answers_show_unsaved_fields_without_a_read() {
     let live = live_container(&container, &live_before());
     let steps = reading(&container, &live, &[]).plan.findings.steps;
     for (stale_indexes, expected) in [(&[][..], 2), (&[0], 1), (&[0, 1], 0)] {
-        let found = with_run(&container, steps.clone(), &live, |run| {
+        let actual = with_run(&container, steps.clone(), &live, |run| {
             for index in stale_indexes {
                 run.cache.borrow_mut().mark_stale(&steps[*index], &container);
             }
             run.find_unsaved_fields(&ended_state(run, &[StepOutcome::Done, StepOutcome::Done]))
         });
-        assert_eq!(found.len(), expected, "{stale_indexes:?}");
-        assert!(found.iter().all(|mismatch| mismatch.reason == MismatchReason::NotSaved));
-        let found = with_run(&container, steps.clone(), &live, |run| {
+        assert_eq!(actual.len(), expected, "{stale_indexes:?}");
+        assert!(actual.iter().all(|mismatch| mismatch.reason == MismatchReason::NotSaved));
+        let actual = with_run(&container, steps.clone(), &live, |run| {
             run.find_unsaved_fields(&ended_state(run, &[]))
         });
-        assert_eq!(found, [], "what was not sent is no part of it");
+        assert_eq!(actual, [], "what was not sent is no part of it");
     }
 }
 

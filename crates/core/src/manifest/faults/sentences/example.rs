@@ -4,7 +4,7 @@
 use crate::{
     catalogue::words,
     kind::{Section, allows_type, is_list},
-    level::{AccessLevel, LEVELS},
+    level::{AccessLevel, MEMBER_LEVELS},
     manifest::mask::may_be_secret,
     secret::judge,
     text::looks_like_name,
@@ -41,7 +41,7 @@ pub(super) fn parse_level(text: &str) -> Option<&'static str> {
     let level = (AccessLevel::parse(&text.into()))
         .or_else(|| AccessLevel::parse(&text.parse::<u8>().ok()?.into()))
         .or_else(|| AccessLevel::parse(&text.trim_end_matches('s').into()));
-    let level_words = LEVELS.into_iter().map(|level| level.word).chain(["no_access"]);
+    let level_words = MEMBER_LEVELS.into_iter().map(|level| level.word).chain(["no_access"]);
     level.map(|level| level.word).or_else(|| words::find_option(text, level_words))
 }
 
@@ -65,14 +65,14 @@ impl<'d> SchemaPosition<'d> {
         names.retain(|name| properties.contains_key(name));
         let identity = section.and_then(|kind| kind.identity.first().copied());
         names.extend(identity.filter(|_| names.is_empty()).map(str::to_owned));
-        let (key, text) = split_pair(self.node);
+        let (written_key, written_text) = split_pair(self.node);
         // Use the written key only as the identity, and only if the identity is the first required
         // field.
-        let key = key.filter(|_| {
+        let written_key = written_key.filter(|_| {
             identity.is_none_or(|name| names.first().is_some_and(|first_name| first_name == name))
         });
-        let text = text.filter(|text| {
-            key.is_some() || parse_level(text).is_some() || !may_be_secret(item_schema)
+        let written_text = written_text.filter(|text| {
+            written_key.is_some() || parse_level(text).is_some() || !may_be_secret(item_schema)
         });
         let format_field = |name: &str, candidate: &Option<String>| {
             self.format_if_valid(name, &properties[name], candidate.as_deref()?)
@@ -80,20 +80,23 @@ impl<'d> SchemaPosition<'d> {
         if names.is_empty() {
             let mut property_names = properties.keys();
             let fitting_name = property_names.find(|name| {
-                [&key, &text].iter().any(|value_text| format_field(name, value_text).is_some())
+                [&written_key, &written_text]
+                    .iter()
+                    .any(|value_text| format_field(name, value_text).is_some())
             });
             names.push(fitting_name.or(properties.keys().next())?.clone());
         }
-        let is_incomplete =
-            section.is_none() && names.len() == 1 && format_field(&names[0], &text).is_none();
+        let is_incomplete = section.is_none()
+            && names.len() == 1
+            && format_field(&names[0], &written_text).is_none();
         let (first_value, has_key) =
-            (self.node.entries().first().map(|(_, inner)| inner), key.is_some());
+            (self.node.entries().first().map(|(_, inner)| inner), written_key.is_some());
         let fields = names.iter().map(|name| {
             let nested_text = first_value.and_then(|inner| quotable_scalar(inner.get(name)?.1));
-            let key = key.as_ref().filter(|_| *name == names[0]).cloned();
+            let key_text = written_key.as_ref().filter(|_| *name == names[0]).cloned();
             // Use the written text for only one field, but for every field with an access level.
             let takes_text = has_key || *name == names[0] || name.contains("access");
-            let candidates = [nested_text, key, text.clone().filter(|_| takes_text)];
+            let candidates = [nested_text, key_text, written_text.clone().filter(|_| takes_text)];
             let value = candidates.iter().find_map(|source_text| format_field(name, source_text));
             format!("{name}: {}", value.unwrap_or_else(|| value_example(&properties[name])))
         });
@@ -101,8 +104,8 @@ impl<'d> SchemaPosition<'d> {
         Some(format!("{{{}{ellipsis}}}", fields.collect::<Vec<_>>().join(", ")))
     }
 
-    /// The section at this position, if its entries have these properties. The name alone is not enough:
-    /// a sandbox seed has lists with the names of sections but with other entries.
+    /// The section at this position, if its entries have these properties. The name alone is not
+    /// enough: a sandbox seed has lists with the names of sections but with other entries.
     fn find_section(&self, properties: &Object) -> Option<Section> {
         if self.depth != 1 + usize::from(self.is_list_item) {
             return None;
@@ -134,8 +137,8 @@ impl<'d> SchemaPosition<'d> {
         if schema["type"] == "integer" {
             return candidate.parse::<u64>().ok().map(|number| number.to_string());
         }
-        let is_everybody = words::find_option(candidate, ["enabled", "no_access"]).is_some();
-        let is_text = level.is_none() && !is_everybody;
+        let is_access_word = words::find_option(candidate, ["enabled", "no_access"]).is_some();
+        let is_text = level.is_none() && !is_access_word;
         (is_text && jsonschema::is_valid(schema, &candidate.into()))
             .then(|| quoted(candidate, true))
     }
@@ -158,8 +161,8 @@ impl<'d> SchemaPosition<'d> {
         names.sort_by_key(|name| self.parent.is_none_or(|(parent, _)| parent.get(name).is_none()));
         let mut names = names.into_iter();
         let has_options = |name: &&str| properties[*name].get("enum").is_some();
-        let switch = Some("enabled").filter(|name| format_text(name).is_some());
-        let name = (switch.or_else(|| self.schema["required"][0].as_str()))
+        let switch_name = Some("enabled").filter(|name| format_text(name).is_some());
+        let name = (switch_name.or_else(|| self.schema["required"][0].as_str()))
             .or_else(|| names.clone().find(|name| has_options(name) && format_text(name).is_some()))
             .or_else(|| names.clone().next().filter(|_| properties.len() <= MAX_GUESSABLE_FIELDS))
             .or_else(|| names.find(has_options))
@@ -174,17 +177,20 @@ impl<'d> SchemaPosition<'d> {
     /// True if the schema marks secret values. This is so for the schemas of manifests,
     /// `undrift.yaml` and descriptions.
     fn marks_secrets(&self) -> bool {
-        ["kind", "version", "section"].iter().any(|key| self.root["properties"].get(key).is_some())
+        ["kind", "version", "section"]
+            .iter()
+            .any(|key| self.root_schema["properties"].get(key).is_some())
     }
 
     /// An example of a list of texts, for a text or mapping that is written instead of a list.
     pub(super) fn list_example(&self) -> Option<String> {
-        let items = self.schema.get("items").filter(|items| items.get("properties").is_none())?;
-        let may_quote_items = self.marks_secrets() && !may_be_secret(items);
+        let item_schema =
+            self.schema.get("items").filter(|items| items.get("properties").is_none())?;
+        let may_quote_items = self.marks_secrets() && !may_be_secret(item_schema);
         let texts: Vec<&str> = match &self.node.data {
             NodeValue::Text(text) => {
-                let item_list = text.trim_matches(['(', ')', '<', '>', '[', ']']);
-                item_list.split([',', ';']).map(str::trim).collect()
+                let list_text = text.trim_matches(['(', ')', '<', '>', '[', ']']);
+                list_text.split([',', ';']).map(str::trim).collect()
             }
             NodeValue::Map(entries)
                 if entries.iter().all(|(_, value)| value.items().is_empty()) =>

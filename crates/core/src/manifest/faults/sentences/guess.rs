@@ -76,8 +76,10 @@ impl<'d> SchemaPosition<'d> {
                 (!guesses.is_empty()).then(|| list_names(&guesses))
             }
             "likely" => {
-                let likely = self.likely_names();
-                (1..=MAX_LIKELY_NAMES).contains(&likely.len()).then(|| alternatives(&likely))
+                let likely_names = self.likely_names();
+                (1..=MAX_LIKELY_NAMES)
+                    .contains(&likely_names.len())
+                    .then(|| alternatives(&likely_names))
             }
             "shape" => {
                 let [likely_name] = self.likely_names()[..] else { return None };
@@ -89,13 +91,13 @@ impl<'d> SchemaPosition<'d> {
                     .filter(|_| is_open && matches!(node.data, NodeValue::List(_)))
             }
             "opposite" => {
-                let [only] = self.likely_names()[..] else { return None };
-                let value = self.value?.to_json().as_bool()?;
-                is_opposite(self.subject, only).then(|| format!("{only}: {}", !value))
+                let [likely_name] = self.likely_names()[..] else { return None };
+                let value = self.unknown_value?.to_json().as_bool()?;
+                is_opposite(self.subject, likely_name).then(|| format!("{likely_name}: {}", !value))
             }
             "homes" => Some(self.other_places().join(" or ")).filter(|places| !places.is_empty()),
             "setting" => {
-                let settings = self.root["properties"]["settings"]["properties"].as_object();
+                let settings = self.root_schema["properties"]["settings"]["properties"].as_object();
                 let settings = settings.filter(|_| self.key.is_none())?;
                 nearest(self.subject, settings.keys().map(String::as_str)).map(str::to_owned)
             }
@@ -124,7 +126,8 @@ impl<'d> SchemaPosition<'d> {
         }
     }
 
-    /// The fields that are not written yet. A hint must not suggest a field that is already written.
+    /// The fields that are not written yet. A hint must not suggest a field that is already
+    /// written.
     fn unwritten_names(&self) -> Vec<&str> {
         let written_keys: BTreeSet<_> = self.node.keys().collect();
         let mut names = self.suggestable_names();
@@ -134,12 +137,12 @@ impl<'d> SchemaPosition<'d> {
 
     /// All fields that are not written yet, if they are few. A single field must accept the value.
     fn suggest_unwritten(&self) -> Option<String> {
-        let unwritten = self.unwritten_names();
-        let has_field = unwritten.iter().any(|name| !words::ENTRY_KEYS.contains(name));
-        let is_possible =
-            unwritten.len() > 1 || unwritten.iter().all(|name| self.accepts_written_value(name));
-        (has_field && is_possible && unwritten.len() <= MAX_LISTED_NAMES)
-            .then(|| alternatives(&unwritten))
+        let unwritten_names = self.unwritten_names();
+        let has_field = unwritten_names.iter().any(|name| !words::ENTRY_KEYS.contains(name));
+        let is_possible = unwritten_names.len() > 1
+            || unwritten_names.iter().all(|name| self.accepts_written_value(name));
+        (has_field && is_possible && unwritten_names.len() <= MAX_LISTED_NAMES)
+            .then(|| alternatives(&unwritten_names))
     }
 
     fn nearest_name(&self) -> Option<&str> {
@@ -152,19 +155,20 @@ impl<'d> SchemaPosition<'d> {
         let nearby_places =
             places.iter().filter(|place| self.depth > 0 || !place.starts_with("in an entry"));
         match (self.nearest_name(), nearby_places.count()) {
-            (Some(near), _) => vec![near],
+            (Some(nearest_name), _) => vec![nearest_name],
             (None, 1 | 2) => Vec::new(),
             (None, _) => {
-                let unwritten = self.unwritten_names();
-                let mut names = likely_candidates(self.subject, &unwritten);
+                let unwritten_names = self.unwritten_names();
+                let mut names = likely_candidates(self.subject, &unwritten_names);
                 if names.is_empty() {
                     let name = remove_words(self.subject, NEGATION_WORDS);
-                    names = likely_candidates(&remove_words(&name, PERMISSION_WORDS), &unwritten);
+                    names =
+                        likely_candidates(&remove_words(&name, PERMISSION_WORDS), &unwritten_names);
                 }
                 // At the top of a document, `create_labels` names something else than `create`.
                 names.retain(|name| {
-                    let is_longer = self.subject.starts_with(&format!("{name}_"));
-                    self.accepts_written_value(name) && !(self.depth == 0 && is_longer)
+                    let extends_name = self.subject.starts_with(&format!("{name}_"));
+                    self.accepts_written_value(name) && !(self.depth == 0 && extends_name)
                 });
                 names
             }
@@ -175,7 +179,7 @@ impl<'d> SchemaPosition<'d> {
     /// mapping. A written `true` or `false` needs a switch or an enumeration.
     fn accepts_written_value(&self, field: &str) -> bool {
         let schema = &self.schema["properties"][field];
-        match self.value.map(|value| &value.data) {
+        match self.unknown_value.map(|value| &value.data) {
             Some(NodeValue::List(_)) => schema["properties"].is_object() || is_list(schema),
             Some(NodeValue::Bool(_)) => is_switch(schema) || schema["enum"].is_array(),
             _ => true,
@@ -191,22 +195,22 @@ impl<'d> SchemaPosition<'d> {
         }
         // An unknown field of an entry does not belong at another place, unless the field is a
         // whole section that is indented too much.
-        let section = &self.root["properties"][self.subject];
+        let section = &self.root_schema["properties"][self.subject];
         let is_whole_section = is_list(section) || section["properties"].is_object();
         let is_collection = matches!(
-            self.value.map(|value| &value.data),
+            self.unknown_value.map(|value| &value.data),
             Some(NodeValue::List(_) | NodeValue::Map(_))
         );
         if self.is_list_item && !(is_whole_section && is_collection) {
             return Vec::new();
         }
-        let is_in_object = find_sections(&self.section).any(Section::is_in_object);
-        find_key_places(self.subject, self.root, self.depth > 0 && !is_in_object)
+        let is_in_object = find_sections(&self.section).any(Section::is_part_of_container);
+        find_key_places(self.subject, self.root_schema, self.depth > 0 && !is_in_object)
     }
 
     /// The entries of the mapping below the unknown key.
     pub(super) fn inner_entries(&self) -> &'d [(MappingKey, Node)] {
-        self.value.map_or(&[], Node::entries)
+        self.unknown_value.map_or(&[], Node::entries)
     }
 
     /// The field of `fields` that `name` most likely means: the field with this name or alias, or a
@@ -268,7 +272,7 @@ impl SchemaPosition<'_> {
             "in_unit" => self.convert_units(node.text()?),
             "home_of_text" => {
                 let name = text.rsplit(['.', '/']).next()?;
-                find_key_places(name, self.root, true).into_iter().next()
+                find_key_places(name, self.root_schema, true).into_iter().next()
             }
             "near" => {
                 let similar_option = self.match_option(self.allowed_words)?;

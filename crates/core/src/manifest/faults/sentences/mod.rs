@@ -41,16 +41,16 @@ const RULE_HINT: &str = "; for all projects below, write `kind: Defaults` with `
 
 /// A mapping with only the corrected parts of `document`: an alias is replaced by the name of its
 /// field, and a mapping from names to entries becomes a list.
-pub(super) fn repair_document(document: &Node, root: &Json) -> Node {
-    let root_position = SchemaPosition::new(document, root, root);
+pub(super) fn repair_document(document: &Node, root_schema: &Json) -> Node {
+    let root_position = SchemaPosition::new(document, root_schema, root_schema);
     let mut repaired_names = BTreeSet::new();
     let entries = document.entries().iter().filter_map(|(key, value)| {
-        let is_property = root["properties"].get(&key.name).is_some();
+        let is_property = root_schema["properties"].get(&key.name).is_some();
         let name = match root_position.find_alias(&key.name) {
             Some(Meaning::Field(name)) if !is_property => name,
             _ => &key.name,
         };
-        let list_node = list_from_mapping(name, value, &root["properties"][name]);
+        let list_node = list_from_mapping(name, value, &root_schema["properties"][name]);
         let is_repaired = if is_property { list_node.is_some() } else { name != key.name };
         // Two written names can mean the same key. Use only the first name.
         let key = MappingKey { name: name.to_owned(), span: key.span.clone() };
@@ -65,10 +65,10 @@ pub(super) fn repair_document(document: &Node, root: &Json) -> Node {
 fn list_from_mapping(name: &str, value: &Node, schema: &Json) -> Option<Node> {
     let identity = *find_sections(name).next()?.identity.first()?;
     let properties = &schema["items"]["properties"];
-    let items = value.entries().iter().map(|(key, inner)| {
-        let NodeValue::Map(fields) = &inner.data else { return None };
+    let items = value.entries().iter().map(|(key, entry)| {
+        let NodeValue::Map(fields) = &entry.data else { return None };
         let is_entry = properties.get(&key.name).is_none()
-            && !matches!(&fields[..], [(only, _)] if ["env", "file"].contains(&&*only.name))
+            && !matches!(&fields[..], [(only_key, _)] if ["env", "file"].contains(&&*only_key.name))
             && fields.iter().all(|(key, value)| {
                 properties.get(&key.name).is_some() || !matches!(value.data, NodeValue::Map(_))
             });
@@ -79,9 +79,9 @@ fn list_from_mapping(name: &str, value: &Node, schema: &Json) -> Option<Node> {
             Node { data: NodeValue::Text(key.name.clone()), span: key.span.clone() };
         let identity_entry =
             (MappingKey { name: identity.to_owned(), span: key.span.clone() }, identity_value);
-        let missing_identity = inner.get(identity).is_none().then_some(identity_entry);
+        let missing_identity = entry.get(identity).is_none().then_some(identity_entry);
         let fields = missing_identity.into_iter().chain(fields.iter().cloned()).collect();
-        Some(Node { data: NodeValue::Map(fields), span: inner.span.clone() })
+        Some(Node { data: NodeValue::Map(fields), span: entry.span.clone() })
     });
     let items: Vec<_> = items.collect::<Option<_>>()?;
     let is_convertible = properties.get(identity).is_some() && !items.is_empty();
@@ -181,7 +181,7 @@ impl SchemaPosition<'_> {
             return;
         }
         let mut unknown_names: Vec<_> = unexpected.iter().map(String::as_str).collect();
-        if self.has_foreign_identity() {
+        if self.has_other_scope_identity() {
             unknown_names.retain(|name| self.explain_other_scope(name).is_none());
         }
         for (key, _) in self.node.entries() {
@@ -229,7 +229,7 @@ impl SchemaPosition<'_> {
             _ => ("unknown-field", format!("unknown {noun} `{name}`")),
         };
         let value = self.node.get(name).map(|(_, value)| value);
-        let position = SchemaPosition { subject: name, value, ..self.clone() };
+        let position = SchemaPosition { subject: name, unknown_value: value, ..self.clone() };
         LocatedFault { position: span, ..position.fault("field", code, message) }
     }
 
@@ -274,8 +274,8 @@ impl SchemaPosition<'_> {
         }
     }
 
-    /// The help for a value that its field does not accept. `None` unless the help is an instruction that
-    /// starts with "write", "remove" or "put".
+    /// The help for a value that its field does not accept. `None` unless the help is an
+    /// instruction that starts with "write", "remove" or "put".
     pub(super) fn suggest_correction(&self) -> Option<String> {
         let validator = jsonschema::validator_for(self.schema).ok()?;
         let json = self.node.to_json();
@@ -323,12 +323,12 @@ impl SchemaPosition<'_> {
 
     /// Help for a section or field `name` that only exists for groups, or only for projects.
     fn explain_other_scope(&self, name: &str) -> Option<String> {
-        let is_container = self.root["properties"].get("unlisted").is_some();
+        let is_container = self.root_schema["properties"].get("unlisted").is_some();
         let mut sections = catalogue::all_sections().filter(|_| is_container);
         if self.depth == 1 && self.key.is_some_and(|key| key.name == "unlisted") {
             let list_section =
                 sections.find(|section| section.section == name && section.shape == Shape::List);
-            if let Some(section) = list_section.filter(|section| section.keeps_entries()) {
+            if let Some(section) = list_section.filter(|section| section.cannot_remove_entries()) {
                 let nouns = plural(section.noun);
                 return Some(format!(
                     "leave it out: {nouns} that no manifest lists stay unchanged"
@@ -338,7 +338,7 @@ impl SchemaPosition<'_> {
             let noun = scope.or((name == PROJECTS_KEY).then_some(Scope::Group))?.noun();
             return Some(format!("only a {noun} has this: write it in the document of a {noun}"));
         }
-        let other_kind = sections.find(|kind| match self.depth {
+        let other_section = sections.find(|kind| match self.depth {
             0 => kind.section == name,
             _ => {
                 kind.section == self.section
@@ -346,8 +346,8 @@ impl SchemaPosition<'_> {
                     && kind.spec(name).is_some()
             }
         })?;
-        let scope = other_kind.scoped_kind.scope;
-        let is_rule = self.root["properties"].get("for").is_some();
+        let scope = other_section.scoped_kind.scope;
+        let is_rule = self.root_schema["properties"].get("for").is_some();
         let rule_hint = match scope {
             Scope::Group if is_rule => "; write `for: Group` for a rule about groups",
             Scope::Project if is_rule && self.depth == 0 => {
@@ -363,8 +363,9 @@ impl SchemaPosition<'_> {
         Some(format!("only a {} has this {key_noun}{rule_hint}", scope.noun()))
     }
 
-    /// True if the identity of the entry is a word that is only allowed for groups, or only for projects.
-    fn has_foreign_identity(&self) -> bool {
+    /// True if the identity of the entry is a word that is only allowed for groups, or only for
+    /// projects.
+    fn has_other_scope_identity(&self) -> bool {
         let mut sections = find_sections(&self.section).filter(|_| self.is_list_item);
         let name = sections.next().and_then(|kind| kind.identity.first());
         let identity_entry =
@@ -390,15 +391,16 @@ impl SchemaPosition<'_> {
         let spellings = prefixes.filter_map(|prefix| name.strip_prefix(prefix));
         let spellings = std::iter::once(name).chain(spellings);
         let look_up = |schema, places: &[&str]| {
-            let list_alias = words::find_alias(places, &list_name).filter(|_| is_list_of_texts);
+            let list_alias = words::find_meaning(places, &list_name).filter(|_| is_list_of_texts);
             let mut spellings = spellings.clone();
-            list_alias
-                .or_else(|| spellings.find_map(|name| words::find_alias_in(schema, places, name)))
+            list_alias.or_else(|| {
+                spellings.find_map(|name| words::find_meaning_with_schema(schema, places, name))
+            })
         };
-        let kind = self.root["properties"].get("kind").map(|kind| &kind["enum"][0]);
-        let places = match (self.key, kind.and_then(Json::as_str)) {
+        let document_kind = self.root_schema["properties"].get("kind").map(|kind| &kind["enum"][0]);
+        let places = match (self.key, document_kind.and_then(Json::as_str)) {
             (Some(key), _) if key.name == "unlisted" => {
-                let field = look_up(self.root, &[words::TOP_LEVEL])
+                let field = look_up(self.root_schema, &[words::TOP_LEVEL])
                     .filter(|meaning| meaning.field().is_some());
                 return look_up(&Json::Null, &["unlisted"]).or(field.filter(|meaning| {
                     self.property_names().contains(&meaning.field().unwrap_or_default())
@@ -408,8 +410,8 @@ impl SchemaPosition<'_> {
                 vec![&*key.name, words::ANY_SECTION]
             }
             (Some(key), _) => vec![&*key.name],
-            (None, Some(kind)) => vec![kind, words::TOP_LEVEL],
-            (None, None) => vec![self.root["title"].as_str().unwrap_or_default()],
+            (None, Some(document_kind)) => vec![document_kind, words::TOP_LEVEL],
+            (None, None) => vec![self.root_schema["title"].as_str().unwrap_or_default()],
         };
         // If the document already has the field, the key cannot be an alias of this field.
         look_up(self.schema, &places).filter(|alias| match alias {

@@ -66,12 +66,13 @@ struct Suggestion {
 }
 
 impl SuggestionRow {
-    /// The suggestion of this row for a mistake with the value `json`; `None` if the row does not match.
+    /// The suggestion of this row for a mistake with the value `json`; `None` if the row does not
+    /// match.
     fn suggest(&self, position: &SchemaPosition<'_>, json: &str) -> Option<Suggestion> {
         let is_wanted = |type_name: &&str| self.want.contains(type_name);
-        let mut other_types = position.types.iter().filter(|name| !is_wanted(name));
+        let mut other_types = position.allowed_types.iter().filter(|name| !is_wanted(name));
         let matched_text = self.value.find(json)?;
-        let is_match = (self.want.is_empty() || position.types.iter().any(is_wanted))
+        let is_match = (self.want.is_empty() || position.allowed_types.iter().any(is_wanted))
             && (!self.only || other_types.all(|name| *name == "null"))
             && self.key.is_match(position.key_name())
             && self.name.is_match(position.subject)
@@ -126,8 +127,8 @@ impl<'d> SchemaPosition<'d> {
         SUGGESTIONS.get(table_name)?.iter().find_map(|row| row.suggest(self, &json))
     }
 
-    /// Fills the placeholders of `template`; `<found>` becomes `matched_text`. `None` if a placeholder
-    /// has no value at this position.
+    /// Fills the placeholders of `template`; `<found>` becomes `matched_text`. `None` if a
+    /// placeholder has no value at this position.
     fn fill_placeholders(&self, template: &str, matched_text: &str) -> Option<String> {
         let mut parts = template.split('<');
         let mut text = parts.next()?.to_owned();
@@ -161,7 +162,7 @@ impl<'d> SchemaPosition<'d> {
             "several" => node.items().len() > 1 || entries.len() > 1,
             "single" => entries.len() == 1,
             "nullable" => field.nullable,
-            "expression" => field.is_expression(),
+            "expression" => field.is_regular_expression(),
             "reference" => field.secrecy() == Secrecy::Reference,
             "date" => self.schema["format"] == "date",
             "json" => self.description().is_some_and(|about| about.contains("JSON")),
@@ -210,7 +211,7 @@ impl<'d> SchemaPosition<'d> {
             }
             "field_of_entry" => {
                 let entry_properties =
-                    &self.root["properties"][&*self.section]["items"]["properties"];
+                    &self.root_schema["properties"][&*self.section]["items"]["properties"];
                 entry_properties.get(self.subject).is_some()
             }
             "fields_inside" => {
@@ -220,9 +221,9 @@ impl<'d> SchemaPosition<'d> {
                     && inner_entries.iter().all(|(key, _)| fields.contains(&&*key.name))
             }
             "scalar_alias" => {
-                let target =
+                let target_field =
                     self.find_alias(self.subject).and_then(Meaning::field).unwrap_or_default();
-                let target_schema = &self.schema["properties"][target];
+                let target_schema = &self.schema["properties"][target_field];
                 target_schema["properties"].is_null() && !is_list(target_schema)
             }
             _ => false,
@@ -263,7 +264,7 @@ impl<'d> SchemaPosition<'d> {
             }
             "change" => {
                 let keys = node.keys().filter(|_| is_list(self.schema));
-                let mut changes = keys.filter_map(|key| words::find_alias(&["change"], key));
+                let mut changes = keys.filter_map(|key| words::find_meaning(&["change"], key));
                 changes.find_map(Meaning::field).map(str::to_owned)
             }
             "stray" => {
@@ -299,13 +300,13 @@ impl<'d> SchemaPosition<'d> {
 
     /// Help for a key or value that is an alias.
     fn explain_alias(&self) -> Option<String> {
-        if self.value.is_some() {
+        if self.unknown_value.is_some() {
             return Some(self.alias_help(self.subject, self.find_alias(self.subject)?));
         }
         let alias = match &self.node.data {
             NodeValue::Map(entries) => entries.iter().find_map(|(key, value)| {
                 let places = [self.key_name(), "change", words::ANY_SECTION];
-                let alias = words::find_alias_in(self.schema, &places, &key.name)?;
+                let alias = words::find_meaning_with_schema(self.schema, &places, &key.name)?;
                 let is_name_key = NAME_KEYS.contains(&&*key.name);
                 let needs_rewrite =
                     !is_name_key && matches!(alias, Meaning::Write(_) | Meaning::Leave(_));
@@ -313,21 +314,22 @@ impl<'d> SchemaPosition<'d> {
             }),
             NodeValue::List(items) if !items.is_empty() => self.find_value_alias("[...]"),
             NodeValue::List(_) | NodeValue::Null => self.find_value_alias("[]"),
-            NodeValue::Number(_) if self.types.contains(&"object") => {
+            NodeValue::Number(_) if self.allowed_types.contains(&"object") => {
                 self.find_value_alias("count")
             }
             NodeValue::Text(text) if text.contains("://") => self.find_value_alias("url"),
             _ => {
                 let word = self.node.scalar_text()?;
-                let is_list = self.types.contains(&"array") && self.entry_example().is_some();
+                let is_list =
+                    self.allowed_types.contains(&"array") && self.entry_example().is_some();
                 let place = if is_list { "list" } else { "row" };
                 (self.find_value_alias(&word).filter(|_| self.depth < 4)).or_else(|| {
-                    words::find_alias(&[place], &word).filter(|_| is_list || self.depth > 3)
+                    words::find_meaning(&[place], &word).filter(|_| is_list || self.depth > 3)
                 })
             }
         }?;
         match alias {
-            Meaning::Field(field) if self.types.contains(&"object") => {
+            Meaning::Field(field) if self.allowed_types.contains(&"object") => {
                 self.suggest_field_mapping(field)
             }
             alias => Some(alias.help()),
@@ -346,7 +348,7 @@ impl<'d> SchemaPosition<'d> {
 
     /// The meaning of `word` as the value of the key at this position, if `word` is an alias.
     pub(super) fn find_value_alias(&self, word: &str) -> Option<Meaning<'_>> {
-        words::find_alias_in(self.schema, &[&self.key?.name], word)
+        words::find_meaning_with_schema(self.schema, &[&self.key?.name], word)
     }
 
     /// The separator that the description of the field mentions, with its name in the plural.

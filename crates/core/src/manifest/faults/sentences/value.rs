@@ -63,18 +63,20 @@ impl SchemaPosition<'_> {
     /// one of these characters in the middle, and accepts the text without these characters.
     fn find_refused_chars(&self, example: Option<&str>) -> Option<String> {
         let (text, example) = (self.node.scalar_text()?, example?);
-        let middle = example.char_indices().nth(example.chars().count() / 2)?.0;
+        let middle_offset = example.char_indices().nth(example.chars().count() / 2)?.0;
         let is_refused = |c: &char| {
-            let candidate = format!("{}{c}{}", &example[..middle], &example[middle..]);
+            let candidate =
+                format!("{}{c}{}", &example[..middle_offset], &example[middle_offset..]);
             !c.is_alphanumeric() && !is_unsafe(*c) && !self.accepts(&candidate)
         };
-        let mut chars: BTreeSet<_> = text.chars().collect();
-        if chars.len() > MAX_CHARACTERS {
+        let mut refused_chars: BTreeSet<_> = text.chars().collect();
+        if refused_chars.len() > MAX_CHARACTERS {
             return None;
         }
-        chars.retain(is_refused);
-        let accepted_text: String = text.chars().filter(|sign| !chars.contains(sign)).collect();
-        let names: Vec<_> = chars
+        refused_chars.retain(is_refused);
+        let accepted_text: String =
+            text.chars().filter(|sign| !refused_chars.contains(sign)).collect();
+        let names: Vec<_> = refused_chars
             .iter()
             .map(|sign| if *sign == ' ' { "blanks".to_owned() } else { format!("`{sign}`") })
             .collect();
@@ -88,13 +90,13 @@ impl SchemaPosition<'_> {
             return self.choice_fault(&options);
         }
         let type_texts =
-            types.iter().filter(|kind| **kind != "null").map(|kind| describe_type(kind));
+            types.iter().filter(|type_name| **type_name != "null").map(|kind| describe_type(kind));
         self.type_fault(types, &type_texts.collect::<Vec<_>>())
     }
 
     /// The fault of a value that is empty, or that has none of the types in `type_texts`.
-    fn type_fault(&self, types: &[&str], type_texts: &[&str]) -> LocatedFault {
-        let (name, position) = (self.name(), SchemaPosition { types, ..self.clone() });
+    fn type_fault(&self, allowed_types: &[&str], type_texts: &[&str]) -> LocatedFault {
+        let (name, position) = (self.name(), SchemaPosition { allowed_types, ..self.clone() });
         if self.node.data == NodeValue::Null {
             return position.fault("empty", "null", format!("{name} is empty"));
         }
@@ -103,7 +105,7 @@ impl SchemaPosition<'_> {
 
     /// True if the parent requires the key, or the key identifies it.
     pub(super) fn is_required(&self) -> bool {
-        let parent = self.parent.map_or(self.root, |(_, schema)| schema);
+        let parent = self.parent.map_or(self.root_schema, |(_, schema)| schema);
         let required = [&parent["required"], &parent["then"]["required"]];
         let required = required.into_iter().filter_map(Json::as_array).flatten();
         self.key.is_some_and(|key| {
@@ -117,7 +119,7 @@ impl SchemaPosition<'_> {
         let item_object = self
             .parent
             .filter(|_| self.is_list_item)
-            .map(|(_, list)| Field::from_schema(list).names);
+            .map(|(_, list_schema)| Field::from_schema(list_schema).names);
         Field::from_schema(self.schema).names.or(item_object.flatten()).map(|object| match object {
             NamedObject::User => USERNAME_PHRASE,
             NamedObject::Runner => "the description or the id",
@@ -135,7 +137,7 @@ impl SchemaPosition<'_> {
     /// position has these fields.
     pub(super) fn guess_section(&self, items: &[Node]) -> Option<&str> {
         let first_item = items.first().filter(|first| !has_only_fields(first, self.schema))?;
-        let mut sections = self.root["properties"].as_object()?.iter();
+        let mut sections = self.root_schema["properties"].as_object()?.iter();
         let property = sections.find(|(_, section)| has_only_fields(first_item, &section["items"]));
         property.map(|(name, _)| &**name)
     }
@@ -161,9 +163,9 @@ impl SchemaPosition<'_> {
         if has_option(self.schema) || self.schema.get("enum").is_none() {
             return None;
         }
-        let other_kind = find_sections(&self.section)
+        let other_section = find_sections(&self.section)
             .find(|kind| kind.spec(&key.name).is_some_and(|spec| has_option(&spec.schema)));
-        other_kind.map(|kind| kind.scoped_kind.scope)
+        other_section.map(|kind| kind.scoped_kind.scope)
     }
 
     /// The address in the value of `guard`, if the value is `GUARD:ADDRESS`, as on the command
@@ -185,7 +187,9 @@ impl SchemaPosition<'_> {
                 (Some(Json::Array(words)), _) if words.iter().all(Json::is_string) => {
                     options.extend(option_texts(&choice["enum"]));
                 }
-                (None, Some(kind)) if kind != "null" => types.push(describe_type(kind)),
+                (None, Some(type_name)) if type_name != "null" => {
+                    types.push(describe_type(type_name))
+                }
                 _ => {}
             }
         }
@@ -198,7 +202,7 @@ impl SchemaPosition<'_> {
 
 fn type_names(kind: &TypeKind) -> Vec<&'static str> {
     match kind {
-        TypeKind::Single(kind) => vec![kind.as_str()],
+        TypeKind::Single(json_type) => vec![json_type.as_str()],
         TypeKind::Multiple(kinds) => kinds.iter().map(JsonType::as_str).collect(),
     }
 }

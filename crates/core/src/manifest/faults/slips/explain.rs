@@ -28,7 +28,7 @@ pub(super) struct FaultContext<'t> {
     /// The number of the line of the fault, from 0.
     line_number: usize,
     /// The number of the last line above the fault that is not empty.
-    previous_number: Option<usize>,
+    previous_line_number: Option<usize>,
 }
 
 impl<'t> FaultContext<'t> {
@@ -37,9 +37,9 @@ impl<'t> FaultContext<'t> {
         let line_number = line_number_at(text, range.start);
         let lines: Vec<_> = text.lines().collect();
         let mut lines_above = (0..line_number).rev();
-        let previous_number = lines_above
+        let previous_line_number = lines_above
             .find(|number| lines.get(*number).is_some_and(|line| !line.trim().is_empty()));
-        Some(Self { text, fault_start: range.start, lines, line_number, previous_number })
+        Some(Self { text, fault_start: range.start, lines, line_number, previous_line_number })
     }
 
     /// The line with this number, from 0; an empty text after the last line.
@@ -72,14 +72,14 @@ impl<'t> FaultContext<'t> {
     /// The byte range of the document with the fault.
     fn document_range(&self) -> Range<usize> {
         let (text_above, text_below) = self.text.split_at(self.line_end());
-        let start = text_above.rfind("\n---").map_or(0, |line| line + 1);
-        start..text_below.find("\n---").map_or(self.text.len(), |line| text_above.len() + line)
+        let start = text_above.rfind("\n---").map_or(0, |offset| offset + 1);
+        start..text_below.find("\n---").map_or(self.text.len(), |offset| text_above.len() + offset)
     }
 
     /// The parts of the text to search for `slip`, each with the number of its line.
     fn parts_to_search(&self, slip: &Slip) -> Vec<(usize, &'t str)> {
         let line = (self.line_number, self.line(self.line_number));
-        match (slip.over, self.previous_number) {
+        match (slip.over, self.previous_line_number) {
             (SlipSearch::Line, _) | (SlipSearch::Two, None) => vec![line],
             (SlipSearch::Near, previous) => {
                 let numbers = [self.line_number, self.line_number + 1].into_iter().chain(previous);
@@ -136,17 +136,18 @@ impl<'t> FaultContext<'t> {
         Some(slip.alone)
     }
 
-    /// True if a correction of `part` lets the parser get further, or if the slip has no corrections.
+    /// True if the parser gets further after a correction of `part`, or if the slip has no
+    /// corrections.
     fn correction_helps(&self, slip: &Slip, part: &str) -> bool {
         let mut corrections =
             slip.mends.iter().filter_map(|correction| slip.line.replace(part, correction));
         slip.mends.is_empty() || corrections.any(|corrected| self.parses_further(part, &corrected))
     }
 
-    /// Replaces `part` by `corrected` and parses the document again. Returns true if no fault is left up to
-    /// the end of the fault's line.
+    /// Replaces `part` by `corrected` and parses the document again. Returns true if no fault is
+    /// left up to the end of the fault's line.
     fn parses_further(&self, part: &str, corrected: &str) -> bool {
-        let (line, end) = (self.line(self.line_number), self.line_end());
+        let (line, line_end) = (self.line(self.line_number), self.line_end());
         let Range { start: document_start, end: document_end } = self.document_range();
         let Range { start: part_start, end: part_end } = self.find_range(part);
         if document_end - document_start > MAX_REREAD_BYTES
@@ -156,7 +157,7 @@ impl<'t> FaultContext<'t> {
             return false;
         }
         // If the corrected part is above the line, the text after the fault may have other faults.
-        let fault_end = if part_end <= self.find_start(line) { self.fault_start } else { end };
+        let fault_end = if part_end <= self.find_start(line) { self.fault_start } else { line_end };
         let corrected_text =
             [&self.text[document_start..part_start], corrected, &self.text[part_end..document_end]]
                 .concat();
@@ -185,25 +186,26 @@ impl<'t> FaultContext<'t> {
 
     /// Explains the fault of a text after `|` or `>` that is not indented.
     fn explain_unindented(&self, finding: &mut LocatedFault) -> Option<bool> {
-        let head_number =
-            (0..self.line_number).rev().find(|number| is_block_head(self.line(*number)))?;
-        let first_line = (head_number + 1..=self.line_number)
+        let header_number =
+            (0..self.line_number).rev().find(|number| is_block_header(self.line(*number)))?;
+        let first_line = (header_number + 1..=self.line_number)
             .map(|number| self.line(number))
             .find(|line| !line.trim().is_empty())?;
-        let key = self.line(head_number).trim_start_matches([' ', '-']);
+        let header_text = self.line(header_number).trim_start_matches([' ', '-']);
         let is_unindented = indentation_width(first_line)
-            <= self.find_start(key) - self.find_start(self.line(head_number));
-        let name = key.split(':').next().filter(|name| is_unindented && looks_like_name(name))?;
+            <= self.find_start(header_text) - self.find_start(self.line(header_number));
+        let name =
+            header_text.split(':').next().filter(|name| is_unindented && looks_like_name(name))?;
         let is_key =
             first_line.trim_start().split_once(':').is_some_and(|(key, _)| looks_like_name(key));
-        let follows_head =
-            finding.code == "unknown-field" && self.previous_number == Some(head_number);
-        if !follows_head && (is_key || finding.code != "syntax") {
+        let follows_header =
+            finding.code == "unknown-field" && self.previous_line_number == Some(header_number);
+        if !follows_header && (is_key || finding.code != "syntax") {
             return None;
         }
         finding.message = "the text after `|` or `>` is not indented".to_owned();
         finding.position = self.find_range(name);
-        let number = head_number + 2;
+        let number = header_number + 2;
         finding.help(format!("indent its lines, from line {number} on, deeper than the key"));
         Some(false)
     }
@@ -223,10 +225,10 @@ impl<'t> FaultContext<'t> {
                 [indentation_width(line), line.len() - line.trim_start_matches([' ', '-']).len()]
             })
             .collect();
-        let blanks = &line[..current_width];
+        let indentation = &line[..current_width];
         let near_columns = columns.into_iter().rev().filter(|column| {
             (1..=2).contains(&column.abs_diff(current_width))
-                && self.parses_further(blanks, &" ".repeat(*column))
+                && self.parses_further(indentation, &" ".repeat(*column))
         });
         let nearest_column = near_columns.min_by_key(|column| column.abs_diff(current_width))?;
         let (number, space_count) = (self.line_number + 1, count(nearest_column, "space"));
@@ -271,11 +273,12 @@ fn leading_anchor_name(text: &str) -> &str {
     text.split(|c: char| c.is_whitespace() || ",]}".contains(c)).next().unwrap_or_default()
 }
 
-/// True if a line ends with the header of a block text: `|` or `>`, and perhaps a width, `+` or `-`.
-fn is_block_head(line: &str) -> bool {
+/// True if a line ends with the header of a block text: `|` or `>`, and perhaps a width, `+` or
+/// `-`.
+fn is_block_header(line: &str) -> bool {
     let is_indicator = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-');
-    let head = line.trim_end().trim_end_matches(is_indicator);
-    [": |", ": >", "- |", "- >"].iter().any(|end| head.ends_with(end))
+    let header = line.trim_end().trim_end_matches(is_indicator);
+    [": |", ": >", "- |", "- >"].iter().any(|end| header.ends_with(end))
 }
 
 #[cfg(test)]
@@ -285,10 +288,10 @@ mod tests {
     #[test]
     fn headers_of_block_texts_are_recognised() {
         for line in ["a: |", "  a: >-", "a: |2", "a: >1-", "a: |+2 ", "- |", "  - >-", "- a: |"] {
-            assert!(is_block_head(line), "{line}");
+            assert!(is_block_header(line), "{line}");
         }
         for line in ["a: b|", "a: b", "|", "- b", "a: 1-2", ""] {
-            assert!(!is_block_head(line), "{line}");
+            assert!(!is_block_header(line), "{line}");
         }
     }
 }

@@ -93,14 +93,15 @@ impl Pattern {
     }
 }
 
-/// The lists of `slips.yaml`, by name. The list `files` recognises files that are not YAML by their first
-/// lines.
+/// The lists of `slips.yaml`, by name. The list `files` recognises files in other formats than YAML
+/// by their first lines.
 static SLIPS: LazyLock<BTreeMap<&str, Vec<Slip>>> =
     LazyLock::new(|| yaml::built_in!("manifest/faults/slips"));
 
 impl Slip {
-    /// The part of `text` that matches the pattern. Slips with corrections are searched in the whole
-    /// text. Other slips ignore surrounding blanks and, unless they concern two lines, comments.
+    /// The part of `text` that matches the pattern. Slips with corrections are searched in the
+    /// whole text. Other slips ignore surrounding blanks and, unless they concern two lines,
+    /// comments.
     fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
         if !self.mends.is_empty() {
             return self.line.find(text.trim_end_matches('\r'));
@@ -167,15 +168,17 @@ impl Findings {
         });
     }
 
-    /// If the text has Git conflict markers or is not YAML, replaces all faults by one and returns true.
+    /// If the text has Git conflict markers or is not YAML, replaces all faults by one and returns
+    /// true.
     fn report_file_fault(&mut self, text: &str) -> bool {
-        let conflict_mark = "<<<<<<< ";
-        let marker_start = text.find(&format!("\n{conflict_mark}")).map(|offset| offset + 1);
-        let conflict_start = marker_start.or_else(|| text.starts_with(conflict_mark).then_some(0));
+        let conflict_marker = "<<<<<<< ";
+        let marker_start = text.find(&format!("\n{conflict_marker}")).map(|offset| offset + 1);
+        let conflict_start =
+            marker_start.or_else(|| text.starts_with(conflict_marker).then_some(0));
         let (texts, range, what) = if let Some(start) =
             conflict_start.filter(|_| text.contains("\n>>>>>>> "))
         {
-            (texts::GIT_CONFLICT, start..start + conflict_mark.trim().len(), "")
+            (texts::GIT_CONFLICT, start..start + conflict_marker.trim().len(), "")
         } else if self.items.iter().any(|fault| ["document", "syntax"].contains(&fault.code)) {
             let mut lines = text
                 .lines()
@@ -185,9 +188,10 @@ impl Findings {
             let mut slips = SLIPS["files"].iter();
             let matching_slip = slips
                 .find(|slip| slip.find(first_line).is_some() && second_line.contains(slip.next));
-            let Some(file) = matching_slip else { return false };
-            let line_range = text.find(first_line).map_or(0..0, |at| at..at + first_line.len());
-            (texts::NO_YAML, line_range, file.help)
+            let Some(file_slip) = matching_slip else { return false };
+            let line_range =
+                text.find(first_line).map_or(0..0, |offset| offset..offset + first_line.len());
+            (texts::NO_YAML, line_range, file_slip.help)
         } else {
             return false;
         };
@@ -208,26 +212,27 @@ impl Findings {
         self.items.retain(|finding| {
             let last_end = explained_ends.iter().rfind(|end| **end <= finding.position.start);
             let gap = last_end.and_then(|end| text.get(*end..finding.position.start));
-            finding.code != "syntax" || gap.is_none_or(|between| between.contains("\n---"))
+            finding.code != "syntax" || gap.is_none_or(|gap| gap.contains("\n---"))
         });
     }
 
-    /// Replaces the duplicate-key faults of a second document by one fault, if the `---` before it is missing.
+    /// Replaces the duplicate-key faults of a second document by one fault, if the `---` before it
+    /// is missing.
     fn explain_missing_separator(&mut self, text: &str) {
         let is_at_line_start = |range: &Range<usize>| {
             text[..range.start].chars().next_back().is_none_or(|c| c == '\n')
         };
         let second_index = self.items.iter().position(|finding| {
-            let key = text.get(finding.position.clone()).unwrap_or_default();
+            let marked_text = text.get(finding.position.clone()).unwrap_or_default();
             finding.code == DUPLICATE_KEY_CODE
                 && is_at_line_start(&finding.position)
-                && key == "kind"
+                && marked_text == "kind"
         });
         let Some(index) = second_index else { return };
         let second_fault = &mut self.items[index];
         let start = second_fault.position.start;
-        let between = second_fault.related.as_ref().and_then(|range| text.get(range.end..start));
-        if between.is_some_and(|gap| gap.matches('\n').count() < 2) {
+        let gap = second_fault.related.as_ref().and_then(|range| text.get(range.end..start));
+        if gap.is_some_and(|gap| gap.matches('\n').count() < 2) {
             second_fault.help("keep one of the two: a document has one kind");
             return;
         }
