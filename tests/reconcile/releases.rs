@@ -308,7 +308,7 @@ async fn a_credential_in_a_text_is_renewed_by_a_new_mirror() {
     world.set_variable("MIRROR_TOKEN", "second/secret@value");
     assert!(world.plan().await.steps.is_empty(), "what is never shown never differs");
     world.tweak = |settings| {
-        settings.resend_selectors = vec![Selector::parse("**#remote_mirrors/*").unwrap()]
+        settings.resend_selectors = vec![Selector::parse("**#remote_mirrors/*").unwrap()];
     };
     let plan = world.plan().await;
     let [step] = &plan.steps[..] else { panic!("{plan:#?}") };

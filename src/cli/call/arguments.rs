@@ -403,7 +403,7 @@ fn unquoted_text(json: &Json) -> String {
 
 /// The references in a request that must be resolved before it is sent.
 pub(super) fn secret_references<E>(request: &Request<E>) -> BTreeSet<&Reference> {
-    let values = request.body_fields().into_iter().flat_map(|fields| fields.values());
+    let values = request.body_fields().into_iter().flat_map(undrift_model::value::Fields::values);
     let references = values.filter_map(|value| match value {
         Value::Secret(reference) => Some(reference),
         Value::Plain(_) | Value::File(_) => None,

@@ -54,7 +54,7 @@ fn render_on(mut page: MarkdownPage<'_>, report: &Report<'_>, marker: &Marker) -
         if step_count > 0 {
             let title = format!("{} ({})", part.title(), count(step_count, "object"));
             write_collapsible(&mut page, &title, |page| {
-                drop(write_changes(page, report, &steps, part))
+                drop(write_changes(page, report, &steps, part));
             });
         }
     }

@@ -115,7 +115,7 @@ pub fn compare_section(
             }
             Match::NearlyEqual(live) => findings.problems.push(entry_diff.near_match_problem(live)),
             Match::BothNamesLive(live) => {
-                findings.problems.push(entry_diff.both_live_problem(live))
+                findings.problems.push(entry_diff.both_live_problem(live));
             }
             Match::AlreadyMatched => {
                 let reason = "another entry already matches the same live object";

@@ -12,7 +12,7 @@ use crate::{
     kind::{self, Capability, Effect, Id, LiveEntry, Outsider, Risk, Section},
     operation::{Request, Write},
     origin::Origin,
-    value::{Json, Value},
+    value::{Fields, Json, Value},
 };
 
 /// The action of a step on an object.
@@ -417,8 +417,7 @@ impl Step {
 
     /// The secrets and files that the requests send.
     pub fn secrets_and_files(&self) -> impl Iterator<Item = &Value> {
-        let fields =
-            self.requests().filter_map(Request::body_fields).flat_map(|fields| fields.values());
+        let fields = self.requests().filter_map(Request::body_fields).flat_map(Fields::values);
         let dropped = self.dropped_references.iter().flat_map(|dropped| &dropped.secrets_and_files);
         fields.filter(|value| value.plain_json().is_none()).chain(dropped)
     }

@@ -36,7 +36,7 @@ pub fn load(
     let root =
         manifest_path.map(|named| Root::find(files::containing_folder(named), environment).folder);
     let root = root.and_then(|root| root.canonicalize().ok());
-    description_paths.iter().fold(Registry::registry(), |registry, path| {
+    description_paths.iter().fold(Registry::with_built_in_kinds(), |registry, path| {
         let name = FileName::from(environment.display_path(path));
         if root.as_ref().is_some_and(|root| root_controls(root, path, environment)) {
             diagnostics.push(file_diagnostic(texts::DESCRIPTION_PLACE, name, &[]));

@@ -94,7 +94,7 @@ pub struct RegistryInUse;
 
 impl Registry {
     /// The built-in kinds.
-    pub fn registry() -> Self {
+    pub fn with_built_in_kinds() -> Self {
         let registry = description::built_in_registry();
         Self { built_in_count: registry.kinds.len(), ..registry }
     }
@@ -147,7 +147,7 @@ pub fn set_registry(registry: Registry) -> Result<(), RegistryInUse> {
 
 /// Every kind, and the operations of described kinds.
 pub fn registry() -> &'static Registry {
-    REGISTRY.get_or_init(Registry::registry)
+    REGISTRY.get_or_init(Registry::with_built_in_kinds)
 }
 
 /// The sections of documents of `scope`.

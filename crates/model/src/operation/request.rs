@@ -341,7 +341,7 @@ impl<E> Request<E> {
 
     /// The names of all fields in the body, including repeated live values.
     pub fn body_names(&self) -> impl Iterator<Item = &str> {
-        let fields = self.body_fields().into_iter().flat_map(|fields| fields.keys());
+        let fields = self.body_fields().into_iter().flat_map(Fields::keys);
         fields.map(String::as_str).chain(self.repeated_values().map(|(name, _)| name))
     }
 

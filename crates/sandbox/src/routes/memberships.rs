@@ -178,7 +178,7 @@ fn sort_seats(seats: &mut [Seat], order: &str, is_at_least_observed: bool) {
     match order {
         "access_level_asc" if !is_at_least_observed => seats.sort_by_key(|seat| seat.level),
         "access_level_desc" if !is_at_least_observed => {
-            seats.sort_by_key(|seat| Reverse(seat.level))
+            seats.sort_by_key(|seat| Reverse(seat.level));
         }
         "last_joined" if !is_at_least_observed => seats.reverse(),
         "name_asc" => seats.sort_by_key(|seat| seat.user.name.to_lowercase()),

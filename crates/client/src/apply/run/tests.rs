@@ -281,7 +281,7 @@ fn a_possible_step_never_exceeds_the_plan() {
             None,
             None,
             plan_with_changed_step(&|step| {
-                step.changes.iter_mut().for_each(|c| c.field = "x".into())
+                step.changes.iter_mut().for_each(|c| c.field = "x".into());
             }),
             "changed",
         ),
@@ -307,7 +307,7 @@ fn a_possible_step_never_exceeds_the_plan() {
             None,
             None,
             plan_with_changed_step(&|step| {
-                (step.possible, step.certain_part) = (Some("x"), certain_step())
+                (step.possible, step.certain_part) = (Some("x"), certain_step());
             }),
             "Update",
         ),

@@ -63,7 +63,8 @@ fn try_build_kind(
 }
 
 fn build_kind(text: &str) -> DescribedKind {
-    try_build_kind(text, &Registry::registry(), &[]).unwrap_or_else(|faults| panic!("{faults:?}"))
+    try_build_kind(text, &Registry::with_built_in_kinds(), &[])
+        .unwrap_or_else(|faults| panic!("{faults:?}"))
 }
 
 fn section_in_scope(described: &DescribedKind, scope: Scope) -> Section {
@@ -91,7 +92,7 @@ fn every_built_in_file_describes_a_kind() {
     };
     let registry = super::read_descriptions().into_iter().fold(Registry::default(), add_kind);
     assert_eq!(registry.kinds().len(), FILES.len());
-    assert_eq!(registry.kinds().len(), Registry::registry().kinds().len());
+    assert_eq!(registry.kinds().len(), Registry::with_built_in_kinds().kinds().len());
 }
 
 #[test]
@@ -407,7 +408,7 @@ fn a_grants_field_needs_a_verb_and_a_guard() {
         assert!(GATES_DESCRIPTION.contains(old_text), "{old_text}");
         let result = try_build_kind(
             &GATES_DESCRIPTION.replacen(old_text, new_text, 1),
-            &Registry::registry(),
+            &Registry::with_built_in_kinds(),
             &[],
         );
         let faults = result.err().unwrap_or_default().into_iter();
@@ -479,7 +480,7 @@ fn find_faults_after(old_text: &str, new_text: &str) -> Vec<(String, String)> {
     assert!(FULL_DESCRIPTION.contains(old_text), "{old_text}");
     let reserved = ["path".to_owned()];
     let text = FULL_DESCRIPTION.replacen(old_text, new_text, 1);
-    let result = try_build_kind(&text, &Registry::registry(), &reserved);
+    let result = try_build_kind(&text, &Registry::with_built_in_kinds(), &reserved);
     let find_faults_after = result.err().unwrap_or_default();
     assert!(find_faults_after.iter().all(|fault| !fault.help.is_empty()), "{find_faults_after:?}");
     find_faults_after.into_iter().map(|fault| (fault.pointer, fault.message)).collect()
@@ -787,7 +788,7 @@ fn a_description_without_guards_is_refused() {
 
 #[test]
 fn paths_of_operations_are_refused() {
-    let registry = Registry::registry();
+    let registry = Registry::with_built_in_kinds();
     let rows = crate::operation::OPERATIONS.iter().map(|op| op.row());
     for row in rows.chain(registry.described_operations().iter().map(|op| op.row())) {
         let path_start = row.path.split('/').take(4).collect::<Vec<_>>().join("/");
@@ -803,7 +804,10 @@ fn paths_of_operations_are_refused() {
 #[test]
 fn kinds_in_use_cannot_be_extended() {
     let kind_count = super::super::registry().kinds().len();
-    assert_eq!(super::super::set_registry(Registry::registry()), Err(super::super::RegistryInUse));
+    assert_eq!(
+        super::super::set_registry(Registry::with_built_in_kinds()),
+        Err(super::super::RegistryInUse)
+    );
     assert_eq!(super::super::registry().kinds().len(), kind_count);
 }
 
@@ -871,7 +875,7 @@ fn an_access_level_field_must_be_guarded() {
         assert!(LINKS_DESCRIPTION.contains(old_text), "{old_text}");
         let result = try_build_kind(
             &LINKS_DESCRIPTION.replacen(old_text, new_text, 1),
-            &Registry::registry(),
+            &Registry::with_built_in_kinds(),
             &[],
         );
         let found_faults = result.err().unwrap_or_default();
@@ -913,7 +917,7 @@ homes:
 
 #[test]
 fn a_nested_collection_has_the_paths_and_the_field_of_its_parent() {
-    let registry = Registry::registry().with_kind(build_kind(WIDGETS_DESCRIPTION));
+    let registry = Registry::with_built_in_kinds().with_kind(build_kind(WIDGETS_DESCRIPTION));
     for (text, list_path, operation_count) in [
         (PARTS_DESCRIPTION.to_owned(), "/projects/:id/widgets/:widget_id/parts", 5),
         (format!("{PARTS_DESCRIPTION}    in: parts\n"), "/projects/:id/widgets/:widget_id", 3),
@@ -949,7 +953,7 @@ fn a_nested_collection_has_the_paths_and_the_field_of_its_parent() {
 
 #[test]
 fn a_nested_collection_must_name_its_parent_and_field() {
-    let registry = Registry::registry().with_kind(build_kind(WIDGETS_DESCRIPTION));
+    let registry = Registry::with_built_in_kinds().with_kind(build_kind(WIDGETS_DESCRIPTION));
     let path = "/projects/:id/widgets/:widget_id/parts/:widget_part_id";
     let other_path = "/projects/:id/others/:widget_id/parts/:widget_part_id";
     let renamed_path = "/projects/:id/widgets/:widget/parts/:widget_part_id";

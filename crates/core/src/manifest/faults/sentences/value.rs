@@ -188,7 +188,7 @@ impl SchemaPosition<'_> {
                     options.extend(option_texts(&choice["enum"]));
                 }
                 (None, Some(type_name)) if type_name != "null" => {
-                    types.push(describe_type(type_name))
+                    types.push(describe_type(type_name));
                 }
                 _ => {}
             }
