@@ -330,6 +330,46 @@ async fn a_project_that_gets_a_freed_path_waits_for_the_name_too() {
     }
 }
 
+/// Two projects or groups in one group cannot have the same display name.
+#[tokio::test]
+async fn a_name_is_free_before_its_new_owner_moves_in() {
+    let named = |path: &str, name: &str| json!({"path": path, "settings": {"name": name}});
+    let moved = |path: &str, former: &str| project(path, json!({"previously": [former]}));
+    let renamed = |path: &str, name: &str| project(path, json!({"settings": {"name": name}}));
+    let [ours, theirs] = ["acme/p", "other/p"].map(old_project);
+    for (projects, declared) in [
+        (
+            [ours.clone(), theirs.clone()],
+            [moved("other/p-old", "other/p"), moved("other/p", "acme/p")],
+        ),
+        (
+            [ours.clone(), named("other/x", "p")],
+            [moved("other/p", "acme/p"), renamed("other/x", "Ex")],
+        ),
+        (
+            [ours.clone(), named("other/x", "p")],
+            [moved("other/p2", "acme/p"), moved("third/x", "other/x")],
+        ),
+    ] {
+        let mut seed = two_groups(&projects);
+        seed["groups"].as_array_mut().unwrap().push(json!({"path": "third"}));
+        let mut world = World::new(Profile::default(), seed).await;
+        world.acknowledged = vec!["transfer:**"];
+        world.declare(&declared);
+        world.converge("a name becomes free").await;
+    }
+    let world = World::new(Profile::default(), two_groups(&[ours, named("other/x", "p")])).await;
+    world.declare(&[moved("other/p2", "acme/p")]);
+    let plan = world.plan().await;
+    let messages: Vec<_> = plan.problems.iter().map(|problem| &problem.message).collect();
+    assert_eq!(
+        messages,
+        [
+            "`other/x` has the same name, and this run does not change it: the service refuses the move"
+        ]
+    );
+}
+
 #[tokio::test]
 async fn two_live_former_paths_are_a_problem() {
     let world =

@@ -16,7 +16,7 @@ use crate::{
     api::Result,
     field::Scope,
     kind::{Id, LiveNamespace, NamespaceOwner},
-    live::InheritedLevels,
+    live::{InheritedLevels, ListedContainer},
     lock,
     release::DetectedRelease,
     value::Object,
@@ -31,9 +31,10 @@ pub(super) struct ObserverCache {
     pub(super) namespaces: LookUpCache<Option<LiveNamespace>>,
     /// The access levels of users in groups, by path.
     pub(super) group_levels: LookUpCache<InheritedLevels>,
-    /// The names of the entries of groups, by section and path. Also the paths of the groups below
-    /// a group, by the path of that group.
+    /// The names of the entries of groups, by section and path.
     pub(super) entry_names: LookUpCache<Arc<[String]>>,
+    /// The groups or projects below a group, by [`id_key`].
+    pub(super) containers_below: LookUpCache<Arc<[ListedContainer]>>,
     /// The objects of groups, by path.
     pub(super) groups: LookUpCache<Arc<Object>>,
     /// The live paths of groups and projects that have declared former paths, by declared path.
@@ -67,11 +68,12 @@ impl ObserverCache {
         let path = path.to_lowercase();
         for scope in Scope::ALL {
             self.ids.forget(&id_key(scope, &path));
+            groups_above(&path)
+                .for_each(|group| self.containers_below.forget(&id_key(scope, group)));
         }
         self.namespaces.forget(&path);
         self.group_levels.forget(&path);
         self.group_levels.forget(&levels_after_move_key(&path));
-        groups_above(&path).for_each(|group| self.entry_names.forget(group));
         self.groups.forget(&path);
     }
 

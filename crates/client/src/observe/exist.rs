@@ -5,13 +5,14 @@ use std::{
     sync::Arc,
 };
 
-use super::{Observer, find::object_id, split_fatal};
+use super::{Observer, cache::id_key, find::object_id, split_fatal};
 use crate::{
     address::{Glob, groups_above, is_literal},
     api::Result,
     catalogue,
     field::{NamedObject, Scope},
-    kind::NameIndex,
+    kind::Names,
+    live::ListedContainer,
     operation::{self, KeyFilter, Read, Request},
     value::{Json, Object},
 };
@@ -187,18 +188,26 @@ impl Observer {
             .into_vec())
     }
 
-    /// The paths of the groups below `parent`, in lower case, read only once for each `parent`. The
-    /// list is empty if the groups cannot be read.
-    pub(super) async fn list_group_paths_below(&self, parent: &str) -> Result<Arc<[String]>> {
-        let read_paths = async || {
-            let list_request = descendants_request(Scope::Group).arg("id", parent);
-            let keys = identity_keys(Scope::Group);
-            let groups = self.list_containers(Scope::Group, list_request, &keys).await?;
-            let lookup = catalogue::container_lookup(Scope::Group);
-            Ok(groups.iter().map(|group| lookup.read_path(group).to_lowercase()).collect())
+    /// The groups or projects below the group at `parent`. The service is asked only once for each
+    /// `parent`. The list is empty if it cannot be read.
+    pub(super) async fn list_below(
+        &self,
+        scope: Scope,
+        parent: &str,
+    ) -> Result<Arc<[ListedContainer]>> {
+        let read_rows = async || {
+            let list_request = descendants_request(scope).arg("id", parent);
+            let rows = self.list_all(scope, list_request, &identity_keys(scope)).await?;
+            let lookup = catalogue::container_lookup(scope);
+            let containers = rows.iter().map(|raw| ListedContainer {
+                path: lookup.read_path(raw).into(),
+                facts: (lookup.read_facts)(raw),
+            });
+            Ok(containers.collect())
         };
-        let paths = self.cache.entry_names.get_or_read(&parent.to_lowercase(), read_paths).await;
-        Ok(split_fatal(paths)?.unwrap_or_default())
+        let key = id_key(scope, &parent.to_lowercase());
+        let containers = self.cache.containers_below.read(&key, read_rows).await;
+        Ok(split_fatal(containers)?.unwrap_or_default())
     }
 
     /// Reads the group or project at `path`, with only the keys in `key_filter`; `None` if the

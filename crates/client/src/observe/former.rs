@@ -28,9 +28,9 @@ use crate::{
     cause::Cause,
     desired::{Container, DeclaredSection, EntryPresence, Move, named_object, path_after_rename},
     field::{NamedObject, Scope},
-    kind::{FormerLocation, LiveEntry, NameIndex, Target, unmarked_path},
+    kind::{FormerLocation, LiveEntry, Names, NamespaceOwner, Target, unmarked_path},
     level::MAINTAINER,
-    live::{ListedProject, LiveEntries, Presence},
+    live::{ListedContainer, LiveEntries, Presence},
     operation::KeyFilter,
     value::Json,
 };
@@ -180,7 +180,8 @@ impl Observer {
             // Every project is in a namespace.
             (Scope::Project, None) => false,
             (Scope::Group, Some(parent)) => {
-                self.list_group_paths_below(parent).await?.contains(&live_path.to_lowercase())
+                let groups = self.list_below(other_scope, parent).await?;
+                groups.iter().any(|group| paths_are_equal(&group.path, &live_path))
             }
             _ => self.exists_at(other_scope, &live_path).await?,
         };
@@ -381,7 +382,7 @@ impl Observer {
         target: &Target,
         path: &str,
         level: Option<u8>,
-    ) -> Result<Result<Vec<ListedProject>, Cause>> {
+    ) -> Result<Result<Vec<ListedContainer>, Cause>> {
         if !self.caller.is_administrator && level < Some(MAINTAINER) {
             let reason = "the token's role is below Maintainer, so the list may be incomplete";
             return Ok(Err(Cause::new(reason)));
@@ -397,7 +398,7 @@ impl Observer {
                 // Manifests declare a project at its path without the deletion mark.
                 let marked_id = facts.id.filter(|_| facts.deletion_mark.is_some());
                 let path = marked_id.map_or(path, |id| unmarked_path(path, id));
-                ListedProject { path: path.into(), facts }
+                ListedContainer { path: path.into(), facts }
             });
             // Drop projects that are only shared with the group: their paths are not below the
             // group.
@@ -416,16 +417,40 @@ impl Observer {
         let (present_path, declared_path) =
             (present_path.to_lowercase(), container.path.to_lowercase());
         let is_transferred = parent_group_path(&present_path) != parent_group_path(&declared_path);
-        object.target.former_location = Some(FormerLocation {
+        let new_group = parent_group_path(&container.path).filter(|_| is_transferred);
+        let mut namesake = None;
+        if let Some(group) = new_group {
+            object.target.namespace = self.find_declared_namespace(group).await?;
+            namesake = self.find_namesake(&object, group).await?;
+        }
+        object.target.former = Some(FormerLocation {
             path: object.path.as_str().into(),
             is_renamed: last_segment(&present_path) != last_segment(&declared_path),
             is_transferred,
+            namesake,
             name: None,
         });
-        if is_transferred && let Some(namespace) = parent_group_path(&container.path) {
-            object.target.namespace = self.find_declared_namespace(namespace).await?;
-        }
         Ok(object)
+    }
+
+    /// The declared path of the container that has the name of `object` in the group that is
+    /// declared at `group`, where `object` moves. `None` also if undrift cannot know.
+    async fn find_namesake(&self, object: &LiveObject, group: &str) -> Result<Option<Arc<str>>> {
+        let owner = object.target.namespace.as_ref().map(|namespace| namespace.owner);
+        if object.facts.name.is_none() || owner != Some(NamespaceOwner::Group) {
+            return Ok(None);
+        }
+        let live_group = self.live_group_path(group).await?;
+        let containers = self.list_below(object.target.scope, &live_group).await?;
+        let namesake = containers.iter().find(|other| {
+            other.facts.name == object.facts.name
+                && parent_group_path(&other.path)
+                    .is_some_and(|parent| paths_are_equal(parent, &live_group))
+        });
+        Ok(namesake.map(|other| {
+            let path = self.moves.canonical_path(&other.path);
+            self.moves.former_occupant(&path).map_or(path, |moved| moved.path.clone())
+        }))
     }
 
     /// Replaces live names of groups, projects or runners in `live_entries` with declared names.

@@ -243,11 +243,11 @@ impl Moves {
     }
 
     /// True if the container that is declared at `former` gets the default display name of that
-    /// path. `former` must be the former path of one container and the declared path of another
-    /// container. The other container gets the default name if it is created without a declared
-    /// name. It also gets the default name if it moves from a path for which this function returns
-    /// true.
-    pub fn gets_default_name(&self, former: &str) -> bool {
+    /// path, or probably has it. `former` must be the former path of one container and the declared
+    /// path of another container. The other container gets the default name if it is created
+    /// without a declared name, or if it is renamed from a path for which this function returns
+    /// true. It keeps its name if it moves from another group.
+    pub fn takes_matching_name(&self, former: &str) -> bool {
         let mut path = former.to_lowercase();
         // The number of rounds is limited, because containers may swap paths.
         for _ in 0..MAX_GROUP_DEPTH {
@@ -259,7 +259,13 @@ impl Moves {
             else {
                 return true;
             };
-            path = former_path.to_lowercase();
+            let former_path = former_path.to_lowercase();
+            let [(group, name), (former_group, former_name)] =
+                [&path, &former_path].map(|path| split_last_segment(path));
+            if former_group != group {
+                return former_name == name;
+            }
+            path = former_path;
         }
         false
     }
@@ -384,8 +390,13 @@ impl Moves {
 /// group. `None` if the container does not need both.
 pub fn path_after_rename(former: &str, declared: &str) -> Option<String> {
     let [(old_parent, old_name), (new_parent, new_name)] =
-        [former, declared].map(|path| path.split_at(path.rfind('/').map_or(0, |slash| slash + 1)));
+        [former, declared].map(split_last_segment);
     (old_parent != new_parent && old_name != new_name).then(|| format!("{old_parent}{new_name}"))
+}
+
+/// The path of the group above, with the `/` at its end, and the last segment of `path`.
+fn split_last_segment(path: &str) -> (&str, &str) {
+    path.split_at(path.rfind('/').map_or(0, |slash| slash + 1))
 }
 
 #[cfg(test)]
@@ -511,7 +522,10 @@ mod tests {
             [true, true, false, false]
         );
         let swapped = self::moves(&[("g/a", &["g/b"]), ("g/b", &["g/a"])]);
-        assert!(!swapped.gets_default_name("g/a"));
+        let entered =
+            self::moves(&[("g/a", &["h/a"]), ("g/b", &["g/a", "g/c"]), ("g/c", &["h/x"])]);
+        assert_eq!(["g/a", "g/c"].map(|path| entered.takes_matching_name(path)), [true, false]);
+        assert!(!swapped.takes_matching_name("g/a"));
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub struct LiveContainer {
     /// The fact [`ExtraFact::CallerAccess`]; `None` if it was not requested.
     pub caller_access: Option<CallerAccess>,
     /// The projects below a group, if a policy for unlisted projects needs them.
-    pub projects_below: Option<Result<Vec<ListedProject>, Cause>>,
+    pub projects_below: Option<Result<Vec<ListedContainer>, Cause>>,
     /// The fact [`ExtraFact::Release`].
     pub release: DetectedRelease,
     /// The times at which the parts of the container were read.
@@ -128,12 +128,12 @@ impl LiveContainer {
     }
 }
 
-/// A project below a group.
+/// A group or project below a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListedProject {
-    /// The full path of the project.
+pub struct ListedContainer {
+    /// The full path.
     pub path: Arc<str>,
-    /// The facts from the object of the project.
+    /// The facts from its object.
     pub facts: ContainerFacts,
 }
 

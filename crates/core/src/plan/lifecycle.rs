@@ -45,7 +45,8 @@ impl ContainerPlanner<'_> {
         }
         let step =
             self.container_step(Lifecycle::Move(former), &target, self.former_origin(), changes)?;
-        let transfers = Effect::Transfers { former_path: former.path.clone() };
+        let (former_path, namesake) = (former.path.clone(), former.namesake.clone());
+        let transfers = Effect::Transfers { former_path, namesake };
         let effects = std::iter::once(Effect::provides(Capability::AtDeclaredPath))
             .chain(former.is_transferred.then_some(transfers))
             .chain(visibility.map(|visibility| Effect::visibility(None, visibility)))

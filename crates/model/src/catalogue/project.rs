@@ -349,6 +349,7 @@ mod tests {
                 path: "old/stall".into(),
                 is_renamed: renames,
                 is_transferred: transfers,
+                namesake: None,
                 name: None,
             };
             let target = new_target(NamespaceOwner::Group);

@@ -148,6 +148,8 @@ pub enum Effect {
     Transfers {
         /// The full path before.
         former_path: Arc<str>,
+        /// The declared path of the container that has the same name there.
+        namesake: Option<Arc<str>>,
     },
 }
 

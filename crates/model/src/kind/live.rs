@@ -39,6 +39,8 @@ pub struct FormerLocation {
     pub is_renamed: bool,
     /// True if the namespace must change.
     pub is_transferred: bool,
+    /// The declared path of the group or project that has the same name in the new namespace.
+    pub namesake: Option<Arc<str>>,
     /// The new name, if the name must change together with the path. This is the case if another
     /// container is declared at the former path and needs the old name. The service refuses
     /// duplicate names in one group.

@@ -6,6 +6,7 @@
 //! - A project is deleted after the steps that name it, such as a copy of its members.
 //! - A container is created after changes of settings that it inherits from its groups.
 //! - A step in a group that the run moves comes after the move, unless it narrows visibility.
+//! - A container takes a display name after its sibling with that name leaves or is renamed.
 //! - A container takes a path after the former container at that path has moved, and after the
 //!   groups above have moved. An entry takes a name after the rename that frees the name.
 //! - Nothing is more visible than its group: a group is widened before its contents, and narrowed
@@ -30,7 +31,8 @@ mod visible;
 
 use std::{
     cell::OnceCell,
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    sync::Arc,
 };
 
 use super::order::narrows_visibility;
@@ -46,6 +48,7 @@ use crate::{
     },
     field::{NamedObject, Scope},
     kind::{Capability, Effect},
+    text,
     value::{self, Json},
 };
 pub(super) use graph::StepGraph;
@@ -85,10 +88,11 @@ pub(super) fn add_edges(steps: &mut [Step]) -> Vec<Problem> {
     for find_relations in [
         order_after_creations,
         order_deletions,
-        order_after_inherited,
-        order_after_freed_names,
-        order_after_moves,
-        order_after_freed_paths,
+        inherited_edges,
+        edges_to_freed_names,
+        edges_to_namesakes,
+        edges_to_moves,
+        edges_to_freed_paths,
         visible::refuse_excess_visibility,
         visible::order_visibility,
         visible::check_narrowed_groups,
@@ -194,36 +198,75 @@ fn order_after_inherited(steps: &[Step]) -> StepRelations {
     relations
 }
 
-/// A container is created after its sibling with the same name is renamed.
-fn order_after_freed_names(steps: &[Step]) -> StepRelations {
+/// A container gets a display name after its sibling with that name is renamed.
+fn edges_to_freed_names(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
-    let settings_steps =
-        steps.iter().filter(|step| step.address.section == Some(settings::SECTION));
-    let freed_names: HashMap<_, _> = settings_steps
-        .filter_map(|step| {
-            let name = step.change("name")?.before.value()?.as_str()?;
-            Some((name_key(step, name), &step.address))
-        })
+    let freed_names: BTreeMap<_, _> = steps
+        .iter()
+        .filter_map(|step| Some((name_key(step, freed_name(step)?), &step.address)))
         .collect();
     if freed_names.is_empty() {
         return relations;
     }
-    for (index, step) in steps.iter().enumerate().filter(|(_, s)| s.provides(Capability::Exists)) {
-        let name = step.change("name").and_then(|change| change.after.value()?.as_str());
-        if let Some(rename_address) = freed_names.get(&name_key(step, name.unwrap_or_default())) {
-            relations.add_edge(index, rename_address, "its name must be free first");
+    for (index, step) in steps.iter().enumerate() {
+        let name = name_change(step).and_then(|change| change.after.value()?.as_str());
+        let taken_name = name.or_else(|| step.provides(Capability::Exists).then_some(""));
+        let rename_address =
+            taken_name.and_then(|name| freed_names.get(&name_key(step, name))).copied();
+        if let Some(rename_address) = rename_address.filter(|other| **other != step.address) {
+            relations.add_edge(index, rename_address, NAME_REASON);
         }
     }
     relations
 }
 
-/// The namespace of a container and its `name`, in lower case. An empty name means the last segment of
-/// the path.
-fn name_key(step: &Step, name: &str) -> (String, String) {
+const NAME_REASON: &str = "its name must be free first";
+
+/// The change of the display name of a container.
+fn name_change(step: &Step) -> Option<&FieldChange> {
+    let has_name = step.address.section.is_none_or(|section| section == settings::SECTION);
+    has_name.then(|| step.change("name"))?
+}
+
+/// The display name that a step frees.
+fn freed_name(step: &Step) -> Option<&str> {
+    name_change(step)?.before.value()?.as_str()
+}
+
+/// The scope, the namespace and the `name` of a container, in lower case. An empty name means the last
+/// segment of the path.
+fn name_key(step: &Step, name: &str) -> (Scope, String, String) {
     let path = step.address.path.to_lowercase();
     let (namespace, slug) = path.rsplit_once('/').unwrap_or(("", &path));
     let name = if name.is_empty() { slug.to_owned() } else { name.to_lowercase() };
-    (namespace.to_owned(), name)
+    (step.scope, namespace.to_owned(), name)
+}
+
+/// A container moves to another group after its namesake there leaves that group or is renamed.
+fn edges_to_namesakes(steps: &[Step]) -> StepRelations {
+    let mut relations = StepRelations::default();
+    let renames = map_by_path(steps, |_, step| freed_name(step).map(|_| &step.address));
+    let transfers = map_by_path(steps, |_, step| transfer_namesake(step).map(|_| &step.address));
+    for (index, step) in steps.iter().enumerate() {
+        let Some(Some(namesake)) = transfer_namesake(step) else { continue };
+        let path = namesake.to_lowercase();
+        match transfers.get(&path).or_else(|| renames.get(&path)) {
+            Some(address) => relations.add_edge(index, address, NAME_REASON),
+            None => {
+                relations.refuse(texts::NAMESAKE, words![namesake = text::escape(namesake)], step)
+            }
+        }
+    }
+    relations
+}
+
+/// The namesake in the group to which a step moves its container. The outer value is `None` if the
+/// container stays in its group.
+fn transfer_namesake(step: &Step) -> Option<&Option<Arc<str>>> {
+    step.effects.iter().find_map(|effect| match effect {
+        Effect::Transfers { namesake, .. } => Some(namesake),
+        _ => None,
+    })
 }
 
 /// A step below a moved group comes after the move: until then the service uses the former paths. A step

@@ -172,7 +172,7 @@ impl<'a> GuardChecker<'a> {
     fn check_transfer(&mut self) {
         let transfer = self.steps.iter().find_map(|step| {
             let source_path = step.effects.iter().find_map(|effect| match effect {
-                Effect::Transfers { former_path: from } => Some(from),
+                Effect::Transfers { former_path: from, .. } => Some(from),
                 _ => None,
             });
             Some((step, source_path?))

@@ -540,6 +540,60 @@ fn a_creation_waits_until_its_name_is_free() {
     }
 }
 
+/// A step that changes the display name of the container at `path`.
+fn name_step(scope: Scope, path: &str, before: &str, after: &str) -> Step {
+    let [before, after] = [before, after].map(|name| Shown::Value(name.into()));
+    let mut step = Step { scope, ..entry_step(path, "settings", Vec::new()) };
+    step.changes = vec![FieldChange::new("name", before, after, None)];
+    step
+}
+
+#[test]
+fn a_container_is_renamed_after_the_sibling_that_frees_its_name() {
+    let steps = |scope, last_name: &str| {
+        [
+            name_step(Scope::Project, "x/a", "A", "B"),
+            name_step(scope, "x/b", "B", last_name),
+            name_step(Scope::Project, "y/c", "C", "B"),
+        ]
+    };
+    let none: Vec<&str> = vec![];
+    for (scope, expected) in
+        [(Scope::Project, vec!["x/b#settings/x"]), (Scope::Group, none.clone())]
+    {
+        let mut steps = steps(scope, "C");
+        assert!(add_edges(&mut steps).is_empty());
+        assert_eq!(edges(&steps), [expected, none.clone(), none.clone()], "{scope:?}");
+    }
+    let problems = add_edges(&mut steps(Scope::Project, "A"));
+    let codes: Vec<_> = problems.iter().map(|problem| problem.code).collect();
+    assert_eq!(codes, ["circular"; 2], "they exchange their names");
+    assert!(add_edges(&mut steps(Scope::Group, "A")).is_empty());
+}
+
+#[test]
+fn a_container_moves_after_its_namesake_leaves_the_group_or_is_renamed() {
+    let transfer_step = |path: &str, namesake: Option<&str>| {
+        let transfers =
+            Effect::Transfers { former_path: "old/x".into(), namesake: namesake.map(Into::into) };
+        container_step(Scope::Project, path, vec![transfers])
+    };
+    let taker = || transfer_step("x/a", Some("X/b"));
+    for (other, edge) in [
+        (transfer_step("x/b", None), "x/b"),
+        (name_step(Scope::Project, "x/b", "A", "B"), "x/b#settings/x"),
+    ] {
+        let mut steps = [taker(), other];
+        assert!(add_edges(&mut steps).is_empty());
+        assert_eq!(edges(&steps), [vec![edge], vec![]]);
+    }
+    let problems = add_edges(&mut [taker(), entry_step("x/b", "labels", Vec::new())]);
+    assert_eq!(
+        problems[0].message,
+        "`X/b` has the same name, and this run does not change it: the service refuses the move"
+    );
+}
+
 #[test]
 fn a_step_that_takes_a_path_follows_the_move_that_frees_it_once() {
     let [up, other] = ["acme/up", "acme/other"];

@@ -18,7 +18,7 @@ use crate::{
         testing::object,
     },
     live::{
-        ExtraFact, ListedProject, LiveEntries, Presence,
+        ExtraFact, ListedContainer, LiveEntries, Presence,
         testing::{CALLER_ID, caller, live_container, target},
     },
     origin::Sourced,
@@ -1094,7 +1094,7 @@ fn an_undeclared_project_is_noted_with_its_state() {
     let mut declared = container_of(Scope::Group, "acme", &json!({}), Unlisted::Report);
     let project = |path: &str, archived: bool, deleting: bool| {
         let deleting = deleting.then_some(None);
-        ListedProject {
+        ListedContainer {
             path: path.into(),
             facts: ContainerFacts {
                 is_archived: archived,
