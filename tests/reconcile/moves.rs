@@ -370,6 +370,31 @@ async fn a_name_is_free_before_its_new_owner_moves_in() {
     );
 }
 
+/// The service renames and moves in two calls, so that a container has another path in between.
+#[tokio::test]
+async fn a_container_is_not_moved_through_a_path_that_is_in_use() {
+    let moved = |path: &str, former: &str| project(path, json!({"previously": [former]}));
+    let projects = ["acme/p", "acme/x"].map(old_project);
+    for declared in [
+        vec![project("acme/p", json!({})), moved("other/p", "acme/x")],
+        vec![moved("other/p", "acme/x"), moved("other/q", "acme/p")],
+        vec![moved("other/p", "acme/x")],
+    ] {
+        let mut world = World::new(Profile::default(), two_groups(&projects)).await;
+        world.acknowledged = vec!["transfer:**"];
+        world.declare(&declared);
+        world.converge("the other order").await;
+    }
+    let mut seed = two_groups(&[]);
+    let groups = ["acme/tt", "acme/tt-old"].map(|path| json!({"path": path, "visibility": "private"}));
+    seed["groups"].as_array_mut().unwrap().extend(groups);
+    let mut world = World::new(Profile::default(), seed).await;
+    world.acknowledged = vec!["transfer:**"];
+    let moved = |path: &str, former: &str| group(path, json!({"previously": [former]}));
+    world.declare(&[moved("other/tt", "acme/tt-old"), moved("other/tt2", "acme/tt")]);
+    world.converge("groups too").await;
+}
+
 #[tokio::test]
 async fn two_live_former_paths_are_a_problem() {
     let world =

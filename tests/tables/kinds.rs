@@ -485,6 +485,7 @@ fn a_write_goes_to_a_container_by_its_id() {
                     path: "acme/old".into(),
                     is_renamed: true,
                     is_transferred: true,
+                    is_transferred_first: false,
                     namesake: None,
                     name: None,
                 };

@@ -418,8 +418,14 @@ impl Observer {
             (present_path.to_lowercase(), container.path.to_lowercase());
         let is_transferred = parent_group_path(&present_path) != parent_group_path(&declared_path);
         let new_group = parent_group_path(&container.path).filter(|_| is_transferred);
-        let mut namesake = None;
+        let (mut namesake, mut is_transferred_first) = (None, false);
         if let Some(group) = new_group {
+            let renamed_path = path_after_rename(&present_path, &declared_path);
+            let moved_path = path_after_rename(&declared_path, &present_path);
+            if let (Some(renamed_path), Some(moved_path)) = (renamed_path, moved_path) {
+                is_transferred_first =
+                    self.is_in_use(&renamed_path).await? && !self.is_in_use(&moved_path).await?;
+            }
             object.target.namespace = self.find_declared_namespace(group).await?;
             namesake = self.find_namesake(&object, group).await?;
         }
@@ -427,10 +433,19 @@ impl Observer {
             path: object.path.as_str().into(),
             is_renamed: last_segment(&present_path) != last_segment(&declared_path),
             is_transferred,
+            is_transferred_first,
             namesake,
             name: None,
         });
         Ok(object)
+    }
+
+    /// True if a group or project has `path`, or may get it in this run.
+    async fn is_in_use(&self, path: &str) -> Result<bool> {
+        let live_path = self.live_path(path).await?;
+        Ok(self.moves.declares(path)
+            || self.exists_at(Scope::Group, &live_path).await?
+            || self.exists_at(Scope::Project, &live_path).await?)
     }
 
     /// The declared path of the container that has the name of `object` in the group that is

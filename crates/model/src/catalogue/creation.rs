@@ -86,8 +86,8 @@ impl CreationRequests<'_> {
     }
 }
 
-/// The calls that rename a container and then transfer it. The service cannot rename and transfer
-/// in one call. The transfer request contains the new namespace in `namespace_field`.
+/// The calls that rename a container and transfer it, usually in this order. The service cannot
+/// rename and transfer in one call. The transfer request contains the new namespace in `namespace_field`.
 pub(super) fn relocation_calls(
     context: &CallContext<'_>,
     former_location: &FormerLocation,
@@ -107,7 +107,11 @@ pub(super) fn relocation_calls(
             context.target.request(transfer).with_fields(namespace_fields.into_iter().collect());
         request.with_id_fields([namespace_field.to_owned()])
     });
-    rename_request.into_iter().chain(transfer_request).map(PlannedCall::from).collect()
+    let mut requests = [rename_request, transfer_request];
+    if former_location.is_transferred_first {
+        requests.reverse();
+    }
+    requests.into_iter().flatten().map(PlannedCall::from).collect()
 }
 
 /// True if a create request can omit the field without another result. This is the case for an

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_is_renamed_first_and_then_moved() {
+    fn a_project_is_renamed_and_moved_in_the_order_that_is_possible() {
         let rename = edit(json!({"path": "shop"}));
         let transfer_request = |id: u64| {
             PROJECT_TRANSFER
@@ -340,15 +340,17 @@ mod tests {
                 .with_container("acme/shop", None)
                 .with_fields(fields(json!({"namespace": id})))
         };
-        for (renames, transfers, expected) in [
-            (true, false, vec![rename.clone()]),
-            (false, true, vec![transfer_request(3)]),
-            (true, true, vec![rename, transfer_request(3)]),
+        for (renames, transfers, is_transferred_first, expected) in [
+            (true, false, false, vec![rename.clone()]),
+            (false, true, false, vec![transfer_request(3)]),
+            (true, true, false, vec![rename.clone(), transfer_request(3)]),
+            (true, true, true, vec![transfer_request(3), rename]),
         ] {
             let former_location = crate::kind::FormerLocation {
                 path: "old/stall".into(),
                 is_renamed: renames,
                 is_transferred: transfers,
+                is_transferred_first,
                 namesake: None,
                 name: None,
             };

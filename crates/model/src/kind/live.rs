@@ -39,6 +39,9 @@ pub struct FormerLocation {
     pub is_renamed: bool,
     /// True if the namespace must change.
     pub is_transferred: bool,
+    /// True if the container must be moved before it is renamed, because the path that it has in
+    /// between is otherwise in use.
+    pub is_transferred_first: bool,
     /// The declared path of the group or project that has the same name in the new namespace.
     pub namesake: Option<Arc<str>>,
     /// The new name, if the name must change together with the path. This is the case if another

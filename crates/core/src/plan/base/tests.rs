@@ -700,6 +700,7 @@ fn a_move_is_drift_only_if_the_base_declares_the_former_path() {
             path: "acme/old".into(),
             is_transferred: false,
             is_renamed: true,
+            is_transferred_first: false,
             namesake: None,
             name: None,
         });
