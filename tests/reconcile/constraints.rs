@@ -182,6 +182,28 @@ async fn a_removed_member_with_inherited_access_may_be_in_a_rule() {
     assert!(outcome.plan.problems.is_empty(), "{:#?}", outcome.plan.problems);
 }
 
+/// Her rule is perhaps restored once she has left, and only then he may leave.
+#[tokio::test]
+async fn a_member_leaves_after_a_possible_change_of_a_rule() {
+    let mut world = world().await;
+    world.acknowledged.push("removals:**");
+    let member = |user: &str| json!({"user": user, "access_level": "developer"});
+    let rule = json!([{"name": "main", "allowed_to_push": [{"user": "alice"}]}]);
+    let shop = |members: Json| {
+        project("acme/shop", json!({"members": members, "protected_branches": rule}))
+    };
+    let group = group("acme", json!({"members": [member("alice")]}));
+    world.declare(&[group.clone()]);
+    world.converge("a member of the group").await;
+    let direct = json!([member("alice"), member("bob")]);
+    world.declare(&[group.clone(), shop(direct)]);
+    world.converge("direct members").await;
+    let absent = ["alice", "bob"].map(|user| json!({"user": user, "state": "absent"}));
+    world.declare(&[group, shop(json!(absent))]);
+    let plan = world.converge("both leave").await;
+    assert!(plan.steps.iter().any(|step| step.possible.is_some()));
+}
+
 const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
 

@@ -386,7 +386,8 @@ async fn a_container_is_not_moved_through_a_path_that_is_in_use() {
         world.converge("the other order").await;
     }
     let mut seed = two_groups(&[]);
-    let groups = ["acme/tt", "acme/tt-old"].map(|path| json!({"path": path, "visibility": "private"}));
+    let groups =
+        ["acme/tt", "acme/tt-old"].map(|path| json!({"path": path, "visibility": "private"}));
     seed["groups"].as_array_mut().unwrap().extend(groups);
     let mut world = World::new(Profile::default(), seed).await;
     world.acknowledged = vec!["transfer:**"];

@@ -189,8 +189,10 @@ impl<'a> ContainerRun<'a> {
             steps_with_edges.partition(|step| step.possible.is_some());
         let (closing_steps, other_steps): (Vec<_>, Vec<_>) =
             certain_steps.into_iter().partition(Step::archives_container);
-        self.run_steps(other_steps, times, state).await;
-        self.run_possible_steps(possible_steps, state).await;
+        // A certain step may have to wait for a possible one.
+        let mut waiting_steps = self.run_ready_steps(other_steps, times, state).await;
+        waiting_steps.extend(self.run_possible_steps(possible_steps, state).await);
+        self.run_steps(waiting_steps, times, state).await;
         if state.progress.has_sent {
             // The container is archived only if everything else matches. Mark its object as stale,
             // so that the verification reads it again.
@@ -201,8 +203,13 @@ impl<'a> ContainerRun<'a> {
         self.run_closing_steps(closing_steps, times, state).await;
     }
 
-    /// Carries out those possible steps that are still needed and do no more than planned.
-    async fn run_possible_steps(&self, possible_steps: Vec<Step>, state: &mut RunState<'a>) {
+    /// Carries out those possible steps that are still needed and do no more than planned. Returns
+    /// those that still wait.
+    async fn run_possible_steps(
+        &self,
+        possible_steps: Vec<Step>,
+        state: &mut RunState<'a>,
+    ) -> Vec<Step> {
         let mut open_steps = Vec::new();
         for step in possible_steps {
             match self.readiness(&step, state) {
@@ -213,7 +220,7 @@ impl<'a> ContainerRun<'a> {
             }
         }
         if open_steps.is_empty() {
-            return;
+            return Vec::new();
         }
         let sections = open_steps.iter().filter_map(|step| step.address.section).collect();
         let reading = match self.reread(&sections).await {
@@ -223,7 +230,7 @@ impl<'a> ContainerRun<'a> {
                     .iter()
                     .for_each(|step| self.end_step(state, step, unreadable_outcome(&error)));
                 state.error = state.error.take().or(is_fatal(&error).then_some(error));
-                return;
+                return Vec::new();
             }
         };
         let mut steps = Vec::new();
@@ -239,7 +246,7 @@ impl<'a> ContainerRun<'a> {
             let removals = reading.plan.steps.iter().filter(|step| step.action == Action::Delete);
             steps.extend(removals.cloned());
         }
-        self.run_steps(steps, &reading.times, state).await;
+        self.run_ready_steps(steps, &reading.times, state).await
     }
 
     /// Adds the planned edges to a step, because a new plan of this container alone may lack these

@@ -95,32 +95,37 @@ impl<'r> Schedule<'r> {
 }
 
 impl<'a> ContainerRun<'a> {
-    /// Carries out `steps` in the order of their edges. The live state of the steps was read at
-    /// `times`.
+    /// Carries out `steps`, as [`Self::run_ready_steps`] does. Plans have no cycles of edges, but a
+    /// run with a cycle would never end, so this ends the steps that wait for each other.
     pub(super) async fn run_steps(
         &self,
         steps: Vec<Step>,
         times: &ReadTimes,
         state: &mut RunState<'a>,
     ) {
-        let (in_flight, waiting_tasks) = (FuturesUnordered::new(), Vec::new());
-        let mut schedule =
-            Schedule { open_steps: steps, in_flight, waiting_tasks, is_reading: false };
+        for step in self.run_ready_steps(steps, times, state).await {
+            let outcome = StepOutcome::Skipped("it waits for steps that wait for it".into());
+            self.end_step(state, &step, outcome);
+        }
+    }
+
+    /// Carries out `steps` in the order of their edges. The live state of the steps was read at
+    /// `times`. Returns the steps that wait for each other, or for steps that run later.
+    pub(super) async fn run_ready_steps(
+        &self,
+        steps: Vec<Step>,
+        times: &ReadTimes,
+        state: &mut RunState<'a>,
+    ) -> Vec<Step> {
+        let (in_flight, waiting) = (FuturesUnordered::new(), Vec::new());
+        let mut schedule = Schedule { open_steps: steps, in_flight, waiting, is_reading: false };
         loop {
             let count_before = schedule.open_steps.len();
             self.start_ready(&mut schedule, times, state);
-            if schedule.is_empty() {
-                return;
-            }
-            if schedule.open_steps.len() == count_before && self.is_deadlocked(&schedule) {
-                for step in schedule.open_steps {
-                    self.end_step(
-                        state,
-                        &step,
-                        StepOutcome::Skipped("it waits for steps that wait for it".into()),
-                    );
-                }
-                return;
+            if schedule.is_empty()
+                || (schedule.open_steps.len() == count_before && self.is_deadlocked(&schedule))
+            {
+                return schedule.open_steps;
             }
             if let Some(finished_work) = self.wait_for_work(&mut schedule, state).await {
                 self.handle_finished_work(finished_work, &mut schedule, state);
@@ -260,8 +265,7 @@ impl<'a> ContainerRun<'a> {
         StepTask { step, read_time, next_call, attempt, is_resent, may_have_changed, failure }
     }
 
-    /// True if all remaining steps wait for each other. Plans have no such cycles, but a run with
-    /// such a cycle would never end.
+    /// True if all remaining steps wait for each other, or for steps that run later.
     fn is_deadlocked(&self, schedule: &Schedule<'_>) -> bool {
         schedule.in_flight.is_empty()
             && schedule.waiting_tasks.is_empty()
