@@ -193,7 +193,7 @@ async fn a_member_leaves_after_a_possible_change_of_a_rule() {
         project("acme/shop", json!({"members": members, "protected_branches": rule}))
     };
     let group = group("acme", json!({"members": [member("alice")]}));
-    world.declare(&[group.clone()]);
+    world.declare(std::slice::from_ref(&group));
     world.converge("a member of the group").await;
     let direct = json!([member("alice"), member("bob")]);
     world.declare(&[group.clone(), shop(direct)]);

@@ -28,7 +28,7 @@ use crate::{
     cause::Cause,
     desired::{Container, DeclaredSection, EntryPresence, Move, named_object, path_after_rename},
     field::{NamedObject, Scope},
-    kind::{FormerLocation, LiveEntry, Names, NamespaceOwner, Target, unmarked_path},
+    kind::{LiveEntry, Names, Target, unmarked_path},
     level::MAINTAINER,
     live::{ListedContainer, LiveEntries, Presence},
     operation::KeyFilter,
@@ -162,7 +162,7 @@ impl Observer {
     }
 
     /// True if a group or project exists at exactly this path, without a redirect.
-    async fn exists_at(&self, scope: Scope, path: &str) -> Result<bool> {
+    pub(super) async fn exists_at(&self, scope: Scope, path: &str) -> Result<bool> {
         match self.fetch_path(scope, path).await {
             Ok(actual_path) => Ok(paths_are_equal(&actual_path, path)),
             Err(error) if error.is_moved() || error.is_missing(scope) => Ok(false),
@@ -406,68 +406,6 @@ impl Observer {
         }))
     }
 
-    /// Records in `object` the move of the container from `present_path` to its declared path. In
-    /// `present_path`, the groups above have their declared paths.
-    async fn add_move(
-        &self,
-        container: &Container,
-        mut object: LiveObject,
-        present_path: &str,
-    ) -> Result<LiveObject> {
-        let (present_path, declared_path) =
-            (present_path.to_lowercase(), container.path.to_lowercase());
-        let is_transferred = parent_group_path(&present_path) != parent_group_path(&declared_path);
-        let new_group = parent_group_path(&container.path).filter(|_| is_transferred);
-        let (mut namesake, mut is_transferred_first) = (None, false);
-        if let Some(group) = new_group {
-            let renamed_path = path_after_rename(&present_path, &declared_path);
-            let moved_path = path_after_rename(&declared_path, &present_path);
-            if let (Some(renamed_path), Some(moved_path)) = (renamed_path, moved_path) {
-                is_transferred_first =
-                    self.is_in_use(&renamed_path).await? && !self.is_in_use(&moved_path).await?;
-            }
-            object.target.namespace = self.find_declared_namespace(group).await?;
-            namesake = self.find_namesake(&object, group).await?;
-        }
-        object.target.former = Some(FormerLocation {
-            path: object.path.as_str().into(),
-            is_renamed: last_segment(&present_path) != last_segment(&declared_path),
-            is_transferred,
-            is_transferred_first,
-            namesake,
-            name: None,
-        });
-        Ok(object)
-    }
-
-    /// True if a group or project has `path`, or may get it in this run.
-    async fn is_in_use(&self, path: &str) -> Result<bool> {
-        let live_path = self.live_path(path).await?;
-        Ok(self.moves.declares(path)
-            || self.exists_at(Scope::Group, &live_path).await?
-            || self.exists_at(Scope::Project, &live_path).await?)
-    }
-
-    /// The declared path of the container that has the name of `object` in the group that is
-    /// declared at `group`, where `object` moves. `None` also if undrift cannot know.
-    async fn find_namesake(&self, object: &LiveObject, group: &str) -> Result<Option<Arc<str>>> {
-        let owner = object.target.namespace.as_ref().map(|namespace| namespace.owner);
-        if object.facts.name.is_none() || owner != Some(NamespaceOwner::Group) {
-            return Ok(None);
-        }
-        let live_group = self.live_group_path(group).await?;
-        let containers = self.list_below(object.target.scope, &live_group).await?;
-        let namesake = containers.iter().find(|other| {
-            other.facts.name == object.facts.name
-                && parent_group_path(&other.path)
-                    .is_some_and(|parent| paths_are_equal(parent, &live_group))
-        });
-        Ok(namesake.map(|other| {
-            let path = self.moves.canonical_path(&other.path);
-            self.moves.former_occupant(&path).map_or(path, |moved| moved.path.clone())
-        }))
-    }
-
     /// Replaces live names of groups, projects or runners in `live_entries` with declared names.
     /// The service returns live paths, and no names of runners. A runner without a declared name
     /// keeps its description if the description is unique among `runners`. Otherwise its id becomes
@@ -530,8 +468,4 @@ fn intermediate_paths(former_path: &str, declared_path: &str) -> Vec<String> {
         .into_iter()
         .chain(path_after_rename(declared_path, former_path))
         .collect()
-}
-
-fn last_segment(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or_default()
 }

@@ -9,6 +9,7 @@
 //! refuses the token.
 
 mod cache;
+mod destination;
 mod exist;
 mod extra_facts;
 mod find;

@@ -253,7 +253,7 @@ fn edges_to_namesakes(steps: &[Step]) -> StepRelations {
         match transfers.get(&path).or_else(|| renames.get(&path)) {
             Some(address) => relations.add_edge(index, address, NAME_REASON),
             None => {
-                relations.refuse(texts::NAMESAKE, words![namesake = text::escape(namesake)], step)
+                relations.refuse(texts::NAMESAKE, words![namesake = text::escape(namesake)], step);
             }
         }
     }

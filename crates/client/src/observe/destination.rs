@@ -1,0 +1,85 @@
+//! Finds out what a move to a declared path meets: the paths in between that are in use, and a
+//! container that has the same name in the new group.
+
+use std::sync::Arc;
+
+use super::{
+    Observer,
+    find::{LiveObject, paths_are_equal},
+};
+use crate::{
+    address::parent_group_path,
+    api::Result,
+    desired::{Container, path_after_rename},
+    field::Scope,
+    kind::{FormerLocation, NamespaceOwner},
+};
+
+impl Observer {
+    /// Records in `object` the move of the container from `present_path` to its declared path. In
+    /// `present_path`, the groups above have their declared paths.
+    pub(super) async fn add_move(
+        &self,
+        container: &Container,
+        mut object: LiveObject,
+        present_path: &str,
+    ) -> Result<LiveObject> {
+        let (present_path, declared_path) =
+            (present_path.to_lowercase(), container.path.to_lowercase());
+        let is_transferred = parent_group_path(&present_path) != parent_group_path(&declared_path);
+        let intermediate_paths = path_after_rename(&present_path, &declared_path)
+            .zip(path_after_rename(&declared_path, &present_path));
+        let is_transferred_first = match intermediate_paths {
+            Some((renamed, moved)) => {
+                self.is_in_use(&renamed).await? && !self.is_in_use(&moved).await?
+            }
+            None => false,
+        };
+        let mut namesake = None;
+        if let Some(group) = parent_group_path(&container.path).filter(|_| is_transferred) {
+            object.target.namespace = self.find_declared_namespace(group).await?;
+            namesake = self.find_namesake(&object, group).await?;
+        }
+        object.target.former = Some(FormerLocation {
+            path: object.path.as_str().into(),
+            is_renamed: last_segment(&present_path) != last_segment(&declared_path),
+            is_transferred,
+            is_transferred_first,
+            namesake,
+            name: None,
+        });
+        Ok(object)
+    }
+
+    /// True if a group or project has `path`, or may get it in this run.
+    async fn is_in_use(&self, path: &str) -> Result<bool> {
+        let live_path = self.live_path(path).await?;
+        Ok(self.moves.declares(path)
+            || self.exists_at(Scope::Group, &live_path).await?
+            || self.exists_at(Scope::Project, &live_path).await?)
+    }
+
+    /// The declared path of the container that has the name of `object` in the group that is
+    /// declared at `group`, where `object` moves. `None` also if undrift cannot know.
+    async fn find_namesake(&self, object: &LiveObject, group: &str) -> Result<Option<Arc<str>>> {
+        let owner = object.target.namespace.as_ref().map(|namespace| namespace.owner);
+        if object.facts.name.is_none() || owner != Some(NamespaceOwner::Group) {
+            return Ok(None);
+        }
+        let live_group = self.live_group_path(group).await?;
+        let containers = self.list_below(object.target.scope, &live_group).await?;
+        let namesake = containers.iter().find(|other| {
+            other.facts.name == object.facts.name
+                && parent_group_path(&other.path)
+                    .is_some_and(|parent| paths_are_equal(parent, &live_group))
+        });
+        Ok(namesake.map(|other| {
+            let path = self.moves.canonical_path(&other.path);
+            self.moves.former_occupant(&path).map_or(path, |moved| moved.path.clone())
+        }))
+    }
+}
+
+fn last_segment(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
