@@ -40,7 +40,7 @@ impl Observer {
             object.target.namespace = self.find_declared_namespace(group).await?;
             namesake = self.find_namesake(&object, group).await?;
         }
-        object.target.former = Some(FormerLocation {
+        object.target.former_location = Some(FormerLocation {
             path: object.path.as_str().into(),
             is_renamed: last_segment(&present_path) != last_segment(&declared_path),
             is_transferred,

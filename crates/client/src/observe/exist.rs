@@ -11,7 +11,7 @@ use crate::{
     api::Result,
     catalogue,
     field::{NamedObject, Scope},
-    kind::Names,
+    kind::NameIndex,
     live::ListedContainer,
     operation::{self, KeyFilter, Read, Request},
     value::{Json, Object},
@@ -197,7 +197,7 @@ impl Observer {
     ) -> Result<Arc<[ListedContainer]>> {
         let read_rows = async || {
             let list_request = descendants_request(scope).arg("id", parent);
-            let rows = self.list_all(scope, list_request, &identity_keys(scope)).await?;
+            let rows = self.list_containers(scope, list_request, &identity_keys(scope)).await?;
             let lookup = catalogue::container_lookup(scope);
             let containers = rows.iter().map(|raw| ListedContainer {
                 path: lookup.read_path(raw).into(),
@@ -206,7 +206,7 @@ impl Observer {
             Ok(containers.collect())
         };
         let key = id_key(scope, &parent.to_lowercase());
-        let containers = self.cache.containers_below.read(&key, read_rows).await;
+        let containers = self.cache.containers_below.get_or_read(&key, read_rows).await;
         Ok(split_fatal(containers)?.unwrap_or_default())
     }
 

@@ -28,7 +28,7 @@ use crate::{
     cause::Cause,
     desired::{Container, DeclaredSection, EntryPresence, Move, named_object, path_after_rename},
     field::{NamedObject, Scope},
-    kind::{LiveEntry, Names, Target, unmarked_path},
+    kind::{LiveEntry, NameIndex, Target, unmarked_path},
     level::MAINTAINER,
     live::{ListedContainer, LiveEntries, Presence},
     operation::KeyFilter,

@@ -247,7 +247,7 @@ impl Moves {
     /// path of another container. The other container gets the default name if it is created
     /// without a declared name, or if it is renamed from a path for which this function returns
     /// true. It keeps its name if it moves from another group.
-    pub fn takes_matching_name(&self, former: &str) -> bool {
+    pub fn gets_default_name(&self, former: &str) -> bool {
         let mut path = former.to_lowercase();
         // The number of rounds is limited, because containers may swap paths.
         for _ in 0..MAX_GROUP_DEPTH {
@@ -524,8 +524,8 @@ mod tests {
         let swapped = self::moves(&[("g/a", &["g/b"]), ("g/b", &["g/a"])]);
         let entered =
             self::moves(&[("g/a", &["h/a"]), ("g/b", &["g/a", "g/c"]), ("g/c", &["h/x"])]);
-        assert_eq!(["g/a", "g/c"].map(|path| entered.takes_matching_name(path)), [true, false]);
-        assert!(!swapped.takes_matching_name("g/a"));
+        assert_eq!(["g/a", "g/c"].map(|path| entered.gets_default_name(path)), [true, false]);
+        assert!(!swapped.gets_default_name("g/a"));
     }
 
     #[test]

@@ -286,7 +286,11 @@ pub(super) fn check_circular_sources(
             // reports it.
             if is_mutual && source_project < *path {
                 let origins = [&source.origin, &reverse_source.origin];
-                faults.report_values(texts::CIRCULAR, origins, words![name, source_project]);
+                faults.report_values(
+                    texts::CIRCULAR,
+                    origins,
+                    words![name, first = source_project],
+                );
             }
         }
     }

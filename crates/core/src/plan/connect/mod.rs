@@ -88,11 +88,11 @@ pub(super) fn add_edges(steps: &mut [Step]) -> Vec<Problem> {
     for find_relations in [
         order_after_creations,
         order_deletions,
-        inherited_edges,
-        edges_to_freed_names,
-        edges_to_namesakes,
-        edges_to_moves,
-        edges_to_freed_paths,
+        order_after_inherited,
+        order_after_freed_names,
+        order_after_namesakes,
+        order_after_moves,
+        order_after_freed_paths,
         visible::refuse_excess_visibility,
         visible::order_visibility,
         visible::check_narrowed_groups,
@@ -199,7 +199,7 @@ fn order_after_inherited(steps: &[Step]) -> StepRelations {
 }
 
 /// A container gets a display name after its sibling with that name is renamed.
-fn edges_to_freed_names(steps: &[Step]) -> StepRelations {
+fn order_after_freed_names(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
     let freed_names: BTreeMap<_, _> = steps
         .iter()
@@ -243,7 +243,7 @@ fn name_key(step: &Step, name: &str) -> (Scope, String, String) {
 }
 
 /// A container moves to another group after its namesake there leaves that group or is renamed.
-fn edges_to_namesakes(steps: &[Step]) -> StepRelations {
+fn order_after_namesakes(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
     let renames = map_by_path(steps, |_, step| freed_name(step).map(|_| &step.address));
     let transfers = map_by_path(steps, |_, step| transfer_namesake(step).map(|_| &step.address));

@@ -117,8 +117,9 @@ impl<'a> ContainerRun<'a> {
         times: &ReadTimes,
         state: &mut RunState<'a>,
     ) -> Vec<Step> {
-        let (in_flight, waiting) = (FuturesUnordered::new(), Vec::new());
-        let mut schedule = Schedule { open_steps: steps, in_flight, waiting, is_reading: false };
+        let (in_flight, waiting_tasks) = (FuturesUnordered::new(), Vec::new());
+        let mut schedule =
+            Schedule { open_steps: steps, in_flight, waiting_tasks, is_reading: false };
         loop {
             let count_before = schedule.open_steps.len();
             self.start_ready(&mut schedule, times, state);
