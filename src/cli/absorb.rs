@@ -385,10 +385,13 @@ impl<'a> ManifestEditor<'a> {
     }
 }
 
+/// The old and the new text of each changed file.
+pub(super) type FileEdits = BTreeMap<FileName, (String, String)>;
+
 /// Renders the edits without secrets. Texts that may be secret are hidden unless they are in
 /// `public_texts`. On a terminal, the result has about `max_lines` lines.
 pub(super) fn render_edits(
-    files: &BTreeMap<FileName, (String, String)>,
+    files: &FileEdits,
     public_texts: &BTreeSet<String>,
     max_lines: usize,
     style: TextStyle,

@@ -19,10 +19,9 @@ use crate::{
     api::ApiError,
     cli::{
         CommandError, CommandResult, Exit, Result, RunContext, Session,
-        absorb::{ManifestEditor, compare_containers, render_edits},
+        absorb::{FileEdits, ManifestEditor, compare_containers, render_edits},
     },
     desired::{Container, Desired},
-    diagnostic::FileName,
     export::{self, Excerpt, ExportBuilder, ExportSettings},
     field::Scope,
     live::{LiveContainer, Presence},
@@ -111,7 +110,7 @@ impl ManifestEditor<'_> {
     }
 
     /// The old and new text of each file.
-    fn list_edits(&self) -> BTreeMap<FileName, (String, String)> {
+    fn list_edits(&self) -> FileEdits {
         let files = self.new_texts.iter().map(|(name, new_text)| {
             let old_text = self.old_texts[name].clone().unwrap_or_default();
             (name.clone(), (old_text, new_text.clone()))
@@ -175,14 +174,7 @@ async fn update(
     editor.store_edits(&addition_edits);
     let (change_edits, changes) =
         editor.edit_texts(&editor.reload_desired()?, changes, &mut refusals)?;
-    // The edits of additions and of differences share the lines of the screen.
-    let max_lines = if changes.is_empty() { SCREEN_LINES } else { SCREEN_LINES / 2 };
-    let style = cx.output.style;
-    cx.output.print(&render_edits(&editor.list_edits(), &public_texts, max_lines, style))?;
-    if !changes.is_empty() {
-        cx.output.print("\ndifferent in the manifests; not written:\n")?;
-        cx.output.print(&render_edits(&change_edits.files, &public_texts, max_lines, style))?;
-    }
+    print_edits(&editor.list_edits(), &change_edits.files, &public_texts, cx)?;
     for AbsorbRefusal { address, reason, .. } in &refusals {
         cx.output
             .eprint(&format!("warning: not added: {}: {reason}\n", escape(&address.to_string())));
@@ -196,6 +188,24 @@ async fn update(
         editor.new_texts.len(),
     ));
     Ok(Exit::Incomplete.only_if(!is_complete || !refusals.is_empty()))
+}
+
+/// Prints the edits that add entries, and the edits for `differences`, which are not written. Both
+/// share the lines of the screen.
+fn print_edits(
+    additions: &FileEdits,
+    differences: &FileEdits,
+    public_texts: &BTreeSet<String>,
+    cx: &RunContext,
+) -> Result<()> {
+    let (output, style) = (&cx.output, cx.output.style);
+    let max_lines = if differences.is_empty() { SCREEN_LINES } else { SCREEN_LINES / 2 };
+    output.print(&render_edits(additions, public_texts, max_lines, style))?;
+    if !differences.is_empty() {
+        output.print("\ndifferent in the manifests; not written:\n")?;
+        output.print(&render_edits(differences, public_texts, max_lines, style))?;
+    }
+    Ok(())
 }
 
 /// Finds `containers` that were renamed on the service. Returns a refusal for each of them, by its

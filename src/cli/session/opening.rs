@@ -105,13 +105,11 @@ impl<'a> SessionBuilder<'a> {
         let (connect, client) = (&self.args.access.connect, opened_source.client.clone());
         let observer = connect.connect_observer(client, &opened_source.target, &cx.env).await?;
         let observer = observer.with_moves(Arc::clone(&desired.moves));
-        let token = if opened_source.has_token {
-            preflight::check_token(&observer, today, &cx.output).await?
-        } else {
-            None
-        };
+        let (has_token, output) = (opened_source.has_token, &cx.output);
+        let token =
+            if has_token { preflight::check_token(&observer, today, output).await? } else { None };
         let (caller, sandbox) = (observer.caller().username.clone(), observer.is_sandbox());
-        let rehearsed_sections = if sandbox { rehearsed::rehearsed_sections() } else { Vec::new() };
+        let rehearsed = if sandbox { rehearsed::rehearsed_sections() } else { Vec::new() };
         let mut roster = Roster::default();
         if let Some(includes) = includes {
             (desired, roster) = self.include_by_rules(includes, desired, &observer, cx).await?;
@@ -136,14 +134,7 @@ impl<'a> SessionBuilder<'a> {
             observer,
             extent: Extent { limit: self.changes.limit, reach: reach_limits, ignores_drift: false },
             concurrency: self.args.access.connect.in_flight_range(&config).max(),
-            run: ReportedRun {
-                target,
-                caller,
-                sandbox,
-                rehearsed: rehearsed_sections,
-                snapshot,
-                token,
-            },
+            run: ReportedRun { target, caller, sandbox, rehearsed, snapshot, token },
             recorder,
             session_base: None,
         })

@@ -39,8 +39,8 @@ pub fn render_edits_text(files: &[EditedFile], max_lines: usize, style: TextStyl
     if style.is_full || style.width.is_none() {
         return escape_lines(&files.iter().map(file_patch).collect::<String>()).into_owned();
     }
-    let diffs = files.iter().map(|(name, [old, new])| (name, TextDiff::from_lines(old, new)));
-    let file_diffs: Vec<_> = diffs.collect();
+    let file_diffs: Vec<_> =
+        files.iter().map(|(name, [old, new])| (name, TextDiff::from_lines(old, new))).collect();
     let parts_by_file: Vec<_> =
         file_diffs.iter().map(|(name, diff)| (*name, line_parts(diff))).collect();
     let replacements = parts_by_file.iter().flat_map(|(file, parts)| {
@@ -87,14 +87,14 @@ pub fn render_edits_text(files: &[EditedFile], max_lines: usize, style: TextStyl
         }
     }
     if !omitted_edits.is_empty() {
-        let files: BTreeSet<_> = omitted_edits.iter().map(|edit| edit.file).collect();
-        let files = count(files.len(), "file");
-        draw_omitted(
-            &mut canvas,
-            &format!("{} in {files}", count(omitted_edits.len(), "more edit")),
-        );
+        draw_omitted(&mut canvas, &omitted_edits_text(&omitted_edits));
     }
     canvas.finish()
+}
+
+fn omitted_edits_text(edits: &[&LineReplacement<'_>]) -> String {
+    let files: BTreeSet<_> = edits.iter().map(|edit| edit.file).collect();
+    format!("{} in {}", count(edits.len(), "more edit"), count(files.len(), "file"))
 }
 
 /// The patch of a file.

@@ -67,12 +67,16 @@ pub(in crate::manifest) fn check(
     if path.len() > 1024 {
         return Err("must be shorter: at most 1024 characters");
     }
-    if !is_new {
-        return Ok(());
+    if is_new {
+        check_new_name(scope, segments[segments.len() - 1], segments.len() == 1)
+    } else {
+        Ok(())
     }
-    let name = segments[segments.len() - 1];
-    let reserved_names =
-        if segments.len() == 1 { RESERVED_TOP_LEVEL_NAMES } else { RESERVED_NAMES };
+}
+
+/// Checks the last segment of a path that a container may get.
+fn check_new_name(scope: Scope, name: &str, is_top_level: bool) -> Result<(), &'static str> {
+    let reserved_names = if is_top_level { RESERVED_TOP_LEVEL_NAMES } else { RESERVED_NAMES };
     if reserved_names.split(' ').any(|reserved| name.eq_ignore_ascii_case(reserved)) {
         return Err("ends with a name that the service keeps for its own pages");
     }
