@@ -211,7 +211,13 @@ impl ConnectArgs {
     fn service_address(&self, env: &Environment) -> Result<ServiceAddress> {
         let Some((name, url)) = self.named_address(env) else {
             let failure = CommandError::usage("no service address given");
-            let help = "pass `--url` or set UNDRIFT_URL, or try `--sandbox`";
+            let lacks_token =
+                self.token_file.is_none() && env.first_set(&TOKEN_VARIABLES).is_none();
+            let help = if lacks_token {
+                "pass `--url` or set UNDRIFT_URL, and set UNDRIFT_TOKEN; or try `--sandbox`"
+            } else {
+                "pass `--url` or set UNDRIFT_URL, or try `--sandbox`"
+            };
             return Err(failure.help(add_dotenv_hint(help)));
         };
         ServiceAddress::parse(url, self.allow_plaintext).map_err(|error| {

@@ -338,7 +338,7 @@ impl ApiError {
             ErrorKind::Unanswered(_) => "check the address and the network",
             ErrorKind::WaitTooLong(_) => WAIT_HINT,
             ErrorKind::OverBudget(_) => {
-                "raise the limit, select less with `--only`, or run again if something was applied"
+                "raise `--max-requests`, select less with `--only`, or run an interrupted `apply` again"
             }
             ErrorKind::Page(PageError::Contradiction(_)) => {
                 "the list may have changed while it was read, or a proxy altered the answers; try again"
@@ -374,7 +374,9 @@ impl ApiError {
             401 if self.0.operation.denies_with_401 => {
                 "the token needs a higher role, or the service has this switched off"
             }
-            401 => "the token is wrong, expired or revoked",
+            401 => {
+                "the token is wrong, expired, revoked or of another service: make one there with the scope `api` (`read_api` for plans), and set it in UNDRIFT_TOKEN or the file of `--token-file`"
+            }
             403 if rejection.message.starts_with("insufficient_scope") => {
                 "the token needs the scope `api`"
             }

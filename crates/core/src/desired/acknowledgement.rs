@@ -97,7 +97,9 @@ impl Acknowledgement {
         let Some((guard, address)) = guard_and_address else {
             let guard_words = Guard::ALL.map(|guard| guard.to_string());
             let guards = crate::text::alternatives(&guard_words);
-            return Err(format!("write GUARD:ADDRESS as printed; the guards are {guards}"));
+            return Err(format!(
+                "copy the `--ack` that a refusal prints, such as `removals:acme/shop#members`; nothing acknowledges all; the guards are {guards}"
+            ));
         };
         let selector = Selector::parse(address)?;
         Ok(Self { guard, selector, max_objects: None, until: None, reason: None, origin: None })

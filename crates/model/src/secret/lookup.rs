@@ -74,6 +74,10 @@ impl UnresolvedReference {
     /// The advice; `None` if the message already contains it. `is_sandbox` is true in a run with
     /// `--sandbox`.
     pub fn help(&self, is_sandbox: bool) -> Option<String> {
+        if let Self::Empty(_) = self {
+            let help = "give it a value where undrift runs; for an empty value, write `''` in the manifest";
+            return Some(help.to_owned());
+        }
         let Self::Env(name) = self else { return None };
         let sandbox_hint =
             format!(", or write `{name}='...'` into `sandbox.env` next to the manifests");
@@ -478,6 +482,8 @@ mod tests {
         let sandbox_help = "set it where undrift runs, or write `TOKEN='...'` into `sandbox.env` next to the manifests";
         assert_eq!(missing.help(true).as_deref(), Some(sandbox_help));
         assert_eq!(missing.help(false).as_deref(), Some("set it where undrift runs"));
+        let empty = UnresolvedReference::Empty(Reference::Env("TOKEN".into())).help(true).unwrap();
+        assert!(empty.ends_with("write `''` in the manifest"), "{empty}");
         let refused = UnresolvedReference::Reserved("CI_JOB_TOKEN".into());
         assert_eq!(refused.help(true), None, "the message says what is allowed");
     }
