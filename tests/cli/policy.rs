@@ -59,7 +59,7 @@ fn similar_refusals_are_merged_and_acknowledged_by_one_glob() {
         "{output}"
     );
     let wrong = place.env("UNDRIFT_ACK", "everything");
-    assert!(wrong.run("plan --sandbox").contains("UNDRIFT_ACK: write GUARD:ADDRESS"));
+    assert!(wrong.run("plan --sandbox").contains("UNDRIFT_ACK: copy GUARD:ADDRESS"));
 }
 
 #[test]

@@ -98,7 +98,7 @@ impl Acknowledgement {
             let guard_words = Guard::ALL.map(|guard| guard.to_string());
             let guards = crate::text::alternatives(&guard_words);
             return Err(format!(
-                "copy the `--ack` that a refusal prints, such as `removals:acme/shop#members`; nothing acknowledges all; the guards are {guards}"
+                "copy GUARD:ADDRESS from a refusal, as in `removals:acme/shop#members`; nothing acknowledges all; the guards are {guards}"
             ));
         };
         let selector = Selector::parse(address)?;
