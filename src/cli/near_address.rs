@@ -28,7 +28,7 @@ pub(super) fn suggest_address(
     let scope = container.map_or(Scope::Project, |container| container.scope);
     let mut segments = object.splitn(2, SEPARATORS);
     let (name, inner_address) = (segments.next()?, segments.next());
-    let Some(section) = catalogue::project_section(scope, name) else {
+    let Some(section) = catalogue::find_section(scope, name) else {
         let mut mappings = catalogue::sections(scope).filter(|s| s.shape == Shape::Mapping);
         return match mappings.find(|section| section.spec(name).is_some()).map(|s| s.section) {
             Some(section) if takes_fields => {

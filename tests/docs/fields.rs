@@ -62,7 +62,7 @@ fn the_page_of_fields_is_up_to_date() {
 }
 
 fn is_section(scope: Scope, name: &str) -> bool {
-    catalogue::project_section(scope, name).is_some() || name == "unlisted"
+    catalogue::find_section(scope, name).is_some() || name == "unlisted"
 }
 
 /// Keeps some properties of `schema`, without alternatives to a value.

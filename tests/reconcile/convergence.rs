@@ -439,7 +439,7 @@ fn case(section: Section, specs: &[(usize, &'static FieldSpec)], form: Phase) ->
     let path = format!("{above}{noun}-{}", name.replace(['.', '_'], "-"));
     let mut document = project(&path, json!({"create": true, section.section: value}));
     if let Some(parent) = section.scoped_kind.parent {
-        let of = catalogue::project_section(section.scoped_kind.scope, parent.section).unwrap();
+        let of = catalogue::find_section(section.scoped_kind.scope, parent.section).unwrap();
         document[parent.section] = json!([base_entry(of, 0)]);
     }
     // The service looks up the branch of a schedule.

@@ -394,10 +394,9 @@ impl ShownStep<'_> {
             _ => Scope::Project,
         };
         match self.json["address"]["section"].as_str() {
-            Some(name) => (Vec::from_iter(catalogue::project_section(scope, name)), false),
+            Some(name) => (Vec::from_iter(catalogue::find_section(scope, name)), false),
             None => {
-                let with =
-                    ["settings", "fork_of"].map(|name| catalogue::project_section(scope, name));
+                let with = ["settings", "fork_of"].map(|name| catalogue::find_section(scope, name));
                 let own = catalogue::container(scope).0;
                 (std::iter::once(own).chain(with.into_iter().flatten()).collect(), true)
             }

@@ -23,7 +23,7 @@ const NO_FIELD: [(&str, &str); 3] = [
 
 /// The fields of `settings:`, including those of later releases.
 fn settings() -> &'static FieldTable {
-    catalogue::project_section(Scope::Project, "settings").unwrap().table()
+    catalogue::find_section(Scope::Project, "settings").unwrap().table()
 }
 
 /// The fields of `create:`.

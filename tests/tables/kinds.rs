@@ -25,7 +25,7 @@ fn sections() -> impl Iterator<Item = (String, Section)> {
 
 /// The section of projects with this name.
 fn of_project(name: &str) -> Section {
-    catalogue::project_section(Scope::Project, name).unwrap_or_else(|| panic!("no {name}"))
+    catalogue::find_section(Scope::Project, name).unwrap_or_else(|| panic!("no {name}"))
 }
 
 /// True if it comes from a description file.
@@ -91,10 +91,10 @@ fn the_sections_have_a_fixed_order() {
     let described: Vec<_> = described.map(|kind| kind.section).collect();
     assert!(described.is_sorted() && kinds.len() == FILES.len(), "{described:?}");
     for (at, section) in sections() {
-        let found = catalogue::project_section(section.scoped_kind.scope, section.section);
+        let found = catalogue::find_section(section.scoped_kind.scope, section.section);
         assert!(found.is_some_and(|found| found.noun == section.noun), "{at}");
     }
-    assert!(catalogue::project_section(Scope::Project, "setting").is_none());
+    assert!(catalogue::find_section(Scope::Project, "setting").is_none());
     for kind in catalogue::registry().kinds() {
         let scopes: BTreeSet<_> = kind.homes.iter().map(|home| home.scope).collect();
         assert_eq!(scopes.len(), kind.homes.len(), "{}: one home in each scope", kind.section);
@@ -553,7 +553,7 @@ fn fields_that_name_entries_refer_to_sections_with_ids() {
     for (at, section) in sections() {
         for spec in section.table().specs() {
             let Some(other) = spec.field.relations.names_entries else { continue };
-            let other = catalogue::project_section(section.scoped_kind.scope, other)
+            let other = catalogue::find_section(section.scoped_kind.scope, other)
                 .unwrap_or_else(|| panic!("{at}"));
             let mut fields = other.scoped_kind.address_keys.iter().map(|handle| handle.field);
             assert!(fields.any(|field| field == "id"), "{at}");

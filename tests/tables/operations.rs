@@ -228,8 +228,7 @@ fn required_parameters_are_listed() {
                 .into_iter()
                 .collect();
         let of = row.fields.filter(|(_, route)| *route == WriteRequest::Create);
-        let of =
-            of.map(|((scope, section), _)| catalogue::project_section(scope, section).unwrap());
+        let of = of.map(|((scope, section), _)| catalogue::find_section(scope, section).unwrap());
         let names = of.into_iter().flat_map(|of| {
             let all = of.identity.iter().chain(of.required_fields);
             // Of two fields that exclude each other, neither is required.

@@ -109,8 +109,8 @@ impl Cause {
     }
 
     /// Adds help.
-    pub fn with_help(mut self, with_help: impl Into<Cow<'static, str>>) -> Self {
-        self.help = Some(with_help.into());
+    pub fn with_help(mut self, help: impl Into<Cow<'static, str>>) -> Self {
+        self.help = Some(help.into());
         self
     }
 
@@ -121,8 +121,8 @@ impl Cause {
     }
 
     /// Adds a context in front of the message: `context: message`.
-    pub fn with_context(mut self, with_context: impl fmt::Display) -> Self {
-        self.message = format!("{with_context}: {}", self.message).into();
+    pub fn with_context(mut self, context: impl fmt::Display) -> Self {
+        self.message = format!("{context}: {}", self.message).into();
         self
     }
 }

@@ -84,7 +84,7 @@ fn find_subject<'d>(
     let (name, address_in_section) = section_address
         .split_once('/')
         .map_or((section_address, None), |(name, inner)| (name, Some(inner)));
-    let section = catalogue::project_section(container.scope, name);
+    let section = catalogue::find_section(container.scope, name);
     let Some(section) = section.filter(|section| is_declared(container, *section)) else {
         let section_names: Vec<_> = container.section_names().collect();
         let noun = container.scope.noun();

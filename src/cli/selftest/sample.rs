@@ -104,7 +104,7 @@ impl TestSetup {
             let mut document = new_document(scope, &self.trial_path(trial), create);
             document.insert(section.section.to_owned(), value);
             if let Some(parent) = section.scoped_kind.parent
-                && let Some(parent_section) = catalogue::project_section(scope, parent.section)
+                && let Some(parent_section) = catalogue::find_section(scope, parent.section)
                 && let Ok(parent_value) =
                     self.entry_value(parent_section, None, SamplePhase::Create)
             {

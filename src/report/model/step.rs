@@ -177,8 +177,7 @@ fn step_rows<'s>(step: &'s Step, change: &'s FieldChange) -> Vec<StepRow<'s>> {
         vec![StepRow { step, name: change.field.to_string(), before, after, label, origin }]
     };
     let Shown::Value(Json::Object(object_after)) = after else { return whole_row() };
-    let section =
-        step.address.section.and_then(|name| catalogue::project_section(step.scope, name));
+    let section = step.address.section.and_then(|name| catalogue::find_section(step.scope, name));
     let spec = section.and_then(|section| section.spec(&change.field));
     let mut rows = Vec::new();
     for (key, value) in object_after {

@@ -173,8 +173,7 @@ fn check_locations(found: &Diagnostics, folder: &Path) {
         if diagnostic.severity == Severity::Error {
             assert!(diagnostic.location.is_some(), "{diagnostic:?}");
         }
-        let places =
-            diagnostic.location.iter().chain(diagnostic.with_related.iter().map(|(at, _)| at));
+        let places = diagnostic.location.iter().chain(diagnostic.related.iter().map(|(at, _)| at));
         for place in places {
             if let (Some(line), Ok(bytes)) = (place.line(), fs::read(folder.join(&*place.file))) {
                 let lines = bytes.iter().filter(|byte| **byte == b'\n').count() + 1;

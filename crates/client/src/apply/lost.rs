@@ -173,7 +173,7 @@ fn check_creation(scope: Scope, step: &Step, index: usize, plan: &ContainerPlan)
     }
     let has_difference = plan.steps.iter().any(|remaining_step| {
         let section =
-            remaining_step.address.section.and_then(|name| catalogue::project_section(scope, name));
+            remaining_step.address.section.and_then(|name| catalogue::find_section(scope, name));
         section.is_some_and(Section::is_created_with_container)
             && remaining_step.changes.iter().any(|change| sends_field(scope, step, index, change))
     });

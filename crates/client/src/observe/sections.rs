@@ -40,8 +40,7 @@ impl Observer {
         let Presence::Existing(target, facts) = live.presence.clone() else {
             return Ok(LiveEntries::NoContainer);
         };
-        let Some(parent_section) = catalogue::project_section(container.scope, parent.section)
-        else {
+        let Some(parent_section) = catalogue::find_section(container.scope, parent.section) else {
             return Ok(LiveEntries::Partial(Cause::new(
                 "the section of its parent entries is unknown",
             )));

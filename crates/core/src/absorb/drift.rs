@@ -158,8 +158,7 @@ impl DriftCollector<'_> {
     /// The section of `address`, and the declared entry at `address`; `None` if no manifest
     /// declares the entry.
     fn find_declared(&self, address: &Address) -> Option<(Section, Option<&DeclaredEntry>)> {
-        let section =
-            catalogue::project_section(self.comparison.container.scope, address.section?)?;
+        let section = catalogue::find_section(self.comparison.container.scope, address.section?)?;
         let key = address.entry.as_deref().unwrap_or_default();
         Some((section, self.comparison.container.entry(section.section, key)))
     }

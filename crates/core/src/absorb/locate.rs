@@ -48,7 +48,7 @@ pub(super) fn locate_edits(
     is_covered: bool,
     files: &mut SourceFiles<'_>,
 ) -> Result<Edits, AbsorbRefusal> {
-    let Some(section) = catalogue::project_section(container.scope, goal.section) else {
+    let Some(section) = catalogue::find_section(container.scope, goal.section) else {
         return Ok(Vec::new());
     };
     let entry = container.entry(goal.section, &goal.key);

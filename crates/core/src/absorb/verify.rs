@@ -96,7 +96,7 @@ fn apply_goal(
     expected: &mut DeclaredValues,
     actual: &mut DeclaredValues,
 ) -> bool {
-    let Some(section) = catalogue::project_section(container.scope, goal.section) else {
+    let Some(section) = catalogue::find_section(container.scope, goal.section) else {
         return false;
     };
     // If the goal adds a section, expect its default policy too.

@@ -69,7 +69,7 @@ pub fn section(kind: Section, entries: &Json, unlisted: Unlisted) -> DeclaredSec
 pub fn container(scope: Scope, path: &str, sections: &Json, unlisted: Unlisted) -> Container {
     let sections = sections.as_object().into_iter().flatten().map(|(name, entries)| {
         let kind =
-            catalogue::project_section(scope, name).unwrap_or_else(|| panic!("no section {name}"));
+            catalogue::find_section(scope, name).unwrap_or_else(|| panic!("no section {name}"));
         section(kind, entries, unlisted)
     });
     let mut sections: Vec<_> = sections.collect();

@@ -209,7 +209,7 @@ impl<'c> DiffContext<'c> {
             findings.add_missing_fact(ExtraFact::GroupAbove);
             return None;
         };
-        let spec = catalogue::project_section(Scope::Group, &constraint.group_setting.section)?
+        let spec = catalogue::find_section(Scope::Group, &constraint.group_setting.section)?
             .field(&constraint.group_setting.field);
         let is_changed = declarations.iter().any(|(group, group_value)| {
             let live_value = parent_settings.get(SETTINGS_ABOVE_KEY).and_then(|group_settings| {

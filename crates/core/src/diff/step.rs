@@ -242,7 +242,7 @@ impl Step {
 
     /// The former name of the entry; `None` if the step does not rename the entry.
     pub fn former_name(&self) -> Option<&str> {
-        let section = catalogue::project_section(self.scope, self.address.section?)?;
+        let section = catalogue::find_section(self.scope, self.address.section?)?;
         let [name] = section.identity else { return None };
         let change = self.change(name).filter(|_| self.action == Action::Update)?;
         change.before.value()?.as_str()

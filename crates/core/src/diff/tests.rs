@@ -628,7 +628,7 @@ fn a_change_that_would_reset_an_unknown_field_is_not_planned() {
 
 #[test]
 fn a_step_detects_changes_by_others_in_fields_that_it_does_not_change() {
-    let section = catalogue::project_section(Scope::Group, "variables").unwrap();
+    let section = catalogue::find_section(Scope::Group, "variables").unwrap();
     let raw = |value: &str, protected: bool| json!({"key": "A", "environment_scope": "prod", "value": value, "protected": protected});
     let live = |raw: Json| testing::live_entry(section, raw);
     let change = FieldChange::new("value", Shown::Hidden, Shown::Value("new".into()), None);

@@ -47,7 +47,7 @@ pub(super) fn seed_files(
 
 /// The line that assigns a placeholder to the environment variable of a secret.
 fn placeholder_line(scope: Scope, secret: &SecretReference) -> String {
-    let section = catalogue::project_section(scope, secret.section);
+    let section = catalogue::find_section(scope, secret.section);
     let field = section.map(|section| section.field(&secret.field));
     let value = match secret.value.expose() {
         // The service cannot mask a value with the characters of a URL, so use a placeholder that

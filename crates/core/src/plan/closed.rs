@@ -156,7 +156,7 @@ impl ContainerPlanner<'_> {
     /// refuses the update if the entry does not exist, and the plan does not read the entry.
     pub(super) fn note_undeclared_names(&self, plan: &mut ContainerPlan) {
         let scope = self.declared.scope;
-        let find_section = |name| catalogue::project_section(scope, name);
+        let find_section = |name| catalogue::find_section(scope, name);
         let steps = plan.findings.steps.iter().filter(|step| step.action == Action::Update);
         let steps = steps.filter(|step| {
             step.address.section.and_then(find_section).is_some_and(Section::is_part_of_container)

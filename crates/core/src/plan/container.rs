@@ -291,8 +291,7 @@ impl ContainerPlanner<'_> {
         steps: &[Step],
     ) {
         let Some(parent) = section.kind.scoped_kind.parent else { return };
-        let Some(parent_kind) = catalogue::project_section(self.declared.scope, parent.section)
-        else {
+        let Some(parent_kind) = catalogue::find_section(self.declared.scope, parent.section) else {
             return;
         };
         let removed_entries = steps
@@ -330,7 +329,7 @@ impl ContainerPlanner<'_> {
     pub(super) fn defer_children(&self, plan: &mut ContainerPlan) {
         for section in self.ordered_sections() {
             let Some(parent) = section.kind.scoped_kind.parent else { continue };
-            let Some(parent_kind) = catalogue::project_section(self.declared.scope, parent.section)
+            let Some(parent_kind) = catalogue::find_section(self.declared.scope, parent.section)
             else {
                 continue;
             };

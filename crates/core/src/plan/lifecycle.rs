@@ -70,7 +70,7 @@ impl ContainerPlanner<'_> {
         if let Some(declared) = self.declared.setting(section, name) {
             return Ok(declared.value.text().map(str::to_owned));
         }
-        let limit = catalogue::project_section(self.declared.scope, section).and_then(|section| {
+        let limit = catalogue::find_section(self.declared.scope, section).and_then(|section| {
             self.context.group_limit(section, name, &visibility.as_str().into(), findings)
         });
         let address = self.address.with_section(section);

@@ -36,13 +36,13 @@ impl Address {
     }
 
     /// A whole section of this address's group or project.
-    pub fn with_section(&self, with_section: &'static str) -> Self {
-        Self { path: self.path.clone(), section: Some(with_section), entry: None }
+    pub fn with_section(&self, section: &'static str) -> Self {
+        Self { path: self.path.clone(), section: Some(section), entry: None }
     }
 
     /// An entry of this address's section.
-    pub fn with_entry(&self, with_entry: impl Into<String>) -> Self {
-        Self { entry: Some(with_entry.into()), ..self.clone() }
+    pub fn with_entry(&self, entry: impl Into<String>) -> Self {
+        Self { entry: Some(entry.into()), ..self.clone() }
     }
 }
 

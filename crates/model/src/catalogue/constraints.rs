@@ -226,13 +226,13 @@ mod tests {
     fn every_row_names_fields_and_values_that_they_may_have() {
         for row in all_constraints() {
             let group_section =
-                catalogue::project_section(Scope::Group, &row.group_setting.section).unwrap();
+                catalogue::find_section(Scope::Group, &row.group_setting.section).unwrap();
             let group_spec =
                 group_section.spec(&row.group_setting.field).unwrap_or_else(|| panic!("{row:?}"));
             let specs: Vec<_> = Scope::ALL
                 .into_iter()
                 .filter_map(|scope| {
-                    let section = catalogue::project_section(scope, &row.constrained.section)?;
+                    let section = catalogue::find_section(scope, &row.constrained.section)?;
                     section.spec(row.constrained.field.as_deref()?)
                 })
                 .collect();

@@ -31,7 +31,7 @@ impl CreationRequests<'_> {
         let base_names: Vec<_> = self.base_fields.keys().cloned().collect();
         let mut create_body = self.base_fields.clone();
         let mut edit_body = Fields::new();
-        let settings = super::project_section(context.target.scope, super::settings::SECTION);
+        let settings = super::find_section(context.target.scope, super::settings::SECTION);
         for (name, value) in declared {
             let container_section = context.section.spec(name).map(|_| context.section);
             let Some(section) = container_section.or(settings) else { continue };

@@ -60,7 +60,7 @@ impl KindRules for Integrations {
     fn check(&self, declared: &Fields, _is_unresolved: bool, report: Reporter<'_>) {
         let Some(slug) = declared.text(SLUG_FIELD) else { return };
         // Projects have all integrations; groups may have fewer.
-        let Some(section) = super::project_section(Scope::Project, SECTION) else { return };
+        let Some(section) = super::find_section(Scope::Project, SECTION) else { return };
         let Some(variant) = section.table().variant(slug) else { return };
         // The value 1 means a token. With an invalid value, the user probably meant a token, too.
         let auth_type = declared.plain_json("jira_auth_type");
@@ -212,7 +212,7 @@ mod tests {
             }
         }
         assert_eq!(project_section.specs().len(), project_section.fields.len());
-        let group_table = catalogue::project_section(Scope::Group, SECTION).unwrap().table();
+        let group_table = catalogue::find_section(Scope::Group, SECTION).unwrap().table();
         assert!(
             group_table.get("jenkins_url").is_none() && group_table.get("recipients").is_some()
         );

@@ -233,7 +233,7 @@ mod tests {
         ] {
             let target = Target::new(scope, path.into());
             let context = CallContext {
-                section: crate::catalogue::project_section(scope, "members").unwrap(),
+                section: crate::catalogue::find_section(scope, "members").unwrap(),
                 target: &target,
                 names: &names,
                 release: DetectedRelease::NotRequested,

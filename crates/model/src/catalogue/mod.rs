@@ -156,7 +156,7 @@ pub fn sections(scope: Scope) -> impl Iterator<Item = Section> {
 }
 
 /// The section `name` of documents of `scope`.
-pub fn project_section(scope: Scope, name: &str) -> Option<Section> {
+pub fn find_section(scope: Scope, name: &str) -> Option<Section> {
     registry().section(scope, name)
 }
 

@@ -66,7 +66,7 @@ pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
 /// The fields of `section` that `request` accepts. For a container, they include the fields of the
 /// sections that are created with it.
 fn accepted_parameters((scope, section): (Scope, &str), request: WriteRequest) -> Vec<Parameter> {
-    let Some(section) = super::project_section(scope, section) else { return Vec::new() };
+    let Some(section) = super::find_section(scope, section) else { return Vec::new() };
     let container = section.is_created_with_container().then(|| super::container(scope).0);
     let sections = [Some(section), container].into_iter().flatten();
     let specs =

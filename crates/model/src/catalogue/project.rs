@@ -50,8 +50,7 @@ impl KindRules for ProjectRules {
     fn check(&self, declared: &Fields, _is_unresolved: bool, report: Reporter<'_>) {
         check_create(declared, report);
         // An undeclared setting gets the service's default, `enabled`.
-        let Some(settings) = super::project_section(Scope::Project, super::settings::SECTION)
-        else {
+        let Some(settings) = super::find_section(Scope::Project, super::settings::SECTION) else {
             return;
         };
         for (name, _, max_field, max_value) in

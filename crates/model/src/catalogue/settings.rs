@@ -140,7 +140,7 @@ static FEATURE_SETTINGS: LazyLock<Vec<(&str, Option<&str>)>> = LazyLock::new(|| 
     let closing_settings =
         super::sections(Scope::Project).flat_map(|section| &section.scoped_kind.closed_by);
     let names: BTreeSet<&str> = closing_settings.flatten().copied().collect();
-    let table = super::project_section(Scope::Project, SECTION).map(Section::table);
+    let table = super::find_section(Scope::Project, SECTION).map(Section::table);
     let deprecated_spec =
         |name| table?.specs().iter().find(|spec| spec.field.replacement_name() == Some(name));
     names.into_iter().map(|name| (name, deprecated_spec(name).map(|spec| spec.name))).collect()
@@ -167,7 +167,7 @@ fn has_user(url: &str) -> bool {
 /// these keys under two names.
 fn cleanup_policy(live: &Json) -> Json {
     let Some(live) = live.as_object() else { return live.clone() };
-    let settings = super::project_section(Scope::Project, SECTION);
+    let settings = super::find_section(Scope::Project, SECTION);
     let policy_spec = settings.and_then(|section| section.spec("container_expiration_policy"));
     let key_fields = policy_spec.map(|spec| spec.key_fields);
     let mut policy = Object::new();
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_new_flag_gives_the_value_of_the_old_one() {
-        let find_settings = |scope| catalogue::project_section(scope, "settings").unwrap();
+        let find_settings = |scope| catalogue::find_section(scope, "settings").unwrap();
         let read_flag = |scope, raw| {
             live_entry(find_settings(scope), raw).fields.raw().get("emails_disabled").cloned()
         };

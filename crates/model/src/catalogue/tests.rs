@@ -162,7 +162,7 @@ fn fields_that_sound_like_protections_are_guarded() {
 
 #[test]
 fn in_a_private_project_only_public_features_are_shown() {
-    let settings = catalogue::project_section(Scope::Project, "settings").unwrap();
+    let settings = catalogue::find_section(Scope::Project, "settings").unwrap();
     for (visibility, name, level, is_shown) in [
         ("private", "pages_access_level", json!("enabled"), false),
         ("private", "pages_access_level", json!("public"), true),
@@ -198,7 +198,7 @@ fn section_properties_follow_from_operations() {
         .map(|section| section.section);
     let expected = ["protected_branches", "merge_request_approval_setting"];
     assert_eq!(top_level_sections.collect::<Vec<_>>(), expected);
-    assert!(catalogue::project_section(Scope::Group, "approvals").is_none());
+    assert!(catalogue::find_section(Scope::Group, "approvals").is_none());
 }
 
 /// An export omits only values that a kind declares confidential.

@@ -239,7 +239,7 @@ mod tests {
         changed: &str,
         release: DetectedRelease,
     ) -> Result<usize, NoCalls> {
-        let section = catalogue::project_section(Scope::Group, "variables").unwrap();
+        let section = catalogue::find_section(Scope::Group, "variables").unwrap();
         let declared = fields(json!({"key": "A", "environment_scope": "*", "value": "new"}));
         let entry = live_entry(section, raw);
         let context = CallContext {

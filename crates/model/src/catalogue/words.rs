@@ -212,7 +212,7 @@ mod tests {
     use crate::{catalogue, field::Scope, kind::Section};
 
     fn project_section(name: &str) -> Option<Section> {
-        catalogue::project_section(Scope::Project, name)
+        catalogue::find_section(Scope::Project, name)
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
                 );
                 if let Field(name) | Opposite(name) | Level(name) = meaning {
                     let group_table =
-                        catalogue::project_section(Scope::Group, section).map(Section::table);
+                        catalogue::find_section(Scope::Group, section).map(Section::table);
                     let scope_tables = [Some(table), group_table].into_iter().flatten();
                     assert!(
                         scope_tables.into_iter().any(|table| table.get(name).is_some()),
@@ -283,11 +283,10 @@ mod tests {
                 .contains(&name)
                     || Scope::ALL
                         .into_iter()
-                        .any(|scope| catalogue::project_section(scope, name).is_some())
+                        .any(|scope| catalogue::find_section(scope, name).is_some())
             });
-            let is_everywhere = Scope::ALL
-                .into_iter()
-                .all(|scope| catalogue::project_section(scope, word).is_some());
+            let is_everywhere =
+                Scope::ALL.into_iter().all(|scope| catalogue::find_section(scope, word).is_some());
             assert!(!is_everywhere && is_resolved, "{word}");
         }
     }

@@ -64,7 +64,7 @@ pub struct Diagnostic {
     /// A short text that is shown at the location.
     pub label: Option<String>,
     /// Related locations, each with a short text.
-    pub with_related: Vec<(SourceLocation, String)>,
+    pub related: Vec<(SourceLocation, String)>,
     /// The advice.
     pub help: Option<String>,
 }
@@ -86,19 +86,19 @@ impl Diagnostic {
     }
 
     /// Sets the text that is shown at the location.
-    pub fn with_label(self, with_label: impl Into<String>) -> Self {
-        Self { label: Some(with_label.into()), ..self }
+    pub fn with_label(self, label: impl Into<String>) -> Self {
+        Self { label: Some(label.into()), ..self }
     }
 
     /// Adds a related location.
     pub fn with_related(mut self, location: SourceLocation, label: impl Into<String>) -> Self {
-        self.with_related.push((location, label.into()));
+        self.related.push((location, label.into()));
         self
     }
 
     /// Adds help.
-    pub fn with_help(self, with_help: impl Into<String>) -> Self {
-        Self { help: Some(with_help.into()), ..self }
+    pub fn with_help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(help.into()), ..self }
     }
 
     /// Sets the help; `None` removes it.
@@ -148,7 +148,7 @@ struct RelatedForm<'d> {
 impl Serialize for Diagnostic {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let location = self.location.as_ref();
-        let related = self.with_related.iter().map(|(location, message)| RelatedForm {
+        let related = self.related.iter().map(|(location, message)| RelatedForm {
             file: &location.file,
             line: location.line(),
             column: location.column(),

@@ -76,7 +76,7 @@ pub(super) fn render(diagnostic: &Diagnostic, others: &[&Diagnostic], style: Tex
     if let Some(location) = &diagnostic.location {
         group = add_location(group, location, diagnostic.label.as_deref(), AnnotationKind::Primary);
     }
-    for (location, label) in &diagnostic.with_related {
+    for (location, label) in &diagnostic.related {
         group = add_location(group, location, Some(label), AnnotationKind::Context);
     }
     if let Some(help) = &diagnostic.help {
@@ -110,7 +110,7 @@ pub(super) fn render(diagnostic: &Diagnostic, others: &[&Diagnostic], style: Tex
     }
     let renderer = if style.is_coloured { Renderer::styled() } else { Renderer::plain() };
     let text = renderer.term_width(width.max(40)).render(&[group]);
-    let related = diagnostic.with_related.iter().map(|(related_location, _)| related_location);
+    let related = diagnostic.related.iter().map(|(related_location, _)| related_location);
     diagnostic.location.iter().chain(related).fold(text, correct_column)
 }
 

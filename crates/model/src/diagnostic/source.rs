@@ -40,8 +40,8 @@ pub(super) struct LineColumn {
 
 impl SourceLocation {
     /// The whole file.
-    pub fn whole_file(whole_file: impl Into<FileName>) -> Self {
-        Self { file: whole_file.into(), position: None }
+    pub fn whole_file(file: impl Into<FileName>) -> Self {
+        Self { file: file.into(), position: None }
     }
 
     /// The line, from 1.
@@ -229,7 +229,7 @@ impl<'t> SourceText<'t> {
             SNIPPET_CHARS,
         )
         .min(end);
-        let mut make_snippet = String::new();
+        let mut snippet = String::new();
         let (mut shown_start, mut shown_end) = (None, 0);
         let mut offset = snippet_start;
         while offset < snippet_end {
@@ -237,7 +237,7 @@ impl<'t> SourceText<'t> {
             let hidden_range =
                 self.hidden_ranges.get(range_index).filter(|range| range.start <= offset);
             let (length, text) = match (hidden_range, self.text[offset..].chars().next()) {
-                (Some(_), Some(' ')) if make_snippet.trim().is_empty() => (1, " ".into()),
+                (Some(_), Some(' ')) if snippet.trim().is_empty() => (1, " ".into()),
                 // Up to the mark, a hidden part keeps its width, so that the mark is in its column.
                 (Some(range), _) if offset < span.start && span.start <= range.end => {
                     let hidden_text = &self.text[offset..span.start];
@@ -248,16 +248,16 @@ impl<'t> SourceText<'t> {
                 (None, None) => break,
             };
             if offset <= span.start && span.start < offset + length {
-                shown_start = Some(make_snippet.len());
+                shown_start = Some(snippet.len());
             }
-            make_snippet.push_str(&text);
+            snippet.push_str(&text);
             if offset < span.end {
-                shown_end = make_snippet.len();
+                shown_end = snippet.len();
             }
             offset += length;
         }
-        let shown_start = shown_start.unwrap_or(make_snippet.len());
-        (make_snippet, (shown_start, shown_end.max(shown_start)))
+        let shown_start = shown_start.unwrap_or(snippet.len());
+        (snippet, (shown_start, shown_end.max(shown_start)))
     }
 }
 

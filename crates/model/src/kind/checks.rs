@@ -317,8 +317,8 @@ fn cron_fault(text: &str) -> Option<String> {
 
 /// True if `text` has the short form of an SSH address, as in `git@HOST:PATH`.
 fn is_scp_address(text: &str) -> bool {
-    let host_and_path = text.split_once(':').filter(|_| !text.contains("://"));
-    host_and_path
+    let user_host_and_path = text.split_once(':').filter(|_| !text.contains("://"));
+    user_host_and_path
         .is_some_and(|(host_and_path, path)| host_and_path.contains('@') && !path.is_empty())
 }
 

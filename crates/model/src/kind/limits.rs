@@ -168,8 +168,8 @@ mod tests {
             ),
             (Some(false), json!({"push_events": on_value}), false),
         ] {
-            let old_entry = entry.map(|old_fields| {
-                live_entry(hooks, json!({"id": 1, "url": "https://h", "push_events": old_fields}))
+            let old_entry = entry.map(|push_events| {
+                live_entry(hooks, json!({"id": 1, "url": "https://h", "push_events": push_events}))
             });
             let off_body = switch_off_body(hooks, &fields(body.clone()), old_entry.as_ref());
             let old_fields = old_entry.map(|entry| entry.fields);

@@ -16,7 +16,7 @@ use crate::{
 
 /// The section of projects with this name.
 pub fn project_section(name: &str) -> Section {
-    catalogue::project_section(Scope::Project, name).unwrap()
+    catalogue::find_section(Scope::Project, name).unwrap()
 }
 
 /// The fields of a JSON object.
@@ -131,7 +131,7 @@ pub fn find_faults(section: Section, declared: &Fields) -> Vec<(&'static str, &'
 pub fn collect_faults(
     check: impl FnOnce(&mut dyn FnMut(EntryFault)),
 ) -> Vec<(&'static str, &'static str)> {
-    let mut find_faults = Vec::new();
-    check(&mut |fault| find_faults.push((fault.field, fault.code)));
-    find_faults
+    let mut faults = Vec::new();
+    check(&mut |fault| faults.push((fault.field, fault.code)));
+    faults
 }

@@ -306,11 +306,11 @@ mod tests {
     #[test]
     fn each_operation_has_its_retry_safety() {
         let ids_of_rows = |retry_safety, method| {
-            let ids_of_rows = OPERATIONS
+            let rows = OPERATIONS
                 .iter()
                 .map(|op| op.row())
                 .filter(|row| row.method == method && row.retry_safety == retry_safety);
-            ids_of_rows.map(|row| row.id).collect::<Vec<_>>()
+            rows.map(|row| row.id).collect::<Vec<_>>()
         };
         let count_method =
             |method| OPERATIONS.iter().filter(|op| op.row().method == method).count();

@@ -163,13 +163,10 @@ impl<E> Request<E> {
     }
 
     /// Sets the body: JSON, or a form if one of the fields is a file.
-    pub fn with_fields(mut self, with_fields: Fields) -> Self {
-        let has_file = with_fields.values().any(|value| matches!(value, Value::File(_)));
-        self.body = if has_file {
-            RequestBody::Multipart(with_fields)
-        } else {
-            RequestBody::Json(with_fields)
-        };
+    pub fn with_fields(mut self, fields: Fields) -> Self {
+        let has_file = fields.values().any(|value| matches!(value, Value::File(_)));
+        self.body =
+            if has_file { RequestBody::Multipart(fields) } else { RequestBody::Json(fields) };
         self
     }
 

@@ -349,11 +349,11 @@ impl Pager {
         if self.entry_keys.identity_keys.is_empty() {
             return Ok(default_identity(object));
         }
-        let mut check_identity = String::new();
+        let mut identity = String::new();
         for key in self.entry_keys.identity_keys {
-            check_identity += &format!("{} ", require_value(key)?);
+            identity += &format!("{} ", require_value(key)?);
         }
-        Ok(check_identity)
+        Ok(identity)
     }
 }
 

@@ -116,7 +116,7 @@ pub struct Secrets {
 /// undrift's own token, with the data to recognise it in values.
 #[derive(Clone)]
 struct OwnToken {
-    own_token: Secret,
+    token: Secret,
     matcher: SecretMatcher,
     /// The canonical path of the token's file, if the token comes from a file.
     token_file: Option<PathBuf>,
@@ -126,12 +126,12 @@ impl OwnToken {
     /// True if `value` is the token or contains it in any form.
     fn is_contained_in(&self, value: &[u8]) -> bool {
         let value = String::from_utf8_lossy(value);
-        value.trim() == self.own_token.expose().trim()
+        value.trim() == self.token.expose().trim()
             || !self.matcher.find_known_secrets(&value).is_empty()
     }
 
-    fn is_token_file(&self, token_file: &Path) -> bool {
-        self.token_file.is_some() && self.token_file == token_file.canonicalize().ok()
+    fn is_token_file(&self, path: &Path) -> bool {
+        self.token_file.is_some() && self.token_file == path.canonicalize().ok()
     }
 }
 
@@ -173,7 +173,7 @@ impl Secrets {
         matcher.add(token.expose());
         self.add_redaction(token.clone());
         self.own_token = Some(OwnToken {
-            own_token: token,
+            token,
             matcher,
             token_file: file.and_then(|file| file.canonicalize().ok()),
         });

@@ -137,7 +137,7 @@ impl LiveCache {
     pub(super) fn find_entry_id(&self, container: &Container, address: &str) -> Option<u64> {
         let prefix = container.address();
         let live_id = self.live.sections.iter().find_map(|(name, live_entries)| {
-            let section = catalogue::project_section(container.scope, name)?;
+            let section = catalogue::find_section(container.scope, name)?;
             let mut entries = live_entries.entries().ok()?.iter();
             section.referenced_id(entries.find(|entry| {
                 let entry_name = section.entry_name(entry.fields.raw());
@@ -281,7 +281,7 @@ impl LiveCache {
 /// True if the section `name` is part of the own object of groups or projects.
 fn is_in_object(name: &str) -> bool {
     let mut sections =
-        Scope::ALL.into_iter().filter_map(|scope| catalogue::project_section(scope, name));
+        Scope::ALL.into_iter().filter_map(|scope| catalogue::find_section(scope, name));
     sections.any(Section::is_part_of_container)
 }
 

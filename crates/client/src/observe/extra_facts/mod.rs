@@ -173,7 +173,7 @@ impl Observer {
     /// The groups that the project at `path` is shared with.
     async fn read_shares(&self, path: &str) -> Result<Result<Vec<LiveEntry>, Cause>> {
         let object = self.get_container_object(Scope::Project, path, &KeyFilter::All).await?;
-        let shares_section = catalogue::project_section(Scope::Project, shares::SECTION);
+        let shares_section = catalogue::find_section(Scope::Project, shares::SECTION);
         let shares =
             shares_section.and_then(|section| section.read_nested(&object, FieldSelection::All));
         Ok(shares.ok_or_else(|| Cause::new("the service does not show the shares")))
@@ -185,7 +185,7 @@ impl Observer {
         live: &LiveContainer,
         name: &str,
     ) -> Result<Result<EntryIds, Cause>> {
-        let Some(section) = catalogue::project_section(container.scope, name) else {
+        let Some(section) = catalogue::find_section(container.scope, name) else {
             return Ok(Ok(EntryIds::new()));
         };
         let entries = match &live.presence {
@@ -205,7 +205,7 @@ impl Observer {
         name: &str,
     ) -> Result<Vec<(String, Arc<str>)>> {
         let mut entries_above = Vec::new();
-        let Some(group_section) = catalogue::project_section(Scope::Group, name) else {
+        let Some(group_section) = catalogue::find_section(Scope::Group, name) else {
             return Ok(entries_above);
         };
         let ReadSource::List(list) = group_section.scoped_kind.read_source else {

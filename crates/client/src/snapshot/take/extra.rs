@@ -199,7 +199,7 @@ impl SnapshotRecorder {
                     }
                     (Some(parent), _) if only_nested => {
                         let parent_section =
-                            catalogue::project_section(container.scope, parent.section);
+                            catalogue::find_section(container.scope, parent.section);
                         let parent_entries = parent_section
                             .map(|parent_kind| entries_in_snapshot(&contents, parent_kind, id));
                         let ids = parent_entries

@@ -318,8 +318,7 @@ impl EntryDiff<'_> {
             Err(NoCalls::LiveUnknown(cause)) => self.add_incomplete(cause, findings),
             Err(NoCalls::DependsOnRelease) => findings.add_missing_fact(ExtraFact::Release),
             Err(NoCalls::DependsOnEntries(name)) => {
-                if let Some(section) = catalogue::project_section(self.context.target.scope, &name)
-                {
+                if let Some(section) = catalogue::find_section(self.context.target.scope, &name) {
                     findings.add_missing_fact(ExtraFact::Entries(section.section));
                 }
             }

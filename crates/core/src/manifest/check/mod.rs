@@ -143,7 +143,7 @@ pub(super) fn check_container(
 fn project_section_name(section: Section) -> Option<&'static str> {
     let alias = words::find_meaning(&["Project"], section.section).and_then(Meaning::field);
     let mut names = [Some(section.section), alias].into_iter().flatten();
-    names.find(|name| catalogue::project_section(Scope::Project, name).is_some())
+    names.find(|name| catalogue::find_section(Scope::Project, name).is_some())
 }
 
 /// The entries that declare the field `spec`, with its value.

@@ -171,8 +171,7 @@ fn check_allowlists(container: &Container, faults: &mut Faults) {
 /// Reports sections with entries that have no effect, because settings turn off all features that
 /// the section belongs to.
 fn check_closed_sections(container: &Container, faults: &mut Faults) {
-    let specs =
-        catalogue::project_section(container.scope, SETTINGS).map_or(&[][..], Section::specs);
+    let specs = catalogue::find_section(container.scope, SETTINGS).map_or(&[][..], Section::specs);
     let find_off_setting = |feature: &&'static str| {
         let old_names = specs.iter().filter(|spec| spec.field.replacement_name() == Some(feature));
         let mut names = [*feature].into_iter().chain(old_names.map(|spec| spec.name));

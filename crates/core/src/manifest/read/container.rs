@@ -72,7 +72,7 @@ impl DocumentReader<'_, '_> {
         }
         body.sections.sort_by_key(|section| section.section_kind.section);
         for (key, node) in document["unlisted"].entries() {
-            let section = catalogue::project_section(self.scope, &key.name)
+            let section = catalogue::find_section(self.scope, &key.name)
                 .filter(|kind| kind.allows_unlisted());
             let is_projects_policy = self.scope == Scope::Group && key.name == PROJECTS_KEY;
             let projects_key = is_projects_policy.then_some(PROJECTS_KEY);

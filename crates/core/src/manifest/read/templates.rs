@@ -70,7 +70,7 @@ pub(super) fn remove_forms(
     }
     let mut document = document.clone();
     retain_entries(&mut document, |key, node| {
-        match (catalogue::project_section(scope, &key.name), &*key.name) {
+        match (catalogue::find_section(scope, &key.name), &*key.name) {
             (Some(section), _) => strip_section_forms(section, node),
             (None, "uses")
                 if allows_added_profiles

@@ -100,7 +100,7 @@ pub fn find_full_names(name: &str) -> Vec<String> {
 /// the kind itself.
 fn describe_in_kind(kind: DocumentKind, name: &str) -> Option<NameDescription> {
     let description = find_in_schema(&kind.checker().schema, name)?;
-    let section = kind.scope().and_then(|scope| catalogue::project_section(scope, name));
+    let section = kind.scope().and_then(|scope| catalogue::find_section(scope, name));
     let rule_suffix =
         if kind.rule_scope() == Some(Scope::Group) { " with `for: Group`" } else { "" };
     let contexts = vec![format!("`kind: {}`{rule_suffix}", kind.name())];

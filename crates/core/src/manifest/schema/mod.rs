@@ -102,7 +102,7 @@ impl Checker {
         let entries = self.scope.zip(document.as_object()).into_iter();
         entries.flat_map(|(scope, entries)| {
             entries.iter().filter_map(move |(name, json)| {
-                Some((&**name, json, section_validator(catalogue::project_section(scope, name)?)))
+                Some((&**name, json, section_validator(catalogue::find_section(scope, name)?)))
             })
         })
     }
@@ -499,7 +499,7 @@ mod tests {
         for kind in DocumentKind::ALL {
             let Some(scope) = kind.scope() else { continue };
             for key in kind.schema()["properties"].as_object().unwrap().keys() {
-                let is_section = catalogue::project_section(scope, key).is_some();
+                let is_section = catalogue::find_section(scope, key).is_some();
                 assert_ne!(is_section, keys.contains(key), "{kind:?}: {key}");
             }
         }

@@ -129,7 +129,7 @@ fn masked_values_are_not_shown() {
 /// The chain of each field, the highest layer first: the layer's name, the effect, and the value.
 fn chain_lines(loaded: &LoadedManifests, section: &str, key: &str, names: &[&str]) -> Vec<String> {
     let trace = &loaded.traces[0];
-    let section_kind = crate::catalogue::project_section(trace.scope(), section).unwrap();
+    let section_kind = crate::catalogue::find_section(trace.scope(), section).unwrap();
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
     let links = trace.value_chain(section_kind, key, &names);
     let describe = |layer_value: &LayerValue| match layer_value {

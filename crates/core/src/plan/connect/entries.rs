@@ -102,7 +102,7 @@ fn find_exclusive_key<'n>(
     step: &Step,
     name: Option<&'n str>,
 ) -> Option<(Section, &'n str, &'n str)> {
-    let section = catalogue::project_section(Scope::Project, step.address.section?)?;
+    let section = catalogue::find_section(Scope::Project, step.address.section?)?;
     let name = name?;
     Some((section, name, section.exclusive_key(name)?))
 }

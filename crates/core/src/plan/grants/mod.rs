@@ -299,7 +299,7 @@ pub type Grantee = (Option<NamedObject>, String);
 
 /// The grantee whose access `step` removes or reduces, or the deploy key that it changes.
 pub fn grantee_losing_access(step: &Step) -> Option<Grantee> {
-    let kind = catalogue::project_section(step.scope, step.address.section?)?;
+    let kind = catalogue::find_section(step.scope, step.address.section?)?;
     if let Some(title) = kind.called_by.filter(|_| step.action != Action::Create) {
         let title = step.live_entry()?.fields.raw().get(title)?.as_str()?;
         return Some((None, title.to_lowercase()));

@@ -94,7 +94,7 @@ fn add_naming_effects(scope: Scope, steps: &mut [Step]) {
 
 /// The entries that `step` names and must follow, each as its section and name.
 pub(super) fn followed_names(scope: Scope, step: &Step) -> Vec<(&'static str, String)> {
-    let section = step.address.section.and_then(|name| catalogue::project_section(scope, name));
+    let section = step.address.section.and_then(|name| catalogue::find_section(scope, name));
     let names = section.into_iter().flat_map(|section| {
         step.changes.iter().filter_map(move |change| {
             let followed_section = section.field(&change.field).relations.follows?;
@@ -313,7 +313,7 @@ impl StepFacts {
                 | Effect::AffectsNewContainers => {}
             }
         }
-        let section = step.address.section.and_then(|name| catalogue::project_section(scope, name));
+        let section = step.address.section.and_then(|name| catalogue::find_section(scope, name));
         let scoped_kind = section.map(|section| section.scoped_kind);
         let name = step.address.entry.as_deref();
         let exclusive_group =

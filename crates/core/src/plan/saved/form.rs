@@ -182,8 +182,7 @@ impl SavedStep {
     /// operation that undrift does not know.
     pub(super) fn to_step(&self) -> Result<diff::Step, UnusablePlan> {
         let section = self.section.as_ref().map(|name| {
-            let section =
-                catalogue::project_section(self.scope, name).map(|section| section.section);
+            let section = catalogue::find_section(self.scope, name).map(|section| section.section);
             section.ok_or_else(|| {
                 let unknown_section = format!("`{name}`, a section that undrift does not know");
                 let help = "pass the `--kinds` files that the plan was made with";

@@ -117,7 +117,7 @@ fn an_entry_with_other_attributes_or_made_later_by_hand_is_no_copy() {
 /// If a credential is resent, the newest entry is replaced and the copy is removed.
 #[test]
 fn a_renewal_replaces_the_newest_and_removes_the_rest() {
-    let mirrors = case(catalogue::project_section(Scope::Project, "remote_mirrors").unwrap());
+    let mirrors = case(catalogue::find_section(Scope::Project, "remote_mirrors").unwrap());
     let resend = [Selector::parse("**#remote_mirrors").unwrap()];
     let raw = [4, 5].map(|id| add_id(&mirrors.2, id, json!({})));
     let plan = plan_case(&mirrors, &raw, &resend);
@@ -136,7 +136,7 @@ fn a_renewal_replaces_the_newest_and_removes_the_rest() {
 #[test]
 fn an_entry_below_copies_is_compared_below_the_one_that_stays() {
     let (section, declared, live_object) =
-        case(catalogue::project_section(Scope::Project, "pipeline_schedules").unwrap());
+        case(catalogue::find_section(Scope::Project, "pipeline_schedules").unwrap());
     let raw = [5, 4].map(|id| add_id(&live_object, id, json!({})));
     let variable = json!({"schedule": "n", "key": "A", "value": "x"});
     let sections =

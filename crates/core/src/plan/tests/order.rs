@@ -87,8 +87,8 @@ fn step(address: &str, action: Action, effects: Vec<Effect>) -> Step {
     let container = Address::container(path.into());
     let mut parts = suffix.splitn(2, '/');
     let section = parts.next().filter(|section| !section.is_empty());
-    let section = section
-        .map(|name| crate::catalogue::project_section(Scope::Project, name).unwrap().section);
+    let section =
+        section.map(|name| crate::catalogue::find_section(Scope::Project, name).unwrap().section);
     let address =
         section.map_or_else(|| container.clone(), |section| container.with_section(section));
     let address = parts.next().map_or_else(|| address.clone(), |entry| address.with_entry(entry));

@@ -481,9 +481,9 @@ fn find_faults_after(old_text: &str, new_text: &str) -> Vec<(String, String)> {
     let reserved = ["path".to_owned()];
     let text = FULL_DESCRIPTION.replacen(old_text, new_text, 1);
     let result = try_build_kind(&text, &Registry::with_built_in_kinds(), &reserved);
-    let find_faults_after = result.err().unwrap_or_default();
-    assert!(find_faults_after.iter().all(|fault| !fault.help.is_empty()), "{find_faults_after:?}");
-    find_faults_after.into_iter().map(|fault| (fault.pointer, fault.message)).collect()
+    let faults = result.err().unwrap_or_default();
+    assert!(faults.iter().all(|fault| !fault.help.is_empty()), "{faults:?}");
+    faults.into_iter().map(|fault| (fault.pointer, fault.message)).collect()
 }
 
 #[test]

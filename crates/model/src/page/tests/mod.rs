@@ -16,20 +16,19 @@ fn contradiction(text: &str) -> PageError {
 }
 
 pub(super) fn make_headers(pairs: &[(&str, &str)]) -> HeaderMap {
-    let mut make_headers = HeaderMap::new();
+    let mut headers = HeaderMap::new();
     for (name, value) in pairs {
-        make_headers
-            .append(HeaderName::try_from(*name).unwrap(), HeaderValue::from_str(value).unwrap());
+        headers.append(HeaderName::try_from(*name).unwrap(), HeaderValue::from_str(value).unwrap());
     }
-    make_headers
+    headers
 }
 
 fn object(json: &Json) -> Object {
     json.as_object().unwrap().clone()
 }
 
-fn objects_with_ids(objects_with_ids: impl IntoIterator<Item = u64>) -> Vec<Object> {
-    objects_with_ids.into_iter().map(|id| object(&json!({"id": id}))).collect()
+fn objects_with_ids(ids: impl IntoIterator<Item = u64>) -> Vec<Object> {
+    ids.into_iter().map(|id| object(&json!({"id": id}))).collect()
 }
 
 fn hook_pager() -> Pager {

@@ -109,7 +109,7 @@ impl ServiceModel {
 
     /// Reads the list, with each response changed by `change`. Returns the ids in ascending order,
     /// and the number of calls.
-    fn result(
+    fn read(
         &self,
         change: impl Fn(&str, ModelResponse) -> ModelResponse,
     ) -> (Result<Vec<u64>, PageError>, u64) {
@@ -168,7 +168,7 @@ fn every_model(uses_keyset: bool) -> Vec<ServiceModel> {
 #[test]
 fn an_undamaged_list_needs_the_fewest_calls() {
     for model in [every_model(false), every_model(true)].concat() {
-        let (result, call_count) = model.result(|_, response| response);
+        let (result, call_count) = model.read(|_, response| response);
         assert_eq!((result, call_count), (Ok(model.all_ids()), model.min_calls()), "{model:?}");
     }
 }
@@ -280,7 +280,7 @@ fn with_a_total_every_damage_is_detected() {
         for (damage, damaged_page) in DAMAGES.into_iter().flat_map(|damage| {
             (1..=model.page_count()).map(move |damaged_page| (damage, damaged_page))
         }) {
-            let (result, call_count) = model.result(|target, _| {
+            let (result, call_count) = model.read(|target, _| {
                 damage.damaged_response(
                     &model,
                     damaged_page,
@@ -333,7 +333,7 @@ fn without_a_total_some_losses_are_detected() {
         for (damage, damaged_page) in losses.into_iter().flat_map(|damage| {
             (1..=model.page_count()).map(move |damaged_page| (damage, damaged_page))
         }) {
-            let (result, _) = model.result(|target, _| {
+            let (result, _) = model.read(|target, _| {
                 damage.damaged_response(
                     &model,
                     damaged_page,
@@ -359,7 +359,7 @@ fn a_wrong_link_skips_no_entry_of_a_keyset_list() {
         for (last_id, linked_id) in (0..=model.count)
             .flat_map(|last_id| (0..=model.count + 2).map(move |linked_id| (last_id, linked_id)))
         {
-            let (result, _) = model.result(|target, response| {
+            let (result, _) = model.read(|target, response| {
                 let is_damaged = ServiceModel::query_number(target, "id_after").unwrap_or(0)
                     == last_id
                     && !response.ids.is_empty();

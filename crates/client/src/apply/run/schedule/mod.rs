@@ -370,7 +370,7 @@ impl<'a> ContainerRun<'a> {
         response: &Json,
     ) -> Option<Cause> {
         let section = task.step.address.section.unwrap_or(settings::SECTION);
-        let kind = catalogue::project_section(self.container.scope, section)?;
+        let kind = catalogue::find_section(self.container.scope, section)?;
         let body = response.as_object().filter(|_| request.operation.shows_object)?;
         let missing_limits = limits::unlimited_switches(kind, request.body_fields()?, body);
         let (switch, _) = missing_limits.first()?;
