@@ -84,6 +84,38 @@ async fn projects_are_created_while_their_group_lets_somebody_create_them() {
     world.converge("closed in the next run").await;
 }
 
+/// The service refuses a level below the one that the user has from a group above.
+#[tokio::test]
+async fn members_are_lowered_and_moved_down_in_one_run() {
+    let mut world = World::new(Profile::default(), seed(&[])).await;
+    world.acknowledged = vec!["removals:**"];
+    let declare_tree = |levels: [Option<&str>; 3]| {
+        let [acme, team, shop] = levels.map(|level| {
+            let member = match level {
+                Some(level) => json!({"user": "bob", "access_level": level}),
+                None => json!({"user": "bob", "state": "absent"}),
+            };
+            json!({"create": true, "members": [member]})
+        });
+        world.declare(&[
+            group("acme", json!({"members": acme["members"]})),
+            group("acme/team", team),
+            project("acme/team/shop", shop),
+        ]);
+    };
+    for levels in [
+        [Some("maintainer"), Some("maintainer"), Some("maintainer")],
+        [Some("reporter"), Some("reporter"), Some("reporter")],
+        [Some("maintainer"), None, None],
+        [None, None, Some("developer")],
+        [Some("maintainer"), Some("owner"), None],
+        [None, Some("guest"), Some("reporter")],
+    ] {
+        declare_tree(levels);
+        world.converge(&format!("{levels:?}")).await;
+    }
+}
+
 #[tokio::test]
 async fn visibility_changes_in_an_order_that_the_service_allows() {
     let mut world = World::new(Profile::default(), seed(&[])).await;

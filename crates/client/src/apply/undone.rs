@@ -219,6 +219,7 @@ mod tests {
                     user_id: None,
                     before: 30,
                     after: 0,
+                    inherited: 0,
                     gets_end_date: false,
                     lost_role: None,
                 };

@@ -440,6 +440,16 @@ impl Step {
         })
     }
 
+    /// The level that the user whose access the step changes has from the group above before the
+    /// run; 0 if unknown.
+    pub fn inherited_level(&self) -> u8 {
+        let levels = self.effects.iter().filter_map(|effect| match effect {
+            Effect::Access { inherited, .. } => Some(*inherited),
+            _ => None,
+        });
+        levels.max().unwrap_or(0)
+    }
+
     /// The ids of the users who need access. The second value is present for users without access
     /// to the container.
     pub fn users_needing_access(&self) -> impl Iterator<Item = (u64, Option<&Outsider>)> {

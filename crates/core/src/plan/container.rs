@@ -268,6 +268,7 @@ impl ContainerPlanner<'_> {
         self.defer_children(plan);
         self.close_disabled_sections(plan);
         self.note_closed_parts(plan);
+        self.add_inherited_levels(plan);
         self.refuse_low_access(plan);
         self.refuse_lost_access(plan);
         self.plan_grant_repairs(plan);

@@ -73,6 +73,7 @@ impl ContainerPlanner<'_> {
         }
         self.defer_children(plan);
         self.drop_dependent_steps(plan);
+        self.add_inherited_levels(plan);
         self.refuse_low_access(plan);
         self.mark_outsiders(plan);
         plan.user_rules = self.user_rules();

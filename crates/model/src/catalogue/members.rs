@@ -113,6 +113,7 @@ impl KindRules for Members {
             user_id,
             before: level_before,
             after: level_after,
+            inherited: 0,
             gets_end_date: has_new_end_date,
             lost_role,
         }]

@@ -73,6 +73,8 @@ pub enum Effect {
         before: u8,
         /// The level after.
         after: u8,
+        /// The level that the user has from the group above before the run; 0 if unknown.
+        inherited: u8,
         /// True if the access gets an end date that differs from the end date before. The access
         /// then ends without a plan.
         gets_end_date: bool,

@@ -14,7 +14,6 @@ use crate::{
         CallContext, Effect, FieldSelection, LiveEntry, NoCalls, PlannedCall, calls::CallPurpose,
         forms, is_readable, risk,
     },
-    level::AccessLevel,
     live::ExtraFact,
     value::{Object, Value},
 };
@@ -242,24 +241,6 @@ impl EntryDiff<'_> {
     /// Adds a step. If the service would refuse the step because of the group above, adds a problem
     /// instead.
     fn add_step(&self, mut step: Step, findings: &mut Findings) {
-        let access = step.user_access_changes().next();
-        if let Some((user_id, ..)) = access.filter(|_| self.context.has_group_above()) {
-            match &self.context.live.levels_above {
-                None => findings.add_missing_fact(ExtraFact::LevelsAbove),
-                Some(levels) => {
-                    let declared_level =
-                        self.values.get("access_level").and_then(Value::plain_json);
-                    let declared_level = declared_level.and_then(AccessLevel::parse);
-                    let inherited_level = levels.get(&user_id).copied().unwrap_or(0);
-                    if let Some(level) =
-                        declared_level.filter(|level| level.number < inherited_level)
-                    {
-                        let problem = self.lower_level_problem(level, inherited_level);
-                        return findings.problems.push(problem);
-                    }
-                }
-            }
-        }
         if step.possible.is_none() {
             if step.adds_entry()
                 && let Some(problem) = self.context.creation_problem(self.section, &step, findings)
@@ -271,13 +252,6 @@ impl EntryDiff<'_> {
             }
         }
         findings.steps.push(step);
-    }
-
-    fn lower_level_problem(&self, declared: AccessLevel, inherited_level: u8) -> Problem {
-        let above = AccessLevel::parse(&inherited_level.into())
-            .map_or("a higher level", |level| level.word);
-        let args = words![above, level = declared.word];
-        self.problem(texts::BELOW_INHERITED, args, "access_level")
     }
 
     /// The step that removes `copy`, a copy of `kept_entry`.

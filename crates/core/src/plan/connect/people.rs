@@ -7,7 +7,7 @@ use super::{StepRelations, addresses_by_path, values_above};
 use crate::{
     address::{Address, groups_above},
     diff::{
-        Note, Reason, Step,
+        Note, Problem, Reason, Step,
         texts::{self, words},
     },
     field::Scope,
@@ -19,46 +19,58 @@ use crate::{
 
 /// Orders steps that change access and steps that need it, and refuses conflicts between them.
 pub(super) fn order_access(steps: &[Step]) -> StepRelations {
-    let (mut relations, grants) = (StepRelations::default(), collect_grants(steps));
+    let mut relations = StepRelations::default();
+    let grants = collect_changes(steps, |_, change| change.before < change.after);
+    let reductions = collect_changes(steps, |scope, change| {
+        scope == Scope::Group && change.before > change.after
+    });
     order_needed_access(steps, &grants, &mut relations);
     refuse_outsiders(steps, &grants, &mut relations);
-    order_removals(steps, &grants, &mut relations);
-    refuse_lower_levels(steps, &grants, &mut relations);
+    order_removals(steps, &grants, &reductions, &mut relations);
+    order_lower_levels(steps, &grants, &reductions, &mut relations);
     relations
 }
 
-/// A step that gives a user access to a container, with the user's levels before and after. The
-/// level 0 means no access.
-struct AccessGrant {
-    address: Address,
+/// The change of a user's level in a container by a step. The level 0 means no access.
+struct AccessChange<'s> {
+    /// The position of the step.
+    index: usize,
+    address: &'s Address,
     before: u8,
     after: u8,
+    /// The level from the group above before the run.
+    inherited: u8,
 }
 
-/// The grants to each user, by the path of their container in lower case.
-type GrantsByUser = HashMap<u64, HashMap<String, AccessGrant>>;
+/// The changes of the level of each user, by the path of their container in lower case.
+type ChangesByUser<'s> = HashMap<u64, ChangesByPath<'s>>;
+type ChangesByPath<'s> = HashMap<String, AccessChange<'s>>;
 
-fn collect_grants(steps: &[Step]) -> GrantsByUser {
-    let mut grants = GrantsByUser::new();
-    for step in steps {
-        for (user_id, before, after) in
-            step.user_access_changes().filter(|(_, before, after)| before < after)
-        {
-            let path = step.address.path.to_lowercase();
-            let grant = AccessGrant { address: step.address.clone(), before, after };
-            grants.entry(user_id).or_default().insert(path, grant);
+fn collect_changes(
+    steps: &[Step],
+    is_wanted: impl Fn(Scope, &AccessChange<'_>) -> bool,
+) -> ChangesByUser<'_> {
+    let mut changes = ChangesByUser::new();
+    for (index, step) in steps.iter().enumerate() {
+        for (user_id, before, after) in step.user_access_changes() {
+            let (address, inherited) = (&step.address, step.inherited_level());
+            let change = AccessChange { index, address, before, after, inherited };
+            if is_wanted(step.scope, &change) {
+                let path = step.address.path.to_lowercase();
+                changes.entry(user_id).or_default().insert(path, change);
+            }
         }
     }
-    grants
+    changes
 }
 
 /// The grants that give access to the container at `path` through a group above. For an `outsider`,
 /// also the grants in groups with which the container is shared, and in groups above these.
 fn find_grants<'g>(
-    grants: &'g HashMap<String, AccessGrant>,
+    grants: &'g ChangesByPath<'g>,
     path: &str,
     outsider: Option<&'g Outsider>,
-) -> impl Iterator<Item = &'g AccessGrant> {
+) -> impl Iterator<Item = &'g AccessChange<'g>> {
     let groups = outsider.into_iter().flat_map(|outsider| outsider.sharing_groups.iter());
     let shared_grants =
         groups.flat_map(|group| grants.get(group).into_iter().chain(values_above(grants, group)));
@@ -67,7 +79,7 @@ fn find_grants<'g>(
 
 /// Adds edges so that users get access, in a group above or through shares, before a rule names
 /// them.
-fn order_needed_access(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
+fn order_needed_access(steps: &[Step], grants: &ChangesByUser<'_>, relations: &mut StepRelations) {
     let reason = Capability::NamedAccess.order_reason(Scope::Project);
     let raised_shares =
         addresses_by_path(steps, |step| step.scope == Scope::Group && raises_share(step));
@@ -78,7 +90,7 @@ fn order_needed_access(steps: &[Step], grants: &GrantsByUser, relations: &mut St
             for grant in find_grants(user_grants, path, outsider)
                 .filter(|grant| grant.before == 0 || outsider.is_some())
             {
-                relations.add_edge(index, &grant.address, reason);
+                relations.add_edge(index, grant.address, reason);
             }
         }
         if step.users_needing_access().next().is_some() {
@@ -105,7 +117,7 @@ fn ends_share(step: &Step) -> bool {
 
 /// Refuses rules that name users without access, unless the users get access in a group above or by
 /// a share.
-fn refuse_outsiders(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
+fn refuse_outsiders(steps: &[Step], grants: &ChangesByUser<'_>, relations: &mut StepRelations) {
     for step in steps {
         let path = step.address.path.to_lowercase();
         let min_level = step.scope.choose(MAINTAINER, 1);
@@ -136,16 +148,12 @@ fn user_losing_access(step: &Step) -> Option<u64> {
 /// Orders removals of members. A user gets access in a group above before losing access below it.
 /// Rules that name the user are changed before the user leaves a group, or a share of a group above
 /// ends.
-fn order_removals(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
-    let mut removals_by_user: HashMap<_, HashMap<_, _>> = HashMap::new();
-    for (index, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
-        if let Some(user_id) = user_losing_access(step) {
-            removals_by_user
-                .entry(user_id)
-                .or_default()
-                .insert(step.address.path.to_lowercase(), index);
-        }
-    }
+fn order_removals(
+    steps: &[Step],
+    grants: &ChangesByUser<'_>,
+    reductions: &ChangesByUser<'_>,
+    relations: &mut StepRelations,
+) {
     let mut ended_shares: HashMap<_, Vec<_>> = HashMap::new();
     for (index, step) in steps.iter().enumerate().filter(|(_, step)| ends_share(step)) {
         ended_shares.entry(step.address.path.to_lowercase()).or_default().push(index);
@@ -163,20 +171,21 @@ fn order_removals(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRel
             user_grants.into_iter().flat_map(|grants_by_path| values_above(grants_by_path, path));
         if let Some(first_grant) = grants_above.find(|grant| grant.before == 0) {
             let reason = "the user must first get access through the group above";
-            relations.add_edge(index, &first_grant.address, reason);
+            relations.add_edge(index, first_grant.address, reason);
         }
         for (user_id, _) in step.users_needing_access() {
-            let user_removals =
-                removals_by_user.get(&user_id).filter(|_| !gains_access_at(grants, user_id, path));
-            for removal_index in user_removals.into_iter().flat_map(HashMap::values) {
-                relations.add_edge(*removal_index, &step.address, reason);
+            let user_reductions =
+                reductions.get(&user_id).filter(|_| !gains_access_at(grants, user_id, path));
+            let removals = user_reductions.into_iter().flat_map(HashMap::values);
+            for removal in removals.filter(|reduction| reduction.after == 0) {
+                relations.add_edge(removal.index, &step.address, reason);
             }
         }
     }
 }
 
 /// True if a user gets access at `path`, or in a group above.
-fn gains_access_at(grants: &GrantsByUser, user_id: u64, path: &str) -> bool {
+fn gains_access_at(grants: &ChangesByUser<'_>, user_id: u64, path: &str) -> bool {
     grants.get(&user_id).is_some_and(|grants_by_path| {
         grants_by_path.contains_key(&path.to_lowercase())
             || values_above(grants_by_path, path).next().is_some()
@@ -189,7 +198,11 @@ pub(in crate::plan) fn note_lost_access(
     steps: &[Step],
     rules: &HashMap<String, Vec<UserRule>>,
 ) -> Vec<Note> {
-    let grants = if rules.is_empty() { GrantsByUser::new() } else { collect_grants(steps) };
+    let grants = if rules.is_empty() {
+        ChangesByUser::new()
+    } else {
+        collect_changes(steps, |_, change| change.before < change.after)
+    };
     let notes = steps.iter().filter(|_| !rules.is_empty()).filter_map(|step| {
         let user_id = user_losing_access(step).filter(|_| step.scope == Scope::Group);
         let user_rules: Vec<_> = match user_id {
@@ -221,21 +234,75 @@ pub(in crate::plan) fn note_lost_access(
     notes.collect()
 }
 
-/// Refuses a level below the level that the same run gives to the user in a group above. The service
-/// refuses this too.
-fn refuse_lower_levels(steps: &[Step], grants: &GrantsByUser, relations: &mut StepRelations) {
-    for step in steps {
-        for (user_id, _, after) in step.user_access_changes().filter(|(.., after)| *after > 0) {
-            let Some(user_grants) = grants.get(&user_id) else { continue };
-            let higher_grant =
-                values_above(user_grants, &step.address.path).find(|grant| grant.after > after);
-            let Some(grant) = higher_grant else { continue };
+/// Orders and refuses levels below those that users have from groups above, which the service
+/// refuses. The steps above that lower or end such a level come first. A step is refused if the user
+/// keeps or gets a higher level above.
+fn order_lower_levels(
+    steps: &[Step],
+    grants: &ChangesByUser<'_>,
+    reductions: &ChangesByUser<'_>,
+    relations: &mut StepRelations,
+) {
+    let no_changes = ChangesByPath::new();
+    let mut share_levels = HashMap::new();
+    for (step, level) in steps.iter().filter_map(|step| Some((step, lowered_share_level(step)?))) {
+        let highest = share_levels.entry(step.address.path.to_lowercase()).or_insert(level);
+        *highest = level.max(*highest);
+    }
+    for (index, step) in steps.iter().enumerate() {
+        for (user_id, before, after) in step.user_access_changes().filter(|(.., after)| *after > 0) {
+            let path = &step.address.path;
+            let user_grants = grants.get(&user_id).unwrap_or(&no_changes);
+            let higher_grant = values_above(user_grants, path).find(|grant| grant.after > after);
+            let user_reductions = reductions.get(&user_id).unwrap_or(&no_changes);
+            let level_above = level_after_run(user_reductions, path, step.inherited_level());
             let key = text::escape(step.address.entry.as_deref().unwrap_or_default());
-            let [above, level] = [grant.after, after].map(level_word);
-            let args = words![key, above, group = grant.address.path, level];
-            relations.refuse(texts::BELOW_GRANTED, args, step);
+            let level = level_word(after);
+            if let Some(grant) = higher_grant {
+                let (above, group) = (level_word(grant.after), &grant.address.path);
+                relations.refuse(texts::BELOW_GRANTED, words![key, above, group, level], step);
+            } else if level_above > after
+                // The level may come from a share. The service does not compare with that.
+                && !values_above(&share_levels, path).any(|share_level| *share_level >= level_above)
+            {
+                let args = words![key, above = level_word(level_above), level];
+                let change = step.change("access_level");
+                let origin =
+                    change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
+                let address = &step.address;
+                let problem = Problem::from_texts(texts::BELOW_INHERITED, args, address, origin);
+                relations.problems.push(problem);
+            } else {
+                let higher_levels = values_above(user_reductions, path);
+                for reduction in higher_levels.filter(|reduction| reduction.before > after) {
+                    let reason = match (before, reduction.after) {
+                        (0, 0) => "the access above ends first, so for a moment there is none",
+                        _ => "the level in the group above must be lowered first",
+                    };
+                    relations.add_edge(index, reduction.address, reason);
+                }
+            }
         }
     }
+}
+
+/// The level that a user has from the groups above `path` after the run, if it is `level` before.
+/// `reductions` are the steps in groups that lower the user's level. A level that is higher than
+/// those in the nearest of these groups comes from a group in between, and stays.
+fn level_after_run(reductions: &ChangesByPath<'_>, path: &str, level: u8) -> u8 {
+    let Some(nearest) = values_above(reductions, path).next() else { return level };
+    if nearest.before.max(nearest.inherited) < level {
+        return level;
+    }
+    nearest.after.max(level_after_run(reductions, &nearest.address.path, nearest.inherited))
+}
+
+/// The level of a share of a group before the step, if the step lowers or ends the share.
+fn lowered_share_level(step: &Step) -> Option<u8> {
+    step.effects.iter().find_map(|effect| match effect {
+        Effect::Share { before, after, .. } if before > after => Some(*before),
+        _ => None,
+    })
 }
 
 fn level_word(level: u8) -> &'static str {

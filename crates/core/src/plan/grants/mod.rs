@@ -187,6 +187,28 @@ impl ContainerPlanner<'_> {
         }
     }
 
+    /// Adds the levels that users have from the group above to the steps that change their access.
+    /// The service refuses a level below these; `connect` knows which of them this run lowers.
+    pub(super) fn add_inherited_levels(&self, plan: &mut ContainerPlan) {
+        let (steps, mut needs_levels) = (&mut plan.findings.steps, false);
+        for step in steps.iter_mut().filter(|_| self.context.has_group_above()) {
+            let is_group = step.scope == Scope::Group;
+            for effect in &mut step.effects {
+                let Effect::Access { user_id: Some(user_id), after, inherited, .. } = effect else {
+                    continue;
+                };
+                match &self.context.live.levels_above {
+                    Some(levels) => *inherited = levels.get(user_id).copied().unwrap_or(0),
+                    // Only below a group does it matter what the user keeps.
+                    None => needs_levels |= *after > 0 || is_group,
+                }
+            }
+        }
+        if needs_levels {
+            plan.findings.add_missing_fact(ExtraFact::LevelsAbove);
+        }
+    }
+
     /// Reports rules that name a user or group whose access this run removes, because the service would
     /// remove the name from the rule. Marks removals of members who keep access through a group above.
     pub(super) fn refuse_lost_access(&self, plan: &mut ContainerPlan) {

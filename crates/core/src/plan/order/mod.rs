@@ -287,7 +287,9 @@ impl StepFacts {
                 Effect::Capability { capability: changed, before, after } => {
                     record(*changed, *before, *after);
                 }
-                Effect::Access { user_id: user, before, after, gets_end_date, lost_role } => {
+                Effect::Access {
+                    user_id: user, before, after, gets_end_date, lost_role, ..
+                } => {
                     let level_after = if *gets_end_date { 0 } else { *after };
                     // Rules of a group may name maintainers; rules of a project may name all
                     // members. A removed member may keep access through a group above.

@@ -381,11 +381,101 @@ fn a_level_below_one_granted_in_a_group_above_is_a_problem() {
         (access(3, 0, 30), access(3, 0, 30)),
         (access(3, 0, 40), access(4, 0, 30)),
         (access(3, 0, 40), access(3, 30, 0)),
-        // A lowered level above does not matter here.
+        // An inherited level that is not known does not matter here.
         (access(3, 50, 40), access(3, 0, 30)),
     ] {
         assert_eq!(find_problems(group_effects, project_effects), [] as [&str; 0]);
     }
+}
+
+/// Access to a container whose users have `inherited` from the group above.
+fn access_below(inherited: u8, before: u8, after: u8) -> Vec<Effect> {
+    let mut effects = access(3, before, after);
+    if let Effect::Access { inherited: level, .. } = &mut effects[0] {
+        *level = inherited;
+    }
+    effects
+}
+
+#[test]
+fn a_level_is_lowered_after_the_levels_in_the_groups_above() {
+    let plan_levels = |levels: &[(&str, Vec<Effect>)]| {
+        let mut steps: Vec<_> = levels
+            .iter()
+            .map(|(path, effects)| {
+                let scope = if path.ends_with('p') { Scope::Project } else { Scope::Group };
+                Step { scope, ..entry_step(path, "members", effects.clone()) }
+            })
+            .collect();
+        let problems = add_edges(&mut steps);
+        let problems = problems.into_iter().map(|p| format!("{} {}", p.address, p.message));
+        (edges(&steps), problems.collect::<Vec<_>>())
+    };
+    let (outer, inner) = ("acme#members/x", "acme/tt#members/x");
+    for (levels, expected) in [
+        // Lowered in the whole tree.
+        (
+            vec![
+                ("acme", access(3, 30, 20)),
+                ("acme/tt", access_below(30, 30, 20)),
+                ("acme/tt/p", access_below(30, 30, 20)),
+            ],
+            vec![vec![], vec![outer], vec![inner, outer]],
+        ),
+        // Moved down.
+        (
+            vec![("acme", access(3, 40, 0)), ("acme/tt/p", access_below(40, 0, 30))],
+            vec![vec![], vec![outer]],
+        ),
+        // Only the higher level must go first.
+        (
+            vec![
+                ("acme", access(3, 20, 10)),
+                ("acme/tt", access_below(20, 40, 0)),
+                ("acme/tt/p", access_below(40, 0, 30)),
+            ],
+            vec![vec![], vec![], vec![inner]],
+        ),
+        // The level comes from a share.
+        (
+            vec![
+                (
+                    "acme",
+                    vec![Effect::Share {
+                        group_id: Some(8),
+                        before: 40,
+                        after: 20,
+                        gets_end_date: false,
+                    }],
+                ),
+                ("acme/tt/p", access_below(40, 0, 30)),
+            ],
+            vec![vec![], vec![]],
+        ),
+    ] {
+        assert_eq!(plan_levels(&levels), (edges_of(&expected), Vec::new()));
+    }
+    let message = |above: &str| {
+        format!(
+            "acme/tt/p#members/x `x` is already {above} through the group above, and the service refuses reporter here"
+        )
+    };
+    for (levels, above) in [
+        // Not lowered enough, lowered for somebody else, lowered below a group that keeps the level.
+        (vec![("acme", access(3, 40, 30)), ("acme/tt/p", access_below(40, 0, 20))], "developer"),
+        (vec![("acme", access(4, 40, 0)), ("acme/tt/p", access_below(40, 0, 20))], "maintainer"),
+        (vec![("acme", access(3, 30, 0)), ("acme/tt/p", access_below(40, 0, 20))], "maintainer"),
+        (
+            vec![("acme/tt", access_below(30, 40, 0)), ("acme/tt/p", access_below(40, 0, 20))],
+            "developer",
+        ),
+    ] {
+        assert_eq!(plan_levels(&levels).1, [message(above)]);
+    }
+}
+
+fn edges_of(addresses: &[Vec<&str>]) -> Vec<Vec<String>> {
+    addresses.iter().map(|list| list.iter().map(|&text| text.to_owned()).collect()).collect()
 }
 
 #[test]

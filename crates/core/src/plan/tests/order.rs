@@ -103,6 +103,7 @@ pub(super) fn access(user: u64, before: u8, after: u8) -> Vec<Effect> {
         user_id: Some(user),
         before,
         after,
+        inherited: 0,
         gets_end_date: false,
         lost_role: None,
     }]
