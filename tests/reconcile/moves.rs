@@ -746,3 +746,42 @@ async fn a_project_that_moves_stays_in_the_allowlist_of_another() {
     assert!(!addresses.iter().any(|address| address.contains("allowlist")), "{addresses:?}");
     world.converge("it has moved").await;
 }
+
+/// The service applies a change of a group to everything in it, and refuses a milestone whose title
+/// a project directly in the group has.
+#[tokio::test]
+async fn what_leaves_a_group_is_spared_by_its_changes() {
+    let projects = ["acme/on", "acme/off", "acme/old"].map(|path| json!({"path": path}));
+    let mut world = World::new(Profile::default(), two_groups(&projects)).await;
+    world.acknowledged = vec!["transfer:**", "visibility:**"];
+    let runners = |level: &str| json!({"settings": {"shared_runners_setting": level}});
+    let shared = |is_on: bool| json!({"settings": {"shared_runners_enabled": is_on}});
+    let milestones = || json!({"milestones": [{"title": "1.0"}]});
+    world.declare(&[
+        group("acme", json!({})),
+        project("acme/on", shared(true)),
+        project("acme/off", shared(false)),
+        project("acme/old", milestones()),
+    ]);
+    world.converge("before").await;
+    let leaving = |path: &str, former: &str, mut sections: Json| {
+        sections["previously"] = json!([former]);
+        project(path, sections)
+    };
+    let off = "disabled_and_unoverridable";
+    world.declare(&[
+        group("acme", runners(off)),
+        leaving("other/on", "acme/on", shared(true)),
+        project("acme/off", shared(false)),
+        project("acme/old", milestones()),
+    ]);
+    world.converge("turned off in the group").await;
+    let mut acme = runners("enabled");
+    acme["milestones"] = milestones()["milestones"].clone();
+    world.declare(&[
+        group("acme", acme),
+        leaving("other/off", "acme/off", shared(false)),
+        leaving("other/old", "acme/old", milestones()),
+    ]);
+    world.converge("turned on in the group").await;
+}

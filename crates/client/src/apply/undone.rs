@@ -16,7 +16,7 @@ use crate::{
     desired::{Container, EntryPresence, Unlisted},
     diff::Step,
     field::Scope,
-    kind::{CreatedContainers, Effect, ReadSource},
+    kind::{CreatedContainers, ReadSource},
     plan::{ApprovedPlan, Grantee, PlanSettings, grantee_losing_access, grantees},
     steps,
 };
@@ -135,9 +135,8 @@ fn collect_undoing_steps<'s>(steps: impl Iterator<Item = &'s Step>) -> UndoingSt
                     .map(|change| UndoneKey::OverriddenField(section, &change.field)),
             );
         }
-        let is_transferred =
-            step.effects.iter().any(|effect| matches!(effect, Effect::Transfers { .. }));
-        keys.extend(is_transferred.then_some(UndoneKey::InheritedFields));
+        let moves_in = step.former_path().is_some();
+        keys.extend(moves_in.then_some(UndoneKey::InheritedFields));
         keys.extend(grantee_losing_access(step).map(UndoneKey::GrantsTo));
         for key in keys {
             container_steps.entry(key).or_insert(step);
@@ -205,6 +204,7 @@ mod tests {
         address::Address,
         desired::testing::{origin, shop},
         diff::Action,
+        kind::Effect,
         steps::grow_in_proportion,
     };
 

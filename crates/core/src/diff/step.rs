@@ -440,6 +440,14 @@ impl Step {
         })
     }
 
+    /// The path before the step, if the step moves the container to another namespace.
+    pub fn former_path(&self) -> Option<&str> {
+        self.effects.iter().find_map(|effect| match effect {
+            Effect::Transfers { former_path, .. } => Some(&**former_path),
+            _ => None,
+        })
+    }
+
     /// The level that the user whose access the step changes has from the group above before the
     /// run; 0 if unknown.
     pub fn inherited_level(&self) -> u8 {

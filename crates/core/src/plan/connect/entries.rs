@@ -98,7 +98,7 @@ fn title_freed_for_group(step: &Step) -> Option<(String, &'static str, &str)> {
 
 /// The section of `step` in projects, the `name`, and its exclusive key. Only one entry of a
 /// project and its parent groups can have an exclusive key. `None` if `name` has no exclusive key.
-fn find_exclusive_key<'n>(
+pub(super) fn find_exclusive_key<'n>(
     step: &Step,
     name: Option<&'n str>,
 ) -> Option<(Section, &'n str, &'n str)> {

@@ -9,6 +9,7 @@
 //! - A container takes a display name after its sibling with that name leaves or is renamed.
 //! - A container takes a path after the former container at that path has moved, and after the
 //!   groups above have moved. An entry takes a name after the rename that frees the name.
+//! - What leaves a group moves before the group changes settings or gets entries that affect it.
 //! - Nothing is more visible than its group: a group is widened before its contents, and narrowed
 //!   after them.
 //! - A field that a setting of a group limits is changed after the setting. An entry that the setting
@@ -37,7 +38,7 @@ use std::{
 
 use super::order::narrows_visibility;
 use crate::{
-    address::{Address, groups_above},
+    address::{Address, groups_above, parent_group_path},
     catalogue::{
         constraints::{self, Constraint, ConstraintEffect, GroupSetting},
         settings,
@@ -93,6 +94,7 @@ pub(super) fn add_edges(steps: &mut [Step]) -> Vec<Problem> {
         order_after_namesakes,
         order_after_moves,
         order_after_freed_paths,
+        order_departures,
         visible::refuse_excess_visibility,
         visible::order_visibility,
         visible::check_narrowed_groups,
@@ -324,6 +326,39 @@ fn order_after_freed_paths(steps: &[Step]) -> StepRelations {
                 relations.add_edge(index, first, reason);
             } else if !step.after.iter().any(|edge| edge.address == *first) {
                 relations.refuse(problem_texts, words![first], step);
+            }
+        }
+    }
+    relations
+}
+
+/// What leaves a group moves before the steps of the group that would still change it: the service
+/// applies a setting to everything below the group, and refuses an entry whose name is in use there.
+fn order_departures(steps: &[Step]) -> StepRelations {
+    let mut relations = StepRelations::default();
+    let transfers: Vec<_> =
+        steps.iter().filter_map(|step| Some((step, step.former_path()?.to_lowercase()))).collect();
+    for (index, group_step) in steps.iter().enumerate().filter(|_| !transfers.is_empty()) {
+        let changes_below = constraints::all_constraints().any(|constraint| {
+            constraint.group_setting.field != "visibility"
+                && constraint.effect != ConstraintEffect::Forbids
+                && setting_change(group_step, &constraint.group_setting).is_some()
+        });
+        let new_entry = entries::find_exclusive_key(group_step, group_step.taken_name());
+        let new_entry = new_entry.filter(|_| group_step.scope == Scope::Group);
+        if !changes_below && new_entry.is_none() {
+            continue;
+        }
+        let group = group_step.address.path.to_lowercase();
+        let is_for_projects =
+            new_entry.is_some_and(|(section, ..)| section.is_name_unique_in_group());
+        for (transfer, former_path) in &transfers {
+            let is_direct = parent_group_path(former_path) == Some(&*group);
+            let path = transfer.address.path.to_lowercase();
+            let was_inside = groups_above(former_path).any(|above| above == group);
+            let stays_inside = groups_above(&path).any(|above| above == group);
+            if was_inside && !stays_inside || is_for_projects && is_direct {
+                relations.add_edge(index, &transfer.address, "what leaves the group moves first");
             }
         }
     }

@@ -170,13 +170,7 @@ impl<'a> GuardChecker<'a> {
 
     /// Refuses to move a container into a group with other members.
     fn check_transfer(&mut self) {
-        let transfer = self.steps.iter().find_map(|step| {
-            let source_path = step.effects.iter().find_map(|effect| match effect {
-                Effect::Transfers { former_path: from, .. } => Some(from),
-                _ => None,
-            });
-            Some((step, source_path?))
-        });
+        let transfer = self.steps.iter().find_map(|step| Some((step, step.former_path()?)));
         let Some((step, old_path)) = transfer else { return };
         let (Some(levels_before), Some(levels_after)) =
             (&self.context.live.levels_above_former_path, &self.context.live.levels_above)

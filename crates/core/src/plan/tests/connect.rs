@@ -474,6 +474,41 @@ fn a_level_is_lowered_after_the_levels_in_the_groups_above() {
     }
 }
 
+#[test]
+fn a_group_changes_after_what_leaves_it() {
+    let reason = "what leaves the group moves first";
+    let move_step = |path: &str, former: &str| {
+        let transfer = Effect::Transfers { former_path: former.into() };
+        let effects = vec![Effect::provides(Capability::AtDeclaredPath), transfer];
+        container_step(Scope::Project, path, effects)
+    };
+    let group_step = |section: &'static str, field: &str| {
+        let [before, after] = ["x", "y"].map(|word| Shown::Value(word.into()));
+        let mut step = Step { scope: Scope::Group, ..entry_step("acme", section, Vec::new()) };
+        step.changes.push(FieldChange::new(field, before, after, None));
+        step
+    };
+    let new_entry =
+        |section: &'static str| Step { action: Action::Create, ..group_step(section, "title") };
+    for (group, path, former, is_later) in [
+        (group_step("settings", "shared_runners_setting"), "ext/p", "Acme/p", true),
+        (group_step("settings", "shared_runners_setting"), "ext/p", "acme/tt/p", true),
+        (group_step("settings", "shared_runners_setting"), "acme/p", "acme/tt/p", false),
+        (group_step("settings", "shared_runners_setting"), "ext/p", "other/p", false),
+        (group_step("settings", "description"), "ext/p", "acme/p", false),
+        (new_entry("milestones"), "acme/tt/p", "acme/p", true),
+        (new_entry("labels"), "acme/tt/p", "acme/p", false),
+        (new_entry("labels"), "ext/p", "acme/p", true),
+        (new_entry("badges"), "ext/p", "acme/p", false),
+    ] {
+        let context = format!("{} {former} -> {path}", group.address);
+        let mut steps = [group, move_step(path, former)];
+        assert!(add_edges(&mut steps).is_empty());
+        let reasons: Vec<_> = steps[0].after.iter().map(|edge| edge.reason).collect();
+        assert_eq!(reasons, vec![reason; usize::from(is_later)], "{context}");
+    }
+}
+
 fn edges_of(addresses: &[Vec<&str>]) -> Vec<Vec<String>> {
     addresses.iter().map(|list| list.iter().map(|&text| text.to_owned()).collect()).collect()
 }
