@@ -74,6 +74,10 @@ async fn projects_are_created_while_their_group_lets_somebody_create_them() {
     world.converge("closed after it").await;
     world.declare(&[level("maintainer"), new("acme/first"), new("acme/second")]);
     world.converge("opened before it").await;
+    // Another setting that changes with it, which new projects do not start with.
+    let closed = json!({"settings": {"project_creation_level": "noone", "description": "x"}});
+    world.declare(&[group("acme", closed), new("acme/third")]);
+    world.converge("closed after it, with a description").await;
     let closed = json!({"create": true, "settings": {"project_creation_level": "noone"}});
     // In a new group it waits for them.
     world.declare(&[group("new", closed), new("new/shop")]);

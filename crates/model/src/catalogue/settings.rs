@@ -111,6 +111,11 @@ impl KindRules for Settings {
     }
 }
 
+/// True if new projects and groups below a group start with its setting `name`.
+pub fn is_inherited(name: &str) -> bool {
+    INHERITED_SETTINGS.contains(&name)
+}
+
 /// Settings of a group that affect new projects and groups below, or who may create them.
 const INHERITED_SETTINGS: [&str; 4] = [
     "default_branch",

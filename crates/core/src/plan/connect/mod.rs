@@ -438,11 +438,11 @@ fn order_constraint(constraint: &'static Constraint, steps: &mut [Step]) -> Vec<
                 }
             } else if forbids_after {
                 // The creation of a project depends on the group's step only if that step also
-                // changes other fields.
+                // changes another setting that new projects start with.
                 let needs_group_step = if limits_creation {
-                    let mut predecessors = step.after.iter().map(|edge| &edge.address);
-                    group_step.changes.len() > 1
-                        && predecessors.any(|predecessor| *predecessor == group_step.address)
+                    let mut others =
+                        group_step.changes.iter().filter(|other| other.field != change.field);
+                    others.any(|other| settings::is_inherited(&other.field))
                 } else {
                     let graph = graph.get_or_init(|| StepGraph::from_steps(steps));
                     followers
@@ -451,7 +451,8 @@ fn order_constraint(constraint: &'static Constraint, steps: &mut [Step]) -> Vec<
                         .contains(&index)
                 };
                 if group_step.address.section.is_none() || needs_group_step {
-                    problems.push(forbidden_problem(constraint, step, group_step, change));
+                    let problem = forbidden_problem(constraint, step, group_step, change);
+                    problems.extend((!problems.contains(&problem)).then_some(problem));
                 } else {
                     edges.push((*group_position, index, "the group above forbids it afterwards"));
                 }
@@ -482,6 +483,8 @@ fn is_constrained_by(constraint: &Constraint, step: &Step) -> bool {
     }
 }
 
+/// The conflict of `step` with the setting of `group`. A group that exists is left out, with all that
+/// depends on it: the setting without `step` would forbid `step` in later runs, too.
 fn forbidden_problem(
     constraint: &'static Constraint,
     step: &Step,
@@ -495,5 +498,6 @@ fn forbidden_problem(
     );
     let help = format!("leave out `{setting}` of `{path}` until everything in it exists");
     let origin = change.origin.as_ref().unwrap_or(&step.origin);
-    Problem::new(&step.address, &constraint.code, message, help, origin)
+    let refused = if group.address.section.is_some() { group } else { step };
+    Problem::new(&refused.address, &constraint.code, message, help, origin)
 }

@@ -127,11 +127,17 @@ fn projects_are_created_while_their_group_lets_somebody_create_them() {
     ];
     assert!(add_edges(&mut steps).is_empty());
     assert_eq!(edges(&steps), [vec!["acme/shop#settings/x"], vec![]]);
+    // New projects do not inherit a description.
+    let mut group = level_step("developer", "noone", vec![Effect::AffectsNewContainers]);
+    group.changes.push(FieldChange::new("description", Shown::Absent, Shown::Absent, None));
+    assert!(add_edges(&mut [group, new_project("acme/shop")]).is_empty());
     // The new project must inherit another setting that the same step changes.
     let mut group = level_step("developer", "noone", vec![Effect::AffectsNewContainers]);
     group.changes.push(FieldChange::new("default_branch", Shown::Absent, Shown::Absent, None));
-    let problems = add_edges(&mut [group, new_project("acme/shop")]);
-    assert_eq!(problems.len(), 1);
+    let problems = add_edges(&mut [group, new_project("acme/shop"), new_project("acme/web")]);
+    // The group is left out, too: its step alone would forbid the projects for good.
+    let addresses: Vec<_> = problems.iter().map(|problem| problem.address.to_string()).collect();
+    assert_eq!(addresses, ["acme#settings/x"]);
     assert_eq!(
         problems[0].message,
         "`project_creation_level` of `acme` lets nobody create projects, but a later step of this run needs another value"
