@@ -50,6 +50,38 @@ async fn group_overrides_project_approvals() {
     assert_eq!(after(1).collect::<Vec<_>>(), ["acme#merge_request_approval_setting"]);
 }
 
+/// What a group forbids is seen at the plan although no manifest declares it, also after a move.
+#[tokio::test]
+async fn a_live_approval_setting_above_overrides_the_project() {
+    let mut seeds = seed(&[shop(), json!({"path": "free/web/cart"})]);
+    let groups = seeds["groups"].as_array_mut().unwrap();
+    groups.extend(["free", "free/web"].map(|path| json!({"path": path})));
+    let mut world = World::new(Profile::default().with_release(NEWEST), seeds).await;
+    world.acknowledged = vec!["protection:**", "transfer:**"];
+    world.declare(&[approvals_above(false)]);
+    world.converge("the group forbids it").await;
+    let approvals = json!({"merge_requests_author_approval": true});
+    let moved = json!({"previously": ["free/web/cart"], "approvals": approvals});
+    for document in
+        [project("acme/shop", json!({"approvals": approvals})), project("acme/moved", moved)]
+    {
+        world.declare(&[document]);
+        let plan = world.plan().await;
+        let waits = |note: &undrift::diff::Note| match &note.reason {
+            Reason::Waits { why } => why == "until `allow_author_approval` of `acme` allows it",
+            _ => false,
+        };
+        assert!(plan.notes.iter().any(waits), "{:?}", plan.notes);
+        world.converge("no manifest declares the group").await;
+    }
+    // A group that declares it sets it first, also for what is further below.
+    let deep = json!({"previously": ["acme/moved"], "approvals": approvals});
+    let team = group("acme/team", json!({"create": true}));
+    world.declare(&[approvals_above(true), team, project("acme/team/moved", deep)]);
+    let plan = world.converge("the group allows it").await;
+    assert!(plan.notes.is_empty(), "{:?}", plan.notes);
+}
+
 /// The value of the project comes back once the group no longer replaces it.
 #[tokio::test]
 async fn a_value_that_a_group_no_longer_replaces_is_a_mismatch() {

@@ -277,11 +277,22 @@ impl<'c> DiffContext<'c> {
         let is_new =
             matches!(self.target.namespace, Some(LiveNamespace { id: Id::Pending(_), .. }));
         let is_unknown = is_new && !constraint.from_all_ancestors && !constraint.is_inherited();
-        if constraint.group_setting.section != settings::SECTION
-            || is_unknown
-            || !self.is_decided_by_group(constraint)
-        {
+        if is_unknown || !self.is_decided_by_group(constraint) {
             return None;
+        }
+        let section = catalogue::section(Scope::Group, &constraint.group_setting.section)?.section;
+        if section != settings::SECTION {
+            let (path, setting) = (&self.target.path, &constraint.group_setting);
+            if self.groups.declarations_above(path, setting).next().is_some() {
+                // This run sets it.
+                return None;
+            }
+            let Some(settings_above) = self.live.settings_above.get(section) else {
+                findings.add_missing_fact(ExtraFact::SettingsAbove(section));
+                return None;
+            };
+            let group = groups_above(path).last()?.to_owned();
+            return Some((vec![group], settings_above.get(&setting.field)?.clone()));
         }
         let Some(parent_settings) = &self.live.group_above else {
             findings.add_missing_fact(ExtraFact::GroupAbove);

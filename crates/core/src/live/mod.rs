@@ -57,6 +57,9 @@ pub struct LiveContainer {
     pub group_above: Option<Arc<Object>>,
     /// The facts [`ExtraFact::EntriesAbove`] that were requested.
     pub entries_above: EntriesAbove,
+    /// The facts [`ExtraFact::SettingsAbove`] that were requested, by section. The settings are empty
+    /// if they could not be read.
+    pub settings_above: BTreeMap<&'static str, Arc<Object>>,
     /// The fact [`ExtraFact::VisibilitiesBelow`]: paths, each with its visibility. `None` if it was
     /// not requested.
     pub visibilities_below: Option<Vec<(Arc<str>, String)>>,
@@ -114,6 +117,7 @@ impl LiveContainer {
             levels_above_former_path: None,
             group_above: None,
             entries_above: EntriesAbove::new(),
+            settings_above: BTreeMap::new(),
             visibilities_below: None,
             caller_access: None,
             projects_below: None,
@@ -154,6 +158,8 @@ pub enum ExtraFact {
     GroupAbove,
     /// The names of the entries of this section in the groups above.
     EntriesAbove(&'static str),
+    /// The settings in this section of the top-level group.
+    SettingsAbove(&'static str),
     /// The visibilities of the groups and projects in the group.
     VisibilitiesBelow,
     /// The levels of access of the token's user: without shares, and in each group of a share.

@@ -91,6 +91,10 @@ impl Observer {
                     let entries_above = self.read_entries_above(container, name).await?;
                     live.entries_above.insert(name, entries_above);
                 }
+                ExtraFact::SettingsAbove(name) => {
+                    let settings = self.read_settings_above(container, name).await?;
+                    live.settings_above.insert(name, settings);
+                }
                 ExtraFact::VisibilitiesBelow => {
                     let Presence::Existing(target, _) = &live.presence else { continue };
                     live.visibilities_below = Some(self.read_visibilities(target).await?);
@@ -233,6 +237,27 @@ impl Observer {
             entries_above.extend(names.iter().map(|name| (name.clone(), group.into())));
         }
         Ok(entries_above)
+    }
+
+    /// The settings in the section `name` of the top-level group above; empty if they cannot be read.
+    async fn read_settings_above(&self, container: &Container, name: &str) -> Result<Arc<Object>> {
+        let section = catalogue::section(Scope::Group, name);
+        let Some((section, group)) = section.zip(groups_above(&container.path).last()) else {
+            return Ok(Arc::default());
+        };
+        let ReadSource::Optional(op) = section.scoped_kind.read_source else {
+            return Ok(Arc::default());
+        };
+        let live_path = self.live_group_path(group).await?;
+        let read = async || {
+            let keys = section.scoped_kind.entry_keys.identity_keys;
+            let request = op.request().arg("id", &live_path);
+            let response = self.client.get_object(request, keys).await?;
+            let settings = response.object().map(|raw| section.read(raw, FieldSelection::All));
+            Ok(settings.map(|settings| settings.fields.raw().clone()).unwrap_or_default().into())
+        };
+        let key = format!("{name} {}", live_path.to_lowercase());
+        Ok(split_fatal(self.cache.groups.read(&key, read).await)?.unwrap_or_default())
     }
 
     /// The paths and visibilities of the readable groups and projects below the group `target`.
