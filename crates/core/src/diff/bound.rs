@@ -280,10 +280,11 @@ impl<'c> DiffContext<'c> {
         if is_unknown || !self.is_decided_by_group(constraint) {
             return None;
         }
-        let section = catalogue::section(Scope::Group, &constraint.group_setting.section)?.section;
+        let section =
+            catalogue::find_section(Scope::Group, &constraint.group_setting.section)?.section;
         if section != settings::SECTION {
             let (path, setting) = (&self.target.path, &constraint.group_setting);
-            if self.groups.declarations_above(path, setting).next().is_some() {
+            if self.group_declarations.declarations_above(path, setting).next().is_some() {
                 // This run sets it.
                 return None;
             }

@@ -241,7 +241,7 @@ impl Observer {
 
     /// The settings in the section `name` of the top-level group above; empty if they cannot be read.
     async fn read_settings_above(&self, container: &Container, name: &str) -> Result<Arc<Object>> {
-        let section = catalogue::section(Scope::Group, name);
+        let section = catalogue::find_section(Scope::Group, name);
         let Some((section, group)) = section.zip(groups_above(&container.path).last()) else {
             return Ok(Arc::default());
         };
@@ -257,7 +257,7 @@ impl Observer {
             Ok(settings.map(|settings| settings.fields.raw().clone()).unwrap_or_default().into())
         };
         let key = format!("{name} {}", live_path.to_lowercase());
-        Ok(split_fatal(self.cache.groups.read(&key, read).await)?.unwrap_or_default())
+        Ok(split_fatal(self.cache.groups.get_or_read(&key, read).await)?.unwrap_or_default())
     }
 
     /// The paths and visibilities of the readable groups and projects below the group `target`.

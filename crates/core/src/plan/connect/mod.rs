@@ -498,6 +498,6 @@ fn forbidden_problem(
     );
     let help = format!("leave out `{setting}` of `{path}` until everything in it exists");
     let origin = change.origin.as_ref().unwrap_or(&step.origin);
-    let refused = if group.address.section.is_some() { group } else { step };
+    let refused = if group_step.address.section.is_some() { group_step } else { step };
     Problem::new(&refused.address, &constraint.code, message, help, origin)
 }

@@ -250,7 +250,8 @@ fn order_lower_levels(
         *highest = level.max(*highest);
     }
     for (index, step) in steps.iter().enumerate() {
-        for (user_id, before, after) in step.user_access_changes().filter(|(.., after)| *after > 0) {
+        for (user_id, before, after) in step.user_access_changes().filter(|(.., after)| *after > 0)
+        {
             let path = &step.address.path;
             let user_grants = grants.get(&user_id).unwrap_or(&no_changes);
             let higher_grant = values_above(user_grants, path).find(|grant| grant.after > after);

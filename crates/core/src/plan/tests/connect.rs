@@ -484,7 +484,7 @@ fn a_level_is_lowered_after_the_levels_in_the_groups_above() {
 fn a_group_changes_after_what_leaves_it() {
     let reason = "what leaves the group moves first";
     let move_step = |path: &str, former: &str| {
-        let transfer = Effect::Transfers { former_path: former.into() };
+        let transfer = Effect::Transfers { former_path: former.into(), namesake: None };
         let effects = vec![Effect::provides(Capability::AtDeclaredPath), transfer];
         container_step(Scope::Project, path, effects)
     };
