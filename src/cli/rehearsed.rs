@@ -175,7 +175,7 @@ mod described {
 /// This build has no sandbox that could serve a collection.
 #[cfg(not(feature = "sandbox"))]
 mod described {
-    pub(super) const fn is_unknown(_: &crate::kind::ScopedKind) -> bool {
+    pub(super) const fn is_unserved(_: &crate::kind::ScopedKind) -> bool {
         true
     }
 }
