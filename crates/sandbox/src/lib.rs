@@ -101,7 +101,7 @@ pub struct SandboxConfig {
     /// The initial data, applied once.
     pub seed: Option<Seed>,
     /// The licence, which overrides the seed's licence. If neither is set, the licence of the
-    /// previous start with this data is used, or [`AttributeTier::Premium`] for new data.
+    /// previous start with this data is used, or [`ServiceTier::Premium`] for new data.
     pub tier: Option<ServiceTier>,
     /// The release, which overrides the seed's release. If neither is set, the profile's release or
     /// the release of the previous start with this data is used, whichever is later.

@@ -1,6 +1,6 @@
 //! Applies a plan: sends exactly its writes, or fewer.
 //!
-//! The input is the [approved](crate::plan::Approved) part of a plan, and the only client that
+//! The input is the [approved](crate::plan::ApprovedPlan) part of a plan, and the only client that
 //! writes. The output is a stream of [`Event`]s, and the result of each step. This module compares
 //! no fields. One pure function, [`plan::plan_container`], determines the remaining steps: before
 //! the writes, after the writes, and after a lost response. A planned step runs if the new plan

@@ -450,7 +450,7 @@ impl ContainerPlan {
     }
 
     /// True if the object of `step` was compared. If the object was compared, only the
-    /// [certain](Step::certain) part of a possible step is needed, unless its condition becomes
+    /// [certain](Step::certain_part) part of a possible step is needed, unless its condition becomes
     /// true.
     pub fn has_compared(&self, step: &Step) -> bool {
         step.address.section.is_some_and(|section| self.compared_sections.contains(section))
