@@ -19,7 +19,8 @@
 //! - If a group above must not have an entry with the same name, an entry is created before the
 //!   entry of the group, or after the entry of the group is removed.
 //! - Members are copied from a project after they change. A project is forked while it allows forks.
-//! - A user with a level in a group has at least that level in everything below.
+//! - A user with a level in a group has at least that level in everything below: levels are lowered
+//!   top down.
 //!
 //! An edge points to a step of the nearest group above, and that step has its own edge to the next
 //! group. Therefore the number of edges per step does not grow with the depth.
