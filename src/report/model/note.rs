@@ -16,7 +16,7 @@ pub(in crate::report) const fn note_kind(reason: &Reason) -> NoteKind {
     match reason {
         Reason::ArchivedByHand => (
             0,
-            "archived, but not declared archived: a difference; write `archived: true`, or `archived: false` to unarchive it",
+            "archived, but not declared archived: a difference; nothing else is compared or applied there until `archived: false` unarchives it; write `archived: true` to leave it so",
         ),
         Reason::Archived => (1, "archived, as declared; skipped"),
         Reason::Vanished => (

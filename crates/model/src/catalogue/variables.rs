@@ -89,7 +89,8 @@ impl KindRules for Variables {
             report(
                 EntryFault::for_field(message, "value")
                     .with_other_field(flag)
-                    .fill("why", mask_fault),
+                    .fill("why", mask_fault)
+                    .fill("name", environment_variable(value).unwrap_or("NAME")),
             );
         }
         if declared.is_on(HIDDEN_FIELD) && declared.flag("masked") == Some(false) {
@@ -126,17 +127,20 @@ impl KindRules for Variables {
 /// placeholder.
 pub fn is_expression(value: &str) -> bool {
     let markers = ["{{", "${var.", "${local."];
-    let is_env_char = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
-    let name = value
-        .strip_prefix('$')
-        .map(|name| name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name));
-    let is_variable = name.is_some_and(|name| {
-        name.starts_with(|c: char| c.is_ascii_uppercase()) && name.chars().all(is_env_char)
-    });
-    is_variable
+    environment_variable(value).is_some()
         || value.starts_with("ENC[")
         || judge::is_filler(value)
         || markers.iter().any(|marker| value.contains(marker))
+}
+
+/// The name in `$NAME` and `${NAME}`. Names have only upper-case letters, digits and `_`.
+fn environment_variable(value: &str) -> Option<&str> {
+    let name = value.strip_prefix('$')?;
+    let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
+    let is_env_char = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    Some(name).filter(|name| {
+        name.starts_with(|c: char| c.is_ascii_uppercase()) && name.chars().all(is_env_char)
+    })
 }
 
 /// Checks that the service accepts `value` as masked. The value must be one line of at least 8

@@ -244,12 +244,17 @@ fn a_misspelled_field_hides_no_missing_one() {
 /// A second message would advise to leave the reference for jobs, which contradicts the error.
 #[test]
 fn a_masked_reference_in_the_syntax_of_a_shell_is_reported_once() {
-    for value in ["${SHOP_TOKEN}", "$SHOP_TOKEN", "{{ shop_token }}", "${var.shop_token}"] {
+    for (value, reference) in [
+        ("${SHOP_TOKEN}", "`{env: SHOP_TOKEN}`"),
+        ("$SHOP_TOKEN", "`{env: SHOP_TOKEN}`"),
+        ("{{ shop_token }}", "`{env: NAME}`"),
+        ("${var.shop_token}", "`{env: NAME}`"),
+    ] {
         let text = format!("variables: [{{key: A, masked: true, value: '{value}'}}]\n");
         let messages = check_messages("", &text);
         assert_eq!(messages.len(), 1, "{messages:?}");
         assert!(
-            messages[0].starts_with("masked-value") && messages[0].contains("`{env: NAME}`"),
+            messages[0].starts_with("masked-value") && messages[0].contains(reference),
             "{messages:?}"
         );
     }

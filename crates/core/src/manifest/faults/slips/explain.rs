@@ -129,6 +129,10 @@ impl<'t> FaultContext<'t> {
         finding.help(fill(slip.help, args));
         if !slip.message.is_empty() {
             finding.message = fill(slip.message, args);
+            // The key is no misspelled field.
+            if finding.code == "unknown-field" {
+                finding.code = "syntax";
+            }
         }
         if !slip.message.is_empty() && slip.line.text.is_some() {
             finding.position = self.find_range(matched_text);

@@ -120,7 +120,8 @@ impl Slip {
 const DUPLICATE_KEY_CODE: &str = "duplicate-key";
 
 /// The codes of faults that a slip on the same line may cause.
-const CONSEQUENCE_CODES: [&str; 5] = ["missing", "null", "reference", "type", "unknown-field"];
+const CONSEQUENCE_CODES: [&str; 6] =
+    ["missing", "null", "reference", "syntax", "type", "unknown-field"];
 
 impl Findings {
     /// Explains the faults that a typing error causes, and drops the follow-up faults of the same
