@@ -108,11 +108,10 @@ pub fn fold_equal<T, K: Ord>(
 }
 
 /// Equal excerpts have equal keys.
-type ExcerptKey = [u64; 2];
+type ExcerptKey = u64;
 
-/// The hashers that make keys. Each run has new seeds, so that nobody can choose different values
-/// with equal keys.
-static HASHERS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
+/// Makes keys. Each run has a new seed, so that nobody can choose different values with equal keys.
+static HASHER: LazyLock<RandomState> = LazyLock::new(Default::default);
 
 /// Groups `steps`, which have the order of a plan, by group or project. Steps that are equal in
 /// many groups and projects are returned once: with the first of these groups and projects, before
@@ -252,5 +251,5 @@ fn excerpt_key<'s, C: Hash>(
         }
     }
     let facts = format!("{shown_facts:?} {:?} {predecessor_groups:?}", remarks(step));
-    HASHERS.each_ref().map(|hasher| hasher.hash_one((&facts, &fields)))
+    HASHER.hash_one((facts, fields))
 }
