@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use undrift::{
-    apply::{Event, StepOutcome as Ended},
+    apply::{Event, StepOutcome},
     diff::Step,
     field::Scope,
     kind::{Capability, Section},
@@ -17,7 +17,7 @@ use crate::{
     world::{World, group, project, seed},
 };
 
-fn step_outcomes(outcome: &crate::world::Outcome) -> Vec<(String, Ended)> {
+fn step_outcomes(outcome: &crate::world::Outcome) -> Vec<(String, StepOutcome)> {
     outcome
         .applied
         .as_ref()
@@ -44,8 +44,8 @@ async fn steps_done_by_others_are_not_repeated() {
     assert_eq!(
         step_outcomes(&outcome),
         [
-            ("acme/shop#settings".into(), Ended::Already),
-            ("acme/shop#variables/A@*".into(), Ended::Done)
+            ("acme/shop#settings".into(), StepOutcome::Already),
+            ("acme/shop#variables/A@*".into(), StepOutcome::Done)
         ]
     );
     assert!(outcome.applied.unwrap().is_complete());
@@ -71,10 +71,11 @@ async fn a_project_changed_meanwhile_is_skipped_and_others_are_applied() {
         .unwrap();
     let ends = step_outcomes(&outcome);
     assert!(
-        matches!(ends[0].1, Ended::ChangedMeanwhile(_)) && matches!(ends[1].1, Ended::Skipped(_)),
+        matches!(ends[0].1, StepOutcome::ChangedMeanwhile(_))
+            && matches!(ends[1].1, StepOutcome::Skipped(_)),
         "{ends:?}"
     );
-    assert_eq!((&ends[2].1, &ends[3].1), (&Ended::Done, &Ended::Done));
+    assert_eq!((&ends[2].1, &ends[3].1), (&StepOutcome::Done, &StepOutcome::Done));
     assert_eq!(world.get("/projects/acme%2Fa").await["description"], "somebody else's");
     assert_eq!(world.get("/projects/acme%2Fa/variables").await, json!([]));
 }
@@ -99,11 +100,11 @@ async fn an_unreadable_project_is_failed_and_not_changed_meanwhile() {
         .unwrap();
     let ends = step_outcomes(&outcome);
     assert!(
-        matches!(&ends[0].1, Ended::Failed(why) if why.message.starts_with("it could not be read again")),
+        matches!(&ends[0].1, StepOutcome::Failed(why) if why.message.starts_with("it could not be read again")),
         "{ends:?}"
     );
     assert!(
-        matches!(&ends[1].1, Ended::Skipped(why) if why.message.contains("could not be read again")),
+        matches!(&ends[1].1, StepOutcome::Skipped(why) if why.message.contains("could not be read again")),
         "{ends:?}"
     );
     assert_eq!(world.writes(), [] as [&str; 0]);
@@ -133,7 +134,7 @@ async fn an_object_created_by_another_run_counts_as_already_done() {
             });
             let outcome = world.apply().await;
             let ends = step_outcomes(&outcome);
-            assert_eq!(matches!(ends[0].1, Ended::Already), there, "{ends:?}");
+            assert_eq!(matches!(ends[0].1, StepOutcome::Already), there, "{ends:?}");
             assert_eq!(outcome.applied.unwrap().is_complete(), there);
         }
     }
@@ -161,7 +162,7 @@ async fn steps_after_a_revoked_token_are_not_started() {
         })
         .await
         .unwrap();
-    assert_eq!(step_outcomes(&outcome).last().unwrap().1, Ended::NotStarted);
+    assert_eq!(step_outcomes(&outcome).last().unwrap().1, StepOutcome::NotStarted);
     assert_eq!(world.writes(), [] as [&str; 0]);
 }
 
@@ -184,10 +185,13 @@ async fn a_failed_step_stops_what_depends_on_it_and_nothing_else() {
         effect: undrift::sandbox::FaultEffect::StatusBefore(400),
     });
     let ends = step_outcomes(&world.apply().await);
-    assert_eq!(ends[0], ("acme/b#settings".into(), Ended::Done));
-    assert!(matches!(&ends[1], (address, Ended::Failed(_)) if address == "acme/c"), "{ends:?}");
+    assert_eq!(ends[0], ("acme/b#settings".into(), StepOutcome::Done));
     assert!(
-        matches!(&ends[2].1, Ended::Skipped(why) if why.message.contains("`acme/c`")),
+        matches!(&ends[1], (address, StepOutcome::Failed(_)) if address == "acme/c"),
+        "{ends:?}"
+    );
+    assert!(
+        matches!(&ends[2].1, StepOutcome::Skipped(why) if why.message.contains("`acme/c`")),
         "{ends:?}"
     );
 }

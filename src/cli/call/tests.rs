@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{arguments::make_request, *};
 use crate::{
     api::{
-        ClientSettings, RequestPhase, SendError, SendErrorKind as Why, ServiceAddress, Transport,
+        ClientSettings, RequestPhase, SendError, SendErrorKind, ServiceAddress, Transport,
         WireRequest, WireResponse,
     },
     operation::{
@@ -495,7 +495,7 @@ fn an_operation_is_found_by_its_id_or_suggested() {
 
 /// A service that gives every request the same response.
 #[derive(Debug)]
-struct FixedTransport(Result<u16, (RequestPhase, Why)>);
+struct FixedTransport(Result<u16, (RequestPhase, SendErrorKind)>);
 
 impl Transport for FixedTransport {
     fn send(&self, _: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
@@ -510,7 +510,7 @@ impl Transport for FixedTransport {
     }
 }
 
-fn client(response: Result<u16, (RequestPhase, Why)>) -> ReadClient {
+fn client(response: Result<u16, (RequestPhase, SendErrorKind)>) -> ReadClient {
     let service = ServiceAddress::parse("https://example.org", false).unwrap();
     ReadClient::new(
         service,
@@ -522,7 +522,7 @@ fn client(response: Result<u16, (RequestPhase, Why)>) -> ReadClient {
 
 #[tokio::test]
 async fn the_exit_code_of_a_failed_call_shows_its_outcome() {
-    let tls_failure = |phase| Err((phase, Why::Tls));
+    let tls_failure = |phase| Err((phase, SendErrorKind::Tls));
     for (response, read_code, write_code) in [
         (Ok(400), 10, 6),
         (Ok(401), 7, 7),
@@ -549,7 +549,7 @@ async fn the_exit_code_of_a_failed_call_shows_its_outcome() {
 
 #[tokio::test]
 async fn a_write_without_a_response_may_have_been_carried_out() {
-    for response in [Ok(500), Ok(503), Err((RequestPhase::MaybeSent, Why::Network))] {
+    for response in [Ok(500), Ok(503), Err((RequestPhase::MaybeSent, SendErrorKind::Network))] {
         let error = WriteClient::new(client(response))
             .send(PROJECT_FORK.request().arg("id", 1))
             .await

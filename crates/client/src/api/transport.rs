@@ -408,7 +408,7 @@ fn is_plain_http_response(error: &rustls::Error) -> bool {
 
 /// Help for a TLS failure. The help depends on whether a client certificate was sent.
 fn tls_hint(error: &rustls::Error, has_client_cert: bool) -> &'static str {
-    use rustls::{AlertDescription as Alert, CertificateError as Wrong, Error};
+    use rustls::{AlertDescription as Alert, CertificateError, Error};
     match error {
         _ if is_plain_http_response(error) => {
             "check the port, and whether the address begins with `https` or `http`"
@@ -430,15 +430,15 @@ fn tls_hint(error: &rustls::Error, has_client_cert: bool) -> &'static str {
         }
         Error::AlertReceived(_) => "check the address: the service ended the connection",
         Error::InvalidCertificate(
-            Wrong::Expired
-            | Wrong::ExpiredContext { .. }
-            | Wrong::NotValidYet
-            | Wrong::NotValidYetContext { .. },
+            CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. },
         ) => "check the clock of this machine, and renew the certificate of the service",
         Error::InvalidCertificate(
-            Wrong::NotValidForName | Wrong::NotValidForNameContext { .. },
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
         ) => "check the address: the certificate is for another name",
-        Error::InvalidCertificate(Wrong::Other(other))
+        Error::InvalidCertificate(CertificateError::Other(other))
             if format!("{other:?}").contains("CaUsedAsEndEntity") =>
         {
             "the service presents the certificate of an authority; it needs its own certificate, signed by that authority"
@@ -469,7 +469,7 @@ fn root_cause(error: &reqwest::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rustls::{AlertDescription as Alert, CertificateError as Wrong, Error, OtherError};
+    use rustls::{AlertDescription as Alert, CertificateError, Error, OtherError};
 
     use super::*;
 
@@ -484,15 +484,15 @@ mod tests {
             (Error::InvalidMessage(InvalidMessage::InvalidContentType), false, "the port"),
             (certificate_required(), false, "requires a client certificate"),
             (certificate_required(), true, "refuses the client certificate"),
-            (wrong(Wrong::Expired), false, "the clock"),
-            (wrong(Wrong::NotValidYet), false, "the clock"),
-            (wrong(Wrong::NotValidForName), false, "another name"),
+            (wrong(CertificateError::Expired), false, "the clock"),
+            (wrong(CertificateError::NotValidYet), false, "the clock"),
+            (wrong(CertificateError::NotValidForName), false, "another name"),
             (
-                wrong(Wrong::Other(OtherError(Arc::new(CaUsedAsEndEntity)))),
+                wrong(CertificateError::Other(OtherError(Arc::new(CaUsedAsEndEntity)))),
                 false,
                 "its own certificate",
             ),
-            (wrong(Wrong::UnknownIssuer), false, "--ca-file"),
+            (wrong(CertificateError::UnknownIssuer), false, "--ca-file"),
             (Error::AlertReceived(Alert::InternalError), true, "check the address"),
         ] {
             let hint = tls_hint(&error, has_client_cert);

@@ -13,7 +13,7 @@ use crate::{
     catalogue,
     desired::{Container, Desired, Unlisted, testing::container},
     digest::DigestKey,
-    export::{Excerpt, ExportBuilder, ExportSettings as Exporting, SecretHandling},
+    export::{Excerpt, ExportBuilder, ExportSettings, SecretHandling},
     field::Scope,
     kind::{FieldSelection, FieldSpec, NameIndex, ReadSource, Section, Shape},
     live::{
@@ -148,9 +148,9 @@ fn make_outputs(section: Section, name: &str, raw: &Object) -> Vec<(&'static str
     let secrets = if is_name { secrets } else { secrets.with_visible_credentials() };
     let mut outputs = plan_outputs(&container, &live, &secrets);
     for values in [SecretHandling::Plain, SecretHandling::Env, SecretHandling::None] {
-        let settings = Exporting {
+        let settings = ExportSettings {
             secret_handling: values,
-            ..Exporting::for_caller(caller(), DetectedRelease::NotRequested)
+            ..ExportSettings::for_caller(caller(), DetectedRelease::NotRequested)
         };
         let mut builder = ExportBuilder::new(settings, BTreeSet::new());
         builder.add(section.scoped_kind.scope, &container.path, &live, &NameIndex::default());
@@ -198,7 +198,7 @@ fn plan_outputs(
     let changes = serde_json::to_string(&changes).unwrap();
     let notes = serde_json::to_string(&plan.notes).unwrap();
     let problems = format!("{:?} {:?}", plan.problems, plan.incomplete);
-    let export_settings = Exporting::for_caller(caller(), DetectedRelease::NotRequested);
+    let export_settings = ExportSettings::for_caller(caller(), DetectedRelease::NotRequested);
     let names_of_ids = NameIndex::default();
     let excerpt =
         Excerpt::from_live(declared.scope, &declared.path, live, &names_of_ids, &export_settings);

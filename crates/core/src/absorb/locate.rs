@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use super::{
     AbsorbMode, AbsorbRefusal,
-    edit::{New, PathStep, Pointer, TextEdit, written_entry},
+    edit::{OutputNode, PathStep, Pointer, TextEdit, written_entry},
     goal::{EXTRA_KEY, FieldValues, Goal, GoalChange},
     source::{Location, SourceFile, SourceFiles},
 };
@@ -156,17 +156,17 @@ impl Locator<'_> {
         let written_node = file.node(&pointer);
         let is_mapping = written_node.is_some_and(|node| matches!(node.data, NodeValue::Map(_)));
         let value = match (&self.goal.change, self.section.shape) {
-            (_, Shape::List) => New::Value(Json::Array(Vec::new())),
-            (GoalChange::Removed, _) => New::Value(Json::Null),
+            (_, Shape::List) => OutputNode::Value(Json::Array(Vec::new())),
+            (GoalChange::Removed, _) => OutputNode::Value(Json::Null),
             (GoalChange::Fields(fields) | GoalChange::Entry(fields, _), Shape::Switch) => {
                 let Some((_, value)) = fields.last() else { return Ok(Vec::new()) };
-                New::Value(value.clone())
+                OutputNode::Value(value.clone())
             }
             (GoalChange::Fields(fields), _) if is_mapping => {
                 return self.field_edits(&pointer, written_node, fields);
             }
             (GoalChange::Fields(fields) | GoalChange::Entry(fields, _), _) => {
-                New::Map(nested_items(Vec::new(), fields))
+                OutputNode::Map(nested_items(Vec::new(), fields))
             }
         };
         Ok(vec![TextEdit::Put { target, keys: vec![key], value, order: self.section_order() }])
@@ -189,7 +189,7 @@ impl Locator<'_> {
                 Some((node, kind)) => self.list_change_values(node, kind, keys, value)?,
             };
             edits.extend(values.into_iter().map(|(keys, value)| {
-                let (target, new_value) = (pointer.clone(), New::Value(value));
+                let (target, new_value) = (pointer.clone(), OutputNode::Value(value));
                 TextEdit::Put { target, keys, value: new_value, order: order.clone() }
             }));
         }
@@ -289,9 +289,12 @@ fn key_edit<'n>(
     let node = node_at(mapping, &keys).ok_or("several layers declare parts of it")?;
     match expression_kind(node) {
         Some(kind) => Err(format!("it is written {kind}")),
-        None => {
-            Ok(TextEdit::Put { target, keys, value: New::Value(value.clone()), order: Vec::new() })
-        }
+        None => Ok(TextEdit::Put {
+            target,
+            keys,
+            value: OutputNode::Value(value.clone()),
+            order: Vec::new(),
+        }),
     }
 }
 

@@ -46,7 +46,7 @@ pub(super) fn read_protection(call: &Call<'_>) -> Result<Option<Value>> {
 pub(super) fn store_defaults(
     call: &Call<'_>,
     group_id: i64,
-    route: Accepts,
+    route: WriteRoute,
     sets_protection: bool,
 ) -> Result<()> {
     if call.is_at_least(16, 11) && call.has(DEFAULT_BRANCH) {
@@ -56,7 +56,7 @@ pub(super) fn store_defaults(
     if !sets_protection {
         return Ok(());
     }
-    let protection_number = call.integer(BRANCH_PROTECTION)?.filter(|_| route == Accepts::Edit);
+    let protection_number = call.integer(BRANCH_PROTECTION)?.filter(|_| route == WriteRoute::Edit);
     match read_protection(call)?.or(protection_number.map(protection_from_number)) {
         Some(defaults) => {
             GROUP_SETTINGS.put_value(call.db, group_id, PROTECTION_DEFAULTS, defaults)

@@ -133,7 +133,7 @@ pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<
 }
 
 /// Refuses values of a wrong type before any other check.
-pub(super) fn check_types(call: &Call<'_>, route: Accepts) -> Result<()> {
+pub(super) fn check_types(call: &Call<'_>, route: WriteRoute) -> Result<()> {
     GROUP_SETTINGS.check_params(call, route)?;
     avatars::check_avatar_type(&call.params)?;
     call.allowed_text("visibility", VISIBILITIES)?;
@@ -141,8 +141,8 @@ pub(super) fn check_types(call: &Call<'_>, route: Accepts) -> Result<()> {
 }
 
 /// Stores the settings and the avatar in a call; settings that the caller may not set are ignored.
-pub(super) fn store_settings(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result<()> {
-    let is_licensed = call.is_premium() && route == Accepts::Edit;
+pub(super) fn store_settings(call: &Call<'_>, group: &Namespace, route: WriteRoute) -> Result<()> {
+    let is_licensed = call.is_premium() && route == WriteRoute::Edit;
     check_share_lock(call, group)?;
     if is_licensed {
         check_template(call)?;
@@ -173,7 +173,7 @@ pub(super) fn store_settings(call: &Call<'_>, group: &Namespace, route: Accepts)
         store_download_limits(call, group)?;
         store_duo_availability(call, group)?;
     }
-    if route == Accepts::Edit {
+    if route == WriteRoute::Edit {
         group_runners::apply_requested_setting(call, group)?;
     }
     if !was_locked && is_share_locked(call, group.id)? {
@@ -188,7 +188,7 @@ pub(super) fn unset_settings(call: &Call<'_>, group: &Namespace) -> Result<Vec<&
     let stored_settings = GROUP_SETTINGS.stored_values(call.db, group.id)?;
     let mut unset_names = CASCADING_SETTINGS.to_vec();
     unset_names.retain(|name| {
-        GROUP_SETTINGS.accepts(call, name, Accepts::Edit)
+        GROUP_SETTINGS.accepts(call, name, WriteRoute::Edit)
             && call.get(name).is_some_and(is_blank)
             && stored_settings.contains_key(*name)
     });
@@ -215,7 +215,7 @@ impl GroupCheck<'_> {
     pub(super) fn check_settings(&mut self, is_stored_apart: bool) -> Result<()> {
         let Self { call, errors, .. } = self;
         let is_subgroup = self.requested.parent.is_some();
-        let route = if self.existing.is_some() { Accepts::Edit } else { Accepts::Create };
+        let route = if self.existing.is_some() { WriteRoute::Edit } else { WriteRoute::Create };
         for (name, texts) in REQUIRED_SETTINGS {
             let is_missing =
                 (name != GRACE_PERIOD) == is_stored_apart && call.get(name).is_some_and(is_blank);
@@ -314,7 +314,7 @@ fn split_items(text: &str) -> Vec<&str> {
 /// Stores the users who are exempt from the limit of project downloads, and the users who are
 /// notified.
 fn store_download_limits(call: &Call<'_>, group: &Namespace) -> Result<()> {
-    let accepts_users = GROUP_SETTINGS.accepts(call, NOTIFIED_USERS, Accepts::Edit);
+    let accepts_users = GROUP_SETTINGS.accepts(call, NOTIFIED_USERS, WriteRoute::Edit);
     if group.parent_id.is_some() || !accepts_users {
         return Ok(());
     }

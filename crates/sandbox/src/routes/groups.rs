@@ -218,7 +218,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let name = call.text("name")?;
     let path = call.text("path")?;
     let parent_id = call.integer("parent_id")?;
-    group_settings::check_types(call, Accepts::Create)?;
+    group_settings::check_types(call, WriteRoute::Create)?;
     let visibility = call.allowed_text("visibility", VISIBILITIES)?;
     let parent = parent_id.map(|id| call.visible_group(&id.to_string())).transpose()?;
     let may_create = group_rules::may_create_group(call, parent.as_ref())?;
@@ -237,7 +237,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let scope = GroupOrProject::from(group.clone());
     MembershipTerms::with_level(OWNER).insert(call, &scope, user.id)?;
     group_settings::inherit_settings(call, &group, parent.as_ref())?;
-    group_settings::store_settings(call, &group, Accepts::Create).map_err(join_errors)?;
+    group_settings::store_settings(call, &group, WriteRoute::Create).map_err(join_errors)?;
     Answer::created(&plain_json(call, &group)?)
 }
 
@@ -255,7 +255,7 @@ pub(crate) fn insert(
 /// Changes a group. Omitted fields stay unchanged, and a call without fields is allowed.
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
-    group_settings::check_types(call, Accepts::Edit)?;
+    group_settings::check_types(call, WriteRoute::Edit)?;
     let group = call.group_as(OWNER)?;
     let name = call.text_or_unchanged("name", &group.name)?;
     let path = call.text_or_unchanged("path", &group.path)?;
@@ -268,7 +268,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let sql = "UPDATE namespaces SET name = ?2, path = ?3, visibility = ?4 WHERE id = ?1";
     call.execute(sql, params![group.id, name, path, visibility])?;
     let unset_names = group_settings::unset_settings(call, &group)?;
-    group_settings::store_settings(call, &group, Accepts::Edit)?;
+    group_settings::store_settings(call, &group, WriteRoute::Edit)?;
     group_moves::update_full_paths(call, &group)?;
     let mut body = full_json(call, &reload(call, group.id)?, true)?;
     unset_names.into_iter().for_each(|name| body[name] = Value::Null);

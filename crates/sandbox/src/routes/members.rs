@@ -3,8 +3,6 @@
 //! Groups and projects have the same operations. Each handler works on a [`GroupOrProject`]: the
 //! group or project with the members.
 
-use rusqlite::Params as Bound;
-
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
@@ -56,7 +54,7 @@ impl Member {
     pub(super) fn list_where(
         call: &Call<'_>,
         condition: &str,
-        bound_params: impl Bound,
+        bound_params: impl rusqlite::Params,
     ) -> Result<Vec<Self>> {
         let clauses = format!("JOIN users u ON u.id = m.user_id WHERE {condition} ORDER BY m.id");
         Ok(Self::list_with(call.db, User::COLUMNS, &clauses, bound_params, |member, row| {

@@ -1,6 +1,6 @@
 //! The imports of most operations.
 
-pub(super) use super::super::attributes::WriteRoute as Accepts;
+pub(super) use super::super::attributes::WriteRoute;
 pub(super) use super::super::prelude::*;
 pub(super) use super::callbacks::Callbacks;
 pub(super) use super::conditions::SqlConditions;

@@ -18,7 +18,7 @@ pub(super) struct InitialContents {
 impl InitialContents {
     /// The contents that the parameters of a call request. A URL is only checked, and nothing is
     /// fetched.
-    pub(super) fn from_call(call: &Call<'_>, route: Accepts, params: &Params) -> Result<Self> {
+    pub(super) fn from_call(call: &Call<'_>, route: WriteRoute, params: &Params) -> Result<Self> {
         let has_readme = params.is_true("initialize_with_readme")?;
         let url = params.text("import_url")?.filter(|url| !url.is_empty());
         let (has_template, template_project) = find_template(call, route, params)?;
@@ -49,7 +49,7 @@ impl InitialContents {
 /// template has one commit.
 fn find_template(
     call: &Call<'_>,
-    route: Accepts,
+    route: WriteRoute,
     params: &Params,
 ) -> Result<(bool, Option<Project>)> {
     let template_error = |template: &str| {
@@ -59,7 +59,7 @@ fn find_template(
     params.integer("group_with_project_templates_id")?;
     // An id takes precedence over a name.
     if let Some(id) =
-        params.integer("template_project_id")?.filter(|_| is_custom && route == Accepts::Create)
+        params.integer("template_project_id")?.filter(|_| is_custom && route == WriteRoute::Create)
     {
         return match Project::find_by_id(call.db, id)? {
             Some(project) if call.may_see_project(&project)? => Ok((true, Some(project))),

@@ -83,7 +83,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         }
         _ => return Err(ErrorResponse::field("namespace", "is not valid")),
     };
-    let id = create_project(call, Accepts::Create, user, &namespace, &call.params)?;
+    let id = create_project(call, WriteRoute::Create, user, &namespace, &call.params)?;
     project_answer(call, StatusCode::CREATED, id, ExtraFields::for_saved_project())
 }
 
@@ -93,7 +93,7 @@ fn create_for_user(call: &Call<'_>) -> Result<Answer> {
     call.require(&["name"])?;
     let namespace = requested_namespace(call, owner.id)?;
     let namespace = namespace.ok_or_else(|| ErrorResponse::field("namespace", "is not valid"))?;
-    let id = create_project(call, Accepts::CreateForUser, &owner, &namespace, &call.params)?;
+    let id = create_project(call, WriteRoute::CreateForUser, &owner, &namespace, &call.params)?;
     project_answer(call, StatusCode::CREATED, id, ExtraFields::for_saved_project())
 }
 
@@ -108,7 +108,7 @@ fn requested_namespace(call: &Call<'_>, owner_id: i64) -> Result<Option<Namespac
 /// Creates a project from parameters, after all checks except the checks of the caller's rights.
 pub(crate) fn create_project(
     call: &Call<'_>,
-    route: Accepts,
+    route: WriteRoute,
     creator: &User,
     namespace: &Namespace,
     params: &Params,
@@ -167,7 +167,7 @@ pub(crate) fn create_project(
 /// connect attributes with each other and with the group.
 fn apply_edit(edit: ProjectEdit<'_>, namespace: &Namespace, attributes: &mut Object) -> Result<()> {
     let ProjectEdit { call, route, params, .. } = edit;
-    let is_new = route != Accepts::Edit;
+    let is_new = route != WriteRoute::Edit;
     let former_runners = attributes.get(RUNNERS).cloned();
     edit.apply(attributes)?;
     unify_topics(call, attributes)?;
@@ -292,7 +292,7 @@ pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) 
     let former_attributes = project.attributes(call.db)?;
     let mut attributes = former_attributes.clone();
     let is_fork = project.forked_from_id.is_some();
-    let (level, route) = (call.caller_level_in_project(project)?, Accepts::Edit);
+    let (level, route) = (call.caller_level_in_project(project)?, WriteRoute::Edit);
     let edit =
         ProjectEdit { call, route, params, caller_level: level, is_fork, visibility: &visibility };
     apply_edit(edit, &project.namespace, &mut attributes)?;

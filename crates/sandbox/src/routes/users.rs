@@ -308,7 +308,7 @@ fn store_user_params(
 ) -> Result<Value> {
     let ignored_names: &[&str] =
         if call.is_at_least_observed() && was_external.is_none() { &["organization"] } else { &[] };
-    USER_SETTINGS.store_params(call, id, Accepts::Edit, ignored_names)?;
+    USER_SETTINGS.store_params(call, id, WriteRoute::Edit, ignored_names)?;
     if call.is_at_least_observed() && call.get(EXTERNAL).is_some_and(Value::is_null) {
         USER_SETTINGS.put_value(call.db, id, EXTERNAL, Value::Null)?;
     }

@@ -13,8 +13,8 @@ use super::{ContainerRun, LiveCache, Reading};
 use crate::{
     address::Selector,
     api::{
-        ClientSettings as ApiSettings, Clock, ReadClient, SendError, ServiceAddress, Transport,
-        WireRequest, WireResponse, WriteClient,
+        ClientSettings, Clock, ReadClient, SendError, ServiceAddress, Transport, WireRequest,
+        WireResponse, WriteClient,
     },
     apply::{Apply, dependencies::StepDependencies},
     desired::{Container, Desired, Unlisted, testing::shop},
@@ -98,7 +98,8 @@ pub(super) fn with_plan<T>(
     check: impl FnOnce(&ContainerRun<'_>) -> T,
 ) -> T {
     let service = ServiceAddress::parse("https://example.org", false).unwrap();
-    let options = ApiSettings { clock: Arc::new(StoppedClock(NOW)), ..ApiSettings::default() };
+    let options =
+        ClientSettings { clock: Arc::new(StoppedClock(NOW)), ..ClientSettings::default() };
     let client = ReadClient::new(service, Arc::new(UserOnlyTransport), Arc::default(), options);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let observer = runtime.block_on(Observer::connect(client)).unwrap();

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Changes, EditFailure, EditResult, New, YamlText, written_entry};
+use super::{Changes, EditFailure, EditResult, OutputNode, YamlText, written_entry};
 use crate::{
     value::Json,
     yaml::write::{self as writer, MapItem},
@@ -56,7 +56,7 @@ impl YamlText<'_> {
         let existing_entry = written_entry(map, key);
         let last = existing_entry.and_then(|(_, list)| Some((list, list.items().last()?)));
         let Some((list, last)) = last else {
-            let new_list = New::List(vec![(entry.to_vec(), comment.map(str::to_owned))]);
+            let new_list = OutputNode::List(vec![(entry.to_vec(), comment.map(str::to_owned))]);
             return match existing_entry {
                 None => self.insert_key(map, key, &new_list, order),
                 Some((key, value)) => self.replace_value(map, key, value, &new_list),
@@ -92,7 +92,9 @@ impl YamlText<'_> {
         let range = match (next_range, previous_range) {
             (Some(next), _) => item.start..next.start,
             (None, Some(previous)) => previous.end..item.end,
-            (None, None) => return self.replace_value(map, key, list, &New::List(Vec::new())),
+            (None, None) => {
+                return self.replace_value(map, key, list, &OutputNode::List(Vec::new()));
+            }
         };
         Ok(vec![(range, String::new())])
     }

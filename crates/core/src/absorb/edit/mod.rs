@@ -25,7 +25,7 @@ pub(super) use copy::copy_document;
 pub(super) use pass::apply_all;
 
 /// The new value of a key.
-pub(super) use writer::OutputNode as New;
+pub(super) use writer::OutputNode;
 
 /// A step from a node to a node inside it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,7 +70,7 @@ impl Pointer {
 pub(super) enum TextEdit {
     /// Sets the last of `keys` below the mapping `target` to `value`. Missing mappings in between are
     /// added. New keys are placed in the documented `order`.
-    Put { target: Pointer, keys: Vec<String>, value: New, order: Vec<&'static str> },
+    Put { target: Pointer, keys: Vec<String>, value: OutputNode, order: Vec<&'static str> },
     /// Appends an entry to the list that is the value of `key` in the mapping `target`.
     Push {
         target: Pointer,
@@ -251,7 +251,13 @@ impl YamlText<'_> {
         vec![(end..end, lines)]
     }
 
-    fn put_value(self, map: &Node, keys: &[String], new_value: &New, order: &[&str]) -> EditResult {
+    fn put_value(
+        self,
+        map: &Node,
+        keys: &[String],
+        new_value: &OutputNode,
+        order: &[&str],
+    ) -> EditResult {
         self.reject_alias(map)?;
         let Some((name, inner_keys)) = keys.split_first() else {
             return Err(self.misplaced_failure(map.span.start));
@@ -264,8 +270,8 @@ impl YamlText<'_> {
             return self.put_value(value, inner_keys, new_value, &[]);
         }
         let keys = inner_keys.iter().rev();
-        let nested_value =
-            keys.fold(new_value.clone(), |node, name| New::Map(vec![MapItem::new(name, node)]));
+        let nested_value = keys
+            .fold(new_value.clone(), |node, name| OutputNode::Map(vec![MapItem::new(name, node)]));
         match existing_entry {
             None => self.insert_key(map, name, &nested_value, order),
             Some((key, value)) => self.replace_value(map, key, value, &nested_value),
@@ -278,7 +284,7 @@ impl YamlText<'_> {
         map: &Node,
         key: &MappingKey,
         value: &Node,
-        new_value: &New,
+        new_value: &OutputNode,
     ) -> EditResult {
         let colon = self.offset_after_colon(key);
         let is_empty_value = self.is_omitted_null(key, value);
@@ -295,7 +301,7 @@ impl YamlText<'_> {
             let gap = if is_empty_value { " " } else { "" };
             return Ok(vec![(range, format!("{gap}{new_text}"))]);
         }
-        if let (New::Value(Json::Array(new_items)), true) = (new_value, self.is_block(value))
+        if let (OutputNode::Value(Json::Array(new_items)), true) = (new_value, self.is_block(value))
             && let Some(changes) = self.edit_items(value, new_items)?
         {
             return Ok(changes);
@@ -303,7 +309,7 @@ impl YamlText<'_> {
         let end = self.entry_end(key, value);
         let column = self.column(key.span.start);
         let lines = match new_value {
-            New::Value(Json::String(new_string)) => self.quote_like_old(value, new_string),
+            OutputNode::Value(Json::String(new_string)) => self.quote_like_old(value, new_string),
             _ => None,
         };
         let lines = lines.unwrap_or_else(|| text_after_key(key, new_value, column));
@@ -343,7 +349,13 @@ impl YamlText<'_> {
     }
 
     /// Adds a new key to `map`.
-    fn insert_key(self, map: &Node, name: &str, new_value: &New, order: &[&str]) -> EditResult {
+    fn insert_key(
+        self,
+        map: &Node,
+        name: &str,
+        new_value: &OutputNode,
+        order: &[&str],
+    ) -> EditResult {
         if self.is_flow(map) {
             let value = writer::inline(&new_value.to_json(), true);
             let entry = format!("{}: {value}", writer::scalar(name, true));
@@ -392,7 +404,7 @@ impl YamlText<'_> {
 }
 
 /// The text to write after the colon of `key` for `new_value`, without the last line feed.
-fn text_after_key(key: &MappingKey, new_value: &New, column: usize) -> String {
+fn text_after_key(key: &MappingKey, new_value: &OutputNode, column: usize) -> String {
     let lines = writer::item(&MapItem::new(&*key.name, new_value.clone()), column);
     let value_start = column + writer::scalar(&key.name, false).len() + 1;
     lines[value_start..].trim_end_matches('\n').to_owned()

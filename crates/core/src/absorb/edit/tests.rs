@@ -38,7 +38,7 @@ fn put(path: &str, value: Json) -> TextEdit {
     TextEdit::Put {
         target: pointer(steps),
         keys: keys.split('/').map(str::to_owned).collect(),
-        value: New::Value(value),
+        value: OutputNode::Value(value),
         order: alphabet(),
     }
 }
@@ -297,13 +297,13 @@ fn many_edits_are_made_in_few_passes() {
         &|n| TextEdit::Put {
             target: item_pointer(n),
             keys: vec!["color".into()],
-            value: New::Value(format!("new {n}").into()),
+            value: OutputNode::Value(format!("new {n}").into()),
             order: Vec::new(),
         },
         &|n| TextEdit::Put {
             target: item_pointer(n / 2),
             keys: vec![format!("new-{n}")],
-            value: New::Value(n.into()),
+            value: OutputNode::Value(n.into()),
             order: Vec::new(),
         },
         &|n| TextEdit::Push {

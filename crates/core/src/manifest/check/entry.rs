@@ -9,7 +9,7 @@ use crate::{
     field::{Acceptance, Equality, Uniqueness},
     kind::{FORMER_FIELD, FieldSpec, Identity, KeyLocation, Section, Shape, forms},
     manifest::{
-        faults::{KeyPart as Inner, LocatedFault, NodePosition, missing_field_fault, texts, words},
+        faults::{KeyPart, LocatedFault, NodePosition, missing_field_fault, texts, words},
         read::document::{EntryState, LayerEntry, Validity, identify_entry},
     },
     origin::Origin,
@@ -120,7 +120,7 @@ impl ContainerCheck<'_> {
                 }
                 Some(field_origin) => match fault.inner_key {
                     Some(name) => {
-                        NodePosition { origin: field_origin, key_part: Inner::NestedValue(name) }
+                        NodePosition { origin: field_origin, key_part: KeyPart::NestedValue(name) }
                     }
                     None => NodePosition::value(&field_origin),
                 },

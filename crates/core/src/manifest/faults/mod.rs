@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, fmt, ops::Range};
 
-use jsonschema::error::ValidationErrorKind as Kind;
+use jsonschema::error::ValidationErrorKind;
 use serde::de::DeserializeOwned;
 
 use super::{
@@ -365,7 +365,8 @@ impl Findings {
             for (pointer, error) in checker.schema_errors(&json).take(2 * MAX_SHOWN_FAULTS) {
                 // In the repaired copy, report only faults below a section. The help for the name
                 // of a section also explains the form of the section.
-                let is_key_fault = matches!(error.kind(), Kind::AdditionalProperties { .. });
+                let is_key_fault =
+                    matches!(error.kind(), ValidationErrorKind::AdditionalProperties { .. });
                 if pointer.matches('/').count() + usize::from(is_key_fault) < depth {
                     continue;
                 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use example::value_example;
 use guess::has_property;
-use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
+use jsonschema::{ValidationError, error::ValidationErrorKind};
 pub(in crate::manifest) use suggest::suggest_for_text;
 
 use super::{
@@ -135,10 +135,10 @@ impl SchemaPosition<'_> {
             return;
         }
         match error.kind() {
-            Kind::AdditionalProperties { unexpected } => {
+            ValidationErrorKind::AdditionalProperties { unexpected } => {
                 self.report_unknown_keys(unexpected, faults);
             }
-            Kind::Required { property } => {
+            ValidationErrorKind::Required { property } => {
                 let property = property.as_str().unwrap_or_default();
                 if !self.is_misnamed(property) {
                     let fault =
@@ -147,7 +147,7 @@ impl SchemaPosition<'_> {
                 }
             }
             // If the mapping has unknown keys, these keys are reported instead.
-            Kind::MaxProperties { .. }
+            ValidationErrorKind::MaxProperties { .. }
                 if !self.node.keys().all(|name| has_property(self.schema, name)) => {}
             _ if is_first && !self.has_misplaced_keys() => {
                 faults.push(self.value_fault(error));

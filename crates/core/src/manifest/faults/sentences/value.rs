@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jsonschema::{
     JsonType, ValidationError,
-    error::{TypeKind, ValidationErrorKind as Kind},
+    error::{TypeKind, ValidationErrorKind},
 };
 
 use super::{
@@ -29,13 +29,15 @@ impl SchemaPosition<'_> {
     /// The fault of a value that its field does not accept.
     pub(super) fn value_fault(&self, error: &ValidationError<'_>) -> LocatedFault {
         match error.kind() {
-            Kind::Type { kind } => self.wrong_type_fault(&type_names(kind)),
-            Kind::Enum { options } => self.choice_fault(&option_texts(options)),
-            Kind::Constant { expected_value } => self.choice_fault(&[plain_text(expected_value)]),
-            Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } | Kind::OneOfMultipleValid { .. } => {
-                self.alternatives_fault()
+            ValidationErrorKind::Type { kind } => self.wrong_type_fault(&type_names(kind)),
+            ValidationErrorKind::Enum { options } => self.choice_fault(&option_texts(options)),
+            ValidationErrorKind::Constant { expected_value } => {
+                self.choice_fault(&[plain_text(expected_value)])
             }
-            Kind::Pattern { pattern } => {
+            ValidationErrorKind::AnyOf { .. }
+            | ValidationErrorKind::OneOfNotValid { .. }
+            | ValidationErrorKind::OneOfMultipleValid { .. } => self.alternatives_fault(),
+            ValidationErrorKind::Pattern { pattern } => {
                 let example = self.schema["examples"][0].as_str();
                 let requirement = match (self.find_refused_chars(example), example) {
                     _ if self.node.scalar_text().is_some_and(|text| text.is_empty()) => {
