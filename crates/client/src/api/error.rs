@@ -378,7 +378,7 @@ impl ApiError {
                 "the token is wrong, expired, revoked or of another service: make one there with the scope `api` (`read_api` for plans), and set it in UNDRIFT_TOKEN or the file of `--token-file`"
             }
             403 if rejection.message.starts_with("insufficient_scope") => {
-                "the token needs the scope `api`"
+                "the token needs the scope `api` (`read_api` for plans)"
             }
             403 if rejection.message.contains("from the owner project") => {
                 "declare the runner in this project, or write `state: unmanaged` for it"

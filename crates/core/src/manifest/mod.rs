@@ -307,10 +307,11 @@ fn read_layer_check(
         diagnostics.extend(content.diagnostics);
         documents.extend(content.documents);
     }
-    for section in described_sections {
-        let message = format!("unknown key `{section}`");
-        diagnostics.retain(|fault| fault.message != message);
-    }
+    // A description among the manifests is not in use, and is reported once. Do not report each key
+    // of its section too.
+    let unknown_keys: BTreeSet<_> =
+        described_sections.iter().map(|section| format!("unknown key `{section}`")).collect();
+    diagnostics.retain(|fault| !unknown_keys.contains(&fault.message));
     let mut merged = layer::merge_documents(documents, traced_globs);
     let rules = std::mem::take(&mut merged.rules);
     let mut traces = std::mem::take(&mut merged.traces);
