@@ -134,6 +134,7 @@ fn keys_of_the_configuration_guards_and_exit_codes_are_explained() {
         ("last-onwer", "did you mean `last-owner`?"),
         ("gaurds", "did you mean `guards`?"),
         ("settings.merge_mehtod", "did you mean `settings.merge_method`?"),
+        ("settings.lfs", "did you mean `settings.lfs_enabled`?"),
     ] {
         let said = place.run(&format!("explain {what}"));
         assert!(said.contains(near) && said.contains("exit code 3"), "{said}");

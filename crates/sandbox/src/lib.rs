@@ -351,7 +351,10 @@ fn open_request_log(path: PathBuf) -> Result<File, StartError> {
 impl std::fmt::Debug for RunningSandbox {
     /// Hides the token.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("RunningSandbox").field("address", &self.address).finish_non_exhaustive()
+        formatter
+            .debug_struct("RunningSandbox")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 

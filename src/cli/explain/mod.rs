@@ -90,6 +90,13 @@ fn unknown_name_failure(subject: &str) -> CommandError {
     let names = schema::all_names();
     let codes = codes::CODES.iter().map(|code| code.name);
     let guards = Guard::ALL.map(|guard| guard.to_string());
+    // The beginning of a field's name is nearest to the name of its section.
+    let begun_names =
+        names.iter().filter(|name| name.starts_with(subject) && subject.contains('.'));
+    let begun_names: Vec<_> = begun_names.take(3).collect();
+    if !begun_names.is_empty() {
+        return failure.help(format!("did you mean {}?", alternatives(&begun_names)));
+    }
     let last_segments = names.iter().filter_map(|name| Some(name.rsplit_once('.')?.1));
     let names = names.iter().map(String::as_str).chain(guards.iter().map(String::as_str));
     let suggestion = did_you_mean(subject, codes.chain(names).chain(last_segments));
