@@ -9,8 +9,8 @@ use undrift::{
     api::WriteClient,
     apply::{self, Apply, BranchPlan},
     desired::{Acknowledgement, Container, Desired},
-    diff::{FieldChange, Label, Step},
-    plan::{ApprovalPolicy, Base, BaseComparison, BranchPart, DriftPolicy, Plan},
+    diff::{FieldChange, Label, Problem, Step},
+    plan::{ApprovalPolicy, Base, BaseComparison, BranchPart, DriftPolicy, Extent, Plan},
     sandbox::Profile,
 };
 
@@ -19,10 +19,20 @@ use crate::{
     world::{World, project, seed},
 };
 
-/// A plan against a base, and the declarations without excluded parts.
+/// A plan against a base that writes drift or excludes it, and the declarations without excluded parts.
 async fn plan_against(world: &World, head: &Desired, base: &Base, heals: bool) -> (Plan, Desired) {
+    let drift_policy = if heals { DriftPolicy::Write } else { DriftPolicy::Exclude };
+    plan_with(world, head, base, drift_policy).await
+}
+
+/// A plan against a base with this treatment of drift, and the declarations without excluded parts.
+async fn plan_with(
+    world: &World,
+    head: &Desired,
+    base: &Base,
+    drift: DriftPolicy,
+) -> (Plan, Desired) {
     let (observer, settings) = world.connect(head).await.unwrap();
-    let drift = if heals { DriftPolicy::Write } else { DriftPolicy::Exclude };
     let found = Mutex::new((Plan::default(), BaseComparison::default(), Vec::new()));
     let each = async |container: &Container, mut live| {
         let BranchPlan { plan, branch_part: rest, comparison: against } =
@@ -40,7 +50,8 @@ async fn plan_against(world: &World, head: &Desired, base: &Base, heals: bool) -
     observer.read_all(&head.containers, 4, each).await.unwrap();
     let (mut plan, against, mut containers) = found.into_inner().unwrap();
     plan.base = Some(against);
-    let mut plan = plan.finish(&world.extent);
+    let extent = Extent { ignores_drift: drift == DriftPolicy::Show, ..world.extent };
+    let mut plan = plan.finish(&extent);
     let acknowledged: Vec<_> =
         world.acknowledged.iter().map(|ack| Acknowledgement::parse(ack).unwrap()).collect();
     plan.acknowledge(&acknowledged, &settings.moves, jiff::civil::date(2030, 1, 1));
@@ -292,4 +303,117 @@ fn a_deleted_group_is_created_for_its_new_projects() {
             plan.steps.iter().map(|s| format!("{} {:?}", s.address, s.label.unwrap())).collect();
         assert_eq!(done, ["acme/team Both", "acme/team/neo Change"]);
     });
+}
+
+/// Somebody changed the service so that the base cannot be planned either. A branch that changes
+/// something else is planned and applied without that.
+#[test]
+fn a_problem_of_drift_does_not_block_a_branch_that_does_not_need_it() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let variable = json!({"variables": [{"key": "A", "value": "one-two-three"}]});
+    let rule =
+        json!({"protected_branches": [{"name": "x", "allowed_to_push": [{"group": "team"}]}]});
+    let description = json!({"settings": {"visibility": "public", "description": "new"}});
+    let share = json!({"shares": [{"group": "team", "group_access": "developer"}]});
+    let label = json!({"labels": [{"name": "b", "previously": ["a"], "color": "#112233"}]});
+    let lock = || ("PUT", "/groups/acme", json!({"share_with_group_lock": true}));
+    for (base, branch, drift, problem, is_needed) in [
+        (
+            json!({"members": [{"user": "bob", "access_level": "developer"}]}),
+            &variable,
+            vec![
+                ("DELETE", "/projects/acme%2Fshop/members/BOB", json!({})),
+                ("POST", "/groups/acme/members", json!({"user_id": "BOB", "access_level": 40})),
+            ],
+            "",
+            false,
+        ),
+        (
+            share.clone(),
+            &variable,
+            vec![lock(), ("DELETE", "/projects/acme%2Fshop/share/TEAM", json!({}))],
+            "locked",
+            false,
+        ),
+        (
+            share,
+            &rule,
+            vec![lock(), ("DELETE", "/projects/acme%2Fshop/share/TEAM", json!({}))],
+            "locked",
+            true,
+        ),
+        (
+            json!({"job_token_allowlist": [{"project": "acme/other"}]}),
+            &variable,
+            vec![("PUT", "/projects/acme%2Fother", json!({"path": "zzz"}))],
+            "unknown-project",
+            false,
+        ),
+        (
+            label,
+            &variable,
+            vec![(
+                "POST",
+                "/projects/acme%2Fshop/labels",
+                json!({"name": "a", "color": "#112233"}),
+            )],
+            "previously",
+            false,
+        ),
+        (
+            json!({"settings": {"visibility": "public", "description": "old"}}),
+            &description,
+            vec![
+                ("PUT", "/projects/acme%2Fshop", json!({"visibility": "private"})),
+                ("PUT", "/projects/acme%2Fother", json!({"visibility": "private"})),
+                ("PUT", "/groups/acme", json!({"visibility": "private"})),
+            ],
+            "too-visible",
+            false,
+        ),
+    ] {
+        runtime.block_on(async {
+            let projects = [json!({"path": "acme/shop"}), json!({"path": "acme/other"})];
+            let mut seed = seed(&projects);
+            seed["groups"].as_array_mut().unwrap().push(json!({"path": "team"}));
+            let profile = Profile::default().with_release("18.9".parse().unwrap());
+            let mut world = World::new(profile, seed).await;
+            world.acknowledged = vec!["protection:**", "visibility:**"];
+            world.declare(&[project("acme/shop", base.clone())]);
+            world.converge("the base").await;
+            let id = |found: &Json| found["id"].to_string();
+            let bob = id(&world.get("/users?username=bob").await[0]);
+            let team = id(&world.get("/groups/team").await);
+            for (method, path, body) in drift {
+                let path = path.replace("BOB", &bob).replace("TEAM", &team);
+                let body = body.to_string().replace("\"BOB\"", &bob);
+                world.call(method, &path, Some(serde_json::from_str(&body).unwrap())).await;
+            }
+            let base_containers = world.desired().containers;
+            let mut sections = base.clone();
+            sections.as_object_mut().unwrap().extend(branch.as_object().unwrap().clone());
+            world.declare(&[project("acme/shop", sections)]);
+            let head = world.desired();
+            let base = Base::from_containers(base_containers, &head.containers);
+            for drift_policy in [DriftPolicy::Show, DriftPolicy::Exclude] {
+                let (plan, _) = plan_with(&world, &head, &base, drift_policy).await;
+                let codes = |problems: &[Problem]| -> Vec<_> {
+                    problems.iter().map(|problem| problem.code).collect()
+                };
+                let noted = &plan.base.as_ref().unwrap().problems;
+                let all = [codes(&plan.problems), codes(noted)];
+                let expected =
+                    if is_needed { [vec![problem], vec![]] } else { [vec![], vec![problem]] };
+                // The member is drift with a step, which only a plan shows.
+                if !problem.is_empty() {
+                    assert_eq!(all, expected, "{drift_policy:?} {plan:#?}");
+                }
+                assert_eq!(plan.problems.is_empty(), !is_needed, "{drift_policy:?} {plan:#?}");
+            }
+            if !is_needed {
+                let plan = apply_against(&world, &head, &base, false).await;
+                assert_eq!(plan.steps.len(), 1, "{plan:#?}");
+            }
+        });
+    }
 }

@@ -7,11 +7,12 @@ use super::plan_with_extra_facts;
 use crate::{
     api::Result,
     desired::Container,
-    diff::{Label, Step},
+    diff::{Label, Problem, Step},
     live::LiveContainer,
     observe::Observer,
     plan::{
         Base, BaseComparison, BranchPart, ContainerPlan, DriftPolicy, PlanSettings, excluded_steps,
+        has_same_changes, unneeded_problems,
     },
 };
 
@@ -44,17 +45,26 @@ pub async fn plan_against(
 ) -> Result<BranchPlan> {
     let mut full_plan = plan_with_extra_facts(observer, container, live, settings).await?;
     let mut comparison = base.label(&mut full_plan, container, live, settings);
+    let planner = BranchPlanner { observer, container, base, settings };
+    let (drift_problems, mut partial_plan) = match drift_policy {
+        DriftPolicy::Write => (Vec::new(), None),
+        _ => planner.plan_without_problems(&full_plan, &comparison.problems, live).await?,
+    };
     // If a step's label is unknown, keep all refusals.
     let has_unknown_label = full_plan.steps.iter().any(|step| step.label == Some(Label::Unknown));
     let keeps_full_plan = match drift_policy {
         DriftPolicy::Write => true,
-        DriftPolicy::Show => has_unknown_label || full_plan.refusals.is_empty(),
+        DriftPolicy::Show => {
+            has_unknown_label || (full_plan.refusals.is_empty() && drift_problems.is_empty())
+        }
         DriftPolicy::Exclude => false,
     };
     let mut branch_part = BranchPart::Whole;
-    if !keeps_full_plan && !excluded_steps(&full_plan.steps, false).is_empty() {
-        let partial_plan =
-            plan_branch_part(observer, container, base, &full_plan, live, settings).await?;
+    let has_excluded = !excluded_steps(&full_plan.steps, false).is_empty();
+    if !keeps_full_plan && (has_excluded || !drift_problems.is_empty()) {
+        if partial_plan.is_none() {
+            partial_plan = planner.plan_branch_part(&full_plan, &[], live).await?;
+        }
         if drift_policy == DriftPolicy::Show {
             let refusals = partial_plan.map(|(plan, _)| plan.findings.refusals).unwrap_or_default();
             comparison.refusals = std::mem::replace(&mut full_plan.findings.refusals, refusals);
@@ -75,7 +85,7 @@ pub async fn plan_against(
     }
     // Steps of a group or project with a problem, or with an unread part, are not applied.
     if drift_policy == DriftPolicy::Write || !full_plan.steps.iter().all(Step::is_drift) {
-        comparison.problems.clear();
+        comparison.problems = drift_problems;
         comparison.incomplete.clear();
     }
     let findings = &mut full_plan.findings;
@@ -84,26 +94,56 @@ pub async fn plan_against(
     Ok(BranchPlan { plan: full_plan, branch_part, comparison })
 }
 
-/// Plans only the changes of the branch. Returns the plan, and the declaration from which it was
-/// made. Returns `None` if the changes cannot be separated from drift.
-async fn plan_branch_part(
-    observer: &Observer,
-    container: &Container,
-    base: &Base,
-    full_plan: &ContainerPlan,
-    live: &mut LiveContainer,
-    settings: &PlanSettings,
-) -> Result<Option<(ContainerPlan, Box<Container>)>> {
-    let mut branch_part = BranchPart::from_labels(container, full_plan);
-    for _ in 0..MAX_ROUNDS {
-        let BranchPart::Partial(declared) = branch_part else { break };
-        let mut plan = plan_with_extra_facts(observer, &declared, live, settings).await?;
-        // The base compares whole containers, so label the steps before removing more parts.
-        base.label(&mut plan, &declared, live, settings);
-        match BranchPart::from_labels(&declared, &plan) {
-            BranchPart::Whole => return Ok(Some((plan, declared))),
-            remaining_part => branch_part = remaining_part,
+/// The plan of the branch's part of a container, and the declaration from which it was made.
+type PartialPlan = (ContainerPlan, Box<Container>);
+
+/// Plans parts of a container.
+struct BranchPlanner<'a> {
+    observer: &'a Observer,
+    container: &'a Container,
+    base: &'a Base,
+    settings: &'a PlanSettings,
+}
+
+impl BranchPlanner<'_> {
+    /// Plans the changes of the branch without what causes those `base_problems` that they do not
+    /// need solved. Returns these problems, and the plan. Returns none if the changes would differ
+    /// from those in `full_plan`, because they depend on what was left out.
+    async fn plan_without_problems(
+        &self,
+        full_plan: &ContainerPlan,
+        base_problems: &[Problem],
+        live: &mut LiveContainer,
+    ) -> Result<(Vec<Problem>, Option<PartialPlan>)> {
+        let problems = unneeded_problems(self.container, full_plan, base_problems);
+        if problems.is_empty() {
+            return Ok((problems, None));
         }
+        let partial_plan = self.plan_branch_part(full_plan, &problems, live).await?;
+        let partial_plan = partial_plan.filter(|(plan, _)| has_same_changes(full_plan, plan));
+        Ok(if partial_plan.is_some() { (problems, partial_plan) } else { (Vec::new(), None) })
     }
-    Ok(None)
+
+    /// Plans only the changes of the branch, without what causes the `drift_problems`. Returns `None`
+    /// if the changes cannot be separated from drift.
+    async fn plan_branch_part(
+        &self,
+        full_plan: &ContainerPlan,
+        drift_problems: &[Problem],
+        live: &mut LiveContainer,
+    ) -> Result<Option<PartialPlan>> {
+        let mut branch_part = BranchPart::from_labels(self.container, full_plan, drift_problems);
+        for _ in 0..MAX_ROUNDS {
+            let BranchPart::Partial(declared) = branch_part else { break };
+            let mut plan =
+                plan_with_extra_facts(self.observer, &declared, live, self.settings).await?;
+            // The base compares whole containers, so label the steps before removing more parts.
+            self.base.label(&mut plan, &declared, live, self.settings);
+            match BranchPart::from_labels(&declared, &plan, &[]) {
+                BranchPart::Whole => return Ok(Some((plan, declared))),
+                remaining_part => branch_part = remaining_part,
+            }
+        }
+        Ok(None)
+    }
 }

@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 pub use approve::{Acknowledged, ApprovalPolicy, ApprovedPlan, BlockedRun, SkippedContainer};
 pub use base::{
     Adopted, Base, BaseComparison, BranchPart, DeclarationOutline, DriftPolicy, excluded_steps,
-    mark_changed_files,
+    has_same_changes, mark_changed_files, unneeded_problems,
 };
 pub use container::plan_container;
 pub use estimate::{Counts, Estimate};
@@ -262,7 +262,7 @@ impl Plan {
         // Sort by path only, and stably: the steps of a container are already in an order that
         // respects the edges. Caching the keys avoids a copy of the steps.
         self.findings.steps.sort_by_cached_key(|step| step.address.path.clone());
-        self.findings.problems.extend(connect::add_edges(&mut self.findings.steps));
+        self.connect_steps(extent);
         let rules = std::mem::take(&mut self.user_rules);
         self.findings.notes.extend(connect::note_lost_access(&self.findings.steps, &rules));
         if let Some(max_containers) = extent.limit {
@@ -276,6 +276,20 @@ impl Plan {
             .refusals
             .extend(guard::refuse_many_removals(&counted_steps).into_iter().chain(reach_refusals));
         self.sort_findings()
+    }
+
+    /// Adds the edges between the steps of different containers, and the conflicts. If drift is only
+    /// shown, only conflicts between steps of the branch are problems.
+    fn connect_steps(&mut self, extent: &Extent) {
+        let mut conflicts = connect::add_edges(&mut self.findings.steps);
+        if let Some(comparison) = self.base.as_mut().filter(|_| extent.ignores_drift) {
+            let branch_steps = self.findings.steps.iter().filter(|step| !step.is_drift());
+            let branch_conflicts =
+                connect::add_edges(&mut branch_steps.cloned().collect::<Vec<_>>());
+            conflicts.retain(|conflict| !branch_conflicts.contains(conflict));
+            comparison.problems.extend(std::mem::replace(&mut conflicts, branch_conflicts));
+        }
+        self.findings.problems.extend(conflicts);
     }
 
     fn sort_findings(mut self) -> Self {

@@ -6,8 +6,8 @@ use super::{Adopted, BaseComparison};
 use crate::{
     address::Address,
     desired::{Container, DeclaredEntry, DeclaredSection, EntryPresence, Unlisted},
-    diff::{Action, FieldChange, Label, Shown, Step},
-    kind::{Capability, Effect, forms},
+    diff::{Action, FieldChange, Label, Problem, Shown, Step},
+    kind::{Capability, Effect, Shape, forms},
     live::Caller,
     plan::{ContainerPlan, order},
     value::{Json, Value},
@@ -284,7 +284,9 @@ fn include_needed_steps(steps: &mut [Step], head: &Container, caller: &Caller) {
         for (other_index, capability) in &needed_steps[step_index] {
             // Every member provides `NamedAccess`, but only members that the step names are needed.
             let needs_access = *capability == Some(Capability::NamedAccess);
-            if needs_access && !refers_to_entry(&steps[step_index], &steps[*other_index], head) {
+            if needs_access
+                && !refers_to_entry(&steps[step_index], &steps[*other_index].address, head)
+            {
                 continue;
             }
             let other_step = &mut steps[*other_index];
@@ -319,17 +321,25 @@ fn include_provider(step: &mut Step, head: &Container, capability: Capability) {
     if has_provider { include_in_branch(&mut step.label) } else { include_step(step) }
 }
 
-/// True if the branch's part of `step` refers to the entry of `other`.
-fn refers_to_entry(step: &Step, other: &Step, head: &Container) -> bool {
+/// True if the branch's part of `step` refers to the entry at `address`, or is below it.
+pub(super) fn refers_to_entry(step: &Step, address: &Address, head: &Container) -> bool {
     let mut changed_texts = BTreeSet::new();
     let changes = step.changes.iter().filter(|change| !is_excluded_label(change.label));
     changes
         .filter_map(|change| change.after.value())
         .for_each(|value| collect_texts(value, &mut changed_texts));
-    let reference_name = declared_entry(head, &other.address).and_then(|(section, entry)| {
+    if let Some((section, entry)) = declared_entry(head, &step.address)
+        && let Some(parent) = section.kind.scoped_kind.parent
+        && Some(parent.section) == address.section
+        && let Some(field) = entry.fields.get(parent.field)
+        && let Some(parent_name) = field.value.plain_json()
+    {
+        collect_texts(parent_name, &mut changed_texts);
+    }
+    let reference_name = declared_entry(head, address).and_then(|(section, entry)| {
         section.kind.reference_name(&forms::plain_fields(&entry.values()))
     });
-    let name = reference_name.as_ref().or(other.address.entry.as_ref());
+    let name = reference_name.as_ref().or(address.entry.as_ref());
     name.is_some_and(|name| changed_texts.contains(&name.to_lowercase()))
 }
 
@@ -397,8 +407,22 @@ fn declared_entry<'c>(
     Some((section, entries.find(|entry| section.address_of(entry, &container) == *address)?))
 }
 
+/// The fields of a mapping in `container` whose values cause `problem`; empty if the problem is in a
+/// list, or concerns the mapping as a whole.
+pub(super) fn problem_fields(container: &Container, problem: &Problem) -> Vec<String> {
+    let declared = declared_entry(container, &problem.address);
+    let mapping = declared.filter(|(section, _)| section.kind.shape == Shape::Mapping);
+    let fields = mapping.into_iter().flat_map(|(_, entry)| entry.fields.iter());
+    let causes = fields.filter(|(_, field)| field.origin == problem.origin);
+    causes.map(|(name, _)| name.to_owned()).collect()
+}
+
 /// The declared value of a field of the object at `address`.
-fn declared_value(container: &Container, address: &Address, field: &str) -> Option<Value> {
+pub(super) fn declared_value(
+    container: &Container,
+    address: &Address,
+    field: &str,
+) -> Option<Value> {
     let declared_field = match declared_entry(container, address) {
         Some((_, entry)) => entry.fields.get(field),
         None => container.create.create_fields().and_then(|create| create.get(field)),

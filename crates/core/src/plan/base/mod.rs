@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use rest::{BranchPart, excluded_steps};
+pub use rest::{BranchPart, excluded_steps, has_same_changes, unneeded_problems};
 
 use super::{ContainerPlan, Plan, PlanSettings, plan_container};
 use crate::{
@@ -67,7 +67,7 @@ pub struct BaseComparison {
     /// Refusals of guards for drift that is only shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<GuardRefusal>,
-    /// Problems that the base has too, of groups and projects without a step of the branch.
+    /// Problems that the base has too, and that no step of the branch needs solved.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<Problem>,
     /// What could not be read for the base either, of groups and projects without a step of the
@@ -204,7 +204,7 @@ impl Base {
                 base_plan.problems.iter().map(problem_identity).collect();
             let drift_problems = plan.problems.iter().filter(|problem| {
                 base_problems.contains(&problem_identity(problem))
-                    && declares_same(base_container, declared, &problem.address)
+                    && declares_cause_alike(base_container, declared, problem)
             });
             comparison.problems = drift_problems.cloned().collect();
             let base_unread: BTreeSet<_> = base_plan
@@ -327,6 +327,20 @@ fn base_content() -> Reference {
 fn has_changed(base: &BTreeMap<String, Container>, container: &Container) -> bool {
     let before = base.get(&container.path.to_lowercase());
     before.is_none_or(|before| declared_values(before) != declared_values(container))
+}
+
+/// True if both containers declare the same at the place of `problem`: the same fields of a mapping, or the
+/// same object.
+fn declares_cause_alike(before: &Container, current: &Container, problem: &Problem) -> bool {
+    let fields = label::problem_fields(current, problem);
+    if fields.is_empty() {
+        return declares_same(before, current, &problem.address);
+    }
+    fields.iter().all(|field| {
+        let [before, current] = [before, current]
+            .map(|declared| label::declared_value(declared, &problem.address, field));
+        before == current
+    })
 }
 
 /// True if both containers declare the same values at `address` and below it. A problem at

@@ -1,10 +1,12 @@
 //! Removes the parts of declarations that a run excludes.
 
-use super::label::is_excluded_label;
+use std::collections::BTreeSet;
+
+use super::label::{self, is_excluded_label};
 use crate::{
-    address::Glob,
-    desired::{Container, DeclaredFields},
-    diff::{Action, Step},
+    address::{Address, Glob},
+    desired::{Container, DeclaredEntry, DeclaredFields},
+    diff::{Action, FieldChange, Label, Problem, Shown, Step},
     kind::Shape,
     plan::ContainerPlan,
 };
@@ -21,17 +23,23 @@ pub enum BranchPart {
 }
 
 impl BranchPart {
-    /// The part of `declared` that belongs to the branch, according to the labels in `plan`.
-    pub fn from_labels(declared: &Container, plan: &ContainerPlan) -> Self {
+    /// The part of `declared` that belongs to the branch, according to the labels in `plan`, and
+    /// without what causes the `drift_problems`.
+    pub fn from_labels(
+        declared: &Container,
+        plan: &ContainerPlan,
+        drift_problems: &[Problem],
+    ) -> Self {
         let excluded_steps: Vec<_> =
             plan.steps.iter().filter(|step| has_excluded_part(step)).collect();
-        if excluded_steps.is_empty() {
+        if excluded_steps.is_empty() && drift_problems.is_empty() {
             return Self::Whole;
         }
         if excluded_steps.iter().any(|step| step.address.section.is_none()) {
             return Self::Nothing;
         }
         let mut container = declared.clone();
+        drift_problems.iter().for_each(|problem| drop_cause(&mut container, problem));
         let address = declared.address();
         for step in excluded_steps {
             let index =
@@ -73,6 +81,85 @@ impl BranchPart {
             }
         }
         Self::Partial(Box::new(container))
+    }
+}
+
+/// The `base_problems`, which the base has too, that no step of the branch in `plan` needs solved.
+/// The result is complete only if the plan without what causes them has the same changes of the
+/// branch ([`has_same_changes`]).
+pub fn unneeded_problems(
+    declared: &Container,
+    plan: &ContainerPlan,
+    base_problems: &[Problem],
+) -> Vec<Problem> {
+    // Nothing is known of a step with this label. If no step belongs to the branch, nothing is written.
+    let has_unknown_label = plan.steps.iter().any(|step| step.label == Some(Label::Unknown));
+    if has_unknown_label || plan.steps.iter().all(Step::is_drift) {
+        return Vec::new();
+    }
+    let branch_steps: Vec<_> =
+        plan.steps.iter().filter(|step| !is_excluded_label(step.label)).collect();
+    let is_unneeded = |problem: &&Problem| {
+        problem.address.section.is_some()
+            && !branch_steps
+                .iter()
+                .any(|step| label::refers_to_entry(step, &problem.address, declared))
+    };
+    base_problems.iter().filter(is_unneeded).cloned().collect()
+}
+
+/// True if `branch_plan`, made for a part of the declaration of `full_plan`, has the same changes of
+/// the branch, and neither a problem nor an unread part that `full_plan` lacks.
+pub fn has_same_changes(full_plan: &ContainerPlan, branch_plan: &ContainerPlan) -> bool {
+    branch_changes(full_plan) == branch_changes(branch_plan)
+        && branch_plan.problems.iter().all(|problem| full_plan.problems.contains(problem))
+        && branch_plan.incomplete.iter().all(|unread| full_plan.incomplete.contains(unread))
+}
+
+/// The changes of `plan` that belong to the branch.
+fn branch_changes(
+    plan: &ContainerPlan,
+) -> BTreeSet<(&Address, Action, Option<&'static str>, Vec<(&str, String)>)> {
+    let steps = plan.steps.iter().filter(|step| !is_excluded_label(step.label));
+    let value = |change: &FieldChange| match &*change.after {
+        Shown::Value(value) => value.to_string(),
+        other => format!("{other:?}"),
+    };
+    steps
+        .map(|step| {
+            let changes = step.changes.iter().filter(|change| !is_excluded_label(change.label));
+            let mut changes: Vec<_> =
+                changes.map(|change| (&*change.field, value(change))).collect();
+            changes.sort();
+            (&step.address, step.action, step.possible, changes)
+        })
+        .collect()
+}
+
+/// Removes what causes `problem` from `container`: an entry of a list, or the field or the whole of
+/// a mapping.
+fn drop_cause(container: &mut Container, problem: &Problem) {
+    let fields = label::problem_fields(container, problem);
+    let address = container.address();
+    let mut sections = container.sections.iter();
+    let index = sections.position(|section| Some(section.kind.section) == problem.address.section);
+    let Some(section_index) = index else { return };
+    let section = &mut container.sections[section_index];
+    section.extra_fields = section.field_names().map(str::to_owned).collect();
+    if section.kind.shape == Shape::List {
+        let is_cause =
+            |entry: &DeclaredEntry| section.address_of(entry, &address) == problem.address;
+        let Some(position) = section.entries.iter().position(is_cause) else { return };
+        let key = section.entries.remove(position).key;
+        section.unmanaged_globs.push(Glob::exact(&key));
+    } else if fields.is_empty() {
+        container.sections.remove(section_index);
+    } else {
+        for entry in &mut section.entries {
+            let remaining_fields =
+                entry.fields.iter().filter(|(name, _)| !fields.iter().any(|field| field == name));
+            entry.fields = remaining_fields.collect();
+        }
     }
 }
 

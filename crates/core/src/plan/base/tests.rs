@@ -311,7 +311,7 @@ fn without_drift_only_changes_of_the_branch_are_planned() {
         (live_container_with(&head, &live_sections, FieldSelection::All), settings(&[]));
     let mut plan = plan_container(&head, &live, &settings);
     Base::from_containers([before], &[]).label(&mut plan, &head, &live, &settings);
-    let BranchPart::Partial(remaining) = BranchPart::from_labels(&head, &plan) else {
+    let BranchPart::Partial(remaining) = BranchPart::from_labels(&head, &plan, &[]) else {
         panic!("something remains")
     };
     let lines = |steps: &[Step]| -> Vec<_> {
@@ -647,7 +647,7 @@ fn a_missing_or_needless_mapping_is_excluded_as_a_whole() {
         let mut plan = plan_container(&head, &live, &settings);
         assert_eq!(plan.steps.len(), 2, "{plan:?}");
         Base::from_containers([base], &[]).label(&mut plan, &head, &live, &settings);
-        let BranchPart::Partial(remaining) = BranchPart::from_labels(&head, &plan) else {
+        let BranchPart::Partial(remaining) = BranchPart::from_labels(&head, &plan, &[]) else {
             panic!("something remains")
         };
         let branch_plan = plan_container(&remaining, &live, &settings);
@@ -917,5 +917,94 @@ proptest::proptest! {
             }
         }
         check_writes(&base, &head, &there);
+    }
+}
+
+/// Plans `head` without the problems of `base` that it does not need solved. Returns the codes of
+/// these problems, and true if the changes of the branch stay the same without what causes them.
+fn separate_problems(
+    base: &Container,
+    head: &Container,
+    live: &LiveContainer,
+) -> (Vec<&'static str>, bool) {
+    let settings = settings(&[]);
+    let mut plan = plan_container(head, live, &settings);
+    assert!(plan.questions.is_empty() && !plan.problems.is_empty(), "{plan:#?}");
+    let comparison =
+        Base::from_containers([base.clone()], &[]).label(&mut plan, head, live, &settings);
+    let problems = unneeded_problems(head, &plan, &comparison.problems);
+    let is_separable = match BranchPart::from_labels(head, &plan, &problems) {
+        BranchPart::Partial(part) => {
+            let branch_plan = plan_container(&part, live, &settings);
+            branch_plan.problems.len() + problems.len() == plan.problems.len()
+                && has_same_changes(&plan, &branch_plan)
+        }
+        _ => false,
+    };
+    (problems.iter().map(|problem| problem.code).collect(), is_separable)
+}
+
+/// A label has a new name, and somebody created the old one again: the base cannot be planned either.
+#[test]
+fn a_problem_of_the_base_is_left_out_if_the_branch_changes_something_else() {
+    let label = |color: &str| json!({"name": "b", "previously": ["a"], "color": color});
+    let declare = |label: &Json, variable: Json| {
+        shop(&json!({"labels": [label], "variables": variable}), Unlisted::Report)
+    };
+    let live_label = |id: u64, name: &str| json!({"id": id, "name": name, "color": "#112233"});
+    let live_json = json!({"labels": [live_label(1, "a"), live_label(2, "b")], "variables": []});
+    let new_live = |head: &Container| {
+        let mut live = live_container_with(head, &live_json, FieldSelection::All);
+        live.entries_above.insert("labels", Vec::new());
+        live
+    };
+    let old_label = label("#112233");
+    let base = declare(&old_label, json!([]));
+    let new_variable = json!([variable("K", "a")]);
+    for (head, expected) in [
+        (declare(&old_label, new_variable.clone()), (vec!["previously"], true)),
+        // The branch changes the label, too.
+        (declare(&label("#445566"), new_variable.clone()), (vec![], false)),
+        // The branch has nothing to write.
+        (base.clone(), (vec![], false)),
+    ] {
+        assert_eq!(separate_problems(&base, &head, &new_live(&head)), expected, "{head:?}");
+    }
+    // The whole of a list of entries with a problem is not left out: only this entry.
+    let mut two_labels = declare(&old_label, new_variable);
+    two_labels.sections =
+        shop(&json!({"labels": [old_label, {"name": "c", "color": "#112233"}]}), Unlisted::Report)
+            .sections;
+    let live = new_live(&two_labels);
+    assert_eq!(separate_problems(&base, &two_labels, &live), (vec!["previously"], true));
+}
+
+/// Somebody set a limit in the group above, which one setting of the base exceeds.
+#[test]
+fn a_setting_with_a_problem_of_the_base_is_left_out_of_the_others() {
+    let declare = |visibility: &str, description: &str| {
+        let fields = json!({"visibility": visibility, "description": description});
+        let mut project = shop(&json!({"settings": fields}), Unlisted::Report);
+        // Each field has its own place.
+        let fields = &mut project.sections[0].entries[0].fields;
+        let places = fields.iter().zip(1..).map(|((name, field), line)| {
+            (name, Sourced { origin: crate::desired::testing::origin(line), ..field })
+        });
+        *fields = places.collect();
+        project
+    };
+    let base = declare("public", "a");
+    for (head, live_description, expected) in [
+        (declare("public", "b"), "a", (vec!["too-visible"], true)),
+        // Also beside a setting that drifted.
+        (declare("public", "b"), "c", (vec!["too-visible"], true)),
+        // The branch changes this setting.
+        (declare("internal", "b"), "a", (vec![], false)),
+    ] {
+        let live_fields = json!({"visibility": "private", "description": live_description});
+        let mut live = live_container(&head, &json!({"settings": live_fields}));
+        let limits = json!({"visibility": "private"});
+        live.group_above = Some(Arc::new(limits.as_object().unwrap().clone()));
+        assert_eq!(separate_problems(&base, &head, &live), expected, "{head:?}");
     }
 }
