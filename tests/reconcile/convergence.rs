@@ -686,7 +686,8 @@ async fn fields_are_sent_together_or_apart_as_required() {
 #[tokio::test]
 async fn rules_that_the_service_would_refuse_are_problems() {
     let mut seed = seed(&[json!({"path": "acme/shop"})]);
-    seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/security"}));
+    let groups = seed["groups"].as_array_mut().unwrap();
+    groups.extend([json!({"path": "acme/security"}), json!({"path": "team"})]);
     let world = World::new(Profile::default(), seed).await;
     let people = json!([{"user": "alice", "access_level": "maintainer"}]);
     let problems = async |sections: Json| {
@@ -697,6 +698,18 @@ async fn rules_that_the_service_would_refuse_are_problems() {
     let unprotect = json!([{"name": "main", "allowed_to_unprotect": [{"user": "alice"}]}]);
     let found = problems(json!({"members": people, "protected_branches": unprotect})).await;
     assert_eq!(found, ["acme/shop#protected_branches/main locked-out"]);
+    // The token's user is in the first group through the group above, and not in the second.
+    for (group, expected) in [
+        ("acme/security", &[][..]),
+        ("team", &["acme/shop#protected_branches/main locked-out"][..]),
+    ] {
+        let unprotect = json!([{"name": "main", "allowed_to_unprotect": [{"group": group}]}]);
+        let shares = json!([{"group": group, "group_access": "developer"}]);
+        assert_eq!(
+            problems(json!({"shares": shares, "protected_branches": unprotect})).await,
+            expected
+        );
+    }
     let rows = json!([{"group": "acme/security"}]);
     let rules = |level: &str| {
         json!({

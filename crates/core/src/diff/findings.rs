@@ -5,12 +5,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Step,
+    Step, problem_without_calls,
     texts::{PlaceholderValues, ProblemTexts, words},
 };
 use crate::{
-    address::Address, catalogue, cause::Cause, desired::Guard, live::ExtraFact, origin::Origin,
-    text,
+    address::Address, catalogue, cause::Cause, desired::Guard, field::Scope, kind::NoCalls,
+    live::ExtraFact, origin::Origin, text,
 };
 
 /// The results for a section, for a container, or for all declarations.
@@ -56,11 +56,31 @@ impl Findings {
         others.questions.into_iter().for_each(|fact| self.add_missing_fact(fact));
     }
 
-    /// Adds a removal, or the problem that prevents it.
-    pub(super) fn add_removal(&mut self, removal: Result<Step, Option<Box<Problem>>>) {
-        match removal {
-            Ok(step) => self.steps.push(step),
-            Err(problem) => self.problems.extend(problem.map(|problem| *problem)),
+    /// Adds the reason why the object at `address` has no calls. `field_origin` returns the place of
+    /// a field.
+    pub(super) fn add_no_calls(
+        &mut self,
+        no_calls: NoCalls,
+        scope: Scope,
+        address: &Address,
+        origin: &Origin,
+        field_origin: impl Fn(&str) -> Origin,
+    ) {
+        match no_calls {
+            NoCalls::LiveUnknown(reason) => {
+                let (address, origin) = (address.clone(), Some(origin.clone()));
+                self.incomplete.push(Incomplete { address, reason, origin });
+            }
+            NoCalls::DependsOnRelease => self.add_missing_fact(ExtraFact::Release),
+            NoCalls::DependsOnCallerGroup(id) => self.add_missing_fact(ExtraFact::CallerGroup(id)),
+            NoCalls::DependsOnEntries(name) => {
+                if let Some(section) = catalogue::find_section(scope, &name) {
+                    self.add_missing_fact(ExtraFact::Entries(section.section));
+                }
+            }
+            no_calls => {
+                self.problems.extend(problem_without_calls(no_calls, address, field_origin));
+            }
         }
     }
 

@@ -315,7 +315,7 @@ fn plan_unlisted(
         match (policy, protection.or(doubt.has_ambiguous_match.then_some(AMBIGUOUS_REASON))) {
             (_, Some(why)) => Reason::Protected { why: why.into() },
             (Unlisted::Delete, None) => {
-                return findings.add_removal(plan_removal(section, address, origin, live, context));
+                return add_removal(section, &address, origin, live, context, findings);
             }
             (Unlisted::Fail, None) => Reason::UnlistedFails,
             _ => Reason::Unlisted,
@@ -345,21 +345,37 @@ fn subject_id(section: Section, live: &LiveEntry) -> Option<u64> {
     live.id().filter(|_| subject_field(section).is_some())
 }
 
-/// The step that removes `live`.
-///
-/// # Errors
-/// The problem if the service would refuse the removal; `None` if no calls are needed.
-fn plan_removal(
+/// Adds the step that removes `live`, or the reason why there is none.
+fn add_removal(
     section: Section,
-    address: Address,
+    address: &Address,
     origin: &Origin,
     live: &LiveEntry,
     context: DiffContext<'_>,
-) -> Result<Step, Option<Box<Problem>>> {
+    findings: &mut Findings,
+) {
+    match plan_removal(section, address, origin, live, context) {
+        Ok(step) => findings.steps.push(step),
+        Err(no_calls) => {
+            let scope = context.target.scope;
+            findings.add_no_calls(no_calls, scope, address, origin, |_| origin.clone());
+        }
+    }
+}
+
+/// The step that removes `live`.
+///
+/// # Errors
+/// The reason why there are no calls.
+fn plan_removal(
+    section: Section,
+    address: &Address,
+    origin: &Origin,
+    live: &LiveEntry,
+    context: DiffContext<'_>,
+) -> Result<Step, NoCalls> {
     let call_context = context.call_context(section, CallPurpose::Remove(live));
-    let planned_calls = section.rules().calls(&call_context).map_err(|no_calls| {
-        problem_without_calls(no_calls, &address, |_| origin.clone()).map(Box::new)
-    })?;
+    let planned_calls = section.rules().calls(&call_context)?;
     let changes = live.fields.raw().iter().filter(|(name, _)| {
         !section.identity.contains(&name.as_str()) && section.spec(name).is_some()
     });
@@ -368,7 +384,7 @@ fn plan_removal(
         FieldChange::new(name, before, Shown::Absent, None)
     });
     let (scope, changes, origin) = (context.target.scope, changes.collect(), origin.clone());
-    let step = Step::new(scope, address, Action::Delete, origin, changes, planned_calls);
+    let step = Step::new(scope, address.clone(), Action::Delete, origin, changes, planned_calls);
     let subject = subject_id(section, live);
     let effects = section.rules().effects(subject, live.fields.raw(), &Object::new());
     Ok(step.with_live(live).with_effects(effects, risk::removal_risks(section, live.fields.raw())))

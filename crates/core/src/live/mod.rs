@@ -168,6 +168,8 @@ pub enum ExtraFact {
     Shares,
     /// The ids of the entries of this section, which entries of another section name.
     Entries(&'static str),
+    /// Whether the token's user is in the group with this id.
+    CallerGroup(u64),
     /// The release of the service.
     Release,
 }

@@ -82,6 +82,12 @@ fn collect_names(declared: &Container, live: &LiveContainer, settings: &PlanSett
         .names
         .with_created_containers(&settings.creatable_containers)
         .with_caller_id(settings.caller.id);
+    // This run may add the token's user to a group.
+    names.add_caller_groups(|group| {
+        let path_below = format!("{group}/");
+        let username = settings.caller.username.to_lowercase();
+        settings.group_declarations.has_member_above(&path_below, &username)
+    });
     for section in catalogue::sections(declared.scope) {
         let Some(live_entries) = live.sections.get(section.section) else { continue };
         // Members and shares show the ids of the users and groups that rules name.

@@ -8,7 +8,7 @@
 //! that cannot be edited, so the protection is removed and added again.
 
 use crate::{
-    kind::{Id, RefRule, forms},
+    kind::{Id, NameIndex, RefRule, forms},
     level::AccessLevel,
 };
 
@@ -66,7 +66,7 @@ fn check_right_to_unprotect(context: &CallContext<'_>) -> Result<(), NoCalls> {
         CallPurpose::Container(_) => return Ok(()),
     };
     match rows.zip(context.names.caller_id()) {
-        Some((rows, caller)) if excludes_user(&rows, caller) => {
+        Some((rows, caller)) if excludes_user(&rows, caller, context.names)? => {
             let fault = EntryFault::for_field(fault_text::LOCKED_OUT, UNPROTECT_FIELD);
             Err(fault.fill("what", verb).into())
         }
@@ -76,12 +76,26 @@ fn check_right_to_unprotect(context: &CallContext<'_>) -> Result<(), NoCalls> {
 
 const UNPROTECT_FIELD: &str = "allowed_to_unprotect";
 
-/// True if `rows` contain only users, and the user `id` is not among them.
-fn excludes_user(rows: &Json, id: u64) -> bool {
-    let user_ids: Option<Vec<u64>> = rows
-        .as_array()
-        .and_then(|rows| rows.iter().map(|row| row.get("user_id")?.as_u64()).collect());
-    user_ids.is_some_and(|users| !users.is_empty() && !users.contains(&id))
+/// True if `rows` contain only users and groups, and the user `id`, the token's user, is certainly not
+/// among them.
+///
+/// # Errors
+/// If it was not looked up whether the token's user is in one of the groups.
+fn excludes_user(rows: &Json, id: u64, names: &NameIndex) -> Result<bool, NoCalls> {
+    let rows = rows.as_array().map_or(&[][..], Vec::as_slice);
+    let id_of = |row: &Json, key: &str| row.get(key).and_then(Json::as_u64);
+    let is_other_grantee = |row| {
+        id_of(row, "group_id").is_some() || id_of(row, "user_id").is_some_and(|user| user != id)
+    };
+    if rows.is_empty() || !rows.iter().all(is_other_grantee) {
+        return Ok(false);
+    }
+    for group_id in rows.iter().filter_map(|row| id_of(row, "group_id")) {
+        if names.is_caller_in_group(group_id)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// True if the change needs a new protection. On the free tier, the service can edit only the flag
@@ -125,7 +139,7 @@ mod tests {
     use super::*;
     use crate::{
         kind::{
-            FieldSelection, NameIndex,
+            FieldSelection,
             testing::{
                 existing_target, fields, live_entry, object, project_section, removal_requests,
                 request_parts, requests_for,
@@ -192,7 +206,7 @@ mod tests {
             (json!([{"user": "alice"}]), true),
             (json!([{"user": "alice"}, {"user": "me"}]), false),
             (json!([{"user": "alice"}, {"access_level": "maintainer"}]), false),
-            (json!([{"group": "acme/leads"}]), false),
+            (json!([{"group": "acme/leads"}, {"user": "me"}]), false),
         ] {
             let declared = fields(json!({"name": "main", "allowed_to_unprotect": rows}));
             assert_eq!(is_refused(&names, CallPurpose::Create(&declared)), refused, "{rows}");
@@ -215,6 +229,47 @@ mod tests {
             &names,
             CallPurpose::Remove(&live_entry(branch_section, premium_branch()))
         ));
+    }
+
+    /// Whether the caller is in a group that may unprotect is looked up only if nothing else decides.
+    #[test]
+    fn a_group_without_the_caller_locks_it_out() {
+        let section = project_section("protected_branches");
+        let target = existing_target();
+        let mut raw = premium_branch();
+        raw["unprotect_access_levels"] = json!([{"id": 4, "access_level": 40, "group_id": 6}]);
+        let live = live_entry(section, raw);
+        let only_group =
+            fields(json!({"name": "main", "allowed_to_unprotect": [{"group": "acme/leads"}]}));
+        let rows = json!([{"user": "alice"}, {"group": "acme/leads"}]);
+        let with_user = fields(json!({"name": "main", "allowed_to_unprotect": rows}));
+        for purpose in [
+            CallPurpose::Create(&only_group),
+            CallPurpose::Create(&with_user),
+            CallPurpose::Remove(&live),
+        ] {
+            for (is_inside, expected) in
+                [(None, "depends"), (Some(true), "calls"), (Some(false), "locked-out")]
+            {
+                let mut names = names().with_caller_id(4);
+                is_inside.into_iter().for_each(|inside| names.insert_caller_group(6, inside));
+                let context = CallContext {
+                    section,
+                    target: &target,
+                    names: &names,
+                    release: DetectedRelease::NotRequested,
+                    has_unique_address: true,
+                    purpose,
+                };
+                let outcome = match section.rules().calls(&context) {
+                    Ok(_) => "calls",
+                    Err(NoCalls::DependsOnCallerGroup(6)) => "depends",
+                    Err(NoCalls::Impossible(fault)) => fault.code,
+                    Err(other) => panic!("{other:?}"),
+                };
+                assert_eq!(outcome, expected, "{purpose:?}");
+            }
+        }
     }
 
     #[test]

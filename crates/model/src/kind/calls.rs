@@ -76,6 +76,8 @@ pub enum NoCalls {
     DependsOnRelease,
     /// The entry names entries of this section, whose ids were not requested yet.
     DependsOnEntries(String),
+    /// The calls depend on whether the token's user is in the group with this id, which was not looked up yet.
+    DependsOnCallerGroup(u64),
     /// The change is impossible, because of a fault of the entry or of one of its fields.
     Impossible(EntryFault),
 }

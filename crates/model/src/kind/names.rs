@@ -34,6 +34,8 @@ pub struct NameIndex {
     created_containers: CreatedContainers,
     /// The id of the token's user, if known.
     caller_id: Option<u64>,
+    /// False for each group, by id, that the token's user is certainly not in.
+    caller_groups: BTreeMap<u64, bool>,
 }
 
 /// Groups and projects that the run creates if they are missing and that other declarations may
@@ -225,6 +227,28 @@ impl NameIndex {
     /// The id of the token's user, if known.
     pub const fn caller_id(&self) -> Option<u64> {
         self.caller_id
+    }
+
+    /// Sets whether the token's user is in the group `id`. `is_inside` is true if that is not known.
+    pub fn insert_caller_group(&mut self, id: u64, is_inside: bool) {
+        self.caller_groups.insert(id, is_inside);
+    }
+
+    /// Corrects the groups that the token's user is not in: `is_added` is true for a path of a group to
+    /// which it is added.
+    pub fn add_caller_groups(&mut self, is_added: impl Fn(&str) -> bool) {
+        let ids = self.caller_groups.keys().copied();
+        let added_ids = ids.filter(|id| self.name(NamedObject::Group, *id).is_some_and(&is_added));
+        let added_ids: Vec<_> = added_ids.collect();
+        self.caller_groups.extend(added_ids.into_iter().map(|id| (id, true)));
+    }
+
+    /// True if the token's user is in the group `id`, or if that is not known.
+    ///
+    /// # Errors
+    /// If the group was not looked up.
+    pub(crate) fn is_caller_in_group(&self, id: u64) -> Result<bool, NoCalls> {
+        self.caller_groups.get(&id).copied().ok_or(NoCalls::DependsOnCallerGroup(id))
     }
 
     /// The ids of the objects called `name` that were looked up.

@@ -195,6 +195,12 @@ impl Observer {
         }
     }
 
+    /// True if the caller is in the group `id`, directly or not, or if that cannot be read.
+    pub(super) async fn is_caller_in_group(&self, id: u64) -> Result<bool> {
+        let levels = self.read_group_levels(&id.to_string()).await;
+        Ok(self.pick_caller_level(levels)?.map_or(true, |level| level > 0))
+    }
+
     /// The ways in which the caller has access to a container.
     pub(super) async fn read_caller_access(
         &self,

@@ -112,6 +112,9 @@ impl Observer {
                     let entry_ids = self.read_entry_ids(container, live, name).await?;
                     live.names.insert_entry_ids(name, entry_ids);
                 }
+                ExtraFact::CallerGroup(id) => {
+                    live.names.insert_caller_group(*id, self.is_caller_in_group(*id).await?);
+                }
                 ExtraFact::Release => live.release = self.release().await?,
             }
         }

@@ -2,19 +2,18 @@
 
 use super::EntryDiff;
 use crate::{
-    catalogue::{self, preset},
+    catalogue::preset,
     desired::{EntryPresence, subject_field},
     diagnostic::Severity,
     diff::{
-        Action, FieldChange, Findings, Problem, Reason, Step, plan_removal, problem_without_calls,
+        Action, FieldChange, Findings, Problem, Reason, Step, add_removal, plan_removal,
         subject_id,
         texts::{self, words},
     },
     kind::{
-        CallContext, Effect, FieldSelection, LiveEntry, NoCalls, PlannedCall, calls::CallPurpose,
-        forms, is_readable, risk,
+        CallContext, Effect, FieldSelection, LiveEntry, PlannedCall, calls::CallPurpose, forms,
+        is_readable, risk,
     },
-    live::ExtraFact,
     value::{Object, Value},
 };
 
@@ -36,8 +35,7 @@ impl EntryDiff<'_> {
         }
         if self.entry.state == EntryPresence::Absent {
             let (address, origin) = (self.address.clone(), &self.entry.origin);
-            let removal = plan_removal(self.section, address, origin, live, self.context);
-            return findings.add_removal(removal);
+            return add_removal(self.section, &address, origin, live, self.context, findings);
         }
         let live_after_groups = self.with_group_changes(live, findings);
         let live_after_groups = live_after_groups.as_ref().unwrap_or(live);
@@ -262,7 +260,7 @@ impl EntryDiff<'_> {
     ) -> Step {
         let address =
             self.address.with_entry(format!("{}@{}", self.entry.key, copy.address_text()));
-        let step = plan_removal(self.section, address, &self.entry.origin, copy, self.context);
+        let step = plan_removal(self.section, &address, &self.entry.origin, copy, self.context);
         match step {
             Ok(mut step) => {
                 let id = kept_entry.address_text();
@@ -287,22 +285,19 @@ impl EntryDiff<'_> {
         context: &CallContext<'_>,
         findings: &mut Findings,
     ) -> Option<Vec<PlannedCall>> {
-        match self.section.rules().calls(context) {
-            Ok(calls) => return Some(calls),
-            Err(NoCalls::LiveUnknown(cause)) => self.add_incomplete(cause, findings),
-            Err(NoCalls::DependsOnRelease) => findings.add_missing_fact(ExtraFact::Release),
-            Err(NoCalls::DependsOnEntries(name)) => {
-                if let Some(section) = catalogue::find_section(self.context.target.scope, &name) {
-                    findings.add_missing_fact(ExtraFact::Entries(section.section));
-                }
-            }
-            Err(no_calls) => {
-                let problem =
-                    problem_without_calls(no_calls, &self.address, |field| self.origin(field));
-                findings.problems.extend(problem);
-            }
-        }
-        None
+        let calls = self.section.rules().calls(context);
+        let entry_origin = &self.entry.origin;
+        calls
+            .map_err(|no_calls| {
+                findings.add_no_calls(
+                    no_calls,
+                    self.context.target.scope,
+                    &self.address,
+                    entry_origin,
+                    |field| self.origin(field),
+                );
+            })
+            .ok()
     }
 
     /// True if there is a problem because the release of the service lacks a declared field.
