@@ -12,6 +12,7 @@ fn main() -> io::Result<()> {
     convert_all(&[
         "kind/grants",
         "catalogue/tables/constraints",
+        "catalogue/tables/roles",
         "catalogue/description/faults",
         "catalogue/tables/values",
         "catalogue/tables/words",

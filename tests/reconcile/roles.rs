@@ -128,3 +128,32 @@ async fn a_guard_asks_before_the_tokens_user_loses_a_role() {
     assert_eq!(refused, ["would take the custom role `lead` from `carol`, the token's owner"]);
     assert!(world.plan().await.refusals.is_empty(), "root is somebody else");
 }
+
+/// Only owners archive a project. A custom role may allow it, and a share may make somebody an owner.
+#[tokio::test]
+async fn a_step_for_owners_is_refused_before_the_first_write() {
+    let world = world(&[]).await;
+    world.declare(&[project(
+        "acme/shop",
+        json!({"settings": {"description": "new"}, "archived": true}),
+    )]);
+    let codes = async || -> Vec<&'static str> {
+        let plan = world.try_plan_as(CAROL_TOKEN).await.unwrap();
+        plan.problems.iter().map(|problem| problem.code).collect()
+    };
+    assert_eq!(codes().await, ["low-role"]);
+    let lead = json!({"name": "lead", "base_access_level": 40, "archive_project": true});
+    let lead = world.call("POST", ROLES, Some(lead)).await;
+    let with_role = |role: &Json| json!({"access_level": 40, "member_role_id": role});
+    let member = "/projects/acme%2Fshop/members/4";
+    world.call("PUT", member, Some(with_role(&lead["id"]))).await;
+    assert_eq!(codes().await, [] as [&str; 0]);
+    world.call("PUT", member, Some(with_role(&Json::Null))).await;
+    assert_eq!(codes().await, ["low-role"]);
+    let team = world.call("POST", "/groups", Some(json!({"name": "team", "path": "team"}))).await;
+    let owner = json!({"user_id": 4, "access_level": 50});
+    world.call("POST", "/groups/team/members", Some(owner)).await;
+    let share = json!({"group_id": team["id"], "group_access": 50});
+    world.call("POST", "/projects/acme%2Fshop/share", Some(share)).await;
+    assert_eq!(codes().await, [] as [&str; 0]);
+}

@@ -46,7 +46,7 @@ pub async fn plan_against(
     let mut full_plan = plan_with_extra_facts(observer, container, live, settings).await?;
     let mut comparison = base.label(&mut full_plan, container, live, settings);
     let planner = BranchPlanner { observer, container, base, settings };
-    let (drift_problems, mut partial_plan) = match drift_policy {
+    let (mut drift_problems, mut partial_plan) = match drift_policy {
         DriftPolicy::Write => (Vec::new(), None),
         _ => planner.plan_without_problems(&full_plan, &comparison.problems, live).await?,
     };
@@ -55,7 +55,7 @@ pub async fn plan_against(
     let keeps_full_plan = match drift_policy {
         DriftPolicy::Write => true,
         DriftPolicy::Show => {
-            has_unknown_label || (full_plan.refusals.is_empty() && drift_problems.is_empty())
+            has_unknown_label || (full_plan.refusals.is_empty() && full_plan.problems.is_empty())
         }
         DriftPolicy::Exclude => false,
     };
@@ -64,6 +64,11 @@ pub async fn plan_against(
     if !keeps_full_plan && (has_excluded || !drift_problems.is_empty()) {
         if partial_plan.is_none() {
             partial_plan = planner.plan_branch_part(&full_plan, &[], live).await?;
+        }
+        let problems = partial_plan.as_ref().map(|(plan, _)| plan.problems.clone());
+        if let Some(problems) = problems.filter(|_| drift_policy == DriftPolicy::Show) {
+            drift_problems = std::mem::replace(&mut full_plan.findings.problems, problems);
+            drift_problems.retain(|problem| !full_plan.problems.contains(problem));
         }
         if drift_policy == DriftPolicy::Show {
             let refusals = partial_plan.map(|(plan, _)| plan.findings.refusals).unwrap_or_default();

@@ -43,7 +43,8 @@ const FIELDS_WITHOUT_KIND: &[(Op<Read>, &[&str])] = &[
     (operation::GROUP_MEMBER_ROLE_LIST, &["id", "name", "base_access_level"]),
     (operation::GROUP_MEMBER_LIST_ALL, &["id", "username", "access_level", "state"]),
     (operation::MEMBER_LIST_ALL, &["id", "username", "access_level", "state"]),
-    (operation::GROUP_MEMBER_GET_ALL, &["id", "username", "access_level", "state"]),
+    (operation::GROUP_MEMBER_GET_ALL, &["id", "username", "access_level", "state", "member_role"]),
+    (operation::MEMBER_GET_ALL, &["id", "username", "access_level", "state", "member_role"]),
 ];
 /// Further fields that are kept if a section allows copies of an entry. These fields decide which
 /// copy stays.

@@ -65,6 +65,9 @@ pub struct LiveContainer {
     pub visibilities_below: Option<Vec<(Arc<str>, String)>>,
     /// The fact [`ExtraFact::CallerAccess`]; `None` if it was not requested.
     pub caller_access: Option<CallerAccess>,
+    /// The fact [`ExtraFact::CallerRole`]: the level; `None` in it if the user has a custom role, or if
+    /// the role could not be read. `None` if it was not requested.
+    pub caller_role: Option<Option<u8>>,
     /// The projects below a group, if a policy for unlisted projects needs them.
     pub projects_below: Option<Result<Vec<ListedContainer>, Cause>>,
     /// The fact [`ExtraFact::Release`].
@@ -120,6 +123,7 @@ impl LiveContainer {
             settings_above: BTreeMap::new(),
             visibilities_below: None,
             caller_access: None,
+            caller_role: None,
             projects_below: None,
             release: DetectedRelease::NotRequested,
             read_times: ReadTimes::uniform(read_at),
@@ -168,6 +172,8 @@ pub enum ExtraFact {
     Shares,
     /// The ids of the entries of this section, which entries of another section name.
     Entries(&'static str),
+    /// The role of the token's user, also from shares.
+    CallerRole,
     /// Whether the token's user is in the group with this id.
     CallerGroup(u64),
     /// The release of the service.

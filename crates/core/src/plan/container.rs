@@ -73,6 +73,7 @@ pub fn plan_container(
         plan.user_rules.clear();
     }
     settings.holds.add_held_objects(declared, &mut plan.findings, &settings.moves);
+    planner.refuse_low_role(&mut plan);
     plan
 }
 

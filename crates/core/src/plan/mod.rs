@@ -21,6 +21,7 @@ mod lifecycle;
 mod order;
 mod presence;
 mod reach;
+mod role;
 pub mod saved;
 mod settings;
 #[cfg(test)]

@@ -22,6 +22,7 @@ pub mod project;
 pub mod protected_branches;
 pub mod push_rule;
 pub mod reference;
+pub mod roles;
 pub mod settings;
 pub mod shares;
 pub mod source;

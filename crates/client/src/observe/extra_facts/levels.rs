@@ -12,7 +12,7 @@ use crate::{
     cause::Cause,
     desired::{Container, named_object},
     field::{NamedObject, Scope},
-    kind::Removal,
+    kind::{Removal, Target},
     level::{MAINTAINER, OWNER},
     live::{CallerAccess, InheritedLevels, LiveContainer, Presence},
     observe::{
@@ -193,6 +193,22 @@ impl Observer {
                 levels.map(|user_levels| user_levels.get(&self.caller.id).copied().unwrap_or(0)),
             ),
         }
+    }
+
+    /// The level of the caller's access to `target`, also from shares; 0 if it has none. `None` if
+    /// the caller has a custom role, which may allow more than its level, or if nothing shows it.
+    pub(super) async fn read_caller_role(&self, target: &Target) -> Result<Option<u8>> {
+        let op = target.scope.choose(operation::GROUP_MEMBER_GET_ALL, operation::MEMBER_GET_ALL);
+        let request = target.address_request(op.request()).arg("user_id", self.caller.id);
+        let response = match self.client.get(request).await {
+            Err(error) if error.is_absent() => return Ok(Some(0)),
+            response => split_fatal(response)?,
+        };
+        let Some(member) = response.as_ref().ok().and_then(|response| response.object()) else {
+            return Ok(None);
+        };
+        let has_custom_role = member.get("member_role").is_some_and(|role| !role.is_null());
+        Ok(object_level(member, "access_level").filter(|_| !has_custom_role))
     }
 
     /// True if the caller is in the group `id`, directly or not, or if that cannot be read.

@@ -112,6 +112,10 @@ impl Observer {
                     let entry_ids = self.read_entry_ids(container, live, name).await?;
                     live.names.insert_entry_ids(name, entry_ids);
                 }
+                ExtraFact::CallerRole => {
+                    let Presence::Existing(target, _) = &live.presence else { continue };
+                    live.caller_role = Some(self.read_caller_role(target).await?);
+                }
                 ExtraFact::CallerGroup(id) => {
                     live.names.insert_caller_group(*id, self.is_caller_in_group(*id).await?);
                 }
