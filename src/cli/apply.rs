@@ -183,7 +183,9 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit> {
     };
     let base = base.map(|base| (base, base_use));
     let session =
-        SessionBuilder { changes, base, ..SessionBuilder::new(&session_args) }.open(cx).await?;
+        SessionBuilder { changes, base, is_to_apply: true, ..SessionBuilder::new(&session_args) }
+            .open(cx)
+            .await?;
     cx.reports.record.add_facts(|record| record.run = Some(session.run.clone()));
     check_can_write(session.run.token.as_ref())?;
     let plan = &session.plan(cx).await?;

@@ -30,13 +30,21 @@ pub(in crate::cli) struct SessionBuilder<'a> {
     pub(in crate::cli) source: SessionSource<'a>,
     /// The base, if there is one.
     pub(in crate::cli) base: Option<(base::BaseRequest, BaseUse)>,
+    /// True for a plan that may be applied.
+    pub(in crate::cli) is_to_apply: bool,
 }
 
 impl<'a> SessionBuilder<'a> {
     /// The properties of a session with the service in the arguments and without a base, for a run
     /// that changes nothing.
     pub(in crate::cli) fn new(args: &'a SessionArgs) -> Self {
-        Self { args, changes: ChangeArgs::default(), source: SessionSource::Service, base: None }
+        Self {
+            args,
+            changes: ChangeArgs::default(),
+            source: SessionSource::Service,
+            base: None,
+            is_to_apply: false,
+        }
     }
 
     /// Loads the manifests, finds the service, and reads the token's user.
@@ -120,7 +128,12 @@ impl<'a> SessionBuilder<'a> {
         acknowledgements.extend(desired.acknowledgements.iter().cloned());
         let OpenedSource { target, snapshot_source: snapshot, secrets, recorder, .. } =
             opened_source;
-        let settings = plan::PlanSettings::for_run(observer.caller().clone(), secrets, &desired);
+        let can_write =
+            has_token && token.as_ref().is_none_or(|properties| !properties.cannot_write());
+        let settings = plan::PlanSettings {
+            may_write: self.is_to_apply && can_write,
+            ..plan::PlanSettings::for_run(observer.caller().clone(), secrets, &desired)
+        };
         let (_, reach_limits) = guard_limits(&config);
         Ok(Session {
             settings: self.complete_settings(settings, &desired, holds, &config),

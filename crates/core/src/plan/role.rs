@@ -26,10 +26,14 @@ impl ContainerPlanner<'_> {
         let exists = matches!(self.context.live.presence, Presence::Existing(..));
         let is_personal_owner = facts.personal_owner_id == Some(caller.id);
         let Some(shown_level) = facts.caller_level else { return };
-        if !exists || caller.is_administrator || is_personal_owner || shown_level >= OWNER {
+        if !self.settings.may_write || !exists {
             return;
         }
-        if self.steps_above(shown_level, &mut plan.findings).is_empty() {
+        if caller.is_administrator
+            || is_personal_owner
+            || shown_level >= OWNER
+            || self.steps_above(shown_level, &mut plan.findings).is_empty()
+        {
             return;
         }
         let level = match self.context.live.caller_role {

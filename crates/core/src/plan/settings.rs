@@ -37,6 +37,8 @@ pub struct PlanSettings {
     pub limits: GuardLimits,
     /// The service's names for hosts that have a neutral word in the reference, as (word, name).
     pub hosts: Vec<(&'static str, String)>,
+    /// True if the token that plans may also write the plan, so that the role of its user matters.
+    pub may_write: bool,
     /// True if the live state comes from a snapshot, which does not redirect former paths.
     pub is_offline: bool,
 }
@@ -55,6 +57,7 @@ impl PlanSettings {
             holds: Holds::default(),
             limits: GuardLimits::default(),
             hosts: Vec::new(),
+            may_write: true,
             is_offline: false,
         }
     }

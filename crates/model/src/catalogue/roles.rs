@@ -56,7 +56,7 @@ mod tests {
         for needed in NEEDED_ROLES.iter() {
             assert!(needed.level().is_some(), "{needed:?}");
             for id in &needed.operations {
-                assert!(OPERATIONS.iter().any(|operation| operation.id == id), "{id}");
+                assert!(OPERATIONS.iter().any(|operation| operation.row().id == id), "{id}");
             }
         }
     }

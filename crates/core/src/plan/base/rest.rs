@@ -1,12 +1,12 @@
 //! Removes the parts of declarations that a run excludes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::label::{self, is_excluded_label};
 use crate::{
-    address::{Address, Glob},
+    address::Glob,
     desired::{Container, DeclaredEntry, DeclaredFields},
-    diff::{Action, FieldChange, Label, Problem, Shown, Step},
+    diff::{Action, Label, Problem, Step},
     kind::Shape,
     plan::ContainerPlan,
 };
@@ -116,24 +116,16 @@ pub fn has_same_changes(full_plan: &ContainerPlan, branch_plan: &ContainerPlan) 
         && branch_plan.incomplete.iter().all(|unread| full_plan.incomplete.contains(unread))
 }
 
-/// The changes of `plan` that belong to the branch.
-fn branch_changes(
-    plan: &ContainerPlan,
-) -> BTreeSet<(&Address, Action, Option<&'static str>, Vec<(&str, String)>)> {
+/// The changes of `plan` that belong to the branch, as texts to compare.
+fn branch_changes(plan: &ContainerPlan) -> BTreeSet<String> {
     let steps = plan.steps.iter().filter(|step| !is_excluded_label(step.label));
-    let value = |change: &FieldChange| match &*change.after {
-        Shown::Value(value) => value.to_string(),
-        other => format!("{other:?}"),
+    let describe = |step: &Step| {
+        let changes = step.changes.iter().filter(|change| !is_excluded_label(change.label));
+        let values: BTreeMap<_, _> =
+            changes.map(|change| (&change.field, format!("{:?}", change.after))).collect();
+        format!("{} {:?} {:?} {values:?}", step.address, step.action, step.possible)
     };
-    steps
-        .map(|step| {
-            let changes = step.changes.iter().filter(|change| !is_excluded_label(change.label));
-            let mut changes: Vec<_> =
-                changes.map(|change| (&*change.field, value(change))).collect();
-            changes.sort();
-            (&step.address, step.action, step.possible, changes)
-        })
-        .collect()
+    steps.map(describe).collect()
 }
 
 /// Removes what causes `problem` from `container`: an entry of a list, or the field or the whole of
