@@ -22,17 +22,18 @@ use crate::{
 /// A plan against a base that writes drift or excludes it, and the declarations without excluded parts.
 async fn plan_against(world: &World, head: &Desired, base: &Base, heals: bool) -> (Plan, Desired) {
     let drift_policy = if heals { DriftPolicy::Write } else { DriftPolicy::Exclude };
-    plan_with(world, head, base, drift_policy).await
+    plan_as(world, world.sandbox.token(), head, base, drift_policy).await
 }
 
-/// A plan against a base with this treatment of drift, and the declarations without excluded parts.
-async fn plan_with(
+/// A plan of a user against a base with this treatment of drift, and the declarations without excluded parts.
+async fn plan_as(
     world: &World,
+    token: &str,
     head: &Desired,
     base: &Base,
     drift: DriftPolicy,
 ) -> (Plan, Desired) {
-    let (observer, settings) = world.connect(head).await.unwrap();
+    let (observer, settings) = world.connect_as(token, head).await.unwrap();
     let found = Mutex::new((Plan::default(), BaseComparison::default(), Vec::new()));
     let each = async |container: &Container, mut live| {
         let BranchPlan { plan, branch_part: rest, comparison: against } =
@@ -396,7 +397,8 @@ fn a_problem_of_drift_does_not_block_a_branch_that_does_not_need_it() {
             let head = world.desired();
             let base = Base::from_containers(base_containers, &head.containers);
             for drift_policy in [DriftPolicy::Show, DriftPolicy::Exclude] {
-                let (plan, _) = plan_with(&world, &head, &base, drift_policy).await;
+                let token = world.sandbox.token();
+                let (plan, _) = plan_as(&world, token, &head, &base, drift_policy).await;
                 let codes = |problems: &[Problem]| -> Vec<_> {
                     problems.iter().map(|problem| problem.code).collect()
                 };
@@ -416,4 +418,35 @@ fn a_problem_of_drift_does_not_block_a_branch_that_does_not_need_it() {
             }
         });
     }
+}
+
+/// Somebody made the project visible, which only an owner can undo. A maintainer's branch does not need that.
+#[test]
+fn drift_for_owners_does_not_block_the_branch_of_a_maintainer() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let token = "token-of-carol";
+    let declare = |visibility: &str, description: &str| {
+        let settings = json!({"visibility": visibility, "description": description});
+        [project("acme/shop", json!({"settings": settings}))]
+    };
+    runtime.block_on(async {
+        let carol = json!([{"user": "carol", "access_level": "maintainer"}]);
+        let mut seed = seed(&[json!({"path": "acme/shop", "members": carol})]);
+        seed["users"][2]["token"] = token.into();
+        let world = World::new(Profile::default(), seed).await;
+        world.call("PUT", "/projects/acme%2Fshop", Some(json!({"visibility": "public"}))).await;
+        world.declare(&declare("private", "old"));
+        let base = world.desired().containers;
+        for (visibility, is_needed) in [("private", false), ("internal", true)] {
+            world.declare(&declare(visibility, "new"));
+            let head = world.desired();
+            let base = Base::from_containers(base.clone(), &head.containers);
+            for drift_policy in [DriftPolicy::Show, DriftPolicy::Exclude] {
+                let (plan, _) = plan_as(&world, token, &head, &base, drift_policy).await;
+                let codes: Vec<_> = plan.problems.iter().map(|problem| problem.code).collect();
+                let expected = if is_needed { vec!["low-role"] } else { Vec::new() };
+                assert_eq!(codes, expected, "{visibility} {drift_policy:?} {plan:#?}");
+            }
+        }
+    });
 }

@@ -65,18 +65,10 @@ pub async fn plan_against(
         if partial_plan.is_none() {
             partial_plan = planner.plan_branch_part(&full_plan, &[], live).await?;
         }
-        let problems = partial_plan.as_ref().map(|(plan, _)| plan.problems.clone());
-        if let Some(problems) = problems.filter(|_| drift_policy == DriftPolicy::Show) {
-            drift_problems = std::mem::replace(&mut full_plan.findings.problems, problems);
-            drift_problems.retain(|problem| !full_plan.problems.contains(problem));
-        }
+        let full_problems = full_plan.problems.clone();
         if drift_policy == DriftPolicy::Show {
-            let refusals = partial_plan.map(|(plan, _)| plan.findings.refusals).unwrap_or_default();
-            comparison.refusals = std::mem::replace(&mut full_plan.findings.refusals, refusals);
-            comparison.refusals.retain(|refusal| {
-                let key = (refusal.guard, &refusal.address);
-                !full_plan.refusals.iter().any(|other| (other.guard, &other.address) == key)
-            });
+            let branch_plan = partial_plan.map(|(plan, _)| plan);
+            show_branch_findings(&mut full_plan, branch_plan, &mut comparison);
         } else {
             comparison.excluded_steps = excluded_steps(&full_plan.steps, partial_plan.is_none());
             if let Some((plan, partial_container)) = partial_plan {
@@ -87,16 +79,43 @@ pub async fn plan_against(
                 full_plan.findings.refusals.clear();
             }
         }
+        drift_problems = full_problems;
+        drift_problems.retain(|problem| !full_plan.problems.contains(problem));
     }
     // Steps of a group or project with a problem, or with an unread part, are not applied.
     if drift_policy == DriftPolicy::Write || !full_plan.steps.iter().all(Step::is_drift) {
-        comparison.problems = drift_problems;
+        comparison.problems.clear();
         comparison.incomplete.clear();
     }
+    drift_problems.retain(|problem| !comparison.problems.contains(problem));
+    comparison.problems.extend(drift_problems);
     let findings = &mut full_plan.findings;
     findings.problems.retain(|problem| !comparison.problems.contains(problem));
     findings.incomplete.retain(|unread| !comparison.incomplete.contains(unread));
     Ok(BranchPlan { plan: full_plan, branch_part, comparison })
+}
+
+/// Replaces the refusals and problems of `full_plan`, which shows drift, by those of `branch_plan`, the
+/// plan without drift, and adds what that plan could not read. Adds the other refusals to
+/// `comparison`. Without such a plan, nothing of the branch can be written, and only the problems
+/// stay.
+fn show_branch_findings(
+    full_plan: &mut ContainerPlan,
+    branch_plan: Option<ContainerPlan>,
+    comparison: &mut BaseComparison,
+) {
+    let findings = &mut full_plan.findings;
+    comparison.refusals = std::mem::take(&mut findings.refusals);
+    let Some(branch_plan) = branch_plan else { return };
+    let mut incomplete = branch_plan.findings.incomplete;
+    incomplete.retain(|unread| !findings.incomplete.contains(unread));
+    findings.incomplete.extend(incomplete);
+    findings.problems = branch_plan.findings.problems;
+    findings.refusals = branch_plan.findings.refusals;
+    comparison.refusals.retain(|refusal| {
+        let key = (refusal.guard, &refusal.address);
+        !findings.refusals.iter().any(|other| (other.guard, &other.address) == key)
+    });
 }
 
 /// The plan of the branch's part of a container, and the declaration from which it was made.
