@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The fields that are kept from the objects of `containers`.
-pub(crate) fn object_keys<'c>(containers: impl IntoIterator<Item = &'c Container>) -> KeyFilter {
+pub(super) fn object_keys<'c>(containers: impl IntoIterator<Item = &'c Container>) -> KeyFilter {
     filter_for_keys(collect_keys(containers))
 }
 

@@ -20,10 +20,9 @@ use crate::{
     catalogue::{self, settings},
     cause::Cause,
     diff::{Action, Step},
-    field::Scope,
-    kind::{PlannedCall, ReadSource, limits},
+    kind::{PlannedCall, limits},
     live::{ReadTime, ReadTimes},
-    observe::{keys, paths_are_equal},
+    observe::paths_are_equal,
     operation::{Request, Write},
     planted::Bug,
     text,
@@ -318,10 +317,6 @@ impl<'a> ContainerRun<'a> {
             let request =
                 call.request.with_ids(self.id.get().copied(), |path| self.created_id(path));
             let request = match request {
-                // A plan needs few of the fields of a group or project.
-                Ok(request) if is_in_object(&task.step, self.container.scope) => {
-                    request.with_key_filter(keys::object_keys([&self.container]))
-                }
                 Ok(request) => request,
                 Err(path) => {
                     let path = text::escape(&path);
@@ -509,12 +504,6 @@ fn partial_refusal_cause(response: &Json) -> Option<Cause> {
     (status == "error").then(|| {
         Cause::new(success_message(response)).with_context("the service refused a part of it")
     })
-}
-
-/// True if the section of `step` is read from the object of the group or project.
-fn is_in_object(step: &Step, scope: Scope) -> bool {
-    let section = step.address.section.and_then(|name| catalogue::find_section(scope, name));
-    section.is_some_and(|section| matches!(section.scoped_kind.read_source, ReadSource::Object))
 }
 
 /// Rounds up to a whole second, so that one reading serves all steps that are due in that second.
