@@ -23,12 +23,12 @@ pub(super) fn print_completions(args: &CompletionsArgs, cx: &RunContext) -> Comm
     let mut text = Vec::new();
     // The names of operations are added only here. Otherwise, all names would appear in every help
     // and error.
-    let operations =
+    let operation_parser =
         PossibleValuesParser::new(operations::all_operations().map(|operation| operation.row().id));
     let mut command = Cli::command().mut_subcommand("call", |call| {
         // A changed argument loses its position, so the position is set again.
-        let call =
-            call.mut_arg("operation", |operation| operation.value_parser(operations).index(1));
+        let call = call
+            .mut_arg("operation", |operation| operation.value_parser(operation_parser).index(1));
         call.mut_arg("arguments", |arguments| arguments.index(2))
     });
     clap_complete::generate(args.shell, &mut command, "undrift", &mut text);

@@ -70,7 +70,8 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit> {
 }
 
 fn choose_exit(args: &Args, plan: &Plan) -> Exit {
-    // With a base, only changes of the branch count. But a saved plan also writes earlier differences.
+    // With a base, only changes of the branch count. But applying a saved plan also removes
+    // differences that the branch did not make.
     let has_differences = match plan.base {
         Some(_) if args.output.is_none() => plan.branch_steps().next().is_some(),
         _ => plan.differs(Strictness::Declared),

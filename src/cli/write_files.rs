@@ -43,7 +43,7 @@ pub(super) fn write_all(files: &[FileEdit]) -> Result<()> {
                         let reason = format!("`{name}` changed meanwhile; run again");
                         return Err(CommandError::usage(reason));
                     }
-                    Err(reason) => return Err(CommandError::usage(format!("`{name}`: {reason}"))),
+                    Err(reason) => return Err(CommandError::usage(format!("`{name}` {reason}"))),
                 },
             }
             let folder = file.path.parent().unwrap_or(Path::new(""));
@@ -58,7 +58,7 @@ pub(super) fn write_all(files: &[FileEdit]) -> Result<()> {
             staged_files.into_iter().try_for_each(|(staged_file, file)| {
                 let persist_result = match file.old_text {
                     Some(_) => staged_file.persist(&file.path),
-                    // Some file systems cannot rename without replacing an existing file.
+                    // Some file systems do not support a rename that fails if the target exists.
                     None => staged_file.persist_noclobber(&file.path).or_else(|error| match error
                         .error
                         .kind()
@@ -106,13 +106,13 @@ fn create_folders(folder: &Path, new_folders: &mut Vec<PathBuf>) -> io::Result<(
 pub(super) fn read_manifest(path: &Path) -> Result<String, String> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => {}
-        Ok(_) => return Err("its manifest is not a regular file".into()),
-        Err(error) => return Err(format!("its manifest cannot be read: {error}")),
+        Ok(_) => return Err("is not a regular file".into()),
+        Err(error) => return Err(format!("cannot be read: {error}")),
     }
     let text = input::read_file(path, manifest::MAX_FILE_BYTES)
         .ok()
         .and_then(|bytes| String::from_utf8(bytes).ok());
-    text.ok_or_else(|| "its manifest cannot be read any more".into())
+    text.ok_or_else(|| "could be read before, but not now".into())
 }
 
 /// Writes `text` into a hidden file in the folder of `path`, with the permissions of the file that it

@@ -49,7 +49,7 @@ pub struct ReportedRun {
     pub caller: String,
     /// True if the service is the embedded sandbox.
     pub sandbox: bool,
-    /// User-described sections that the sandbox simulates only from their descriptions.
+    /// Sections that users described. The sandbox knows only these descriptions, not the real behaviour.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rehearsed: Vec<&'static str>,
     /// The snapshot, if the plan was made from one instead of the service.
@@ -68,7 +68,9 @@ impl ReportedRun {
 
 /// The note that the sandbox simulates `section` only from its description.
 pub fn rehearsal_sentence(section: &str) -> String {
-    format!("`{section}`: the sandbox only knows its description")
+    format!(
+        "`{section}`: the sandbox simulates it only from its description, so the service may behave differently"
+    )
 }
 
 /// The snapshot that a plan used instead of the service.

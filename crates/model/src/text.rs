@@ -113,8 +113,8 @@ pub fn snake_case(name: &str) -> String {
 
 /// The candidates that `name` may mean. The first of these results that is not empty is returned:
 /// - the nearest candidate;
-/// - all candidates that contain each word of `name`, as `enable_ssl_verification` for
-///   `ssl_verification`;
+/// - all candidates that contain each word of `name`: for `ssl_verification`, the candidate
+///   `enable_ssl_verification`;
 /// - of the candidates whose words are all in `name`, the ones with the most words.
 pub fn likely_candidates<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str> {
     if let Some(nearest_candidate) = nearest(name, candidates.iter().copied()) {
@@ -143,7 +143,9 @@ pub fn likely_candidate<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c st
 /// characters.
 fn are_words_within(words: &[String], other_words: &[String]) -> bool {
     words.iter().any(|word| word.len() > 2)
-        && words.iter().all(|word| other_words.iter().any(|other| is_same_word(word, other)))
+        && words
+            .iter()
+            .all(|word| other_words.iter().any(|other| is_word_or_abbreviation(word, other)))
 }
 
 /// The words of a name, in lower case.
@@ -159,7 +161,7 @@ fn split_words(name: &str) -> Vec<String> {
 }
 
 /// True if the words are equal, or the shorter word is an abbreviation of the longer word.
-fn is_same_word(word: &str, other_word: &str) -> bool {
+fn is_word_or_abbreviation(word: &str, other_word: &str) -> bool {
     let (short_word, long_word) =
         if word.len() < other_word.len() { (word, other_word) } else { (other_word, word) };
     short_word == long_word || (short_word.len() > 2 && long_word.starts_with(short_word))
@@ -327,8 +329,8 @@ pub fn encode(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, ENCODED_CHARS)
 }
 
-/// Serializes a word of a machine format, such as a code, as the variant of an enum. Reports redact
-/// texts, but not variants.
+/// Serializes a fixed word, such as a code, as an enum variant. Reports redact strings, but never
+/// variants.
 ///
 /// # Errors
 /// The errors of `serializer`.
@@ -372,13 +374,13 @@ pub fn wrap_lines(text: &str, max_width: usize) -> String {
 /// The values of the placeholders in braces in a text, by name.
 pub type PlaceholderValues<'w> = &'w [(&'w str, &'w dyn fmt::Display)];
 
-/// The [`PlaceholderValues`] of a text, as in `words![noun, path = group.path]`.
+/// The [`PlaceholderValues`] of a text, as in `placeholders![noun, path = group.path]`.
 #[macro_export]
-macro_rules! words {
+macro_rules! placeholders {
     (@value $name:ident) => { $name };
     (@value $name:ident $value:expr) => { $value };
     ($($name:ident $(= $value:expr)?),*) => {
-        &[$((stringify!($name), &$crate::words!(@value $name $($value)?) as &dyn std::fmt::Display)),*]
+        &[$((stringify!($name), &$crate::placeholders!(@value $name $($value)?) as &dyn std::fmt::Display)),*]
     };
 }
 
@@ -552,7 +554,7 @@ mod tests {
 
     #[test]
     fn placeholders_are_filled_in_once() {
-        let words = crate::words![a = "{b}", b = 1];
+        let words = crate::placeholders![a = "{b}", b = 1];
         assert_eq!(fill("{a} and `{b}`", words), "{b} and `1`");
         assert_eq!(fill("write `{{a}: 1, c: {c}}` {", words), "write `{{b}: 1, c: {c}}` {");
     }

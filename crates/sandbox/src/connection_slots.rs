@@ -1,7 +1,6 @@
 //! Limits the number of connections, so that slow clients cannot keep all slots.
 //!
-//! A connection certainly keeps its slot only while the service answers a completely received
-//! request. At all other times the connection waits for its client, or for memory for a body. If
+//! While the service answers a request that it received completely, the connection keeps its slot. At all other times the connection waits for its client, or for memory for a body. If
 //! all slots are taken, a new connection gets the slot of the connection that has waited longest.
 
 use std::collections::BTreeMap;
@@ -21,7 +20,7 @@ pub(crate) struct ConnectionSlots {
 #[derive(Debug, Default)]
 struct SlotTable {
     connections: BTreeMap<u64, TrackedConnection>,
-    /// The number of events so far, as a logical clock for `Connection::waiting_since`.
+    /// The number of events so far, as a logical clock for `TrackedConnection::waiting_since`.
     event_count: u64,
 }
 
@@ -38,7 +37,7 @@ impl SlotTable {
     }
 
     /// Drops the connection that has waited longest. Returns false if no connection waits.
-    fn evict_longest_waiting(&mut self) -> bool {
+    fn evict_waiting_connection(&mut self) -> bool {
         let waiting = self
             .connections
             .iter()
@@ -73,7 +72,7 @@ impl ConnectionSlots {
 
     fn try_acquire(self: &Arc<Self>) -> Option<ConnectionSlot> {
         let mut table = self.lock();
-        if table.connections.len() >= self.max_connections && !table.evict_longest_waiting() {
+        if table.connections.len() >= self.max_connections && !table.evict_waiting_connection() {
             return None;
         }
         let (number, eviction) = (table.next_event(), Arc::new(Notify::new()));
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_connection_replaces_the_longest_idle_one() {
+    fn a_new_connection_evicts_the_longest_waiting_one() {
         let slots = ConnectionSlots::new(2);
         let (first, second) =
             (slots.try_acquire().expect("free"), slots.try_acquire().expect("free"));
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_being_answered_is_not_replaced() {
+    async fn a_busy_connection_is_not_evicted() {
         let slots = ConnectionSlots::new(2);
         let (first_slot, second_slot) = (slots.acquire().await, slots.acquire().await);
         assert!(first_slot.mark_busy() && second_slot.mark_busy());

@@ -94,7 +94,7 @@ impl Page {
 }
 
 /// Answers with one page of a list that is completely in memory.
-pub(crate) fn list(call: &Call<'_>, items: impl IntoIterator<Item = Value>) -> Result<Answer> {
+pub(crate) fn list_page(call: &Call<'_>, items: impl IntoIterator<Item = Value>) -> Result<Answer> {
     list_objects(call, items.into_iter().collect::<Vec<_>>(), Ok)
 }
 
@@ -116,12 +116,12 @@ pub(crate) fn list_objects<T>(
 }
 
 /// True if the call requests keyset pages.
-pub(crate) fn is_keyset(call: &Call<'_>) -> Result<bool> {
+pub(crate) fn requests_keyset(call: &Call<'_>) -> Result<bool> {
     Ok(call.text("pagination")?.as_deref() == Some("keyset"))
 }
 
 /// Answers with a keyset page: the `objects` after the object whose id is the cursor.
-pub(crate) fn list_keyset<T>(
+pub(crate) fn list_keyset_page<T>(
     call: &Call<'_>,
     objects: &[T],
     read_id: impl Fn(&T) -> i64,

@@ -46,8 +46,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause after a failure to accept a connection, for example for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The error for the second of two calls that create the same topic at the same time (code of
-/// 18.9).
+/// Two calls create the same topic at the same time: the error for the second one, as in 18.9.
 const DUPLICATE_TOPIC: &str = "PG::UniqueViolation: ERROR:  duplicate key value violates unique constraint \"index_topics_on_organization_id_and_name\"";
 
 /// The state shared by all connections.
@@ -55,8 +54,8 @@ const DUPLICATE_TOPIC: &str = "PG::UniqueViolation: ERROR:  duplicate key value 
 pub(crate) struct ServerState {
     pub(crate) service: Arc<ServiceState>,
     /// Limits the concurrent calls: one read per processor, and one write. Other calls wait in
-    /// order, and without a thread. More threads would only take processor time from the threads
-    /// that use the database.
+    /// order, and use no thread while they wait. More threads would only slow down the threads that
+    /// use the database.
     pub(crate) read_permits: Semaphore,
     pub(crate) write_permit: Semaphore,
     pub(crate) faults: Arc<InjectedFaults>,
@@ -173,11 +172,11 @@ impl ServerState {
         let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
         let outcome = if !host.is_some_and(|host| self.allowed_hosts.allows(host)) {
             let text = "the Host header names another host";
-            Ok(full_body(error_response(StatusCode::FORBIDDEN, text)))
+            Ok(with_full_body(error_response(StatusCode::FORBIDDEN, text)))
         } else if let Some(effect) = self.faults.match_call(&method, &target) {
             self.answer_with_fault(effect, slot, request).await
         } else {
-            Ok(full_body(self.run_call(slot, request).await))
+            Ok(with_full_body(self.run_call(slot, request).await))
         };
         let elapsed = start_time.elapsed();
         let status = outcome.as_ref().map_or(0, |response| response.status().as_u16());
@@ -213,7 +212,9 @@ impl ServerState {
                 rate_limit_response(retry_after.as_deref())
             }
             FaultEffect::Html200 => html_page(),
-            FaultEffect::Truncate => return Ok(truncate_body(self.run_call(slot, request).await)),
+            FaultEffect::Truncate => {
+                return Ok(with_truncated_body(self.run_call(slot, request).await));
+            }
             FaultEffect::EmptyBody => {
                 let mut response = self.run_call(slot, request).await;
                 response.body_mut().clear();
@@ -226,7 +227,7 @@ impl ServerState {
                 response
             }
         };
-        Ok(full_body(response))
+        Ok(with_full_body(response))
     }
 
     /// Reads the request to its end, and answers it when a permit is free.
@@ -272,7 +273,7 @@ impl ServerState {
     }
 }
 
-fn full_body(response: Response<Bytes>) -> Response<ResponseBody> {
+fn with_full_body(response: Response<Bytes>) -> Response<ResponseBody> {
     response.map(|body| Either::Left(Full::new(body)))
 }
 
@@ -301,7 +302,7 @@ fn html_page() -> Response<Bytes> {
 }
 
 /// A response that announces the full length, but closes the connection after half of the body.
-fn truncate_body(response: Response<Bytes>) -> Response<ResponseBody> {
+fn with_truncated_body(response: Response<Bytes>) -> Response<ResponseBody> {
     response.map(|body| {
         let half_frame = Frame::data(body.slice(..body.len() / 2));
         let frames = [Ok(half_frame), Err(io::ErrorKind::BrokenPipe.into())];

@@ -67,7 +67,7 @@ impl Observer {
                 if root.is_empty() {
                     match split_fatal(scan.list_top_level_groups(scope).await)? {
                         Ok(groups) => roots.extend(groups.into_iter().map(|root| (scope, root))),
-                        Err(cause) => roster.incomplete.push(("**".into(), cause)),
+                        Err(cause) => roster.incomplete_globs.push(("**".into(), cause)),
                     }
                 } else {
                     roots.push((scope, root));
@@ -91,7 +91,7 @@ impl Observer {
                 Err(cause) => Some(cause),
             };
             let unread_glob = format!("{root}/**").into();
-            roster.incomplete.extend(failure.map(|cause| (unread_glob, cause)));
+            roster.incomplete_globs.extend(failure.map(|cause| (unread_glob, cause)));
         }
         *lock(&self.cache.roster_rows) = RosterRows { by_path: rows, read_at };
         Ok(roster)
@@ -210,7 +210,7 @@ impl RosterScan<'_> {
                 let personal_reason = is_personal.then_some(ExclusionReason::Personal);
                 let mut exclusion = ExclusionReason::from_facts(&facts).or(personal_reason);
                 if exclusion.is_none() && !self.observer.caller.is_administrator {
-                    exclusion = ExclusionReason::from_role(facts.caller_level);
+                    exclusion = ExclusionReason::from_access_level(facts.caller_level);
                     if facts.caller_level.is_none() {
                         unknown_levels.push((roster.containers.len(), path.clone(), facts.id));
                     }
@@ -228,7 +228,9 @@ impl RosterScan<'_> {
         let mut levels = stream::iter(level_reads).buffered(MAX_CONCURRENT);
         while let Some((index, level_result)) = levels.next().await {
             match split_fatal(level_result)? {
-                Ok(level) => roster.containers[index].exclusion = ExclusionReason::from_role(level),
+                Ok(level) => {
+                    roster.containers[index].exclusion = ExclusionReason::from_access_level(level)
+                }
                 // Drop all containers of the list, because the exclusion of this container is
                 // unknown without its level.
                 Err(cause) => {

@@ -26,7 +26,7 @@ pub struct RosterQuery<'a> {
     pub globs: Vec<(Scope, Glob)>,
     /// The fields that rules may declare for included containers, by section.
     pub fields: Vec<(Section, BTreeSet<String>)>,
-    /// The declared containers. Lists for the roster may contain them too.
+    /// The declared containers. Responses to the listing may contain them too.
     pub declared: &'a [Container],
     /// Returns the class of a path.
     pub classify: PathClassifier<'a>,
@@ -55,7 +55,7 @@ pub struct Roster {
     /// caller.
     pub missing_namespaces: Vec<String>,
     /// The parts that could not be listed completely, as globs. Their containers are not in `containers`.
-    pub incomplete: Vec<(Arc<str>, Cause)>,
+    pub incomplete_globs: Vec<(Arc<str>, Cause)>,
     /// Warnings about rules that match nothing.
     pub idle_rule_warnings: Diagnostics,
 }
@@ -102,11 +102,11 @@ impl ExclusionReason {
     }
 
     /// The reason that follows from `level`, the access level of the caller.
-    pub fn from_role(level: Option<u8>) -> Option<Self> {
+    pub fn from_access_level(level: Option<u8>) -> Option<Self> {
         (level < Some(MAINTAINER)).then_some(Self::BelowMaintainer)
     }
 
-    /// The text that follows the number of containers in messages.
+    /// The words after the number in a message, as in `3 archived`.
     pub const fn description(self) -> &'static str {
         match self {
             Self::Archived => "archived",

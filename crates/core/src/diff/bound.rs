@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use super::{
     DiffContext, Findings, Problem, Step,
-    texts::{self, words},
+    texts::{self, placeholders},
 };
 use crate::{
     address::{Address, groups_above, parent_group_path},
@@ -83,7 +83,7 @@ impl<'c> DiffContext<'c> {
                 }
                 ValueSource::Live | ValueSource::Declared => format!("is `{value_text}`"),
             };
-            let args = words![name, setting, group, is];
+            let args = placeholders![name, setting, group, is];
             let [code, message, help] = texts::BEYOND_GROUP;
             Some(ValueLimit::Refused(code, text::fill(message, args), text::fill(help, args)))
         })

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Step, problem_without_calls,
-    texts::{PlaceholderValues, ProblemTexts, words},
+    texts::{PlaceholderValues, ProblemTexts, placeholders},
 };
 use crate::{
     address::Address, catalogue, cause::Cause, desired::Guard, field::Scope, kind::NoCalls,
@@ -277,7 +277,7 @@ impl Problem {
         address: &Address,
         origin: &Origin,
     ) -> Self {
-        let address_values = words![address, path = address.path];
+        let address_values = placeholders![address, path = address.path];
         let all_placeholders = [args, address_values].concat();
         let [code, message, help] = texts;
         let [message, help] = [message, help].map(|text| text::fill(text, &all_placeholders));

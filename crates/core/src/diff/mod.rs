@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use entry::EntryDiff;
 use matching::{EntryMatcher, Match};
-use texts::words;
+use texts::placeholders;
 
 use crate::{
     address::{Address, Selector},
@@ -216,7 +216,7 @@ fn refuse_second_exclusive(
         let address = findings.steps.remove(position).address;
         let problem_texts =
             if reason.is_some() { texts::EXCLUSIVE_PROTECTED } else { texts::EXCLUSIVE };
-        let args = words![
+        let args = placeholders![
             noun = context.target.scope.noun(),
             what,
             other = text::escape(&other_name),

@@ -23,8 +23,8 @@ use crate::{
 
 const SECRET: &str = "https://chat.example.org/hooks/T0123/canary-path";
 
-/// The values to which the context of a comparison refers.
-pub(super) struct World {
+/// Owns the values that a [`DiffContext`] borrows.
+pub(super) struct DiffFixture {
     target: Target,
     address: Address,
     caller: Caller,
@@ -36,7 +36,7 @@ pub(super) struct World {
     live: LiveContainer,
 }
 
-impl Default for World {
+impl Default for DiffFixture {
     fn default() -> Self {
         let target = testing::existing_target();
         Self {
@@ -56,7 +56,7 @@ impl Default for World {
     }
 }
 
-impl World {
+impl DiffFixture {
     pub(super) fn context(&self) -> DiffContext<'_> {
         DiffContext {
             declared_sections: &[],
@@ -82,7 +82,7 @@ fn compare_hooks(hooks: &Json, unlisted: Unlisted, live: &Json, chat: Option<&st
     let live = live_entries(declared, live, FieldSelection::All);
     let mut secrets = Secrets::new("/", chat.map(|value| ("CHAT".to_owned(), value.to_owned())));
     secrets.resolve([&Reference::Env("CHAT".into())]);
-    let world = World { secrets, ..World::default() };
+    let world = DiffFixture { secrets, ..DiffFixture::default() };
     compare_section(declared, &live, world.context()).unwrap()
 }
 
@@ -92,7 +92,7 @@ fn hook(id: u64, url: &str) -> Json {
 }
 
 /// The addresses of unlisted entries that were not removed, and the steps.
-fn unlisted_and_steps(
+fn unlisted_and_step_lines(
     hooks: &Json,
     unlisted: Unlisted,
     urls: [&str; 2],
@@ -116,29 +116,29 @@ fn a_live_value_is_not_shown_where_it_may_be_a_declared_secret() {
     let urls = [SECRET, "https://ci.example.org/x"];
     let id_addresses = ["acme/shop#hooks/id%3A7", "acme/shop#hooks/id%3A8"];
     // The secret is not set: each of the two hooks may be the declared one.
-    assert_eq!(unlisted_and_steps(&declared, Report, urls, None), id_addresses);
-    assert_eq!(unlisted_and_steps(&named_hook, Report, urls, None), id_addresses);
-    assert_eq!(unlisted_and_steps(&declared, Delete, urls, None), id_addresses);
+    assert_eq!(unlisted_and_step_lines(&declared, Report, urls, None), id_addresses);
+    assert_eq!(unlisted_and_step_lines(&named_hook, Report, urls, None), id_addresses);
+    assert_eq!(unlisted_and_step_lines(&declared, Delete, urls, None), id_addresses);
     // The secret has a new value: a live hook may have the old value.
     let creation_line = "Create acme/shop#hooks/env%3ACHAT".to_owned();
     let new_url = Some("https://chat.example.org/new");
     assert_eq!(
-        unlisted_and_steps(&declared, Report, urls, new_url),
+        unlisted_and_step_lines(&declared, Report, urls, new_url),
         [id_addresses[0].to_owned(), id_addresses[1].to_owned(), creation_line]
     );
-    let removed = unlisted_and_steps(&declared, Delete, urls, new_url);
+    let removed = unlisted_and_step_lines(&declared, Delete, urls, new_url);
     assert_eq!(removed[1..], ["Delete acme/shop#hooks/id%3A7", "Delete acme/shop#hooks/id%3A8"]);
     // The secret is set, and one hook has its value: the other hook is not declared.
     let other_address = "acme/shop#hooks/https%3A%2F%2Fci.example.org%2Fx@8";
-    assert_eq!(unlisted_and_steps(&declared, Report, urls, Some(SECRET)), [other_address]);
+    assert_eq!(unlisted_and_step_lines(&declared, Report, urls, Some(SECRET)), [other_address]);
     // No secret is declared.
     let plain_hook = json!([{"url": "https://other.example.org"}]);
-    assert_eq!(unlisted_and_steps(&plain_hook, Report, urls, None)[1], other_address);
+    assert_eq!(unlisted_and_step_lines(&plain_hook, Report, urls, None)[1], other_address);
     // A match for one secret proves nothing for the other.
     let two_secrets =
         json!([{"url": {"env": "CHAT"}, "push_events": true}, {"url": {"env": "OTHER"}}]);
     assert_eq!(
-        unlisted_and_steps(&two_secrets, Report, urls, Some(SECRET)),
+        unlisted_and_step_lines(&two_secrets, Report, urls, Some(SECRET)),
         ["acme/shop#hooks/id%3A8"]
     );
 }
@@ -164,12 +164,12 @@ fn an_unlisted_hook_has_its_id_in_its_address() {
     );
     assert!(
         findings.steps.iter().all(|step| !step.removes_copy),
-        "nothing says that either is one"
+        "neither hook is known to be a copy"
     );
 }
 
 /// Compares a hook with the `declared` URL with a live hook. Returns problem codes and actions.
-fn match_hook(declared: &str, live: &str) -> String {
+fn hook_result(declared: &str, live: &str) -> String {
     let declared = json!([{"name": "ci", "url": declared, "push_events": true}]);
     let findings = compare_hooks(&declared, Unlisted::Report, &json!([hook(7, live)]), None);
     let problems = findings.problems.iter().map(|problem| problem.code.to_owned());
@@ -191,7 +191,7 @@ fn hook_urls_are_compared_in_normal_form() {
         ("https://h/x", "https://h/x?a=b", "Create"),
         ("https://h/x", "http://h/x", "Create"),
     ] {
-        assert_eq!(match_hook(declared, live), expected, "{declared} and {live}");
+        assert_eq!(hook_result(declared, live), expected, "{declared} and {live}");
     }
 }
 
@@ -208,26 +208,29 @@ fn a_nearly_equal_hook_is_named_without_its_credential() {
     assert!(!format!("{findings:?}").contains("canary"), "{findings:?}");
 }
 
-/// The steps for a declared hook and several live ones with its URL, and the reasons if they are
-/// ambiguous.
+/// The steps for a declared hook and several live ones with its URL, and the reasons if
+/// several of them could be the declared one.
 fn compare_copies(live: &[Json]) -> (Vec<String>, Vec<String>) {
     let declared = json!([{"name": "ci", "url": "https://h/x"}]);
     let findings = compare_hooks(&declared, Unlisted::Delete, &json!(live), None);
     let steps = findings.steps.iter().map(|step| format!("{:?} {}", step.action, step.address));
-    let reasons = findings.incomplete.iter().map(|unread| unread.reason.message.to_string());
+    let reasons =
+        findings.incomplete.iter().map(|incomplete| incomplete.reason.message.to_string());
     (steps.collect(), reasons.collect())
 }
 
 #[test]
 fn a_copy_equals_the_first_and_was_made_soon_after_it() {
-    let new_hook = |id: u64, made: &str| json!({"id": id, "url": "https://h/x", "push_events": true, "created_at": made, "updated_at": made});
+    let new_hook = |id: u64, created_at: &str| json!({"id": id, "url": "https://h/x", "push_events": true, "created_at": created_at, "updated_at": created_at});
     let first_hook = new_hook(3, "2026-01-31T12:00:00.000Z");
-    for made in ["2026-01-31T12:00:00.500Z", "2026-01-31T12:15:00.000Z", "2026-01-31T11:45:00Z"] {
+    for created_at in
+        ["2026-01-31T12:00:00.500Z", "2026-01-31T12:15:00.000Z", "2026-01-31T11:45:00Z"]
+    {
         let copy = "Delete acme/shop#hooks/ci@4".to_owned();
         assert_eq!(
-            compare_copies(&[new_hook(4, made), first_hook.clone()]),
+            compare_copies(&[new_hook(4, created_at), first_hook.clone()]),
             (vec![copy], vec![]),
-            "{made}"
+            "{created_at}"
         );
     }
     let find_ambiguity = |live: &[Json]| {
@@ -262,9 +265,9 @@ fn a_copy_equals_the_first_and_was_made_soon_after_it() {
     ] {
         let mut other_hook = new_hook(4, "2026-01-31T12:00:00.000Z");
         other_hook[name] = value;
-        let why = find_ambiguity(&[first_hook.clone(), other_hook]);
-        assert!(why.contains(&format!("differ in `{name}`")), "{why}");
-        assert!(!why.contains("https://"), "{why}");
+        let reason = find_ambiguity(&[first_hook.clone(), other_hook]);
+        assert!(reason.contains(&format!("differ in `{name}`")), "{reason}");
+        assert!(!reason.contains("https://"), "{reason}");
     }
 }
 
@@ -285,8 +288,8 @@ fn a_former_url_matches_only_if_the_new_one_does_not_exist() {
     assert_eq!(compare_live(&[hook(7, "https://h/other")]), (vec!["Create".to_owned()], 1));
 }
 
-/// Compares one declared hook with a live one (or none) for this release. Returns the questions, the
-/// problems, and for each step the changed and the sent fields.
+/// Compares one declared hook with a live one (or none) for this release. Returns a line for each question,
+/// problem and step. The line of a step lists its changed and its sent fields.
 fn compare_in_release(
     declared: &Json,
     live: Option<Json>,
@@ -295,7 +298,7 @@ fn compare_in_release(
     let project = shop(&json!({"hooks": [declared]}), Unlisted::Report);
     let declared = project.section("hooks").unwrap();
     let live = live_entries(declared, &Json::from_iter(live), FieldSelection::All);
-    let world = World { release, ..World::default() };
+    let world = DiffFixture { release, ..DiffFixture::default() };
     let findings = compare_section(declared, &live, world.context()).unwrap();
     let questions = findings.questions.iter().map(|question| format!("{question:?}?"));
     let problems = findings.problems.iter().map(|problem| problem.message.clone());
@@ -308,7 +311,7 @@ fn compare_in_release(
     questions.chain(problems).chain(steps).collect()
 }
 
-fn release(text: &str) -> DetectedRelease {
+fn known_release(text: &str) -> DetectedRelease {
     DetectedRelease::Known(text.parse().unwrap())
 }
 
@@ -323,13 +326,16 @@ fn the_release_matters_only_for_fields_that_differ() {
             .extend(description.map(|it| ("description".into(), it.into())));
         Some(live)
     };
-    for known_release in
-        [DetectedRelease::NotRequested, DetectedRelease::Hidden, release("15.8"), release("17.1")]
-    {
+    for service_release in [
+        DetectedRelease::NotRequested,
+        DetectedRelease::Hidden,
+        known_release("15.8"),
+        known_release("17.1"),
+    ] {
         assert_eq!(
-            compare_in_release(&declared, live(Some("x")), known_release),
+            compare_in_release(&declared, live(Some("x")), service_release),
             [""; 0],
-            "{known_release:?}"
+            "{service_release:?}"
         );
     }
     let too_old = "`description` needs release 17.1 or later; the service has release 15.8";
@@ -341,8 +347,8 @@ fn the_release_matters_only_for_fields_that_differ() {
         for (known_release, expected) in [
             (DetectedRelease::NotRequested, "Release?"),
             (DetectedRelease::Hidden, step),
-            (release("15.8"), too_old),
-            (release("17.1"), step),
+            (known_release("15.8"), too_old),
+            (known_release("17.1"), step),
         ] {
             let lines = compare_in_release(&declared, live.clone(), known_release);
             assert_eq!(
@@ -371,7 +377,7 @@ fn the_name_of_a_hook_is_compared_if_the_release_stores_it() {
         compare_in_release(
             &declared,
             Some(named_hook("https://h/old", "ci".into())),
-            release("17.1")
+            known_release("17.1")
         ),
         ["Update url: name url"]
     );
@@ -385,12 +391,16 @@ fn the_name_of_a_hook_is_compared_if_the_release_stores_it() {
     );
     for old in [json!(null), json!("other")] {
         assert_eq!(
-            compare_in_release(&declared, Some(named_hook("https://h/new", old)), release("17.1")),
+            compare_in_release(
+                &declared,
+                Some(named_hook("https://h/new", old)),
+                known_release("17.1")
+            ),
             ["Update name: name url"]
         );
     }
     // If the service lacks the field, only undrift uses it.
-    for known_release in [release("15.8"), DetectedRelease::Hidden] {
+    for known_release in [known_release("15.8"), DetectedRelease::Hidden] {
         assert_eq!(
             compare_in_release(&declared, Some(hook(7, "https://h/new")), known_release),
             [""; 0]
@@ -405,11 +415,14 @@ fn the_name_of_a_hook_is_compared_if_the_release_stores_it() {
         ),
         ["Release?"]
     );
-    assert_eq!(compare_in_release(&declared, None, release("18.0")), ["Create name url: name url"]);
+    assert_eq!(
+        compare_in_release(&declared, None, known_release("18.0")),
+        ["Create name url: name url"]
+    );
 }
 
 #[test]
-fn among_hooks_of_one_name_the_url_decides() {
+fn hooks_with_equal_names_are_matched_by_url() {
     let mut live = [hook(7, "https://h/a"), hook(8, "https://h/b"), hook(9, "https://h/c")];
     for hook in &mut live[..2] {
         hook["name"] = "ci".into();
@@ -432,7 +445,7 @@ fn a_live_hook_matches_only_one_declared_hook() {
     let findings =
         compare_hooks(&declared, Unlisted::Report, &json!([hook(7, "https://h/x")]), None);
     let incomplete: Vec<_> =
-        findings.incomplete.iter().map(|unread| unread.address.to_string()).collect();
+        findings.incomplete.iter().map(|incomplete| incomplete.address.to_string()).collect();
     assert_eq!((findings.steps.len(), incomplete), (0, vec!["acme/shop#hooks/b".to_owned()]));
 }
 
@@ -465,7 +478,7 @@ fn matching_takes_linear_time() {
     let declared = declared_section(section, &variables(ENTRY_COUNT / 2), Unlisted::Report);
     let live = live_entries(&declared, &variables(0), FieldSelection::Only(&[].into()));
     IDENTIFY_CALLS.store(0, Ordering::Relaxed);
-    let findings = compare_section(&declared, &live, World::default().context()).unwrap();
+    let findings = compare_section(&declared, &live, DiffFixture::default().context()).unwrap();
     assert_eq!((findings.steps.len(), findings.notes.len()), (ENTRY_COUNT / 2, ENTRY_COUNT / 2));
     let call_count = IDENTIFY_CALLS.load(Ordering::Relaxed);
     assert!(
@@ -482,7 +495,7 @@ fn a_field_that_an_unlicensed_service_ignores_is_a_note() {
     let declared = project.section("protected_branches").unwrap();
     let live = json!([{"id": 1, "name": "main", "code_owner_approval_required": false}]);
     let live = live_entries(declared, &live, FieldSelection::All);
-    let mut world = World::default();
+    let mut world = DiffFixture::default();
     for (is_unlicensed, steps, notes) in [(false, 1, vec![]), (true, 0, vec![Reason::NotReturned])]
     {
         world.facts.is_unlicensed = is_unlicensed;
@@ -506,7 +519,7 @@ fn protected_members_are_not_removed() {
         ]),
         FieldSelection::All,
     );
-    let mut world = World::default();
+    let mut world = DiffFixture::default();
     world.facts.personal_owner_id = Some(9);
     let findings = compare_section(declared, &live, world.context()).unwrap();
     let steps: Vec<_> = findings.steps.iter().map(|step| step.address.to_string()).collect();
@@ -523,11 +536,11 @@ fn protected_members_are_not_removed() {
 
 /// The differences between the `declared` and the `live` section, one line per step, and the codes
 /// of the problems.
-fn compare_lines(section_name: &str, declared: &Json, live: &Json) -> Vec<String> {
+fn diff_lines(section_name: &str, declared: &Json, live: &Json) -> Vec<String> {
     let mut names = NameIndex::default();
     names.insert(crate::field::NamedObject::User, "alice", Some(3));
     names.insert(crate::field::NamedObject::Group, "acme/kids", Some(5));
-    let world = World { names, ..World::default() };
+    let world = DiffFixture { names, ..DiffFixture::default() };
     let declared =
         declared_section(testing::project_section(section_name), declared, Unlisted::Delete);
     let live = live_entries(&declared, live, FieldSelection::Only(&[].into()));
@@ -550,7 +563,7 @@ fn kinds_of_every_shape_are_compared() {
     let live_branch = json!([{"id": 1, "name": "main", "code_owner_approval_required": false,
         "push_access_levels": [{"id": 1, "access_level": 40, "user_id": 3}]}]);
     let branch = |row: Json| json!([{"name": "main", "allowed_to_push": [row]}]);
-    let compare_row = |row| compare_lines("protected_branches", &branch(row), &live_branch);
+    let compare_row = |row| diff_lines("protected_branches", &branch(row), &live_branch);
     assert_eq!(compare_row(json!({"user": "ALICE"})), no_lines);
     let update = "Update main: allowed_to_push by PATCH";
     assert_eq!(compare_row(json!({"group": "acme/kids"})), [update]);
@@ -559,36 +572,36 @@ fn kinds_of_every_shape_are_compared() {
     // Another scope means another variable.
     let variable = |scope: &str| json!({"key": "A", "environment_scope": scope, "value": "x", "variable_type": "env_var"});
     let (everywhere, prod) = (json!([variable("*")]), json!([variable("prod")]));
-    assert_eq!(compare_lines("variables", &everywhere, &everywhere), no_lines);
+    assert_eq!(diff_lines("variables", &everywhere, &everywhere), no_lines);
     assert_eq!(
-        compare_lines("variables", &everywhere, &prod),
+        diff_lines("variables", &everywhere, &prod),
         [
             "Create A@*: environment_scope key value variable_type by POST",
             "Delete A@prod: value variable_type protected masked raw by DELETE",
         ]
     );
     let without_value = json!([{"key": "A", "environment_scope": "*"}]);
-    assert_eq!(compare_lines("variables", &without_value, &json!([])), ["missing-field"]);
-    assert_eq!(compare_lines("variables", &without_value, &everywhere), no_lines);
+    assert_eq!(diff_lines("variables", &without_value, &json!([])), ["missing-field"]);
+    assert_eq!(diff_lines("variables", &without_value, &everywhere), no_lines);
 
     // A create must also send `cron_timezone`, which is not declared.
     let period = json!([{"freeze_start": "0 23 * * 5", "freeze_end": "0 8 * * 1"}]);
     let create = "Create 0 23 * * 5@0 8 * * 1: cron_timezone freeze_end freeze_start by POST";
-    assert_eq!(compare_lines("freeze_periods", &period, &json!([])), [create]);
+    assert_eq!(diff_lines("freeze_periods", &period, &json!([])), [create]);
 
     // A section without an edit operation.
     let share = |level: &str| json!([{"group": "acme/kids", "group_access": level}]);
     let live_share = json!([{"group_id": 5, "group_full_path": "Acme/Kids", "group_access_level": 10, "expires_at": null}]);
-    assert_eq!(compare_lines("shares", &share("guest"), &live_share), no_lines);
+    assert_eq!(diff_lines("shares", &share("guest"), &live_share), no_lines);
     let replacement = "Update acme/kids: group_access by DELETE POST POST replaces";
-    assert_eq!(compare_lines("shares", &share("reporter"), &live_share), [replacement]);
+    assert_eq!(diff_lines("shares", &share("reporter"), &live_share), [replacement]);
     let removal = "Delete acme/kids: group_access expires_at by DELETE";
-    assert_eq!(compare_lines("shares", &json!([]), &live_share), [removal]);
+    assert_eq!(diff_lines("shares", &json!([]), &live_share), [removal]);
 
     // A section with at most one object.
     let (large, small) = (json!({"max_file_size": 9}), json!({"max_file_size": 5}));
     let no_rule = json!(null);
-    let compare_rule = |declared: &Json, live: &Json| compare_lines("push_rule", declared, live);
+    let compare_rule = |declared: &Json, live: &Json| diff_lines("push_rule", declared, live);
     assert_eq!(compare_rule(&large, &no_rule), ["Create -: max_file_size by POST"]);
     assert_eq!(compare_rule(&large, &small), ["Update -: max_file_size by PUT"]);
     assert_eq!(compare_rule(&large, &large), no_lines);
@@ -600,7 +613,7 @@ fn kinds_of_every_shape_are_compared() {
 #[test]
 fn a_change_that_would_reset_an_unknown_field_is_not_planned() {
     let live_variable = json!([{"key": "A", "environment_scope": "*", "value": "old"}]);
-    let world = World::default();
+    let world = DiffFixture::default();
     let compare_declared = |declared: Json| {
         let declared = declared_section(
             testing::project_section("variables"),
@@ -617,13 +630,16 @@ fn a_change_that_would_reset_an_unknown_field_is_not_planned() {
     let variable = |value: &str| json!({"key": "A", "environment_scope": "*", "value": value});
     let findings = compare_declared(variable("new"));
     assert!(findings.steps.is_empty() && findings.problems.is_empty());
-    let [unread] = &findings.incomplete[..] else { panic!("{findings:?}") };
-    assert_eq!(unread.address.to_string(), "acme/shop#variables/A@*");
-    assert!(unread.reason.help.is_some());
+    let [incomplete] = &findings.incomplete[..] else { panic!("{findings:?}") };
+    assert_eq!(incomplete.address.to_string(), "acme/shop#variables/A@*");
+    assert!(incomplete.reason.help.is_some());
     let mut complete = variable("new");
     complete["variable_type"] = "file".into();
     assert_eq!(compare_declared(complete).steps.len(), 1);
-    assert!(compare_declared(variable("old")).incomplete.is_empty(), "as it is");
+    assert!(
+        compare_declared(variable("old")).incomplete.is_empty(),
+        "nothing changes, so nothing is missing"
+    );
 }
 
 #[test]
@@ -641,6 +657,6 @@ fn a_step_detects_changes_by_others_in_fields_that_it_does_not_change() {
     let response = json!({"key": "A", "environment_scope": "prod", "value": "new"});
     assert!(
         step.leaves_rest_unchanged(section, &live(response)),
-        "what an answer does not say is no evidence"
+        "a field that the response lacks does not count as changed"
     );
 }

@@ -1,6 +1,6 @@
 //! The texts of problems. The build makes these constants from `problems.yaml`.
 
-pub(crate) use undrift_model::{text::PlaceholderValues, words};
+pub(crate) use undrift_model::{placeholders, text::PlaceholderValues};
 
 include!(concat!(env!("OUT_DIR"), "/tables/diff/problems.rs"));
 

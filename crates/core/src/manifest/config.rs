@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::{
     LoadEnvironment,
-    faults::{Findings, file_diagnostic, texts, words},
+    faults::{Findings, file_diagnostic, placeholders, texts},
     lints::{self, Lint},
     read::files,
     schema,
@@ -282,7 +282,7 @@ pub(super) fn load(
     let name = root.display_path(&path);
     match files::special_file_type(&path) {
         Ok(Some(what)) => {
-            diagnostics.push(file_diagnostic(texts::IRREGULAR_CONFIG, name, words![what]));
+            diagnostics.push(file_diagnostic(texts::IRREGULAR_CONFIG, name, placeholders![what]));
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if root.folder.join(MISNAMED_FILE).exists() {
@@ -343,7 +343,7 @@ fn read_content(
     let release = config.as_ref().and_then(|config| config.service.release);
     if release.is_some_and(|release| release < REFERENCE) {
         let span = document["service"]["release"].span.clone();
-        findings.report(texts::OLD_RELEASE, span, words![first = REFERENCE]);
+        findings.report(texts::OLD_RELEASE, span, placeholders![first = REFERENCE]);
     }
     for lint in document["lints"].items() {
         lints::check(lint, manifest_paths, findings);

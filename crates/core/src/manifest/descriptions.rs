@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     LoadEnvironment,
-    faults::{Findings, LocatedFault, file_diagnostic, texts, words},
+    faults::{Findings, LocatedFault, file_diagnostic, placeholders, texts},
     read::files,
     schema::{self, DESCRIPTION_CHECKER},
     surroundings::Root,
@@ -106,7 +106,7 @@ fn parse_kind(
         Ok(kind) => kind,
         Err(error) => {
             let (range, why) = (find_range(document, ""), error.to_string());
-            findings.report(texts::NO_DESCRIPTION, range, words![why = escape(&why)]);
+            findings.report(texts::NO_DESCRIPTION, range, placeholders![why = escape(&why)]);
             return None;
         }
     };

@@ -119,7 +119,7 @@ impl IncludeRules {
         desired: Desired,
         roster: &mut Roster,
     ) -> Result<Desired, Diagnostics> {
-        if roster.incomplete.is_empty() {
+        if roster.incomplete_globs.is_empty() {
             let (moves, live_containers) = (&desired.moves, roster.containers.iter());
             let existing_paths: Vec<_> = live_containers
                 .map(|container| {
@@ -143,7 +143,9 @@ impl IncludeRules {
                 let name = escape(namespace);
                 let reason =
                     format!("no group or user `{name}` exists, or the token cannot see it");
-                roster.incomplete.push((format!("{namespace}/**").into(), Cause::new(reason)));
+                roster
+                    .incomplete_globs
+                    .push((format!("{namespace}/**").into(), Cause::new(reason)));
             }
         }
         let live_containers =

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::{
     config::CONFIG_FILE,
-    faults::{Findings, texts, words},
+    faults::{Findings, placeholders, texts},
 };
 use crate::{
     address::Glob,
@@ -164,7 +164,7 @@ pub(super) fn check(lint: &Node, manifest_paths: Option<&[String]>, findings: &m
         if !manifest_paths.is_empty() && !manifest_paths.iter().any(|path| glob.matches(path)) {
             let similar_folder = find_similar_folder(glob.pattern(), manifest_paths);
             let near = similar_folder.map(|near| format!(", here `{near}/**`")).unwrap_or_default();
-            findings.report(texts::IDLE_LINT, node.span.clone(), words![near]);
+            findings.report(texts::IDLE_LINT, node.span.clone(), placeholders![near]);
         }
     }
     let Some((_, node)) = lint.get("code") else { return };
@@ -180,7 +180,7 @@ pub(super) fn check(lint: &Node, manifest_paths: Option<&[String]>, findings: &m
         && !FIXED_WARNING_CODES.contains(&code)
         && !is_adjustable(code)
     {
-        findings.report(texts::ALWAYS_ERROR, span, words![code]);
+        findings.report(texts::ALWAYS_ERROR, span, placeholders![code]);
     }
 }
 

@@ -315,7 +315,7 @@ fn read_layer_check(
     let mut merged = layer::merge_documents(documents, traced_globs);
     let rules = std::mem::take(&mut merged.rules);
     let mut traces = std::mem::take(&mut merged.traces);
-    traces.retain(|trace| trace.declaration.is_named);
+    traces.retain(|trace| trace.declaration.is_selected_by_command);
     let paths =
         merged.containers.iter().map(|container| container.path.value.to_lowercase()).collect();
     let (desired, mut faults) = check::check_declarations(merged, &rules, &context);

@@ -10,7 +10,7 @@ use crate::{
     desired::{Container, DeclaredSection, subject_field},
     diff::{
         self, Action, DiffContext, Findings, Note, Problem, Reason, Step,
-        texts::{self, words},
+        texts::{self, placeholders},
     },
     field::Scope,
     kind::{
@@ -324,7 +324,7 @@ impl ContainerPlanner<'_> {
             let parent_field = entry.fields.get(parent.field);
             let parent_name = parent_field.as_ref().and_then(|field| field.value.text());
             if let Some(name) = parent_name.filter(|name| removed_parents.contains(*name)) {
-                let args = words![noun = parent_kind.noun, name = escape(name)];
+                let args = placeholders![noun = parent_kind.noun, name = escape(name)];
                 let address = section.address_of(entry, self.address);
                 let problem =
                     Problem::from_texts(texts::PARENT_REMOVED, args, &address, &entry.origin);

@@ -158,7 +158,7 @@ impl Plan {
             *plan.exceptions.entry(exception).or_default() += 1;
         }
         plan.has_idle_rules = !roster.idle_rule_warnings.is_empty();
-        let incomplete = roster.incomplete.into_iter();
+        let incomplete = roster.incomplete_globs.into_iter();
         plan.findings.incomplete.extend(incomplete.map(|(path, reason)| Incomplete {
             address: Address::container(path),
             reason,

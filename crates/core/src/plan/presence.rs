@@ -6,7 +6,7 @@ use crate::{
     cause::Cause,
     diff::{
         Problem,
-        texts::{self, PlaceholderValues, ProblemTexts, words},
+        texts::{self, PlaceholderValues, ProblemTexts, placeholders},
     },
     kind::{Target, find_marked_group},
     live::Presence,
@@ -21,7 +21,7 @@ impl ContainerPlanner<'_> {
         match &self.context.live.presence {
             Presence::Existing(Target { occupant_scope: Some(other), .. }, _)
             | Presence::Missing(Target { occupant_scope: Some(other), .. }) => {
-                let problem = self.problem(texts::OCCUPIED, words![other = other.noun()]);
+                let problem = self.problem(texts::OCCUPIED, placeholders![other = other.noun()]);
                 plan.stop_with_problem(problem);
             }
             Presence::Existing(..) => self.plan_existing(plan),
@@ -48,11 +48,11 @@ impl ContainerPlanner<'_> {
                 plan.stop_with_problem(self.moved_problem(path.as_deref()));
             }
             Presence::Ambiguous { current_path: at, other_path: other } => {
-                let args = words![at = escape(at), other = escape(other)];
+                let args = placeholders![at = escape(at), other = escape(other)];
                 plan.stop_with_problem(self.former_path_problem(texts::TWICE, args));
             }
             Presence::PartlyMoved { former_path: from, intermediate_path: at } => {
-                let args = words![from = escape(from), at = escape(at)];
+                let args = placeholders![from = escape(from), at = escape(at)];
                 plan.stop_with_problem(self.former_path_problem(texts::HALFWAY, args));
             }
             Presence::Unreadable(reason) => {
@@ -63,7 +63,7 @@ impl ContainerPlanner<'_> {
 
     /// A problem of the container as a whole. The texts may name its noun.
     fn problem(&self, texts: ProblemTexts, args: PlaceholderValues<'_>) -> Problem {
-        let noun = words![noun = self.declared.scope.noun()];
+        let noun = placeholders![noun = self.declared.scope.noun()];
         Problem::from_texts(texts, &[args, noun].concat(), self.address, &self.declared.origin)
     }
 

@@ -7,7 +7,7 @@ use crate::{
     catalogue::roles::{NeededRole, needed_roles},
     diff::{
         Action, Findings, Incomplete, Problem, Step,
-        texts::{self, words},
+        texts::{self, placeholders},
     },
     kind::{Effect, ReadSource},
     level::{AccessLevel, OWNER},
@@ -71,7 +71,7 @@ impl ContainerPlanner<'_> {
         });
         let needs = needs.collect::<Vec<_>>().join("; ");
         let highest = names_by_level.keys().next_back().copied().unwrap_or_default();
-        let args = words![
+        let args = placeholders![
             user = escape(&self.context.caller.username),
             role = level_word(level),
             needs,

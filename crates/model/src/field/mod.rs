@@ -78,9 +78,9 @@ pub struct Field {
     #[serde(default)]
     pub valid: ValidValues,
     /// The type of object that the value names: a user by username, a group or project by path, or
-    /// a runner by its description or id. Requests contain the id of the object. Responses contain
-    /// the id under the name in `send_as`. Other responses contain the object's name, or the URL of
-    /// a group's page, under the name in `read`.
+    /// a runner by its description or id. Requests contain the id of the object. Without
+    /// `read`, responses contain the id too, under the name in `send_as`. With `read`, responses
+    /// contain the object's name, or the URL of a group's page, under the name in `read`.
     pub names: Option<NamedObject>,
     /// Examples. Documentation shows the first example, and tests change the field to the second
     /// example.
@@ -190,7 +190,7 @@ impl TryFrom<String> for NumberRange {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GrantOptions {
-    /// The verb for the action that `grants` allow, or that needs `approvals`.
+    /// The verb for what `grants` allow, or for what needs `approvals`.
     #[schemars(regex(pattern = "^[a-z]+( [a-z]+)*$"), example = &"deploy")]
     pub lets: Option<&'static str>,
     /// True if `grants` can also name deploy keys of the project, by their titles (default:
@@ -268,7 +268,7 @@ impl Relations {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Availability {
-    /// The only scope or users that have the field or section, if not all. Two fields may have the
+    /// The scope or the users that have the field or section; absent if all have it. Two fields may have the
     /// same name, one for each scope.
     pub only: AppliesTo,
     /// The lowest tier of the service that has the field or section.
@@ -323,8 +323,8 @@ pub struct Word {
     #[serde(default)]
     #[schemars(skip)]
     pub available: Availability,
-    /// For a word of the first field in `identity`: the fields of an entry with this word, if
-    /// entries have different fields.
+    /// The fields that an entry with this word has. Only for the words of the first field in
+    /// `identity`, if entries have different fields.
     #[schemars(skip)]
     pub entry: Option<Variant>,
 }
@@ -447,7 +447,7 @@ impl Field {
         matches!(self.read, Readback::Same | Readback::Nested | Readback::As(_))
     }
 
-    /// True if responses contain an object with the value in `value`.
+    /// True if responses wrap the value, as in `{"value": 3}`.
     pub fn is_nested(&self) -> bool {
         self.read == Readback::Nested
     }
@@ -483,8 +483,8 @@ impl Field {
         self.available.since.is_some_and(Release::is_after_reference)
     }
 
-    /// Advice to use `other` instead of this deprecated field. On older services, `other` may be
-    /// the deprecated field.
+    /// Advice to use `other` instead of this field. `other` is the replacement, or, on a service
+    /// that lacks the replacement, the deprecated field.
     pub fn replacement_hint(&self, other: &str) -> String {
         let opposite =
             if self.has_opposite_replacement() { " with the opposite value" } else { "" };

@@ -1,7 +1,7 @@
 //! Parses the numbers of YAML's core schema.
 
 /// Parses a number of the YAML 1.2 core schema; `None` if the text is not a number. Fails if JSON
-/// cannot represent the number. The error is the message of the fault.
+/// cannot represent the number. The error is the text that the user sees.
 pub(super) fn parse(text: &str) -> Result<Option<serde_json::Number>, &'static str> {
     const TOO_LARGE: &str = "a number that 64 bits cannot hold";
     let radix = match text.as_bytes() {
@@ -28,7 +28,7 @@ pub(super) fn parse(text: &str) -> Result<Option<serde_json::Number>, &'static s
     }
     match unsigned {
         ".inf" | ".Inf" | ".INF" | ".nan" | ".NaN" | ".NAN" => {
-            return Err("not a number that the API knows");
+            return Err("JSON cannot represent infinity and NaN");
         }
         _ if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') => return Ok(None),
         _ => {}

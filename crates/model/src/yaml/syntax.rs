@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use super::{Node, NodeValue, YamlFault, compose::Composer, texts};
 use crate::{
+    placeholders,
     text::{self, fill},
-    words,
 };
 
 /// The message and the help for some errors of the parser.
@@ -46,9 +46,11 @@ fn describe_error(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>)
         return (kind.to_string().into(), None);
     };
     let message = match kind {
-        ErrorKind::UnclosedFlowCollection { open } => fill(entry.message, words![open]).into(),
+        ErrorKind::UnclosedFlowCollection { open } => {
+            fill(entry.message, placeholders![open]).into()
+        }
         ErrorKind::MismatchedFlowCollectionEnd { open, close } => {
-            fill(entry.message, words![open, close]).into()
+            fill(entry.message, placeholders![open, close]).into()
         }
         _ => entry.message.into(),
     };

@@ -22,7 +22,7 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
         }
         call.find_row(call.stored_rows()?)
     },
-    complete: complete_request,
+    complete: fill_new_request,
     check_removal: |_, _| Ok(()),
     to_json: |call, request| {
         let user = User::find_by_optional_id(call.db, request.value(REQUESTER_ID).as_i64())?;
@@ -43,7 +43,7 @@ fn check_manager(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
     refuse_if(scope.caller_level(call)? < scope.level_to_manage_members(), ErrorResponse::forbidden)
 }
 
-fn complete_request(call: &CollectionCall<'_>, request: &mut Record) -> Result<()> {
+fn fill_new_request(call: &CollectionCall<'_>, request: &mut Record) -> Result<()> {
     let user = call.require_user()?;
     let accepts_requests = match call.scope {
         GroupOrProject::Group(group) => {
@@ -57,8 +57,9 @@ fn complete_request(call: &CollectionCall<'_>, request: &mut Record) -> Result<(
     let is_member = call.caller_level()? > 0 || call.scope.find_member(call, user.id)?.is_some();
     refuse_if(is_member, ErrorResponse::forbidden)?;
     request.set(REQUESTER_ID, user.id);
-    let is_known = call.stored_rows()?.iter().any(|other| other.value(REQUESTER_ID) == user.id);
-    refuse_if(is_known, || ErrorResponse::field(USER_ID, "already exists in source"))
+    let has_open_request =
+        call.stored_rows()?.iter().any(|other| other.value(REQUESTER_ID) == user.id);
+    refuse_if(has_open_request, || ErrorResponse::field(USER_ID, "already exists in source"))
 }
 
 /// Makes the user a member, with the level in the call or as a developer. For a level that does not

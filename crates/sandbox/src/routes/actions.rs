@@ -24,7 +24,7 @@ fn list_users(call: &Call<'_>) -> Result<Answer> {
     let skipped_ids = call.integers("skip_users")?.unwrap_or_default();
     let mut users = members::list_users(call, &GroupOrProject::from(project))?;
     users.retain(|user| user.name_contains(&search) && !skipped_ids.contains(&user.id));
-    page::list(call, users.iter().map(|user| user.brief_json(call)))
+    page::list_page(call, users.iter().map(|user| user.brief_json(call)))
 }
 
 fn list_starrers(call: &Call<'_>) -> Result<Answer> {

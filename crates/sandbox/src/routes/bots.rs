@@ -76,7 +76,7 @@ fn add_bot_fields(call: &Call<'_>, scope: &GroupOrProject, level: i64, body: &mu
 }
 
 fn list_tokens(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
-    page::list(call, scope.bot_tokens(call)?.into_iter().map(|(_, body)| body))
+    page::list_page(call, scope.bot_tokens(call)?.into_iter().map(|(_, body)| body))
 }
 
 fn find_token(call: &Call<'_>, scope: &GroupOrProject) -> Result<(AccessToken, Value)> {

@@ -127,7 +127,7 @@ fn deploy_token_json(call: &Call<'_>, row: &Record) -> Value {
 fn list_all_deploy_tokens(call: &Call<'_>) -> Result<Answer> {
     call.require_admin()?;
     let rows = DEPLOY_TOKENS.list_all(call)?;
-    page::list(call, rows.iter().map(|row| deploy_token_json(call, row)))
+    page::list_page(call, rows.iter().map(|row| deploy_token_json(call, row)))
 }
 
 const STATUS_CHECK_CALLBACKS: Callbacks = Callbacks {

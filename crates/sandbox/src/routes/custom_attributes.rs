@@ -1,11 +1,11 @@
 //! Custom attributes of projects, groups and users, for administrators. The reference only mentions them in
-//! lists of projects and as a filter (2, 4.1). The operations on single attributes follow the real service.
+//! lists of projects and as a filter (reference, 2 and 4.1). The operations on single attributes follow the real service.
 
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/{any_holder}/custom_attributes", |call| {
-        Answer::ok(&list_json(call, attribute_holder(call)?)?)
+        Answer::ok(&list_json(call, find_editable_holder(call)?)?)
     }),
     get("/{any_holder}/custom_attributes/{key}", show),
     put("/{any_holder}/custom_attributes/{key}", set),
@@ -23,14 +23,14 @@ pub(super) fn list_json(call: &Call<'_>, holder: Holder) -> Result<Value> {
 }
 
 /// Limits a list to the objects that have all `custom_attributes` in the call. Only administrators
-/// can filter by custom attributes. `holder_sql` is the condition that joins an attribute `c` to
-/// its object.
-pub(super) fn add_filter(call: &Call<'_>, conditions: &mut SqlConditions, holder_sql: &str) {
+/// can filter by custom attributes. `holder_condition` is the SQL condition that an attribute
+/// (table alias `c`) belongs to the listed object.
+pub(super) fn add_filter(call: &Call<'_>, conditions: &mut SqlConditions, holder_condition: &str) {
     let requested_attributes = call.get("custom_attributes").filter(|_| call.is_administrator());
     let condition_sql = format!(
         "NOT EXISTS (SELECT 1 FROM json_each(:custom) wanted WHERE NOT EXISTS
              (SELECT 1 FROM custom_attributes c
-              WHERE {holder_sql} AND c.key = wanted.key AND c.value = wanted.value))"
+              WHERE {holder_condition} AND c.key = wanted.key AND c.value = wanted.value))"
     );
     let valid_attributes = requested_attributes.filter(|attributes| attributes.is_object());
     conditions.add_with_value(condition_sql, valid_attributes.map(Value::to_string));
@@ -38,7 +38,7 @@ pub(super) fn add_filter(call: &Call<'_>, conditions: &mut SqlConditions, holder
 
 /// The project, group or user of a call by an administrator. In 18.9 other callers get 403 even if
 /// the object does not exist.
-fn attribute_holder(call: &Call<'_>) -> Result<Holder> {
+fn find_editable_holder(call: &Call<'_>) -> Result<Holder> {
     if call.is_write || !call.is_at_least_observed() {
         call.require_user()?;
     }
@@ -52,7 +52,7 @@ fn attribute_holder(call: &Call<'_>) -> Result<Holder> {
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
-    let ((column, id), key) = (attribute_holder(call)?.column_and_id(), call.segment("key"));
+    let ((column, id), key) = (find_editable_holder(call)?.column_and_id(), call.segment("key"));
     let sql = format!("SELECT value FROM custom_attributes WHERE {column} = ?1 AND key = ?2");
     let value: Option<String> = call.query_optional_value(&sql, params![id, key])?;
     let value = value.or_no_record()?;
@@ -60,7 +60,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn set(call: &Call<'_>) -> Result<Answer> {
-    let ((column, id), key) = (attribute_holder(call)?.column_and_id(), call.segment("key"));
+    let ((column, id), key) = (find_editable_holder(call)?.column_and_id(), call.segment("key"));
     call.require(&["value"])?;
     let value = call.text("value")?.unwrap_or_default();
     refuse_if(value.trim().is_empty(), || ErrorResponse::field("value", BLANK_TEXT))?;
@@ -73,7 +73,7 @@ fn set(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
-    let ((column, id), key) = (attribute_holder(call)?.column_and_id(), call.segment("key"));
+    let ((column, id), key) = (find_editable_holder(call)?.column_and_id(), call.segment("key"));
     let sql = format!("DELETE FROM custom_attributes WHERE {column} = ?1 AND key = ?2");
     refuse_if(call.execute(&sql, params![id, key])? == 0, ErrorResponse::no_record)?;
     Ok(Answer::no_content())

@@ -31,7 +31,7 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 fn empty_list(call: &Call<'_>, permission: Result<()>) -> Result<Answer> {
-    permission.and_then(|()| page::list(call, []))
+    permission.and_then(|()| page::list_page(call, []))
 }
 
 /// An empty list without a total.

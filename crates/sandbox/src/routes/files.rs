@@ -117,7 +117,7 @@ fn list_tree(call: &Call<'_>) -> Result<Answer> {
     }
     let is_unknown = folders.is_empty() && files.is_empty() && !prefix.is_empty();
     refuse_if(is_unknown, || ErrorResponse::not_found("Tree"))?;
-    page::list(call, folders.into_values().chain(files))
+    page::list_page(call, folders.into_values().chain(files))
 }
 
 /// A file or folder in a list.

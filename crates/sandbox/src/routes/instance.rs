@@ -20,7 +20,7 @@ pub(super) const ROUTES: &[Route] = &[
 const TEMPLATES: &str = include_str!("templates.txt");
 
 fn list_templates(call: &Call<'_>) -> Result<Answer> {
-    page::list(call, TEMPLATES.lines().map(|name| json!({ "key": name, "name": name })))
+    page::list_page(call, TEMPLATES.lines().map(|name| json!({ "key": name, "name": name })))
 }
 
 fn show_template(call: &Call<'_>) -> Result<Answer> {
@@ -36,7 +36,7 @@ const LICENSES: &str = include_str!("licenses.txt");
 fn list_licenses(call: &Call<'_>) -> Result<Answer> {
     call.project()?;
     let keys_and_names = LICENSES.lines().filter_map(|line| line.split_once(' '));
-    page::list(call, keys_and_names.map(|(key, name)| json!({ "key": key, "name": name })))
+    page::list_page(call, keys_and_names.map(|(key, name)| json!({ "key": key, "name": name })))
 }
 
 /// The settings of a new service. Each value also defines the type of its setting.

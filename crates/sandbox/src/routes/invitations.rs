@@ -37,7 +37,7 @@ fn list_invitations(call: &Call<'_>, scope: &GroupOrProject, email: &str) -> Res
 
 fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let query = call.text("query")?.unwrap_or_default();
-    page::list(call, list_invitations(call, scope, &query)?)
+    page::list_page(call, list_invitations(call, scope, &query)?)
 }
 
 /// Invites each address. Users with an account become members immediately. Existing invitations and

@@ -201,7 +201,7 @@ fn search_group(call: &Call<'_>) -> Result<Answer> {
 pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<Answer> {
     apply_access_filters(call, &mut query)?;
     apply_common_filters(call, &mut query)?;
-    let is_keyset = !query.is_group_list && page::is_keyset(call)?;
+    let is_keyset = !query.is_group_list && page::requests_keyset(call)?;
     // The links of keyset pages use these parameters.
     if query.parameters >= ListParameters::UserProjects || is_keyset {
         query.conditions.add_with_value("p.id > :after", call.integer("id_after")?);

@@ -70,7 +70,7 @@ fn list_groups(call: &Call<'_>) -> Result<Answer> {
             groups.push(actions::location_json(call, &group));
         }
     }
-    page::list(call, groups)
+    page::list_page(call, groups)
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {

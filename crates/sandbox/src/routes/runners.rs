@@ -94,7 +94,7 @@ fn answer_runners(call: &Call<'_>, mut runners: Vec<Runner>) -> Result<Answer> {
     if let Some(runner_type) = call.allowed_text("type", &RUNNER_TYPES)? {
         runners.retain(|runner| runner.runner_type == runner_type);
     }
-    page::list(call, runners.iter().map(Runner::json))
+    page::list_page(call, runners.iter().map(Runner::json))
 }
 
 fn list_managed(call: &Call<'_>) -> Result<Answer> {

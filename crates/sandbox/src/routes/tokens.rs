@@ -105,7 +105,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
         "inactive" => !is_active(call, token),
         _ => true,
     });
-    page::list(call, tokens.iter().map(|token| full_json(call, token)))
+    page::list_page(call, tokens.iter().map(|token| full_json(call, token)))
 }
 
 /// The token with the id in `:id`, or the token of this call if `:id` is `self`. Fails with 401 for

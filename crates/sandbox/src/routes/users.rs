@@ -209,8 +209,8 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
     let user_json = |user: &User| {
         if sees_all { full_json(call, user) } else { Ok(user.brief_json(call)) }
     };
-    if call.is_at_least_observed() && page::is_keyset(call)? {
-        return page::list_keyset(call, &users, |user| user.id, user_json);
+    if call.is_at_least_observed() && page::requests_keyset(call)? {
+        return page::list_keyset_page(call, &users, |user| user.id, user_json);
     }
     page::list_objects(call, &users, user_json)
 }
@@ -404,5 +404,5 @@ fn list_memberships(call: &Call<'_>) -> Result<Answer> {
          FROM members m LEFT JOIN namespaces n ON n.id = m.group_id LEFT JOIN projects p ON p.id = m.project_id
          WHERE m.user_id = ?1 AND (?2 IS NULL OR ?2 = iif(m.group_id IS NULL, 'Project', 'Namespace'))
          ORDER BY m.id";
-    page::list(call, call.query_objects(sql, params![user.id, source_type])?)
+    page::list_page(call, call.query_objects(sql, params![user.id, source_type])?)
 }

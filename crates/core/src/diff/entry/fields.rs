@@ -8,7 +8,7 @@ use crate::{
     diff::{
         DiffContext, FieldChange, Findings, Reason, Shown, Support, release_support, show_declared,
         show_live,
-        texts::{self, words},
+        texts::{self, placeholders},
     },
     field::{Acceptance, Equality, Readback, Tier},
     kind::{
@@ -103,7 +103,7 @@ impl EntryDiff<'_> {
                 // The unchanged field must be adapted to the changed one.
                 let (field_name, other, needed) =
                     if is_changed(most) { (most, name, &limit) } else { (name, most, &value) };
-                let args = words![name, value, most, limit, other, needed];
+                let args = placeholders![name, value, most, limit, other, needed];
                 self.problem(texts::TOO_VISIBLE, args, field_name)
             })
             .collect();
@@ -269,7 +269,7 @@ enum FieldDiff {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{catalogue, desired::testing, diff::tests::World, field::Scope};
+    use crate::{catalogue, desired::testing, diff::tests::DiffFixture, field::Scope};
 
     /// The fields that are neither compared nor shown are exactly the fields of this list.
     #[test]
@@ -277,7 +277,7 @@ mod tests {
         let mut found_fields = Vec::new();
         for section in catalogue::sections(Scope::Project) {
             let entry = testing::entry(section, &Json::Null);
-            let world = World::default();
+            let world = DiffFixture::default();
             let entry_diff = EntryDiff::new(section, &entry, world.context());
             let specs = section.specs().iter();
             let local_specs = specs.filter(|spec| entry_diff.is_local_only(spec.name));

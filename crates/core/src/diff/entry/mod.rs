@@ -9,7 +9,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use super::{
     DiffContext, Findings, Incomplete, Note, Problem, Reason, Support, release_support,
-    texts::{self, PlaceholderValues, ProblemTexts, words},
+    texts::{self, PlaceholderValues, ProblemTexts, placeholders},
 };
 use crate::{
     address::Address,
@@ -174,14 +174,18 @@ impl<'a> EntryDiff<'a> {
     /// The problem if a live entry has nearly the same identity.
     pub(super) fn near_match_problem(&self, live: &LiveEntry) -> Problem {
         let name = self.section.entry_name(live.fields.raw());
-        let args = words![name = text::escape(&name), id = live.address_text()];
+        let args = placeholders![name = text::escape(&name), id = live.address_text()];
         self.problem(texts::NEAR, args, self.section.identity.last().copied().unwrap_or_default())
     }
 
     /// The problem if the entry is live and an entry with its former name is live too.
     pub(super) fn both_live_problem(&self, live: &LiveEntry) -> Problem {
         let other_name = self.section.entry_name(live.fields.raw());
-        self.problem(texts::BOTH_LIVE, words![other = text::escape(&other_name)], FORMER_FIELD)
+        self.problem(
+            texts::BOTH_LIVE,
+            placeholders![other = text::escape(&other_name)],
+            FORMER_FIELD,
+        )
     }
 
     fn origin(&self, field: &str) -> Origin {
@@ -191,7 +195,7 @@ impl<'a> EntryDiff<'a> {
     /// A problem of `field`. The texts may contain the placeholders `noun` and `key` of the entry.
     fn problem(&self, texts: ProblemTexts, args: PlaceholderValues<'_>, field: &str) -> Problem {
         let key = text::escape(&self.entry.key);
-        let all_placeholders = [args, words![noun = self.section.noun, key]].concat();
+        let all_placeholders = [args, placeholders![noun = self.section.noun, key]].concat();
         Problem::from_texts(texts, &all_placeholders, &self.address, &self.origin(field))
     }
 

@@ -8,7 +8,7 @@ use crate::{
     diff::{
         Action, FieldChange, Findings, Problem, Reason, Step, add_removal, plan_removal,
         subject_id,
-        texts::{self, words},
+        texts::{self, placeholders},
     },
     kind::{
         CallContext, Effect, FieldSelection, LiveEntry, PlannedCall, calls::CallPurpose, forms,
@@ -116,7 +116,7 @@ impl EntryDiff<'_> {
         let missing_fields = required.filter(|name| !self.values.contains_key(name));
         let missing_fields: Vec<_> = missing_fields.map(|name| format!("`{name}`")).collect();
         if !missing_fields.is_empty() {
-            let args = words![names = missing_fields.join(", ")];
+            let args = placeholders![names = missing_fields.join(", ")];
             return findings.problems.push(self.problem(texts::MISSING_FIELD, args, ""));
         }
         let mut required = self.section.required_fields.iter();

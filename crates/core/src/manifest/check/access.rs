@@ -7,7 +7,7 @@ use crate::{
     desired::{Container, DeclaredSection, EntryPresence},
     field::{Field, NamedObject, Scope},
     level::{AccessLevel, DEVELOPER, MAINTAINER},
-    manifest::faults::{FaultTexts, Faults, NodePosition, texts, words},
+    manifest::faults::{FaultTexts, Faults, NodePosition, placeholders, texts},
     origin::Origin,
     value::Json,
 };
@@ -44,7 +44,7 @@ pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
                     let is_group_row = is_row && row_key == "group" && scope == Scope::Group;
                     if is_group_row && !name.to_lowercase().starts_with(&group_prefix) {
                         let position = NodePosition::item(&field.origin, name);
-                        faults.report(texts::GROUP_OUTSIDE, position, words![name]);
+                        faults.report(texts::GROUP_OUTSIDE, position, placeholders![name]);
                     }
                     let Some(low_access) =
                         low_access_by_grantee.get(&(row_key, name.to_lowercase()))
@@ -54,7 +54,7 @@ pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
                     // A list of names needs no level.
                     if is_row || low_access.level.is_none() {
                         let (noun, level) = (scope.noun(), low_access.level.unwrap_or_default());
-                        let args = words![noun, name = low_access.name, level];
+                        let args = placeholders![noun, name = low_access.name, level];
                         let position = NodePosition::item(&field.origin, name);
                         let fault = faults.report(low_access.fault_texts, position, args);
                         fault.related(NodePosition::value(&low_access.origin));

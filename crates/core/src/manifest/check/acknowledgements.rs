@@ -7,7 +7,7 @@ use crate::{
     desired::{self, Acknowledgement, Guard},
     field::Scope,
     manifest::{
-        faults::{Faults, texts, words},
+        faults::{Faults, placeholders, texts},
         layer::LayerRules,
         read::document::DocumentAcknowledgement,
     },
@@ -42,7 +42,7 @@ pub(super) fn check(
         let lower_path = acknowledgement.selector.path_pattern().to_ascii_lowercase();
         if let Some(project_end) = find_project_end(&lower_path, containers_by_path) {
             let rest = address.get(project_end + 1..).unwrap_or_default().replace('.', "/");
-            let args = words![project = &address[..project_end], rest];
+            let args = placeholders![project = &address[..project_end], rest];
             faults.report_value(texts::INSIDE_PROJECT, origin, args);
         } else if is_idle {
             check_declared_path(acknowledgement, origin, containers_by_path, rules, faults);
@@ -58,7 +58,7 @@ pub(super) fn check(
             }
             _ => continue,
         };
-        let args = words![noun = container.scope.noun()];
+        let args = placeholders![noun = container.scope.noun()];
         faults.report_values(problem_texts, [origin, &container.origin], args);
     }
     acknowledgements

@@ -17,7 +17,7 @@ use crate::{
     field::{NamedObject, Scope, Uniqueness},
     level::AccessLevel,
     manifest::{
-        faults::{Faults, NodePosition, texts, words},
+        faults::{Faults, NodePosition, placeholders, texts},
         read::document::identify_entry,
     },
     origin::{Origin, Sourced},
@@ -66,7 +66,11 @@ pub(super) fn check_parents(
         {
             if parent.scope == Scope::Project {
                 let origins = [&container.origin, &parent.origin];
-                faults.report_values(texts::BELOW_PROJECT, origins, words![path = parent.path]);
+                faults.report_values(
+                    texts::BELOW_PROJECT,
+                    origins,
+                    placeholders![path = parent.path],
+                );
                 continue;
             }
             check_constraints(container, parent, faults);
@@ -89,7 +93,7 @@ fn check_inherited_entries(container: &Container, group: &Container, faults: &mu
                 if let Some(entry) = section.entry(key).filter(|_| section.is_declared_absent(key))
                 {
                     let origins = [&entry.origin, &inherited_entry.origin];
-                    let args = words![key, path = group.path];
+                    let args = placeholders![key, path = group.path];
                     faults.report_keys(texts::INHERITED_REMOVAL, origins, args);
                 }
             }
@@ -109,7 +113,8 @@ fn check_inherited_entries(container: &Container, group: &Container, faults: &mu
                 false => texts::INHERITED_EXCLUSIVE,
             };
             let what = kind.exclusive_key(&entry.key).unwrap_or_default();
-            let args = words![path = group.path, noun = kind.noun, key = inherited_entry.key, what];
+            let args =
+                placeholders![path = group.path, noun = kind.noun, key = inherited_entry.key, what];
             faults.report_keys(problem_texts, [&entry.origin, &inherited_entry.origin], args);
         }
     }
@@ -133,7 +138,7 @@ fn check_inherited_levels(container: &Container, group: &Container, faults: &mut
             continue;
         };
         if level.number < higher_level.number {
-            let args = words![path = group.path, level = higher_level.word];
+            let args = placeholders![path = group.path, level = higher_level.word];
             faults.report_values(texts::INHERITED_ACCESS, [&origin, &higher_origin], args);
         }
     }
@@ -167,7 +172,7 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
                     && constraint.applies_to(&container.path, &entry.key)
             }) {
                 // An entry that exists already remains valid, so this is only a warning.
-                let args = words![setting, path, text = constraint.text];
+                let args = placeholders![setting, path, text = constraint.text];
                 let fault = faults.report_key(texts::LOCKED, &entry.origin, args);
                 fault.related(NodePosition::value(&group_field.origin));
             }
@@ -182,7 +187,7 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
             continue;
         };
         let (args, origins) =
-            (words![name, setting, path, limit], [&field.origin, &group_field.origin]);
+            (placeholders![name, setting, path, limit], [&field.origin, &group_field.origin]);
         if constraint.effect == ConstraintEffect::Bounds {
             let max_text = limit
                 .as_str()
@@ -214,7 +219,7 @@ fn check_private_start(
         .is_some_and(|value| constraint.contradicts(&"private".into(), value));
     if is_wider && group.create.create_fields().is_some() {
         let origins = [&field.origin, &group.origin];
-        faults.report_values(texts::STARTS_PRIVATE, origins, words![path = group.path]);
+        faults.report_values(texts::STARTS_PRIVATE, origins, placeholders![path = group.path]);
     }
 }
 
@@ -238,7 +243,7 @@ pub(super) fn check_named_scopes(
                     if let Some(absent_origin) =
                         absent_origin.filter(|_| entry.state == EntryPresence::Present)
                     {
-                        let args = words![field = spec.name, path];
+                        let args = placeholders![field = spec.name, path];
                         faults.report_values(
                             texts::DELETED_PROJECT,
                             [&field.origin, absent_origin],
@@ -252,7 +257,7 @@ pub(super) fn check_named_scopes(
                     "job_token_groups_allowlist" => texts::PROJECT_IN_ALLOWLIST,
                     _ => texts::OTHER_SCOPE,
                 };
-                let args = words![
+                let args = placeholders![
                     field = spec.name,
                     needed = scope.noun(),
                     path,
@@ -289,7 +294,7 @@ pub(super) fn check_circular_sources(
                 faults.report_values(
                     texts::CIRCULAR,
                     origins,
-                    words![name, first = source_project],
+                    placeholders![name, first = source_project],
                 );
             }
         }
@@ -312,7 +317,7 @@ pub(super) fn check_display_names(containers: &[Container], faults: &mut Faults)
     });
     for ((first_container, _, first_origin), (container, group, origin)) in find_repeats(names) {
         if container.path != first_container.path {
-            let args = words![path = first_container.path, group];
+            let args = placeholders![path = first_container.path, group];
             faults.report_values(texts::SAME_DISPLAY_NAME, [&origin, &first_origin], args);
         }
     }
@@ -335,7 +340,7 @@ pub(super) fn check_shared_fields(containers: &[Container], faults: &mut Faults)
                 let first_field =
                     first_values.entry((id, spec.name)).or_insert_with(|| field.clone());
                 if first_field.value != field.value {
-                    let args = words![name = spec.name, noun = section.kind.noun];
+                    let args = placeholders![name = spec.name, noun = section.kind.noun];
                     let origins = [&field.origin, &first_field.origin];
                     faults.report_values(texts::NOT_SHARED, origins, args);
                 }

@@ -9,7 +9,7 @@ use crate::{
     field::{Acceptance, Equality, Uniqueness},
     kind::{FORMER_FIELD, FieldSpec, Identity, KeyLocation, Section, Shape, forms},
     manifest::{
-        faults::{KeyPart, LocatedFault, NodePosition, missing_field_fault, texts, words},
+        faults::{KeyPart, LocatedFault, NodePosition, missing_field_fault, placeholders, texts},
         read::document::{EntryState, LayerEntry, Validity, identify_entry},
     },
     origin::Origin,
@@ -72,7 +72,7 @@ impl ContainerCheck<'_> {
         });
         let Some(pair) = split_pair else { return false };
         let origins = [&pair[1].origin, &pair[0].origin];
-        self.faults.report_keys(texts::SPLIT_ENTRY, origins, words![noun = section.noun]);
+        self.faults.report_keys(texts::SPLIT_ENTRY, origins, placeholders![noun = section.noun]);
         true
     }
 
@@ -153,7 +153,7 @@ impl ContainerCheck<'_> {
             };
             if [".", ".."].contains(&text) {
                 let position = value_position(&entry.fields, name, &entry.origin);
-                self.faults.report(texts::DOTS, position, words![text]);
+                self.faults.report(texts::DOTS, position, placeholders![text]);
             }
         }
     }
@@ -168,7 +168,7 @@ impl ContainerCheck<'_> {
             identify_entry(section, &|name| entry.fields.get(name).map(|field| field.value));
         let glob = Glob::for_names(&identity.name);
         if let Err(why) = &glob {
-            self.faults.report_key(texts::IDENTITY_GLOB, &entry.origin, words![why]);
+            self.faults.report_key(texts::IDENTITY_GLOB, &entry.origin, placeholders![why]);
         }
         glob.ok()
     }
@@ -187,7 +187,7 @@ impl ContainerCheck<'_> {
             }
             // Keys below `extra:` are arbitrary text, which is not quoted.
             let name = if spec.is_some() { name } else { "extra" };
-            let args = words![name, state, noun = section.noun];
+            let args = placeholders![name, state, noun = section.noun];
             self.faults.report_key(texts::NOT_IDENTITY, &field.origin, args);
         }
     }
@@ -200,7 +200,7 @@ impl ContainerCheck<'_> {
                 Some((field.value.plain_json()?.to_string(), field.origin))
             });
             for (first_origin, other_origin) in find_repeats(values) {
-                let args = words![nouns = plural(section.noun), name = spec.name];
+                let args = placeholders![nouns = plural(section.noun), name = spec.name];
                 self.faults.report_values(texts::SAME_VALUE, [&other_origin, &first_origin], args);
             }
         }
@@ -217,7 +217,7 @@ impl ContainerCheck<'_> {
         });
         for ((what, first_entry), (_, entry)) in find_repeats(entries_by_group) {
             if first_entry.key != entry.key {
-                let args = words![noun = self.scope.noun(), what];
+                let args = placeholders![noun = self.scope.noun(), what];
                 let positions =
                     [entry, first_entry].map(|entry| field_position(entry, section.identity[0]));
                 self.faults.report_pair(texts::ONLY_ONE, positions, args);
@@ -237,7 +237,7 @@ impl ContainerCheck<'_> {
         });
         for ((first_entry, _), (entry, is_new_url)) in find_repeats(urls) {
             if is_new_url {
-                let args = words![nouns = plural(section.noun)];
+                let args = placeholders![nouns = plural(section.noun)];
                 let origins = [&entry.origin, &first_entry.origin];
                 self.faults.report_keys(texts::NEARLY_THE_SAME, origins, args);
             }
@@ -266,13 +266,17 @@ impl ContainerCheck<'_> {
             };
             let position = field_position(entry, "previously");
             let positions = [position, NodePosition::key(&other_entry.origin)];
-            self.faults.report_pair(texts::FORMER_ENTRY, positions, words![noun = section.noun]);
+            self.faults.report_pair(
+                texts::FORMER_ENTRY,
+                positions,
+                placeholders![noun = section.noun],
+            );
         }
     }
 
     /// Reports former names that two entries claim, and circles of former names.
     fn check_renames(&mut self, section: Section, entries: &[IdentifiedEntry<'_>]) {
-        let args = words![noun = section.noun];
+        let args = placeholders![noun = section.noun];
         let mut first_entries: HashMap<&str, &DeclaredEntry> = HashMap::new();
         let mut renamed_entries: BTreeMap<&str, (&DeclaredEntry, &[String])> = BTreeMap::new();
         for (entry, identity) in entries.iter().filter(|(_, id)| !id.former_keys.is_empty()) {
@@ -383,7 +387,7 @@ impl ContainerCheck<'_> {
             positions = [entry, first_entry].map(|entry| NodePosition::key(&entry.origin));
         }
         let [position, related_position] = positions;
-        let args = words![
+        let args = placeholders![
             what = with_article(section.noun),
             name,
             names = alternatives(names).replace(" or ", " and "),

@@ -11,7 +11,7 @@ use crate::{
     kind::{FieldSpec, Section, UnsupportedValue, needs, replacement_advice},
     manifest::{
         config,
-        faults::{KeyPart, NodePosition, texts, words},
+        faults::{KeyPart, NodePosition, placeholders, texts},
     },
     origin::Sourced,
     secret::{RESERVED_PREFIXES, Reference, allowable_prefix},
@@ -38,7 +38,7 @@ impl ContainerCheck<'_> {
                         false => texts::BOTH_SPELLINGS,
                     };
                     let origins = [&field.origin, &replacement_origin];
-                    self.faults.report_keys(problem_texts, origins, words![name, modern]);
+                    self.faults.report_keys(problem_texts, origins, placeholders![name, modern]);
                 }
                 None => self.check_deprecated(section, spec, field),
             }
@@ -72,7 +72,7 @@ impl ContainerCheck<'_> {
     /// Reports `name` if the declared tier is lower than `needed`.
     pub(super) fn check_required_tier(&mut self, name: &str, needed: Tier, position: NodePosition) {
         if let Some(tier) = self.context.config.service.tier.filter(|tier| *tier < needed) {
-            self.faults.report(texts::TIER, position, words![name, needed, tier]);
+            self.faults.report(texts::TIER, position, placeholders![name, needed, tier]);
         }
     }
 
@@ -84,7 +84,11 @@ impl ContainerCheck<'_> {
         if let Some(UnsupportedValue { message: what, help }) = unsupported
             && section.first_release().is_none_or(|since| since <= release)
         {
-            self.faults.report_key(texts::RELEASE, &field.origin, words![what, help, release]);
+            self.faults.report_key(
+                texts::RELEASE,
+                &field.origin,
+                placeholders![what, help, release],
+            );
         }
     }
 
@@ -103,13 +107,13 @@ impl ContainerCheck<'_> {
             && switch_field.value.plain_json().is_some_and(needs::is_off)
         {
             let origins = [&field.origin, &switch_field.origin];
-            self.faults.report_keys(texts::SWITCHED_OFF, origins, words![name, switch]);
+            self.faults.report_keys(texts::SWITCHED_OFF, origins, placeholders![name, switch]);
         }
         if let Some(most) = spec.field.relations.at_most
             && let Some(limit) = fields.get(most)
             && limit.value.plain_json().is_some_and(|limit| needs::exceeds_limit(value, limit))
         {
-            let args = words![name, most];
+            let args = placeholders![name, most];
             let origins = [&field.origin, &limit.origin];
             let fault = self.faults.report_values(texts::SHOWS_MORE, origins, args);
             let level = limit.value.text();
@@ -127,7 +131,11 @@ impl ContainerCheck<'_> {
         let release = self.context.config.service.release;
         let is_refused = release.is_some_and(|release| release >= from);
         let problem_texts = if is_refused { texts::NO_ASCII } else { texts::NO_ASCII_LATER };
-        self.faults.report_value(problem_texts, &field.origin, words![name = spec.name, from]);
+        self.faults.report_value(
+            problem_texts,
+            &field.origin,
+            placeholders![name = spec.name, from],
+        );
     }
 
     /// Reports a mapping that has a renamed key under both names, or a switch that is on without
@@ -142,7 +150,7 @@ impl ContainerCheck<'_> {
                 spec.key_fields.iter().find(|candidate| candidate.replacement_name() == Some(key));
             let old_name = old_field.map(|old| old.name).filter(|old| object.contains_key(*old));
             if let Some(old_name) = old_name.filter(|_| object.contains_key(key)) {
-                let args = words![name = old_name, modern = key];
+                let args = placeholders![name = old_name, modern = key];
                 let positions = [key_position(old_name), key_position(key)];
                 self.faults.report_pair(texts::BOTH_SPELLINGS_WITHIN, positions, args);
             }
@@ -154,7 +162,7 @@ impl ContainerCheck<'_> {
             };
             let limit = object.get(key).or_else(|| object.get(old_name?));
             if object.get(switch).is_some_and(is_on) && !limit.is_some_and(is_on) {
-                let args = words![name = spec.name, key];
+                let args = placeholders![name = spec.name, key];
                 self.faults.report(texts::UNLIMITED, key_position(switch), args);
             }
         }
@@ -175,7 +183,7 @@ impl ContainerCheck<'_> {
             .filter(|since| since.is_after_reference());
         if let (Some(new_spec), Some(since)) = (new_spec, since) {
             if release.is_none_or(|release| release >= since) {
-                let args = words![name = spec.name, since];
+                let args = placeholders![name = spec.name, since];
                 let fault = self.faults.report_key(texts::DEPRECATED_FROM, &field.origin, args);
                 let mut help = spec.field.replacement_hint(new_spec.name);
                 if release.is_none() {
@@ -192,7 +200,7 @@ impl ContainerCheck<'_> {
             let key_part =
                 if inner_names.is_empty() { KeyPart::Key } else { KeyPart::NestedKey(inner_names) };
             let position = part_position(field, key_part);
-            self.faults.report(texts::DEPRECATED, position, words![name]).help_if(advice);
+            self.faults.report(texts::DEPRECATED, position, placeholders![name]).help_if(advice);
         }
     }
 
@@ -213,13 +221,13 @@ impl ContainerCheck<'_> {
                     Some(_) => texts::RESERVED_VARIABLE,
                     None => texts::FORBIDDEN_VARIABLE,
                 };
-                let args = words![variable, reserved = alternatives(&RESERVED_PREFIXES)];
+                let args = placeholders![variable, reserved = alternatives(&RESERVED_PREFIXES)];
                 self.faults.report(problem_texts, position, args);
                 return;
             }
             Reference::Env(variable) if !self.context.variables.allows(variable) => {
                 let globs = alternatives(&self.context.variables.patterns());
-                let args = words![variable, globs];
+                let args = placeholders![variable, globs];
                 self.faults.report(texts::VARIABLE_NOT_ALLOWED, position, args);
                 return;
             }
@@ -229,14 +237,14 @@ impl ContainerCheck<'_> {
                 return;
             }
         };
-        self.faults.report(problem_texts, position, words![name]);
+        self.faults.report(problem_texts, position, placeholders![name]);
     }
 
     /// Reports names of groups and projects that are not full paths, and names that are listed
     /// twice.
     fn check_names(&mut self, spec: &FieldSpec, field: &Sourced<Value>) {
         let (object_type, value) = (spec.field.names, field.value.plain_json());
-        let args = words![name = spec.name];
+        let args = placeholders![name = spec.name];
         if let Some(path) =
             value.and_then(|value| find_wrong_path(object_type, &spec.schema, value))
         {
@@ -261,7 +269,7 @@ impl ContainerCheck<'_> {
         if date.is_some_and(|day| day < self.context.today) {
             // This is only a warning, because a date that has passed must not block all other
             // projects.
-            let args = words![name = spec.name];
+            let args = placeholders![name = spec.name];
             self.faults.report_key(texts::PAST_EXPIRY, &field.origin, args);
         }
     }

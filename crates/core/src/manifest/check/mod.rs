@@ -15,7 +15,7 @@ use jiff::civil::Date;
 
 use super::{
     config::Config,
-    faults::{Faults, LocatedFault, NodeFault, NodePosition, texts, words},
+    faults::{Faults, LocatedFault, NodeFault, NodePosition, placeholders, texts},
     layer::{LayerRules, MergeResult},
     parallel::map_parallel,
     read::document::{DeclaredContainer, DocumentSection, EntryState, LayerBody, Validity},
@@ -73,8 +73,11 @@ pub(super) fn check_declarations(
     context: &CheckContext,
 ) -> (Desired, Faults) {
     let MergeResult { containers, sample_containers: samples, mut faults, .. } = merge_result;
-    let mut named_flags =
-        containers.iter().map(|container| container.is_named).collect::<Vec<_>>().into_iter();
+    let mut named_flags = containers
+        .iter()
+        .map(|container| container.is_selected_by_command)
+        .collect::<Vec<_>>()
+        .into_iter();
     let results = map_parallel(containers, |container| check_container(container, context));
     check_samples(samples, context, &mut faults);
     let mut containers = Vec::with_capacity(results.len());
@@ -210,7 +213,7 @@ impl ContainerCheck<'_> {
                 .iter()
                 .any(|former_path| path::is_renamed(&former_path.value, &path.value));
         if let Err(why) = path::check(scope, &path.value, is_new) {
-            let fault = self.faults.report_value(texts::PATH, &path.origin, words![why]);
+            let fault = self.faults.report_value(texts::PATH, &path.origin, placeholders![why]);
             fault.help_if(path::suggest_path_fix(&path.value));
         }
         let converted_sections = sections.into_iter().map(|section| {
@@ -220,7 +223,7 @@ impl ContainerCheck<'_> {
         let mut sections: Vec<_> = converted_sections.collect();
         self.drop_self_entry(&path.value, &mut sections);
         for (name, policy) in unlisted {
-            self.faults.report_key(texts::UNLISTED, &policy.origin, words![name]);
+            self.faults.report_key(texts::UNLISTED, &policy.origin, placeholders![name]);
         }
         let is_watched = watch.is_some_and(|watch| watch.value);
         let container = Container::new(scope, path.value, path.origin, sections);
@@ -243,7 +246,8 @@ impl ContainerCheck<'_> {
         // A former path must be allowed too, because it selects the live container at that path.
         for path in std::iter::once(path).chain(&declaration.lifecycle.former_paths) {
             if manages.matching_entries(&path.value).is_empty() {
-                let args = words![path = path.value, why = manages.explain_exclusion(&path.value)];
+                let args =
+                    placeholders![path = path.value, why = manages.explain_exclusion(&path.value)];
                 self.faults.report_value(texts::OUTSIDE, &path.origin, args);
             }
         }
@@ -251,7 +255,7 @@ impl ContainerCheck<'_> {
         for section in declaration.body.sections.iter().filter(|_| !matching_entries.is_empty()) {
             let name = section.section_kind.section;
             if !matching_entries.iter().any(|managed| managed.allows_section(name)) {
-                let args = words![path = path.value, section = name];
+                let args = placeholders![path = path.value, section = name];
                 self.faults.report_key(texts::OUTSIDE_SECTION, &section.origin, args);
             }
         }
@@ -271,7 +275,7 @@ impl ContainerCheck<'_> {
             body.sections.iter().map(|section| (section.section_kind.section, &section.origin));
         let policy = body.unlisted.values().next().map(|policy| ("unlisted", &policy.origin));
         for (name, origin) in origins.chain(former_path).chain(policy) {
-            self.faults.report_key(texts::BESIDE_ABSENT, origin, words![name]);
+            self.faults.report_key(texts::BESIDE_ABSENT, origin, placeholders![name]);
         }
     }
 
@@ -307,7 +311,7 @@ impl ContainerCheck<'_> {
                     }
                 };
                 if is_conflict {
-                    let args = words![create = create_section.section, name];
+                    let args = placeholders![create = create_section.section, name];
                     let origins = [&field.origin, &section.origin];
                     self.faults.report_keys(texts::CREATE_CONFLICT, origins, args);
                 }
@@ -371,7 +375,7 @@ impl ContainerCheck<'_> {
             && release < since
         {
             let what = format!("`{}` needs release {since} or later", section_kind.section);
-            let args = words![what, help = "take the section out", release];
+            let args = placeholders![what, help = "take the section out", release];
             self.faults.report_key(texts::RELEASE, &origin, args);
         }
         let all_entries = if self.report_split_entry(section_kind, &all_entries) {

@@ -12,7 +12,7 @@ use crate::{
     desired::{Container, CreationPolicy, Moves},
     field::{NamedObject, Scope},
     kind::forms,
-    manifest::faults::{Faults, texts, words},
+    manifest::faults::{Faults, placeholders, texts},
     origin::Sourced,
     steps,
     value::{Json, texts},
@@ -30,9 +30,10 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
     let mut is_consistent = true;
     for (container, former_path) in former_paths(containers) {
         let lower_path = former_path.value.to_lowercase();
-        let args = words![path = former_path.value];
+        let args = placeholders![path = former_path.value];
         if let Err(why) = path::check(container.scope, &former_path.value, false) {
-            let fault = faults.report_value(texts::FORMER_PATH, &former_path.origin, words![why]);
+            let fault =
+                faults.report_value(texts::FORMER_PATH, &former_path.origin, placeholders![why]);
             fault.help_if(path::suggest_path_fix(&former_path.value));
             continue;
         }
@@ -58,7 +59,7 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
                 && !matches!(other.create, CreationPolicy::Allowed(_))
         });
         if let Some(other_container) = other_container {
-            let args = words![path = former_path.value, noun = other_container.scope.noun()];
+            let args = placeholders![path = former_path.value, noun = other_container.scope.noun()];
             let origins = [&former_path.origin, &other_container.origin];
             faults.report_values(texts::FORMER_DECLARED, origins, args);
         }
@@ -91,7 +92,11 @@ fn check_self_move(
         }
         _ => return false,
     };
-    faults.report_value(problem_texts, &former_path.origin, words![noun = container.scope.noun()]);
+    faults.report_value(
+        problem_texts,
+        &former_path.origin,
+        placeholders![noun = container.scope.noun()],
+    );
     true
 }
 
@@ -111,7 +116,7 @@ fn check_circle(containers: &[Container], moves: &Moves, faults: &mut Faults) {
     let first_pair = path_pairs.find(|(container, _)| circle.contains(&&container.path));
     let Some((_, former_path)) = first_pair else { return };
     let paths: Vec<&str> = circle.iter().map(|path| &***path).collect();
-    let args = words![paths = crate::text::list_names(&paths)];
+    let args = placeholders![paths = crate::text::list_names(&paths)];
     faults.report_value(texts::SWAPPED_PATHS, &former_path.origin, args);
 }
 
@@ -124,7 +129,7 @@ fn check_former_names(
     faults: &mut Faults,
 ) {
     if let Some(now) = moves.new_path(&container.path) {
-        faults.report_value(texts::MOVED_GROUP, &container.origin, words![now]);
+        faults.report_value(texts::MOVED_GROUP, &container.origin, placeholders![now]);
     }
     for section in &container.sections {
         for entry in &section.entries {
@@ -136,7 +141,7 @@ fn check_former_names(
                 if let Some((now, name_origin)) =
                     moves.new_path(name).zip(entry.fields.origin(field))
                 {
-                    let args = words![noun = object_type.noun(), name, now];
+                    let args = placeholders![noun = object_type.noun(), name, now];
                     faults.report_value(texts::MOVED_NAME, &name_origin, args);
                 }
             }
@@ -148,7 +153,7 @@ fn check_former_names(
                 if let Some((former, now)) =
                     former_path.and_then(|former| Some((former, moves.new_path(former)?)))
                 {
-                    faults.report_value(texts::MOVED_PATH, &origin, words![former, now]);
+                    faults.report_value(texts::MOVED_PATH, &origin, placeholders![former, now]);
                 }
             }
         }

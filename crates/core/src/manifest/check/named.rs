@@ -6,7 +6,7 @@ use super::{ContainerCheck, place_fault};
 use crate::{
     desired::Container,
     diagnostic::Severity,
-    manifest::faults::{LocatedFault, NodePosition, suggest_for_text, texts, words},
+    manifest::faults::{LocatedFault, NodePosition, placeholders, suggest_for_text, texts},
     secret::{Reference, strip_newline},
     value::Value,
 };
@@ -31,7 +31,7 @@ impl ContainerCheck<'_> {
                     (false, true) => texts::MISPLACED_FILE,
                     (false, false) => texts::MISSING_FILE,
                 };
-                let fault = self.faults.report(problem_texts, position, words![why]);
+                let fault = self.faults.report(problem_texts, position, placeholders![why]);
                 fault.label(address.to_string());
                 if let Some(help) = suggest_for_text("file", &path) {
                     fault.help(help);

@@ -7,7 +7,7 @@ use crate::{
     field::Scope,
     kind::{Section, needs, refs::patterns_overlap},
     level::{AccessLevel, MINIMAL_ACCESS},
-    manifest::faults::{Faults, NodePosition, texts, words},
+    manifest::faults::{Faults, NodePosition, placeholders, texts},
     origin::Sourced,
     text::nearest,
     value::Json,
@@ -32,7 +32,8 @@ fn check_count(section: &DeclaredSection, container: &Container, faults: &mut Fa
     let count = section.present_entries().count();
     if let Some(max) = pipeline_schedules::max_entries(section.kind).filter(|max| count > *max) {
         let (count, max) = (count.to_string(), max.to_string());
-        let args = words![count, max, noun = container.scope.noun(), what = section.kind.noun];
+        let args =
+            placeholders![count, max, noun = container.scope.noun(), what = section.kind.noun];
         faults.report_key(texts::TOO_MANY_ENTRIES, &section.origin, args);
     }
 }
@@ -63,7 +64,8 @@ fn check_named_entries(
 ) {
     let Some(Sourced { value, origin }) = entry.fields.get(field) else { return };
     let is_present = entry.state == EntryPresence::Present;
-    let args = words![field, noun = named_section.kind.noun, section = named_section.kind.section];
+    let args =
+        placeholders![field, noun = named_section.kind.noun, section = named_section.kind.section];
     let names = value.list().into_iter().flatten().filter_map(Json::as_str);
     for name in names.chain(value.text()) {
         let position = NodePosition::item(&origin, name);
@@ -102,8 +104,11 @@ fn check_path_prefixes(section: &DeclaredSection, container: &Container, faults:
             let Some(text) = field.value.text() else { continue };
             let suffix = text.strip_prefix(&*container.path);
             if !suffix.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '*'])) {
-                let args =
-                    words![name = spec.name, noun = container.scope.noun(), path = container.path];
+                let args = placeholders![
+                    name = spec.name,
+                    noun = container.scope.noun(),
+                    path = container.path
+                ];
                 faults.report_value(texts::OUTSIDE_PATH, &field.origin, args);
             }
         }
@@ -147,7 +152,7 @@ fn check_top_level(section: &DeclaredSection, container: &Container, faults: &mu
             faults.report_key(
                 problem_texts,
                 reported_origin,
-                words![name, above = top_level_group, rule],
+                placeholders![name, above = top_level_group, rule],
             );
         }
     }
@@ -162,7 +167,7 @@ fn check_allowlists(container: &Container, faults: &mut Faults) {
     };
     let lists = ["job_token_allowlist", "job_token_groups_allowlist"];
     for allowlist in lists.iter().filter_map(|name| container.section(name)) {
-        let args = words![section = allowlist.kind.section];
+        let args = placeholders![section = allowlist.kind.section];
         let fault = faults.report_key(texts::IDLE_ALLOWLIST, &allowlist.origin, args);
         fault.related(NodePosition::value(&inbound_setting.origin));
     }
@@ -192,7 +197,7 @@ fn check_closed_sections(container: &Container, faults: &mut Faults) {
         let switches: Vec<Vec<_>> =
             feature_sets.filter_map(|set| set.iter().map(find_off_setting).collect()).collect();
         let Some((switch, origin)) = switches.iter().flatten().next() else { continue };
-        let args = words![section = section.kind.section, switch];
+        let args = placeholders![section = section.kind.section, switch];
         let fault = faults.report_key(texts::CLOSED_SECTION, &section.origin, args);
         fault.related(NodePosition::key(origin));
     }
@@ -210,7 +215,7 @@ fn check_self_reference(container: &Container, faults: &mut Faults) {
             let is_parent_group = path.starts_with(&format!("{referenced_path}/"));
             let checks_parents = section == "shares" && container.scope == Scope::Project;
             if path == referenced_path || checks_parents && is_parent_group {
-                faults.report_value(problem_texts, &reference.origin, words![field]);
+                faults.report_value(problem_texts, &reference.origin, placeholders![field]);
             }
         }
     }
@@ -234,6 +239,6 @@ fn check_approvals(container: &Container, faults: &mut Faults) {
         }
         None => return,
     };
-    let args = words![name, rules = rules.kind.section];
+    let args = placeholders![name, rules = rules.kind.section];
     faults.report_value(problem_texts, &approvals.origin, args).related(NodePosition::key(related));
 }

@@ -30,7 +30,7 @@ mod slips;
 use locate::SchemaPosition;
 pub(super) use sentences::{missing_field_fault, suggest_for_text};
 pub(super) use slips::Pattern;
-pub(super) use undrift_model::{text::PlaceholderValues, words};
+pub(super) use undrift_model::{placeholders, text::PlaceholderValues};
 
 /// The texts of faults, generated from `texts.yaml`.
 pub(super) mod texts {
@@ -324,7 +324,7 @@ impl Findings {
         match Glob::for_paths(node.text()?) {
             Ok(glob) => Some(glob),
             Err(why) => {
-                self.report(texts::GLOB, node.span.clone(), words![what, why, example]);
+                self.report(texts::GLOB, node.span.clone(), placeholders![what, why, example]);
                 None
             }
         }
@@ -394,7 +394,7 @@ impl Findings {
         if let Err(error) = &content
             && is_valid
         {
-            self.report(texts::UNREADABLE_DOCUMENT, start..start, words![error]);
+            self.report(texts::UNREADABLE_DOCUMENT, start..start, placeholders![error]);
         }
         content.ok()
     }

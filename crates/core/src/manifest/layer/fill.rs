@@ -9,7 +9,7 @@ use crate::{
     desired::DeclaredFields,
     kind::{Section, forms::CONDITION_KEYS, is_list},
     manifest::{
-        faults::{FaultTexts, Faults, texts, words},
+        faults::{FaultTexts, Faults, placeholders, texts},
         read::{
             document::{LayerEntry, identify_entry},
             layers::BUILT_IN_PARAMS,
@@ -30,7 +30,7 @@ pub(super) fn fill_identity<'p>(
     filler: &Filler<'_>,
     faults: &mut Faults,
 ) -> Option<(String, Cow<'p, DeclaredFields>)> {
-    if !entry.has_forms || section.identity.is_empty() {
+    if !entry.has_templates || section.identity.is_empty() {
         return Some((entry.key(section).to_owned(), Cow::Borrowed(&entry.fields)));
     }
     let mut fields: BTreeMap<&str, _> = entry.fields.iter().collect();
@@ -91,7 +91,7 @@ pub(super) fn fill_templates(
             } else {
                 texts::FILLED_VALUE
             };
-            faults.report_key(texts, &field.origin, words![name, why])
+            faults.report_key(texts, &field.origin, placeholders![name, why])
         }
     };
     fault.label(format!("for `{}`", filler.path()));

@@ -17,7 +17,7 @@ use crate::{
     kind::refs::patterns_overlap,
     manifest::{
         config::looks_like_regex,
-        faults::{Faults, NodePosition, texts, words},
+        faults::{Faults, NodePosition, placeholders, texts},
         read::document::{DeclaredContainer, Rule},
     },
     origin::Origin,
@@ -47,7 +47,9 @@ impl LayerRules {
         missing_groups: &[String],
         faults: &mut Faults,
     ) {
-        for rule in self.iter().filter(|rule| rule.includes_undeclared && rule.is_named) {
+        for rule in
+            self.iter().filter(|rule| rule.includes_undeclared && rule.is_selected_by_command)
+        {
             let mut scope_paths = existing_paths.iter().filter(|(scope, _)| *scope == rule.scope);
             let is_idle = !declared_paths.iter().any(|path| rule.best_match(path).is_some())
                 && !scope_paths.any(|(_, path)| rule.best_match(path).is_some());
@@ -98,7 +100,7 @@ impl LayerRules {
                     _ => texts::UNLISTED_WITHOUT,
                 };
                 let origin = &rule.body.unlisted[name].origin;
-                faults.report_key(problem_texts, origin, words![name, without, all]);
+                faults.report_key(problem_texts, origin, placeholders![name, without, all]);
             }
         }
     }
@@ -111,7 +113,7 @@ pub(super) fn report_idle_param<'u>(
     used_names: impl IntoIterator<Item = &'u Arc<str>>,
     faults: &mut Faults,
 ) {
-    let fault = faults.report_key(texts::IDLE_PARAM, origin, words![param = name]);
+    let fault = faults.report_key(texts::IDLE_PARAM, origin, placeholders![param = name]);
     fault.suggest(nearest(name, used_names.into_iter().map(|name| &**name)));
 }
 
@@ -177,7 +179,7 @@ fn report_idle_rule(
     let Rule { path_globs: globs, excluded_globs: except, .. } = rule;
     let noun = rule.scope.noun();
     if let Some(name) = &rule.profile {
-        faults.report_key(texts::IDLE_PROFILE, &rule.origin, words![noun, name]);
+        faults.report_key(texts::IDLE_PROFILE, &rule.origin, placeholders![noun, name]);
         return;
     }
     if let Some(except_globs) = except
@@ -185,7 +187,7 @@ fn report_idle_rule(
             .iter()
             .any(|container| container.scope == rule.scope && globs.matches(&path_key(container)))
     {
-        faults.report_key(texts::IDLE_EXCEPT, &except_globs.origin, words![noun]);
+        faults.report_key(texts::IDLE_EXCEPT, &except_globs.origin, placeholders![noun]);
         return;
     }
     let mut prefixes = globs.iter().filter_map(|glob| glob.pattern().strip_suffix('*'));
@@ -201,7 +203,11 @@ fn report_idle_rule(
         _ => texts::IDLE_MATCH,
     };
     let first_glob = globs.iter().next().map(Glob::pattern).unwrap_or_default();
-    faults.report(problem_texts, NodePosition::item(&rule.origin, first_glob), words![sort, noun]);
+    faults.report(
+        problem_texts,
+        NodePosition::item(&rule.origin, first_glob),
+        placeholders![sort, noun],
+    );
 }
 
 /// Reports literal paths in `except` that are not declared. Globs are ignored: they may match
@@ -213,7 +219,7 @@ fn report_idle_exceptions(rule: &Rule, containers: &[Box<DeclaredContainer>], fa
         let has_children = find_by_prefix(containers, &format!("{path}/")).is_some();
         let problem_texts =
             if has_children { texts::EXCEPT_WITHOUT_STAR } else { texts::UNKNOWN_EXCEPT };
-        let args = words![noun = rule.scope.noun(), path];
+        let args = placeholders![noun = rule.scope.noun(), path];
         faults.report(problem_texts, NodePosition::item(&except_globs.origin, path), args);
     }
 }

@@ -38,7 +38,8 @@ impl LayerRules {
     /// The globs of the rules in named files that include existing containers, each with the scope
     /// of its rule.
     pub(in crate::manifest) fn including_globs(&self) -> impl Iterator<Item = (Scope, &Glob)> {
-        let including_rules = self.iter().filter(|rule| rule.includes_undeclared && rule.is_named);
+        let including_rules =
+            self.iter().filter(|rule| rule.includes_undeclared && rule.is_selected_by_command);
         including_rules.flat_map(|rule| rule.path_globs.iter().map(|glob| (rule.scope, glob)))
     }
 }
@@ -53,7 +54,7 @@ fn merge_rules(
     let container = DeclaredContainer {
         scope,
         path: Sourced { value: path.clone(), origin: rule.origin.clone() },
-        is_named: true,
+        is_selected_by_command: true,
         shares_document: false,
         lifecycle: ContainerLifecycle::default(),
         body: LayerBody::default(),

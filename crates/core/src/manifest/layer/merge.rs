@@ -21,7 +21,7 @@ use crate::{
     desired::{DeclaredFields, PROJECTS_KEY, Unlisted},
     kind::{Section, Shape},
     manifest::{
-        faults::{Faults, NodePosition, texts, words},
+        faults::{Faults, NodePosition, placeholders, texts},
         read::document::{DocumentSection, EntryState, LayerBody, LayerEntry, Validity},
     },
     origin::{Layer, Origin, Sourced},
@@ -64,7 +64,7 @@ impl LayerBody {
     /// changes of lists.
     pub(super) fn is_plain(&self) -> bool {
         let mut entries = self.sections.iter().flat_map(|section| &section.entries);
-        entries.all(|entry| !entry.has_forms && entry.state != EntryState::Unmanaged)
+        entries.all(|entry| !entry.has_templates && entry.state != EntryState::Unmanaged)
     }
 }
 
@@ -154,7 +154,7 @@ impl<'m> ContainerMerge<'m> {
             && !section_merge.entries.is_empty()
         {
             let entries = text::count(section_merge.entries.len(), "entry");
-            let args = words![name = section_kind.section, entries];
+            let args = placeholders![name = section_kind.section, entries];
             self.faults.report_key(texts::ADDS_NOTHING, origin, args);
         }
         for entry in &section.entries {
@@ -211,7 +211,7 @@ impl<'m> ContainerMerge<'m> {
             MergedFields::Slots(slots) => self.resolve_slots(section, slots, &mut validity),
         };
         let key = OnceLock::from(key);
-        LayerEntry { origin, state, validity, has_forms: false, fields, key }
+        LayerEntry { origin, state, validity, has_templates: false, fields, key }
     }
 
     /// The fields of `slots`, with every template filled in.
@@ -261,7 +261,7 @@ impl<'m> ContainerMerge<'m> {
         let missing_items = removed_items.iter().filter(|item| !lower_items.contains(item));
         for text in missing_items.filter_map(Json::as_str) {
             let position = NodePosition::item(origin, text);
-            let fault = self.faults.report(texts::REMOVES_NOTHING, position, words![name]);
+            let fault = self.faults.report(texts::REMOVES_NOTHING, position, placeholders![name]);
             let lower_names: Vec<_> =
                 lower_items.iter().filter_map(Json::as_str).take(MAX_LISTED_NAMES).collect();
             if !lower_names.is_empty() {
@@ -300,7 +300,7 @@ impl<'m> SectionMerge<'m> {
             state: layer_entry.state,
             conflict: None,
             validity: layer_entry.validity,
-            fields: if layer_entry.has_forms {
+            fields: if layer_entry.has_templates {
                 MergedFields::Slots(split_fields(section, &fields, rank))
             } else {
                 MergedFields::SingleLayer(fields)

@@ -18,7 +18,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    faults::{Faults, texts, words},
+    faults::{Faults, placeholders, texts},
     parallel::map_parallel,
     read::document::{DeclaredContainer, Document, DocumentAcknowledgement, FilledName},
 };
@@ -164,7 +164,7 @@ fn check_shared_secrets(containers: &[Box<DeclaredContainer>], faults: &mut Faul
                 }
                 _ => texts::SHARED_VARIABLE,
             };
-            faults.report_key(problem_texts, origin, words![secret = name, one, other]);
+            faults.report_key(problem_texts, origin, placeholders![secret = name, one, other]);
         }
     }
 }
@@ -188,7 +188,7 @@ fn check_duplicates(containers: &[Box<DeclaredContainer>], faults: &mut Faults) 
             let other_case = "; the service ignores case in paths";
             let case = if has_same_case { "" } else { other_case };
             let origins = [&other.path.origin, &first_container.path.origin];
-            faults.report_values(problem_texts, origins, words![path, case]);
+            faults.report_values(problem_texts, origins, placeholders![path, case]);
         }
     }
 }

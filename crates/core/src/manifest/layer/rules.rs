@@ -13,7 +13,7 @@ use crate::{
     desired::{PROJECTS_KEY, find_circles},
     field::Scope,
     manifest::{
-        faults::{Faults, NodePosition, texts, words},
+        faults::{Faults, NodePosition, placeholders, texts},
         read::document::{DeclaredContainer, LayerBody, Rule, UsedProfiles},
     },
     origin::{Origin, Sourced},
@@ -85,7 +85,7 @@ impl LayerRules {
             let Some(name) = &rule.profile else { continue };
             if let Some(first_index) = profile_positions.insert((rule.scope, name.clone()), index) {
                 let origins = [&rule.origin, &rules[first_index].origin];
-                faults.report_values(texts::DUPLICATE_PROFILE, origins, words![name]);
+                faults.report_values(texts::DUPLICATE_PROFILE, origins, placeholders![name]);
             }
         }
         let mut glob_index = GlobIndex::default();
@@ -112,7 +112,7 @@ impl LayerRules {
         let mut scopes = Scope::ALL.into_iter();
         let other_scope =
             scopes.find_map(|scope| Some((scope, self.profile_position(scope, &name.value)?)));
-        let args = words![
+        let args = placeholders![
             name = crate::text::escape(&name.value),
             scope = scope.noun(),
             document = scope.document_kind(),
@@ -167,7 +167,7 @@ impl LayerRules {
             let names = names.collect::<Vec<_>>().join(" uses ");
             let Rule { origin, body, .. } = circle[0];
             let uses_origin = body.uses.as_ref().map_or(origin, |uses| &uses.origin);
-            faults.report_key(texts::PROFILE_CIRCLE, uses_origin, words![names]);
+            faults.report_key(texts::PROFILE_CIRCLE, uses_origin, placeholders![names]);
         }
     }
 
@@ -214,7 +214,7 @@ impl LayerRules {
                     }
                     None => (texts::MISSING_PARAM, &name.origin),
                 };
-                let args = words![
+                let args = placeholders![
                     path = path.value,
                     profile = name.value,
                     param = required_param.value,
@@ -267,7 +267,9 @@ impl LayerRules {
         let candidates =
             self.glob_index.candidates(path).into_iter().map(|index| &self.rules[index].rule);
         let including_rules = candidates.filter(|rule| {
-            rule.includes_undeclared && rule.scope == scope && (rule.is_named || !only_named)
+            rule.includes_undeclared
+                && rule.scope == scope
+                && (rule.is_selected_by_command || !only_named)
         });
         let matches = including_rules.filter_map(|rule| Some((rule.best_match(path)?, rule)));
         let ((_, glob), rule) = matches.max_by_key(|((precision, _), _)| *precision)?;
@@ -425,7 +427,7 @@ pub(super) fn report_ambiguous(
 ) {
     if let Some(other) = other_origin {
         let origins = [first_origin.min(other), first_origin.max(other)];
-        let fault = faults.report_keys(texts::AMBIGUOUS, origins, words![what]);
+        let fault = faults.report_keys(texts::AMBIGUOUS, origins, placeholders![what]);
         fault.label(format!("for `{path}`"));
     }
 }
@@ -474,7 +476,7 @@ mod tests {
             profile: None,
             required_params: Vec::new(),
             origin,
-            is_named: true,
+            is_selected_by_command: true,
             includes_undeclared: false,
             body: LayerBody::default(),
         };

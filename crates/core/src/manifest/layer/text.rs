@@ -22,7 +22,8 @@ use crate::{
     kind::{Section, allows_type, forms, is_list},
     manifest::{
         faults::{
-            FaultTexts, LocatedFault, NodeFault, NodePosition, PlaceholderValues, texts, words,
+            FaultTexts, LocatedFault, NodeFault, NodePosition, PlaceholderValues, placeholders,
+            texts,
         },
         read::{
             document::{FilledName, LayerBody},
@@ -124,7 +125,7 @@ impl<'w> Filler<'w> {
                 let text_before = &template[..template.len() - text_after.len() - 2];
                 let name = expression_name(text_before, text_after).filter(|_| brace == "{");
                 if let Some(param) = name.filter(|name| self.resolve_param(name).is_some()) {
-                    return Err(FillError::new(texts::DOUBLE_BRACES, origin, words![param]));
+                    return Err(FillError::new(texts::DOUBLE_BRACES, origin, placeholders![param]));
                 }
                 filled_text.push(TextPiece::Shown(brace.to_owned()));
                 remaining_text = text_after;
@@ -143,7 +144,7 @@ impl<'w> Filler<'w> {
                 Some(piece @ TextPiece::Shown(_)) => piece,
                 None if is_after_percent && looks_like_name(name) => {
                     let fault_texts = texts::PLACEHOLDER_OF_SERVICE;
-                    return Err(FillError::new(fault_texts, origin, words![param = name]));
+                    return Err(FillError::new(fault_texts, origin, placeholders![param = name]));
                 }
                 None => return Err(self.unknown_param_error(name, origin)),
             });
@@ -172,7 +173,7 @@ impl<'w> Filler<'w> {
             None => texts::BRACES_OF_TEXT,
         };
         let near = near_name.unwrap_or_default();
-        let mut error = FillError::new(problem_texts, origin, words![param = name, near]);
+        let mut error = FillError::new(problem_texts, origin, placeholders![param = name, near]);
         if name.contains('{') {
             error.fault.message = "`{` is never closed".to_owned();
         } else if !looks_like_name(name) {
@@ -311,7 +312,7 @@ impl<'w> Filler<'w> {
                 let secret = self.find_secret_param(template).filter(|name| looks_like_name(name));
                 let secret =
                     secret.map_or("the filled-in text".into(), |name| format!("`{{{name}}}`"));
-                return Err(FillError::new(texts::SECRET_IN_TEXT, origin, words![secret]));
+                return Err(FillError::new(texts::SECRET_IN_TEXT, origin, placeholders![secret]));
             };
             *json = parse_scalar(schema, text);
             return Ok(());

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, ops::Range};
 
 use crate::text::looks_like_name;
 
-/// The byte ranges of a text with broken syntax that must not be shown. The values of keys in
+/// The byte ranges that must not be shown, in a text with broken syntax. The values of keys in
 /// `harmless_names` may be shown.
 pub(super) fn find_secrets_in_lines(
     text: &str,
@@ -28,8 +28,8 @@ pub(super) fn find_secrets_in_lines(
 /// Masks a text line by line. Everything uncertain is hidden.
 struct LineMasker<'o> {
     harmless_names: &'o BTreeSet<String>,
-    /// The keys that contain the current line. Each has its column, and true if values below the
-    /// key may be shown.
+    /// The keys that contain the current line. For each key: its column, and whether the values below
+    /// it may be shown.
     parents: Vec<(usize, bool)>,
     /// True if a bracket or quote may be open. The text up to the next document is then hidden.
     may_be_unclosed: bool,

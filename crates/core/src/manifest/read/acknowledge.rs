@@ -8,7 +8,7 @@ use crate::{
     address::Selector,
     catalogue,
     desired::{Acknowledgement, Guard},
-    manifest::faults::{PlaceholderValues, texts, words},
+    manifest::faults::{PlaceholderValues, placeholders, texts},
     origin::Sourced,
     text::{did_you_mean, looks_like_name},
     yaml::Node,
@@ -61,16 +61,16 @@ impl DocumentReader<'_, '_> {
             self.findings.report(texts, node.span.clone(), args);
         };
         if Guard::ALL.iter().any(|candidate| candidate.to_string() == guard) {
-            report(texts::GUARD_IN_ADDRESS, words![guard]);
+            report(texts::GUARD_IN_ADDRESS, placeholders![guard]);
         } else if let Some((section, entry)) = wrong_separation {
-            report(texts::ADDRESS_WITHOUT_SLASH, words![path, section, entry]);
+            report(texts::ADDRESS_WITHOUT_SLASH, placeholders![path, section, entry]);
         } else if looks_like_name(section) && !sections.contains(&section) {
             let near = did_you_mean(section, sections).unwrap_or_default();
-            report(texts::NO_SECTION, words![section, near]);
+            report(texts::NO_SECTION, placeholders![section, near]);
         } else {
             match Selector::parse(text) {
                 Ok(selector) => return Some(selector),
-                Err(why) => report(texts::ADDRESS_GLOB, words![why]),
+                Err(why) => report(texts::ADDRESS_GLOB, placeholders![why]),
             }
         }
         None

@@ -53,7 +53,14 @@ impl DocumentReader<'_, '_> {
             body.params.extend(params);
             let lifecycle =
                 ContainerLifecycle { former_paths, state: state.clone(), ..Default::default() };
-            DeclaredContainer { scope, path, is_named, shares_document, lifecycle, body }
+            DeclaredContainer {
+                scope,
+                path,
+                is_selected_by_command: is_named,
+                shares_document,
+                lifecycle,
+                body,
+            }
         });
         containers.map(|container| Document::Container(Box::new(container))).collect()
     }
@@ -129,8 +136,14 @@ impl DocumentReader<'_, '_> {
             }
         };
         let key = OnceLock::from(String::new());
-        let layer_entry =
-            LayerEntry { origin: origin.clone(), state, validity, has_forms, fields, key };
+        let layer_entry = LayerEntry {
+            origin: origin.clone(),
+            state,
+            validity,
+            has_templates: has_forms,
+            fields,
+            key,
+        };
         DocumentSection { section_kind: section, origin, entries: vec![layer_entry] }
     }
 
@@ -158,7 +171,14 @@ impl DocumentReader<'_, '_> {
         }
         let ParsedFields { fields, has_forms } = parsed_fields;
         let fields = fields.into_iter().collect();
-        LayerEntry { origin, state, validity, has_forms, fields, key: OnceLock::new() }
+        LayerEntry {
+            origin,
+            state,
+            validity,
+            has_templates: has_forms,
+            fields,
+            key: OnceLock::new(),
+        }
     }
 
     /// Adds the misspelled fields of an invalid entry under their right names, so that such a field

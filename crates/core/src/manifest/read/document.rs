@@ -1,4 +1,4 @@
-//! The content of a document without its text. Every part has an origin.
+//! The parsed content of a document. The text itself is not kept. Every part has an origin.
 //!
 //! The content must be small. All documents are in memory at once, and a large organisation writes
 //! millions of fields.
@@ -39,7 +39,7 @@ pub(in crate::manifest) struct DeclaredContainer {
     /// The full path as written, with the origin of its key.
     pub(in crate::manifest) path: Sourced<Arc<str>>,
     /// True if the command names the file or a folder above it.
-    pub(in crate::manifest) is_named: bool,
+    pub(in crate::manifest) is_selected_by_command: bool,
     /// True if the document declares several paths.
     pub(in crate::manifest) shares_document: bool,
     /// The former paths and the state of the container.
@@ -62,7 +62,7 @@ pub(in crate::manifest) struct Rule {
     /// The origin of the key `match` or `name`.
     pub(in crate::manifest) origin: Origin,
     /// True if the command names the file or a folder above it.
-    pub(in crate::manifest) is_named: bool,
+    pub(in crate::manifest) is_selected_by_command: bool,
     /// True if the rule includes existing containers that no document declares.
     pub(in crate::manifest) includes_undeclared: bool,
     pub(in crate::manifest) body: LayerBody,
@@ -93,7 +93,7 @@ pub(in crate::manifest) struct LayerBody {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::manifest) struct FilledName {
     pub(in crate::manifest) secret: Reference,
-    /// The filled-in name and the inserted texts. Two containers may share a secret only if these
+    /// First the filled-in name, then the texts inserted into it. Two containers may share a secret only if these
     /// texts are equal.
     pub(in crate::manifest) inserted_texts: Vec<String>,
     /// The origin of the field.
@@ -132,7 +132,7 @@ pub(in crate::manifest) struct LayerEntry {
     /// The validity of the entry by the schema.
     pub(in crate::manifest) validity: Validity,
     /// True if a field contains a form that replaces a value: see [`templates`](super::templates).
-    pub(in crate::manifest) has_forms: bool,
+    pub(in crate::manifest) has_templates: bool,
     /// The fields, including keys below `extra:`.
     pub(in crate::manifest) fields: DeclaredFields,
     /// The key of the entry within the section, computed on first use.

@@ -18,7 +18,7 @@ use crate::{
     },
     field::Scope,
     kind::{FieldSpec, Operations, Section},
-    manifest::faults::{LocatedFault, texts, words},
+    manifest::faults::{LocatedFault, placeholders, texts},
     operation::{AnyOp, Op, Operation},
     yaml::{Node, NodeValue},
 };
@@ -121,7 +121,7 @@ pub(super) fn find_malformed_form(value: &Node) -> Option<LocatedFault> {
     let Some((key, (what, form))) = malformed_entry else {
         return value.children().find_map(find_malformed_form);
     };
-    let args = words![key = key.name, what, form];
+    let args = placeholders![key = key.name, what, form];
     Some(LocatedFault::new(texts::EXTRA_MALFORMED, key.span.clone(), args))
 }
 

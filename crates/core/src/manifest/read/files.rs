@@ -14,7 +14,7 @@ use crate::{
     diagnostic::{Diagnostic, Diagnostics, FileName},
     manifest::{
         config::{CONFIG_FILE, MISNAMED_FILE},
-        faults::{file_diagnostic, texts, words},
+        faults::{file_diagnostic, placeholders, texts},
         surroundings::{LoadEnvironment, Root},
     },
     text::{escape, list_names, nearest},
@@ -77,13 +77,14 @@ pub(in crate::manifest) fn read(path: &Path, name: &FileName) -> Result<String, 
     let mut bytes = Vec::new();
     let read_result = std::fs::File::open(path)
         .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
-    read_result
-        .map_err(|error| file_diagnostic(texts::UNREADABLE_FILE, name.clone(), words![error]))?;
+    read_result.map_err(|error| {
+        file_diagnostic(texts::UNREADABLE_FILE, name.clone(), placeholders![error])
+    })?;
     check_size(bytes.len(), name)?;
     String::from_utf8(bytes).map_err(|error| {
         let valid_bytes = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = valid_bytes.iter().filter(|byte| **byte == b'\n').count() + 1;
-        file_diagnostic(texts::NOT_UTF_8, name.clone(), words![line]).into()
+        file_diagnostic(texts::NOT_UTF_8, name.clone(), placeholders![line]).into()
     })
 }
 
@@ -185,7 +186,7 @@ pub(in crate::manifest) fn find_manifests(
         let names: Vec<_> = names.collect();
         let skipped = if names.is_empty() { "" } else { "; skipped here: " };
         let skipped = format!("{skipped}{}", list_names(&names));
-        diagnostics.push(file_diagnostic(texts::EMPTY_FOLDER, name, words![skipped]));
+        diagnostics.push(file_diagnostic(texts::EMPTY_FOLDER, name, placeholders![skipped]));
     }
     files
 }
@@ -239,7 +240,7 @@ impl ManifestSearch<'_> {
                 _ => texts::UNREADABLE_FOLDER,
             };
             let name = self.root.display_path(folder);
-            let diagnostic = file_diagnostic(texts, name, words![error]);
+            let diagnostic = file_diagnostic(texts, name, placeholders![error]);
             self.diagnostics.push(diagnostic.with_optional_help(suggest_path(folder)));
         }
     }

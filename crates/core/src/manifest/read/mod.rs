@@ -16,7 +16,7 @@ use document::Validity;
 use serde::Deserialize;
 
 use super::{
-    faults::{Findings, HiddenFaults, texts, words},
+    faults::{Findings, HiddenFaults, placeholders, texts},
     mask::{self, TextState},
     schema::DocumentKind,
 };
@@ -196,7 +196,7 @@ fn report_not_a_mapping(document: &Node, findings: &mut Findings) {
     let foreign_sign = first_item.and_then(|first| recognise_document("foreign", first, ""));
     if let Some(DocumentSign { what, help, .. }) = foreign_sign {
         let help = if is_document_list { texts::SEVERAL_DOCUMENTS[3] } else { help };
-        findings.report(texts::FOREIGN, span, words![what, help]);
+        findings.report(texts::FOREIGN, span, placeholders![what, help]);
     } else {
         let problem_texts =
             if is_document_list { texts::SEVERAL_DOCUMENTS } else { texts::NO_MAPPING };
@@ -216,11 +216,11 @@ fn read_kind(
             first_entry.map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
         let foreign_sign = recognise_document("foreign", document, &source.name);
         if let Some(DocumentSign { what, help, .. }) = foreign_sign {
-            findings.report(texts::FOREIGN, start_range, words![what, help]);
+            findings.report(texts::FOREIGN, start_range, placeholders![what, help]);
         } else {
             let (marked_range, help) = find_misnamed_kind(document)
                 .unwrap_or_else(|| (start_range, suggest_first_line(document)));
-            findings.report(texts::MISSING_KIND, marked_range, words![help]);
+            findings.report(texts::MISSING_KIND, marked_range, placeholders![help]);
         }
         return None;
     };
@@ -246,7 +246,7 @@ fn read_kind(
         };
         let kind_span = if node.data == NodeValue::Null { &key.span } else { &node.span };
         let kinds = alternatives(&DocumentKind::names());
-        findings.report(texts::NO_KIND, kind_span.clone(), words![kinds, help]);
+        findings.report(texts::NO_KIND, kind_span.clone(), placeholders![kinds, help]);
     }
     kind
 }

@@ -12,7 +12,7 @@ use std::{
 use super::DocumentReader;
 use crate::{
     catalogue::{self, settings},
-    manifest::faults::{texts, words},
+    manifest::faults::{placeholders, texts},
     origin::Sourced,
     value::Value,
     yaml::{MappingKey, Node, NodeValue},
@@ -63,12 +63,12 @@ impl DocumentReader<'_, '_> {
     /// Reports keys that a document with several paths must not have.
     fn check_shared_keys(&mut self, document: &Node) {
         if let Some((key, _)) = document.get("path") {
-            let args = words![noun = self.scope.noun()];
+            let args = placeholders![noun = self.scope.noun()];
             self.findings.report(texts::PATH_BESIDE_PATHS, key.span.clone(), args);
         }
         if let Some((key, node)) = document.get("previously") {
             let former = node.items().first().and_then(Node::text).unwrap_or("acme/old");
-            self.findings.report(texts::SHARED_PREVIOUSLY, key.span.clone(), words![former]);
+            self.findings.report(texts::SHARED_PREVIOUSLY, key.span.clone(), placeholders![former]);
         }
         // Several containers must not share the source from which they are created, or an import
         // URL.
@@ -81,14 +81,14 @@ impl DocumentReader<'_, '_> {
             .flat_map(section_fields)
         {
             if lookup.import_fields.contains(&&*key.name) && node.data != NodeValue::Null {
-                let args = words![name = key.name];
+                let args = placeholders![name = key.name];
                 self.findings.report(texts::SHARED_SOURCE, key.span.clone(), args);
             }
         }
         if let Some((key, node)) = document[settings::SECTION].get(settings::IMPORT_URL_FIELD)
             && is_fixed_text(node)
         {
-            let args = words![name = key.name];
+            let args = placeholders![name = key.name];
             self.findings.report(texts::SHARED_ADDRESS, key.span.clone(), args);
         }
     }

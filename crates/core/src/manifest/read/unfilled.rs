@@ -10,7 +10,7 @@ use crate::{
     catalogue::variables::{check_maskable, is_expression},
     field::Secrecy,
     kind::FieldSpec,
-    manifest::faults::{Pattern, texts, words},
+    manifest::faults::{Pattern, placeholders, texts},
     secret::judge,
     value::Json,
     yaml::{self, MappingKey, Node, NodeValue},
@@ -58,7 +58,7 @@ impl DocumentReader<'_, '_> {
     /// describes the value.
     pub(super) fn check_untyped_value(&mut self, place: TextPlace, key: &MappingKey, value: &Node) {
         if let Some(credential) = plain_texts(value).into_iter().find_map(judge::find_credential) {
-            let args = words![name = key.name, what = credential.noun_phrase()];
+            let args = placeholders![name = key.name, what = credential.noun_phrase()];
             self.findings.report(texts::PLAIN_CREDENTIAL, key.span.clone(), args);
         }
         self.check_placeholders(place, key, value, &Json::Bool(true));
@@ -83,7 +83,7 @@ impl DocumentReader<'_, '_> {
             let [severity, code, message, help] = syntax.fault;
             let texts = [severity, code, message, help, ""];
             // Help texts do not quote a name that may be a password.
-            self.findings.report(texts, key.span.clone(), words![name = key.name, sign]);
+            self.findings.report(texts, key.span.clone(), placeholders![name = key.name, sign]);
         }
     }
 }

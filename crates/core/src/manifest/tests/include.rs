@@ -234,7 +234,7 @@ fn excluded_projects_are_not_included() {
     let paths: Vec<Arc<str>> =
         desired.containers.into_iter().map(|container| container.path).collect();
     assert_eq!(paths, ["acme/shop".into()]);
-    assert_eq!(&*roster.incomplete[0].0, "acme/**");
+    assert_eq!(&*roster.incomplete_globs[0].0, "acme/**");
 }
 
 /// Without this warning, a mistyped rule would pass every check.
@@ -254,7 +254,7 @@ fn a_rule_that_matches_nothing_at_all_is_a_warning() {
         let warnings = roster.idle_rule_warnings.sorted().into_iter();
         let warnings: Vec<_> =
             warnings.map(|warning| (warning.message.clone(), warning.help.clone())).collect();
-        (warnings, roster.incomplete.len(), desired.containers.len())
+        (warnings, roster.incomplete_globs.len(), desired.containers.len())
     };
     let message = "this matches no declared or existing project".to_owned();
     let help = "correct `match`, or remove the document";
@@ -272,7 +272,7 @@ fn a_rule_that_matches_nothing_at_all_is_a_warning() {
         |roster: &mut Roster| roster.containers[0].exclusion = Some(ExclusionReason::Archived);
     assert_eq!(check_rule("acme/**", archive), (vec![], 0, 0));
     let fail_list = |roster: &mut Roster| {
-        roster.incomplete = vec![("other/**".into(), crate::cause::Cause::new("503"))];
+        roster.incomplete_globs = vec![("other/**".into(), crate::cause::Cause::new("503"))];
     };
     assert_eq!(check_rule("other/*", fail_list), (vec![], 1, 0));
     // Groups that the token cannot see are reported elsewhere.

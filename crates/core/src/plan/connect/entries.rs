@@ -10,7 +10,7 @@ use crate::{
     catalogue,
     diff::{
         Step,
-        texts::{self, words},
+        texts::{self, placeholders},
     },
     field::Scope,
     kind::Section,
@@ -73,7 +73,11 @@ pub(super) fn order_colliding_entries(steps: &[Step]) -> StepRelations {
                 let texts = if is_name { texts::NAME_ABOVE } else { texts::EXCLUSIVE_ABOVE };
                 let key = text::escape(blocking_address.entry.as_deref().unwrap_or_default());
                 let (group, noun) = (&blocking_address.path, section.noun);
-                relations.refuse(texts, words![group, noun, key, what = exclusive_key], step);
+                relations.refuse(
+                    texts,
+                    placeholders![group, noun, key, what = exclusive_key],
+                    step,
+                );
             }
             None if !blocking_addresses.is_empty() => {
                 let reason = "the group above must lose its entry first";

@@ -46,7 +46,7 @@ use crate::{
     },
     diff::{
         Action, Edge, FieldChange, Problem, Step,
-        texts::{self, PlaceholderValues, ProblemTexts, words},
+        texts::{self, PlaceholderValues, ProblemTexts, placeholders},
     },
     field::{NamedObject, Scope},
     kind::{Capability, Effect},
@@ -256,7 +256,11 @@ fn order_after_namesakes(steps: &[Step]) -> StepRelations {
         match transfers.get(&path).or_else(|| renames.get(&path)) {
             Some(address) => relations.add_edge(index, address, NAME_REASON),
             None => {
-                relations.refuse(texts::NAMESAKE, words![namesake = text::escape(namesake)], step);
+                relations.refuse(
+                    texts::NAMESAKE,
+                    placeholders![namesake = text::escape(namesake)],
+                    step,
+                );
             }
         }
     }
@@ -326,7 +330,7 @@ fn order_after_freed_paths(steps: &[Step]) -> StepRelations {
             if freed_by_run.contains(first) {
                 relations.add_edge(index, first, reason);
             } else if !step.after.iter().any(|edge| edge.address == *first) {
-                relations.refuse(problem_texts, words![first], step);
+                relations.refuse(problem_texts, placeholders![first], step);
             }
         }
     }
@@ -379,7 +383,7 @@ fn refuse_cycles(steps: &[Step]) -> Vec<Problem> {
     cycles
         .map(|(index, other_index)| {
             let step = &steps[index];
-            let args = words![other = steps[other_index].address];
+            let args = placeholders![other = steps[other_index].address];
             Problem::from_texts(texts::CIRCULAR, args, &step.address, &step.origin)
         })
         .collect()

@@ -8,7 +8,7 @@ use crate::{
     address::{Address, groups_above},
     diff::{
         Note, Problem, Reason, Step,
-        texts::{self, words},
+        texts::{self, placeholders},
     },
     field::Scope,
     kind::{Capability, Effect, Outsider},
@@ -134,7 +134,7 @@ fn refuse_outsiders(steps: &[Step], grants: &ChangesByUser<'_>, relations: &mut 
         }
         let names: Vec<_> = names.into_iter().collect();
         let (have, user) = if names.len() == 1 { ("has", "user") } else { ("have", "users") };
-        let args = words![names = text::list_names(&names), have, user];
+        let args = placeholders![names = text::list_names(&names), have, user];
         let problem_texts = step.scope.choose(texts::NO_MAINTAINERS, texts::OUTSIDERS);
         relations.refuse(problem_texts, args, step);
     }
@@ -261,12 +261,16 @@ fn order_lower_levels(
             let level = level_word(after);
             if let Some(grant) = higher_grant {
                 let (above, group) = (level_word(grant.after), &grant.address.path);
-                relations.refuse(texts::BELOW_GRANTED, words![key, above, group, level], step);
+                relations.refuse(
+                    texts::BELOW_GRANTED,
+                    placeholders![key, above, group, level],
+                    step,
+                );
             } else if level_above > after
                 // The level may come from a share. The service does not compare with that.
                 && !values_above(&share_levels, path).any(|share_level| *share_level >= level_above)
             {
-                let args = words![key, above = level_word(level_above), level];
+                let args = placeholders![key, above = level_word(level_above), level];
                 let change = step.change("access_level");
                 let origin =
                     change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);

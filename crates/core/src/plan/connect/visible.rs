@@ -7,7 +7,7 @@ use crate::{
     address::{Address, groups_above},
     diff::{
         Action, Problem, Step,
-        texts::{self, words},
+        texts::{self, placeholders},
     },
     field::Scope,
     kind::{Capability, Effect, VISIBILITIES},
@@ -29,7 +29,7 @@ pub(super) fn refuse_excess_visibility(steps: &[Step]) -> StepRelations {
             continue;
         };
         if rank > *max_rank {
-            let args = words![
+            let args = placeholders![
                 visibility = VISIBILITIES[rank],
                 group = group.address.path,
                 most = VISIBILITIES[*max_rank]
@@ -108,7 +108,8 @@ pub(super) fn check_narrowed_groups(steps: &[Step]) -> StepRelations {
                 let reason = "more visible contents must leave the group first";
                 relations.add_edge(index, move_address, reason);
             } else if narrowed_ranks.get(&key).is_none_or(|after| *after > max_rank) {
-                let args = words![path, is = VISIBILITIES[*rank], most = VISIBILITIES[max_rank]];
+                let args =
+                    placeholders![path, is = VISIBILITIES[*rank], most = VISIBILITIES[max_rank]];
                 relations.refuse(texts::VISIBLE_CONTENTS, args, step);
                 break;
             }

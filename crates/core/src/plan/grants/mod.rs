@@ -19,7 +19,7 @@ use crate::{
     desired::{self, DeclaredEntry, DeclaredSection, subject_field},
     diff::{
         Action, Findings, Problem, Step,
-        texts::{self, words},
+        texts::{self, placeholders},
     },
     field::{NamedObject, Scope},
     kind::{Capability, Effect, Id, Outsider, forms, visibility_rank},
@@ -81,7 +81,7 @@ impl ContainerPlanner<'_> {
                     _ => continue,
                 };
                 let level = level.map_or("", |level| level.word);
-                let args = words![name = escape(name), level];
+                let args = placeholders![name = escape(name), level];
                 let problem = Problem::from_texts(problem_texts, args, &step.address, &step.origin);
                 plan.findings.problems.push(problem);
             }
@@ -249,7 +249,7 @@ impl ContainerPlanner<'_> {
             }
             let key = escape(step.address.entry.as_deref().unwrap_or_default());
             problems.extend(rules.iter().map(|(section, rule)| {
-                let (address, args) = (section.address_of(rule, self.address), words![key]);
+                let (address, args) = (section.address_of(rule, self.address), placeholders![key]);
                 Problem::from_texts(texts::ACCESS_ENDS, args, &address, &rule.origin)
             }));
         }

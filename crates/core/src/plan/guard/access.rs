@@ -51,7 +51,7 @@ impl GuardChecker<'_> {
         let mut demotions = changes.iter().collect::<Vec<_>>();
         demotions.retain(|change| change.before == OWNER && change.after < OWNER);
         let Some(last_demotion) = demotions.last() else { return };
-        let inherited_count = match &context.live.levels_above {
+        let inherited_owner_count = match &context.live.levels_above {
             Some(levels) => levels.values().filter(|level| **level >= OWNER).count(),
             None if context.has_group_above() => {
                 return self.findings.add_missing_fact(ExtraFact::LevelsAbove);
@@ -63,16 +63,20 @@ impl GuardChecker<'_> {
             _ => None,
         });
         let owner_ids: Vec<u64> = direct_owners.collect();
-        let raised_count =
+        let new_owner_count =
             changes.iter().filter(|change| change.before < OWNER && change.after == OWNER).count();
-        let other_owner_count =
-            inherited_count + raised_count + usize::from(context.facts.personal_owner_id.is_some());
+        let other_owner_count = inherited_owner_count
+            + new_owner_count
+            + usize::from(context.facts.personal_owner_id.is_some());
         let mut remaining_ids = owner_ids
             .iter()
             .filter(|user| !demotions.iter().any(|change| change.subject_id == Some(**user)));
         if remaining_ids.next().is_none() && other_owner_count == 0 {
             let owner_count = owner_ids.len().max(demotions.len());
-            let reason = format!("would remove the last owner (of {owner_count})");
+            let reason = match owner_count {
+                1 => "would remove the last owner".to_owned(),
+                _ => format!("would remove all {owner_count} owners"),
+            };
             self.refuse(Guard::LastOwner, last_demotion.step, reason);
         }
     }
@@ -95,8 +99,8 @@ impl GuardChecker<'_> {
         let unread_cause = levels.find_map(|level| level.as_ref().err());
         let (Ok(level_without_shares), None) = (&access.level_without_shares, unread_cause) else {
             let reason = unread_cause.cloned().unwrap_or_else(|| Cause::new("not read"));
-            let reason =
-                reason.with_context("whether the token's own access depends on this share");
+            let reason = reason
+                .with_context("cannot tell whether the token's own access depends on this share");
             let address = first_reduction.step.address.clone();
             let origin = Some(first_reduction.step.origin.clone());
             return self.findings.incomplete.push(Incomplete { address, reason, origin });
@@ -145,13 +149,13 @@ fn lost_role(step: &Step) -> Option<&str> {
 /// Refuses to lower the access of the members of an external directory. The members are unknown,
 /// and the caller may be one of them.
 pub(super) fn refuse_directory_access(step: &Step, caller: &Caller) -> Option<GuardRefusal> {
-    let lowered_levels = step.effects.iter().find_map(|effect| match effect {
+    let level_change = step.effects.iter().find_map(|effect| match effect {
         Effect::Share { group_id: None, before, after, .. } if after < before => {
             Some((*before, *after))
         }
         _ => None,
     });
-    let (before, after) = lowered_levels.filter(|_| !caller.is_administrator)?;
+    let (before, after) = level_change.filter(|_| !caller.is_administrator)?;
     let (caller, before, after) = (escape(&caller.username), level_word(before), level_word(after));
     let reason = format!(
         "would lower access from {before} to {after} for the members of an external directory; `{caller}`, the token's owner, may be one of them"

@@ -6,7 +6,8 @@ use std::{
 };
 
 use super::{
-    DELETION_RANK, END_ACCESS_RANK, MOVE_RANK, NARROW_VISIBILITY_RANK, StepFacts, step_positions,
+    DELETION_RANK, END_ACCESS_RANK, MOVE_RANK, NARROW_VISIBILITY_RANK, StepProperties,
+    step_positions,
 };
 use crate::{
     diff::{Edge, Step},
@@ -18,7 +19,7 @@ use crate::{
 /// Computes the edges of all steps of a container.
 pub(super) struct EdgeBuilder<'p> {
     scope: Scope,
-    facts: &'p [StepFacts],
+    facts: &'p [StepProperties],
     steps: &'p [Step],
     /// The positions of the steps that provide each capability, by section.
     providers: BTreeMap<Capability, BTreeMap<Option<&'static str>, Vec<usize>>>,
@@ -32,7 +33,7 @@ impl<'p> EdgeBuilder<'p> {
     /// The edges of each of `steps`.
     pub(super) fn compute(
         scope: Scope,
-        facts: &'p [StepFacts],
+        facts: &'p [StepProperties],
         steps: &'p [Step],
     ) -> impl Iterator<Item = Vec<Edge>> {
         let mut builder = Self {

@@ -26,7 +26,7 @@ use crate::{
 };
 
 // The ranks of steps. A step may only depend on steps of a lower rank.
-const CONTAINER_RANK: u8 = 0;
+const CREATE_CONTAINER_RANK: u8 = 0;
 const UNARCHIVE_RANK: u8 = 1;
 const NARROW_VISIBILITY_RANK: u8 = 2;
 const MOVE_RANK: u8 = 3;
@@ -34,7 +34,7 @@ const FREE_SLOT_RANK: u8 = 4;
 const NAMED_ENTRY_RANK: u8 = 5;
 const PROVIDE_CAPABILITY_RANK: u8 = 6;
 const END_ACCESS_RANK: u8 = 7;
-const ENTRIES_RANK: u8 = 8;
+const OTHER_ENTRIES_RANK: u8 = 8;
 const REMOVE_CAPABILITY_RANK: u8 = 9;
 const DELETION_RANK: u8 = 10;
 const DISABLE_FEATURE_RANK: u8 = 11;
@@ -42,7 +42,7 @@ const CALLER_ACCESS_RANK: u8 = 12;
 const ARCHIVE_RANK: u8 = 13;
 
 /// The facts that decide the position of a step.
-struct StepFacts {
+struct StepProperties {
     rank: u8,
     provides: Vec<Capability>,
     removes: Vec<Capability>,
@@ -53,8 +53,8 @@ struct StepFacts {
 
 /// Orders `steps` so that each step comes after the steps that it depends on. Adds the edges.
 pub(super) fn order_steps(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
-    add_naming_effects(scope, steps);
-    let facts = collect_facts(scope, caller, steps);
+    add_follows_effects(scope, steps);
+    let facts = collect_properties(scope, caller, steps);
     let depths = chain_lengths(steps);
     let mut ranked: Vec<_> = facts.into_iter().zip(std::mem::take(steps)).collect();
     ranked.sort_by_key(|(fact, step)| (fact.rank, depths.get(&step.address).copied()));
@@ -64,8 +64,8 @@ pub(super) fn order_steps(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) 
     *steps = sorted_steps;
 }
 
-/// Adds an effect to each step for every entry that it names and that another step creates.
-fn add_naming_effects(scope: Scope, steps: &mut [Step]) {
+/// If a step names an entry that another step creates, adds the effect `Follows` to the first step.
+fn add_follows_effects(scope: Scope, steps: &mut [Step]) {
     let names_by_step: Vec<_> = steps.iter().map(|step| followed_names(scope, step)).collect();
     let sections: BTreeSet<_> =
         names_by_step.iter().flatten().map(|(section, _)| *section).collect();
@@ -107,20 +107,23 @@ pub(super) fn followed_names(scope: Scope, step: &Step) -> Vec<(&'static str, St
 }
 
 /// The length of the chain of predecessors of each step that must follow another step. A step follows
-/// the step that frees its name by a rename, or that creates an entry that it names. A step that needs
-/// the id of such a later entry, for example of its parent, follows the step of that entry.
+/// the step that frees its name by a rename, or that creates an entry that it names. If a step
+/// needs the id of an entry in such a chain, for example of its parent, it follows that entry's step.
 fn chain_lengths(container_steps: &[Step]) -> HashMap<Address, usize> {
     let pairs = container_steps.iter().filter_map(|step| {
         let mut entries = step.followed_entries().chain(step.awaited_entries());
         Some((&step.address, entries.next()?))
     });
     let mut predecessors: HashMap<_, _> = pairs.collect();
-    let followers: HashMap<_, _> =
+    let addresses_by_text: HashMap<_, _> =
         predecessors.keys().map(|address| (address.to_string(), *address)).collect();
-    let dependents = container_steps.iter().filter(|_| !followers.is_empty());
-    for step in dependents {
-        let mut awaited_entries = step.awaited_objects();
-        if let Some(entry) = awaited_entries.find_map(|name| followers.get(&*name).copied()) {
+    if addresses_by_text.is_empty() {
+        return HashMap::new();
+    }
+    for step in container_steps {
+        let mut awaited_objects = step.awaited_objects();
+        if let Some(entry) = awaited_objects.find_map(|name| addresses_by_text.get(&*name).copied())
+        {
             predecessors.entry(&step.address).or_insert(entry);
         }
     }
@@ -149,28 +152,29 @@ fn chain_lengths(container_steps: &[Step]) -> HashMap<Address, usize> {
 
 /// For each of the ordered `steps`: the positions of the earlier steps that it needs, each with the
 /// needed capability. The capability is `None` if the step names the object of the earlier step, or
-/// is a move that must follow the earlier step. The step would fail without these earlier steps.
+/// if the step is a move and the earlier step narrows visibility. The step would fail without these earlier steps.
 /// Other edges only decide the order.
 pub(super) fn needed_steps(
     scope: Scope,
     caller: &Caller,
     steps: &[Step],
 ) -> Vec<Vec<(usize, Option<Capability>)>> {
-    let facts = collect_facts(scope, caller, steps);
+    let facts = collect_properties(scope, caller, steps);
     let positions = step_positions(steps);
-    let needed_by_step = facts.iter().zip(steps).map(|(dependent, step)| {
+    let needed_by_step = facts.iter().zip(steps).map(|(dependent_properties, step)| {
         let awaited_steps: Vec<_> =
             step.awaited_objects().filter_map(|name| positions.get(&*name)).collect();
         let needed_positions =
             facts.iter().zip(steps).enumerate().flat_map(|(index, (other_fact, other_step))| {
-                let is_before = other_fact.rank < dependent.rank;
-                let narrows = dependent.rank == MOVE_RANK && narrows_visibility(other_step);
-                let is_named = narrows || (is_before && awaited_steps.contains(&&index));
-                dependent
+                let is_before = other_fact.rank < dependent_properties.rank;
+                let narrows =
+                    dependent_properties.rank == MOVE_RANK && narrows_visibility(other_step);
+                let must_follow = narrows || (is_before && awaited_steps.contains(&&index));
+                dependent_properties
                     .needed_capabilities()
                     .filter(move |capability| is_before && other_fact.provides.contains(capability))
                     .map(move |capability| (index, Some(capability)))
-                    .chain(is_named.then_some((index, None)))
+                    .chain(must_follow.then_some((index, None)))
             });
         needed_positions.collect()
     });
@@ -182,20 +186,21 @@ fn step_positions(steps: &[Step]) -> HashMap<String, usize> {
     steps.iter().enumerate().rev().map(|(index, step)| (step.address.to_string(), index)).collect()
 }
 
-fn collect_facts(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<StepFacts> {
-    let mut facts: Vec<_> = steps.iter().map(|step| StepFacts::new(scope, step, caller)).collect();
-    // If one request turns one feature on and another feature off, the request comes before the
-    // entries of the feature that it turns on.
+fn collect_properties(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<StepProperties> {
+    let mut facts: Vec<_> =
+        steps.iter().map(|step| StepProperties::new(scope, step, caller)).collect();
+    // One request can turn one feature on and another feature off. Send it before the entries that
+    // need the first feature.
     if facts.iter().any(|fact| fact.rank == DISABLE_FEATURE_RANK) {
         let needed_capabilities: BTreeSet<_> =
-            facts.iter().flat_map(StepFacts::needed_capabilities).collect();
-        for closing_fact in facts.iter_mut().filter(|fact| fact.rank == DISABLE_FEATURE_RANK) {
-            if closing_fact
+            facts.iter().flat_map(StepProperties::needed_capabilities).collect();
+        for closing_step in facts.iter_mut().filter(|fact| fact.rank == DISABLE_FEATURE_RANK) {
+            if closing_step
                 .provides
                 .iter()
                 .any(|capability| needed_capabilities.contains(capability))
             {
-                closing_fact.rank = PROVIDE_CAPABILITY_RANK;
+                closing_step.rank = PROVIDE_CAPABILITY_RANK;
             }
         }
     }
@@ -222,8 +227,8 @@ fn collect_facts(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<StepFacts
 }
 
 /// Removes the steps in sections whose feature an earlier step turns off. Returns these sections,
-/// each with the missing feature. The earlier step cannot come after the removed steps, because it
-/// also turns a feature on, or must come before a move. `is_off` returns true for settings that are
+/// each with the missing feature. The earlier step must stay early, because it also turns a
+/// feature on, or because a move follows it. `is_off` returns true for settings that are
 /// already off.
 pub(super) fn drop_closed_sections(
     scope: Scope,
@@ -232,11 +237,11 @@ pub(super) fn drop_closed_sections(
     is_off: impl Fn(&str) -> bool,
 ) -> BTreeMap<&'static str, Capability> {
     let mut closed_sections = BTreeMap::new();
-    let facts = collect_facts(scope, caller, steps);
+    let facts = collect_properties(scope, caller, steps);
     let (mut removed_early, mut provided_early) = (BTreeSet::new(), BTreeSet::new());
-    for early in facts.iter().filter(|fact| fact.rank < ENTRIES_RANK) {
-        removed_early.extend(early.removes.iter().copied());
-        provided_early.extend(early.provides.iter().copied());
+    for early_step in facts.iter().filter(|fact| fact.rank < OTHER_ENTRIES_RANK) {
+        removed_early.extend(early_step.removes.iter().copied());
+        provided_early.extend(early_step.provides.iter().copied());
     }
     let is_removed = |name: &&'static str| removed_early.contains(&Capability::Feature(name));
     let will_be_off = |name: &&'static str| {
@@ -275,17 +280,17 @@ pub(super) fn visibility_change(step: &Step) -> Option<(Option<usize>, usize)> {
     })
 }
 
-impl StepFacts {
+impl StepProperties {
     fn new(scope: Scope, step: &Step, caller: &Caller) -> Self {
         let (mut provides, mut removes) = (Vec::new(), Vec::new());
-        let mut record = |capability, had_before: bool, has_after: bool| {
+        let mut record_transition = |capability, had_before: bool, has_after: bool| {
             provides.extend((has_after && !had_before).then_some(capability));
             removes.extend((had_before && !has_after).then_some(capability));
         };
         for effect in &step.effects {
             match effect {
                 Effect::Capability { capability: changed, before, after } => {
-                    record(*changed, *before, *after);
+                    record_transition(*changed, *before, *after);
                 }
                 Effect::Access {
                     user_id: user, before, after, gets_end_date, lost_role, ..
@@ -299,9 +304,9 @@ impl StepFacts {
                     let loses_access =
                         *user == Some(caller.id) && (level_after < *before || lost_role.is_some());
                     let stays_inside = *after >= min_level || keeps_access;
-                    record(Capability::NamedAccess, was_inside, stays_inside);
-                    record(Capability::Owner, *before >= OWNER, level_after >= OWNER);
-                    record(Capability::CallerAccess, loses_access, false);
+                    record_transition(Capability::NamedAccess, was_inside, stays_inside);
+                    record_transition(Capability::Owner, *before >= OWNER, level_after >= OWNER);
+                    record_transition(Capability::CallerAccess, loses_access, false);
                 }
                 Effect::Share { .. }
                 | Effect::Visibility { .. }
@@ -318,10 +323,10 @@ impl StepFacts {
         let section = step.address.section.and_then(|name| catalogue::find_section(scope, name));
         let scoped_kind = section.map(|section| section.scoped_kind);
         let name = step.address.entry.as_deref();
-        let exclusive_group =
+        let exclusive_set =
             section.zip(name).and_then(|(entry_section, name)| entry_section.exclusive_set(name));
         // Only one entry may exist: delete the old one before creating the new one.
-        let is_exclusive = exclusive_group.is_some();
+        let is_exclusive = exclusive_set.is_some();
         if is_exclusive && step.action == Action::Delete {
             provides.push(Capability::FreeSlot);
         }
@@ -342,7 +347,7 @@ impl StepFacts {
 
 fn compute_rank(step: &Step, provides: &[Capability], removes: &[Capability]) -> u8 {
     if provides.contains(&Capability::Exists) {
-        CONTAINER_RANK
+        CREATE_CONTAINER_RANK
     } else if provides.contains(&Capability::Writable) {
         UNARCHIVE_RANK
     } else if provides.contains(&Capability::AtDeclaredPath) {
@@ -364,6 +369,6 @@ fn compute_rank(step: &Step, provides: &[Capability], removes: &[Capability]) ->
     } else if !provides.is_empty() {
         PROVIDE_CAPABILITY_RANK
     } else {
-        ENTRIES_RANK
+        OTHER_ENTRIES_RANK
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of relations between steps of different containers.
 
-use super::{order::access, *};
+use super::{order::access_effects, *};
 use crate::{
     diff::{Edge, FieldChange},
     kind::Id,
@@ -40,7 +40,7 @@ fn a_step_that_needs_the_id_of_a_group_follows_its_creation() {
         Vec::new(),
         vec![request.into()],
     );
-    let mut steps = vec![share, entry_step("acme/neo", "members", access(3, 0, 30))];
+    let mut steps = vec![share, entry_step("acme/neo", "members", access_effects(3, 0, 30))];
     assert!(add_edges(&mut steps).is_empty());
     assert_eq!(edges(&steps), [vec!["acme/neo"], vec![]]);
 }
@@ -381,14 +381,14 @@ fn a_level_below_one_granted_in_a_group_above_is_a_problem() {
         add_edges(&mut steps).into_iter().map(|p| format!("{} {}", p.address, p.message)).collect()
     };
     let message = "acme/web/shop#members/x this run makes `x` maintainer of the group `acme` above, and the service then refuses developer here";
-    assert_eq!(find_problems(access(3, 0, 40), access(3, 0, 30)), [message]);
-    assert_eq!(find_problems(access(3, 10, 40), access(3, 50, 30)), [message]);
+    assert_eq!(find_problems(access_effects(3, 0, 40), access_effects(3, 0, 30)), [message]);
+    assert_eq!(find_problems(access_effects(3, 10, 40), access_effects(3, 50, 30)), [message]);
     for (group_effects, project_effects) in [
-        (access(3, 0, 30), access(3, 0, 30)),
-        (access(3, 0, 40), access(4, 0, 30)),
-        (access(3, 0, 40), access(3, 30, 0)),
+        (access_effects(3, 0, 30), access_effects(3, 0, 30)),
+        (access_effects(3, 0, 40), access_effects(4, 0, 30)),
+        (access_effects(3, 0, 40), access_effects(3, 30, 0)),
         // An inherited level that is not known does not matter here.
-        (access(3, 50, 40), access(3, 0, 30)),
+        (access_effects(3, 50, 40), access_effects(3, 0, 30)),
     ] {
         assert_eq!(find_problems(group_effects, project_effects), [] as [&str; 0]);
     }
@@ -396,7 +396,7 @@ fn a_level_below_one_granted_in_a_group_above_is_a_problem() {
 
 /// Access to a container whose users have `inherited` from the group above.
 fn access_below(inherited: u8, before: u8, after: u8) -> Vec<Effect> {
-    let mut effects = access(3, before, after);
+    let mut effects = access_effects(3, before, after);
     if let Effect::Access { inherited: level, .. } = &mut effects[0] {
         *level = inherited;
     }
@@ -422,7 +422,7 @@ fn a_level_is_lowered_after_the_levels_in_the_groups_above() {
         // Lowered in the whole tree.
         (
             vec![
-                ("acme", access(3, 30, 20)),
+                ("acme", access_effects(3, 30, 20)),
                 ("acme/tt", access_below(30, 30, 20)),
                 ("acme/tt/p", access_below(30, 30, 20)),
             ],
@@ -430,13 +430,13 @@ fn a_level_is_lowered_after_the_levels_in_the_groups_above() {
         ),
         // Moved down.
         (
-            vec![("acme", access(3, 40, 0)), ("acme/tt/p", access_below(40, 0, 30))],
+            vec![("acme", access_effects(3, 40, 0)), ("acme/tt/p", access_below(40, 0, 30))],
             vec![vec![], vec![outer]],
         ),
         // Only the higher level must go first.
         (
             vec![
-                ("acme", access(3, 20, 10)),
+                ("acme", access_effects(3, 20, 10)),
                 ("acme/tt", access_below(20, 40, 0)),
                 ("acme/tt/p", access_below(40, 0, 30)),
             ],
@@ -468,9 +468,18 @@ fn a_level_is_lowered_after_the_levels_in_the_groups_above() {
     };
     for (levels, above) in [
         // Not lowered enough, lowered for somebody else, lowered below a group that keeps the level.
-        (vec![("acme", access(3, 40, 30)), ("acme/tt/p", access_below(40, 0, 20))], "developer"),
-        (vec![("acme", access(4, 40, 0)), ("acme/tt/p", access_below(40, 0, 20))], "maintainer"),
-        (vec![("acme", access(3, 30, 0)), ("acme/tt/p", access_below(40, 0, 20))], "maintainer"),
+        (
+            vec![("acme", access_effects(3, 40, 30)), ("acme/tt/p", access_below(40, 0, 20))],
+            "developer",
+        ),
+        (
+            vec![("acme", access_effects(4, 40, 0)), ("acme/tt/p", access_below(40, 0, 20))],
+            "maintainer",
+        ),
+        (
+            vec![("acme", access_effects(3, 30, 0)), ("acme/tt/p", access_below(40, 0, 20))],
+            "maintainer",
+        ),
         (
             vec![("acme/tt", access_below(30, 40, 0)), ("acme/tt/p", access_below(40, 0, 20))],
             "developer",
@@ -528,7 +537,7 @@ fn a_rule_waits_for_access_from_a_group_above() {
             ..Step::new(Scope::Project, address, Action::Create, origin(1), Vec::new(), Vec::new())
         }
     };
-    let grant_step = |path: &str| new_step(path, "members", access(3, 0, 30));
+    let grant_step = |path: &str| new_step(path, "members", access_effects(3, 0, 30));
     let rule_step = new_step(
         "acme/web/shop",
         "protected_branches",
@@ -548,8 +557,8 @@ fn a_rule_waits_for_access_from_a_group_above() {
     }
     // A user whose level only changes had access before; other users do not count.
     let mut steps = vec![
-        new_step("acme", "members", access(3, 10, 30)),
-        new_step("acme", "members", access(4, 0, 30)),
+        new_step("acme", "members", access_effects(3, 10, 30)),
+        new_step("acme", "members", access_effects(4, 0, 30)),
         rule_step,
     ];
     assert!(add_edges(&mut steps).is_empty());

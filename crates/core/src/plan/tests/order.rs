@@ -38,7 +38,7 @@ fn entries_of_a_feature_that_the_same_request_closes_are_not_planned() {
         "labels": [{"name": "old", "color": "#112233"}], "environments": [],
         "settings": {"issues_access_level": "enabled", "merge_requests_access_level": "enabled", "builds_access_level": "disabled"},
     });
-    let plan_closed = |closed_features: &[&str]| {
+    let plan_with_closed_features = |closed_features: &[&str]| {
         let mut settings = json!({"builds_access_level": "enabled"});
         closed_features.iter().for_each(|name| settings[name] = json!("disabled"));
         plan_sections(
@@ -49,17 +49,15 @@ fn entries_of_a_feature_that_the_same_request_closes_are_not_planned() {
     let is_planned = |plan: &ContainerPlan, section: &str| {
         plan.steps.iter().any(|step| step.address.section.is_some_and(|name| name == section))
     };
-    let half_closed = plan_closed(&["issues_access_level"]);
-    assert!(is_planned(&half_closed, "labels"), "merge requests still have labels");
-    let closed_plan = plan_closed(&["issues_access_level", "merge_requests_access_level"]);
-    assert!(!is_planned(&closed_plan, "labels") && is_planned(&closed_plan, "environments"));
-    assert!(
-        !closed_plan.compared_sections.contains("labels"),
-        "nobody knows whether they are as declared"
-    );
+    let issues_closed = plan_with_closed_features(&["issues_access_level"]);
+    assert!(is_planned(&issues_closed, "labels"), "merge requests still have labels");
+    let both_closed =
+        plan_with_closed_features(&["issues_access_level", "merge_requests_access_level"]);
+    assert!(!is_planned(&both_closed, "labels") && is_planned(&both_closed, "environments"));
+    assert!(!both_closed.compared_sections.contains("labels"), "the labels were not compared");
     let is_closed = |note: &Note| matches!(note.reason, Reason::Closed { .. });
     let closed_notes: Vec<_> =
-        closed_plan.findings.notes.iter().filter(|note| is_closed(note)).collect();
+        both_closed.findings.notes.iter().filter(|note| is_closed(note)).collect();
     assert_eq!(closed_notes.len(), 1);
     assert_eq!(closed_notes[0].address.to_string(), "acme/shop#labels");
 }
@@ -67,13 +65,13 @@ fn entries_of_a_feature_that_the_same_request_closes_are_not_planned() {
 /// One request closes issues and opens merge requests, which have labels too.
 #[test]
 fn entries_of_a_feature_that_another_one_replaces_are_planned() {
-    let settings = |[issues, requests]: [&str; 2]| json!({"issues_access_level": issues, "merge_requests_access_level": requests});
+    let feature_settings = |[issues, requests]: [&str; 2]| json!({"issues_access_level": issues, "merge_requests_access_level": requests});
     let (off, on) = ("disabled", "enabled");
     let labels = json!([{"name": "bug", "color": "#112233"}]);
-    let declared = json!({"labels": labels, "settings": settings([off, on])});
+    let declared = json!({"labels": labels, "settings": feature_settings([off, on])});
     let declared = shop(&declared, Unlisted::Report);
     let mut live =
-        live_container(&declared, &json!({"labels": [], "settings": settings([on, off])}));
+        live_container(&declared, &json!({"labels": [], "settings": feature_settings([on, off])}));
     let Presence::Existing(_, facts) = &mut live.presence else { panic!() };
     facts.disabled_settings.insert("merge_requests_access_level".into());
     let plan = plan_container(&declared, &live, &super::settings(&[]));
@@ -98,7 +96,7 @@ fn step(address: &str, action: Action, effects: Vec<Effect>) -> Step {
     }
 }
 
-pub(super) fn access(user: u64, before: u8, after: u8) -> Vec<Effect> {
+pub(super) fn access_effects(user: u64, before: u8, after: u8) -> Vec<Effect> {
     vec![Effect::Access {
         user_id: Some(user),
         before,
@@ -114,11 +112,11 @@ pub(super) fn access(user: u64, before: u8, after: u8) -> Vec<Effect> {
 fn a_step_that_keeps_its_level_does_not_come_before_others() {
     use Action::Update;
     for after in [30, 40] {
-        let first = step("acme/shop#members/a", Update, access(2, after, after));
-        let owner = step("acme/shop#members/b", Update, access(3, 50, 50));
-        let demotion = step("acme/shop#members/c", Update, access(4, 50, after));
-        for (_, after) in ordered_with_edges(vec![demotion, owner, first]) {
-            assert_eq!(after, [""; 0]);
+        let first = step("acme/shop#members/a", Update, access_effects(2, after, after));
+        let owner = step("acme/shop#members/b", Update, access_effects(3, 50, 50));
+        let demotion = step("acme/shop#members/c", Update, access_effects(4, 50, after));
+        for (_, edges) in ordered_with_edges(vec![demotion, owner, first]) {
+            assert_eq!(edges, [""; 0]);
         }
     }
 }
@@ -164,20 +162,20 @@ fn each_reason_orders_two_steps() {
     assert_before(&variable, &ci_off, "CI/CD must be on");
     let removal = step("acme/shop#variables/A@prod", Delete, vec![]);
     assert_before(&variable, &removal, "create first, then remove");
-    let new_owner = step("acme/shop#members/alice", Create, access(3, 0, 50));
-    let old_owner = step("acme/shop#members/bob", Update, access(2, 50, 40));
+    let new_owner = step("acme/shop#members/alice", Create, access_effects(3, 0, 50));
+    let old_owner = step("acme/shop#members/bob", Update, access_effects(2, 50, 40));
     assert_before(
         &new_owner,
         &old_owner,
         "the new owner must be added before the old one is removed",
     );
-    let owner_removal = step("acme/shop#members/bob", Delete, access(2, 50, 0));
+    let owner_removal = step("acme/shop#members/bob", Delete, access_effects(2, 50, 0));
     assert_before(
         &new_owner,
         &owner_removal,
         "the new owner must be added before the old one is removed",
     );
-    let root_step = step("acme/shop#members/root", Update, access(CALLER_ID, 50, 40));
+    let root_step = step("acme/shop#members/root", Update, access_effects(CALLER_ID, 50, 40));
     assert_before(&variable, &root_step, "the token's owner needs this access until then");
 }
 
@@ -193,7 +191,7 @@ fn unrelated_steps_have_no_edge() {
     for (_, edges) in ordered_with_edges(vec![ci_on, hook]) {
         assert_eq!(edges, [] as [&str; 0]);
     }
-    let demotion = step("acme/shop#members/bob", Update, access(2, 50, 40));
+    let demotion = step("acme/shop#members/bob", Update, access_effects(2, 50, 40));
     assert_eq!(ordered_with_edges(vec![demotion.clone(), removal])[0].1, [] as [&str; 0]);
     assert_eq!(
         ordered_with_edges(vec![demotion])[0].1,
@@ -203,7 +201,7 @@ fn unrelated_steps_have_no_edge() {
 }
 
 #[test]
-fn sections_share_edges() {
+fn steps_after_a_long_section_have_one_edge() {
     let entry = |i: usize| format!("acme/shop#variables/V{i}@*");
     let creates = (0..300).map(|i| step(&entry(i), Action::Create, vec![]));
     let removals = (300..600).map(|i| step(&entry(i), Action::Delete, vec![]));
@@ -267,12 +265,13 @@ fn narrower_visibility_precedes_a_move() {
 fn a_rule_follows_new_members_and_precedes_removed_ones() {
     let reason = "users need access before a rule can name them";
     let rule = step("acme/shop#protected_branches/main", Action::Update, vec![]);
-    let new_member = step("acme/shop#members/alice", Action::Create, access(3, 0, 30));
-    let old_member = step("acme/shop#members/bob", Action::Update, access(2, 30, 0));
+    let new_member = step("acme/shop#members/alice", Action::Create, access_effects(3, 0, 30));
+    let old_member = step("acme/shop#members/bob", Action::Update, access_effects(2, 30, 0));
     assert_before(&new_member, &rule, reason);
     assert_before(&rule, &old_member, reason);
     for (before, after) in [(10, 30), (30, 10), (0, 0)] {
-        let level_step = step("acme/shop#members/carol", Action::Update, access(4, before, after));
+        let level_step =
+            step("acme/shop#members/carol", Action::Update, access_effects(4, before, after));
         for (_, after) in ordered_with_edges(vec![rule.clone(), level_step]) {
             assert_eq!(after, [] as [&str; 0]);
         }
@@ -286,7 +285,7 @@ fn a_rule_of_a_group_follows_promotions_to_maintainer_and_precedes_demotions() {
     for (before, after, comes_first) in
         [(30, 40, Some(true)), (40, 30, Some(false)), (10, 30, None), (40, 50, None)]
     {
-        let member = step("acme#members/alice", Action::Update, access(3, before, after));
+        let member = step("acme#members/alice", Action::Update, access_effects(3, before, after));
         for mut steps in [vec![rule.clone(), member.clone()], vec![member.clone(), rule.clone()]] {
             order::order_steps(Scope::Group, &caller(), &mut steps);
             let edges: Vec<_> = steps.iter().flat_map(|step| &step.after).collect();
@@ -324,7 +323,7 @@ fn a_step_follows_the_entry_that_it_names() {
     }
 }
 
-/// The entry itself comes late, because it follows another one.
+/// The parent is created late, because it follows the branch.
 #[test]
 fn a_child_follows_a_parent_that_follows_another_entry() {
     use crate::operation::HOOK_CREATE;

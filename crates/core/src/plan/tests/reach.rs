@@ -199,7 +199,11 @@ fn excluded_projects_of_a_roster_are_counted() {
     let containers =
         [None, Some(ExclusionReason::Archived), Some(ExclusionReason::Archived)].map(container);
     let incomplete = vec![("acme/**".into(), Cause::new("answered 403"))];
-    let roster = Roster { containers: containers.to_vec(), incomplete, ..Roster::default() };
+    let roster = Roster {
+        containers: containers.to_vec(),
+        incomplete_globs: incomplete,
+        ..Roster::default()
+    };
     let plan = Plan::from_roster(roster).finish(&Extent::default());
     assert_eq!(plan.exceptions.into_iter().collect::<Vec<_>>(), [(ExclusionReason::Archived, 2)]);
     assert_eq!(plan.findings.incomplete[0].address.to_string(), "acme/**");

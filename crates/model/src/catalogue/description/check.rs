@@ -441,7 +441,7 @@ impl DescriptionCheck<'_> {
         let is_single_object = self.description.shape == Shape::Mapping;
         let (table_rows, described_rows) = operations.split_at(OPERATIONS.len());
         let mut overlapping_rows =
-            table_rows.iter().filter(|row| path.shares_first_name_with(row)).chain(
+            table_rows.iter().filter(|row| path.starts_with_same_segment_as(row)).chain(
                 described_rows.iter().filter(|row| path.shares_path_with(row, is_single_object)),
             );
         let ids: Vec<_> = collection::operation_ids(path.scope, self.description.noun).collect();

@@ -116,7 +116,7 @@ impl EntryPath {
 
     /// True if the path of `operation` has the same first name after the id of the container, or
     /// after the id of the parent entry.
-    pub fn shares_first_name_with(&self, operation: &Operation) -> bool {
+    pub fn starts_with_same_segment_as(&self, operation: &Operation) -> bool {
         let Some(subpath) = operation.path.strip_prefix(&container_path(self.scope)) else {
             return false;
         };

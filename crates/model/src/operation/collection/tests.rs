@@ -16,9 +16,9 @@ fn a_path_is_below_one_container() {
     let path = EntryPath::parse(path).unwrap();
     let parent = ("/projects/:id/pipeline_schedules".to_owned(), "pipeline_schedule_id");
     assert_eq!(path.parent_path(), Some(parent));
-    assert!(!path.shares_first_name_with(super::super::SCHEDULE_UPDATE.row()));
+    assert!(!path.starts_with_same_segment_as(super::super::SCHEDULE_UPDATE.row()));
     let other = EntryPath::parse("/projects/:id/pipeline_schedules/:one/take_ownership").unwrap();
-    assert!(other.shares_first_name_with(super::super::SCHEDULE_TAKE.row()));
+    assert!(other.starts_with_same_segment_as(super::super::SCHEDULE_TAKE.row()));
     for path in [
         "",
         "badges",
@@ -49,9 +49,9 @@ fn a_path_is_below_one_container() {
         assert!(EntryPath::parse(path).is_err(), "{path}");
     }
     let hooks = EntryPath::parse("/projects/:id/hooks/all").unwrap();
-    assert!(hooks.shares_first_name_with(super::super::HOOK_CREATE.row()));
-    assert!(!hooks.shares_first_name_with(super::super::GROUP_HOOK_CREATE.row()));
-    assert!(!hooks.shares_first_name_with(super::super::PROJECT_GET.row()));
+    assert!(hooks.starts_with_same_segment_as(super::super::HOOK_CREATE.row()));
+    assert!(!hooks.starts_with_same_segment_as(super::super::GROUP_HOOK_CREATE.row()));
+    assert!(!hooks.starts_with_same_segment_as(super::super::PROJECT_GET.row()));
 }
 
 /// A query parameter with a field addresses an entry. A query parameter with a value belongs to the

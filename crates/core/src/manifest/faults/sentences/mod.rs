@@ -15,7 +15,7 @@ pub(in crate::manifest) use suggest::suggest_for_text;
 use super::{
     Findings, LocatedFault, MAX_SHOWN_FAULTS,
     locate::{SchemaPosition, first_sentence},
-    texts, words,
+    placeholders, texts,
 };
 use crate::{
     catalogue::{
@@ -107,7 +107,7 @@ pub(in crate::manifest) fn missing_field_fault<A>(
     };
     let field = &schema["properties"][property];
     let (about, example) = (first_sentence(field).unwrap_or_default(), value_example(field));
-    LocatedFault::new(fault_texts, position, words![property, about, example])
+    LocatedFault::new(fault_texts, position, placeholders![property, about, example])
 }
 
 impl SchemaPosition<'_> {
@@ -130,7 +130,7 @@ impl SchemaPosition<'_> {
         }
         if let Some(section) = self.guess_other_section() {
             if is_first {
-                faults.report(texts::FIELDS_OF_OTHER, self.span(), words![section]);
+                faults.report(texts::FIELDS_OF_OTHER, self.span(), placeholders![section]);
             }
             return;
         }
@@ -189,7 +189,7 @@ impl SchemaPosition<'_> {
             if !misplaced_names.is_empty() {
                 unknown_names.retain(|name| !misplaced_names.contains(name));
                 let (key_span, keys) = (key.span.clone(), list_names(&misplaced_names));
-                findings.report(texts::NOT_INDENTED, key_span, words![key = key.name, keys]);
+                findings.report(texts::NOT_INDENTED, key_span, placeholders![key = key.name, keys]);
             }
         }
         let shown_count = MAX_SHOWN_FAULTS.saturating_sub(findings.items.len());

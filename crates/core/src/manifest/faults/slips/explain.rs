@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, ops::Range};
 
 use super::{SLIPS, Slip, SlipSearch, line_number_at};
 use crate::{
-    manifest::faults::{LocatedFault, words},
+    manifest::faults::{LocatedFault, placeholders},
     text::{count, fill, looks_like_name, nearest},
     yaml,
 };
@@ -125,7 +125,7 @@ impl<'t> FaultContext<'t> {
                 self.correction_helps(slip, part).then_some((slip, line_number, matched_text))
             })
         })?;
-        let args = words![line = line_number + 1, key = matched_text];
+        let args = placeholders![line = line_number + 1, key = matched_text];
         finding.help(fill(slip.help, args));
         if !slip.message.is_empty() {
             finding.message = fill(slip.message, args);

@@ -15,7 +15,7 @@ use std::{
 use regex::Regex;
 use serde::Deserialize;
 
-use super::{Findings, LocatedFault, texts, words};
+use super::{Findings, LocatedFault, placeholders, texts};
 use crate::yaml;
 use explain::FaultContext;
 
@@ -196,7 +196,7 @@ impl Findings {
         } else {
             return false;
         };
-        self.items = vec![LocatedFault::new(texts, range, words![what])];
+        self.items = vec![LocatedFault::new(texts, range, placeholders![what])];
         true
     }
 
