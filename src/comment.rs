@@ -139,7 +139,7 @@ pub async fn put_comment(
         let (outcome, duplicate_ids) = (CommentOutcome::Written, Vec::new());
         return Ok(Comment { note_id, outcome, duplicate_ids, merge_request });
     };
-    let outcome = if normalise_body(&oldest.body) == normalise_body(body) {
+    let outcome = if normalize_body(&oldest.body) == normalize_body(body) {
         CommentOutcome::Unchanged
     } else {
         let edit = new_request(NOTE_UPDATE, target).arg("note_id", oldest.id);
@@ -186,7 +186,7 @@ fn parse_marked_note(note: Object, author_id: u64, marker: &Marker) -> Option<Ma
 }
 
 /// Normalises the parts of a body that the service may change: line ends, and white space at the end.
-fn normalise_body(body: &str) -> String {
+fn normalize_body(body: &str) -> String {
     body.replace("\r\n", "\n").trim_end().to_owned()
 }
 
@@ -219,7 +219,7 @@ async fn find_note_in_doubt(
         // A failed read may succeed the next time.
         if let Ok(notes) = read_notes().await
             && let Some(note) =
-                notes.iter().find(|note| normalise_body(&note.body) == normalise_body(body))
+                notes.iter().find(|note| normalize_body(&note.body) == normalize_body(body))
         {
             return Ok(note.id);
         }

@@ -396,7 +396,7 @@ fn sent_values_read_back_as_declared() {
         for spec in table.specs().iter().filter(is_sent) {
             for sample in samples(&spec.schema) {
                 let mut value = Value::Plain(sample);
-                forms::normalise_spelling(spec, &mut value);
+                forms::normalize_spelling(spec, &mut value);
                 forms::replace_deprecated_keys(spec, &mut value);
                 let declared = Fields::from([(spec.name.to_owned(), value.clone())]);
                 let mut names = NameIndex::default();
@@ -531,7 +531,7 @@ fn whole_entries(section: Section) -> Vec<(Fields, NameIndex)> {
     let sample = |spec: &FieldSpec, at: usize| {
         let mut samples = samples(&spec.schema);
         let mut value = Value::Plain(samples.swap_remove(at.min(samples.len().checked_sub(1)?)));
-        forms::normalise_spelling(spec, &mut value);
+        forms::normalize_spelling(spec, &mut value);
         forms::replace_deprecated_keys(spec, &mut value);
         Some((spec.name.to_owned(), value))
     };

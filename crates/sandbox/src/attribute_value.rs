@@ -131,7 +131,7 @@ pub(super) fn check_claims(
 
 /// Splits texts at commas into topics, sorts them and removes duplicates. `None` if a topic is too long
 /// or not ASCII.
-pub(super) fn normalise_topics(requested_topics: &[String]) -> Option<Value> {
+pub(super) fn normalize_topics(requested_topics: &[String]) -> Option<Value> {
     let mut topics: Vec<&str> = requested_topics
         .iter()
         .flat_map(|text| text.split(','))

@@ -3,15 +3,15 @@
 use crate::prelude::*;
 
 /// Changes the texts of a request as [`Profile::normalizes_values`] describes.
-pub(crate) fn normalise_texts(params: &mut Params) {
+pub(crate) fn normalize_texts(params: &mut Params) {
     for name in ["name", "description"] {
         params.map_text(name, |text| text.trim().to_owned());
     }
-    params.map_text("url", normalise_url);
+    params.map_text("url", normalize_url);
 }
 
 /// The URL with its host in lower case, and with `/` as its path if it has none.
-fn normalise_url(url: &str) -> String {
+fn normalize_url(url: &str) -> String {
     let Some((scheme, after_scheme)) = url.split_once("://") else { return url.to_owned() };
     let (authority, path) =
         after_scheme.split_at(after_scheme.find(['/', '?', '#']).unwrap_or(after_scheme.len()));
@@ -95,8 +95,8 @@ mod tests {
             ("https://ci.example.org/Path/@X", "https://ci.example.org/Path/@X"),
             ("no url", "no url"),
         ] {
-            assert_eq!(normalise_url(url), expected);
-            assert_eq!(normalise_url(expected), expected);
+            assert_eq!(normalize_url(url), expected);
+            assert_eq!(normalize_url(expected), expected);
         }
     }
 

@@ -19,7 +19,7 @@ pub(crate) fn answer(service: &ServiceState, request: Request<Bytes>) -> Respons
     let request_body = request.body().clone();
     let result = catch_panics(|| {
         if method == Method::OPTIONS {
-            let target = normalise_target(request.uri());
+            let target = normalize_target(request.uri());
             let path = target.split('?').next().unwrap_or_default();
             return routes::answer_options(service.described_collections, path);
         }
@@ -54,22 +54,22 @@ fn parse_request(
     request: Request<Bytes>,
 ) -> Result<(&'static Route, ParsedRequest)> {
     let (parts, body) = request.into_parts();
-    let target = normalise_target(&parts.uri);
-    let is_long = target.len() > MAX_TARGET_BYTES;
-    refuse_if(is_long, || ErrorResponse::error(StatusCode::URI_TOO_LONG, "414 URI Too Long"))?;
+    let target = normalize_target(&parts.uri);
+    let is_too_long = target.len() > MAX_TARGET_BYTES;
+    refuse_if(is_too_long, || ErrorResponse::error(StatusCode::URI_TOO_LONG, "414 URI Too Long"))?;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let (route, segments) =
         routes::find_route(service.described_collections, &effective_method(&parts), path)?;
     // This route accepts only numeric ids, no names, from every caller.
     let needs_numeric_ids = is_read(&route.method) && route.path == "/users/{user_id}";
     let mut segment_bytes = segments.iter().flat_map(|(_, value)| value.bytes());
-    let is_unknown = needs_numeric_ids && !segment_bytes.all(|byte| byte.is_ascii_digit());
-    refuse_if(is_unknown, ErrorResponse::no_route)?;
+    let has_non_numeric_id = needs_numeric_ids && !segment_bytes.all(|byte| byte.is_ascii_digit());
+    refuse_if(has_non_numeric_id, ErrorResponse::no_route)?;
     let mut params = Params::default();
     params.add_form(query)?;
     body::add_body_params(&parts.headers, body, &mut params)?;
     if service.options.profile.normalizes_values && !is_read(&parts.method) {
-        dialect::normalise_texts(&mut params);
+        dialect::normalize_texts(&mut params);
     }
     let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let host = host
@@ -104,7 +104,7 @@ fn effective_method(parts: &http::request::Parts) -> Method {
 }
 
 /// Removes doubled and trailing slashes from the path. The service ignores such slashes.
-fn normalise_target(uri: &Uri) -> Cow<'_, str> {
+fn normalize_target(uri: &Uri) -> Cow<'_, str> {
     let path = uri.path();
     if !path.contains("//") && !path.ends_with('/') {
         return Cow::Borrowed(uri.path_and_query().map_or("/", |target| target.as_str()));

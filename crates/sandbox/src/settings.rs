@@ -4,7 +4,7 @@
 //! in this module.
 
 use super::attribute_value::{
-    check_claims, counts_as_null, normalise_topics, parse_value, value_for_null,
+    check_claims, counts_as_null, normalize_topics, parse_value, value_for_null,
 };
 use super::attributes::{
     DELETE_PIPELINES_AFTER, PACKAGES_ENABLED, PACKAGES_LEVEL, PUBLIC_LEVELS, RESTRICT_VARIABLES,
@@ -122,7 +122,7 @@ impl ProjectEdit<'_> {
             ValueKind::Claims(allowed_claims) => {
                 Some(check_claims(attribute, self.texts(name)?, allowed_claims)?)
             }
-            ValueKind::Topics => match normalise_topics(&self.texts(name)?) {
+            ValueKind::Topics => match normalize_topics(&self.texts(name)?) {
                 None if is_edit => return Err(ErrorResponse::not_saved()),
                 None => return Err(ErrorResponse::field("topics", "is invalid")),
                 topics => topics,

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The target of the sandbox, which has no public address.
-const SANDBOX_TARGET: &str = "sandbox";
+const SANDBOX_ADDRESS: &str = "sandbox";
 /// The environment variable with the key for digests of secrets in a snapshot.
 const KEY_VARIABLE: &str = "UNDRIFT_SNAPSHOT_KEY";
 /// The age after which a snapshot is reported as old.
@@ -128,11 +128,10 @@ fn open_snapshot(
     let (target, taken_at) = (target.clone(), *taken_at);
     let key = cx.env.digest_key(KEY_VARIABLE)?;
     check_key(&snapshot.header, key.as_ref())?;
-    let service = args.access.connect.snapshot_service(&target, config, &cx.env)?;
+    let service = args.access.connect.resolve_snapshot_service(&target, config, &cx.env)?;
     warn_if_old(&snapshot.header, cx);
-    let time_text = format!("{}, {}", snapshot::format_to_minute(taken_at), age_text(taken_at));
-    let snapshot_source =
-        Some(SnapshotSource { taken_at: taken_at.to_string(), display_text: time_text });
+    let display_text = format!("{}, {}", snapshot::format_to_minute(taken_at), age_text(taken_at));
+    let snapshot_source = Some(SnapshotSource { taken_at: taken_at.to_string(), display_text });
     let secrets = collect_secrets(Secrets::new(root, cx.env.variables()));
     cx.output.redactor.set_secrets(Arc::clone(&secrets));
     let offline_transport = Arc::new(OfflineTransport::new(snapshot, key));
@@ -165,7 +164,7 @@ async fn open_service(
     );
     let mut client =
         args.access.connect.create_client(&endpoint, config, Arc::clone(&secrets), &cx.output)?;
-    let target = if is_sandbox { SANDBOX_TARGET.to_owned() } else { service.to_string() };
+    let target = if is_sandbox { SANDBOX_ADDRESS.to_owned() } else { service.to_string() };
     let mut recorder = None;
     if takes_snapshot {
         let header = SnapshotHeader {
@@ -196,7 +195,7 @@ async fn open_service(
 
 fn load_snapshot(path: &Path) -> Result<Snapshot> {
     let bytes = input::read_bytes(path, MAX_BYTES).map_err(|error| {
-        input::read_failure(path, &error).help("take a snapshot with `undrift snapshot -o FILE`, where there is a token; in CI, run the pipeline of the default branch once")
+        input::read_failure(path, &error).help("take a snapshot with `undrift snapshot -o FILE` in a job that has a token; in CI, one run of the pipeline of the default branch does that")
     })?;
     let path = path.display();
     if bytes.len() as u64 > MAX_BYTES {
@@ -247,16 +246,16 @@ fn warn_if_old(header: &SnapshotHeader, cx: &RunContext) {
     }
 }
 
-/// Finds the service of a snapshot. Fails if the run names another service.
 impl crate::cli::connect::ConnectArgs {
-    fn snapshot_service(
+    /// Finds the service of a snapshot. Fails if the run names another service.
+    fn resolve_snapshot_service(
         &self,
         target: &str,
         config: &Config,
         env: &Environment,
     ) -> Result<ServiceAddress> {
         // The sandbox has no public address.
-        if target == SANDBOX_TARGET {
+        if target == SANDBOX_ADDRESS {
             return ServiceAddress::parse("http://127.0.0.1", false)
                 .map_err(|error| CommandError::new(Exit::Internal, error));
         }

@@ -144,7 +144,7 @@ fn set_fields(section: Section, fields: &mut Fields, values: &FieldValues) {
         if let Value::Plain(json) = &mut field {
             value::set_nested(json, inner_keys, value.clone());
             if let Some(spec) = section.spec(name) {
-                forms::normalise_spelling(spec, &mut field);
+                forms::normalize_spelling(spec, &mut field);
             }
         } else {
             field = Value::Plain(value.clone());

@@ -88,7 +88,7 @@ mod tests {
         let spec = section.spec("inputs").unwrap();
         let declared_inputs = |written_inputs: Json| {
             let mut value = Value::Plain(written_inputs);
-            forms::normalise_spelling(spec, &mut value);
+            forms::normalize_spelling(spec, &mut value);
             Fields::from([("inputs".to_owned(), value)])
         };
         let mut raw = raw(json!({"id": 4}));

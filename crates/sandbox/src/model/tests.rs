@@ -1,4 +1,4 @@
-//! Sends random calls of all routes to services that must give the same responses.
+//! Sends random requests for all routes to two services, which must give equal responses.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -117,7 +117,7 @@ fn random_request(random: &mut StdRng, host: &str, method: &Method, path: &str) 
         let values = SEGMENT_VALUES
             .iter()
             .find(|(previous_segment, _)| segments.last() == Some(previous_segment))
-            .map_or(OTHER_SEGMENT_VALUES, |(_, known)| known);
+            .map_or(OTHER_SEGMENT_VALUES, |(_, values)| values);
         segments.push(if segment.starts_with('{') {
             values.choose(random).expect("a segment")
         } else {
@@ -171,7 +171,7 @@ fn random_request(random: &mut StdRng, host: &str, method: &Method, path: &str) 
 fn random_parameters(random: &mut StdRng) -> Map<String, Value> {
     let number = random.random_range(0..20);
     let level = [10, 20, 30, 40, 50][random.random_range(0..5)];
-    let mut all_json = json!({
+    let mut common_parameters = json!({
         "key": format!("KEY_{}", number % 3), "value": format!("value {number}"), "url": format!("https://Hook-{number}.example"),
         "path": format!("path-{number}"), "name": format!(" name {number} "), "description": format!("text {number} "),
         "username": format!("user{number}"), "force_random_password": true, "email": format!("user{number}@example.org"), "user_id": random.random_range(1..6),
@@ -183,7 +183,7 @@ fn random_parameters(random: &mut StdRng) -> Map<String, Value> {
         "link_url": "https://a.example/%{project_id}", "image_url": "https://b.example", "ref": "main", "cron": "0 4 * * *",
         "freeze_start": "0 4 * * *", "freeze_end": "0 5 * * *", "title": format!("title {number}"),
     });
-    let mut parameters = all_json.as_object_mut().map(std::mem::take).unwrap_or_default();
+    let mut parameters = common_parameters.as_object_mut().map(std::mem::take).unwrap_or_default();
     let rule_parameters = json!({
         "external_url": format!("https://check-{number}.example"), "package_name_pattern": format!("p-{number}"), "package_type": "npm",
         "minimum_access_level_for_push": "owner", "repository_path_pattern": format!("acme/shop/{number}"),

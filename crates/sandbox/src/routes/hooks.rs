@@ -147,7 +147,7 @@ fn check_hook(hook: &mut Record, call: &Call<'_>, former_settings: &Object) -> R
         && target_url
             .is_some_and(|url| urls::url_error(&url, &["http", "https"], own_url).is_none());
     refuse_if(!is_url_valid, || ErrorResponse::unprocessable("Invalid url given"))?;
-    let is_filter_valid = normalise_filter(hook);
+    let is_filter_valid = normalize_filter(hook);
     refuse_if(!is_filter_valid, || ErrorResponse::unprocessable("Invalid branch filter given"))?;
     let has_line_break = hook.text(TOKEN).contains('\n');
     refuse_if(has_line_break, || ErrorResponse::unprocessable("Token is invalid"))?;
@@ -164,7 +164,7 @@ fn check_hook(hook: &mut Record, call: &Call<'_>, former_settings: &Object) -> R
 
 /// Normalises the branch filter: removes superfluous spaces from a filter by name, and the filter of the strategy
 /// `all_branches`. Returns true if the filter is valid.
-fn normalise_filter(hook: &mut Record) -> bool {
+fn normalize_filter(hook: &mut Record) -> bool {
     let filter = hook.text(BRANCH_FILTER);
     match hook.text(FILTER_STRATEGY) {
         "all_branches" => {

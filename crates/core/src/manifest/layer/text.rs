@@ -293,7 +293,7 @@ impl<'w> Filler<'w> {
             return Ok(());
         }
         self.fill_value(&spec.schema, json, origin)?;
-        forms::normalise_spelling(spec, value);
+        forms::normalize_spelling(spec, value);
         Ok(())
     }
 

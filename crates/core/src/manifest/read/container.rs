@@ -272,7 +272,7 @@ impl DocumentReader<'_, '_> {
                 let mut value = read_value(spec, value);
                 parsed_fields.has_forms |= value.sources().iter().any(Reference::is_template)
                     || (spec.has_secret_rows() && value.plain_json().is_some_and(has_reference));
-                forms::normalise_spelling(spec, &mut value);
+                forms::normalize_spelling(spec, &mut value);
                 parsed_fields.fields.push((spec.name, self.attach_origin(key, value)));
             } else if table.is_spread(&name) {
                 self.add_fields(table, &format!("{name}."), value, parsed_fields);

@@ -47,16 +47,16 @@ at: acme/shop
 
 #[test]
 fn an_expired_acknowledgement_is_a_warning() {
-    let text = |until: &str| {
+    let document_until = |until: &str| {
         format!(
             "kind: Project\npath: a/b\n---\nkind: Acknowledge\nguard: removals\nat: a/b\nuntil: {until}\n"
         )
     };
-    assert_eq!(faults(&[("a.yaml", &text("2029-12-31"))]), [("date", 7)]);
-    assert!(load_files(&[("a.yaml", &text("2029-12-31"))]).desired.is_some());
-    assert_eq!(faults(&[("a.yaml", &text("2030-01-01"))]), []);
-    assert_eq!(faults(&[("a.yaml", &text("2030-13-01"))]), [("date", 7)]);
-    assert!(load_files(&[("a.yaml", &text("2030-13-01"))]).desired.is_none());
+    assert_eq!(faults(&[("a.yaml", &document_until("2029-12-31"))]), [("date", 7)]);
+    assert!(load_files(&[("a.yaml", &document_until("2029-12-31"))]).desired.is_some());
+    assert_eq!(faults(&[("a.yaml", &document_until("2030-01-01"))]), []);
+    assert_eq!(faults(&[("a.yaml", &document_until("2030-13-01"))]), [("date", 7)]);
+    assert!(load_files(&[("a.yaml", &document_until("2030-13-01"))]).desired.is_none());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The order of steps as a graph: which steps come after a step, directly or through others.
 //!
-//! An edge to a section means all earlier steps of that section, as in apply. So that the graph
+//! A step with an edge to a section waits for all earlier steps of that section, as in `apply`. So that the graph
 //! grows only linearly with the number of steps, each step also has a section node. The section
 //! node comes after the step, and after the section node of the previous step in the section.
 
@@ -64,7 +64,7 @@ impl StepGraph {
     }
 
     /// The steps that are part of a cycle, each with another step of the same cycle.
-    pub(super) fn find_cycles(&self) -> Vec<(usize, usize)> {
+    pub(super) fn find_cyclic_steps(&self) -> Vec<(usize, usize)> {
         // List the nodes so that each comes after its predecessors (depth first).
         let (mut visited_flags, mut finished_nodes) =
             (vec![false; self.predecessors.len()], Vec::new());
@@ -80,28 +80,30 @@ impl StepGraph {
                 }
             }
         }
-        // Visit the nodes in reverse order. The nodes that follow a node and are not in a cycle yet
-        // are exactly the nodes of its cycle.
-        let mut cycle_by_node = HashMap::new();
+        // Visit the nodes in reverse order. The nodes that follow a node and have no component yet
+        // are its strongly connected component (the algorithm of Kosaraju).
+        let mut component_by_node = HashMap::new();
         for start in finished_nodes.into_iter().rev() {
             self.visit_followers(start, |node| {
-                let is_new = !cycle_by_node.contains_key(&node);
-                cycle_by_node.entry(node).or_insert(start);
+                let is_new = !component_by_node.contains_key(&node);
+                component_by_node.entry(node).or_insert(start);
                 is_new
             });
         }
         let step_count = self.predecessors.len() / 2;
-        let mut cycle_members: HashMap<_, Vec<_>> = HashMap::new();
-        (0..step_count)
-            .for_each(|index| cycle_members.entry(cycle_by_node[&index]).or_default().push(index));
+        let mut component_steps: HashMap<_, Vec<_>> = HashMap::new();
+        (0..step_count).for_each(|index| {
+            component_steps.entry(component_by_node[&index]).or_default().push(index)
+        });
         (0..step_count)
             .filter_map(|step_index| {
                 let mut predecessors = self.predecessors[step_index].iter();
                 let direct_member = predecessors.find(|other| {
-                    **other < step_count && cycle_by_node[other] == cycle_by_node[&step_index]
+                    **other < step_count
+                        && component_by_node[other] == component_by_node[&step_index]
                 });
                 let cycle_member = direct_member.or_else(|| {
-                    cycle_members[&cycle_by_node[&step_index]]
+                    component_steps[&component_by_node[&step_index]]
                         .iter()
                         .find(|other| **other != step_index)
                 });

@@ -379,7 +379,7 @@ fn freeing_addresses(step: &Step) -> impl Iterator<Item = &Address> {
 /// Refuses steps that wait for each other and would never start, for example if two projects are
 /// created from each other.
 fn refuse_cycles(steps: &[Step]) -> Vec<Problem> {
-    let cycles = StepGraph::from_steps(steps).find_cycles().into_iter();
+    let cycles = StepGraph::from_steps(steps).find_cyclic_steps().into_iter();
     cycles
         .map(|(index, other_index)| {
             let step = &steps[index];

@@ -96,7 +96,7 @@ pub fn referenced_entries(
 
 /// Normalizes a declared value that has several spellings. This is done once, when a manifest is
 /// read.
-pub fn normalise_spelling(spec: &FieldSpec, declared: &mut Value) {
+pub fn normalize_spelling(spec: &FieldSpec, declared: &mut Value) {
     let Value::Plain(value) = declared else { return };
     if spec.field.is_level() {
         *value = AccessLevel::convert_to_word(value);
@@ -311,7 +311,7 @@ mod tests {
             ("labels", "description", json!("Maintainer"), json!("Maintainer")),
         ] {
             let mut value = Value::Plain(written);
-            normalise_spelling(project_section(section_name).spec(name).unwrap(), &mut value);
+            normalize_spelling(project_section(section_name).spec(name).unwrap(), &mut value);
             assert_eq!(value, Value::Plain(normal), "{name}");
         }
     }

@@ -61,7 +61,7 @@ pub(crate) fn normalise(
                 Some(prefixes) => name_of(world, value, prefixes).into(),
             }
         }
-        Value::String(text) => normalise_text(world, text, key.unwrap_or_default()).into(),
+        Value::String(text) => normalize_text(world, text, key.unwrap_or_default()).into(),
         other => other.clone(),
     }
 }
@@ -93,7 +93,7 @@ fn name_of(world: &World, id: &Value, prefixes: &[&str]) -> String {
     known.map_or_else(|| "<id>".to_owned(), |(name, _)| format!("<{name}>"))
 }
 
-fn normalise_text(world: &World, text: &str, key: &str) -> String {
+fn normalize_text(world: &World, text: &str, key: &str) -> String {
     if SECRET.contains(&key) && !text.is_empty() {
         return "<secret>".to_owned();
     }
