@@ -293,7 +293,7 @@ impl Proposal<'_> {
         reports.record.add_facts(|record| record.left_out = skipped.len());
         let (applied, signal_exit) =
             apply_steps(session, approved, &reports.record, self.cx).await?;
-        let run_error = applied.ended_by.clone().map(CommandError::from);
+        let run_error = applied.fatal_error.clone().map(CommandError::from);
         let exit = Exit::first_of([
             signal_exit.unwrap_or(Exit::Success),
             Exit::Unfinished.only_if(!applied.is_complete()),

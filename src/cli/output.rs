@@ -188,8 +188,11 @@ impl Output {
             let text = canvas.redact(text.map_or("", String::as_str));
             for (index, line) in text.lines().enumerate() {
                 let head = Line::default();
-                let head =
-                    if index == 0 { head.put(paint, label).text(" ").hang_here() } else { head };
+                let head = if index == 0 {
+                    head.put(paint, label).text(" ").set_hanging_indent()
+                } else {
+                    head
+                };
                 canvas.add_line(&head.text(line));
             }
         }

@@ -32,7 +32,7 @@ const LINE_INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) enum Progress {
     /// A bar, on a terminal.
-    Bar(ProgressBar, Output, RemainingWork),
+    Bar(ProgressBar, Output, DurationEstimator),
     /// Lines of text, elsewhere. Holds the number of finished steps, and a sender. Dropping the
     /// sender ends the lines.
     Lines(Arc<AtomicUsize>, #[expect(dead_code, reason = "dropped, not used")] Sender<()>),
@@ -40,16 +40,16 @@ pub(super) enum Progress {
 
 /// The remaining work of a run, to estimate its duration.
 #[derive(Debug)]
-pub(super) struct RemainingWork {
+pub(super) struct DurationEstimator {
     client: ReadClient,
     /// The counts of the requests that were sent before this work.
     start_counts: CallCounts,
     total: usize,
 }
 
-impl RemainingWork {
+impl DurationEstimator {
     /// The estimate, such as `, about 5 minutes left`; empty if it is unknown or below one minute.
-    fn remaining_text(&self, done_count: usize) -> String {
+    fn describe_time_left(&self, done_count: usize) -> String {
         match self.client.remaining_minutes(&self.start_counts, done_count, self.total) {
             None | Some(0) => String::new(),
             Some(minutes) => format!(", about {} left", count(minutes, "minute")),
@@ -89,7 +89,7 @@ impl Progress {
         output: &Output,
     ) -> Self {
         let remaining_work =
-            RemainingWork { client: client.clone(), start_counts: client.counts(), total };
+            DurationEstimator { client: client.clone(), start_counts: client.counts(), total };
         if output.shows_progress {
             let bar =
                 ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
@@ -107,7 +107,7 @@ impl Progress {
         thread::spawn(move || {
             repeat_until(&end_receiver, LINE_INTERVAL, || {
                 let done_count = thread_counter.load(Ordering::Relaxed);
-                let estimate = remaining_work.remaining_text(done_count);
+                let estimate = remaining_work.describe_time_left(done_count);
                 output.eprint(&format!("{verb} {done_count} of {total} {noun}{estimate}\n"));
             });
         });
@@ -121,7 +121,7 @@ impl Progress {
                 bar.inc(1);
                 let done_count = usize::try_from(bar.position()).unwrap_or(usize::MAX);
                 let shown_object = output.secrets().redact(object);
-                let estimate = remaining_work.remaining_text(done_count);
+                let estimate = remaining_work.describe_time_left(done_count);
                 bar.set_message(format!("{}{estimate}", escape(&shown_object)));
             }
             Self::Lines(counter, _) => _ = counter.fetch_add(1, Ordering::Relaxed),
@@ -129,7 +129,7 @@ impl Progress {
     }
 }
 
-/// Prints the expected duration of `requests`, if the service limits them and it is a minute or more.
+/// Prints the expected duration of `requests`, if the service limits requests and it takes at least one minute.
 fn announce_duration(requests: u64, client: &ReadClient, output: &Output) {
     let Some(minutes @ 1..) = client.estimate_minutes(requests) else { return };
     let (minutes, requests) = (count(minutes, "minute"), count(requests, "request"));

@@ -106,7 +106,7 @@ impl Line {
     }
 
     /// Makes the line continue at the current column when wrapped.
-    pub fn hang_here(mut self) -> Self {
+    pub fn set_hanging_indent(mut self) -> Self {
         self.hang_column = self.width();
         self
     }
@@ -424,7 +424,7 @@ mod tests {
     fn a_long_line_continues_under_its_start() {
         let line = Line::indented(2)
             .text("description ")
-            .hang_here()
+            .set_hanging_indent()
             .text("one two three four five six seven");
         assert_eq!(
             render_line(style_with(36), &line),
@@ -443,7 +443,7 @@ mod tests {
 
     #[test]
     fn a_wide_character_takes_two_columns() {
-        let line = Line::default().text("工程").pad_to(6).hang_here().text("アクメ 商店");
+        let line = Line::default().text("工程").pad_to(6).set_hanging_indent().text("アクメ 商店");
         assert_eq!(render_line(TextStyle::default(), &line), "工程  アクメ 商店\n");
         assert_eq!(render_line(style_with(33), &line), "工程  アクメ 商店\n");
         let long_line = Line::indented(2).text("アクメの商店です アクメの商店です");

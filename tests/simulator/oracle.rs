@@ -307,7 +307,7 @@ impl Evidence<'_> {
                 && state.interrupted.is_none()
                 && self.world.schedule.deadline.is_none()
                 && !self.has_fault(|fault| *fault == Fault::Throttled(Throttle::Absurd))
-                && applied.is_some_and(|applied| applied.ended_by.is_none());
+                && applied.is_some_and(|applied| applied.fatal_error.is_none());
             let is_left = adds.clone().count() == 1 && adds.all(|sent| sent.answered.is_some());
             if is_continuing && is_left {
                 violations.push(Violation {

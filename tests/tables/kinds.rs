@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::json;
 use undrift::{
-    catalogue::{self, all_sections, description::FILES},
+    catalogue::{self, all_sections, description::DESCRIPTION_TEXTS},
     field::{Acceptance, Equality, Field, NamedObject, Relations, Scope, Secrecy, WriteRequest},
     kind::{
         AddressKey, CallContext, FieldSelection, FieldSpec, FieldTable, FormerLocation, Id,
@@ -89,7 +89,7 @@ fn the_sections_have_a_fixed_order() {
     let kinds = catalogue::registry().kinds();
     let described = kinds.iter().skip_while(|kind| kind.section != "archived").skip(1);
     let described: Vec<_> = described.map(|kind| kind.section).collect();
-    assert!(described.is_sorted() && kinds.len() == FILES.len(), "{described:?}");
+    assert!(described.is_sorted() && kinds.len() == DESCRIPTION_TEXTS.len(), "{described:?}");
     for (at, section) in sections() {
         let found = catalogue::find_section(section.scoped_kind.scope, section.section);
         assert!(found.is_some_and(|found| found.noun == section.noun), "{at}");

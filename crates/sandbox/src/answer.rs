@@ -185,7 +185,7 @@ impl ErrorResponse {
     }
 
     /// 404 for an object or operation that a flag, the tier or a setting hides.
-    pub(crate) fn hidden() -> Self {
+    pub(crate) fn not_found_hidden() -> Self {
         Self::message(StatusCode::NOT_FOUND, "404 Not Found")
     }
 

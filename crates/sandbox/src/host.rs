@@ -76,13 +76,15 @@ mod tests {
             ("", false, false),
             (":80", false, false),
         ];
-        for (listen, is_any) in [("192.0.2.7:80", false), ("0.0.0.0:80", true), ("[::]:80", true)] {
+        for (listen, listens_on_all) in
+            [("192.0.2.7:80", false), ("0.0.0.0:80", true), ("[::]:80", true)]
+        {
             let hosts =
                 AllowedHosts::new(listen.parse().expect("an address"), vec!["box".to_owned()]);
-            for (host, is_accepted_on_one, by_all) in table {
+            for (host, is_accepted_on_one, is_accepted_on_all) in table {
                 assert_eq!(
                     hosts.allows(host),
-                    if is_any { by_all } else { is_accepted_on_one },
+                    if listens_on_all { is_accepted_on_all } else { is_accepted_on_one },
                     "{listen} {host}"
                 );
             }

@@ -88,7 +88,7 @@ impl ProjectEdit<'_> {
         let Self { call, route, .. } = *self;
         let profile = call.profile();
         let is_allowed_unlisted = route == WriteRoute::Create && attribute.routes.contains('c');
-        let is_edit_only = attribute.not_on_create && call.is_at_least_observed();
+        let is_edit_only = attribute.not_on_create && call.is_observed_release_or_later();
         (attribute.is_accepted_on(route)
             || (is_allowed_unlisted && !profile.accepts_only_reference_attributes))
             && (route == WriteRoute::Edit || !is_edit_only)

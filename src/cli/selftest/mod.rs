@@ -121,7 +121,8 @@ async fn prepare_setup(args: &Args, observer: &Observer) -> Result<TestSetup> {
     let client = observer.client();
     let Some(group) = read_group(client, path).await? else {
         let failure = CommandError::usage(format!("the group `{shown_path}` does not exist"));
-        return Err(failure.help("create an empty group for this, and name it"));
+        return Err(failure
+            .help("create an empty group for the selftest, and pass its path with `--group`"));
     };
     let path = group["full_path"].as_str().unwrap_or(path).to_owned();
     let id = group["id"].as_u64().unwrap_or_default();
@@ -150,9 +151,9 @@ async fn prepare_setup(args: &Args, observer: &Observer) -> Result<TestSetup> {
     }
     let release = observer.release().await?;
     let name = format!("{NAME_PREFIX}{:08x}", rand::random::<u32>());
-    let root = format!("{path}/{name}");
+    let group_path = format!("{path}/{name}");
     let (user, attributes) = (args.user.clone(), args.attributes);
-    Ok(TestSetup { root, user, tier: args.tier, release, tests_all_fields: attributes })
+    Ok(TestSetup { root: group_path, user, tier: args.tier, release, tests_all_fields: attributes })
 }
 
 /// The path of any group or project in a group, escaped for display. Ignores groups of earlier
@@ -317,7 +318,7 @@ impl Tester {
             Ok(observer) => remove_group(&observer, &setup.root).await.map_err(CommandError::from),
             Err(failure) => Err(failure),
         };
-        let (is_clean, state) = match result {
+        let (is_removed, state) = match result {
             Ok(None) => return true,
             Ok(Some(true)) => (true, "is marked for deletion; the service deletes it later"),
             Ok(Some(false)) => (false, "is still there; delete it by hand"),
@@ -327,7 +328,7 @@ impl Tester {
             }
         };
         cx.output.eprint(&format!("`{root}` {state}\n"));
-        is_clean
+        is_removed
     }
 }
 
@@ -349,7 +350,7 @@ async fn apply_phase(
     if !applied.interrupted {
         deviations.add_apply_findings(phase, &applied);
     }
-    match applied.ended_by {
+    match applied.fatal_error {
         Some(error) => Err(error.into()),
         None => Ok(()),
     }
@@ -367,7 +368,7 @@ async fn remove_group(observer: &Observer, path: &str) -> Result<Option<bool>, A
     let id = id.to_string();
     for check_number in 1..=MAX_CHECKS {
         let Some(group) = find_group(client, &id, path).await? else { return Ok(None) };
-        if group.is_marked {
+        if group.is_marked_for_deletion {
             // Delete the group immediately instead of after some days, if the service supports
             // that.
             let request = delete_request.clone().query("permanently_remove", true);
@@ -377,7 +378,7 @@ async fn remove_group(observer: &Observer, path: &str) -> Result<Option<bool>, A
         }
         client.clock().sleep(PAUSE_STEP * check_number).await;
     }
-    Ok(find_group(client, &id, path).await?.map(|group| group.is_marked))
+    Ok(find_group(client, &id, path).await?.map(|group| group.is_marked_for_deletion))
 }
 
 /// The new group.
@@ -386,7 +387,7 @@ struct TestGroup {
     /// The current path.
     path: String,
     /// True if the group is marked for deletion.
-    is_marked: bool,
+    is_marked_for_deletion: bool,
 }
 
 /// The group with the id or path `reference`. Its path must be `path`, or must have been `path`
@@ -401,7 +402,11 @@ async fn find_group(
     let id = response["id"].as_u64().unwrap_or_default();
     let current_path = response["full_path"].as_str().unwrap_or_default();
     let former_path = if is_marked { unmarked_path(current_path, id) } else { current_path };
-    Ok((former_path == path).then(|| TestGroup { id, path: current_path.to_owned(), is_marked }))
+    Ok((former_path == path).then(|| TestGroup {
+        id,
+        path: current_path.to_owned(),
+        is_marked_for_deletion: is_marked,
+    }))
 }
 
 /// Reads the group with the id or path `reference`; `None` if it does not exist.

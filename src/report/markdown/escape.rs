@@ -40,7 +40,7 @@ impl MarkdownEscaper<'_> {
     }
 
     /// The live or the declared value of a change, as code in a cell of a table.
-    pub(super) fn side_cell(self, side: &ValueText) -> String {
+    pub(super) fn value_cell(self, side: &ValueText) -> String {
         match side {
             ValueText::Remark(words) | ValueText::Value(words) => self.cell(words),
         }

@@ -297,7 +297,7 @@ impl Columns {
             let origin = escaper.cell(&file_line(row.origin.unwrap_or(&step.origin)));
             let [before, after] = row
                 .sides()
-                .map(|side| side.map_or_else(String::new, |side| escaper.side_cell(&side)));
+                .map(|side| side.map_or_else(String::new, |side| escaper.value_cell(&side)));
             let cells = [&*escaper.cell(&row.name), &before, &after, &origin];
             // The object and the outcome are shown once.
             let (object, outcome) = if rows.is_empty() { (&*object, outcome) } else { ("", "") };

@@ -324,7 +324,7 @@ fn outcome_items<'a>(outcomes: &'a ApplyContent<'a>) -> Vec<ReportItem<'a>> {
             .with_help(mismatch.help.as_deref().or(cause_help))
             .with_common_message(common_message)
     });
-    let run_error_items = outcomes.applied.ended_by.iter().map(|error| {
+    let run_error_items = outcomes.applied.fatal_error.iter().map(|error| {
         ReportItem::new(ItemGroup::Run, "ended", error.to_string())
             .with_help(error.hint().map(str::to_owned))
     });

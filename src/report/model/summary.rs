@@ -30,10 +30,12 @@ pub fn summary_lines(plan: &Plan, kind: ReportKind) -> Vec<Line> {
 fn advice_line(plan: &Plan) -> Option<Line> {
     let text = match (plan.steps.is_empty(), plan.watched.is_empty()) {
         (false, _) if plan.hidden_refusal_count > 0 => {
-            "`undrift absorb ADDRESS` declares it; to revert it, acknowledge what `undrift plan` refuses"
+            "`undrift absorb ADDRESS` writes the drift into the manifests; to revert the drift, acknowledge the refusals that `undrift plan` shows"
         }
-        (false, _) => "`undrift apply` reverts it, or `undrift absorb ADDRESS` declares it",
-        (true, false) => "`undrift absorb ADDRESS` declares it",
+        (false, _) => {
+            "`undrift apply` reverts the drift, or `undrift absorb ADDRESS` writes it into the manifests"
+        }
+        (true, false) => "`undrift absorb ADDRESS` writes the drift into the manifests",
         (true, true) => return None,
     };
     Some(Line::default().text(format!("next: {text}")))
@@ -48,7 +50,7 @@ pub fn blocker_lines(plan: &Plan) -> Vec<Line> {
     if !blocker_texts.is_empty() {
         let effect = if plan.is_refused() {
             "a guard refuses the whole run"
-        } else if plan.is_mostly_broken() {
+        } else if plan.has_too_many_problems() {
             "too many to apply anything; fix the common cause, or use `--only`"
         } else if plan.problems.len() + plan.refusals.len() == 1 {
             "its group or project is skipped"
@@ -115,7 +117,7 @@ fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
     let paint = if is_complete && unapplied_count == 0 { Paint::Add } else { Paint::Change };
     Line::with_text(
         paint,
-        text + &secret_text + &base_count_text(plan) + &unmanaged_count_text(plan),
+        text + &secret_text + &drift_count_text(plan) + &unmanaged_count_text(plan),
     )
 }
 
@@ -172,11 +174,11 @@ fn describe_uncompared(plan: &Plan) -> String {
     format!("{}{others} {verb} not fully compared", named.join(", "))
 }
 
-/// The groups and projects that were not compared, or not completely, also those that do not block
-/// a branch.
+/// The groups and projects that were not compared completely, including those with findings from the
+/// base only.
 fn uncompared_paths(plan: &Plan) -> BTreeSet<&str> {
-    let drift = plan.base.iter().map(|base| (&base.incomplete, &base.problems));
-    let parts = drift.chain([(&plan.incomplete, &plan.problems)]);
+    let base_findings = plan.base.iter().map(|base| (&base.incomplete, &base.problems));
+    let parts = base_findings.chain([(&plan.incomplete, &plan.problems)]);
     let addresses = parts.flat_map(|(incomplete, problems)| {
         let unread = incomplete.iter().map(|part| &part.address);
         unread.chain(problems.iter().map(|problem| &problem.address))
@@ -194,7 +196,7 @@ fn unverified_line(plan: &Plan, kind: ReportKind) -> Option<Line> {
         if is_drift { "; only --strict=unverified counts them as differences" } else { "" };
     let text = format!("fields of {}{strict_note}", count(objects.len(), "object"));
     let line = Line::with_text(Paint::Note, "not verified: ").text(text);
-    // A plan with steps does not show this line.
+    // If there are steps, only a drift report shows this line.
     ((is_drift || plan.steps.is_empty()) && !objects.is_empty()).then_some(line)
 }
 
@@ -220,11 +222,11 @@ fn summary_with_steps(plan: &Plan, kind: ReportKind) -> Line {
         }
     };
     let estimate = plan.estimate.map_or_else(String::new, describe_estimate);
-    let text = changes + &estimate + &base_count_text(plan) + &unmanaged_count_text(plan);
+    let text = changes + &estimate + &drift_count_text(plan) + &unmanaged_count_text(plan);
     Line::with_text(Paint::Bold, format!("{}: ", kind.plan_word())).text(text)
 }
 
-/// One line for each reason why containers match a rule but are not planned, with their number.
+/// One line for each reason why a rule skipped containers, with the number of containers.
 pub fn exception_notes(plan: &Plan) -> Vec<Line> {
     let exceptions = plan.exceptions.iter().map(|(exception, number)| {
         Line::note(format!("skipped by rules: {number} {}", exception.description()))
@@ -256,8 +258,8 @@ pub fn nonzero_counts<'w>(parts: impl IntoIterator<Item = (usize, &'w str)>) -> 
 }
 
 /// Additions to the summary line: the numbers of steps that are drift, of unknown origin, or
-/// excluded, and of groups and projects that were not read completely and do not block the branch.
-fn base_count_text(plan: &Plan) -> String {
+/// excluded, and of groups and projects with parts that only the base needs and that were not read.
+fn drift_count_text(plan: &Plan) -> String {
     let Some(base) = &plan.base else { return String::new() };
     let mut labels = plan.label_counts();
     let unread_paths: BTreeSet<_> = base.incomplete.iter().map(|part| &part.address.path).collect();

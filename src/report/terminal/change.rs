@@ -32,9 +32,9 @@ pub(super) fn draw_step<'s>(
     // The origin of the object is useless if all its fields are declared in other files.
     let shows_object_origin = rows.is_empty() || !rows.iter().all(is_in_other_file);
     let (paint, sign) = action_sign(step.action);
-    let head =
+    let heading =
         Line::indented(2).put(paint, format!("{sign} {}", object_name(step.scope, &step.address)));
-    let head = head.put(Paint::Dim, branch::label_mark(step.label));
+    let head = heading.put(Paint::Dim, branch::label_mark(step.label));
     canvas
         .add_line_with_origin(head, (shows_origins && shows_object_origin).then_some(&step.origin));
     for remark in remarks(step) {
@@ -81,7 +81,7 @@ fn draw_field(canvas: &mut Canvas, row: &StepRow<'_>, name_width: usize, shows_o
     };
     let name = Line::indented(6).text(&row.name).put(Paint::Dim, branch::label_mark(row.label));
     let value_column = (6 + name_width + 2).max(name.width() + 2);
-    let new_name_cell = || name.clone().pad_to(value_column).hang_here();
+    let new_name_cell = || name.clone().pad_to(value_column).set_hanging_indent();
     let (before, after) = match row.sides().map(|side| side.map(paint_value)) {
         [Some(before), Some(after)] => (before, after),
         [before, after] => {
@@ -107,8 +107,8 @@ fn draw_field(canvas: &mut Canvas, row: &StepRow<'_>, name_width: usize, shows_o
         return draw_line(canvas, one_line);
     }
     draw_line(canvas, name);
-    for (paint, sign, side) in [(Paint::Remove, "- ", before), (Paint::Add, "+ ", after)] {
-        canvas.add_line(&Line::indented(8).put(paint, sign).hang_here().append(side));
+    for (paint, sign, value) in [(Paint::Remove, "- ", before), (Paint::Add, "+ ", after)] {
+        canvas.add_line(&Line::indented(8).put(paint, sign).set_hanging_indent().append(value));
     }
 }
 
@@ -123,8 +123,8 @@ pub(super) fn value_line(value: &Shown) -> Line {
 }
 
 /// The text of one side of a change, with its colour.
-fn paint_value(side: ValueText) -> Line {
-    match side {
+fn paint_value(value: ValueText) -> Line {
+    match value {
         ValueText::Remark(remark) => Line::with_text(Paint::Dim, remark),
         ValueText::Value(text) => Line::default().text(text),
     }
@@ -165,7 +165,10 @@ fn draw_lines(canvas: &mut Canvas, indent: usize, lines: Vec<(Paint, char, Strin
     let omitted_count = lines.len() - shown_count;
     for (paint, sign, line) in lines.into_iter().take(shown_count) {
         canvas.add_line(
-            &Line::indented(indent).put(paint, format!("{sign} ")).hang_here().put(paint, line),
+            &Line::indented(indent)
+                .put(paint, format!("{sign} "))
+                .set_hanging_indent()
+                .put(paint, line),
         );
     }
     if omitted_count > 0 {

@@ -87,7 +87,7 @@ fn draw_omitted(canvas: &mut Canvas, omitted_steps: &[(&Step, Vec<&str>)]) {
     for same_removals in removals.chunk_by(|(object, ..), (other, ..)| object == other) {
         let paths: Vec<_> = same_removals.iter().map(|(_, path, _)| *path).collect();
         let line = Line::indented(2).put(Paint::Remove, format!("- {}", same_removals[0].0));
-        canvas.add_line(&line.text("  ").hang_here().text(paths.join(", ")));
+        canvas.add_line(&line.text("  ").set_hanging_indent().text(paths.join(", ")));
     }
 }
 

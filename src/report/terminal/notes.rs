@@ -79,7 +79,7 @@ pub(super) fn draw_paragraph<'p>(
         let line = Line::indented(2).text(projects);
         let start = (2 + column).max(line.width()) + 2;
         let objects = join_first_objects(&objects, canvas.style().is_full);
-        canvas.add_line(&line.pad_to(start).hang_here().text(objects));
+        canvas.add_line(&line.pad_to(start).set_hanging_indent().text(objects));
     });
 }
 
@@ -104,7 +104,8 @@ pub(super) fn draw_incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
         common_cause(&scope.reason, &scope.address)
     });
     draw_first_items(canvas, "scope", groups, |canvas, (scope, others)| {
-        let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
+        let line =
+            Line::indented(2).text(scope.address.to_string()).text("  ").set_hanging_indent();
         let help = scope.reason.help.as_ref();
         let help = help.map_or_else(String::new, |help| format!("; {help}"));
         let line = line.put(Paint::Dim, describe_cause(&scope.reason) + &help);
@@ -148,7 +149,7 @@ pub(super) fn draw_refusals(canvas: &mut Canvas, refusals: &[GuardRefusal]) {
         let others: Vec<_> = others.iter().map(|other| other.address.to_string()).collect();
         for chunk in others.chunks(MAX_NAMED_OBJECTS) {
             let line = Line::indented(2).put(Paint::Note, format!("{} also in: ", refusal.guard));
-            canvas.add_line(&line.hang_here().text(chunk.join(", ")));
+            canvas.add_line(&line.set_hanging_indent().text(chunk.join(", ")));
         }
     }
 }

@@ -83,7 +83,7 @@ pub fn stale_text(mut canvas: Canvas<'_>, comparison: &PlanComparison) -> String
 fn draw_difference(canvas: &mut Canvas, difference: &FieldDifference) {
     let FieldDifference { field, saved, now } = difference;
     for (title, sides) in [("saved", saved), ("now", now)] {
-        let line = Line::indented(6).text(format!("{field}, {title}: ")).hang_here();
+        let line = Line::indented(6).text(format!("{field}, {title}: ")).set_hanging_indent();
         canvas.add_line(&match sides {
             Some(ChangeSides { before, after }) => line
                 .append(change::value_line(before))

@@ -23,10 +23,10 @@ const WAIT_HINT: &str = "try again later, or with fewer requests at once";
 /// message and the request's id. The text never contains a body, a header or a secret.
 /// [`hint`](Self::hint) contains help for the user.
 #[derive(Clone, Debug)]
-pub struct ApiError(Arc<Inner>);
+pub struct ApiError(Arc<ErrorData>);
 
 #[derive(Clone, Debug)]
-struct Inner {
+struct ErrorData {
     operation: &'static Operation,
     path: String,
     kind: ErrorKind,
@@ -55,18 +55,19 @@ pub(super) enum ErrorKind {
     /// A secret or a file for the body is missing.
     #[error("was not sent: {0}")]
     MissingBodyInput(String),
-    /// The live values that the request was built from may be outdated. If only this operation must
-    /// wait, the variant contains the time, on the client's clock, when the next attempt is allowed.
-    #[error("was not sent: the values that it repeats are too old")]
+    /// The live values that the request was built from may be outdated. If a rate limit of
+    /// this operation caused the delay, contains the time from which the request may be sent, on the
+    /// client's clock.
+    #[error("was not sent: the live values in it were read too long ago")]
     Stale(Option<Duration>),
     /// An earlier request showed that further requests are useless.
     #[error("was not sent: an earlier request was refused")]
     AfterFatalError(#[source] ApiError),
     /// The caller interrupted the run.
-    #[error("was not sent or not waited for: the run was interrupted")]
+    #[error("was not sent, or its response was not awaited: the run was interrupted")]
     Interrupted,
     /// The run has no requests or no time left.
-    #[error("was not sent or not waited for: the run has used up its {0}")]
+    #[error("was not sent, or its response was not awaited: the run has used up its {0}")]
     OverBudget(&'static str),
     /// The service requests a wait that is too long.
     #[error("was not sent: the service asks to wait for {} seconds", .0.as_secs())]
@@ -111,7 +112,7 @@ impl fmt::Display for Rejection {
 impl ApiError {
     pub(super) fn new(operation: &'static Operation, path: String, kind: ErrorKind) -> Self {
         let retry_at = if let ErrorKind::Stale(instant) = kind { instant } else { None };
-        Self(Arc::new(Inner { operation, path, kind, in_doubt_since: None, retry_at }))
+        Self(Arc::new(ErrorData { operation, path, kind, in_doubt_since: None, retry_at }))
     }
 
     /// Adds the start of the attempt with unknown outcome, and the time for another attempt.
@@ -121,7 +122,7 @@ impl ApiError {
         retry_at: Option<Duration>,
     ) -> Self {
         let retry_at = retry_at.or(self.0.retry_at);
-        Self(Arc::new(Inner { in_doubt_since, retry_at, ..Arc::unwrap_or_clone(self.0) }))
+        Self(Arc::new(ErrorData { in_doubt_since, retry_at, ..Arc::unwrap_or_clone(self.0) }))
     }
 
     /// The operation that failed.
@@ -182,8 +183,8 @@ impl ApiError {
 
     /// True for a 404 because the requested object does not exist, or because the caller may not
     /// see it. False if the cause of the 404 is the route or a proxy.
-    pub fn is_absent(&self) -> bool {
-        self.is_not_found() && !self.is_unknown_route()
+    pub fn is_object_not_found(&self) -> bool {
+        self.is_not_found() && !self.is_route_unknown_or_hidden()
     }
 
     /// The cause of a 404.
@@ -195,21 +196,21 @@ impl ApiError {
 
     /// True for a 404 because the group or project does not exist, or because the caller may not
     /// see it. A run may create a group or project only after such a 404.
-    pub fn is_missing(&self, scope: Scope) -> bool {
+    pub fn is_container_not_found_in(&self, scope: Scope) -> bool {
         let cause = self.not_found_cause();
         cause == Some(NotFoundCause::Container(scope))
             || (cause.is_some() && Bug::TreatAnyNotFoundAsMissing.is_planted())
     }
 
     /// True for a 404 because the group or project that the request is for does not exist.
-    pub fn is_container_missing(&self) -> bool {
-        Scope::ALL.into_iter().any(|scope| self.is_missing(scope))
+    pub fn is_container_not_found(&self) -> bool {
+        Scope::ALL.into_iter().any(|scope| self.is_container_not_found_in(scope))
     }
 
     /// True for a 404 because the service does not have the route or hides it, or because a proxy
     /// answered. The address may be wrong, or the proxy changes paths. Such a 404 does not mean
     /// that the requested object is absent.
-    pub fn is_unknown_route(&self) -> bool {
+    pub fn is_route_unknown_or_hidden(&self) -> bool {
         matches!(self.not_found_cause(), Some(NotFoundCause::Route | NotFoundCause::Hidden))
     }
 
@@ -228,9 +229,9 @@ impl ApiError {
 
     /// True for a 404 because the object below the group or project is absent or hidden. False if
     /// the cause of the 404 is the container or the route.
-    pub fn is_entry_missing(&self) -> bool {
+    pub fn is_entry_not_found(&self) -> bool {
         self.is_not_found()
-            && !self.is_container_missing()
+            && !self.is_container_not_found()
             && self.not_found_cause() != Some(NotFoundCause::Route)
     }
 
@@ -259,13 +260,13 @@ impl ApiError {
         })
     }
 
-    /// The id of the project that a redirect leads to, if the service named it.
+    /// The id of the project that a redirect leads to, if the response contains the id.
     pub fn moved_to(&self) -> Option<u64> {
         self.rejection()?.moved_to
     }
 
     /// True if nothing of the request was sent, because there was no connection.
-    pub fn is_not_sent(&self) -> bool {
+    pub fn has_failed_to_connect(&self) -> bool {
         matches!(&self.0.kind, ErrorKind::Unanswered(e) if e.phase == RequestPhase::NotSent)
     }
 
@@ -276,7 +277,7 @@ impl ApiError {
 
     /// True if the run ended before this request got a response: an earlier request showed that
     /// further requests are useless (401, or 403 for everything), or the caller interrupted the run.
-    pub fn is_run_ended(&self) -> bool {
+    pub fn is_after_run_end(&self) -> bool {
         matches!(self.0.kind, ErrorKind::AfterFatalError(_) | ErrorKind::Interrupted)
     }
 
@@ -318,8 +319,8 @@ impl ApiError {
     }
 
     /// True if the run has ended, or its budget is used up.
-    pub fn ends_run(&self) -> bool {
-        self.is_run_ended() || self.is_over_budget()
+    pub fn ends_run_or_budget(&self) -> bool {
+        self.is_after_run_end() || self.is_over_budget()
     }
 
     /// The reason why the collection could not be read to its end.
@@ -396,11 +397,11 @@ impl ApiError {
             404 if rejection.cause == NotFoundCause::Hidden => {
                 "the service may lack the licence, flag or setting for this"
             }
-            404 if self.is_unknown_route() => {
+            404 if self.is_route_unknown_or_hidden() => {
                 "the address must be the address of the service, without a group or project; if it is, a proxy may decode `%2F` in paths"
             }
             405 if rejection.message.contains("Offset pagination") => {
-                "the list is too long for pages by number"
+                "the service does not number the pages of a list that is so long"
             }
             400 if rejection.message == CERTIFICATE_PAGE_MESSAGE => {
                 "the service requires a client certificate: pass it with `--client-cert`"
@@ -438,7 +439,7 @@ impl ApiError {
 
     /// The text of the error, without the id of the request.
     fn describe_without_id(&self) -> String {
-        let Inner { operation, kind, in_doubt_since: in_doubt, .. } = &*self.0;
+        let ErrorData { operation, kind, in_doubt_since: in_doubt, .. } = &*self.0;
         let doubt_note = if in_doubt.is_some() { "; it may have taken effect" } else { "" };
         format!("{}: `{}` {kind}{doubt_note}", operation.id, self.request_line())
     }

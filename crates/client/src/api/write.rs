@@ -86,7 +86,7 @@ impl WriteClient {
         let result = core.call(request, SendInputs { body, redactor, freshness, read_at }).await;
         let is_delete = request.operation.method == Method::Delete;
         match &result {
-            Err(e) if is_delete && e.is_absent() && !e.is_container_missing() => {
+            Err(e) if is_delete && e.is_object_not_found() && !e.is_container_not_found() => {
                 Ok(ApiResponse { status: 404, headers: http::HeaderMap::new(), body: Json::Null })
             }
             _ => result,

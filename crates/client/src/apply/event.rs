@@ -165,7 +165,7 @@ pub struct ApplyResult {
     pub interrupted: bool,
     /// The error that ended the run early, for example a revoked token.
     #[serde(skip)]
-    pub ended_by: Option<ApiError>,
+    pub fatal_error: Option<ApiError>,
 }
 
 impl ApplyResult {
@@ -174,7 +174,7 @@ impl ApplyResult {
         self.steps.iter().all(|step| step.outcome.is_success())
             && self.mismatches.is_empty()
             && !self.interrupted
-            && self.ended_by.is_none()
+            && self.fatal_error.is_none()
     }
 
     /// True if another run may complete more steps without a repair.

@@ -102,11 +102,11 @@ impl Apply<'_> {
                     result.steps.extend(steps.filter_map(|step| results.remove(&step.address)));
                     result.mismatches.extend(mismatches);
                     let error = error.filter(|error| !error.is_interrupted());
-                    result.ended_by = result.ended_by.or(error);
+                    result.fatal_error = result.fatal_error.or(error);
                 }
             }
         }
-        if result.ended_by.is_none() && !self.writer.read_client().has_ended() {
+        if result.fatal_error.is_none() && !self.writer.read_client().has_ended() {
             let undone_mismatches =
                 self.find_undone(plan, &result, dependencies.created_ids()).await;
             result.mismatches.extend(undone_mismatches);

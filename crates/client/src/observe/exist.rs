@@ -219,7 +219,7 @@ impl Observer {
         key_filter: &KeyFilter,
     ) -> Result<Option<Object>> {
         match self.get_container_object(scope, path, key_filter).await {
-            Err(error) if error.is_missing(scope) => Ok(None),
+            Err(error) if error.is_container_not_found_in(scope) => Ok(None),
             result => result.map(Some),
         }
     }

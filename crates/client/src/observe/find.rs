@@ -294,7 +294,7 @@ impl Observer {
     async fn read_by_id(&self, container: &Container, id: u64) -> Result<LocateResult> {
         let locate = async || self.locate_by_id(container, id).await;
         match self.retry_during_move(container, locate).await {
-            Err(error) if error.is_missing(container.scope) => {
+            Err(error) if error.is_container_not_found_in(container.scope) => {
                 let noun = container.scope.noun();
                 Ok(match self.read_by_path(container).await? {
                     Present(other) if other.target.id != Some(id) => {
@@ -353,7 +353,7 @@ impl Observer {
                 };
                 self.fetch_object(container, &id.to_string()).await?
             }
-            Err(error) if error.is_missing(container.scope) => {
+            Err(error) if error.is_container_not_found_in(container.scope) => {
                 return self.explain_absence_at(container, path_or_id).await.map(Absent);
             }
             raw => raw?,

@@ -119,7 +119,7 @@ impl Observer {
                 path_result = self.fetch_path(Scope::Project, &id.to_string()).await;
             }
             match path_result {
-                Err(error) if error.is_missing(Scope::Project) => {}
+                Err(error) if error.is_container_not_found_in(Scope::Project) => {}
                 path_result => return path_result.map(Some),
             }
         }
@@ -165,7 +165,7 @@ impl Observer {
     pub(super) async fn exists_at(&self, scope: Scope, path: &str) -> Result<bool> {
         match self.fetch_path(scope, path).await {
             Ok(actual_path) => Ok(paths_are_equal(&actual_path, path)),
-            Err(error) if error.is_moved() || error.is_missing(scope) => Ok(false),
+            Err(error) if error.is_moved() || error.is_container_not_found_in(scope) => Ok(false),
             Err(error) => Err(error),
         }
     }

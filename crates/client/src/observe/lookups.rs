@@ -182,7 +182,7 @@ impl Observer {
             match self.get_container_object(scope, &live_path, &KeyFilter::All).await {
                 Ok(object) => Ok(object_id(&object)
                     .filter(|_| paths_are_equal(lookup.read_path(&object), &live_path))),
-                Err(error) if error.is_moved() || error.is_absent() => Ok(None),
+                Err(error) if error.is_moved() || error.is_object_not_found() => Ok(None),
                 Err(error) => Err(error),
             }
         };
@@ -227,7 +227,7 @@ impl Observer {
             Ok(response) => {
                 Ok(Some(response.body).filter(|namespace| is_namespace_at(namespace, path)))
             }
-            Err(error) if error.is_absent() => Ok(Some(Json::Null)),
+            Err(error) if error.is_object_not_found() => Ok(Some(Json::Null)),
             Err(error) => Err(error),
         }
     }

@@ -409,7 +409,7 @@ impl Observer {
 /// Turns the 404 of an absent object into `None`.
 fn none_if_absent<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
-        Err(error) if error.is_absent() => Ok(None),
+        Err(error) if error.is_object_not_found() => Ok(None),
         result => result.map(Some),
     }
 }
@@ -430,5 +430,8 @@ fn split_located(location: Result<LocateResult>) -> Result<LocateResult> {
 
 /// True if every further request would fail in the same way.
 pub(crate) fn is_fatal(error: &ApiError) -> bool {
-    error.is_unauthorized() || error.ends_run() || error.is_tls_failure() || error.is_not_sent()
+    error.is_unauthorized()
+        || error.ends_run_or_budget()
+        || error.is_tls_failure()
+        || error.has_failed_to_connect()
 }

@@ -373,7 +373,7 @@ impl SectionReader<'_> {
             && self.sees_all
             && self.facts.tier >= kind.tier();
         let response = match result {
-            Err(error) if is_absence_certain && error.is_entry_missing() => None,
+            Err(error) if is_absence_certain && error.is_entry_not_found() => None,
             result => result?,
         };
         let Some(response) = response else { return Ok(LiveEntries::Single(None)) };
@@ -417,7 +417,7 @@ impl SectionReader<'_> {
     /// Makes a cause that explains to the user why `error` prevented reading the section.
     fn explain_refusal(&self, error: &ApiError) -> Cause {
         let cause = Cause::from(error);
-        if !error.is_forbidden() && (!error.is_not_found() || error.is_container_missing()) {
+        if !error.is_forbidden() && (!error.is_not_found() || error.is_container_not_found()) {
             return cause;
         }
         let (section, tier) = (self.kind.section, self.kind.tier());

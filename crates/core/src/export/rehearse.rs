@@ -100,7 +100,7 @@ pub(super) fn omit_lower_members(documents: &mut [ExportedDocument]) -> usize {
 
 /// The user, in lower case, and the level of an entry that gives somebody access.
 fn granted_access(section: Section, entry: &DocEntry) -> Option<(String, u8)> {
-    let fields = plain_fields(entry);
+    let fields = entry_fields(entry);
     let user = find_named_object(section, &fields, NamedObject::User)?;
     creation_effects(section, &fields).into_iter().find_map(|effect| match effect {
         Effect::Access { after, .. } => Some((user.to_lowercase(), after)),
@@ -139,10 +139,13 @@ fn seed_items(documents: &[ExportedDocument], release: DetectedRelease) -> Vec<M
         std::iter::once(MapItem::value("path", path)).chain(visibility).collect()
     });
     let groups: Vec<_> = groups.collect();
-    let declared: BTreeSet<_> =
+    let declared_paths: BTreeSet<_> =
         documents.iter().map(|document| document.path.to_lowercase()).collect();
-    let undeclared = named_projects.into_iter().filter(|(lower, _)| !declared.contains(lower));
-    projects.extend(undeclared.map(|(_, path)| (path.clone(), vec![MapItem::value("path", path)])));
+    let undeclared_projects =
+        named_projects.into_iter().filter(|(lower, _)| !declared_paths.contains(lower));
+    projects.extend(
+        undeclared_projects.map(|(_, path)| (path.clone(), vec![MapItem::value("path", path)])),
+    );
     let runner_owner = (!runners.is_empty()).then(|| vec![MapItem::value("path", RUNNER_PROJECT)]);
     projects.extend(runner_owner.map(|items| (RUNNER_PROJECT.to_owned(), items)));
     let runners = runners.into_iter().map(|(runner, project_paths)| {
@@ -216,8 +219,8 @@ fn seed_groups(
 /// The seed contains:
 /// - archived projects, because their groups often do not allow anybody to create projects;
 /// - projects with a field that needs an existing branch;
-/// - projects with entries that no request creates, unless a guard would refuse other entries of
-///   the project. Guards check more for an existing project than for a new one;
+/// - projects with entries that no request creates. Left out are projects that also have entries
+///   that a guard refuses to add to an existing project, but not to a new one;
 /// - projects with a runner, because a guard refuses to add a runner even to a new project;
 /// - projects with a path that is not valid for new projects.
 fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<MapItem>)> {
@@ -227,7 +230,8 @@ fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<MapItem>)> {
         .iter()
         .filter(|doc_section| doc_section.section.is_only_edited())
         .collect();
-    seeded_sections.retain(|doc_section| !doc_section.entries.is_empty() && !is_guarded(document));
+    seeded_sections
+        .retain(|doc_section| !doc_section.entries.is_empty() && !has_guarded_entry(document));
     let has_runner = document_entries(document).any(|(section, fields)| {
         find_named_object(section, &fields, NamedObject::Runner).is_some()
     });
@@ -255,7 +259,7 @@ fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<MapItem>)> {
 
 /// True if a guard would refuse to add one of the document's entries to an existing project.
 /// Ignores runners, because the seed contains them.
-fn is_guarded(document: &ExportedDocument) -> bool {
+fn has_guarded_entry(document: &ExportedDocument) -> bool {
     document_entries(document).any(|(section, fields)| {
         let find_default = |name: &str| preset::service_default(section, name, &document.path);
         let risks = risk::creation_risks(section, find_default, &forms::plain_fields(&fields));
@@ -288,7 +292,7 @@ fn document_entries(document: &ExportedDocument) -> impl Iterator<Item = (Sectio
         doc_section
             .entries
             .iter()
-            .map(move |entry| (section, plain_fields(entry)))
+            .map(move |entry| (section, entry_fields(entry)))
             .collect::<Vec<_>>()
     })
 }
@@ -296,7 +300,7 @@ fn document_entries(document: &ExportedDocument) -> impl Iterator<Item = (Sectio
 /// The branch that must exist before `apply` can set a field of a section; `None` without such a
 /// field.
 fn required_branch(doc_section: &DocSection) -> Option<Json> {
-    let fields = doc_section.entries.first().map(plain_fields)?;
+    let fields = doc_section.entries.first().map(entry_fields)?;
     let section = doc_section.section;
     let mut names = fields.keys();
     let waiting_field = names
@@ -314,7 +318,7 @@ fn seed_visibility(document: &ExportedDocument) -> Option<String> {
     })
 }
 
-fn plain_fields(entry: &DocEntry) -> Fields {
+fn entry_fields(entry: &DocEntry) -> Fields {
     entry.fields.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect()
 }
 
@@ -323,7 +327,7 @@ fn ancestor_paths(path: &str) -> Vec<String> {
     groups_above(&path.to_lowercase()).map(str::to_owned).collect()
 }
 
-/// A placeholder with the form of `value`. An export from the sandbox recognises the placeholder as
+/// A placeholder: a URL with the same host if `value` is a URL, otherwise a token. An export from the sandbox recognises the placeholder as
 /// a secret.
 fn placeholder(name: &str, value: &str) -> String {
     let token = format!("glpat-rehearsal-{:08x}", hash(name));

@@ -308,7 +308,7 @@ impl Plan {
     }
 
     /// True if so many containers are broken that nothing will be applied.
-    pub fn is_mostly_broken(&self) -> bool {
+    pub fn has_too_many_problems(&self) -> bool {
         exceeds_skip_limit(self.broken_containers().len(), self.projects + self.groups)
     }
 

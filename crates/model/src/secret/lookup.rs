@@ -20,7 +20,7 @@ use crate::{
 use super::{
     AllowedVariables, Reference, Secret, TextPiece, judge,
     matcher::{SECRET_MARK, SecretMatcher},
-    names::{JOB_TOKEN_VARIABLE, TOKEN_NAMES},
+    names::{JOB_TOKEN_VARIABLE, OWN_TOKEN_VARIABLES},
     needs_encoding,
 };
 
@@ -364,14 +364,14 @@ impl Secrets {
     /// a manifest.
     fn check_variable_name(&self, name: &str) -> Result<(), UnresolvedReference> {
         match self.root {
-            None if TOKEN_NAMES.contains(&name) => {
+            None if OWN_TOKEN_VARIABLES.contains(&name) => {
                 Err(UnresolvedReference::OwnToken(Reference::Env(name.to_owned())))
             }
             None => Ok(()),
-            Some(_) if self.allowed_variables.refuses(name) => {
+            Some(_) if self.allowed_variables.refuses_reserved(name) => {
                 Err(UnresolvedReference::Reserved(name.to_owned()))
             }
-            Some(_) if !self.allowed_variables.allows(name) => {
+            Some(_) if !self.allowed_variables.matches_globs(name) => {
                 Err(UnresolvedReference::NotAllowed(name.to_owned()))
             }
             Some(_) => Ok(()),

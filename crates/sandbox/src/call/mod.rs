@@ -209,7 +209,7 @@ impl Call<'_> {
     }
 
     /// True if the release is [`OBSERVED_RELEASE`] or a later one.
-    pub(crate) fn is_at_least_observed(&self) -> bool {
+    pub(crate) fn is_observed_release_or_later(&self) -> bool {
         self.release() >= OBSERVED_RELEASE
     }
 

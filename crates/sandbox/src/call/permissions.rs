@@ -228,7 +228,11 @@ impl Call<'_> {
     pub(crate) fn require_tier(&self, min_tier: ServiceTier) -> Result<()> {
         refuse_if(self.tier() < min_tier, || {
             let is_forbidden = self.profile().unlicensed_forbidden;
-            if is_forbidden { ErrorResponse::forbidden() } else { ErrorResponse::hidden() }
+            if is_forbidden {
+                ErrorResponse::forbidden()
+            } else {
+                ErrorResponse::not_found_hidden()
+            }
         })
     }
 

@@ -128,7 +128,7 @@ fn start_housekeeping(call: &Call<'_>) -> Result<Answer> {
     let has_lease = call.acquire_lease(&lease, call.profile().housekeeping_lease)?;
     let text = "Somebody already triggered housekeeping for this resource in the past 1440 minutes";
     refuse_if(!has_lease, || ErrorResponse::conflict(text))?;
-    match call.is_at_least_observed() {
+    match call.is_observed_release_or_later() {
         // The body is the id of a job.
         true => Answer::created(&call.random_hex().get(..24)),
         false => Answer::created(&json!({ "message": "201 Created" })),
@@ -177,7 +177,7 @@ fn show_security_settings(call: &Call<'_>) -> Result<Answer> {
         "container_scanning_for_registry_enabled": false,
     });
     body[PUSH_PROTECTION_NAMES[usize::from(!call.is_at_least(17, 11))]] = is_push_protected.into();
-    if call.is_at_least_observed() {
+    if call.is_observed_release_or_later() {
         body["validity_checks_enabled"] = false.into();
         body["license_configuration_source"] = "sbom".into();
     }

@@ -102,7 +102,7 @@ fn rule_json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
         "protected_branches": branches,
         "applies_to_all_protected_branches": is_for_all_branches,
     });
-    let shows_type = rule.text(RULE_TYPE) == REPORT_APPROVER || call.is_at_least_observed();
+    let shows_type = rule.text(RULE_TYPE) == REPORT_APPROVER || call.is_observed_release_or_later();
     set_field_if(&mut body, shows_type, REPORT_TYPE, rule.value(REPORT_TYPE));
     Ok(body)
 }
@@ -186,7 +186,7 @@ fn requested_branch_ids(call: &Call<'_>, project: &Project) -> Result<Option<Vec
 /// for all branches is off unless the call contains it.
 fn complete_rule(call: &CollectionCall<'_>, rule: &mut Record) -> Result<()> {
     let project = call.project()?;
-    if !call.has(ALL_BRANCHES) && !call.is_at_least_observed() {
+    if !call.has(ALL_BRANCHES) && !call.is_observed_release_or_later() {
         rule.set(ALL_BRANCHES, false);
     }
     if let Some(branch_ids) = requested_branch_ids(call, project)? {
@@ -217,7 +217,7 @@ fn hidden_group_ids(call: &Call<'_>, rule: &Record) -> Result<Vec<i64>> {
 /// Sets the type of a new rule. Unless the call contains a type, a rule without users and groups is
 /// for any approver. Before release 18.9, usernames in the call do not count as users.
 fn complete_type(call: &Call<'_>, rule: &mut Record) -> Result<()> {
-    let is_before_observed = !call.is_at_least_observed();
+    let is_before_observed = !call.is_observed_release_or_later();
     let report_rule =
         REPORT_RULES.iter().find(|(name, _)| is_before_observed && *name == rule.text("name"));
     let has_usernames = call.texts("usernames")?.is_some_and(|names| !names.is_empty());

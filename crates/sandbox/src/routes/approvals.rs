@@ -238,11 +238,11 @@ fn newer_json(call: &Call<'_>, effective_settings: &EffectiveSettings) -> Value 
 /// Changes the settings that the call contains. Without a licence, release 18.9 ignores these
 /// settings.
 fn update_settings(call: &Call<'_>) -> Result<Answer> {
-    if !call.is_premium() && call.is_at_least_observed() {
+    if !call.is_premium() && call.is_observed_release_or_later() {
         return answer_unlicensed(call);
     }
     let project = writable_project(call)?;
-    refuse_if(project.archived && call.is_at_least_observed(), ErrorResponse::forbidden)?;
+    refuse_if(project.archived && call.is_observed_release_or_later(), ErrorResponse::forbidden)?;
     require_any_flag(call)?;
     let scope = &GroupOrProject::from(project.clone());
     let call = &CollectionCall { collection: find_built_in(APPROVAL_SETTINGS), scope, call };

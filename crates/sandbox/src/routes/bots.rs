@@ -69,7 +69,7 @@ fn create_token(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
 /// Adds the fields that tokens of projects and groups have, but tokens of users do not.
 fn add_bot_fields(call: &Call<'_>, scope: &GroupOrProject, level: i64, body: &mut Value) {
     body["access_level"] = level.into();
-    if call.is_at_least_observed() {
+    if call.is_observed_release_or_later() {
         body["resource_type"] = scope.type_name().into();
         body["resource_id"] = scope.id().into();
     }

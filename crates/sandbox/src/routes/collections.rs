@@ -181,7 +181,7 @@ fn status_check_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {
     body["project_id"] = project_id.into();
     body["protected_branches"] = branches.collect();
     let has_secret = !row.text("shared_secret").is_empty();
-    set_field_if(&mut body, call.is_at_least_observed(), "hmac", has_secret);
+    set_field_if(&mut body, call.is_observed_release_or_later(), "hmac", has_secret);
     Ok(body)
 }
 

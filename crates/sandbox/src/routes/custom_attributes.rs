@@ -39,10 +39,13 @@ pub(super) fn add_filter(call: &Call<'_>, conditions: &mut SqlConditions, holder
 /// The project, group or user of a call by an administrator. In 18.9 other callers get 403 even if
 /// the object does not exist.
 fn find_editable_holder(call: &Call<'_>) -> Result<Holder> {
-    if call.is_write || !call.is_at_least_observed() {
+    if call.is_write || !call.is_observed_release_or_later() {
         call.require_user()?;
     }
-    refuse_if(call.is_at_least_observed() && !call.is_administrator(), ErrorResponse::forbidden)?;
+    refuse_if(
+        call.is_observed_release_or_later() && !call.is_administrator(),
+        ErrorResponse::forbidden,
+    )?;
     if !call.segment("user_id").is_empty() {
         call.require_admin()?;
         return Ok(Holder::User(call.segment_user()?.id));

@@ -64,7 +64,7 @@ impl<'a> DeletionTarget<'a> {
         }
         call.set_column(table, id, "full_path", self.sibling_full_path(&path))?;
         // Before `OBSERVED_RELEASE`, a mark also archived a project.
-        let is_archiving = !call.is_at_least_observed();
+        let is_archiving = !call.is_observed_release_or_later();
         if is_archiving { call.set_column(table, id, "archived", day.is_some()) } else { Ok(()) }
     }
 

@@ -68,8 +68,13 @@ impl DeployKey {
             self.json_columns("id title key fingerprint fingerprint_sha256 created_at expires_at");
         body["fingerprint"] = self.md5_fingerprint().into();
         body["fingerprint_sha256"] = self.column("fingerprint");
-        set_field_if(&mut body, call.is_at_least_observed(), "last_used_at", Value::Null);
-        set_field_if(&mut body, call.is_at_least_observed(), "usage_type", "auth_and_signing");
+        set_field_if(&mut body, call.is_observed_release_or_later(), "last_used_at", Value::Null);
+        set_field_if(
+            &mut body,
+            call.is_observed_release_or_later(),
+            "usage_type",
+            "auth_and_signing",
+        );
         body
     }
 

@@ -235,18 +235,20 @@ fn complete_protection(call: &CollectionCall<'_>, row: &mut Record) -> Result<()
     let is_group = matches!(call.scope, GroupOrProject::Group(_));
     let count = call.integer(APPROVAL_COUNT)?;
     let deprecation_text = "Parameter 'required_approval_count' is deprecated and shouldn't be used. See https://gitlab.com/groups/gitlab-org/-/epics/9662";
-    let is_deprecated = call.is_at_least_observed() && count.is_some_and(|count| count > 0);
+    let is_deprecated = call.is_observed_release_or_later() && count.is_some_and(|count| count > 0);
     refuse_if(is_deprecated, || ErrorResponse::invalid_record(deprecation_text))?;
     if row.id != 0 {
         // The path contains the name, and the name cannot be changed.
         row.set("name", call.segment("entry"));
     } else if row.has_duplicate(&call.stored_rows()?, "name") {
         let name = row.text("name");
-        return Err(ErrorResponse::conflict(&if !is_group && call.is_at_least_observed() {
-            format!("Environment '{name}' is already protected")
-        } else {
-            format!("Protected environment '{name}' already exists")
-        }));
+        return Err(ErrorResponse::conflict(
+            &if !is_group && call.is_observed_release_or_later() {
+                format!("Environment '{name}' is already protected")
+            } else {
+                format!("Protected environment '{name}' already exists")
+            },
+        ));
     } else if is_group && !ENVIRONMENT_TIERS.contains(&row.text("name")) {
         let tiers = ENVIRONMENT_TIERS.join(", ");
         let message = format!("Name must be one of environment tiers: {tiers}");

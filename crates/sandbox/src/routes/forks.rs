@@ -18,7 +18,7 @@ fn create_fork(call: &Call<'_>) -> Result<Answer> {
     let can_read_code =
         upstream.visibility != "private" || call.caller_level_in_project(&upstream)? >= REPORTER;
     let is_disabled = upstream_attributes.get("forking_access_level") == Some(&json!("disabled"));
-    refuse_if(!can_read_code || is_disabled, ErrorResponse::hidden)?;
+    refuse_if(!can_read_code || is_disabled, ErrorResponse::not_found_hidden)?;
     let mut attributes = settings::new_project_attributes(call.time);
     attributes.extend(upstream_attributes.into_iter().filter(|(name, _)| is_copied(name)));
     let namespace = target_namespace(call, user.id)?;
@@ -79,7 +79,7 @@ fn is_copied(name: &str) -> bool {
 /// Fails with 404 if the upstream lacks the requested branch. The fork always gets all branches.
 fn check_branch(call: &Call<'_>, upstream: &Project) -> Result<()> {
     match call.text("branches")?.filter(|name| !name.is_empty()) {
-        Some(name) if call.is_at_least_observed() => {
+        Some(name) if call.is_observed_release_or_later() => {
             let branch = Repository { call, project: upstream }.find_ref(BRANCHES, &name)?;
             branch.map(|_| ()).or_not_found("Source Branch")
         }
@@ -117,7 +117,9 @@ fn target_namespace(call: &Call<'_>, user_id: i64) -> Result<Namespace> {
             // All users are visible, and their namespaces are visible too.
             Some(namespace) if !namespace.is_group() => Some(namespace),
             // Before 18.9, any visible group is allowed. From 18.9 on, the caller must be a member.
-            Some(group) if !call.is_at_least_observed() && call.may_see_group(&group)? => {
+            Some(group)
+                if !call.is_observed_release_or_later() && call.may_see_group(&group)? =>
+            {
                 Some(group)
             }
             Some(group) if call.caller_level_in_group(&group)? > 0 => Some(group),

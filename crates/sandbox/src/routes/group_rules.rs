@@ -80,7 +80,7 @@ impl GroupCheck<'_> {
         let (path, length) = (requested.path, requested.path.chars().count());
         errors.add_if(path.is_empty(), "path", BLANK_TEXT);
         errors.check_length("path", path, MAX_NAME_LENGTH);
-        let is_malformed = call.is_at_least_observed() && !is_plain_path(path);
+        let is_malformed = call.is_observed_release_or_later() && !is_plain_path(path);
         errors.add_if(is_malformed, "path", PLAIN_PATH_TEXT);
         let is_reserved = match requested.parent {
             Some(_) => is_reserved_path(path),

@@ -226,7 +226,8 @@ impl GroupCheck<'_> {
         }
         if is_stored_apart {
             let experiments = "experiment_features_enabled";
-            let is_on = is_subgroup && call.is_at_least_observed() && call.is_true(experiments)?;
+            let is_on =
+                is_subgroup && call.is_observed_release_or_later() && call.is_true(experiments)?;
             let message = "Experiment features' settings not allowed.";
             errors.add_if(is_on, &error_field(experiments), message);
             return Ok(());

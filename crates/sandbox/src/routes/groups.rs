@@ -78,7 +78,7 @@ fn group_json(call: &Call<'_>, group: &Namespace, is_listed: bool) -> Result<Val
 }
 
 fn list(call: &Call<'_>) -> Result<Answer> {
-    if call.caller.is_none() || call.is_at_least_observed() {
+    if call.caller.is_none() || call.is_observed_release_or_later() {
         page::Page::from_call(call)?.check_offset("Group")?;
     }
     let is_top_only = call.is_true("top_level_only")?;
@@ -277,7 +277,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 
 /// Archives a group with its contents, or unarchives it.
 fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
-    refuse_if(!call.is_at_least_observed(), ErrorResponse::no_route)?;
+    refuse_if(!call.is_observed_release_or_later(), ErrorResponse::no_route)?;
     let group = call.group_as(OWNER)?;
     let error = match (is_archived, GROUP_SETTINGS.is_on(call.db, group.id, ARCHIVED)?) {
         (true, true) => Some("Group is already archived!"),

@@ -142,7 +142,7 @@ fn store_fields(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
 fn check_hook(hook: &mut Record, call: &Call<'_>, former_settings: &Object) -> Result<()> {
     hook_secrets::clear_secrets(&mut hook.settings, former_settings);
     let target_url = hook_secrets::fill_url(&hook.settings);
-    let own_url = instance::own_url_if_guarded(call)?;
+    let own_url = instance::blocked_own_url(call)?;
     let is_url_valid = hook.text("url").len() <= MAX_URL_LENGTH
         && target_url
             .is_some_and(|url| urls::url_error(&url, &["http", "https"], own_url).is_none());
@@ -201,7 +201,7 @@ fn complete_hook(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
 
 /// Refuses an edit without fields.
 fn require_any_field(call: &CollectionCall<'_>) -> Result<()> {
-    if matches!(call.scope, GroupOrProject::Project(_)) && !call.is_at_least_observed() {
+    if matches!(call.scope, GroupOrProject::Project(_)) && !call.is_observed_release_or_later() {
         call.require(&["url"])?;
     }
     let mut fields = ["url", TOKEN, BRANCH_FILTER, FILTER_STRATEGY]

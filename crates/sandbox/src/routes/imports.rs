@@ -268,7 +268,7 @@ fn cancel_import(call: &Call<'_>) -> Result<Answer> {
 fn import_gists(call: &Call<'_>) -> Result<Answer> {
     let user_id = call.require_user()?.id;
     call.require(&["personal_access_token"])?;
-    refuse_if(!call.profile().gists, ErrorResponse::hidden)?;
+    refuse_if(!call.profile().gists, ErrorResponse::not_found_hidden)?;
     let token = call.text("personal_access_token")?.unwrap_or_default();
     let is_denied = token.trim().is_empty() || token.starts_with("invalid");
     refuse_if(is_denied, || import_error(StatusCode::UNAUTHORIZED, ACCESS_DENIED))?;

@@ -61,7 +61,7 @@ pub(super) fn read_setting(call: &Call<'_>, name: &str) -> Result<Value> {
 }
 
 /// The service's own URL; `None` if the service may send requests to its own network.
-pub(super) fn own_url_if_guarded<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
+pub(super) fn blocked_own_url<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
     let allows_local = read_setting(call, "allow_local_requests_from_web_hooks_and_services")?;
     Ok(Some(call.base_url.as_str()).filter(|_| allows_local != true))
 }

@@ -251,7 +251,7 @@ fn check_properties(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Re
         (kind.slug == "matrix").then(|| ("webhook", property_text(row, "hostname")));
     for (name, url) in url_properties.chain(matrix_webhook).filter(|(_, url)| !url.is_empty()) {
         if let Some(error) =
-            urls::url_error(url, &["http", "https"], instance::own_url_if_guarded(call)?)
+            urls::url_error(url, &["http", "https"], instance::blocked_own_url(call)?)
         {
             return Err(update_error(name, &error));
         }

@@ -74,7 +74,7 @@ fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let email = call.segment("email");
     let find_invitation =
         || Ok::<_, ErrorResponse>(list_invitations(call, scope, email)?.into_iter().next());
-    let invitation = find_invitation()?.ok_or_else(ErrorResponse::hidden)?;
+    let invitation = find_invitation()?.ok_or_else(ErrorResponse::not_found_hidden)?;
     let level = if call.has("access_level") {
         terms::requested_level(call, scope)?
     } else {
@@ -92,6 +92,6 @@ fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
 fn remove(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let sql = format!("DELETE FROM members WHERE {} = ?1 AND email = ?2", scope.id_column());
     let removed_count = call.execute(&sql, params![scope.id(), call.segment("email")])?;
-    refuse_if(removed_count == 0, ErrorResponse::hidden)?;
+    refuse_if(removed_count == 0, ErrorResponse::not_found_hidden)?;
     Ok(Answer::no_content())
 }

@@ -219,7 +219,7 @@ fn find_label(call: &CollectionCall<'_>) -> Result<Record> {
 fn require_any_field(call: &CollectionCall<'_>) -> Result<()> {
     let mut fields = vec!["new_name", "color", "description"];
     fields.extend(call.scope.project_id().map(|_| "priority"));
-    fields.extend(call.is_at_least_observed().then_some("archived"));
+    fields.extend(call.is_observed_release_or_later().then_some("archived"));
     call.require_any(&fields)
 }
 

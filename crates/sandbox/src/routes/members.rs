@@ -68,7 +68,7 @@ impl Member {
         Self::list_where(call, &condition, params![key, call.today()])
     }
 
-    /// True if the membership gives a role, because it does not wait for approval.
+    /// True if the membership is active. A membership that waits for approval gives no role.
     fn has_active_state(&self) -> bool {
         self.state == "active"
     }
@@ -102,7 +102,7 @@ impl Member {
         if call.is_at_least(16, 9) && call.is_administrator() {
             body["email"] = self.user.email.as_str().into();
         }
-        let has_state = call.is_at_least_observed() && call.is_premium();
+        let has_state = call.is_observed_release_or_later() && call.is_premium();
         set_field_if(&mut body, has_state, "membership_state", self.state.as_str());
         if let Some(role) = MemberRole::find_by_optional_id(call.db, self.role_id)? {
             body["member_role"] = role.json(call);
@@ -252,7 +252,7 @@ fn show(call: &Call<'_>, includes_inherited: bool) -> Result<Answer> {
     Answer::ok(&member.json(call)?)
 }
 
-/// Checks the parameters for the first tasks of a new member, which exist before release 16.5.
+/// Checks the parameters for the first tasks of a new member, which existed until release 16.4.
 /// Nothing is stored, because the flag for this feature is off (reference 1, 9).
 fn check_tasks(call: &Call<'_>) -> Result<()> {
     if call.is_at_least(16, 5) {

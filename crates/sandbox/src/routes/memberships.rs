@@ -87,7 +87,7 @@ fn membership_json(call: &Call<'_>, member: &Member) -> Result<Value> {
     body["source_members_url"] = format!("{}/{members_path}", call.base_url).into();
     let (level, role_name) = (member.access_level, level_name(member.access_level));
     body["access_level"] = json!({ "string_value": role_name, "integer_value": level });
-    if call.is_at_least_observed() {
+    if call.is_observed_release_or_later() {
         let role = MemberRole::find_by_optional_id(call.db, member.role_id)?;
         let role = role.map(|role| json!({ "id": role.id, "name": role.name }));
         body["access_level"]["custom_role"] = role.into();
@@ -151,7 +151,7 @@ impl Seat {
         body["removable"] = (!self.is_invited).into();
         body["created_at"] = self.user.created_at.as_str().into();
         body["last_login_at"] = Value::Null;
-        if call.is_at_least_observed() {
+        if call.is_observed_release_or_later() {
             let email = Some(&self.user.email).filter(|_| call.is_administrator());
             body["email"] = json!(email);
             body["is_last_owner"] = (*owner_ids == [self.user.id]).into();
@@ -198,7 +198,7 @@ fn list_billable_members(call: &Call<'_>) -> Result<Answer> {
     let search = call.text("search")?.unwrap_or_default().to_lowercase();
     let mut seats = Seat::list_seats(call, &group)?;
     seats.retain(|seat| seat.user.matches_search(&search, true));
-    sort_seats(&mut seats, &order, call.is_at_least_observed());
+    sort_seats(&mut seats, &order, call.is_observed_release_or_later());
     let mut owners = group.subtree_memberships(call)?;
     owners.retain(|member| member.group_id == Some(group.id) && member.access_level == OWNER);
     let owner_ids: Vec<i64> = owners.into_iter().map(|member| member.user.id).collect();
@@ -216,7 +216,7 @@ fn list_billable_memberships(call: &Call<'_>) -> Result<Answer> {
 
 /// The user's memberships in groups that are invited anywhere in the hierarchy.
 fn list_indirect_memberships(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_at_least_observed(), ErrorResponse::no_route)?;
+    refuse_if(!call.is_observed_release_or_later(), ErrorResponse::no_route)?;
     let (range_start, range_end) = owned_root_group(call)?.traversal_range();
     let user_id = existing_user_id(call)?;
     let condition = format!(
@@ -237,15 +237,18 @@ fn existing_user_id(call: &Call<'_>) -> Result<i64> {
 /// Removes a user from the whole hierarchy. The last owner cannot be removed. From 18.9 on, a user
 /// without memberships is no error.
 fn remove_billable_member(call: &Call<'_>) -> Result<Answer> {
-    let is_below = call.is_at_least_observed() && call.group_as(OWNER)?.parent_id.is_some();
+    let is_below = call.is_observed_release_or_later() && call.group_as(OWNER)?.parent_id.is_some();
     refuse_if(is_below, || ErrorResponse::bad_request("Must be a root namespace"))?;
     let group = owned_root_group(call)?;
     let user_id = call.segment_id("user_id")?;
-    let is_unknown = call.is_at_least_observed() && User::find_by_id(call.db, user_id)?.is_none();
+    let is_unknown =
+        call.is_observed_release_or_later() && User::find_by_id(call.db, user_id)?.is_none();
     refuse_if(is_unknown, || ErrorResponse::bad_request(r#"["User must exist"]"#))?;
     let memberships = group.subtree_memberships(call)?;
     let is_member = memberships.iter().any(|membership| membership.user.id == user_id);
-    refuse_if(!call.is_at_least_observed() && !is_member, || ErrorResponse::not_found("User"))?;
+    refuse_if(!call.is_observed_release_or_later() && !is_member, || {
+        ErrorResponse::not_found("User")
+    })?;
     let mut owners = memberships
         .iter()
         .filter(|membership| membership.group_id == Some(group.id) && membership.is_acting_owner());
@@ -280,7 +283,7 @@ fn approve_member(call: &Call<'_>) -> Result<Answer> {
     let member = pending_members
         .iter()
         .min_by_key(|pending_member| pending_member.id != id)
-        .ok_or_else(ErrorResponse::hidden)?;
+        .ok_or_else(ErrorResponse::not_found_hidden)?;
     match member.user_id {
         Some(user_id) => drop(group.set_state(call, Some(user_id), "active")?),
         None => call.set_column("members", member.id, "state", "active")?,

@@ -86,7 +86,8 @@ impl ProjectQuery {
     /// True if the list accepts all orders, and most filters, that the list of all projects accepts.
     fn has_all_filters(&self, call: &Call<'_>) -> bool {
         self.parameters == ListParameters::All
-            || self.parameters == ListParameters::UserProjects && call.is_at_least_observed()
+            || self.parameters == ListParameters::UserProjects
+                && call.is_observed_release_or_later()
     }
 
     /// The number of matching projects, but at most [`page::MAX_COUNTED_ITEMS`] + 1.
@@ -156,7 +157,7 @@ fn list_group_projects(call: &Call<'_>) -> Result<Answer> {
     if includes_shared {
         conditions.bind(":of", group.id);
     }
-    let is_full_for_anonymous = call.is_at_least_observed();
+    let is_full_for_anonymous = call.is_observed_release_or_later();
     answer_list(call, ProjectQuery { is_full_for_anonymous, ..ProjectQuery::for_group(conditions) })
 }
 
@@ -181,7 +182,7 @@ pub(crate) fn group_projects_json(call: &Call<'_>, group_id: i64) -> Result<[Vec
     projects.append(&mut fetch_projects(SHARED_SQL)?);
     call.cache_direct_levels(&projects)?;
     let custom_attributes =
-        ExtraFields::from_call(call)?.custom_attributes && call.is_at_least_observed();
+        ExtraFields::from_call(call)?.custom_attributes && call.is_observed_release_or_later();
     let extras = ExtraFields { custom_attributes, ..ExtraFields::default() };
     let mut bodies = projects.iter().map(|project| project.full_form(call, extras)?.into_value());
     let own_bodies = bodies.by_ref().take(own_count).collect::<Result<_, _>>()?;
@@ -224,7 +225,8 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
         let cursor = projects.last().map(|last| (name, last.id));
         return Ok(page::add_keyset_link(call, projects_answer(call, &query, &projects)?, cursor));
     }
-    let page = if call.is_at_least_observed() { page } else { page.check_offset("Project")? };
+    let page =
+        if call.is_observed_release_or_later() { page } else { page.check_offset("Project")? };
     let total_count = query.count(call)?;
     // If one extra row is found, another page follows.
     let mut projects = query.fetch(call, &order, page.size + 1, page.offset())?;
@@ -281,7 +283,7 @@ fn apply_access_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()>
     let min_level = terms::read_level(call, "min_access_level")?;
     let wants_owned = call.is_true("owned")?;
     let wants_membership = call.is_true("membership")? && !query.is_group_list;
-    if query.parameters == ListParameters::UserProjects && call.is_at_least_observed() {
+    if query.parameters == ListParameters::UserProjects && call.is_observed_release_or_later() {
         // Only `min_access_level` has an effect, and only for users who are not administrators.
         let needs_membership = min_level.is_some() && !call.is_administrator();
         let level = min_level.unwrap_or(GUEST);
@@ -385,11 +387,13 @@ fn apply_global_filters(call: &Call<'_>, query: &mut ProjectQuery) -> Result<()>
     let wants_failed_checksums =
         params.is_true("repository_checksum_failed")? || params.is_true("wiki_checksum_failed")?;
     // No checksum ever fails.
-    conditions
-        .add_if(wants_failed_checksums && call.is_premium() && !call.is_at_least_observed(), "0");
+    conditions.add_if(
+        wants_failed_checksums && call.is_premium() && !call.is_observed_release_or_later(),
+        "0",
+    );
     // A search text of one letter is too short for callers without a token.
     let is_short = params.text("search")?.is_some_and(|text| text.chars().count() == 1);
-    let finds_nothing = is_short && call.caller.is_none() && call.is_at_least_observed();
+    let finds_nothing = is_short && call.caller.is_none() && call.is_observed_release_or_later();
     conditions.add_if(finds_nothing && !query.is_group_list, "0");
     custom_attributes::add_filter(call, conditions, "c.project_id = p.id");
     let updated_range =

@@ -30,7 +30,9 @@ pub(super) const ROUTES: &[Route] = &[
 fn show(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let body = match call.caller {
-        None if call.is_at_least_observed() => project.simple_form(call, ExtraFields::default())?,
+        None if call.is_observed_release_or_later() => {
+            project.simple_form(call, ExtraFields::default())?
+        }
         _ => project
             .full_form(call, ExtraFields { import_error: true, ..ExtraFields::from_call(call)? })?,
     };
@@ -78,7 +80,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     call.require_any(&["name", "path"])?;
     let namespace = match requested_namespace(call, user.id)? {
         Some(namespace) if group_settings::may_create_projects(call, &namespace)? => namespace,
-        None if call.is_at_least_observed() => {
+        None if call.is_observed_release_or_later() => {
             return Err(ErrorResponse::field("base", "undefined method `organization_id' for nil"));
         }
         _ => return Err(ErrorResponse::field("namespace", "is not valid")),
@@ -305,7 +307,7 @@ pub(crate) fn edit_project(call: &Call<'_>, project: &Project, params: &Params) 
     let is_row_unchanged = (name, &path, &visibility)
         == (&project.name, &project.path, &project.visibility)
         && changes_only_features(&former_attributes, &attributes);
-    let keeps_updated_at = is_row_unchanged && call.is_at_least_observed();
+    let keeps_updated_at = is_row_unchanged && call.is_observed_release_or_later();
     let updated_at = if keeps_updated_at { &project.updated_at } else { call.time_text() };
     project.save_attributes(call.db, &attributes, updated_at)?;
     let approval_counts =

@@ -112,7 +112,7 @@ pub(super) fn protection_json(call: &Call<'_>, protection: &Protection) -> Resul
         body["unprotect_access_levels"] = make_grants_json(ProtectedAction::Unprotect)?.into();
         body[CODE_OWNER_APPROVAL] = protection.code_owner_approval_required.into();
         let is_inherited = protection.namespace_id.is_some();
-        if call.is_at_least_observed() || is_inherited {
+        if call.is_observed_release_or_later() || is_inherited {
             body["inherited"] = is_inherited.into();
         }
     }
@@ -181,7 +181,7 @@ pub(crate) fn add_seed_protection(call: &Call<'_>, scope: &GroupOrProject) -> Re
 fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     apply_changes(call, scope)?;
     let mut body = shown_json(call, scope, &find_protection(call, scope)?)?;
-    let is_ignored = !call.is_premium() && call.is_at_least_observed();
+    let is_ignored = !call.is_premium() && call.is_observed_release_or_later();
     let is_ignored_field_shown = is_ignored && call.has(CODE_OWNER_APPROVAL);
     set_field_if(&mut body, is_ignored_field_shown, CODE_OWNER_APPROVAL, false);
     Answer::ok(&body)

@@ -11,7 +11,7 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     find_scope: |_, call| {
         let scope = GroupOrProject::from_call_archived_reads(call, [MAINTAINER, 0])?;
         let is_hidden = call.is_group_operation() && scope.caller_level(call)? < MAINTAINER;
-        refuse_if(is_hidden, ErrorResponse::hidden).map(|()| scope)
+        refuse_if(is_hidden, ErrorResponse::not_found_hidden).map(|()| scope)
     },
     find: |call| find_rule(call)?.ok_or_else(|| missing_rule_error(call)),
     complete: |call, rule| {
@@ -119,7 +119,7 @@ fn find_rule(call: &CollectionCall<'_>) -> Result<Option<Record>> {
 fn missing_rule_error(call: &CollectionCall<'_>) -> ErrorResponse {
     match call.scope {
         GroupOrProject::Project(_) if !call.is_write => ErrorResponse::not_saved(),
-        GroupOrProject::Group(_) if call.method != Method::PUT => ErrorResponse::hidden(),
+        GroupOrProject::Group(_) if call.method != Method::PUT => ErrorResponse::not_found_hidden(),
         _ if call.profile().errors_as_after_16 => ErrorResponse::not_found("Push rule"),
         _ => ErrorResponse::not_found("Push Rule"),
     }

@@ -15,7 +15,7 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
         "/{mirror_id}/public_key",
         CollectionOperation::Custom(show_public_key),
     )],
-    // A caller without the right gets 401 here, not 403.
+    // A caller below Maintainer gets 401 here, not 403.
     find_scope: |_, call| {
         let project = call.project_as(0)?;
         refuse_if(
@@ -27,7 +27,7 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
         }
         Ok(project.into())
     },
-    complete: complete_mirror,
+    complete: normalize_mirror,
     to_json: |call, mirror| Ok(push_mirror_json(call, mirror)),
     ..Callbacks::DEFAULT
 }];
@@ -50,7 +50,7 @@ fn show_public_key(call: &CollectionCall<'_>) -> Result<Answer> {
     let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
     let has_key =
         call.find_entry()?.text("auth_method") == "ssh_public_key" && call.is_at_least(17, 9);
-    refuse_if(!has_key, ErrorResponse::hidden)?;
+    refuse_if(!has_key, ErrorResponse::not_found_hidden)?;
     Answer::ok(&json!({ "public_key": key }))
 }
 
@@ -64,7 +64,7 @@ const BRANCH_REGEX: &str = "mirror_branch_regex";
 fn push_mirror_json(call: &CollectionCall<'_>, mirror: &Record) -> Value {
     let mut body = remove_fields(call.plain_json(mirror), &["created_at", "updated_at"]);
     body["url"] = mask_credentials(mirror.text("url")).into();
-    set_field_if(&mut body, call.is_at_least_observed(), "host_keys", json!([]));
+    set_field_if(&mut body, call.is_observed_release_or_later(), "host_keys", json!([]));
     body
 }
 
@@ -72,7 +72,7 @@ fn push_mirror_json(call: &CollectionCall<'_>, mirror: &Record) -> Value {
 pub(super) fn mask_credentials(text: &str) -> String {
     static CREDENTIALS: LazyLock<Regex> = LazyLock::new(|| {
         let pattern = Regex::new("^([^:]*://)([^/?#:]*)(:[^/?#]*)?@");
-        pattern.expect("a test masks credentials")
+        pattern.expect("a test uses the pattern")
     });
     let masked_url = CREDENTIALS.replace(text, |captures: &Captures<'_>| {
         let name = if captures[2] == *GIT_USER { GIT_USER } else { MASK };
@@ -85,12 +85,12 @@ pub(super) fn mask_credentials(text: &str) -> String {
 /// Refuses a URL that the service could not call; `field` is the name of the URL in the error.
 pub(super) fn check_url(call: &Call<'_>, field: &str, url: &str) -> Result<()> {
     refuse_if(url.is_empty(), || ErrorResponse::field(field, BLANK_TEXT))?;
-    refuse_field(field, urls::url_error(url, &SCHEMES, instance::own_url_if_guarded(call)?))
+    refuse_field(field, urls::url_error(url, &SCHEMES, instance::blocked_own_url(call)?))
 }
 
 /// Fills in the flags of a mirror. Null turns a flag off. "All protected branches" and a pattern
 /// exclude each other: the value in the call replaces the stored value.
-fn complete_mirror(call: &CollectionCall<'_>, mirror: &mut Record) -> Result<()> {
+fn normalize_mirror(call: &CollectionCall<'_>, mirror: &mut Record) -> Result<()> {
     check_url(call, "url", mirror.text("url"))?;
     for name in ["enabled", PROTECTED_ONLY] {
         mirror.set(name, mirror.is_true(name));

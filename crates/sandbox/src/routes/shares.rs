@@ -244,7 +244,7 @@ fn list_invited_groups(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn list_invitable_groups(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_at_least_observed(), ErrorResponse::no_route)?;
+    refuse_if(!call.is_observed_release_or_later(), ErrorResponse::no_route)?;
     let project = call.project_as(MAINTAINER)?;
     let mut excluded_ids = list_invited_ids(call, Holder::Project(project.id))?;
     excluded_ids.extend(traversal_ids(&project.namespace.traversal));

@@ -58,7 +58,7 @@ fn list_namespaces(call: &Call<'_>) -> Result<Answer> {
     let search = call.text("search")?.unwrap_or_default().to_lowercase();
     let min_level = if call.is_true("owned_only")? { OWNER } else { 1 };
     let member_namespace_ids = member_namespace_ids(call, min_level)?;
-    let shows_all = call.is_administrator() || !call.is_at_least_observed();
+    let shows_all = call.is_administrator() || !call.is_observed_release_or_later();
     let is_top_only = call.is_true("top_level_only")? && call.is_at_least(16, 8);
     let namespaces = Namespace::list(call.db, "ORDER BY n.full_path", [])?;
     let listed_namespaces = try_filter(namespaces, |namespace| {
@@ -75,7 +75,7 @@ fn list_namespaces(call: &Call<'_>) -> Result<Answer> {
 /// A namespace in a list. From 18.9 on, it also has counts, some of which only its owners see.
 fn namespace_json(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     let mut body = namespace.brief_json(&call.base_url);
-    if !call.is_at_least_observed() || !call.is_premium() {
+    if !call.is_observed_release_or_later() || !call.is_premium() {
         return Ok(body);
     }
     let is_owner = call.caller_level_in_group(namespace)? >= OWNER;

@@ -31,7 +31,7 @@ pub(super) fn token_json(call: &Call<'_>, token: &AccessToken) -> Value {
     body["scopes"] = token.scopes.split(',').collect();
     body["last_used_at"] = is_caller_token.then(|| call.time_text()).into();
     body["active"] = is_active(call, token).into();
-    set_field_if(&mut body, call.is_at_least_observed(), "description", Value::Null);
+    set_field_if(&mut body, call.is_observed_release_or_later(), "description", Value::Null);
     body
 }
 
@@ -39,7 +39,7 @@ pub(super) fn token_json(call: &Call<'_>, token: &AccessToken) -> Value {
 /// bot, use [`token_json`], which has no addresses.
 fn full_json(call: &Call<'_>, token: &AccessToken) -> Value {
     let mut body = token_json(call, token);
-    if call.is_at_least_observed() {
+    if call.is_observed_release_or_later() {
         let is_used = !body["last_used_at"].is_null();
         body["last_used_ips"] = if is_used { json!(["127.0.0.1"]) } else { json!([]) };
     }

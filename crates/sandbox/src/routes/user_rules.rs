@@ -38,7 +38,7 @@ pub(super) fn check_user(
         errors.add_if(user.name.trim().is_empty(), field, BLANK_TEXT);
     }
     // Before 18.9 special characters may follow each other.
-    let is_valid = if !call.is_at_least_observed() {
+    let is_valid = if !call.is_observed_release_or_later() {
         project_rules::is_valid_path(username)
     } else {
         project_rules::check_path_only(username).is_ok()

@@ -209,7 +209,7 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
     let user_json = |user: &User| {
         if sees_all { full_json(call, user) } else { Ok(user.brief_json(call)) }
     };
-    if call.is_at_least_observed() && page::requests_keyset(call)? {
+    if call.is_observed_release_or_later() && page::requests_keyset(call)? {
         return page::list_keyset_page(call, &users, |user| user.id, user_json);
     }
     page::list_objects(call, &users, user_json)
@@ -239,7 +239,7 @@ fn list_conditions(call: &Call<'_>) -> Result<SqlConditions> {
     };
     let external_sql = "coalesce(json_extract(u.settings, '$.external'), FALSE) = :external";
     conditions.add_with_value(external_sql, external_filter);
-    let excludes_active = params.is_true("exclude_active")? && call.is_at_least_observed();
+    let excludes_active = params.is_true("exclude_active")? && call.is_observed_release_or_later();
     conditions.add_if(excludes_active, "u.state <> 'active'");
     conditions.add_if(params.is_true("admins")? && sees_all, "u.admin");
     let (only_blocked, only_active) = (params.is_true("blocked")?, params.is_true("active")?);
@@ -260,7 +260,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     refuse_if(call.caller.is_none(), || ErrorResponse::forbidden_because("Not authorized!"))?;
     let user = User::find_by_id(call.db, id)?.or_not_found("User")?;
     let is_caller = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
-    let sees_all = call.is_administrator() || is_caller && !call.is_at_least_observed();
+    let sees_all = call.is_administrator() || is_caller && !call.is_observed_release_or_later();
     if !sees_all {
         return Answer::ok(&public_json(call, &user, true)?);
     }
@@ -306,10 +306,13 @@ fn store_user_params(
     requested_user: &RequestedUser,
     was_external: Option<bool>,
 ) -> Result<Value> {
-    let ignored_names: &[&str] =
-        if call.is_at_least_observed() && was_external.is_none() { &["organization"] } else { &[] };
+    let ignored_names: &[&str] = if call.is_observed_release_or_later() && was_external.is_none() {
+        &["organization"]
+    } else {
+        &[]
+    };
     USER_SETTINGS.store_params(call, id, WriteRoute::Edit, ignored_names)?;
-    if call.is_at_least_observed() && call.get(EXTERNAL).is_some_and(Value::is_null) {
+    if call.is_observed_release_or_later() && call.get(EXTERNAL).is_some_and(Value::is_null) {
         USER_SETTINGS.put_value(call.db, id, EXTERNAL, Value::Null)?;
     }
     apply_external(call, id, was_external)?;

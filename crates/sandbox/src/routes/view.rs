@@ -96,7 +96,7 @@ impl Project {
         };
         let mut body = view.write_simple_fields()?;
         body.set_field_if(call.is_at_least(18, 2), "visibility", &self.visibility)?;
-        if call.is_at_least_observed() {
+        if call.is_observed_release_or_later() {
             view.add_repository_fields(&mut body)?;
             let storage = &attributes["repository_storage"];
             body.set_field_if(call.is_administrator(), "repository_storage", storage)?;
@@ -144,9 +144,9 @@ impl Project {
                 || call.is_set_in_hierarchy(&self.namespace, name, true)?;
             body.set_field(name, is_off)?;
         }
-        body.set_field_if(call.is_at_least_observed(), "updated_at", &self.updated_at)?;
+        body.set_field_if(call.is_observed_release_or_later(), "updated_at", &self.updated_at)?;
         body.set_field_if(
-            call.is_at_least_observed(),
+            call.is_observed_release_or_later(),
             "description_html",
             description_html(&attributes),
         )?;
@@ -229,7 +229,8 @@ impl ProjectView<'_> {
             body.set_field_if(self.extras.license, name, Value::Null)?;
         }
         if self.extras.statistics && self.caller_level >= REPORTER {
-            let registry = self.call.is_at_least_observed().then_some("container_registry_size");
+            let registry =
+                self.call.is_observed_release_or_later().then_some("container_registry_size");
             let sizes = STATISTICS.split(' ').chain(registry).map(|name| (name, 0));
             body.set_field("statistics", sizes.collect::<BTreeMap<_, _>>())?;
         }
@@ -326,7 +327,7 @@ fn upstream_json(call: &Call<'_>, id: i64, extras: ExtraFields) -> Result<Option
         _ => return Ok(None),
     };
     let mut body = upstream.simple_form(call, extras)?;
-    if !call.is_at_least_observed() {
+    if !call.is_observed_release_or_later() {
         body.set_field("forks_count", upstream.forks_count)?;
         body.set_field("license_url", Value::Null)?;
         body.set_field("license", Value::Null)?;

@@ -98,7 +98,7 @@ impl User {
         set_field_if(&mut body, call.is_at_least(16, 5), "locked", false);
         set_field_if(
             &mut body,
-            call.is_at_least_observed(),
+            call.is_observed_release_or_later(),
             "public_email",
             self.column("public_email"),
         );

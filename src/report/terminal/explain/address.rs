@@ -91,7 +91,7 @@ pub fn explain_declaration(
                     .get(name)
                     .map(|field| show_declared(section.field(name), &field.value, &values));
                 if let Some(shown) = declared_value.and_then(|value| value_at(value, inner_names)) {
-                    let line = Line::indented(2).put(Paint::Dim, "declared  ").hang_here();
+                    let line = Line::indented(2).put(Paint::Dim, "declared  ").set_hanging_indent();
                     canvas.add_line(&line.append(change::value_line(&shown)));
                 }
                 let chain = trace.value_chain(section, key, &subject.field);
@@ -128,7 +128,9 @@ fn draw_container(canvas: &mut Canvas<'_>, container: &Container, trace: &Trace)
     });
     let sections: Vec<_> = sections.collect();
     if !sections.is_empty() {
-        canvas.add_line(&Line::indented(2).text("declares ").hang_here().text(sections.join(", ")));
+        canvas.add_line(
+            &Line::indented(2).text("declares ").set_hanging_indent().text(sections.join(", ")),
+        );
     }
     let hint = format!("`undrift show --effective {}` prints all of it", container.path);
     canvas.add_line(&Line::indented(2).put(Paint::Dim, hint));
@@ -160,7 +162,7 @@ fn draw_chain(
             LayerEffect::Extended => ("changed", Paint::Plain),
             LayerEffect::Outranked => ("outranked", Paint::Dim),
         };
-        let line = Line::indented(4).put(paint, effect_word).pad_to(15).hang_here();
+        let line = Line::indented(4).put(paint, effect_word).pad_to(15).set_hanging_indent();
         let value_or_word = match &link.traced_value.value {
             LayerValue::Value(value) => {
                 let field = link.traced_value.written_names.first().map_or("", String::as_str);
@@ -220,7 +222,7 @@ pub fn explain_live_state(
     let has_blockers = !(findings.problems.is_empty() && findings.incomplete.is_empty());
     if steps.is_empty() && !has_blockers {
         if let Some(shown) = live_value(subject, live) {
-            let line = Line::indented(2).put(Paint::Dim, "live  ").hang_here();
+            let line = Line::indented(2).put(Paint::Dim, "live  ").set_hanging_indent();
             canvas.add_line(&line.append(change::value_line(&shown)));
         }
         let verdict = if findings.notes.is_empty() { "matches its manifest" } else { "no changes" };
@@ -232,7 +234,7 @@ pub fn explain_live_state(
     for step in &steps {
         for call in step.calls.iter().filter(|call| !call.is_fallback()) {
             let fields: Vec<_> = call.fields.iter().map(String::as_str).collect();
-            let line = Line::indented(6).put(Paint::Dim, "sends ").hang_here();
+            let line = Line::indented(6).put(Paint::Dim, "sends ").set_hanging_indent();
             let mut text = format!("{} {}", call.method, call.path);
             if !fields.is_empty() {
                 text += &format!(" with {}", list_names(&fields));

@@ -44,7 +44,7 @@ pub fn explain_fields(descriptions: &[NameDescription], style: TextStyle) -> Str
         let requirements = description.required_fields.iter().map(String::as_str);
         requirements.for_each(|text| canvas.add_line(&Line::indented(2).text(text)));
         if !description.inner_names.is_empty() {
-            let line = Line::indented(2).put(Paint::Dim, "holds   ").hang_here();
+            let line = Line::indented(2).put(Paint::Dim, "holds   ").set_hanging_indent();
             canvas.add_line(&line.text(description.inner_names.join(", ")));
         }
     }
@@ -59,6 +59,6 @@ fn draw_description(canvas: &mut Canvas, description: &FieldReference) {
     }
     let notes = remarks.iter().map(|remark| ("note    ", remark));
     for (title, text) in [("value   ", value)].into_iter().chain(notes) {
-        canvas.add_line(&Line::indented(2).put(Paint::Dim, title).hang_here().text(text));
+        canvas.add_line(&Line::indented(2).put(Paint::Dim, title).set_hanging_indent().text(text));
     }
 }

@@ -176,7 +176,7 @@ async fn a_response_of_a_proxy_is_neither_a_list_nor_absence() {
         let rule_error =
             client.get_optional(op::PUSH_RULE_GET.request().arg("id", 1), &[]).await.unwrap_err();
         assert!(
-            !list_error.is_container_missing() && !rule_error.is_container_missing(),
+            !list_error.is_container_not_found() && !rule_error.is_container_not_found(),
             "{reply:?}"
         );
     }
@@ -278,7 +278,7 @@ async fn a_response_has_the_kept_and_the_checked_keys() {
     let script = Script::new([json_response(404, r#"{"message":"404 Project Not Found"}"#)]);
     let error =
         read_client(&script, settings()).get(keep_only_a(project_request())).await.unwrap_err();
-    assert!(error.is_missing(Scope::Project), "an error is read whole: {error}");
+    assert!(error.is_container_not_found_in(Scope::Project), "an error is read whole: {error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -420,16 +420,16 @@ async fn a_caller_without_any_access_ends_the_run() {
     let script = Script::new([json_response(403, "{}")]);
     let client = read_client(&script, settings());
     for id in [1, 1, 1, 2, 3] {
-        assert!(!client.get(project(id)).await.unwrap_err().is_run_ended());
+        assert!(!client.get(project(id)).await.unwrap_err().is_after_run_end());
     }
     let blocked = client.get(project(4)).await.unwrap_err();
-    assert!(blocked.is_run_ended() && blocked.is_forbidden() && script.sent_times().len() == 5);
+    assert!(blocked.is_after_run_end() && blocked.is_forbidden() && script.sent_times().len() == 5);
 
     let client =
         read_client(&Script::new([json_response(200, "{}"), json_response(403, "{}")]), settings());
     client.get(project(0)).await.unwrap();
     for id in 1..9 {
-        assert!(!client.get(project(id)).await.unwrap_err().is_run_ended());
+        assert!(!client.get(project(id)).await.unwrap_err().is_after_run_end());
     }
 }
 
@@ -507,9 +507,9 @@ async fn after_a_401_nothing_more_is_sent() {
     ]);
     let client = read_client(&script, settings());
     let first = client.get(project_request()).await.unwrap_err();
-    assert!(first.is_unauthorized() && !first.is_run_ended());
+    assert!(first.is_unauthorized() && !first.is_after_run_end());
     let second = client.clone().get(project_request()).await.unwrap_err();
-    assert!(second.is_unauthorized() && second.is_run_ended());
+    assert!(second.is_unauthorized() && second.is_after_run_end());
     assert_eq!(script.sent_times().len(), 1);
 }
 
@@ -591,7 +591,7 @@ async fn waiting_requests_end_with_the_run() {
     let start = tokio::time::Instant::now();
     let (waiting, refused) =
         tokio::join!(client.get(project_request()), client.get(op::CURRENT_USER.request()));
-    assert!(waiting.unwrap_err().is_run_ended() && refused.unwrap_err().is_unauthorized());
+    assert!(waiting.unwrap_err().is_after_run_end() && refused.unwrap_err().is_unauthorized());
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
@@ -607,7 +607,7 @@ async fn an_error_names_operation_path_status_and_request_and_nothing_twice() {
         error.to_string(),
         "project-get: `GET /projects/acme%2Fshop` answered 404: Project Not Found (request 01HX-y)"
     );
-    assert!(error.is_container_missing());
+    assert!(error.is_container_not_found());
     let error = get_error(send_failure(RequestPhase::NotSent, SendErrorKind::Network)).await;
     assert_eq!(
         format!("{:#}", anyhow::Error::new(error)),
@@ -941,7 +941,7 @@ async fn a_caller_with_one_success_continues() {
     client.list(list.clone()).await.unwrap();
     for id in 1..9 {
         assert!(
-            !client.list(variables(id)).await.unwrap_err().is_run_ended(),
+            !client.list(variables(id)).await.unwrap_err().is_after_run_end(),
             "a list was answered"
         );
     }
@@ -952,9 +952,9 @@ async fn a_caller_with_one_success_continues() {
     let client = read_client(&script, settings());
     client.get(op::CURRENT_USER.request()).await.unwrap();
     for id in 1..=3 {
-        assert!(!client.list(variables(id)).await.unwrap_err().is_run_ended());
+        assert!(!client.list(variables(id)).await.unwrap_err().is_after_run_end());
     }
-    assert!(client.list(list).await.unwrap_err().is_run_ended());
+    assert!(client.list(list).await.unwrap_err().is_after_run_end());
 }
 
 #[tokio::test(start_paused = true)]

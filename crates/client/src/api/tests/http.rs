@@ -178,7 +178,9 @@ async fn an_unreachable_service_gets_every_retry_and_nothing_is_in_doubt() {
     let client = WriteClient::new(client(&url));
     let error = client.send(op::PROJECT_ARCHIVE.request().arg("id", 1)).await.unwrap_err();
     assert!(
-        error.is_not_sent() && !error.is_tls_failure() && error.in_doubt_since().is_none(),
+        error.has_failed_to_connect()
+            && !error.is_tls_failure()
+            && error.in_doubt_since().is_none(),
         "{error}"
     );
     let count = client.read_client().counts()["project-archive"];

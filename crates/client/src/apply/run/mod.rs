@@ -148,7 +148,7 @@ impl<'a> ContainerRun<'a> {
             Ok(reading) => reading,
             Err(error) => {
                 // Nothing is known about the container, and no further request is possible.
-                let outcome = if error.ends_run() {
+                let outcome = if error.ends_run_or_budget() {
                     StepOutcome::NotStarted
                 } else {
                     unreadable_outcome(&error)

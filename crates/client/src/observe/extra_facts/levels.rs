@@ -41,7 +41,7 @@ impl Observer {
     async fn read_nearest_levels(&self, path: &str) -> Result<Option<InheritedLevels>> {
         for group in groups_above(path) {
             match self.read_levels_after_moves(group).await {
-                Err(error) if error.is_absent() => {}
+                Err(error) if error.is_object_not_found() => {}
                 levels => return levels.map(Some),
             }
         }
@@ -119,7 +119,7 @@ impl Observer {
     /// only the caller has access, because the caller creates it.
     async fn read_declared_group_levels(&self, path: &str) -> Result<InheritedLevels> {
         match self.read_levels_after_moves(path).await {
-            Err(error) if error.is_absent() => {
+            Err(error) if error.is_object_not_found() => {
                 Ok(Arc::new(BTreeMap::from([(self.caller.id, OWNER)])))
             }
             levels => levels,
@@ -188,7 +188,7 @@ impl Observer {
     fn pick_caller_level(&self, levels: Result<InheritedLevels>) -> Result<Result<u8, Cause>> {
         match levels {
             // A member can see the group, so a 404 means level 0.
-            Err(error) if error.is_absent() => Ok(Ok(0)),
+            Err(error) if error.is_object_not_found() => Ok(Ok(0)),
             levels => split_fatal(
                 levels.map(|user_levels| user_levels.get(&self.caller.id).copied().unwrap_or(0)),
             ),
@@ -201,7 +201,7 @@ impl Observer {
         let op = target.scope.choose(operation::GROUP_MEMBER_GET_ALL, operation::MEMBER_GET_ALL);
         let request = target.address_request(op.request()).arg("user_id", self.caller.id);
         let response = match self.client.get(request).await {
-            Err(error) if error.is_absent() => return Ok(Some(0)),
+            Err(error) if error.is_object_not_found() => return Ok(Some(0)),
             response => split_fatal(response)?,
         };
         let Some(member) = response.as_ref().ok().and_then(|response| response.object()) else {

@@ -294,7 +294,7 @@ impl Observer {
             let live_path = self.live_group_path(group).await?;
             let mut object =
                 match self.get_container_object(Scope::Group, &live_path, &KeyFilter::All).await {
-                    Err(error) if error.is_absent() => Object::new(),
+                    Err(error) if error.is_object_not_found() => Object::new(),
                     object => object?,
                 };
             // Some settings apply if any ancestor sets them, so the object also lists the ancestors

@@ -315,7 +315,7 @@ fn reduce_failure(error: ApiError) -> Result<ReadFailure> {
         (Some(message), Some(status)) => ReadFailure {
             status: Some(status),
             message: message.to_owned(),
-            is_route: error.is_unknown_route() && !error.is_hidden(),
+            is_route: error.is_route_unknown_or_hidden() && !error.is_hidden(),
             request_id: error.request_id().map(str::to_owned),
             moved_to: error.moved_to(),
         },

@@ -216,7 +216,7 @@ impl ContainerCheck<'_> {
                     _ => texts::NO_VARIABLE,
                 }
             }
-            Reference::Env(variable) if self.context.variables.refuses(variable) => {
+            Reference::Env(variable) if self.context.variables.refuses_reserved(variable) => {
                 let problem_texts = match allowable_prefix(variable) {
                     Some(_) => texts::RESERVED_VARIABLE,
                     None => texts::FORBIDDEN_VARIABLE,
@@ -225,7 +225,7 @@ impl ContainerCheck<'_> {
                 self.faults.report(problem_texts, position, args);
                 return;
             }
-            Reference::Env(variable) if !self.context.variables.allows(variable) => {
+            Reference::Env(variable) if !self.context.variables.matches_globs(variable) => {
                 let globs = alternatives(&self.context.variables.patterns());
                 let args = placeholders![variable, globs];
                 self.faults.report(texts::VARIABLE_NOT_ALLOWED, position, args);

@@ -435,7 +435,7 @@ mod tests {
     fn built_in_descriptions_match_their_schema() {
         // Descriptions with hooks have rules in Rust, for which the schema has no keys.
         let is_without_hooks = |text: &&&str| !text.contains("\"hooks\":");
-        for text in catalogue::description::FILES.iter().filter(is_without_hooks) {
+        for text in catalogue::description::DESCRIPTION_TEXTS.iter().filter(is_without_hooks) {
             let parsed = crate::yaml::parse(text);
             let document = parsed.documents[0].to_json();
             let errors: Vec<_> = DESCRIPTION_CHECKER.schema_errors(&document).collect();

@@ -3,7 +3,7 @@
 //! A description contains the path of a kind, its identity, and how the service treats each field
 //! ([`Kind`]). Checks, plan, guards, apply, export, schemas and pages use it. The files of
 //! `catalogue` are part of undrift; users add plain collections with `--kinds`, within the limits
-//! of `check.rs`. The effect of a request never depends on a description (see
+//! of `check.rs`. A description can never turn a read into a write (see
 //! [`operation::collection`](crate::operation::collection)).
 
 mod check;
@@ -18,7 +18,7 @@ use super::Registry;
 use crate::{kind::Kind, operation::AnyOp, value::Json, yaml};
 
 /// The descriptions in `catalogue` as JSON texts, in the order of their file names.
-pub const FILES: &[&str] = include!(concat!(env!("OUT_DIR"), "/descriptions.rs"));
+pub const DESCRIPTION_TEXTS: &[&str] = include!(concat!(env!("OUT_DIR"), "/descriptions.rs"));
 
 /// A kind made from a description.
 pub struct DescribedKind {
@@ -30,21 +30,21 @@ pub struct DescribedKind {
 
 impl DescribedKind {
     /// Makes a kind from a user's description. `json` is the description as JSON. The kinds in
-    /// `registry` exist already. The section must not have a name in `reserved`.
+    /// `registry` exist already. The section must not have a name in `reserved_names`.
     ///
     /// # Errors
     /// All faults of the description.
     pub fn from_description(
-        kind: Kind,
+        description: Kind,
         json: &Json,
         registry: &Registry,
-        reserved: &[String],
+        reserved_names: &[String],
     ) -> Result<Self, Vec<DescriptionFault>> {
-        let faults = check::check(&kind, json, registry, reserved);
+        let faults = check::check(&description, json, registry, reserved_names);
         if !faults.is_empty() {
             return Err(faults);
         }
-        make::make_kind(kind, registry)
+        make::make_kind(description, registry)
             .map_err(|detail| vec![fault::new_fault("homes", "no_path", detail)])
     }
 }
@@ -56,7 +56,8 @@ const FIRST_SECTIONS: &str = "create settings variables members shares protected
 
 /// The kinds that the files of `catalogue` describe, in the order of output.
 fn read_descriptions() -> Vec<Kind> {
-    let mut kinds: Vec<Kind> = FILES.iter().map(|text| yaml::read_table(text)).collect();
+    let mut kinds: Vec<Kind> =
+        DESCRIPTION_TEXTS.iter().map(|text| yaml::read_table(text)).collect();
     kinds.sort_by_key(|kind| {
         FIRST_SECTIONS
             .split(' ')

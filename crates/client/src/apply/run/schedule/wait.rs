@@ -85,7 +85,7 @@ impl ContainerRun<'_> {
         request: &Request<Write>,
         error: ApiError,
     ) -> NextAction {
-        let ends_run = error.ends_run();
+        let ends_run = error.ends_run_or_budget();
         let fatal_error = is_fatal(&error).then(|| error.clone());
         if let Some(since) = error.in_doubt_since() {
             if ends_run {
