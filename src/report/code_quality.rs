@@ -34,7 +34,7 @@ struct Issue {
     description: String,
     check_name: String,
     fingerprint: String,
-    #[serde(serialize_with = "crate::text::word")]
+    #[serde(serialize_with = "crate::text::serialize_word")]
     severity: &'static str,
     location: Json,
 }

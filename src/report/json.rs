@@ -63,7 +63,7 @@ pub struct JsonReport<'a, T> {
     /// The version of the format. Later releases of undrift only add fields to it.
     pub format_version: u32,
     /// The version of undrift that wrote the report.
-    #[serde(serialize_with = "crate::text::word")]
+    #[serde(serialize_with = "crate::text::serialize_word")]
     pub tool_version: &'static str,
     /// The state of the run, with its content.
     #[serde(flatten)]

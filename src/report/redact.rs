@@ -4,7 +4,7 @@
 //! rename keys, and a secret with several lines could break the JSON. So this serializer wraps the
 //! serializer that writes, and changes only texts. Names of fields and variants are words of the
 //! format and are not changed. A text that is a word of the format serializes as a variant
-//! ([`crate::text::word`]).
+//! ([`crate::text::serialize_word`]).
 
 use serde::{
     Serialize, Serializer,

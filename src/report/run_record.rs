@@ -24,7 +24,7 @@ pub struct RecordLine {
     /// The version of the format; 0 is unstable.
     pub format_version: u32,
     /// The version of undrift that wrote the line.
-    #[serde(serialize_with = "crate::text::word")]
+    #[serde(serialize_with = "crate::text::serialize_word")]
     pub tool_version: &'static str,
     /// The time when the run began (RFC 3339, UTC).
     pub started_at: String,

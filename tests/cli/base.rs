@@ -170,7 +170,10 @@ fn drift_that_a_branch_did_not_cause_does_not_block_it() {
     }
     assert_eq!(place.exit_code("plan --sandbox"), 4, "without a base they count");
     let drift = place.run("drift --sandbox");
-    assert!(drift.contains("to revert it, acknowledge what `undrift plan` refuses"), "{drift}");
+    assert!(
+        drift.contains("to revert the drift, acknowledge the refusals that `undrift plan` shows"),
+        "{drift}"
+    );
     assert_eq!(place.exit_code("drift --sandbox"), 2, "a renamed project is a difference");
     place.write("shop.yaml", &SHOP.replace("merge_method: merge", "merge_method: ff"));
     let story = [

@@ -313,7 +313,7 @@ homes:
     inherited: [owner!=project]
   - path: /groups/:id/gates/:gate_code
 ";
-    let note = "`gates`: the sandbox only knows its description";
+    let note = "`gates`: the sandbox simulates it only from its description";
     let place = Workspace::new()
         .file("kinds/gates.yaml", gates)
         .file("m/sandbox.yaml", "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n")
@@ -386,7 +386,10 @@ fn a_collection_that_is_always_empty_is_rehearsed_by_its_description() {
         place.run(&format!("{arguments} --kinds kinds/boards.yaml --sandbox=s.db"))
     };
     let applied = expect_exit(0, run("apply m --yes"));
-    assert!(applied.contains("`boards`: the sandbox only knows its description"), "{applied}");
+    assert!(
+        applied.contains("`boards`: the sandbox simulates it only from its description"),
+        "{applied}"
+    );
     expect_exit(0, run("drift m"));
 }
 

@@ -33,7 +33,10 @@ pub struct CauseParts {
     /// The message: a fragment that can stand alone.
     pub message: Cow<'static, str>,
     /// The id of the operation that failed.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "text::word_if_any")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "text::serialize_optional_word"
+    )]
     pub operation: Option<&'static str>,
     /// The status of the response.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -334,20 +334,23 @@ pub fn encode(text: &str) -> PercentEncode<'_> {
 ///
 /// # Errors
 /// The errors of `serializer`.
-pub fn word<S: Serializer>(word: &&'static str, serializer: S) -> Result<S::Ok, S::Error> {
+pub fn serialize_word<S: Serializer>(
+    word: &&'static str,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_unit_variant("Word", 0, word)
 }
 
-/// Like [`word`], for an optional word.
+/// Like [`serialize_word`], for an optional word.
 ///
 /// # Errors
 /// The errors of `serializer`.
-pub fn word_if_any<S: Serializer>(
+pub fn serialize_optional_word<S: Serializer>(
     optional_word: &Option<&'static str>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     match optional_word {
-        Some(some_word) => word(some_word, serializer),
+        Some(some_word) => serialize_word(some_word, serializer),
         None => serializer.serialize_none(),
     }
 }

@@ -153,14 +153,20 @@ pub enum Reason {
     /// The object is a project of a declared group, and no manifest declares it.
     Undeclared {
         /// The state of the project if it is not in use: `archived`, or `marked for deletion`.
-        #[serde(skip_serializing_if = "Option::is_none", serialize_with = "text::word_if_any")]
+        #[serde(
+            skip_serializing_if = "Option::is_none",
+            serialize_with = "text::serialize_optional_word"
+        )]
         state: Option<&'static str>,
     },
     /// The object is a project of a declared group, and no manifest declares it. The group declares
     /// that an undeclared project is a difference.
     UndeclaredFails {
         /// The state of the project if it is not in use: `archived`, or `marked for deletion`.
-        #[serde(skip_serializing_if = "Option::is_none", serialize_with = "text::word_if_any")]
+        #[serde(
+            skip_serializing_if = "Option::is_none",
+            serialize_with = "text::serialize_optional_word"
+        )]
         state: Option<&'static str>,
     },
     /// The object is live and protected. undrift neither changes nor removes it.
@@ -245,7 +251,7 @@ pub struct Problem {
     /// The object.
     pub address: Address,
     /// The code, for example `missing-project`.
-    #[serde(serialize_with = "text::word")]
+    #[serde(serialize_with = "text::serialize_word")]
     pub code: &'static str,
     /// The description of the problem.
     pub message: String,

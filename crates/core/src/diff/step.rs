@@ -113,7 +113,7 @@ pub struct Edge {
     /// plan.
     pub address: Address,
     /// The reason.
-    #[serde(serialize_with = "crate::text::word")]
+    #[serde(serialize_with = "crate::text::serialize_word")]
     pub reason: &'static str,
 }
 
@@ -133,7 +133,10 @@ pub struct Step {
     pub replaces: bool,
     /// The condition of a possible step; absent for other steps. The object of a possible step can
     /// be read only after an earlier step. Then the step may be unnecessary, or a smaller change.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::text::word_if_any")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::text::serialize_optional_word"
+    )]
     pub possible: Option<&'static str>,
     /// The part of a possible step that does not depend on its condition; `None` if there is no
     /// such part.
@@ -523,10 +526,10 @@ impl<T> std::fmt::Debug for KeptLive<T> {
 #[schemars(rename = "Call")]
 pub struct ShownCall {
     /// The id of the operation.
-    #[serde(serialize_with = "crate::text::word")]
+    #[serde(serialize_with = "crate::text::serialize_word")]
     pub operation: &'static str,
     /// The HTTP method.
-    #[serde(serialize_with = "crate::text::word")]
+    #[serde(serialize_with = "crate::text::serialize_word")]
     pub method: &'static str,
     /// The path and the query below `/api/v4`.
     pub path: String,

@@ -58,7 +58,10 @@ pub struct Estimate {
     /// The limit that decides the time, in requests per minute.
     pub a_minute: u64,
     /// The operation whose own limit decides the time; `None` if the limit of all requests decides.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::text::word_if_any")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::text::serialize_optional_word"
+    )]
     pub operation: Option<&'static str>,
 }
 

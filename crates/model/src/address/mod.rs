@@ -89,7 +89,7 @@ struct AddressForm<'a> {
     /// The full path of the group or project.
     path: &'a str,
     /// The section of the manifest; `null` for the group or project itself.
-    #[serde(serialize_with = "crate::text::word_if_any")]
+    #[serde(serialize_with = "crate::text::serialize_optional_word")]
     section: Option<&'static str>,
     /// The entry in a list section, or `null`.
     entry: Option<&'a str>,

@@ -214,7 +214,7 @@ pub fn known_field_name(name: &str) -> Option<&'static str> {
 /// The errors of `serializer`.
 pub fn serialize_name<S: Serializer>(field: &str, serializer: S) -> Result<S::Ok, S::Error> {
     match known_field_name(field) {
-        Some(name) => text::word(&name, serializer),
+        Some(name) => text::serialize_word(&name, serializer),
         None => serializer.serialize_str(field),
     }
 }

@@ -115,7 +115,7 @@ pub struct DiagnosticForm<'d> {
     #[schemars(with = "String")]
     severity: Severity,
     /// The code of the diagnostic.
-    #[serde(serialize_with = "text::word")]
+    #[serde(serialize_with = "text::serialize_word")]
     code: &'static str,
     /// The problem.
     message: &'d str,
