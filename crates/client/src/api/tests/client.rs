@@ -712,7 +712,7 @@ async fn each_error_has_a_hint() {
         (json_response(403, r#"{"message":"403 Forbidden"}"#), "needs a higher role"),
         (json_response(404, r#"{"error":"404 Not Found"}"#), "`%2F`"),
         (json_response(404, r#"{"message":"404 Not Found"}"#), "flag or setting"),
-        (json_response(405, offset_limit_body), "too long for pages by number"),
+        (json_response(405, offset_limit_body), "does not number the pages"),
         (
             json_with_headers(302, &[("location", "https://sso.example/")], ""),
             "does not follow redirects",
