@@ -7,10 +7,11 @@ use undrift::{
     apply::{StepOutcome, StepResult},
     diff::{Action, Reason},
     plan::Plan,
+    release::Release,
     sandbox::Profile,
 };
 
-use crate::world::{World, group, project, seed};
+use crate::world::{NEWEST, World, group, project, seed};
 
 const TOKEN: &str = "credential-canary-123";
 
@@ -299,6 +300,21 @@ async fn a_fork_has_the_upstream_that_is_declared_at_the_path() {
             (&upstream["id"], &upstream["path_with_namespace"]),
             (&json!(1), &json!("acme/b"))
         );
+    }
+}
+
+/// A project that is marked for deletion has another path until the run restores it.
+#[tokio::test]
+async fn a_fork_relation_follows_the_restoration_of_its_upstream() {
+    for release in [Release::new(15, 8), NEWEST] {
+        let profile =
+            Profile { deletion_delay: Some(7), ..Profile::default().with_release(release) };
+        let world = world(profile, &["acme/up", "acme/shop"].map(upstream)).await;
+        world.call("DELETE", "/projects/acme%2Fup", None).await;
+        let fork = project("acme/shop", json!({"fork_of": "acme/up"}));
+        world.declare(&[project("acme/up", json!({})), fork]);
+        let plan = world.converge("restored and named").await;
+        assert_eq!(edges_of(&plan, "acme/shop#fork_of"), ["acme/up"], "{release:?}");
     }
 }
 

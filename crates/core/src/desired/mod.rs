@@ -68,8 +68,9 @@ impl Desired {
         self.containers.iter().flat_map(Container::secrets_and_files)
     }
 
-    /// The containers that a run creates if they are missing: all groups, and the projects that
-    /// other declarations name. Omits containers for which `is_excluded` returns true.
+    /// The containers that a run creates or restores if they are missing: all groups with `create`,
+    /// and the projects that other declarations name. Omits containers for which `is_excluded`
+    /// returns true.
     pub fn creatable_containers(
         &self,
         is_excluded: impl Fn(&Address) -> bool,
@@ -77,11 +78,12 @@ impl Desired {
         let project_paths: BTreeSet<_> =
             self.containers.iter().flat_map(Container::named_projects).collect();
         let creatable = self.containers.iter().filter(|container| {
-            matches!(container.create, CreationPolicy::Allowed(_))
-                && !container.is_watched
-                && !is_excluded(&container.address())
-                && (container.scope == Scope::Group
-                    || project_paths.contains(&container.path.to_lowercase()))
+            let is_brought_back = match container.scope {
+                Scope::Group => matches!(container.create, CreationPolicy::Allowed(_)),
+                // A project that is marked for deletion has no path until it is restored.
+                Scope::Project => project_paths.contains(&container.path.to_lowercase()),
+            };
+            is_brought_back && !container.is_watched && !is_excluded(&container.address())
         });
         creatable.map(|container| (container.scope, container.path.clone())).collect()
     }
