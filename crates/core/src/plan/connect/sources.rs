@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::{StepRelations, addresses_by_path, map_by_path};
 use crate::{
+    address::Address,
     catalogue::{fork_of::FORK_OF, source::MEMBERS_FROM_FIELD},
     diff::{Action, Step},
 };
@@ -41,26 +42,41 @@ pub(super) fn order_sources(steps: &[Step]) -> StepRelations {
     relations
 }
 
-/// Orders the creations of one deploy key in several projects. The projects share the expiry, which
-/// only the first creation sets.
+/// Orders the additions of one deploy key to several projects. The projects share the expiry, which
+/// only the first addition sets, and the title, which only an edit changes.
 pub(super) fn order_shared_keys(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
-    let creations = || {
-        steps.iter().enumerate().filter(|(_, step)| {
-            step.action == Action::Create && step.address.section == Some("deploy_keys")
-        })
-    };
-    let with_expiry = creations().filter(|(_, step)| text_after(step, EXPIRY_FIELD).is_some());
-    let first_creations: HashMap<_, _> =
-        with_expiry.map(|(_, step)| (&step.address.entry, &step.address)).collect();
-    for (index, step) in creations() {
-        if let Some(first_creation) = first_creations.get(&step.address.entry)
+    let expiry_addresses = steps_setting_key(steps, Action::Create, EXPIRY_FIELD);
+    let title_addresses = steps_setting_key(steps, Action::Update, "title");
+    for (index, step) in key_steps(steps, Action::Create) {
+        if let Some(first_addition) = expiry_addresses.get(&step.address.entry)
             && text_after(step, EXPIRY_FIELD).is_none()
         {
-            relations.add_edge(index, first_creation, "only a new key can get an expiry");
+            relations.add_edge(index, first_addition, "only a new key can get an expiry");
+        }
+        if let Some(rename) = title_addresses.get(&step.address.entry) {
+            relations.add_edge(index, rename, "the key gets its title first");
         }
     }
     relations
+}
+
+/// The steps with this `action` for deploy keys, each with its position.
+fn key_steps(steps: &[Step], action: Action) -> impl Iterator<Item = (usize, &Step)> {
+    steps.iter().enumerate().filter(move |(_, step)| {
+        step.action == action && step.address.section == Some("deploy_keys")
+    })
+}
+
+/// The addresses of the steps with this `action` that set `field` of a deploy key, by the key.
+fn steps_setting_key<'s>(
+    steps: &'s [Step],
+    action: Action,
+    field: &str,
+) -> HashMap<&'s Option<String>, &'s Address> {
+    let setting_steps =
+        key_steps(steps, action).filter(|(_, step)| text_after(step, field).is_some());
+    setting_steps.map(|(_, step)| (&step.address.entry, &step.address)).collect()
 }
 
 /// The text that `field` has after the step; `None` if the step does not change the field to a text.

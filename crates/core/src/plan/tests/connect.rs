@@ -680,6 +680,26 @@ fn a_creation_waits_until_its_name_is_free() {
     }
 }
 
+/// All projects with a deploy key see its one title.
+#[test]
+fn a_deploy_key_is_added_elsewhere_after_it_gets_its_title() {
+    let key_step = |path: &str, action, title_before: Shown| {
+        let step = entry_step(path, "deploy_keys", Vec::new());
+        let change = FieldChange::new("title", title_before, Shown::Value("new".into()), None);
+        Step { action, changes: vec![change], ..step }
+    };
+    let addition = key_step("acme/a", Action::Create, Shown::Absent);
+    let push = FieldChange::new("can_push", Shown::Absent, Shown::Value(true.into()), None);
+    let rename = key_step("acme/b", Action::Update, Shown::Value("old".into()));
+    for (changes, expected) in
+        [(rename.changes.clone(), vec!["acme/b#deploy_keys/x"]), (vec![push], Vec::new())]
+    {
+        let mut steps = [addition.clone(), Step { changes, ..rename.clone() }];
+        assert!(add_edges(&mut steps).is_empty());
+        assert_eq!(edges(&steps), [expected, Vec::new()]);
+    }
+}
+
 /// A step that changes the display name of the container at `path`.
 fn name_step(scope: Scope, path: &str, before: &str, after: &str) -> Step {
     let [before, after] = [before, after].map(|name| Shown::Value(name.into()));
