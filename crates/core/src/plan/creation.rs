@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{ContainerPlan, container::ContainerPlanner, guard, order};
 use crate::{
-    catalogue::{self, constraints},
+    catalogue::{self, constraints, fork_of::FORK_OF},
     desired::{CreationPolicy, DeclaredEntry, DeclaredFields, DeclaredSection},
     diff::{self, Action, DiffContext, Note, Problem, Reason, Step, Support},
     field::Scope,
@@ -16,6 +16,9 @@ use crate::{
     origin::Sourced,
     value::{Fields, Object, Value},
 };
+
+/// The condition of steps for a project that gets its contents from another one.
+const CONTENTS_CONDITION: &str = "unless the source of the project already has it";
 
 impl ContainerPlanner<'_> {
     /// Plans a missing container.
@@ -34,10 +37,11 @@ impl ContainerPlanner<'_> {
             Err(problem) => return plan.stop_with_problem(*problem),
         }
         let is_empty = !plan.steps.iter().any(|step| step.provides(Capability::Branch));
-        let facts = &ContainerFacts { has_no_branch: is_empty, ..self.context.facts.clone() };
+        let has_no_branch = is_empty && !self.is_fork();
+        let facts = &ContainerFacts { has_no_branch, ..self.context.facts.clone() };
         let content_planner =
             ContainerPlanner { context: DiffContext { facts, ..self.context }, ..*self };
-        if !is_empty {
+        if !has_no_branch {
             content_planner.plan_later_fields(plan);
         }
         for section in
@@ -60,8 +64,7 @@ impl ContainerPlanner<'_> {
             let may_be_filled =
                 plan.steps.iter().any(|step| step.effects.contains(&Effect::AddsContents));
             if may_be_filled && live_entries.entries().is_ok() {
-                let condition = "unless the source of the project already has it";
-                plan.findings.extend(self.plan_possible_section(section, condition));
+                plan.findings.extend(self.plan_possible_section(section, CONTENTS_CONDITION));
                 continue;
             }
             match content_planner.compare_section(section, live_entries) {
@@ -78,6 +81,7 @@ impl ContainerPlanner<'_> {
         self.mark_outsiders(plan);
         plan.user_rules = self.user_rules();
         self.note_side_effects(plan);
+        self.note_undeclared_names(plan);
         plan.findings.refusals.extend(guard::refuse_openings(&plan.findings.steps));
         order::order_steps(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
     }
@@ -115,15 +119,15 @@ impl ContainerPlanner<'_> {
             values.map(|(name, (_, field))| ((*name).to_owned(), field.value.clone())).collect();
         let mut changes = Vec::new();
         for (name, (section, field)) in &fields {
-            match section.describe_wait(name, &values, None, true) {
+            match section.describe_wait(name, &values, None, !self.is_fork()) {
                 Some(reason) => notes.push(self.waiting_note(*section, name, field, reason)),
-                None if self.refers_to_new_entry(*section, name, &field.value) => {}
+                None if self.is_set_later(*section, name, &field.value) => {}
                 None => changes.push(diff::creation_change(section.field(name), name, field)),
             }
         }
         values.retain(|name, value| {
             let section = fields.get(name).map(|(section, _)| *section);
-            !section.is_some_and(|section| self.refers_to_new_entry(section, name, value))
+            !section.is_some_and(|section| self.is_set_later(section, name, value))
         });
         plan.findings.notes.extend(notes);
         let calls = self.creation_calls(&values, &fields)?;
@@ -153,25 +157,34 @@ impl ContainerPlanner<'_> {
             .collect()
     }
 
-    /// True if a field refers to an entry that cannot exist before the container does.
-    fn refers_to_new_entry(&self, section: Section, name: &str, value: &Value) -> bool {
+    /// True if the new project is a fork, which gets branches from its source.
+    fn is_fork(&self) -> bool {
+        let create = self.declared.create.create_fields();
+        create.is_some_and(|fields| fields.contains_key(FORK_OF))
+            || self.declared.present_entries(FORK_OF).next().is_some()
+    }
+
+    /// True if a field names an entry that cannot exist before the container does: a declared entry,
+    /// or one that a fork gets from its source.
+    fn is_set_later(&self, section: Section, name: &str, value: &Value) -> bool {
         let field = section.field(name);
-        let followed_section =
-            field.relations.follows.and_then(|section_name| self.declared.section(section_name));
         let is_default = value.plain_json() == field.default.service.as_ref();
-        followed_section.is_some_and(|followed| {
-            followed.present_entries().any(|entry| !is_default && value.text() == Some(&*entry.key))
+        field.relations.follows.is_some_and(|followed_section| {
+            let mut entries = self.declared.present_entries(followed_section);
+            let is_new = entries.any(|entry| !is_default && value.text() == Some(&*entry.key));
+            is_new || self.is_fork()
         })
     }
 
     /// Plans fields that the create request cannot set, because they name entries that are created
-    /// later. Until then, these fields have the defaults of the service.
+    /// later. Until then, these fields have the defaults of the service, or those of the source of a
+    /// fork.
     fn plan_later_fields(&self, plan: &mut ContainerPlan) {
         for section in self.sections_in_create() {
             let kind = section.kind;
             for entry in &section.entries {
                 let is_later = |(name, field): &(&str, Sourced<Value>)| {
-                    self.refers_to_new_entry(kind, name, &field.value)
+                    self.is_set_later(kind, name, &field.value)
                 };
                 let fields: DeclaredFields = entry.fields.iter().filter(is_later).collect();
                 let service_default = |name: &str| kind.field(name).default.service.clone();
@@ -181,7 +194,11 @@ impl ContainerPlanner<'_> {
                 let entry = DeclaredEntry { fields, ..entry.clone() };
                 let declared = DeclaredSection::with_entries(kind, &section.origin, vec![entry]);
                 let live = LiveEntries::Single(Some(live.into()));
-                plan.findings.extend(self.compare_section(&declared, &live).unwrap_or_default());
+                plan.findings.extend(if self.is_fork() {
+                    self.plan_possible_section(&declared, CONTENTS_CONDITION)
+                } else {
+                    self.compare_section(&declared, &live).unwrap_or_default()
+                });
             }
         }
     }

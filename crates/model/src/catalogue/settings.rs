@@ -68,8 +68,8 @@ impl KindRules for Settings {
             Some(None) => false,
             Some(Some(Json::Null)) => true,
             Some(live_branch) => has_no_branch && declared.plain_json(name) != live_branch,
-            // A fork, an import or a template creates its first branch later, in the background.
-            None => !declared.is_on("initialize_with_readme"),
+            // An import or a template creates its first branch later, in the background.
+            None => has_no_branch && !declared.is_on("initialize_with_readme"),
         };
         needs_branch.then_some("until the repository has a branch")
     }

@@ -134,10 +134,12 @@ impl EntryDiff<'_> {
     /// Plans an entry that cannot be read yet, as if it were absent. `condition` describes when the step
     /// is needed.
     pub(in crate::diff) fn plan_possible(&self, condition: &'static str, findings: &mut Findings) {
-        let step = if !self.section.is_only_edited() {
-            self.creation_step(findings)
-        } else if self.context.target.id.is_some() {
+        let is_only_edited = self.section.is_only_edited();
+        let exists = is_only_edited && self.context.target.id.is_some();
+        let step = if exists || self.section.is_created_with_container() {
             self.unread_edit_step(findings)
+        } else if !is_only_edited {
+            self.creation_step(findings)
         } else {
             // The container does not exist yet. Therefore the entry does not exist either.
             return self.plan_absent(findings);
