@@ -31,8 +31,8 @@ use page::{MarkdownPage, PageBudget};
 const PAGE_BUDGET: PageBudget = PageBudget { bytes: 60_000, lines: 200 };
 /// The maximum number of shown lines of a text or a comparison.
 const MAX_TEXT_LINES: usize = 40;
-/// The maximum number of names in a list of groups and projects with the same change, or of objects of a
-/// note.
+/// The maximum number of names in a list, as of groups and projects with the same change, of objects of a
+/// note, or of earlier steps.
 const MAX_NAMED: usize = 20;
 /// The maximum number of listed items with the same code. Refusals are all listed.
 const MAX_ITEMS_PER_CODE: usize = 10;
@@ -349,9 +349,7 @@ fn write_order(page: &mut MarkdownPage<'_>, steps: &[StepItem<'_>]) {
         for step in steps.iter().map(|excerpt| excerpt.item.step) {
             let address = escaper.code(&step.address.to_string());
             for (reason, earlier_steps) in predecessors(step) {
-                let shown_steps: Vec<_> =
-                    earlier_steps.iter().take(3).map(|step_name| escaper.code(step_name)).collect();
-                let earlier_text = shown_steps.join(", ");
+                let earlier_text = shorten_names(&earlier_steps, escaper);
                 lines.push(format!("- {address} after {earlier_text}: {reason}{others_suffix}\n"));
             }
         }

@@ -7,7 +7,7 @@ use super::*;
 use crate::{
     address::Address,
     diagnostic::Diagnostic,
-    diff::{Note, Problem, Reason},
+    diff::{Edge, Note, Problem, Reason},
     report::{
         ApplyContent, PlanContent, ReportContent, ReportKind, State,
         terminal::tests::{hostile_content, repeated_plan, sample_run},
@@ -109,6 +109,19 @@ fn a_fold_without_room_is_named_at_the_end() {
         );
         assert!(!text.contains("<details>"), "{lines}: {text}");
     }
+}
+
+#[test]
+fn all_earlier_steps_are_named_or_counted() {
+    let mut fixture = ReportFixture::new();
+    let edge = |n: usize| Edge {
+        address: Address::container(format!("acme/p{n}").into()),
+        reason: "it must move first",
+    };
+    fixture.plan.findings.steps[0].after = (0..MAX_NAMED + 2).map(edge).collect();
+    let text = fixture.render_named("plan", render_report);
+    assert!(text.contains("after `acme/p0`, `acme/p1`"), "{text}");
+    assert!(text.contains(" and 2 more: it must move first"), "{text}");
 }
 
 /// New and blocked projects must fit even if there are many changed settings.
