@@ -370,6 +370,38 @@ async fn a_name_is_free_before_its_new_owner_moves_in() {
     );
 }
 
+/// A declared name is set before the move if the present one is taken in the new group.
+#[tokio::test]
+async fn a_project_moves_with_its_declared_name() {
+    let named = |path: &str, name: &str| json!({"path": path, "settings": {"name": name}});
+    let moved = |path: &str| {
+        let settings = json!({"name": "P two", "description": "moved"});
+        project(path, json!({"previously": ["acme/p"], "settings": settings}))
+    };
+    for path in ["other/p2", "other/p"] {
+        let projects = [old_project("acme/p"), named("other/x", "p")];
+        let mut world = World::new(Profile::default(), two_groups(&projects)).await;
+        world.acknowledged = vec!["transfer:**"];
+        world.declare(&[moved(path)]);
+        let plan = world.converge("moved with its name").await;
+        let changed = |step: &undrift::diff::Step| {
+            let fields: Vec<_> = step.changes.iter().map(|c| c.field.to_string()).collect();
+            fields.join(" ")
+        };
+        let changes: Vec<_> = plan.steps.iter().map(changed).collect();
+        assert_eq!(changes, ["path name", "description"], "{path}");
+    }
+    // The name must be free in both groups.
+    for other in ["acme/y", "other/y"] {
+        let projects = [old_project("acme/p"), named("other/x", "p"), named(other, "P two")];
+        let world = World::new(Profile::default(), two_groups(&projects)).await;
+        world.declare(&[moved("other/p2")]);
+        let plan = world.plan().await;
+        let [problem] = &plan.problems[..] else { panic!("{:#?}", plan.problems) };
+        assert!(problem.message.contains("`other/x` has the same name"), "{other}: {problem:?}");
+    }
+}
+
 /// The service renames and moves in two calls, so that a container has another path in between.
 #[tokio::test]
 async fn a_container_is_not_moved_through_a_path_that_is_in_use() {

@@ -10,6 +10,7 @@ use super::{
 use crate::{
     address::parent_group_path,
     api::Result,
+    catalogue::settings,
     desired::{Container, path_after_rename},
     field::Scope,
     kind::{FormerLocation, NamespaceOwner},
@@ -35,10 +36,14 @@ impl Observer {
             }
             None => false,
         };
-        let mut namesake = None;
+        let (mut namesake, mut name) = (None, None);
         if let Some(group) = parent_group_path(&container.path).filter(|_| is_transferred) {
             object.target.namespace = self.find_declared_namespace(group).await?;
-            namesake = self.find_namesake(&object, group).await?;
+            let group = self.live_group_path(group).await?;
+            namesake = self.find_namesake(&object, object.facts.name.as_deref(), &group).await?;
+            if namesake.is_some() && !is_transferred_first {
+                name = self.find_free_name(container, &object, &group).await?;
+            }
         }
         object.target.former_location = Some(FormerLocation {
             path: object.path.as_str().into(),
@@ -46,7 +51,7 @@ impl Observer {
             is_transferred,
             is_transferred_first,
             namesake,
-            name: None,
+            name,
         });
         Ok(object)
     }
@@ -59,19 +64,41 @@ impl Observer {
             || self.exists_at(Scope::Project, &live_path).await?)
     }
 
-    /// The declared path of the container that has the name of `object` in the group that is
-    /// declared at `group`, where `object` moves. `None` also if undrift cannot know.
-    async fn find_namesake(&self, object: &LiveObject, group: &str) -> Result<Option<Arc<str>>> {
+    /// The declared display name of `container`, if neither its present group nor `new_group` has a
+    /// container with that name.
+    async fn find_free_name(
+        &self,
+        container: &Container,
+        object: &LiveObject,
+        new_group: &str,
+    ) -> Result<Option<String>> {
+        let declared_name = container.setting(settings::SECTION, "name");
+        let name = declared_name.as_ref().and_then(|name| name.value.text());
+        for group in parent_group_path(&object.path).into_iter().chain([new_group]) {
+            if self.find_namesake(object, name, group).await?.is_some() {
+                return Ok(None);
+            }
+        }
+        Ok(name.map(str::to_owned))
+    }
+
+    /// The declared path of the container that has `name` in the group whose live path is
+    /// `live_group`, if `object` moves to a group. `None` also if undrift cannot know.
+    async fn find_namesake(
+        &self,
+        object: &LiveObject,
+        name: Option<&str>,
+        live_group: &str,
+    ) -> Result<Option<Arc<str>>> {
         let owner = object.target.namespace.as_ref().map(|namespace| namespace.owner);
-        if object.facts.name.is_none() || owner != Some(NamespaceOwner::Group) {
+        if name.is_none() || owner != Some(NamespaceOwner::Group) {
             return Ok(None);
         }
-        let live_group = self.live_group_path(group).await?;
-        let containers = self.list_below(object.target.scope, &live_group).await?;
+        let containers = self.list_below(object.target.scope, live_group).await?;
         let namesake = containers.iter().find(|other| {
-            other.facts.name == object.facts.name
+            other.facts.name.as_deref() == name
                 && parent_group_path(&other.path)
-                    .is_some_and(|parent| paths_are_equal(parent, &live_group))
+                    .is_some_and(|parent| paths_are_equal(parent, live_group))
         });
         Ok(namesake.map(|other| {
             let path = self.moves.canonical_path(&other.path);

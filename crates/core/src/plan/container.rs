@@ -147,7 +147,7 @@ impl ContainerPlanner<'_> {
     }
 
     /// True if a whole section is held.
-    fn is_held(&self, section: &DeclaredSection) -> bool {
+    pub(super) fn is_held(&self, section: &DeclaredSection) -> bool {
         self.settings.held_until(&self.section_address(section)).is_some()
     }
 
@@ -188,7 +188,10 @@ impl ContainerPlanner<'_> {
             Err(problem) => return plan.stop_with_problem(*problem),
         }
         let names = &self.names_with_opened_sections(&switches);
-        let planner = ContainerPlanner { context: DiffContext { names, ..self.context }, ..*self };
+        let renamed_live = self.live_with_new_name(&plan.findings.steps);
+        let live = renamed_live.as_ref().unwrap_or(self.context.live);
+        let context = DiffContext { names, live, ..self.context };
+        let planner = ContainerPlanner { context, ..*self };
         for section in planner.ordered_sections() {
             planner.plan_section(section, &switches, plan);
         }

@@ -16,6 +16,7 @@ use crate::{
         PlannedCall, Target,
         calls::{CallPurpose, Lifecycle},
     },
+    live::{LiveContainer, LiveEntries},
     origin::Origin,
 };
 
@@ -41,11 +42,14 @@ impl ContainerPlanner<'_> {
         let mut changes = vec![self.new_change("path", &former.path, &self.declared.path, origin)];
         let former = &FormerLocation { name: self.name_after_move(former), ..former.clone() };
         if let (Some(old_name), Some(new_name)) = (&self.context.facts.name, &former.name) {
-            changes.push(self.new_change("name", old_name, new_name, origin));
+            let declared_name = self.declared.setting(settings::SECTION, "name");
+            let origin = declared_name.map_or_else(|| origin.clone(), |name| name.origin);
+            changes.push(self.new_change("name", old_name, new_name, &origin));
         }
         let step =
             self.container_step(Lifecycle::Move(former), &target, self.former_origin(), changes)?;
-        let (former_path, namesake) = (former.path.clone(), former.namesake.clone());
+        let namesake = former.namesake.clone().filter(|_| former.name.is_none());
+        let former_path = former.path.clone();
         let transfers = Effect::Transfers { former_path, namesake };
         let effects = std::iter::once(Effect::provides(Capability::AtDeclaredPath))
             .chain(former.is_transferred.then_some(transfers))
@@ -80,11 +84,15 @@ impl ContainerPlanner<'_> {
         }
     }
 
-    /// The display name to set together with the new path; `None` if the old name can stay. The old
-    /// name must become free if another container takes the former path: its default name is the
-    /// last segment of that path, and names are unique in a group. A declared name is set by a step
-    /// for the settings instead.
+    /// The display name to set together with the new path; `None` if the old name can stay until a
+    /// step for the settings sets the declared one. The old name must become free if another
+    /// container takes the former path: its default name is the last segment of that path, and names
+    /// are unique in a group. It cannot be kept in a group where it is taken.
     fn name_after_move(&self, former: &FormerLocation) -> Option<String> {
+        if former.namesake.is_some() {
+            let is_held = self.declared.section(settings::SECTION).is_some_and(|s| self.is_held(s));
+            return former.name.clone().filter(|_| !is_held);
+        }
         let [former_name, name] = [&*former.path, &*self.declared.path]
             .map(|path| path.rsplit('/').next().unwrap_or_default());
         let blocks_new_path = former.is_renamed
@@ -93,6 +101,16 @@ impl ContainerPlanner<'_> {
             && self.settings.moves.gets_default_name(&former.path)
             && !self.declared.declares_name();
         blocks_new_path.then(|| name.to_owned())
+    }
+
+    /// The live state with the display name that a move among `steps` sets; `None` if none sets it.
+    pub(super) fn live_with_new_name(&self, steps: &[Step]) -> Option<LiveContainer> {
+        let name = steps.iter().find_map(|step| step.change("name")?.after.value())?;
+        let mut live = self.context.live.clone();
+        let settings_entries = live.sections.get_mut(settings::SECTION)?;
+        let LiveEntries::Single(Some(entry)) = settings_entries else { return None };
+        entry.fields.raw_mut().insert("name".to_owned(), name.clone());
+        Some(live)
     }
 
     /// The moves of other containers that must come before the step that creates or moves this

@@ -86,19 +86,21 @@ impl CreationRequests<'_> {
     }
 }
 
-/// The calls that rename a container and transfer it, usually in this order. The service cannot
-/// rename and transfer in one call. The transfer request contains the new namespace in `namespace_field`.
+/// The calls that rename a container (its path, its name or both) and transfer it, usually in this
+/// order. The service cannot rename and transfer in one call. The transfer request contains the new
+/// namespace in `namespace_field`.
 pub(super) fn relocation_calls(
     context: &CallContext<'_>,
     former_location: &FormerLocation,
     [edit, transfer]: [Op<Write>; 2],
     namespace_field: &str,
 ) -> Vec<PlannedCall> {
-    let rename_request = former_location.is_renamed.then(|| {
-        let path = Some(("path".to_owned(), context.target.slug().into()));
-        let name = former_location.name.as_deref().map(|name| ("name".to_owned(), name.into()));
-        context.target.request(edit).with_fields(path.into_iter().chain(name).collect())
-    });
+    let path = former_location.is_renamed.then(|| context.target.slug());
+    let new_names = [("path", path), ("name", former_location.name.as_deref())];
+    let new_names = new_names.into_iter().filter_map(|(field, name)| Some((field, name?.into())));
+    let new_names: Fields = new_names.map(|(field, name)| (field.to_owned(), name)).collect();
+    let rename_request =
+        (!new_names.is_empty()).then(|| context.target.request(edit).with_fields(new_names));
     let transfer_request = former_location.is_transferred.then(|| {
         let namespace = context.target.namespace.as_ref();
         let namespace_fields =

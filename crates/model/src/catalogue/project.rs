@@ -339,11 +339,13 @@ mod tests {
                 .with_container("acme/shop", None)
                 .with_fields(fields(json!({"namespace": id})))
         };
-        for (renames, transfers, is_transferred_first, expected) in [
-            (true, false, false, vec![rename.clone()]),
-            (false, true, false, vec![transfer_request(3)]),
-            (true, true, false, vec![rename.clone(), transfer_request(3)]),
-            (true, true, true, vec![transfer_request(3), rename]),
+        let name_request = edit(json!({"name": "Shop"}));
+        for (renames, transfers, is_transferred_first, name, expected) in [
+            (true, false, false, None, vec![rename.clone()]),
+            (false, true, false, None, vec![transfer_request(3)]),
+            (false, true, false, Some("Shop"), vec![name_request, transfer_request(3)]),
+            (true, true, false, None, vec![rename.clone(), transfer_request(3)]),
+            (true, true, true, None, vec![transfer_request(3), rename]),
         ] {
             let former_location = crate::kind::FormerLocation {
                 path: "old/stall".into(),
@@ -351,7 +353,7 @@ mod tests {
                 is_transferred: transfers,
                 is_transferred_first,
                 namesake: None,
-                name: None,
+                name: name.map(str::to_owned),
             };
             let target = new_target(NamespaceOwner::Group);
             let context = CallContext {

@@ -44,9 +44,9 @@ pub struct FormerLocation {
     pub is_transferred_first: bool,
     /// The declared path of the group or project that has the same name in the new namespace.
     pub namesake: Option<Arc<str>>,
-    /// The new name, if the name must change together with the path. This is the case if another
-    /// container is declared at the former path and needs the old name. The service refuses
-    /// duplicate names in one group.
+    /// The new name, if the name must change together with the path, because another container needs
+    /// the old name in the former group, or has it in the new one. The service refuses duplicate
+    /// names in one group.
     pub name: Option<String>,
 }
 

@@ -206,7 +206,10 @@ fn order_after_freed_names(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
     let freed_names: BTreeMap<_, _> = steps
         .iter()
-        .filter_map(|step| Some((name_key(step, freed_name(step)?), &step.address)))
+        .filter_map(|step| {
+            let former_path = step.former_path().unwrap_or(&step.address.path);
+            Some((name_key(step.scope, former_path, freed_name(step)?), &step.address))
+        })
         .collect();
     if freed_names.is_empty() {
         return relations;
@@ -214,8 +217,8 @@ fn order_after_freed_names(steps: &[Step]) -> StepRelations {
     for (index, step) in steps.iter().enumerate() {
         let name = name_change(step).and_then(|change| change.after.value()?.as_str());
         let taken_name = name.or_else(|| step.provides(Capability::Exists).then_some(""));
-        let rename_address =
-            taken_name.and_then(|name| freed_names.get(&name_key(step, name))).copied();
+        let taken_key = taken_name.map(|name| name_key(step.scope, &step.address.path, name));
+        let rename_address = taken_key.and_then(|key| freed_names.get(&key)).copied();
         if let Some(rename_address) = rename_address.filter(|other| **other != step.address) {
             relations.add_edge(index, rename_address, NAME_REASON);
         }
@@ -236,13 +239,13 @@ fn freed_name(step: &Step) -> Option<&str> {
     name_change(step)?.before.value()?.as_str()
 }
 
-/// The scope, the namespace and the `name` of a container, in lower case. An empty name means the last
-/// segment of the path.
-fn name_key(step: &Step, name: &str) -> (Scope, String, String) {
-    let path = step.address.path.to_lowercase();
+/// The scope, the namespace and the `name` of the container at `path`, in lower case. An empty name
+/// means the last segment of the path.
+fn name_key(scope: Scope, path: &str, name: &str) -> (Scope, String, String) {
+    let path = path.to_lowercase();
     let (namespace, slug) = path.rsplit_once('/').unwrap_or(("", &path));
     let name = if name.is_empty() { slug.to_owned() } else { name.to_lowercase() };
-    (step.scope, namespace.to_owned(), name)
+    (scope, namespace.to_owned(), name)
 }
 
 /// A container moves to another group after its namesake there leaves that group or is renamed.

@@ -738,6 +738,14 @@ fn a_container_moves_after_its_namesake_leaves_the_group_or_is_renamed() {
             Effect::Transfers { former_path: "old/x".into(), namesake: namesake.map(Into::into) };
         container_step(Scope::Project, path, vec![transfers])
     };
+    // What moves away with a new name frees the old one in its former group.
+    let mut moved_away = transfer_step("x/a", None);
+    moved_away.changes = name_step(Scope::Project, "x/a", "A", "B").changes;
+    for (path, edge) in [("old/y", vec!["x/a"]), ("x/y", Vec::new())] {
+        let mut steps = [moved_away.clone(), name_step(Scope::Project, path, "Y", "A")];
+        assert!(add_edges(&mut steps).is_empty());
+        assert_eq!(edges(&steps), [Vec::new(), edge], "{path}");
+    }
     let taker = || transfer_step("x/a", Some("X/b"));
     for (other, edge) in [
         (transfer_step("x/b", None), "x/b"),
