@@ -120,6 +120,38 @@ async fn members_are_lowered_and_moved_down_in_one_run() {
     }
 }
 
+/// A membership that no manifest lists stays, and the service compares with it, too.
+#[tokio::test]
+async fn an_unlisted_membership_in_between_keeps_its_level() {
+    let developer = json!([{"user": "bob", "access_level": "developer"}]);
+    let member = |level: &str| json!({"members": [{"user": "bob", "access_level": level}]});
+    let mut service = seed(&[json!({"path": "acme/team/shop"})]);
+    service["groups"] = json!([
+        {"path": "acme", "members": developer}, {"path": "acme/team", "members": developer},
+    ]);
+    let mut world = World::new(Profile::default(), service).await;
+    world.acknowledged = vec!["removals:**"];
+    let declare = |policy: &str| {
+        let team = json!({"members": [], "unlisted": {"members": policy}});
+        world.declare(&[
+            group("acme", member("reporter")),
+            group("acme/team", team),
+            project("acme/team/shop", member("reporter")),
+        ]);
+    };
+    declare("report");
+    let plan = world.plan().await;
+    let problems: Vec<_> = plan.problems.iter().map(|problem| &*problem.message).collect();
+    assert_eq!(
+        problems,
+        [
+            "`bob` is already developer through the group above, and the service refuses reporter here"
+        ]
+    );
+    declare("delete");
+    world.converge("removed in between").await;
+}
+
 #[tokio::test]
 async fn visibility_changes_in_an_order_that_the_service_allows() {
     let mut world = World::new(Profile::default(), seed(&[])).await;

@@ -220,6 +220,7 @@ mod tests {
                     before: 30,
                     after: 0,
                     inherited: 0,
+                    memberships_above: Vec::new(),
                     gets_end_date: false,
                     lost_role: None,
                 };

@@ -61,6 +61,11 @@ pub(super) fn levels_after_move_key(path: &str) -> String {
     format!("{} after its move", path.to_lowercase())
 }
 
+/// The key of the levels of the direct members of the group that is declared at `path`.
+pub(super) fn direct_levels_key(path: &str) -> String {
+    format!("{} directly", path.to_lowercase())
+}
+
 impl ObserverCache {
     /// Removes the cached results for `path`.
     pub(super) fn forget(&self, path: &str) {
@@ -74,6 +79,7 @@ impl ObserverCache {
         self.namespaces.forget(&path);
         self.group_levels.forget(&path);
         self.group_levels.forget(&levels_after_move_key(&path));
+        self.group_levels.forget(&direct_levels_key(&path));
         self.groups.forget(&path);
     }
 

@@ -461,6 +461,15 @@ impl Step {
         levels.max().unwrap_or(0)
     }
 
+    /// The memberships that the user whose access the step changes has in groups above, if they were
+    /// read: the path of each group in lower case, and the level.
+    pub fn memberships_above(&self) -> impl Iterator<Item = &(Arc<str>, u8)> {
+        self.effects.iter().flat_map(|effect| match effect {
+            Effect::Access { memberships_above, .. } => &memberships_above[..],
+            _ => &[],
+        })
+    }
+
     /// The ids of the users who need access. The second value is present for users without access
     /// to the container.
     pub fn users_needing_access(&self) -> impl Iterator<Item = (u64, Option<&Outsider>)> {

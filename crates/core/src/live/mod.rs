@@ -47,6 +47,8 @@ pub struct LiveContainer {
     pub names: NameIndex,
     /// The fact [`ExtraFact::LevelsAbove`]; `None` if it was not requested.
     pub levels_above: Option<InheritedLevels>,
+    /// The fact [`ExtraFact::MembershipsAbove`]; `None` if it was not requested.
+    pub memberships_above: Option<Vec<(Arc<str>, InheritedLevels)>>,
     /// The fact [`ExtraFact::UsersWithAccess`]; `None` if it was not requested.
     pub users_with_access: Option<Result<BTreeSet<u64>, Cause>>,
     /// The fact [`ExtraFact::SharingGroups`]; `None` if it was not requested.
@@ -115,6 +117,7 @@ impl LiveContainer {
             sections: BTreeMap::new(),
             names: NameIndex::default(),
             levels_above: None,
+            memberships_above: None,
             users_with_access: None,
             sharing_groups: None,
             levels_above_former_path: None,
@@ -150,6 +153,9 @@ pub struct ListedContainer {
 pub enum ExtraFact {
     /// The levels of access that users have from the group above, at the declared path.
     LevelsAbove,
+    /// The levels of the direct members of each group above that could be read, by its declared path in
+    /// lower case.
+    MembershipsAbove,
     /// The users that rules may name. For a project, these are the users with access. For a group,
     /// these are its maintainers. Access may be direct, inherited, or from a declared share.
     UsersWithAccess,

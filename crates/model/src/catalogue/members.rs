@@ -114,6 +114,7 @@ impl KindRules for Members {
             before: level_before,
             after: level_after,
             inherited: 0,
+            memberships_above: Vec::new(),
             gets_end_date: has_new_end_date,
             lost_role,
         }]

@@ -75,6 +75,9 @@ pub enum Effect {
         after: u8,
         /// The level that the user has from the group above before the run; 0 if unknown.
         inherited: u8,
+        /// The user's memberships of groups above, if they were read: the path of each group in lower
+        /// case, and the level.
+        memberships_above: Vec<(Arc<str>, u8)>,
         /// True if the access gets an end date that differs from the end date before. The access
         /// then ends without a plan.
         gets_end_date: bool,

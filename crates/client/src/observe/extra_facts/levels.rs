@@ -17,7 +17,7 @@ use crate::{
     live::{CallerAccess, InheritedLevels, LiveContainer, Presence},
     observe::{
         Observer,
-        cache::levels_after_move_key,
+        cache::{direct_levels_key, levels_after_move_key},
         find::{object_id, object_level},
         split_fatal,
     },
@@ -46,6 +46,26 @@ impl Observer {
             }
         }
         Ok(None)
+    }
+
+    /// The levels of the direct members of each group above `path` that can be read, by its declared
+    /// path in lower case.
+    pub(super) async fn read_memberships_above(
+        &self,
+        path: &str,
+    ) -> Result<Vec<(Arc<str>, InheritedLevels)>> {
+        let mut memberships = Vec::new();
+        for group in groups_above(path) {
+            let live_path = self.live_group_path(group).await?;
+            let read = async || {
+                let members = operation::GROUP_MEMBER_LIST.request().arg("id", &live_path);
+                self.read_levels(members).await.map(Arc::new)
+            };
+            let cache = &self.cache.group_levels;
+            let levels = cache.get_or_read(&direct_levels_key(group), read).await;
+            memberships.extend(split_fatal(levels)?.ok().map(|l| (group.to_lowercase().into(), l)));
+        }
+        Ok(memberships)
     }
 
     /// Reads the users who will have access to `container` if it is a project, or who will be its

@@ -58,6 +58,10 @@ impl Observer {
                 ExtraFact::LevelsAbove => {
                     live.levels_above = Some(self.read_inherited_levels(&container.path).await?);
                 }
+                ExtraFact::MembershipsAbove => {
+                    live.memberships_above =
+                        Some(self.read_memberships_above(&container.path).await?);
+                }
                 ExtraFact::UsersWithAccess => {
                     let users =
                         split_fatal(self.find_users_with_access(container, live).await)?.flatten();

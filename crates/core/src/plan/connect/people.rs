@@ -257,20 +257,22 @@ fn order_lower_levels(
             let higher_grant = values_above(user_grants, path).find(|grant| grant.after > after);
             let user_reductions = reductions.get(&user_id).unwrap_or(&no_changes);
             let level_above = level_after_run(user_reductions, path, step.inherited_level());
+            let kept_memberships = step.memberships_above().filter(|(group, _)| {
+                ![user_grants, user_reductions].iter().any(|steps| steps.contains_key(&**group))
+            });
+            let kept_level = kept_memberships.map(|(_, level)| *level).max().unwrap_or(0);
             let key = text::escape(step.address.entry.as_deref().unwrap_or_default());
             let level = level_word(after);
             if let Some(grant) = higher_grant {
                 let (above, group) = (level_word(grant.after), &grant.address.path);
-                relations.refuse(
-                    texts::BELOW_GRANTED,
-                    placeholders![key, above, group, level],
-                    step,
-                );
-            } else if level_above > after
+                relations.refuse(texts::BELOW_GRANTED, placeholders![key, above, group, level], step);
+            } else if kept_level > after
+                || level_above > after
                 // The level may come from a share. The service does not compare with that.
                 && !values_above(&share_levels, path).any(|share_level| *share_level >= level_above)
             {
-                let args = placeholders![key, above = level_word(level_above), level];
+                let above = level_word(level_above.max(kept_level));
+                let args = placeholders![key, above, level];
                 let change = step.change("access_level");
                 let origin =
                     change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);

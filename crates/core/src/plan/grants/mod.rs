@@ -190,22 +190,42 @@ impl ContainerPlanner<'_> {
     /// Adds the levels that users have from the group above to the steps that change their access.
     /// The service refuses a level below these; `connect` knows which of them this run lowers.
     pub(super) fn add_inherited_levels(&self, plan: &mut ContainerPlan) {
-        let (steps, mut needs_levels) = (&mut plan.findings.steps, false);
+        let (steps, live) = (&mut plan.findings.steps, self.context.live);
+        let (mut needs_levels, mut needs_memberships) = (false, false);
         for step in steps.iter_mut().filter(|_| self.context.has_group_above()) {
             let is_group = step.scope == Scope::Group;
             for effect in &mut step.effects {
-                let Effect::Access { user_id: Some(user_id), after, inherited, .. } = effect else {
+                let Effect::Access {
+                    user_id: Some(user_id),
+                    after,
+                    inherited,
+                    memberships_above,
+                    ..
+                } = effect
+                else {
                     continue;
                 };
-                match &self.context.live.levels_above {
+                match &live.levels_above {
                     Some(levels) => *inherited = levels.get(user_id).copied().unwrap_or(0),
                     // Only below a group does it matter what the user keeps.
                     None => needs_levels |= *after > 0 || is_group,
+                }
+                match &live.memberships_above {
+                    Some(groups) => {
+                        let memberships = groups.iter().filter_map(|(group, levels)| {
+                            Some((Arc::clone(group), *levels.get(user_id)?))
+                        });
+                        memberships_above.extend(memberships);
+                    }
+                    None => needs_memberships |= *after > 0 && *inherited > *after,
                 }
             }
         }
         if needs_levels {
             plan.findings.add_missing_fact(ExtraFact::LevelsAbove);
+        }
+        if needs_memberships {
+            plan.findings.add_missing_fact(ExtraFact::MembershipsAbove);
         }
     }
 

@@ -403,6 +403,15 @@ fn access_below(inherited: u8, before: u8, after: u8) -> Vec<Effect> {
     effects
 }
 
+/// The same for a user with the inherited level in these groups.
+fn access_below_groups(groups: &[&str], inherited: u8, before: u8, after: u8) -> Vec<Effect> {
+    let mut effects = access_below(inherited, before, after);
+    if let Effect::Access { memberships_above, .. } = &mut effects[0] {
+        memberships_above.extend(groups.iter().map(|group| (Arc::from(*group), inherited)));
+    }
+    effects
+}
+
 #[test]
 fn a_level_is_lowered_after_the_levels_in_the_groups_above() {
     let plan_levels = |levels: &[(&str, Vec<Effect>)]| {
@@ -427,6 +436,14 @@ fn a_level_is_lowered_after_the_levels_in_the_groups_above() {
                 ("acme/tt/p", access_below(30, 30, 20)),
             ],
             vec![vec![], vec![outer], vec![inner, outer]],
+        ),
+        // Not a member of the group in between.
+        (
+            vec![
+                ("acme", access(3, 30, 20)),
+                ("acme/tt/p", access_below_groups(&["acme"], 30, 30, 20)),
+            ],
+            vec![vec![], vec![outer]],
         ),
         // Moved down.
         (
@@ -482,6 +499,14 @@ fn a_level_is_lowered_after_the_levels_in_the_groups_above() {
         ),
         (
             vec![("acme/tt", access_below(30, 40, 0)), ("acme/tt/p", access_below(40, 0, 20))],
+            "developer",
+        ),
+        // The group in between keeps the user.
+        (
+            vec![
+                ("acme", access(3, 30, 20)),
+                ("acme/tt/p", access_below_groups(&["acme/tt", "acme"], 30, 30, 20)),
+            ],
             "developer",
         ),
     ] {

@@ -102,6 +102,7 @@ pub(super) fn access_effects(user: u64, before: u8, after: u8) -> Vec<Effect> {
         before,
         after,
         inherited: 0,
+        memberships_above: Vec::new(),
         gets_end_date: false,
         lost_role: None,
     }]
