@@ -265,7 +265,11 @@ fn order_lower_levels(
             let level = level_word(after);
             if let Some(grant) = higher_grant {
                 let (above, group) = (level_word(grant.after), &grant.address.path);
-                relations.refuse(texts::BELOW_GRANTED, placeholders![key, above, group, level], step);
+                relations.refuse(
+                    texts::BELOW_GRANTED,
+                    placeholders![key, above, group, level],
+                    step,
+                );
             } else if kept_level > after
                 || level_above > after
                 // The level may come from a share. The service does not compare with that.

@@ -440,7 +440,7 @@ fn a_level_is_lowered_after_the_levels_in_the_groups_above() {
         // Not a member of the group in between.
         (
             vec![
-                ("acme", access(3, 30, 20)),
+                ("acme", access_effects(3, 30, 20)),
                 ("acme/tt/p", access_below_groups(&["acme"], 30, 30, 20)),
             ],
             vec![vec![], vec![outer]],
@@ -504,7 +504,7 @@ fn a_level_is_lowered_after_the_levels_in_the_groups_above() {
         // The group in between keeps the user.
         (
             vec![
-                ("acme", access(3, 30, 20)),
+                ("acme", access_effects(3, 30, 20)),
                 ("acme/tt/p", access_below_groups(&["acme/tt", "acme"], 30, 30, 20)),
             ],
             "developer",
