@@ -314,7 +314,7 @@ impl<'a> ManifestEditor<'a> {
         allow_env: &[String],
         cx: &'a RunContext,
     ) -> Result<(Self, Manifests)> {
-        let load_environment = cx.load_environment(allow_env)?;
+        let load_environment = cx.make_load_environment(allow_env)?;
         let loaded = manifest::load(dir, &load_environment);
         let (paths, old_texts) = (loaded.paths.clone(), BTreeMap::new());
         let editor =

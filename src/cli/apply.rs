@@ -182,10 +182,14 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit> {
         only_changed: false,
     };
     let base = base.map(|base| (base, base_use));
-    let session =
-        SessionBuilder { changes, base, is_to_apply: true, ..SessionBuilder::new(&session_args) }
-            .open(cx)
-            .await?;
+    let session = SessionBuilder {
+        changes,
+        base,
+        is_plan_for_apply: true,
+        ..SessionBuilder::new(&session_args)
+    }
+    .open(cx)
+    .await?;
     cx.reports.record.add_facts(|record| record.run = Some(session.run.clone()));
     check_can_write(session.run.token.as_ref())?;
     let plan = &session.plan(cx).await?;
@@ -380,7 +384,7 @@ fn count_event(counts: &mut OutcomeCounts, started_steps: &mut BTreeSet<Address>
             let was_started = started_steps.remove(&result.address);
             let before = if was_started { &mut counts.unknown } else { &mut counts.not_started };
             *before = before.saturating_sub(1);
-            *counts.of(&result.outcome) += 1;
+            *counts.count_mut(&result.outcome) += 1;
         }
         Event::Verified { .. } => {}
     }

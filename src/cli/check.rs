@@ -22,7 +22,7 @@ pub(super) struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, cx: &RunContext) -> Result<ReportedExit> {
-    let mut loaded = manifest::load(&args.dir, &cx.load_environment(&args.allow_env)?);
+    let mut loaded = manifest::load(&args.dir, &cx.make_load_environment(&args.allow_env)?);
     #[cfg(feature = "sandbox")]
     let seed_faults = super::embedded::check_seed_in_folder(&args.dir);
     #[cfg(not(feature = "sandbox"))]

@@ -304,7 +304,7 @@ impl ConnectArgs {
     /// The number of requests that may be in flight.
     pub(super) fn in_flight_range(&self, config: &Config) -> InFlightRange {
         let fixed_limit = self.concurrency.or(config.concurrency);
-        fixed_limit.map_or(InFlightRange::ADAPTING, |number| InFlightRange::fixed(number.into()))
+        fixed_limit.map_or(InFlightRange::ADAPTIVE, |number| InFlightRange::fixed(number.into()))
     }
 
     /// A client of the service at `endpoint`. From now on, no output shows `secrets`.
@@ -501,7 +501,7 @@ mod tests {
             (vec![other_url, common_proxy, proxy], None, Some("http://p.example"), false),
         ] {
             let options = ConnectArgs::default()
-                .http_options(&env(&variables), InFlightRange::ADAPTING)
+                .http_options(&env(&variables), InFlightRange::ADAPTIVE)
                 .unwrap();
             let ca_text = options.ca_pem.map(|ca| String::from_utf8(ca).unwrap());
             assert_eq!(ca_text.as_deref(), ca, "{variables:?}");
@@ -515,12 +515,12 @@ mod tests {
             ..ConnectArgs::default()
         };
         let options =
-            args.http_options(&env(&[undrift_ca, proxy]), InFlightRange::ADAPTING).unwrap();
+            args.http_options(&env(&[undrift_ca, proxy]), InFlightRange::ADAPTIVE).unwrap();
         assert_eq!(options.ca_pem.as_deref(), Some(b"runners".as_slice()));
         assert_eq!(options.proxy.as_deref(), Some("http://a.example"));
         assert_eq!(options.client_cert, Some((b"own".to_vec(), b"own".to_vec())));
         let missing = env(&[("UNDRIFT_CA_FILE", "/nowhere")]);
-        let Err(failure) = ConnectArgs::default().http_options(&missing, InFlightRange::ADAPTING)
+        let Err(failure) = ConnectArgs::default().http_options(&missing, InFlightRange::ADAPTIVE)
         else {
             panic!("a file that is not there was read")
         };

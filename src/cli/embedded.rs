@@ -170,10 +170,10 @@ fn find_seed_faults(seed: &str, name: &str) -> Diagnostics {
 fn find_refusal(document: &Node) -> Option<(String, Option<String>, Range<usize>)> {
     let seed = Seed::from_json(document.to_json()).ok()?;
     let error = Model::new(&seed, "root", ServiceOptions::default()).err()?;
-    let error = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    let error_text = error.source().map_or_else(|| error.to_string(), ToString::to_string);
     // The message begins with the path to the entry, such as `project acme/shop, hook 1: ...`.
     let (mut node, mut span) = (document.clone(), 0..0);
-    for segment in error.split(": ").next()?.split(", ") {
+    for segment in error_text.split(": ").next()?.split(", ") {
         let Some((list, name)) = find_labelled_entry(&node, segment) else { break };
         let number = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         let named_entry = list.items().iter().find(|item| has_name(item, &name));
@@ -182,10 +182,10 @@ fn find_refusal(document: &Node) -> Option<(String, Option<String>, Range<usize>
         node = entry;
     }
     // The service calls the setting `visibility` differently in its messages.
-    let error = error.replace(": visibility_level: ", ": visibility ");
+    let refusal_text = error_text.replace(": visibility_level: ", ": visibility ");
     // After the path comes the name of the field, as in `...: push_access_level is invalid`, or the
     // name of an unknown user.
-    let reason = error.split_once(": ").map_or(&*error, |(_, reason)| reason);
+    let reason = refusal_text.split_once(": ").map_or(&*refusal_text, |(_, reason)| reason);
     let field = reason.split(' ').next();
     let unknown_name =
         reason.strip_prefix("there is no user `").and_then(|rest| rest.split('`').next());
@@ -194,17 +194,20 @@ fn find_refusal(document: &Node) -> Option<(String, Option<String>, Range<usize>
         Some(&*key.name) == field || unknown_name.is_some() && value.text() == unknown_name
     });
     let span = refused_field.map_or(span, |(_, value)| value.span.clone());
-    let Some((message, cure)) = error.split_once("; ").filter(|_| unknown_name.is_some()) else {
+    let Some((message, alternative_help)) =
+        refusal_text.split_once("; ").filter(|_| unknown_name.is_some())
+    else {
         let exceeds_group = field == Some("visibility") && reason.contains(" is not allowed in ");
         let help = "write the visibility of the group or a lower one, or raise that of the group";
         let help = exceeds_group.then(|| help.to_owned());
-        return Some((error.trim_end_matches('.').to_owned(), help, span));
+        return Some((refusal_text.trim_end_matches('.').to_owned(), help, span));
     };
     let users = document.get("users").map_or(&[][..], |(_, users)| users.items());
     let usernames = users.iter().filter_map(|user| user.get("username")?.1.text());
     let suggestion = text::did_you_mean(unknown_name.unwrap_or_default(), usernames);
-    let help =
-        suggestion.map_or(cure.to_owned(), |question| format!("{question} Otherwise {cure}"));
+    let help = suggestion.map_or(alternative_help.to_owned(), |question| {
+        format!("{question} Otherwise {alternative_help}")
+    });
     Some((message.to_owned(), Some(help), span))
 }
 

@@ -286,7 +286,9 @@ const PARSER_REASONS: [&str; 4] = [
 /// arguments.
 fn exit_without_command(error: clap::Error, arguments: &[OsString], env: &Environment) -> Exit {
     let file_name = find_misplaced_file(arguments).filter(|file| refuses_argument(&error, file));
-    let help = file_name.map(sandbox_file_hint).or_else(|| other_tools::suggest(&error, arguments));
+    let help = file_name
+        .map(sandbox_file_hint)
+        .or_else(|| other_tools::explain_argument_error(&error, arguments));
     if let Some(help) = help {
         // Print only the first paragraph of clap's message. The suggestion that follows would
         // contradict this help.

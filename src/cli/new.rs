@@ -53,7 +53,7 @@ fn param(assignment: &str) -> Result<(String, String), String> {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
-    let load_environment = cx.load_environment(&[])?;
+    let load_environment = cx.make_load_environment(&[])?;
     let text = document_text(args);
     let loaded = manifest::load(&args.dir, &load_environment);
     if let Some(file) = &args.output {

@@ -9,7 +9,7 @@ const TABLE: &str = include_str!("other_tools.txt");
 
 /// The help for a command or an option that only other tools have. Also the help for an argument or
 /// a value in a wrong form.
-pub(super) fn suggest(error: &Error, arguments: &[OsString]) -> Option<String> {
+pub(super) fn explain_argument_error(error: &Error, arguments: &[OsString]) -> Option<String> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             find_help(context_text(error, ContextKind::InvalidSubcommand)?).map(str::to_owned)
@@ -134,7 +134,7 @@ mod tests {
 
     fn suggest_help(line: &str) -> Option<String> {
         let arguments: Vec<_> = line.split(' ').map(OsString::from).collect();
-        suggest(&Cli::try_parse_from(&arguments).unwrap_err(), &arguments)
+        explain_argument_error(&Cli::try_parse_from(&arguments).unwrap_err(), &arguments)
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit> {
         source: args.live.session_source(),
         changes: args.changes.clone(),
         base: base.map(|base| (base, base_use)),
-        is_to_apply: true,
+        is_plan_for_apply: true,
         ..SessionBuilder::new(&args.session)
     };
     let session = builder.open(cx).await?;

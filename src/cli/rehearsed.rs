@@ -31,7 +31,7 @@ mod described {
         kind::{AddressKey, FieldSpec, KeyLocation, ReadSource, ScopedKind, Section},
         level::MAINTAINER,
         operation::{Method, Op, Write},
-        sandbox::{self, Collection, FieldType, serves},
+        sandbox::{self, Collection, FieldType, serves_path},
     };
 
     fn list_path(scoped_kind: &ScopedKind) -> Option<&'static str> {
@@ -46,7 +46,7 @@ mod described {
     }
 
     pub(super) fn is_unserved(scoped_kind: &ScopedKind) -> bool {
-        list_path(scoped_kind).is_some_and(|path| !serves(path))
+        list_path(scoped_kind).is_some_and(|path| !serves_path(path))
     }
 
     /// The described collections, for the sandbox. Like the kinds, the collections are never freed.

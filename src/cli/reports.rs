@@ -20,7 +20,7 @@ use crate::{
     diagnostic::Diagnostics,
     plan::Plan,
     report::{
-        Canvas, Format, PlanContent, ReportContent, ReportKind, ReportedRun, Sink, State,
+        Canvas, Format, PlanContent, ReportContent, ReportKind, ReportedRun, RunReportState, Sink,
         marker::Marker, model::Report, terminal,
     },
 };
@@ -152,7 +152,7 @@ impl Reports {
         let begin_result = retain_targets(&mut targets, |target| {
             let path = target.file.as_deref().filter(|path| !is_stream(path));
             let Some(path) = path else { return Ok(()) };
-            let text = self.render(target.format, self.kind, State::UNFINISHED)?;
+            let text = self.render(target.format, self.kind, RunReportState::UNFINISHED)?;
             write_text(path, &text).map_err(|error| {
                 if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
                     // An old report that cannot be replaced may still be removable. The error is
@@ -195,7 +195,12 @@ impl Reports {
     }
 
     /// A report of this run in one format.
-    fn render(&self, format: Format, kind: ReportKind, state: State<'_>) -> Result<String> {
+    fn render(
+        &self,
+        format: Format,
+        kind: ReportKind,
+        state: RunReportState<'_>,
+    ) -> Result<String> {
         let diagnostics = &self.diagnostics.borrow();
         let report = Report { kind, manifests: &self.manifests, diagnostics, state };
         format
@@ -241,9 +246,9 @@ impl Reports {
         let print_result =
             if self.replaces_text() { Ok(()) } else { self.output.print_parts(render_text) };
         let exit = self.report_write_failure(print_result, exit, help);
-        ReportedExit(
-            self.write_targets(exit, help, kind, |exit_code| State::finished(exit_code, content)),
-        )
+        ReportedExit(self.write_targets(exit, help, kind, |exit_code| {
+            RunReportState::finished(exit_code, content)
+        }))
     }
 
     /// Ends a run, and reports its failure if it failed. Returns the final exit code.
@@ -256,7 +261,7 @@ impl Reports {
         let error = failure.error.map_or("see stderr".to_owned(), |error| format!("{error:#}"));
         let (text, help) = (error.as_str(), failure.help.as_deref());
         let diagnostics = &self.diagnostics.borrow();
-        let failed_state = |exit_code| State::failed(exit_code, text, help, diagnostics);
+        let failed_state = |exit_code| RunReportState::failed(exit_code, text, help, diagnostics);
         let exit = self.write_targets(failure.exit, None, self.kind, failed_state);
         self.end_record(exit, Some(error))
     }
@@ -273,7 +278,7 @@ impl Reports {
         exit: Exit,
         help: Option<&str>,
         kind: ReportKind,
-        make_state: impl Fn(u8) -> State<'s>,
+        make_state: impl Fn(u8) -> RunReportState<'s>,
     ) -> Exit {
         let (mut written_targets, mut final_exit) = (Vec::new(), exit);
         for target in &self.targets {

@@ -127,7 +127,7 @@ mod tests {
         apply::ApplyResult,
         diagnostic::{Diagnostic, Diagnostics},
         plan::Plan,
-        report::{ReportKind, ReportedRun, State},
+        report::{ReportKind, ReportedRun, RunReportState},
         secret::Secrets,
     };
 
@@ -192,13 +192,17 @@ mod tests {
             assert_matches_schema(name, &report, ("exit_code", "none".into()));
             assert_matches_schema(name, &report, ("status", "unheard".into()));
             assert_matches_schema(name, &report, ("counts", Json::Null));
-            let render = |state: State<'_>| {
+            let render = |state: RunReportState<'_>| {
                 JsonReport::new(ReportKind::Plan, state).to_text(no_secrets).unwrap()
             };
-            let failed = render(State::failed(7, "no", None, &diagnostics));
+            let failed = render(RunReportState::failed(7, "no", None, &diagnostics));
             assert_matches_schema(name, &failed, ("exit_code", Json::Null));
             assert_matches_schema(name, &failed, ("status", "finished".into()));
-            assert_matches_schema(name, &render(State::UNFINISHED), ("status", "failed".into()));
+            assert_matches_schema(
+                name,
+                &render(RunReportState::UNFINISHED),
+                ("status", "failed".into()),
+            );
         }
     }
 }

@@ -69,8 +69,9 @@ async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
     let format_line = |(subject, reason): &(String, String)| {
         format!("warning: could not read {subject}: {reason}")
     };
-    cx.output
-        .eprint_lines(&failed_reads, "object", fold_key, format_line, |(what, _)| what.clone());
+    cx.output.eprint_lines(&failed_reads, "object", fold_key, format_line, |(subject, _)| {
+        subject.clone()
+    });
     cx.output.eprint_lines(
         &unread_parts,
         "object",
@@ -87,16 +88,16 @@ async fn take_snapshot(args: &Args, cx: &RunContext) -> CommandResult {
     Ok(Exit::Incomplete.only_if(!failed_reads.is_empty() || !unread_parts.is_empty()))
 }
 
-/// The parts that `plan` lacks and that none of `failed_reads` names. A 404 is such a reason: it is
-/// no failed read, because most objects that are not found do not exist.
+/// The parts that `plan` could not read and that `failed_reads` does not contain. For example, a
+/// 404 is not among `failed_reads`, because an object that is not found usually does not exist.
 fn other_unread_parts<'p>(
     plan: &'p Plan,
     failed_reads: &[(String, String)],
 ) -> Vec<&'p Incomplete> {
     // A subject is an operation or a scope, then the path in backquotes.
     let named_reads = failed_reads.iter().filter_map(|(subject, _)| {
-        let (what, path) = (subject.split(' ').next()?, subject.split('`').nth(1)?);
-        Some((what, path.to_lowercase()))
+        let (operation_or_scope, path) = (subject.split(' ').next()?, subject.split('`').nth(1)?);
+        Some((operation_or_scope, path.to_lowercase()))
     });
     let named_reads: BTreeSet<_> = named_reads.collect();
     let is_named = |part: &&Incomplete| {

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    KeyMeaning, Redacted, ReportKind,
+    KeyMeaning, RedactedValue, ReportKind,
     json::escape_unsafe,
     model::{self, ItemGroup, Report, ReportItem, StepItem, group_by_key, local_name, note},
 };
@@ -73,7 +73,7 @@ pub fn render(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<Stri
         issue_list.add_step(*group[0], group.len() - 1, report.kind);
     }
     issue_list.add_notes(report);
-    let redacted = Redacted::new(&issue_list.issues, KeyMeaning::Words, secrets);
+    let redacted = RedactedValue::new(&issue_list.issues, KeyMeaning::Words, secrets);
     Ok(escape_unsafe(&serde_json::to_string_pretty(&redacted)?) + "\n")
 }
 
@@ -220,7 +220,7 @@ mod tests {
     use crate::origin::Origin;
     use crate::report::{
         json::PlanContent,
-        model::{ReportContent, State},
+        model::{ReportContent, RunReportState},
         terminal::tests::hostile_content,
         testing::ReportFixture,
     };
@@ -400,7 +400,7 @@ mod tests {
         fn hostile_text_is_text(text in "(\\PC|\\p{C}|\"|\\\\|\n){0,12}") {
             let (run, plan, _) = hostile_content(&text);
             let planned = PlanContent::new(&run, &plan);
-            let state = State::finished(0, ReportContent::Plan(&planned));
+            let state = RunReportState::finished(0, ReportContent::Plan(&planned));
             let no_diagnostics = Default::default();
             let report = Report { kind: ReportKind::Plan, manifests: &text, diagnostics: &no_diagnostics, state };
             parse_list(&render_report(&report));

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ReportedRun,
-    redact::{KeyMeaning, Redacted},
+    redact::{KeyMeaning, RedactedValue},
 };
 use crate::{
     apply::{ApplyResult, StepOutcome, StepResult},
@@ -75,18 +75,18 @@ pub struct JsonReport<'a, T> {
 #[serde(untagged)]
 pub enum ReportState<'a, T> {
     /// The run finished.
-    Finished(Finished<T>),
+    Finished(FinishedRun<T>),
     /// The run failed before there was anything to report.
     Failed(FailedRun<'a>),
     /// The run is still running, or was killed.
-    Unfinished(Unfinished),
+    Unfinished(UnfinishedRun),
 }
 
 /// A run that finished.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub struct Finished<T> {
+pub struct FinishedRun<T> {
     /// The state.
-    status: IsFinished,
+    status: FinishedStatus,
     /// The exit code of the run.
     pub(super) exit_code: u8,
     /// The content of the report.
@@ -98,7 +98,7 @@ pub struct Finished<T> {
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct FailedRun<'a> {
     /// The state.
-    status: IsFailed,
+    status: FailedStatus,
     /// The exit code of the run.
     pub(super) exit_code: u8,
     /// The error that ended the run.
@@ -112,15 +112,15 @@ pub struct FailedRun<'a> {
 
 /// A run that is running, or was killed.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-pub struct Unfinished {
+pub struct UnfinishedRun {
     /// The state.
-    status: IsUnfinished,
+    status: UnfinishedStatus,
 }
 
-/// The status of a [`Finished`] run.
+/// The status of a [`FinishedRun`] run.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum IsFinished {
+enum FinishedStatus {
     /// The run finished.
     Finished,
 }
@@ -128,26 +128,27 @@ enum IsFinished {
 /// The status of a [`FailedRun`].
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum IsFailed {
+enum FailedStatus {
     /// The run failed before there was anything to report.
     Failed,
 }
 
-/// The status of an [`Unfinished`] run.
+/// The status of an [`UnfinishedRun`] run.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum IsUnfinished {
+enum UnfinishedStatus {
     /// The run is running, or was killed.
     Unfinished,
 }
 
 impl<'a, T> ReportState<'a, T> {
     /// A run that is running, or was killed.
-    pub const UNFINISHED: Self = Self::Unfinished(Unfinished { status: IsUnfinished::Unfinished });
+    pub const UNFINISHED: Self =
+        Self::Unfinished(UnfinishedRun { status: UnfinishedStatus::Unfinished });
 
     /// A run that finished.
     pub const fn finished(exit_code: u8, content: T) -> Self {
-        Self::Finished(Finished { status: IsFinished::Finished, exit_code, content })
+        Self::Finished(FinishedRun { status: FinishedStatus::Finished, exit_code, content })
     }
 
     /// A run that failed before there was anything to report.
@@ -157,7 +158,13 @@ impl<'a, T> ReportState<'a, T> {
         help: Option<&'a str>,
         diagnostics: &'a Diagnostics,
     ) -> Self {
-        Self::Failed(FailedRun { status: IsFailed::Failed, exit_code, error, help, diagnostics })
+        Self::Failed(FailedRun {
+            status: FailedStatus::Failed,
+            exit_code,
+            error,
+            help,
+            diagnostics,
+        })
     }
 }
 
@@ -178,7 +185,7 @@ impl<'a, T: Serialize> JsonReport<'a, T> {
     /// # Errors
     /// If a value cannot be written as JSON. Values of reports always can.
     pub fn to_text(&self, secrets: &Secrets) -> serde_json::Result<String> {
-        Ok(escape_unsafe(&serde_json::to_string_pretty(&Redacted::new(
+        Ok(escape_unsafe(&serde_json::to_string_pretty(&RedactedValue::new(
             self,
             KeyMeaning::Data,
             secrets,
@@ -288,13 +295,13 @@ impl OutcomeCounts {
     pub fn from_steps(steps: &[StepResult]) -> Self {
         let mut counts = Self::default();
         for step in steps {
-            *counts.of(&step.outcome) += 1;
+            *counts.count_mut(&step.outcome) += 1;
         }
         counts
     }
 
     /// The number of steps that ended with `outcome`.
-    pub const fn of(&mut self, outcome: &StepOutcome) -> &mut usize {
+    pub const fn count_mut(&mut self, outcome: &StepOutcome) -> &mut usize {
         match outcome {
             StepOutcome::Done => &mut self.done,
             StepOutcome::Already => &mut self.already,

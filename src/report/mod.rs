@@ -29,8 +29,8 @@ pub use format::Format;
 pub use json::{
     ApplyContent, CheckContent, FORMAT_VERSION, OutcomeCounts, PlanContent, ReportKind,
 };
-pub use model::{ReportContent, State};
-pub use redact::{KeyMeaning, Redacted};
+pub use model::{ReportContent, RunReportState};
+pub use redact::{KeyMeaning, RedactedValue};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

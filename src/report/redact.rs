@@ -25,20 +25,20 @@ pub enum KeyMeaning {
     Data,
 }
 
-/// A value without `secrets`.
-pub struct Redacted<'v, T: ?Sized> {
+/// A value that is serialized without secrets.
+pub struct RedactedValue<'v, T: ?Sized> {
     value: &'v T,
     rule: RedactionRule<'v>,
 }
 
-impl<'v, T: ?Sized> Redacted<'v, T> {
+impl<'v, T: ?Sized> RedactedValue<'v, T> {
     /// `value` without `secrets`.
     pub const fn new(value: &'v T, keys: KeyMeaning, secrets: &'v Secrets) -> Self {
         Self { value, rule: RedactionRule { secrets, keys, depth: Depth::Outermost } }
     }
 }
 
-impl<T: Serialize + ?Sized> Serialize for Redacted<'_, T> {
+impl<T: Serialize + ?Sized> Serialize for RedactedValue<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.value.serialize(RedactingSerializer { inner: serializer, rule: self.rule })
     }
@@ -61,18 +61,18 @@ enum Depth {
 
 impl<'s> RedactionRule<'s> {
     /// `value`, a part of the redacted value, with this rule at `depth`.
-    const fn redacted_at<'v, T: ?Sized>(self, value: &'v T, depth: Depth) -> Redacted<'v, T>
+    const fn redact_at<'v, T: ?Sized>(self, value: &'v T, depth: Depth) -> RedactedValue<'v, T>
     where
         's: 'v,
     {
-        Redacted { value, rule: RedactionRule { depth, ..self } }
+        RedactedValue { value, rule: RedactionRule { depth, ..self } }
     }
 
-    const fn redacted_inside<'v, T: ?Sized>(self, value: &'v T) -> Redacted<'v, T>
+    const fn redact_inside<'v, T: ?Sized>(self, value: &'v T) -> RedactedValue<'v, T>
     where
         's: 'v,
     {
-        self.redacted_at(value, Depth::Inner)
+        self.redact_at(value, Depth::Inner)
     }
 }
 
@@ -135,14 +135,14 @@ impl<'s, S: Serializer> Serializer for RedactingSerializer<'s, S> {
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<S::Ok, S::Error> {
-        self.inner.serialize_some(&self.rule.redacted_at(value, self.rule.depth))
+        self.inner.serialize_some(&self.rule.redact_at(value, self.rule.depth))
     }
     fn serialize_newtype_struct<T: Serialize + ?Sized>(
         self,
         name: &'static str,
         value: &T,
     ) -> Result<S::Ok, S::Error> {
-        self.inner.serialize_newtype_struct(name, &self.rule.redacted_at(value, self.rule.depth))
+        self.inner.serialize_newtype_struct(name, &self.rule.redact_at(value, self.rule.depth))
     }
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
         self,
@@ -151,12 +151,7 @@ impl<'s, S: Serializer> Serializer for RedactingSerializer<'s, S> {
         variant: &'static str,
         value: &T,
     ) -> Result<S::Ok, S::Error> {
-        self.inner.serialize_newtype_variant(
-            name,
-            index,
-            variant,
-            &self.rule.redacted_inside(value),
-        )
+        self.inner.serialize_newtype_variant(name, index, variant, &self.rule.redact_inside(value))
     }
 
     begin! {
@@ -178,7 +173,7 @@ macro_rules! parts {
             type Ok = S::Ok;
             type Error = S::Error;
             fn $method<T: Serialize + ?Sized>(&mut self, $($name: &'static str,)? value: &T) -> Result<(), S::Error> {
-                self.inner.$method($($name,)? &self.rule.redacted_inside(value))
+                self.inner.$method($($name,)? &self.rule.redact_inside(value))
             }
             fn end(self) -> Result<S::Ok, S::Error> {
                 self.inner.end()
@@ -203,13 +198,13 @@ impl<S: SerializeMap> SerializeMap for RedactingSerializer<'_, S> {
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), S::Error> {
         match self.rule {
             RedactionRule { keys: KeyMeaning::Data, depth: Depth::Inner, .. } => {
-                self.inner.serialize_key(&self.rule.redacted_at(key, Depth::Key))
+                self.inner.serialize_key(&self.rule.redact_at(key, Depth::Key))
             }
             _ => self.inner.serialize_key(key),
         }
     }
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), S::Error> {
-        self.inner.serialize_value(&self.rule.redacted_inside(value))
+        self.inner.serialize_value(&self.rule.redact_inside(value))
     }
     fn end(self) -> Result<S::Ok, S::Error> {
         self.inner.end()
@@ -227,7 +222,7 @@ mod tests {
     use crate::{
         diagnostic::{Diagnostic, Diagnostics},
         report::{
-            ApplyContent, CheckContent, PlanContent, ReportKind, State,
+            ApplyContent, CheckContent, PlanContent, ReportKind, RunReportState,
             json::JsonReport,
             terminal::tests::{blocked_plan, sample_applied, sample_run, shop_plan},
         },
@@ -242,8 +237,10 @@ mod tests {
     }
 
     fn redact_json(value: &Json, keys: KeyMeaning, secrets: &Secrets) -> Json {
-        serde_json::from_str(&serde_json::to_string(&Redacted::new(value, keys, secrets)).unwrap())
-            .unwrap()
+        serde_json::from_str(
+            &serde_json::to_string(&RedactedValue::new(value, keys, secrets)).unwrap(),
+        )
+        .unwrap()
     }
 
     /// Reports of every kind, without `secrets`.
@@ -254,9 +251,10 @@ mod tests {
             [Diagnostic::error("syntax", "it is broken").with_help("mend it")]
                 .into_iter()
                 .collect();
-        let render_state = |kind, state: State<'_>| JsonReport::new(kind, state).to_text(secrets);
+        let render_state =
+            |kind, state: RunReportState<'_>| JsonReport::new(kind, state).to_text(secrets);
         let (error, help) = ("it was refused", Some("use another token"));
-        let failed = State::failed(7, error, help, &diagnostics);
+        let failed = RunReportState::failed(7, error, help, &diagnostics);
         let texts = [
             JsonReport::finished(ReportKind::Plan, 0, PlanContent::new(&run, &plan))
                 .to_text(secrets),
@@ -271,7 +269,7 @@ mod tests {
             JsonReport::finished(ReportKind::Check, 3, CheckContent::new(&diagnostics, 0))
                 .to_text(secrets),
             render_state(ReportKind::Apply, failed),
-            render_state(ReportKind::Check, State::UNFINISHED),
+            render_state(ReportKind::Check, RunReportState::UNFINISHED),
         ];
         texts.into_iter().map(|text| serde_json::from_str(&text.unwrap()).unwrap()).collect()
     }
@@ -376,7 +374,8 @@ mod tests {
             let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
             #[derive(Serialize)]
             struct Fields(#[serde(serialize_with = "catalogue::serialize_names")] Vec<String>);
-            serde_json::to_value(Redacted::new(&Fields(names), KeyMeaning::Data, &secrets)).unwrap()
+            serde_json::to_value(RedactedValue::new(&Fields(names), KeyMeaning::Data, &secrets))
+                .unwrap()
         };
         assert_eq!(
             rendered_names(&["description", "cadence", "canary-key"]),

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    FORMAT_VERSION, KeyMeaning, Redacted, ReportedRun,
+    FORMAT_VERSION, KeyMeaning, RedactedValue, ReportedRun,
     json::{OutcomeCounts, escape_unsafe},
 };
 use crate::secret::Secrets;
@@ -105,8 +105,11 @@ impl RecordLine {
     /// # Errors
     /// If a value cannot be written as JSON. Values of reports always can.
     pub fn to_line(&self, secrets: &Secrets) -> serde_json::Result<String> {
-        Ok(escape_unsafe(&serde_json::to_string(&Redacted::new(self, KeyMeaning::Data, secrets))?)
-            + "\n")
+        Ok(escape_unsafe(&serde_json::to_string(&RedactedValue::new(
+            self,
+            KeyMeaning::Data,
+            secrets,
+        ))?) + "\n")
     }
 }
 

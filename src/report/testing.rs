@@ -1,7 +1,8 @@
 //! Reports for the tests of file formats.
 
 use super::{
-    ApplyContent, CheckContent, PlanContent, ReportContent, ReportKind, ReportedRun, State,
+    ApplyContent, CheckContent, PlanContent, ReportContent, ReportKind, ReportedRun,
+    RunReportState,
     model::Report,
     terminal::tests::{blocked_plan, sample_applied, sample_run, shop_plan},
 };
@@ -59,15 +60,15 @@ impl ReportFixture {
         let planned = PlanContent::new(&self.run, &self.plan);
         let outcomes = ApplyContent::new(&self.run, &self.plan, &self.applied, &self.left_out);
         let checked = CheckContent::new(diagnostics, 1);
-        let finished_state = |content| State::finished(4, content);
-        let failed = State::failed(
+        let finished_state = |content| RunReportState::finished(4, content);
+        let failed = RunReportState::failed(
             3,
             "no service address given",
             Some("pass `--url`, or `--sandbox` for the embedded service"),
             diagnostics,
         );
         for (name, kind, state) in [
-            ("unfinished", ReportKind::Plan, State::UNFINISHED),
+            ("unfinished", ReportKind::Plan, RunReportState::UNFINISHED),
             ("failed", ReportKind::Plan, failed),
             ("plan", ReportKind::Plan, finished_state(ReportContent::Plan(&planned))),
             ("drift", ReportKind::Drift, finished_state(ReportContent::Plan(&planned))),

@@ -62,7 +62,7 @@ fn play(seed: u64) -> EstateResult {
         }
         let model = Arc::clone(&first.model);
         drop(first);
-        second.image = Arc::into_inner(model).unwrap().image().unwrap();
+        second.image = Arc::into_inner(model).unwrap().take_image().unwrap();
         let second = world(second);
         let ran = undrift::run(&second, RunRole::First, true).await;
         if std::env::var_os("UNDRIFT_VERBOSE").is_some() {

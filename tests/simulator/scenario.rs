@@ -204,7 +204,7 @@ impl Scenario {
             Model::new(&Seed::from_json(self.seed()).unwrap(), TOKEN, ServiceOptions::default())
                 .unwrap();
         self.add_objects(&model);
-        let image = model.image().unwrap();
+        let image = model.take_image().unwrap();
         Ok(Prepared { scenario: self, desired, image, folder })
     }
 }

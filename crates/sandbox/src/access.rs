@@ -187,7 +187,9 @@ impl Memberships {
              WHERE s.group_id IS NOT NULL AND (s.expires_at IS NULL OR s.expires_at >= ?1)";
         let shares = query_rows::<(i64, i64, String)>(db, sql, [today])?.into_iter();
         let invited_levels = shares
-            .map(|(id, cap, traversal)| (id, cap.min(self.level_in_namespace(&traversal))))
+            .map(|(id, max_level, traversal)| {
+                (id, max_level.min(self.level_in_namespace(&traversal)))
+            })
             .collect::<Vec<_>>();
         for (group_id, level) in invited_levels.into_iter().filter(|(_, level)| *level > 0) {
             let best_level = self.level_by_group.entry(group_id).or_default();

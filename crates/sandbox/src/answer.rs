@@ -38,16 +38,16 @@ impl Answer {
     /// `status` with `body` as JSON.
     pub(crate) fn with_status(status: StatusCode, body: &impl Serialize) -> Result<Self> {
         let text = serde_json::to_vec(body).map_err(|error| ErrorResponse::internal(&error))?;
-        Ok(Self::json(status, text))
+        Ok(Self::with_json_text(status, text))
     }
 
     /// `status` with a body that already is JSON text.
-    pub(crate) fn json(status: StatusCode, text: Vec<u8>) -> Self {
+    pub(crate) fn with_json_text(status: StatusCode, text: Vec<u8>) -> Self {
         Self { status, body: Some(text), headers: Vec::new() }
     }
 
     /// A response with `status` and no body.
-    pub(crate) fn empty(status: StatusCode) -> Self {
+    pub(crate) fn without_body(status: StatusCode) -> Self {
         Self { status, body: None, headers: Vec::new() }
     }
 
@@ -59,7 +59,7 @@ impl Answer {
         };
         let tag = format!("W/\"{:016x}\"", xxh3_64(body));
         if if_none_match.is_some_and(|if_none_match| if_none_match.as_bytes() == tag.as_bytes()) {
-            self = Self { headers: self.headers, ..Self::empty(StatusCode::NOT_MODIFIED) };
+            self = Self { headers: self.headers, ..Self::without_body(StatusCode::NOT_MODIFIED) };
         }
         self.headers.push(("etag", tag));
         self
@@ -67,7 +67,7 @@ impl Answer {
 
     /// A response with 204 and no body.
     pub(crate) fn no_content() -> Self {
-        Self::empty(StatusCode::NO_CONTENT)
+        Self::without_body(StatusCode::NO_CONTENT)
     }
 }
 
@@ -94,27 +94,27 @@ impl ErrorResponse {
     }
 
     /// 400 for a parameter. The text is the name of the parameter, followed by the problem.
-    pub(crate) fn parameter(subject: &str, problem: &str) -> Self {
+    pub(crate) fn parameter_error(subject: &str, problem: &str) -> Self {
         Self::error(StatusCode::BAD_REQUEST, format!("{subject} {problem}"))
     }
 
     /// 400 for a parameter of the wrong type.
-    pub(crate) fn invalid(name: &str) -> Self {
-        Self::parameter(name, "is invalid")
+    pub(crate) fn invalid_parameter(name: &str) -> Self {
+        Self::parameter_error(name, "is invalid")
     }
 
     /// 400 for a parameter outside its list of values.
-    pub(crate) fn unlisted_value(name: &str) -> Self {
-        Self::parameter(name, "does not have a valid value")
+    pub(crate) fn unlisted_parameter_value(name: &str) -> Self {
+        Self::parameter_error(name, "does not have a valid value")
     }
 
     /// 400 for a parameter of the wrong type that also has a list of values.
     pub(crate) fn invalid_and_unlisted(name: &str) -> Self {
-        Self::parameter(name, &format!("is invalid, {name} does not have a valid value"))
+        Self::parameter_error(name, &format!("is invalid, {name} does not have a valid value"))
     }
 
     /// 400 for an invalid field of an object: `{"message": {field: [text]}}`.
-    pub(crate) fn field(field: &str, text: impl Into<String>) -> Self {
+    pub(crate) fn field_error(field: &str, text: impl Into<String>) -> Self {
         Self::bad_request_message(json!({ field: [text.into()] }))
     }
 
@@ -125,7 +125,7 @@ impl ErrorResponse {
 
     /// 400 for a parameter that must have a value.
     pub(crate) fn empty_parameter(name: &str) -> Self {
-        Self::parameter(name, "is empty")
+        Self::parameter_error(name, "is empty")
     }
 
     /// 200 with the body `null`: the service saved nothing, and gives no reason.
@@ -139,7 +139,7 @@ impl ErrorResponse {
     }
 
     /// 400 with the errors of several parameters.
-    pub(crate) fn parameters(errors: &[String]) -> Self {
+    pub(crate) fn parameter_errors(errors: &[String]) -> Self {
         Self::error(StatusCode::BAD_REQUEST, errors.join(", "))
     }
 
@@ -179,8 +179,9 @@ impl ErrorResponse {
         Self::message(StatusCode::NOT_FOUND, format!("404 {type_name} Not Found"))
     }
 
-    /// 404 for a missing record, such as a member or a hook. Only the spelling differs from [`Self::hidden`].
-    pub(crate) fn no_record() -> Self {
+    /// 404 for a missing record, such as a member or a hook. The text differs from the text of
+    /// [`Self::not_found_hidden`] only in its spelling.
+    pub(crate) fn record_not_found() -> Self {
         Self::message(StatusCode::NOT_FOUND, "404 Not found")
     }
 
@@ -190,7 +191,7 @@ impl ErrorResponse {
     }
 
     /// 404 of the router, for a path without a route.
-    pub(crate) fn no_route() -> Self {
+    pub(crate) fn route_not_found() -> Self {
         Self::error(StatusCode::NOT_FOUND, "404 Not Found")
     }
 
@@ -271,7 +272,7 @@ impl FieldErrors {
 pub(crate) trait OrRefusal<T> {
     /// Fails with [`ErrorResponse::not_found`] if the object is missing.
     fn or_not_found(self, type_name: &str) -> Result<T>;
-    /// Fails with [`ErrorResponse::no_record`] if the object is missing.
+    /// Fails with [`ErrorResponse::record_not_found`] if the object is missing.
     fn or_no_record(self) -> Result<T>;
 }
 
@@ -281,7 +282,7 @@ impl<T> OrRefusal<T> for Option<T> {
     }
 
     fn or_no_record(self) -> Result<T> {
-        self.ok_or_else(ErrorResponse::no_record)
+        self.ok_or_else(ErrorResponse::record_not_found)
     }
 }
 
@@ -295,7 +296,7 @@ pub(crate) fn refuse_if(
 
 /// Fails with 400 for a field if there is an `error`.
 pub(crate) fn refuse_field(field: &str, error: Option<String>) -> Result<()> {
-    error.map_or(Ok(()), |error| Err(ErrorResponse::field(field, error)))
+    error.map_or(Ok(()), |error| Err(ErrorResponse::field_error(field, error)))
 }
 
 /// True if one of the items matches.
@@ -391,7 +392,7 @@ impl From<ErrorResponse> for Answer {
             Value::String(text) => (text, Some(("content-type", "text/plain".to_owned()))),
             body => (body.to_string(), None),
         };
-        let mut answer = Self::json(status, text.into_bytes());
+        let mut answer = Self::with_json_text(status, text.into_bytes());
         answer.headers.extend(header.into_iter().chain(media_type));
         answer
     }

@@ -10,7 +10,7 @@ pub(super) fn counts_as_null(attribute: &Attribute, value: &Value) -> bool {
     match attribute.kind {
         ValueKind::Flag | ValueKind::Number(..) => value.is_null() || is_blank,
         ValueKind::OneOf(_) => {
-            value.is_null() || (is_blank && attribute.on_null == OnNull::BlankUnsaved)
+            value.is_null() || (is_blank && attribute.on_null == NullHandling::BlankUnsaved)
         }
         _ => false,
     }
@@ -19,20 +19,23 @@ pub(super) fn counts_as_null(attribute: &Attribute, value: &Value) -> bool {
 /// The value to store for null; `None` if null changes nothing.
 pub(super) fn value_for_null(attribute: &Attribute, value: &Value) -> Result<Option<Value>> {
     match attribute.on_null {
-        OnNull::Unsaved | OnNull::BlankUnsaved => Err(ErrorResponse::not_saved()),
-        OnNull::Above(inherited_value) if !value.is_null() => Ok(Some(inherited_value.into())),
-        OnNull::Stored | OnNull::Above(_) => Ok(Some(Value::Null)),
-        OnNull::Kept => Ok(None),
-        OnNull::Preset => Ok(Some(attribute.preset.clone())),
-        OnNull::False => Ok(Some(false.into())),
-        OnNull::Last => Ok(match attribute.kind {
+        NullHandling::Unsaved | NullHandling::BlankUnsaved => Err(ErrorResponse::not_saved()),
+        NullHandling::Above(inherited_value) if !value.is_null() => {
+            Ok(Some(inherited_value.into()))
+        }
+        NullHandling::Stored | NullHandling::Above(_) => Ok(Some(Value::Null)),
+        NullHandling::Kept => Ok(None),
+        NullHandling::Preset => Ok(Some(attribute.preset.clone())),
+        NullHandling::False => Ok(Some(false.into())),
+        NullHandling::Last => Ok(match attribute.kind {
             ValueKind::OneOf(values) => values.last().map(|value| (*value).into()),
             _ => None,
         }),
-        OnNull::Refused => Err(ErrorResponse::empty_parameter(attribute.name)),
-        OnNull::Unlisted => {
-            Err(ErrorResponse::field(attribute.name_in_errors(), "is not included in the list"))
-        }
+        NullHandling::Refused => Err(ErrorResponse::empty_parameter(attribute.name)),
+        NullHandling::Unlisted => Err(ErrorResponse::field_error(
+            attribute.name_in_errors(),
+            "is not included in the list",
+        )),
     }
 }
 
@@ -63,7 +66,7 @@ pub(super) fn parse_value(
         },
         ValueKind::OneOf(values) => match read_text(name, value)? {
             Some(text) if !values.contains(&text.as_str()) => {
-                return Err(ErrorResponse::unlisted_value(name));
+                return Err(ErrorResponse::unlisted_parameter_value(name));
             }
             text => text.map(Value::from),
         },
@@ -94,7 +97,7 @@ fn check_bounds(attribute: &Attribute, number: i64, bounds: Bounds) -> Result<Va
         let body = json!({ "base": [base_message], attribute.name_in_errors(): [message] });
         return Err(ErrorResponse::bad_request_message(body));
     }
-    Err(ErrorResponse::field(attribute.name_in_errors(), message))
+    Err(ErrorResponse::field_error(attribute.name_in_errors(), message))
 }
 
 /// Checks the syntax of a text, and that it has at most `max_length` characters.

@@ -177,7 +177,7 @@ pub(crate) enum Audience {
 /// are not texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum OnNull {
+pub(crate) enum NullHandling {
     /// The database does not allow null. The service saves nothing of the request, but reports no
     /// error.
     #[default]
@@ -225,7 +225,7 @@ pub(crate) struct Attribute {
     #[serde(default)]
     pub(crate) guarded_since: Release,
     #[serde(default)]
-    pub(crate) on_null: OnNull,
+    pub(crate) on_null: NullHandling,
     /// From [`OBSERVED_RELEASE`] on, a create ignores the attribute.
     #[serde(default)]
     pub(crate) not_on_create: bool,

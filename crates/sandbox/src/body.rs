@@ -17,13 +17,13 @@ pub(crate) fn max_body_length(headers: &HeaderMap) -> usize {
 }
 
 /// The 413 for a body that is too large.
-pub(crate) fn too_large() -> ErrorResponse {
+pub(crate) fn too_large_error() -> ErrorResponse {
     ErrorResponse::error(StatusCode::PAYLOAD_TOO_LARGE, "413 Request Entity Too Large")
 }
 
 /// Parses a body and adds its parameters to `params`.
 pub(crate) fn add_body_params(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<()> {
-    refuse_if(body.len() > max_body_length(headers), too_large)?;
+    refuse_if(body.len() > max_body_length(headers), too_large_error)?;
     match media_type(headers).as_str() {
         MULTIPART => add_multipart_params(headers, body, params),
         _ if body.is_empty() => Ok(()),
@@ -47,18 +47,19 @@ fn media_type(headers: &HeaderMap) -> String {
     content_type(headers).split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-fn malformed_body() -> ErrorResponse {
+fn malformed_body_error() -> ErrorResponse {
     ErrorResponse::error(StatusCode::BAD_REQUEST, "message body does not match declared format")
 }
 
 fn add_multipart_params(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<()> {
-    let boundary = multer::parse_boundary(content_type(headers)).map_err(|_| malformed_body())?;
+    let boundary =
+        multer::parse_boundary(content_type(headers)).map_err(|_| malformed_body_error())?;
     let mut form = Multipart::new(stream::iter([Ok::<_, std::io::Error>(body)]), boundary);
     let read_parts = async {
-        while let Some(part) = form.next_field().await.map_err(|_| malformed_body())? {
+        while let Some(part) = form.next_field().await.map_err(|_| malformed_body_error())? {
             let name = part.name().unwrap_or_default().to_owned();
             let file_name = part.file_name().map(sanitize_file_name);
-            let bytes = part.bytes().await.map_err(|_| malformed_body())?;
+            let bytes = part.bytes().await.map_err(|_| malformed_body_error())?;
             match file_name {
                 Some(file_name) => params.add_file(Upload { field: name, file_name, bytes }),
                 None => params
@@ -68,7 +69,7 @@ fn add_multipart_params(headers: &HeaderMap, body: Bytes, params: &mut Params) -
         Ok(())
     };
     // The whole body is in memory, and the parser never has to wait.
-    read_parts.now_or_never().unwrap_or_else(|| Err(malformed_body()))
+    read_parts.now_or_never().unwrap_or_else(|| Err(malformed_body_error()))
 }
 
 /// The last segment of a client's file name, limited to characters that are safe in paths, URLs and

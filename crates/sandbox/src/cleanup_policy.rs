@@ -24,7 +24,7 @@ fn not_listed_error(key: &str) -> ErrorResponse {
 /// `name_regex_delete`.
 pub(super) fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
     let Value::Object(policy_params) = value else {
-        return if value.is_null() { Ok(()) } else { Err(ErrorResponse::invalid(name)) };
+        return if value.is_null() { Ok(()) } else { Err(ErrorResponse::invalid_parameter(name)) };
     };
     for (key, values) in POLICY_KEYS {
         let Some(value) = policy_params.get(*key) else { continue };

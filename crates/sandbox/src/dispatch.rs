@@ -64,7 +64,7 @@ fn parse_request(
     let needs_numeric_ids = is_read(&route.method) && route.path == "/users/{user_id}";
     let mut segment_bytes = segments.iter().flat_map(|(_, value)| value.bytes());
     let has_non_numeric_id = needs_numeric_ids && !segment_bytes.all(|byte| byte.is_ascii_digit());
-    refuse_if(has_non_numeric_id, ErrorResponse::no_route)?;
+    refuse_if(has_non_numeric_id, ErrorResponse::route_not_found)?;
     let mut params = Params::default();
     params.add_form(query)?;
     body::add_body_params(&parts.headers, body, &mut params)?;

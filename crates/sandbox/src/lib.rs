@@ -70,7 +70,7 @@ pub use limit::RateLimits;
 pub use model::{Model, ModelImage};
 pub use profile::{AbsentDelete, FaultEffect, InjectedFault, OBSERVED_RELEASE, Profile};
 pub use routes::fields::{FieldType, ReferencedType, RowField};
-pub use routes::registry::serves;
+pub use routes::registry::serves_path;
 pub use routes::rows::Collection;
 pub use seed::{Seed, SeedError};
 pub use store::DataLocation;
@@ -124,7 +124,7 @@ pub struct SandboxConfig {
     /// The source of generated secrets and ids.
     pub random: RandomSource,
     /// Additional collections to serve, defined only by these descriptions. A collection that the
-    /// sandbox [`serves`] itself is ignored.
+    /// sandbox [`serves_path`] itself is ignored.
     pub collections: Vec<Collection>,
 }
 

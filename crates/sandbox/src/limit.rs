@@ -113,7 +113,8 @@ impl RequestCount {
     /// The 429 if the request is above a limit; `None` otherwise.
     pub(crate) fn refusal(&self) -> Option<Answer> {
         if self.limits.max_per_user.is_some_and(|limit| self.user_requests > limit) {
-            let mut answer = Answer::json(StatusCode::TOO_MANY_REQUESTS, b"Retry later\n".to_vec());
+            let mut answer =
+                Answer::with_json_text(StatusCode::TOO_MANY_REQUESTS, b"Retry later\n".to_vec());
             let time = Timestamp::from_second(self.reset_second).unwrap_or_default();
             answer.headers = vec![
                 ("content-type", "text/plain".to_owned()),

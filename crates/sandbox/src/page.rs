@@ -21,7 +21,7 @@ impl Page {
     pub(crate) fn from_call(call: &Call<'_>) -> Result<Self> {
         let number = call.integer("page")?.unwrap_or(1).max(1);
         let size = match call.integer("per_page")?.unwrap_or(DEFAULT_PAGE_SIZE) {
-            0 => return Err(ErrorResponse::parameter("per_page", "has a value not allowed")),
+            0 => return Err(ErrorResponse::parameter_error("per_page", "has a value not allowed")),
             // A negative number is ignored.
             ..0 => DEFAULT_PAGE_SIZE,
             size => size.min(MAX_PAGE_SIZE),

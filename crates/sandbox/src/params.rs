@@ -93,10 +93,10 @@ impl Params {
         let fields = match serde_json::from_slice(text) {
             Ok(Value::Object(members)) => members,
             Ok(Value::Null) => return Ok(()),
-            _ => return Err(malformed_json()),
+            _ => return Err(malformed_json_error()),
         };
         let is_too_deep = fields.values().any(|value| is_deeper_than(value, MAX_JSON_DEPTH - 1));
-        refuse_if(is_too_deep, malformed_json)?;
+        refuse_if(is_too_deep, malformed_json_error)?;
         fields.into_iter().try_for_each(|(name, value)| self.add(&name, value))
     }
 
@@ -113,7 +113,7 @@ impl Params {
         let keys: Vec<&str> =
             brackets.split('[').skip(1).map(|key| key.strip_suffix(']').unwrap_or(key)).collect();
         let is_refused = self.param_count > MAX_PARAMETERS || keys.len() > MAX_NAME_DEPTH;
-        refuse_if(is_refused, || ErrorResponse::invalid("parameters"))?;
+        refuse_if(is_refused, || ErrorResponse::invalid_parameter("parameters"))?;
         if keys.is_empty() {
             self.values.insert(base_name.to_owned(), value);
         } else {
@@ -155,7 +155,7 @@ impl Params {
     /// Fails with one message that names the error of every parameter.
     pub(crate) fn require_all(&self, requirements: &[ParamRequirement]) -> Result<()> {
         let errors: Vec<String> = requirements.iter().flat_map(|need| need.errors(self)).collect();
-        refuse_if(!errors.is_empty(), || ErrorResponse::parameters(&errors))
+        refuse_if(!errors.is_empty(), || ErrorResponse::parameter_errors(&errors))
     }
 
     /// Fails if none of these parameters was sent, even as null.
@@ -167,7 +167,7 @@ impl Params {
     pub(crate) fn refuse_both(&self, names: [&str; 2]) -> Result<()> {
         let are_both_sent = names.iter().all(|name| self.has(name));
         let message = "are mutually exclusive";
-        refuse_if(are_both_sent, || ErrorResponse::parameter(&names.join(", "), message))
+        refuse_if(are_both_sent, || ErrorResponse::parameter_error(&names.join(", "), message))
     }
 
     /// A text; numbers and booleans become texts. `None` if absent or null.
@@ -202,7 +202,7 @@ impl Params {
     /// A time. `None` if absent or null.
     pub(crate) fn time(&self, name: &str) -> Result<Option<jiff::Timestamp>> {
         let time = self.text(name)?.map(|text| text.parse()).transpose();
-        time.map_err(|_| ErrorResponse::invalid(name))
+        time.map_err(|_| ErrorResponse::invalid_parameter(name))
     }
 
     /// A time. A day without a time means the beginning of the day.
@@ -221,7 +221,7 @@ impl Params {
         match self.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Array(items)) => Ok(Some(items)),
-            Some(_) => Err(ErrorResponse::invalid(name)),
+            Some(_) => Err(ErrorResponse::invalid_parameter(name)),
         }
     }
 
@@ -256,7 +256,7 @@ impl Params {
     ) -> Result<Option<Vec<String>>> {
         let texts = self.texts(name)?;
         let are_allowed = texts.iter().flatten().all(|word| allowed_words.contains(&word.as_str()));
-        refuse_if(!are_allowed, || ErrorResponse::unlisted_value(name)).map(|()| texts)
+        refuse_if(!are_allowed, || ErrorResponse::unlisted_parameter_value(name)).map(|()| texts)
     }
 
     /// A text that must be in `allowed_words`.
@@ -267,7 +267,7 @@ impl Params {
     ) -> Result<Option<String>> {
         match self.text(name).map_err(|_| ErrorResponse::invalid_and_unlisted(name))? {
             Some(value) if !allowed_words.contains(&value.as_str()) => {
-                Err(ErrorResponse::unlisted_value(name))
+                Err(ErrorResponse::unlisted_parameter_value(name))
             }
             value => Ok(value),
         }
@@ -289,10 +289,11 @@ impl Params {
             None => Ok(None),
             Some(value) if is_blank(value) => Ok(Some(None)),
             Some(Value::String(text)) => {
-                let date = parse_date(text.trim()).ok_or_else(|| ErrorResponse::invalid(name))?;
+                let date = parse_date(text.trim())
+                    .ok_or_else(|| ErrorResponse::invalid_parameter(name))?;
                 Ok(Some(Some(date)))
             }
-            Some(_) => Err(ErrorResponse::invalid(name)),
+            Some(_) => Err(ErrorResponse::invalid_parameter(name)),
         }
     }
 
@@ -302,7 +303,7 @@ impl Params {
     }
 }
 
-fn malformed_json() -> ErrorResponse {
+fn malformed_json_error() -> ErrorResponse {
     ErrorResponse::error(http::StatusCode::BAD_REQUEST, "Invalid JSON format")
 }
 
@@ -343,7 +344,7 @@ pub(crate) fn read_text(name: &str, value: &Value) -> Result<Option<String>> {
         Value::String(text) => Ok(Some(text.clone())),
         Value::Number(number) => Ok(Some(number.to_string())),
         Value::Bool(flag) => Ok(Some(flag.to_string())),
-        Value::Array(_) | Value::Object(_) => Err(ErrorResponse::invalid(name)),
+        Value::Array(_) | Value::Object(_) => Err(ErrorResponse::invalid_parameter(name)),
     }
 }
 
@@ -355,15 +356,15 @@ pub(crate) fn read_flag(name: &str, value: &Value) -> Result<Option<bool>> {
         Value::Number(number) => match number.as_i64() {
             Some(0) => Ok(Some(false)),
             Some(1) => Ok(Some(true)),
-            _ => Err(ErrorResponse::invalid(name)),
+            _ => Err(ErrorResponse::invalid_parameter(name)),
         },
         Value::String(text) => match text.to_ascii_lowercase().as_str() {
             "" => Ok(None),
             "true" | "t" | "1" | "yes" | "y" | "on" => Ok(Some(true)),
             "false" | "f" | "0" | "no" | "n" | "off" => Ok(Some(false)),
-            _ => Err(ErrorResponse::invalid(name)),
+            _ => Err(ErrorResponse::invalid_parameter(name)),
         },
-        Value::Array(_) | Value::Object(_) => Err(ErrorResponse::invalid(name)),
+        Value::Array(_) | Value::Object(_) => Err(ErrorResponse::invalid_parameter(name)),
     }
 }
 
@@ -374,13 +375,15 @@ pub(crate) fn read_integer(name: &str, value: &Value) -> Result<Option<i64>> {
         // A fraction is dropped.
         Value::Number(number) => {
             let integer = number.as_i64().or(number.as_f64().map(|float| float as i64));
-            integer.map(Some).ok_or_else(|| ErrorResponse::invalid(name))
+            integer.map(Some).ok_or_else(|| ErrorResponse::invalid_parameter(name))
         }
         Value::String(text) if text.trim().is_empty() => Ok(None),
         Value::String(text) => {
-            text.trim().parse().map(Some).map_err(|_| ErrorResponse::invalid(name))
+            text.trim().parse().map(Some).map_err(|_| ErrorResponse::invalid_parameter(name))
         }
-        Value::Bool(_) | Value::Array(_) | Value::Object(_) => Err(ErrorResponse::invalid(name)),
+        Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
+            Err(ErrorResponse::invalid_parameter(name))
+        }
     }
 }
 
@@ -391,7 +394,7 @@ pub(crate) fn read_allowed_integer(
     is_allowed: impl Fn(i64) -> bool,
 ) -> Result<Option<i64>> {
     match read_integer(name, value).map_err(|_| ErrorResponse::invalid_and_unlisted(name))? {
-        Some(number) if !is_allowed(number) => Err(ErrorResponse::unlisted_value(name)),
+        Some(number) if !is_allowed(number) => Err(ErrorResponse::unlisted_parameter_value(name)),
         number => Ok(number),
     }
 }

@@ -123,42 +123,45 @@ impl Profile {
     pub fn with_release(self, release: Release) -> Self {
         let is_at_least = |major, minor| release >= Release::new(major, minor);
         // Facts from tests of the code of 18.9.
-        let is_at_least_observed = release >= OBSERVED_RELEASE;
+        let is_observed_release_or_later = release >= OBSERVED_RELEASE;
         Self {
             release,
             // The behaviour is known from 16.1 on.
             tag_allowed_to_create_ignored: self.tag_allowed_to_create_ignored
                 && !is_at_least(16, 1),
-            import_members_created: self.import_members_created || is_at_least_observed,
-            last_owner_bad_request: self.last_owner_bad_request && !is_at_least_observed,
-            maintainer_grants_owner: self.maintainer_grants_owner && !is_at_least_observed,
+            import_members_created: self.import_members_created || is_observed_release_or_later,
+            last_owner_bad_request: self.last_owner_bad_request && !is_observed_release_or_later,
+            maintainer_grants_owner: self.maintainer_grants_owner && !is_observed_release_or_later,
             maintainer_relates_forks: self.maintainer_relates_forks && !is_at_least(16, 5),
-            override_needs_directory: self.override_needs_directory || is_at_least_observed,
-            put_clears_expiry: self.put_clears_expiry && !is_at_least_observed,
+            override_needs_directory: self.override_needs_directory || is_observed_release_or_later,
+            put_clears_expiry: self.put_clears_expiry && !is_observed_release_or_later,
             runners_setting_shown: self.runners_setting_shown || is_at_least(16, 2),
             group_variable_filter: self.group_variable_filter || is_at_least(16, 9),
             errors_as_after_16: self.errors_as_after_16 || is_at_least(17, 0),
             // From 17.4 on, variables can be hidden. A client cannot read the value of a hidden
             // variable, so it cannot repeat the value in a PUT.
             optional_variable_value: self.optional_variable_value || is_at_least(17, 4),
-            archive_twice_refused: self.archive_twice_refused || is_at_least_observed,
-            code_owner_approval_kept: self.code_owner_approval_kept || is_at_least_observed,
-            absent_delete: if is_at_least_observed {
+            archive_twice_refused: self.archive_twice_refused || is_observed_release_or_later,
+            code_owner_approval_kept: self.code_owner_approval_kept || is_observed_release_or_later,
+            absent_delete: if is_observed_release_or_later {
                 AbsentDelete::NotFound
             } else {
                 self.absent_delete
             },
-            put_resets_omitted_flags: self.put_resets_omitted_flags && !is_at_least_observed,
+            put_resets_omitted_flags: self.put_resets_omitted_flags
+                && !is_observed_release_or_later,
             raw_values_need_plain_alphabet: self.raw_values_need_plain_alphabet
-                && !is_at_least_observed,
-            requirements_never_public: self.requirements_never_public || is_at_least_observed,
-            unlisted_attributes_hidden: self.unlisted_attributes_hidden && !is_at_least_observed,
+                && !is_observed_release_or_later,
+            requirements_never_public: self.requirements_never_public
+                || is_observed_release_or_later,
+            unlisted_attributes_hidden: self.unlisted_attributes_hidden
+                && !is_observed_release_or_later,
             accepts_only_reference_attributes: self.accepts_only_reference_attributes
-                && !is_at_least_observed,
-            archived_read_only: self.archived_read_only && !is_at_least_observed,
+                && !is_observed_release_or_later,
+            archived_read_only: self.archived_read_only && !is_observed_release_or_later,
             former_paths_answer: self.former_paths_answer && !is_at_least(16, 4),
-            star_answers_ok: self.star_answers_ok && !is_at_least_observed,
-            empty_has_no_branch: self.empty_has_no_branch && !is_at_least_observed,
+            star_answers_ok: self.star_answers_ok && !is_observed_release_or_later,
+            empty_has_no_branch: self.empty_has_no_branch && !is_observed_release_or_later,
             ..self
         }
     }

@@ -60,7 +60,7 @@ impl BodyReader {
             let mut bytes = BytesMut::with_capacity(length);
             let mut incoming = std::pin::pin!(Limited::new(incoming, max_length));
             while let Some(frame) = incoming.frame().await {
-                let frame = frame.map_err(|_| body::too_large())?;
+                let frame = frame.map_err(|_| body::too_large_error())?;
                 // Copy the chunks into one buffer: each of them may keep a much larger buffer alive.
                 if let Some(chunk) = frame.data_ref() {
                     bytes.extend_from_slice(chunk);

@@ -27,24 +27,25 @@ impl GroupOrProject {
     /// project.
     pub(crate) fn from_call(call: &Call<'_>, min_levels: [i64; 2]) -> Result<Self> {
         if call.is_group_operation() || min_levels[0] == 0 {
-            return Self::from_call_archived(call, min_levels);
+            return Self::from_call_allow_archived(call, min_levels);
         }
-        Ok(call.writable_project_as(min_levels[0])?.into())
+        Ok(call.require_writable_project(min_levels[0])?.into())
     }
 
     /// Like [`Self::from_call`], but reads also accept archived projects.
-    pub(crate) fn from_call_archived_reads(call: &Call<'_>, min_levels: [i64; 2]) -> Result<Self> {
-        let from_call = if call.is_write { Self::from_call } else { Self::from_call_archived };
+    pub(crate) fn from_call_read_archived(call: &Call<'_>, min_levels: [i64; 2]) -> Result<Self> {
+        let from_call =
+            if call.is_write { Self::from_call } else { Self::from_call_allow_archived };
         from_call(call, min_levels)
     }
 
     /// Like [`Self::from_call`], for operations that archived projects accept.
-    pub(crate) fn from_call_archived(call: &Call<'_>, min_levels: [i64; 2]) -> Result<Self> {
+    pub(crate) fn from_call_allow_archived(call: &Call<'_>, min_levels: [i64; 2]) -> Result<Self> {
         call.require_user()?;
         Self::from_call_allowing_anonymous(call, min_levels)
     }
 
-    /// Like [`Self::from_call_archived`], but a caller without a token counts as a caller without a level.
+    /// Like [`Self::from_call_allow_archived`], but a caller without a token counts as a caller without a level.
     pub(crate) fn from_call_allowing_anonymous(
         call: &Call<'_>,
         min_levels: [i64; 2],

@@ -202,7 +202,7 @@ impl ServerState {
             }
             FaultEffect::StatusBefore(code) => fault_response(code),
             FaultEffect::DuplicateTopic => {
-                into_response(ErrorResponse::field("base", DUPLICATE_TOPIC))
+                into_response(ErrorResponse::field_error("base", DUPLICATE_TOPIC))
             }
             FaultEffect::StatusAfter(code) => {
                 self.run_call(slot, request).await;
@@ -222,7 +222,7 @@ impl ServerState {
                 response
             }
             FaultEffect::Redirect(address) => {
-                let mut response = into_response(Answer::empty(StatusCode::FOUND));
+                let mut response = into_response(Answer::without_body(StatusCode::FOUND));
                 response.headers_mut().insert(header::LOCATION, header_value(&address));
                 response
             }

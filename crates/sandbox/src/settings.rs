@@ -124,7 +124,7 @@ impl ProjectEdit<'_> {
             }
             ValueKind::Topics => match normalize_topics(&self.texts(name)?) {
                 None if is_edit => return Err(ErrorResponse::not_saved()),
-                None => return Err(ErrorResponse::field("topics", "is invalid")),
+                None => return Err(ErrorResponse::field_error("topics", "is invalid")),
                 topics => topics,
             },
             ValueKind::CleanupPolicy => {
@@ -135,8 +135,8 @@ impl ProjectEdit<'_> {
             }
             _ => {
                 self.check_attribute(attribute, value)?;
-                let sets_null =
-                    is_edit || matches!(attribute.on_null, OnNull::Stored | OnNull::Last);
+                let sets_null = is_edit
+                    || matches!(attribute.on_null, NullHandling::Stored | NullHandling::Last);
                 if sets_null && counts_as_null(attribute, value) {
                     value_for_null(attribute, value)?
                 } else {
@@ -159,7 +159,7 @@ impl ProjectEdit<'_> {
                 if !self.is_fork && read_flag(attribute.name, value)? != Some(false) =>
             {
                 let message = "This setting is allowed for forked projects only";
-                Err(ErrorResponse::field(attribute.name_in_errors(), message))
+                Err(ErrorResponse::field_error(attribute.name_in_errors(), message))
             }
             "auto_cancel_pending_pipelines" if !is_edit && value.is_null() => {
                 Err(not_null_violation("projects", attribute.name))
@@ -173,12 +173,12 @@ impl ProjectEdit<'_> {
             )),
             "repository_storage" if value != "default" => {
                 let field = if is_edit { "repository_storage_moves" } else { attribute.name };
-                Err(ErrorResponse::field(field, "is invalid"))
+                Err(ErrorResponse::field_error(field, "is invalid"))
             }
             "requirements_access_level"
                 if value == "public" && self.call.profile().requirements_never_public =>
             {
-                Err(ErrorResponse::unlisted_value(attribute.name))
+                Err(ErrorResponse::unlisted_parameter_value(attribute.name))
             }
             _ => Ok(()),
         }
@@ -196,7 +196,7 @@ impl ProjectEdit<'_> {
         let [was_owner_role, is_owner_role] = [former_values, stored_values]
             .map(|values| values.get(VARIABLES_OVERRIDE_ROLE) == Some(&"owner".into()));
         let (field, text) = (VARIABLES_OVERRIDE_ROLE, "can only be changed by an owner");
-        refuse_if(was_owner_role != is_owner_role, || ErrorResponse::field(field, text))
+        refuse_if(was_owner_role != is_owner_role, || ErrorResponse::field_error(field, text))
     }
 
     /// Keeps a renamed attribute and its old name equal. If both are sent, the new name decides.
@@ -259,7 +259,7 @@ pub(crate) fn check_edit_params(params: &Params, edition: Edition) -> Result<()>
     let mut sufficient_names = ATTRIBUTE_TABLE.enough.clone();
     sufficient_names.retain(|name| accepted_names.contains(name));
     errors.extend(ParamRequirement::AnyOf(&sufficient_names).errors(params));
-    refuse_if(!errors.is_empty(), || ErrorResponse::parameters(&errors))
+    refuse_if(!errors.is_empty(), || ErrorResponse::parameter_errors(&errors))
 }
 
 /// Refuses access levels of merge requests or CI/CD that are wider than the level of the repository.
@@ -298,7 +298,7 @@ fn not_null_violation(relation: &str, column: &str) -> ErrorResponse {
         "PG::NotNullViolation: ERROR:  null value in column \"{column}\" of relation \"{relation}\" \
          violates not-null constraint\nDETAIL:  Failing row contains (...)."
     );
-    ErrorResponse::field("base", message)
+    ErrorResponse::field_error("base", message)
 }
 
 #[cfg(test)]

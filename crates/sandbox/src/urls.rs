@@ -6,9 +6,9 @@ use std::net::IpAddr;
 /// and the host are checked. Spaces in a path and hosts that are not ASCII are accepted. Names are
 /// not resolved.
 ///
-/// `own_url` is set if the service sends requests to the URL. Hosts of its machine and network are
-/// then refused, except the service itself. Without `own_url`, only browsers open the URL, and any
-/// host is accepted.
+/// If the service sends requests to the URL, `own_url` is the URL of the service. Hosts in the
+/// machine and network of the service are then refused, except the service itself. Without
+/// `own_url`, only browsers open the URL, and any host is accepted.
 pub(crate) fn url_error(url: &str, schemes: &[&str], own_url: Option<&str>) -> Option<String> {
     if url.is_empty() {
         return Some("must be a valid URL".to_owned());

@@ -1,7 +1,7 @@
 //! Finds the files that manifests refer to and that differ between the base and the branch.
 //!
-//! Such a file may hold a secret. The two contents are compared in memory, one file after the other;
-//! nothing of them is kept, shown or written.
+//! Such a file may hold a secret. The two contents of a file are compared in memory, one file after
+//! the other. No content is kept, shown or written.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,10 +24,10 @@ pub(in crate::cli) struct BaseFiles {
 }
 
 impl BaseFiles {
-    /// The files that `containers`, the declarations at the base, name and whose content differs
-    /// from that of the branch, which `secrets` reads. A file that only one side has differs too.
-    /// But a file that git ignores is no part of a branch: it counts like a variable, which is the
-    /// same for both sides.
+    /// Returns the names of the changed files. `containers` are the declarations at the base, and
+    /// name the files. `secrets` reads the files of the branch. A file is changed if its content at
+    /// the base differs from its content on the branch, or if only one of the two has the file. A
+    /// file that git ignores counts as unchanged if the base lacks it.
     ///
     /// # Errors
     /// If git cannot read the base.
@@ -50,7 +50,10 @@ impl BaseFiles {
         let mut unchanged_paths = BTreeSet::new();
         self.repository.read_blobs(&blobs, |blob, base_content| {
             let path = blob.path.strip_prefix(&self.root).unwrap_or(&blob.path);
-            if secrets.read_file(&path.to_string_lossy()).is_ok_and(|own| own == base_content) {
+            if secrets
+                .read_file(&path.to_string_lossy())
+                .is_ok_and(|branch_content| branch_content == base_content)
+            {
                 unchanged_paths.insert(blob.path.clone());
             }
             Ok(())

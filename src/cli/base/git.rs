@@ -52,7 +52,7 @@ const GIT_SETTINGS: [&str; 6] = [
 ];
 
 /// The advice if no base can be used.
-const WITHOUT_BASE: &str = "pass `--base none` to go without a base";
+const NO_BASE_HELP: &str = "pass `--base none` to go without a base";
 
 /// The repository of a folder.
 pub(super) struct GitRepository {
@@ -240,7 +240,7 @@ impl GitRepository {
                 let path = entry.split_once('\t').map_or("", |(_, path)| path);
                 return Err(git_failure(
                     format!("`{}` is a submodule, which no base contains", escape(path)),
-                    format!("keep copies of them in this repository, or {WITHOUT_BASE}"),
+                    format!("keep copies of them in this repository, or {NO_BASE_HELP}"),
                 ));
             }
         }
@@ -252,7 +252,7 @@ impl GitRepository {
             let shown_clone = escape(clone);
             return Err(git_failure(
                 format!("`{shown_clone}` is another repository, which no base contains"),
-                format!("keep copies of them in this repository, or {WITHOUT_BASE}"),
+                format!("keep copies of them in this repository, or {NO_BASE_HELP}"),
             ));
         }
         for file in self.list_ignored(path)? {
@@ -262,7 +262,7 @@ impl GitRepository {
             if is_manifest(Path::new(&file)) && !is_reserved {
                 return Err(git_failure(
                     format!("git ignores the manifest `{}`, so no base has it", escape(&file)),
-                    format!("commit it, move it to another folder, or {WITHOUT_BASE}"),
+                    format!("commit it, move it to another folder, or {NO_BASE_HELP}"),
                 ));
             }
         }

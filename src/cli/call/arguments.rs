@@ -41,29 +41,29 @@ pub(super) fn make_request<E: Copy>(
     operation: Op<E>,
     arguments: &[String],
 ) -> Result<Request<E>, Vec<CommandError>> {
-    let row = operation.row();
-    let parameters = parameters(row);
+    let operation_row = operation.row();
+    let parameters = parameters(operation_row);
     let mut faults = Vec::new();
     let mut parsed_args: Vec<ParsedArgument> = Vec::new();
     for argument in arguments {
-        let result = parse_argument(row, &parameters, (argument, arguments))
+        let result = parse_argument(operation_row, &parameters, (argument, arguments))
             .and_then(|arg| add_argument(&mut parsed_args, arg));
         faults.extend(result.err());
     }
     // A misspelt required parameter is reported once, not also as missing.
     if faults.is_empty() {
-        faults = find_missing(row, &parameters, &parsed_args);
+        faults = find_missing_parameters(operation_row, &parameters, &parsed_args);
     }
     if faults.is_empty() { Ok(build_request(operation, parsed_args)) } else { Err(faults) }
 }
 
 /// Warnings about deprecated arguments, with their replacements.
-pub(super) fn deprecation_warnings(row: &Operation, arguments: &[String]) -> Vec<String> {
+pub(super) fn deprecation_warnings(operation_row: &Operation, arguments: &[String]) -> Vec<String> {
     let argument_names: BTreeSet<_> = arguments
         .iter()
         .filter_map(|argument| Some(split_name(argument.split_once('=')?.0).0))
         .collect();
-    let parameters = parameters(row).into_iter();
+    let parameters = parameters(operation_row).into_iter();
     let deprecated_parameters = parameters
         .filter(|parameter| parameter.deprecated && argument_names.contains(parameter.name));
     deprecated_parameters
@@ -94,8 +94,8 @@ fn add_argument(parsed_args: &mut Vec<ParsedArgument>, new_arg: ParsedArgument) 
 }
 
 /// A fault for each required parameter that is missing.
-fn find_missing(
-    row: &Operation,
+fn find_missing_parameters(
+    operation_row: &Operation,
     parameters: &[&'static Parameter],
     parsed_args: &[ParsedArgument],
 ) -> Vec<CommandError> {
@@ -105,13 +105,16 @@ fn find_missing(
         .filter(|parameter| parameter.required && !argument_names.contains(parameter.name))
         .map(|parameter| format!("`{}`", parameter.name))
         .collect();
-    if !row.one_of.is_empty() && !row.one_of.iter().any(|name| argument_names.contains(name)) {
-        missing_names.push(alternatives(row.one_of));
+    if !operation_row.one_of.is_empty()
+        && !operation_row.one_of.iter().any(|name| argument_names.contains(name))
+    {
+        missing_names.push(alternatives(operation_row.one_of));
     }
     let mut faults: Vec<_> = missing_names
         .iter()
         .map(|names| {
-            CommandError::usage(format!("`{}` needs {names}", row.id)).help(help_hint(row))
+            CommandError::usage(format!("`{}` needs {names}", operation_row.id))
+                .help(help_hint(operation_row))
         })
         .collect();
     if argument_names.contains("per_page") && !argument_names.contains("page") {
@@ -124,8 +127,8 @@ fn find_missing(
 }
 
 /// The hint that names the help of an operation.
-fn help_hint(row: &Operation) -> String {
-    format!("`undrift call {} --help` explains what it takes", row.id)
+fn help_hint(operation_row: &Operation) -> String {
+    format!("`undrift call {} --help` explains what it takes", operation_row.id)
 }
 
 /// The help for an argument without an equals sign. The argument may be the name of a parameter, or
@@ -148,7 +151,7 @@ fn suggest_equals_sign(
 
 /// Parses one argument.
 fn parse_argument(
-    row: &Operation,
+    operation_row: &Operation,
     parameters: &[&'static Parameter],
     (argument, all_arguments): (&str, &[String]),
 ) -> Result<ParsedArgument> {
@@ -159,9 +162,10 @@ fn parse_argument(
     let (name, key) = split_name(argument_name);
     let Some(parameter) = parameters.iter().copied().find(|parameter| parameter.name == name)
     else {
-        let fault = CommandError::usage(format!("`{}` has no parameter `{name}`", row.id));
+        let fault =
+            CommandError::usage(format!("`{}` has no parameter `{name}`", operation_row.id));
         let suggestion = did_you_mean(name, parameters.iter().map(|parameter| parameter.name));
-        return Err(fault.help(suggestion.unwrap_or_else(|| help_hint(row))));
+        return Err(fault.help(suggestion.unwrap_or_else(|| help_hint(operation_row))));
     };
     let (value_parameter, key) = match (parameter.value_type, key) {
         (ParameterType::Object(keys), Some(key)) => {

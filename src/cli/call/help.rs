@@ -33,8 +33,13 @@ pub(super) fn list_text() -> String {
         for operation in
             operations::all_operations().filter(|operation| operation.row().source == source)
         {
-            let row = operation.row();
-            text += &format!("  {:width$}  {:5}  {}\n", row.id, operation.effect(), row.purpose);
+            let operation_row = operation.row();
+            text += &format!(
+                "  {:width$}  {:5}  {}\n",
+                operation_row.id,
+                operation.effect(),
+                operation_row.purpose
+            );
         }
     }
     text
@@ -42,19 +47,20 @@ pub(super) fn list_text() -> String {
 
 /// The help of one operation, with all its parameters.
 pub(super) fn operation_text(operation: AnyOp) -> String {
-    let row = operation.row();
+    let operation_row = operation.row();
     let mut text = format!(
         "{}: {}\n\n{} {}  ({})\n",
-        row.id,
-        operation_remarks(row).join("; "),
-        row.method,
-        row.path,
+        operation_row.id,
+        operation_remarks(operation_row).join("; "),
+        operation_row.method,
+        operation_row.path,
         operation.effect()
     );
-    if !parameters(row).is_empty() {
+    if !parameters(operation_row).is_empty() {
         text += "\nParameters (* required):\n";
     }
-    for (name, type_text, about) in parameters(row).into_iter().flat_map(parameter_lines) {
+    for (name, type_text, about) in parameters(operation_row).into_iter().flat_map(parameter_lines)
+    {
         text += &format!("  {name}: {type_text}\n");
         for line in wrap_lines(&about, 94).lines() {
             text += &format!("      {line}\n");

@@ -18,7 +18,7 @@ use crate::{
     catalogue::operations,
     operation::{self, AnyOp, Op, Operation, Read, Request, Write},
     page::EntryKeys,
-    report::{KeyMeaning, Redacted, json::escape_unsafe},
+    report::{KeyMeaning, RedactedValue, json::escape_unsafe},
     secret::{Secrets, judge},
     text::{MASK, escape, nearest, snake_case},
     value::{Json, Object, Value},
@@ -221,12 +221,13 @@ fn unusable_value_failure<E>(
 
 async fn send_read(operation: Op<Read>, args: &Args, cx: &RunContext) -> CommandResult {
     let (client, request) = prepare_call(operation, args, cx).await?;
-    let row = request.operation;
-    let is_list = row.response == operation::ResponseBody::List && !request.has_query("page");
+    let operation_row = request.operation;
+    let is_list =
+        operation_row.response == operation::ResponseBody::List && !request.has_query("page");
     let response = if !is_list {
         let response = client.get_optional(request, &[]).await;
         response.map(|response| response.map_or(Json::Null, |response| response.body))
-    } else if row.filtered_after_paging {
+    } else if operation_row.filtered_after_paging {
         let objects = client.list_visible(request, EntryKeys::with_id(&[])).await;
         objects.map(|objects| objects.into_iter().map(Json::Object).collect())
     } else {
@@ -234,7 +235,7 @@ async fn send_read(operation: Op<Read>, args: &Args, cx: &RunContext) -> Command
         objects.map(|objects| objects.into_vec().into_iter().map(Json::Object).collect())
     };
     print_response(
-        row,
+        operation_row,
         response.map_err(|error| call_failure(error, Exit::Incomplete))?,
         args,
         cx,
@@ -244,7 +245,7 @@ async fn send_read(operation: Op<Read>, args: &Args, cx: &RunContext) -> Command
 
 async fn send_write(operation: Op<Write>, args: &Args, cx: &RunContext) -> CommandResult {
     let (client, request) = prepare_call(operation, args, cx).await?;
-    let row = request.operation;
+    let operation_row = request.operation;
     if !args.yes && !cx.output.confirm(&format!("send `{}`", escape(&request.to_string())))? {
         cx.output.eprint("nothing was changed\n");
         return Ok(Exit::Interrupted);
@@ -255,7 +256,7 @@ async fn send_write(operation: Op<Write>, args: &Args, cx: &RunContext) -> Comma
         304 => cx.output.eprint("nothing was changed: already done\n"),
         404 => cx.output.eprint("nothing was changed: already absent\n"),
         _ if response.body.is_null() => cx.output.eprint("done\n"),
-        _ => print_response(row, response.body, args, cx)?,
+        _ => print_response(operation_row, response.body, args, cx)?,
     }
     Ok(Exit::Success)
 }
@@ -274,9 +275,14 @@ fn call_failure(error: ApiError, refusal_exit: Exit) -> CommandError {
 }
 
 /// Writes the body of a response to stdout.
-fn print_response(row: &Operation, mut response: Json, args: &Args, cx: &RunContext) -> Result<()> {
+fn print_response(
+    operation_row: &Operation,
+    mut response: Json,
+    args: &Args,
+    cx: &RunContext,
+) -> Result<()> {
     if !args.show_secrets {
-        mask_response(row, &mut response);
+        mask_response(operation_row, &mut response);
     }
     let secrets = cx.output.secrets();
     let visible_secrets = args.show_secrets.then(|| secrets.with_visible_credentials());
@@ -288,7 +294,7 @@ fn print_response(row: &Operation, mut response: Json, args: &Args, cx: &RunCont
     let mut text = String::new();
     for document in documents {
         // The keys are field names of the service, never data.
-        let line = Redacted::new(document, KeyMeaning::Words, secrets);
+        let line = RedactedValue::new(document, KeyMeaning::Words, secrets);
         let line = match args.out {
             ResponseFormat::Ndjson => serde_json::to_string(&line),
             ResponseFormat::Json => serde_json::to_string_pretty(&line),
@@ -301,16 +307,16 @@ fn print_response(row: &Operation, mut response: Json, args: &Args, cx: &RunCont
 
 /// Hides the secrets in the body of a response: values of variables, tokens of runners, and
 /// credentials in URLs that the service calls or mirrors.
-fn mask_response(row: &Operation, response: &mut Json) {
+fn mask_response(operation_row: &Operation, response: &mut Json) {
     match response {
-        Json::Array(items) => items.iter_mut().for_each(|item| mask_response(row, item)),
-        Json::Object(object) => mask_fields(row, object),
+        Json::Array(items) => items.iter_mut().for_each(|item| mask_response(operation_row, item)),
+        Json::Object(object) => mask_fields(operation_row, object),
         _ => {}
     }
 }
 
-fn mask_fields(row: &Operation, object: &mut Object) {
-    let segments: Vec<_> = row.path.split('/').collect();
+fn mask_fields(operation_row: &Operation, object: &mut Object) {
+    let segments: Vec<_> = operation_row.path.split('/').collect();
     // The response for a pipeline schedule contains the variables of the schedule.
     let is_variable = segments.contains(&"variables") || object.contains_key("variable_type");
     for (name, value) in object.iter_mut() {
@@ -325,7 +331,7 @@ fn mask_fields(row: &Operation, object: &mut Object) {
         };
         match masked_text {
             Some(text) => *value = text.into(),
-            None => mask_response(row, value),
+            None => mask_response(operation_row, value),
         }
     }
 }

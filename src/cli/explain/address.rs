@@ -29,7 +29,7 @@ pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let glob = Glob::for_paths(path).map_err(CommandError::usage)?;
     let loaded = manifest::load_with(
         &args.dir,
-        &cx.load_environment(&args.access.allow_env)?,
+        &cx.make_load_environment(&args.access.allow_env)?,
         &LoadOptions { traced_globs: &[glob], ..LoadOptions::default() },
     );
     let Some(desired) = &loaded.desired else {

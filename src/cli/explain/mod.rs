@@ -61,7 +61,7 @@ pub(super) async fn run(args: Args, cx: &RunContext) -> CommandResult {
         return Ok(Exit::Success);
     }
     // The path of a top-level group looks like any other word.
-    let loaded = manifest::load(&args.dir, &cx.load_environment(&args.access.allow_env)?);
+    let loaded = manifest::load(&args.dir, &cx.make_load_environment(&args.access.allow_env)?);
     let mut containers = loaded.desired.iter().flat_map(|desired| &desired.containers);
     if containers.any(|container| container.path.eq_ignore_ascii_case(subject)) {
         return address::run(&args, cx).await;

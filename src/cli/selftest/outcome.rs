@@ -20,7 +20,7 @@ use crate::{
     text::{self, count},
 };
 
-/// A deviation from the expected result.
+/// A finding: a deviation from the expected result.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Deviation {
     /// The phase.

@@ -119,7 +119,10 @@ pub(super) fn read_allowed_variables(
 
 impl RunContext {
     /// The environment for loading manifests that may use the environment variables in `allow_env`.
-    pub(in crate::cli) fn load_environment(&self, allow_env: &[String]) -> Result<LoadEnvironment> {
+    pub(in crate::cli) fn make_load_environment(
+        &self,
+        allow_env: &[String],
+    ) -> Result<LoadEnvironment> {
         let variables = read_allowed_variables(allow_env, &self.env)?;
         Ok(LoadEnvironment { variables, ..LoadEnvironment::for_process() })
     }

@@ -137,7 +137,7 @@ impl Session {
             cx.output.eprint(&preflight::token_scope_note(&self.run.caller));
         }
         self.session_base.iter().for_each(|session_base| {
-            session_base.mark_branch_only(&mut plan, &self.acknowledgements);
+            session_base.mark_new_acknowledgements(&mut plan, &self.acknowledgements);
         });
         Ok(plan.with_estimate(client.requests_per_minute()))
     }

@@ -31,7 +31,7 @@ pub(in crate::cli) struct SessionBuilder<'a> {
     /// The base, if there is one.
     pub(in crate::cli) base: Option<(base::BaseRequest, BaseUse)>,
     /// True for a plan that may be applied.
-    pub(in crate::cli) is_to_apply: bool,
+    pub(in crate::cli) is_plan_for_apply: bool,
 }
 
 impl<'a> SessionBuilder<'a> {
@@ -43,7 +43,7 @@ impl<'a> SessionBuilder<'a> {
             changes: ChangeArgs::default(),
             source: SessionSource::Service,
             base: None,
-            is_to_apply: false,
+            is_plan_for_apply: false,
         }
     }
 
@@ -54,7 +54,7 @@ impl<'a> SessionBuilder<'a> {
     /// exist, or there is no service. A run that writes needs a base without faults.
     pub(in crate::cli) async fn open(mut self, cx: &RunContext) -> Result<Session> {
         let (dir, load_environment) =
-            (&self.args.dir, cx.load_environment(&self.args.access.allow_env)?);
+            (&self.args.dir, cx.make_load_environment(&self.args.access.allow_env)?);
         let mut loaded = manifest::load(dir, &load_environment);
         self.args.select.drop_other_warnings(&mut loaded);
         let base_and_use = match self.base.take().filter(|_| loaded.desired.is_some()) {
@@ -131,7 +131,7 @@ impl<'a> SessionBuilder<'a> {
         let can_write =
             has_token && token.as_ref().is_none_or(|properties| !properties.cannot_write());
         let settings = plan::PlanSettings {
-            may_write: self.is_to_apply && can_write,
+            may_write: self.is_plan_for_apply && can_write,
             ..plan::PlanSettings::for_run(observer.caller().clone(), secrets, &desired)
         };
         let (_, reach_limits) = guard_limits(&config);

@@ -188,7 +188,11 @@ impl SessionBase {
     }
 
     /// Marks refusals whose acknowledgement only the branch has, and puts them first.
-    pub(super) fn mark_branch_only(&self, plan: &mut Plan, acknowledgements: &[Acknowledgement]) {
+    pub(super) fn mark_new_acknowledgements(
+        &self,
+        plan: &mut Plan,
+        acknowledgements: &[Acknowledgement],
+    ) {
         let covered = acknowledgements
             .iter()
             .filter(|new| self.acknowledgements.iter().any(|old| new.is_covered_by(old)));

@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
     }
     let loaded = manifest::load_with(
         &args.dir,
-        &cx.load_environment(&[])?,
+        &cx.make_load_environment(&[])?,
         &LoadOptions { traced_globs: &args.effective, ..LoadOptions::default() },
     );
     let Some(desired) = &loaded.desired else {

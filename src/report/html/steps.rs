@@ -190,7 +190,7 @@ fn write_field(page: &mut HtmlPage<'_>, row: &StepRow<'_>) {
 
 /// Writes the values before and after; a creation or removal has only one of them.
 fn write_values(page: &mut HtmlPage<'_>, row: &StepRow<'_>) {
-    for (class, side) in ["before", "after"].into_iter().zip(row.sides()) {
+    for (class, side) in ["before", "after"].into_iter().zip(row.before_and_after_texts()) {
         *page += &match side {
             None => continue,
             Some(ValueText::Remark(remark)) => format!(

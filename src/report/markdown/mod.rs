@@ -62,7 +62,7 @@ fn render_on(mut page: MarkdownPage<'_>, report: &Report<'_>, marker: &Marker) -
     write_comparisons(&mut page, &text_rows);
     write_order(&mut page, &steps);
     write_notes(&mut page, report);
-    if page.is_cut {
+    if page.has_omissions {
         let omitted_titles = std::mem::take(&mut page.omitted_titles);
         let omitted_list: String =
             omitted_titles.iter().map(|title| format!("- {title}\n")).collect();
@@ -296,7 +296,7 @@ impl Columns {
         for row in fields {
             let origin = escaper.cell(&file_line(row.origin.unwrap_or(&step.origin)));
             let [before, after] = row
-                .sides()
+                .before_and_after_texts()
                 .map(|side| side.map_or_else(String::new, |side| escaper.value_cell(&side)));
             let cells = [&*escaper.cell(&row.name), &before, &after, &origin];
             // The object and the outcome are shown once.

@@ -4,7 +4,7 @@
 use super::escape::MarkdownEscaper;
 
 /// The part of the budget that is reserved for sentences about omitted elements.
-const RESERVED: PageBudget = PageBudget { bytes: 5_000, lines: 30 };
+const RESERVED_BUDGET: PageBudget = PageBudget { bytes: 5_000, lines: 30 };
 
 /// The maximum size of a text: of a page, or of the elements that can still be added.
 #[derive(Clone, Copy, Debug)]
@@ -31,9 +31,9 @@ pub(super) struct MarkdownPage<'s> {
     pub(super) escaper: MarkdownEscaper<'s>,
     pub(super) text: String,
     /// The remaining budget for elements.
-    room: PageBudget,
-    /// True if something did not fit.
-    pub(super) is_cut: bool,
+    remaining_budget: PageBudget,
+    /// True if an element did not fit.
+    pub(super) has_omissions: bool,
     /// The titles of collapsible blocks that were omitted because no element of them fitted.
     pub(super) omitted_titles: Vec<String>,
     /// The number of elements on the page.
@@ -43,14 +43,14 @@ pub(super) struct MarkdownPage<'s> {
 impl<'s> MarkdownPage<'s> {
     /// An empty page with this limit.
     pub(super) const fn new(limit: PageBudget, escaper: MarkdownEscaper<'s>) -> Self {
-        let bytes = limit.bytes.saturating_sub(RESERVED.bytes);
-        let lines = limit.lines.saturating_sub(RESERVED.lines);
+        let bytes = limit.bytes.saturating_sub(RESERVED_BUDGET.bytes);
+        let lines = limit.lines.saturating_sub(RESERVED_BUDGET.lines);
         let room = PageBudget { bytes, lines };
         Self {
             escaper,
             text: String::new(),
-            room,
-            is_cut: false,
+            remaining_budget: room,
+            has_omissions: false,
             omitted_titles: Vec::new(),
             element_count: 0,
         }
@@ -58,14 +58,14 @@ impl<'s> MarkdownPage<'s> {
 
     /// Adds an element if it fits. Returns true if it was added.
     pub(super) fn try_add(&mut self, element: &str) -> bool {
-        let room = self.room.remaining_after(element);
+        let room = self.remaining_budget.remaining_after(element);
         let is_added = room.is_some();
         if let Some(room) = room {
-            self.room = room;
+            self.remaining_budget = room;
             self.text.push_str(element);
             self.element_count += 1;
         }
-        self.is_cut |= !is_added;
+        self.has_omissions |= !is_added;
         is_added
     }
 
@@ -76,7 +76,7 @@ impl<'s> MarkdownPage<'s> {
         head: &str,
         add_elements: impl FnOnce(&mut Self),
     ) -> bool {
-        let (length, room) = (self.text.len(), self.room);
+        let (length, old_budget) = (self.text.len(), self.remaining_budget);
         if self.try_add(head) {
             let old_count = self.element_count;
             add_elements(self);
@@ -85,7 +85,7 @@ impl<'s> MarkdownPage<'s> {
             }
         }
         self.text.truncate(length);
-        self.room = room;
+        self.remaining_budget = old_budget;
         false
     }
 
@@ -105,13 +105,15 @@ impl<'s> MarkdownPage<'s> {
         for element in elements {
             let (head, tail) = if shown_count == 0 { (head, "\n") } else { ("", "") };
             let text = head.to_owned() + &element;
-            let Some(room) =
-                self.room.remaining_after(&text).and_then(|room| room.remaining_after(tail))
+            let Some(budget_after_text) = self
+                .remaining_budget
+                .remaining_after(&text)
+                .and_then(|room| room.remaining_after(tail))
             else {
-                self.is_cut = true;
+                self.has_omissions = true;
                 break;
             };
-            self.room = room;
+            self.remaining_budget = budget_after_text;
             self.text.push_str(&text);
             shown_count += 1;
             self.element_count += 1;

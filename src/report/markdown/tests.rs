@@ -9,7 +9,7 @@ use crate::{
     diagnostic::Diagnostic,
     diff::{Edge, Note, Problem, Reason},
     report::{
-        ApplyContent, PlanContent, ReportContent, ReportKind, State,
+        ApplyContent, PlanContent, ReportContent, ReportKind, RunReportState,
         terminal::tests::{hostile_content, repeated_plan, sample_run},
         testing::ReportFixture,
     },
@@ -87,7 +87,7 @@ fn a_fold_without_room_is_named_at_the_end() {
     };
     plan.notes = (0..2).map(note).collect();
     let planned = PlanContent::new(&run, &plan);
-    let state = State::finished(0, ReportContent::Plan(&planned));
+    let state = RunReportState::finished(0, ReportContent::Plan(&planned));
     let report =
         Report { kind: ReportKind::Plan, manifests: ".", diagnostics: &fixture.diagnostics, state };
     let no_secrets = Secrets::default();
@@ -136,7 +136,7 @@ fn new_and_blocked_projects_come_before_changed_settings() {
     let new_path = plan.steps[58].address.path.clone();
     plan.steps[58].address.section = None;
     let planned = PlanContent::new(&run, &plan);
-    let state = State::finished(0, ReportContent::Plan(&planned));
+    let state = RunReportState::finished(0, ReportContent::Plan(&planned));
     let report =
         Report { kind: ReportKind::Plan, manifests: ".", diagnostics: &fixture.diagnostics, state };
     let text = render_report(&report);
@@ -301,8 +301,8 @@ proptest! {
         let planned = PlanContent::new(&run, &plan);
         let outcomes = ApplyContent::new(&run, &plan, &applied, &[]);
         let no_diagnostics = Default::default();
-        let failed = State::failed(3, &text, Some(&text), &no_diagnostics);
-        let finished = |content| State::finished(0, content);
+        let failed = RunReportState::failed(3, &text, Some(&text), &no_diagnostics);
+        let finished = |content| RunReportState::finished(0, content);
         for state in [failed, finished(ReportContent::Plan(&planned)), finished(ReportContent::Apply(&outcomes))] {
             let report = Report { kind: ReportKind::Plan, manifests: &text, diagnostics: &no_diagnostics, state };
             let page = render_report(&report);
@@ -331,7 +331,7 @@ proptest! {
         let budget = PageBudget { bytes, lines };
         let (plan, run, fixture) = (repeated_plan(projects, |at| at + 51), sample_run(), ReportFixture::new());
         let planned = PlanContent::new(&run, &plan);
-        let state = State::finished(0, ReportContent::Plan(&planned));
+        let state = RunReportState::finished(0, ReportContent::Plan(&planned));
         let diagnostics = &fixture.diagnostics;
         let report = Report { kind: ReportKind::Plan, manifests: ".", diagnostics, state };
         let no_secrets = Secrets::default();

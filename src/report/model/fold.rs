@@ -135,17 +135,23 @@ pub fn fold_steps<'s>(steps: &[StepItem<'s>], mode: FoldMode) -> Vec<FoldedSteps
         let located_excerpts = keyed_excerpts.iter().map(|(key, excerpt)| {
             (excerpt, &*containers_by_key[key], !containers_by_value.contains_key(key))
         });
-        let (shared_excerpts, unshared_excerpts): (Vec<_>, Vec<_>) = located_excerpts
-            .partition(|(_, holders, _)| mode != FoldMode::Nothing && holders.len() >= MIN_FOLDED);
+        let (shared_excerpts, unshared_excerpts): (Vec<_>, Vec<_>) =
+            located_excerpts.partition(|(_, container_indices, _)| {
+                mode != FoldMode::Nothing && container_indices.len() >= MIN_FOLDED
+            });
         let shared_count = shared_excerpts.len();
-        let excerpts_shown_here: Vec<_> =
-            shared_excerpts.into_iter().filter(|(_, holders, _)| holders[0] == index).collect();
+        let excerpts_shown_here: Vec<_> = shared_excerpts
+            .into_iter()
+            .filter(|(_, container_indices, _)| container_indices[0] == index)
+            .collect();
         // Excerpts that the same groups and projects have are shown together.
-        for excerpt_group in group_by_key(&excerpts_shown_here, |(_, holders, has_other_values)| {
-            (*holders, *has_other_values)
-        }) {
-            let (_, holders, has_other_values) = excerpt_group[0];
-            let others = holders[1..].iter().map(|other| paths[*other]).collect();
+        for excerpt_group in
+            group_by_key(&excerpts_shown_here, |(_, container_indices, has_other_values)| {
+                (*container_indices, *has_other_values)
+            })
+        {
+            let (_, container_indices, has_other_values) = excerpt_group[0];
+            let others = container_indices[1..].iter().map(|other| paths[*other]).collect();
             let steps = join_excerpts(excerpt_group.into_iter().map(|(piece, ..)| *piece));
             folded_steps.push(FoldedSteps {
                 steps,

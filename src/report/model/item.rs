@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{
-    Report, ReportContent, State, action_word,
+    Report, ReportContent, RunReportState, action_word,
     outcome::{
         common_cause, common_mismatch_reason, describe_cause, mismatch_reason, outcome_words,
         unread_cause,
@@ -169,7 +169,7 @@ impl<'a> Report<'a> {
     pub fn items(&self) -> Vec<ReportItem<'a>> {
         let mut items: Vec<ReportItem<'a>> = Vec::new();
         match self.state {
-            State::Unfinished(_) => items.push(
+            RunReportState::Unfinished(_) => items.push(
                 ReportItem::new(
                     ItemGroup::Run,
                     "unfinished",
@@ -177,10 +177,10 @@ impl<'a> Report<'a> {
                 )
                 .with_help(Some("check the log of the job")),
             ),
-            State::Failed(json::FailedRun { error, help, .. }) => {
+            RunReportState::Failed(json::FailedRun { error, help, .. }) => {
                 items.push(ReportItem::new(ItemGroup::Run, "failed", error).with_help(help));
             }
-            State::Finished(_) => {}
+            RunReportState::Finished(_) => {}
         }
         items.extend(self.plan().into_iter().flat_map(plan_items));
         if let Some(ReportContent::Apply(outcomes)) = self.content() {

@@ -52,11 +52,11 @@ pub struct Report<'a> {
     /// The diagnostics of the manifests.
     pub diagnostics: &'a Diagnostics,
     /// The state of the run.
-    pub state: State<'a>,
+    pub state: RunReportState<'a>,
 }
 
 /// The state of a run.
-pub type State<'a> = json::ReportState<'a, ReportContent<'a>>;
+pub type RunReportState<'a> = json::ReportState<'a, ReportContent<'a>>;
 
 /// The content of a report.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -141,17 +141,17 @@ impl<'a> Report<'a> {
     /// The content, if the run finished.
     pub const fn content(&self) -> Option<ReportContent<'a>> {
         match self.state {
-            State::Finished(finished) => Some(finished.content),
-            State::Failed(_) | State::Unfinished(_) => None,
+            RunReportState::Finished(finished) => Some(finished.content),
+            RunReportState::Failed(_) | RunReportState::Unfinished(_) => None,
         }
     }
 
     /// The exit code, if the run has ended.
     pub const fn exit_code(&self) -> Option<u8> {
         match self.state {
-            State::Finished(finished) => Some(finished.exit_code),
-            State::Failed(failed) => Some(failed.exit_code),
-            State::Unfinished(_) => None,
+            RunReportState::Finished(finished) => Some(finished.exit_code),
+            RunReportState::Failed(failed) => Some(failed.exit_code),
+            RunReportState::Unfinished(_) => None,
         }
     }
 
@@ -178,9 +178,9 @@ impl<'a> Report<'a> {
     pub fn summary(&self) -> Vec<String> {
         let title = self.kind.word();
         let content = match self.state {
-            State::Unfinished(_) => return vec![format!("{title}: not finished")],
-            State::Failed(_) => return vec![format!("{title}: failed")],
-            State::Finished(finished) => finished.content,
+            RunReportState::Unfinished(_) => return vec![format!("{title}: not finished")],
+            RunReportState::Failed(_) => return vec![format!("{title}: failed")],
+            RunReportState::Finished(finished) => finished.content,
         };
         match content {
             ReportContent::Plan(planned) => {

@@ -137,7 +137,7 @@ impl StepRow<'_> {
     }
 
     /// The texts of the live and the declared value. A creation or a removal has only one of them.
-    pub fn sides(&self) -> [Option<ValueText>; 2] {
+    pub fn before_and_after_texts(&self) -> [Option<ValueText>; 2] {
         let (before, after) = (value_text(&self.before), value_text(&self.after));
         match (self.step.action, &self.before, &self.after) {
             (Action::Create, ..) => [None, Some(after)],

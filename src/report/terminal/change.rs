@@ -82,7 +82,7 @@ fn draw_field(canvas: &mut Canvas, row: &StepRow<'_>, name_width: usize, shows_o
     let name = Line::indented(6).text(&row.name).put(Paint::Dim, branch::label_mark(row.label));
     let value_column = (6 + name_width + 2).max(name.width() + 2);
     let new_name_cell = || name.clone().pad_to(value_column).set_hanging_indent();
-    let (before, after) = match row.sides().map(|side| side.map(paint_value)) {
+    let (before, after) = match row.before_and_after_texts().map(|side| side.map(paint_value)) {
         [Some(before), Some(after)] => (before, after),
         [before, after] => {
             let value = before.or(after).unwrap_or_default();

@@ -96,7 +96,7 @@ fn missing_live(project: &Container) -> LiveContainer {
     let namespace = Some(LiveNamespace { id: Id::Known(2), owner: NamespaceOwner::Group });
     let presence = Presence::Missing(Target { namespace, ..target(project) });
     LiveContainer {
-        release: DetectedRelease::Known(release::REFERENCE),
+        read_release: DetectedRelease::Known(release::REFERENCE),
         ..LiveContainer::with_presence(presence, Duration::ZERO)
     }
 }

@@ -76,7 +76,7 @@ pub(super) struct SendInputs {
 pub struct Freshness {
     /// When the values become too old, on the client's clock. A request that must wait for a limit
     /// of the service is stale at once.
-    pub ends_at: Duration,
+    pub expires_at: Duration,
     /// The number of this attempt to send the request, counted from 1.
     pub attempt: u32,
     /// When the live values were read, on the client's clock.
@@ -135,8 +135,10 @@ impl ClientCore {
             // other operations.
             if !is_operation_limit {
                 let response_time = answered_at.saturating_sub(sent_at);
-                if let Some(reply) = to_pace_outcome(request.operation, outcome, response_time) {
-                    permit.record(reply);
+                if let Some(pace_outcome) =
+                    to_pace_outcome(request.operation, outcome, response_time)
+                {
+                    permit.record(pace_outcome);
                 }
                 self.pause_gate(wait.filter(|_| outcome == SendOutcome::Throttled).or(retry_after));
             }
@@ -214,7 +216,7 @@ impl ClientCore {
         if self.settings.deadline.is_some_and(|deadline| now >= deadline) {
             return Err(ErrorKind::OverBudget("time"));
         }
-        if freshness.is_some_and(|freshness| now > freshness.ends_at) {
+        if freshness.is_some_and(|freshness| now > freshness.expires_at) {
             return Err(ErrorKind::Stale(None));
         }
         let mut tally = self.tally();

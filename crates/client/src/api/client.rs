@@ -48,7 +48,7 @@ pub struct ClientSettings {
 impl Default for ClientSettings {
     fn default() -> Self {
         Self {
-            in_flight: InFlightRange::ADAPTING,
+            in_flight: InFlightRange::ADAPTIVE,
             max_requests: None,
             deadline: None,
             clock: Arc::new(SystemClock::default()),

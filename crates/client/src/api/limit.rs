@@ -135,10 +135,10 @@ impl Gate {
 
 impl Permit<'_> {
     /// Records the outcome of this request.
-    pub fn record(&self, reply: PaceOutcome) {
+    pub fn record(&self, outcome: PaceOutcome) {
         let mut state = self.gate.state();
         let old_limit = state.pace.limit();
-        state.pace.record(reply, self.ticket);
+        state.pace.record(outcome, self.ticket);
         let new_limit = state.pace.limit();
         // Before adding permits, cancel removals of permits that are still due.
         let cancelled_count = state.surplus_permits.min(new_limit.saturating_sub(old_limit));
@@ -319,7 +319,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_pace_limits_the_requests_in_flight() {
-        let gate = Gate::new(InFlightRange::ADAPTING);
+        let gate = Gate::new(InFlightRange::ADAPTIVE);
         let mut limits = vec![gate.limit()];
         for reply in [ANSWERED; 20].into_iter().chain([PaceOutcome::Throttled]).chain([ANSWERED; 3])
         {

@@ -49,7 +49,7 @@ pub struct InFlightRange {
 
 impl InFlightRange {
     /// Starts with 16 and rises up to 64 while responses stay fast.
-    pub const ADAPTING: Self = Self { start: 16, max: 64 };
+    pub const ADAPTIVE: Self = Self { start: 16, max: 64 };
 
     /// Starts with `number` (1 to 1,000), and never exceeds it.
     pub fn fixed(number: usize) -> Self {
@@ -91,7 +91,7 @@ pub struct PaceController {
     /// The number of changes of the limit.
     epoch: u64,
     /// True if the limit was ever halved. Then it rises by one instead of doubling.
-    rises_slowly: bool,
+    was_ever_halved: bool,
     round: PaceRound,
     /// The usual response times, by the id of the operation.
     usual_times: BTreeMap<&'static str, UsualTime>,
@@ -103,7 +103,7 @@ struct PaceRound {
     /// The number of next requests whose response times will be ignored.
     untimed_requests: usize,
     response_count: usize,
-    failures: usize,
+    failure_count: usize,
     /// The sum of the ratios of the response times to the usual times.
     ratio_sum: f64,
     /// True if as many requests as allowed were in flight.
@@ -133,7 +133,7 @@ impl PaceController {
             range,
             limit: range.start,
             epoch: 0,
-            rises_slowly: false,
+            was_ever_halved: false,
             round,
             usual_times: BTreeMap::new(),
         }
@@ -154,15 +154,15 @@ impl PaceController {
     }
 
     /// Records the outcome of a request.
-    pub fn record(&mut self, reply: PaceOutcome, ticket: PaceTicket) {
+    pub fn record(&mut self, outcome: PaceOutcome, ticket: PaceTicket) {
         if ticket.epoch != self.epoch {
             return; // The request was sent before the last change of the limit.
         }
-        match reply {
+        match outcome {
             PaceOutcome::Throttled => self.halve_limit(1),
             PaceOutcome::Failed => {
-                self.round.failures += 1;
-                if self.round.failures > self.sample_size() / 10 {
+                self.round.failure_count += 1;
+                if self.round.failure_count > self.sample_size() / 10 {
                     self.halve_limit(1);
                 } else {
                     self.count_response();
@@ -194,7 +194,7 @@ impl PaceController {
     fn count_response(&mut self) {
         self.round.response_count += 1;
         let is_below_range = self.limit < self.range.start;
-        let required_responses = if is_below_range && self.round.failures == 0 {
+        let required_responses = if is_below_range && self.round.failure_count == 0 {
             self.limit
         } else {
             self.sample_size()
@@ -203,14 +203,14 @@ impl PaceController {
             return;
         }
         let round = std::mem::take(&mut self.round);
-        let slowness =
-            round.ratio_sum / round.response_count.saturating_sub(round.failures).max(1) as f64;
+        let slowness = round.ratio_sum
+            / round.response_count.saturating_sub(round.failure_count).max(1) as f64;
         if is_below_range {
             self.set_limit(self.limit + 1);
         } else if slowness > MIN_SLOW_RATIO && self.limit > self.range.start {
             self.halve_limit(self.range.start);
         } else if slowness <= MAX_FAST_RATIO && round.was_full {
-            let (raised_limit, untimed_requests) = if self.rises_slowly {
+            let (raised_limit, untimed_requests) = if self.was_ever_halved {
                 (self.limit + 1, 0)
             } else {
                 (self.limit * 2, self.limit * 2)
@@ -222,7 +222,7 @@ impl PaceController {
 
     /// Halves the limit, but not below `min_limit`.
     fn halve_limit(&mut self, min_limit: usize) {
-        self.rises_slowly = true;
+        self.was_ever_halved = true;
         self.set_limit((self.limit / 2).max(min_limit));
     }
 
@@ -237,7 +237,7 @@ impl PaceController {
 mod tests {
     use super::*;
 
-    const ADAPTING: InFlightRange = InFlightRange::ADAPTING;
+    const ADAPTING: InFlightRange = InFlightRange::ADAPTIVE;
     const OPERATIONS: [&str; 2] = ["variable-list", "hook-list"];
 
     fn millis(millis: u64) -> Duration {
@@ -461,7 +461,7 @@ mod tests {
                     || (matches!(kind, RoundKind::Slow) && limit < pace.limit());
                 play_round(&mut pace, *kind);
                 assert_eq!(
-                    (pace.limit(), pace.rises_slowly),
+                    (pace.limit(), pace.was_ever_halved),
                     (limit, rises_slowly),
                     "{sequence:?}"
                 );

@@ -30,8 +30,8 @@ pub struct BranchPlan {
     pub comparison: BaseComparison,
 }
 
-/// Plans `container` against `base`. Drift that is only shown, or excluded, causes no refusals and
-/// blocks nothing.
+/// Plans `container` against `base`. If `drift_policy` only shows or excludes drift, drift causes
+/// no refusals and blocks nothing.
 ///
 /// # Errors
 /// [`ApiError`](crate::api::ApiError) if all further requests would fail too.
@@ -95,10 +95,11 @@ pub async fn plan_against(
     Ok(BranchPlan { plan: full_plan, branch_part, comparison })
 }
 
-/// Replaces the refusals and problems of `full_plan`, which shows drift, by those of `branch_plan`, the
-/// plan without drift, and adds what that plan could not read. Adds the other refusals to
-/// `comparison`. Without such a plan, nothing of the branch can be written, and only the problems
-/// stay.
+/// Replaces the refusals and problems in `full_plan`, which contains drift, with those in
+/// `branch_plan`, which contains no drift. Also adds the unread parts of `branch_plan`. The
+/// refusals that `branch_plan` lacks go to `comparison`. Without a `branch_plan`, nothing of the
+/// branch can be written: all refusals go to `comparison`, and only the problems stay in
+/// `full_plan`.
 fn show_branch_findings(
     full_plan: &mut ContainerPlan,
     branch_plan: Option<ContainerPlan>,
@@ -130,9 +131,10 @@ struct BranchPlanner<'a> {
 }
 
 impl BranchPlanner<'_> {
-    /// Plans the changes of the branch without what causes those `base_problems` that they do not
-    /// need solved. Returns these problems, and the plan. Returns none if the changes would differ
-    /// from those in `full_plan`, because they depend on what was left out.
+    /// Plans the changes of the branch without the declarations that cause some of the
+    /// `base_problems`: those problems that the changes do not need solved. Returns these problems
+    /// and the plan. Returns no problems and no plan if the changes then differ from those in
+    /// `full_plan`.
     async fn plan_without_problems(
         &self,
         full_plan: &ContainerPlan,
@@ -148,8 +150,8 @@ impl BranchPlanner<'_> {
         Ok(if partial_plan.is_some() { (problems, partial_plan) } else { (Vec::new(), None) })
     }
 
-    /// Plans only the changes of the branch, without what causes the `drift_problems`. Returns `None`
-    /// if the changes cannot be separated from drift.
+    /// Plans only the changes of the branch, without the declarations that cause the
+    /// `drift_problems`. Returns `None` if the changes cannot be separated from drift.
     async fn plan_branch_part(
         &self,
         full_plan: &ContainerPlan,

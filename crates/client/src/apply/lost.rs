@@ -65,16 +65,16 @@ pub(super) fn determine_call_state(
     }
     let remaining_step = find_step(plan, &step.address);
     if step.replaces {
-        return check_replacement(step, index, remaining_step);
+        return determine_replacement_state(step, index, remaining_step);
     }
     if let Some(create_index) = recreate_index(step).filter(|create_index| index >= *create_index) {
-        return check_recreation(step, index > create_index, plan);
+        return determine_recreation_state(step, index > create_index, plan);
     }
     if step.address.section.is_none() && step.action == Action::Update {
-        return check_move(step, index, remaining_step);
+        return determine_move_state(step, index, remaining_step);
     }
     match (step.action, remaining_step) {
-        (Action::Update, None) => check_update(step, plan),
+        (Action::Update, None) => determine_update_state(step, plan),
         (Action::Update, Some(remaining_step)) => {
             let changes = remaining_step.changes.iter();
             let mut remaining_changes =
@@ -91,7 +91,9 @@ pub(super) fn determine_call_state(
         }
         (_, Some(remaining_step)) if step.is_same_change(remaining_step) => CallState::NotApplied,
         (_, Some(_)) => CallState::Unexpected,
-        (Action::Create, None) if creates_container => check_creation(scope, step, index, plan),
+        (Action::Create, None) if creates_container => {
+            determine_creation_state(scope, step, index, plan)
+        }
         (Action::Create | Action::Delete, None) => CallState::Applied,
     }
 }
@@ -107,7 +109,7 @@ fn recreate_index(step: &Step) -> Option<usize> {
 
 /// The state of a call for an object that is created again before the old object is removed. While
 /// both objects exist, a plan treats one object as a copy of the other object.
-fn check_recreation(step: &Step, is_removal: bool, plan: &ContainerPlan) -> CallState {
+fn determine_recreation_state(step: &Step, is_removal: bool, plan: &ContainerPlan) -> CallState {
     let old_id = step.live_id();
     let mut remaining_steps = plan.steps.iter().filter(|remaining_step| {
         remaining_step.address == step.address || remaining_step.removes_copy_of(&step.address)
@@ -125,7 +127,11 @@ fn check_recreation(step: &Step, is_removal: bool, plan: &ContainerPlan) -> Call
 
 /// The state of a call of a replacement. If the new plan creates the object, the old object was
 /// removed. If the new plan has the same step, the old object was not removed.
-fn check_replacement(step: &Step, index: usize, remaining_step: Option<&Step>) -> CallState {
+fn determine_replacement_state(
+    step: &Step,
+    index: usize,
+    remaining_step: Option<&Step>,
+) -> CallState {
     let is_removal = index == 0;
     let is_restore = step.planned_calls.get(index).is_some_and(|call| call.is_restore);
     match remaining_step {
@@ -140,7 +146,7 @@ fn check_replacement(step: &Step, index: usize, remaining_step: Option<&Step>) -
 
 /// The state of a call that renames or transfers a container. The service did not execute the calls
 /// that the new plan still contains.
-fn check_move(step: &Step, index: usize, remaining_step: Option<&Step>) -> CallState {
+fn determine_move_state(step: &Step, index: usize, remaining_step: Option<&Step>) -> CallState {
     let operation = step.planned_calls.get(index).map(|call| call.request.operation);
     let mut requests = remaining_step.into_iter().flat_map(Step::requests);
     match operation {
@@ -153,7 +159,7 @@ fn check_move(step: &Step, index: usize, remaining_step: Option<&Step>) -> CallS
 
 /// The state of an update without a remaining difference. If the service returns at least one of
 /// the changed fields, this proves that the service executed the whole call.
-fn check_update(step: &Step, plan: &ContainerPlan) -> CallState {
+fn determine_update_state(step: &Step, plan: &ContainerPlan) -> CallState {
     let unverifiable_fields = plan.unverifiable_fields(step);
     if unverifiable_fields.len() < step.changes.len() {
         return CallState::Applied;
@@ -166,7 +172,12 @@ fn check_update(step: &Step, plan: &ContainerPlan) -> CallState {
 
 /// The state of a call that creates a container, if the container exists now. Remaining differences
 /// in the sections that are created with the container are separate steps of the new plan.
-fn check_creation(scope: Scope, step: &Step, index: usize, plan: &ContainerPlan) -> CallState {
+fn determine_creation_state(
+    scope: Scope,
+    step: &Step,
+    index: usize,
+    plan: &ContainerPlan,
+) -> CallState {
     let request = step.requests().nth(index);
     if index > 0 && request.is_some_and(|request| request.body_fields().is_none()) {
         return CallState::Unknown(Cause::new("cannot tell whether this was carried out"));
@@ -351,8 +362,8 @@ mod tests {
             (Some(replacement.clone()), NotApplied, Unexpected, Applied),
             (Some(make_step(Action::Update, "developer")), Unexpected, Unexpected, Unexpected),
         ] {
-            let actual =
-                [0, 1, 2].map(|index| check_replacement(&replacement, index, remaining.as_ref()));
+            let actual = [0, 1, 2]
+                .map(|index| determine_replacement_state(&replacement, index, remaining.as_ref()));
             assert_eq!(actual, [removed, added, restored], "{remaining:?}");
         }
     }
@@ -373,7 +384,8 @@ mod tests {
             (Some(make_step(&[PROJECT_TRANSFER])), Applied, NotApplied),
             (None, Applied, Applied),
         ] {
-            let actual = [0, 1].map(|index| check_move(&move_step, index, remaining.as_ref()));
+            let actual =
+                [0, 1].map(|index| determine_move_state(&move_step, index, remaining.as_ref()));
             assert_eq!(actual, [renamed, moved], "{remaining:?}");
         }
     }
@@ -420,8 +432,8 @@ mod tests {
         let step = Step::new(shop.scope, address, Action::Create, origin, Vec::new(), calls);
         let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
         let new_plan = plan::plan_container(&shop, &live_container(&shop, &json!({})), &settings);
-        assert_eq!(check_creation(shop.scope, &step, 0, &new_plan), CallState::Applied);
-        let second_state = check_creation(shop.scope, &step, 1, &new_plan);
+        assert_eq!(determine_creation_state(shop.scope, &step, 0, &new_plan), CallState::Applied);
+        let second_state = determine_creation_state(shop.scope, &step, 1, &new_plan);
         assert!(matches!(second_state, CallState::Unknown(_)), "{second_state:?}");
     }
 

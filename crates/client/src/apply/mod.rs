@@ -108,7 +108,7 @@ impl Apply<'_> {
         }
         if result.fatal_error.is_none() && !self.writer.read_client().has_ended() {
             let undone_mismatches =
-                self.find_undone(plan, &result, dependencies.created_ids()).await;
+                self.find_undone_effects(plan, &result, dependencies.created_ids()).await;
             result.mismatches.extend(undone_mismatches);
         }
         result.interrupted = self.writer.read_client().is_interrupted();

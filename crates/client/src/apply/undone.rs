@@ -24,7 +24,7 @@ use crate::{
 impl Apply<'_> {
     /// Finds objects that no longer match, although their own step succeeded or they needed no
     /// step.
-    pub(super) async fn find_undone(
+    pub(super) async fn find_undone_effects(
         &self,
         plan: &ApprovedPlan<'_>,
         apply_result: &ApplyResult,
@@ -42,7 +42,7 @@ impl Apply<'_> {
             let is_compared = plan.covers_container(&container.path) && !container.is_watched;
             let sections = Some(affected_sections(container, &undoing_steps));
             let sections = sections.filter(|sections| is_compared && !sections.is_empty());
-            Some(self.reread_affected(container, sections?, &settings))
+            Some(self.find_section_mismatches(container, sections?, &settings))
         });
         let mismatch_lists: Vec<_> =
             stream::iter(rereads).buffer_unordered(self.max_containers.max(1)).collect().await;
@@ -54,9 +54,9 @@ impl Apply<'_> {
         mismatches.filter(|mismatch| !reported_addresses.contains(&mismatch.address)).collect()
     }
 
-    /// Reads the sections in `undoing_steps` again. The value of each section is the step that may
-    /// have undone an effect in it.
-    async fn reread_affected(
+    /// Reads the sections that are keys of `undoing_steps` again, and returns their mismatches. The
+    /// value of a section is the step that may have undone an effect in this section.
+    async fn find_section_mismatches(
         &self,
         container: &Container,
         undoing_steps: BTreeMap<&'static str, &Step>,
@@ -105,7 +105,7 @@ impl Apply<'_> {
 
 /// An effect that a step may undo, in the container of the step or below.
 #[derive(PartialEq, Eq, Hash)]
-enum UndoneKey<'s> {
+enum UndoableEffect<'s> {
     /// Entries that the service adds to a new container, or that the container inherits.
     DefaultEntries,
     /// Fields that a group above may override, after a move into another group.
@@ -117,29 +117,30 @@ enum UndoneKey<'s> {
     OverriddenField(&'s str, &'s str),
 }
 
-/// The first step that may undo each effect, by the path of the step's container in lower case.
-type UndoingSteps<'s> = HashMap<String, HashMap<UndoneKey<'s>, &'s Step>>;
+/// For each container, by its path in lower case: the effects that its steps may undo, each with
+/// the first of these steps.
+type UndoingSteps<'s> = HashMap<String, HashMap<UndoableEffect<'s>, &'s Step>>;
 
 fn collect_undoing_steps<'s>(steps: impl Iterator<Item = &'s Step>) -> UndoingSteps<'s> {
     let mut undoing_steps = UndoingSteps::new();
     for step in steps {
         let container_steps = undoing_steps.entry(step.address.path.to_lowercase()).or_default();
         let section = step.address.section.unwrap_or(settings::SECTION);
-        let mut keys = vec![];
+        let mut effects = vec![];
         if step.creates_container() {
-            keys.push(UndoneKey::DefaultEntries);
+            effects.push(UndoableEffect::DefaultEntries);
         } else if step.scope == Scope::Group {
-            keys.extend(
+            effects.extend(
                 step.changes
                     .iter()
-                    .map(|change| UndoneKey::OverriddenField(section, &change.field)),
+                    .map(|change| UndoableEffect::OverriddenField(section, &change.field)),
             );
         }
-        let moves_in = step.former_path().is_some();
-        keys.extend(moves_in.then_some(UndoneKey::InheritedFields));
-        keys.extend(grantee_losing_access(step).map(UndoneKey::GrantsTo));
-        for key in keys {
-            container_steps.entry(key).or_insert(step);
+        let is_moved_into_group = step.former_path().is_some();
+        effects.extend(is_moved_into_group.then_some(UndoableEffect::InheritedFields));
+        effects.extend(grantee_losing_access(step).map(UndoableEffect::GrantsTo));
+        for effect in effects {
+            container_steps.entry(effect).or_insert(step);
         }
     }
     undoing_steps
@@ -153,17 +154,17 @@ fn affected_sections<'s>(
 ) -> BTreeMap<&'static str, &'s Step> {
     let path = container.path.to_lowercase();
     let paths = std::iter::once(&*path).chain(groups_above(&path));
-    let undoing_by_level: Vec<_> = paths
+    let steps_by_ancestor: Vec<_> = paths
         .filter_map(|ancestor| Some((ancestor != path, undoing_steps.get(ancestor)?)))
         .collect();
-    let mut affected = BTreeMap::new();
-    for section in container.sections.iter().filter(|_| !undoing_by_level.is_empty()) {
+    let mut steps_by_section = BTreeMap::new();
+    for section in container.sections.iter().filter(|_| !steps_by_ancestor.is_empty()) {
         let section_name = section.kind.section;
         let mut entries = section.entries.iter();
         let refuses_entries = matches!(section.unlisted.value, Unlisted::Delete | Unlisted::Fail)
             || entries.any(|entry| entry.state == EntryPresence::Absent);
-        let default_entries = refuses_entries.then_some(UndoneKey::DefaultEntries);
-        let grants = grantees(section).map(|grantee| UndoneKey::GrantsTo(grantee.0));
+        let default_entries = refuses_entries.then_some(UndoableEffect::DefaultEntries);
+        let grants = grantees(section).map(|grantee| UndoableEffect::GrantsTo(grantee.0));
         let constraints = constraints::all_constraints().filter(|row| {
             let field = row
                 .constrained
@@ -172,27 +173,31 @@ fn affected_sections<'s>(
                 .filter(|_| *row.constrained.section == *section_name);
             field.is_some_and(|field| section.field_names().any(|name| name == field))
         });
-        let keys_from_above: Vec<_> = constraints
+        let overridden_fields: Vec<_> = constraints
             .map(|row| {
-                UndoneKey::OverriddenField(&row.group_setting.section, &row.group_setting.field)
+                UndoableEffect::OverriddenField(
+                    &row.group_setting.section,
+                    &row.group_setting.field,
+                )
             })
             .collect();
-        let inherited_fields = (!keys_from_above.is_empty()).then_some(UndoneKey::InheritedFields);
-        let keys_at_any_level: Vec<_> =
+        let inherited_fields =
+            (!overridden_fields.is_empty()).then_some(UndoableEffect::InheritedFields);
+        let other_effects: Vec<_> =
             default_entries.into_iter().chain(inherited_fields).chain(grants).collect();
-        let step = undoing_by_level.iter().find_map(|(is_above, steps_by_key)| {
-            let inherited_keys = keys_from_above.iter().filter(|_| *is_above);
-            let other_keys = keys_at_any_level
+        let step = steps_by_ancestor.iter().find_map(|(is_above, steps_by_key)| {
+            let overrides_from_above = overridden_fields.iter().filter(|_| *is_above);
+            let applicable_effects = other_effects
                 .iter()
-                .filter(|key| !is_above || **key != UndoneKey::DefaultEntries);
-            inherited_keys
-                .chain(other_keys)
+                .filter(|key| !is_above || **key != UndoableEffect::DefaultEntries);
+            overrides_from_above
+                .chain(applicable_effects)
                 .inspect(|_| steps::count_step())
                 .find_map(|key| steps_by_key.get(key))
         });
-        affected.extend(step.map(|step| (section_name, *step)));
+        steps_by_section.extend(step.map(|step| (section_name, *step)));
     }
-    affected
+    steps_by_section
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub(super) struct ObserverCache {
     pub(super) entry_names: LookUpCache<Arc<[String]>>,
     /// The groups or projects below a group, by [`id_key`].
     pub(super) containers_below: LookUpCache<Arc<[ListedContainer]>>,
-    /// The objects of groups, by path. Also the settings of groups, by section and path.
+    /// The API objects of groups, by path, and the settings of groups, by section and path.
     pub(super) groups: LookUpCache<Arc<Object>>,
     /// The live paths of groups and projects that have declared former paths, by declared path.
     pub(super) live_paths: LookUpCache<String>,

@@ -31,15 +31,16 @@ impl Observer {
         let intermediate_paths = path_after_rename(&present_path, &declared_path)
             .zip(path_after_rename(&declared_path, &present_path));
         let is_transferred_first = match intermediate_paths {
-            Some((renamed, moved)) => {
-                self.is_in_use(&renamed).await? && !self.is_in_use(&moved).await?
+            Some((path_if_renamed_first, path_if_transferred_first)) => {
+                self.is_in_use(&path_if_renamed_first).await?
+                    && !self.is_in_use(&path_if_transferred_first).await?
             }
             None => false,
         };
         let (mut namesake, mut name) = (None, None);
         if let Some(group) = parent_group_path(&container.path).filter(|_| is_transferred) {
             object.target.namespace = self.find_declared_namespace(group).await?;
-            let group = self.live_group_path(group).await?;
+            let group = self.resolve_live_group_path(group).await?;
             namesake = self.find_namesake(&object, object.facts.name.as_deref(), &group).await?;
             if namesake.is_some() && !is_transferred_first {
                 name = self.find_free_name(container, &object, &group).await?;
@@ -58,7 +59,7 @@ impl Observer {
 
     /// True if a group or project has `path`, or may get it in this run.
     async fn is_in_use(&self, path: &str) -> Result<bool> {
-        let live_path = self.live_path(path).await?;
+        let live_path = self.resolve_live_path(path).await?;
         Ok(self.moves.declares(path)
             || self.exists_at(Scope::Group, &live_path).await?
             || self.exists_at(Scope::Project, &live_path).await?)

@@ -167,7 +167,7 @@ impl Observer {
         let key_filter = keys::object_keys(projects.iter().copied());
         let search = ProjectSearch { observer: self, key_filter, sender };
         for project in projects {
-            let path = self.live_path(&project.path).await?.to_lowercase();
+            let path = self.resolve_live_path(&project.path).await?.to_lowercase();
             let root_name = path.split('/').next().unwrap_or_default().to_owned();
             groups.entry(root_name).or_default().insert(path, project);
         }
@@ -399,7 +399,7 @@ impl Observer {
 
     /// Explains why a container is not at its declared path.
     pub(super) async fn explain_absence(&self, container: &Container) -> Result<Presence> {
-        let live_path = self.live_path(&container.path).await?;
+        let live_path = self.resolve_live_path(&container.path).await?;
         self.explain_absence_at(container, &live_path).await
     }
 

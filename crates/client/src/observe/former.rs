@@ -38,7 +38,7 @@ use crate::{
 impl Observer {
     /// Translates the declared `path` of a container into its live path. The container itself must
     /// not move, but a group above it may move.
-    pub(super) async fn live_path(&self, path: &str) -> Result<String> {
+    pub(super) async fn resolve_live_path(&self, path: &str) -> Result<String> {
         let Some(group) = self.moves.nearest_moved_group_above(path) else {
             return Ok(path.to_owned());
         };
@@ -50,34 +50,38 @@ impl Observer {
     }
 
     /// The live path of the group that is declared at `path`. The group may have former paths.
-    pub(super) async fn live_group_path(&self, path: &str) -> Result<String> {
+    pub(super) async fn resolve_live_group_path(&self, path: &str) -> Result<String> {
         // Translate the path of any child, and remove its last segment.
-        let child_path = self.live_path(&format!("{path}/-")).await?;
+        let child_path = self.resolve_live_path(&format!("{path}/-")).await?;
         Ok(child_path.strip_suffix("/-").unwrap_or(path).to_owned())
     }
 
     /// The live path of the project that is declared at `path`. The project may have former paths.
     /// Another project that is about to move may still have this path.
-    pub(super) async fn live_project_path(&self, path: &str) -> Result<String> {
+    pub(super) async fn resolve_live_project_path(&self, path: &str) -> Result<String> {
         let Some(declared_move) = self.moves.declared_move(path) else {
-            return self.live_path(path).await;
+            return self.resolve_live_path(path).await;
         };
         let locate = async || self.find_live_path(declared_move).await;
         self.cache.live_paths.get_or_read(&path.to_lowercase(), locate).await
     }
 
     /// The live path of the group or project that is declared at `path`. It may have former paths.
-    pub(super) async fn live_container_path(&self, scope: Scope, path: &str) -> Result<String> {
+    pub(super) async fn resolve_live_container_path(
+        &self,
+        scope: Scope,
+        path: &str,
+    ) -> Result<String> {
         match scope {
-            Scope::Group => self.live_group_path(path).await,
-            Scope::Project => self.live_project_path(path).await,
+            Scope::Group => self.resolve_live_group_path(path).await,
+            Scope::Project => self.resolve_live_project_path(path).await,
         }
     }
 
     /// The live path of a group or project with former paths.
     async fn find_live_path(&self, declared_move: &Move) -> Result<String> {
         let Move { scope, path: declared_path, former_paths } = declared_move;
-        let live_path = self.live_path(declared_path).await?;
+        let live_path = self.resolve_live_path(declared_path).await?;
         if self.find_blocking_path(declared_path).await?.is_none()
             && self.exists_at(*scope, &live_path).await?
         {
@@ -88,7 +92,7 @@ impl Observer {
         let transit_paths =
             renamed_paths.filter(|path| self.moves.intermediate_group(path).is_some());
         for candidate in former_paths.iter().map(ToString::to_string).chain(transit_paths) {
-            let path = self.live_path(&candidate).await?;
+            let path = self.resolve_live_path(&candidate).await?;
             if self.exists_at(*scope, &path).await? {
                 return Ok(path);
             }
@@ -96,7 +100,7 @@ impl Observer {
         for former_path in former_paths.iter().filter(|_| *scope == Scope::Project) {
             let Some(redirect_path) = self.follow_redirects(former_path).await? else { continue };
             for path in intermediate_paths(former_path, declared_path) {
-                let path = self.live_path(&path).await?;
+                let path = self.resolve_live_path(&path).await?;
                 if paths_are_equal(&redirect_path, &path) {
                     return Ok(path);
                 }
@@ -108,7 +112,7 @@ impl Observer {
     /// Follows the redirects of the service to the project that left `former_path`, and returns its
     /// current path.
     async fn follow_redirects(&self, former_path: &str) -> Result<Option<String>> {
-        let live_path = self.live_path(former_path).await?;
+        let live_path = self.resolve_live_path(former_path).await?;
         let older_paths = self.older_paths(Scope::Project, former_path, &live_path);
         for path in std::iter::once(live_path).chain(older_paths) {
             let mut path_result = self.fetch_path(Scope::Project, &path).await;
@@ -139,7 +143,7 @@ impl Observer {
         let first_blocker = self.moves.former_occupant(path);
         let mut occupant = first_blocker;
         while let Some(blocker) = occupant {
-            let live_path = self.live_path(&blocker.path).await?;
+            let live_path = self.resolve_live_path(&blocker.path).await?;
             if !self.exists_at(blocker.scope, &live_path).await? {
                 return Ok(first_blocker.map(|next_move| next_move.path.clone()));
             }
@@ -150,10 +154,12 @@ impl Observer {
 
     /// The nearest group above `path` whose own name or parent changes. A group that only moves
     /// together with a group above it does not count.
-    async fn moving_group_above(&self, path: &str) -> Result<Option<Arc<str>>> {
+    async fn find_moving_group_above(&self, path: &str) -> Result<Option<Arc<str>>> {
         let mut group_above = self.moves.nearest_moved_group_above(path);
         while let Some(group) = group_above {
-            if self.live_group_path(&group.path).await? != self.live_path(&group.path).await? {
+            if self.resolve_live_group_path(&group.path).await?
+                != self.resolve_live_path(&group.path).await?
+            {
                 return Ok(Some(group.path.clone()));
             }
             group_above = self.moves.nearest_moved_group_above(&group.path);
@@ -174,7 +180,7 @@ impl Observer {
     /// `None` if no such container exists, or if other containers must move first.
     pub(super) async fn find_occupant(&self, target: &Target) -> Result<Option<Scope>> {
         let other_scope = target.scope.choose(Scope::Project, Scope::Group);
-        let live_path = self.live_path(&target.path).await?;
+        let live_path = self.resolve_live_path(&target.path).await?;
         let is_occupied = match (other_scope, parent_group_path(&live_path)) {
             _ if !target.blocking_paths.is_empty() => false,
             // Every project is in a namespace.
@@ -208,14 +214,14 @@ impl Observer {
 
     /// Finds a container at its declared path, at a former path, or at an intermediate path.
     pub(super) async fn search_paths(&self, container: &Container) -> Result<LocateResult> {
-        let live_path = self.live_path(&container.path).await?;
+        let live_path = self.resolve_live_path(&container.path).await?;
         let blocking_path = self.find_blocking_path(&container.path).await?;
         let declared_location = match blocking_path {
             None => self.read_at_path(container, &live_path).await?,
             Some(_) => Absent(self.explain_absence(container).await?),
         };
         let blockers =
-            blocking_path.into_iter().chain(self.moving_group_above(&container.path).await?);
+            blocking_path.into_iter().chain(self.find_moving_group_above(&container.path).await?);
         let blocking_paths: Vec<_> = blockers.collect();
         let former_paths = self.former_paths(container);
         let absence = match declared_location {
@@ -261,14 +267,14 @@ impl Observer {
         let raw = self.fetch_object(container, &id.to_string()).await?;
         let object = self.parse_with_level(container, &raw).await?;
         if object.facts.deletion_mark.is_some()
-            || paths_are_equal(&object.path, &self.live_path(&container.path).await?)
+            || paths_are_equal(&object.path, &self.resolve_live_path(&container.path).await?)
         {
             return Ok(Present(object));
         }
         for former_path in self.former_paths(container) {
             let intermediate = intermediate_paths(former_path, &container.path);
             for path in std::iter::once(former_path.to_string()).chain(intermediate) {
-                if paths_are_equal(&object.path, &self.live_path(&path).await?) {
+                if paths_are_equal(&object.path, &self.resolve_live_path(&path).await?) {
                     return self.add_move(container, object, &path).await.map(Present);
                 }
             }
@@ -284,7 +290,7 @@ impl Observer {
         container: &Container,
         former_path: &str,
     ) -> Result<(String, LocateResult)> {
-        let live_former_path = self.live_path(former_path).await?;
+        let live_former_path = self.resolve_live_path(former_path).await?;
         let mut location = self.read_at_path(container, &live_former_path).await?;
         for path in self.older_paths(container.scope, former_path, &live_former_path) {
             if let Absent(Presence::Missing(_)) = &location
@@ -295,7 +301,7 @@ impl Observer {
             }
         }
         for path in intermediate_paths(former_path, &container.path) {
-            let live_intermediate_path = self.live_path(&path).await?;
+            let live_intermediate_path = self.resolve_live_path(&path).await?;
             match &location {
                 Absent(Presence::Redirected { new_path: Some(redirect_path) })
                     if paths_are_equal(redirect_path, &live_intermediate_path) =>
@@ -347,7 +353,7 @@ impl Observer {
     /// True if `live_path` is the live path of one of the former paths.
     async fn is_live_at_any(&self, live_path: &str, former_paths: &[Arc<str>]) -> Result<bool> {
         for path in former_paths {
-            if paths_are_equal(&self.live_path(path).await?, live_path) {
+            if paths_are_equal(&self.resolve_live_path(path).await?, live_path) {
                 return Ok(true);
             }
         }
@@ -362,7 +368,7 @@ impl Observer {
         former_paths: &[Arc<str>],
     ) -> Result<LocateResult> {
         for former_path in former_paths.iter().filter(|former| !self.moves.is_reoccupied(former)) {
-            let other_path = self.live_path(former_path).await?;
+            let other_path = self.resolve_live_path(former_path).await?;
             for scope in Scope::ALL {
                 if self.exists_at(scope, &other_path).await? {
                     return Ok(Absent(Presence::Ambiguous {
@@ -410,7 +416,7 @@ impl Observer {
     /// The service returns live paths, and no names of runners. A runner without a declared name
     /// keeps its description if the description is unique among `runners`. Otherwise its id becomes
     /// its name.
-    pub(super) fn with_declared_names(
+    pub(super) fn use_declared_names(
         &self,
         section: &DeclaredSection,
         live_entries: LiveEntries,

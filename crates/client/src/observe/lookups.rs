@@ -107,7 +107,7 @@ impl Observer {
     async fn read_roles(&self, path: &str) -> Result<Roles> {
         let top_level_group = path.split('/').next().unwrap_or(path);
         let cache_key = if self.caller.is_administrator { "" } else { top_level_group };
-        let read = async || {
+        let read_custom_roles = async || {
             let request = match cache_key {
                 "" => operation::MEMBER_ROLE_LIST.request(),
                 top => operation::GROUP_MEMBER_ROLE_LIST.request().arg("id", top),
@@ -130,7 +130,7 @@ impl Observer {
             });
             Ok(roles.collect())
         };
-        self.cache.roles.get_or_read(cache_key, read).await
+        self.cache.roles.get_or_read(cache_key, read_custom_roles).await
     }
 
     /// The runners of projects that the token sees; an empty list if the entries of the section do
@@ -144,7 +144,7 @@ impl Observer {
 
     /// The runners of projects that the token sees, read once.
     async fn read_runners(&self) -> Result<Runners> {
-        let read = async || {
+        let list_runners = async || {
             let is_administrator = self.caller.is_administrator;
             let op =
                 if is_administrator { operation::RUNNER_LIST_ALL } else { operation::RUNNER_LIST };
@@ -155,13 +155,13 @@ impl Observer {
             });
             Ok(runners.collect())
         };
-        self.cache.runners.get_or_read("", read).await
+        self.cache.runners.get_or_read("", list_runners).await
     }
 
     /// The id of the user with this name.
     pub(super) async fn find_user_id(&self, name: &str) -> Result<Option<u64>> {
         let key = name.to_lowercase();
-        let read = async || {
+        let read_user_id = async || {
             let response =
                 self.client.get(operation::USER_FIND.request().query("username", name)).await?;
             let mut users = response.body.as_array().into_iter().flatten();
@@ -170,7 +170,7 @@ impl Observer {
             });
             Ok(user.and_then(|user| user["id"].as_u64()))
         };
-        self.cache.ids.get_or_read(&format!("user {key}"), read).await
+        self.cache.ids.get_or_read(&format!("user {key}"), read_user_id).await
     }
 
     /// The id of the group or project that is declared at this path.
@@ -178,7 +178,7 @@ impl Observer {
         let key = path.to_lowercase();
         let lookup = catalogue::container_lookup(scope);
         let read = async || {
-            let live_path = self.live_container_path(scope, path).await?;
+            let live_path = self.resolve_live_container_path(scope, path).await?;
             match self.get_container_object(scope, &live_path, &KeyFilter::All).await {
                 Ok(object) => Ok(object_id(&object)
                     .filter(|_| paths_are_equal(lookup.read_path(&object), &live_path))),
@@ -194,13 +194,13 @@ impl Observer {
         &self,
         path: &str,
     ) -> Result<Option<LiveNamespace>> {
-        let live_path = self.live_group_path(path).await?;
+        let live_path = self.resolve_live_group_path(path).await?;
         self.read_namespace_at(&live_path).await
     }
 
     /// The namespace at the live `path`.
     pub(super) async fn read_namespace_at(&self, path: &str) -> Result<Option<LiveNamespace>> {
-        let read = async || {
+        let read_namespace = async || {
             let namespace = match self.get_namespace(path).await? {
                 Some(namespace) => namespace,
                 // Search for the namespace, because the service reads a path of digits as an id.
@@ -216,7 +216,7 @@ impl Observer {
             };
             Ok(Some(LiveNamespace { id, owner }))
         };
-        self.cache.namespaces.get_or_read(&path.to_lowercase(), read).await
+        self.cache.namespaces.get_or_read(&path.to_lowercase(), read_namespace).await
     }
 
     /// Reads the namespace at `path`. Returns `null` if the namespace does not exist, and `None` if

@@ -259,7 +259,7 @@ impl Observer {
             let nested_entries = self.read_nested_section(container, section, parent, live).await?;
             self.insert_section(container, section, nested_entries, live).await?;
         }
-        self.add_row_entry_ids(container, live).await
+        self.read_referenced_entry_ids(container, live).await
     }
 
     /// Adds the entries of a section to `live`, with the ids of the objects that the entries name.
@@ -276,7 +276,7 @@ impl Observer {
                     live.names.extend(names);
                     // The runners are cached, because `resolve_names` has read them.
                     let runners = self.read_runners_if_named(section.kind).await?;
-                    self.with_declared_names(section, entries, &live.names, &runners)
+                    self.use_declared_names(section, entries, &live.names, &runners)
                 }
                 Err(cause) => LiveEntries::Unreadable(cause),
             };

@@ -116,7 +116,7 @@ impl Observer {
                 .moves
                 .declared_move(&container.path)
                 .or(self.moves.former_occupant(&container.path));
-            let path = self.live_path(&container.path).await?.to_lowercase();
+            let path = self.resolve_live_path(&container.path).await?.to_lowercase();
             let row = by_path.remove(&(container.scope, path)).filter(|_| declared_move.is_none());
             let row = row.map(|row| LiveObject { read_at, ..self.parse_object(container, &row) });
             match row.filter(|row| row.facts.deletion_mark.is_none()) {
@@ -141,11 +141,11 @@ impl RosterScan<'_> {
             .map(|(_, glob)| glob);
         let (mut roots, observer) = (BTreeSet::new(), self.observer);
         for root in exist::glob_roots(globs) {
-            roots.insert(observer.live_group_path(&root).await?);
+            roots.insert(observer.resolve_live_group_path(&root).await?);
             // Before a group moves to a path below `root`, its contents are still below its old
             // path.
             for moving_group in observer.moves.moved_groups_below(&root) {
-                roots.insert(observer.live_group_path(moving_group).await?.to_lowercase());
+                roots.insert(observer.resolve_live_group_path(moving_group).await?.to_lowercase());
             }
         }
         Ok(exist::outermost_paths(&roots))

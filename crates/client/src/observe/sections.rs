@@ -46,7 +46,7 @@ impl Observer {
             )));
         };
         let parent_entries =
-            self.cached_or_read_entries(parent_section, container, (&target, &facts), live).await?;
+            self.get_or_read_entries(parent_section, container, (&target, &facts), live).await?;
         let parent_ids = entry_ids(parent_section, container, &parent_entries);
         live.names.insert_entry_ids(parent.section, parent_ids);
         let all_parents = match parent_entries.entries() {
@@ -270,11 +270,12 @@ impl SectionReader<'_> {
             // Keep inherited entries that the plan must report as a problem.
             let keeps_inherited = kind.detail.is_some() && scoped_kind.is_inherited(&raw) && {
                 let name = entry_name(kind, &raw);
-                let exclusive_group = kind.exclusive_set(&name);
+                let exclusive_set = kind.exclusive_set(&name);
                 let mut other_entries = section.entries.iter().filter(|other| other.key != name);
                 section.is_declared_absent(&name)
-                    || exclusive_group.is_some_and(|group| {
-                        other_entries.any(|other| kind.exclusive_set(&other.key) == Some(group))
+                    || exclusive_set.is_some_and(|exclusive_set| {
+                        other_entries
+                            .any(|other| kind.exclusive_set(&other.key) == Some(exclusive_set))
                     })
             };
             let is_container = container_id.is_some() && object_id(&raw) == container_id;

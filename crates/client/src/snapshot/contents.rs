@@ -218,14 +218,16 @@ impl SnapshotContents {
         }
         let failure = self.failed_objects.get(&(scope, path_or_id.to_lowercase())).cloned();
         failure
-            .or_else(|| self.is_known_absent(scope, path_or_id).then(|| missing_container(scope)))
+            .or_else(|| {
+                self.is_certainly_absent(scope, path_or_id).then(|| missing_container(scope))
+            })
             .map(Err)
     }
 
     /// True if a complete list shows that no container of `scope` exists at `path`. The complete
     /// list is the roster of a group above. At the top level, it is the list of all top-level
     /// groups, and counts only for an administrator.
-    fn is_known_absent(&self, scope: Scope, path: &str) -> bool {
+    fn is_certainly_absent(&self, scope: Scope, path: &str) -> bool {
         let path = path.to_lowercase();
         if parse_id(&path).is_some() || self.paths.contains_key(&(scope, path.clone())) {
             return false;
@@ -259,7 +261,7 @@ impl SnapshotContents {
             let rows = roster.as_ref().map(|ids| self.object_rows(scope, ids));
             return Some(rows.map_err(ReadFailure::clone));
         }
-        if self.is_known_absent(Scope::Group, &root) {
+        if self.is_certainly_absent(Scope::Group, &root) {
             return Some(Err(missing_container(Scope::Group)));
         }
         let is_known_group = self.paths.contains_key(&(Scope::Group, root.clone()));
@@ -330,12 +332,12 @@ impl SnapshotContents {
         let namespace = query.argument("id");
         if query.is_operation(operation::NAMESPACE_GET)
             && namespace.contains('/')
-            && self.is_known_absent(Scope::Group, namespace)
+            && self.is_certainly_absent(Scope::Group, namespace)
         {
             return Some(Err(not_found_failure("Namespace Not Found")));
         }
         let scope =
-            query.scope.filter(|scope| self.is_known_absent(*scope, query.container_key()))?;
+            query.scope.filter(|scope| self.is_certainly_absent(*scope, query.container_key()))?;
         Some(Err(missing_container(scope)))
     }
 

@@ -203,8 +203,9 @@ impl Reducer {
                     && !COMPUTED_FIELDS.contains(&name.as_str())
             });
             let name = section.entry_name(section.read(row, FieldSelection::All).fields.raw());
-            let other_fields = removed_fields_by_entry.insert(name, removed_fields.clone());
-            if other_fields.is_some_and(|other| other != removed_fields) {
+            let earlier_removed_fields =
+                removed_fields_by_entry.insert(name, removed_fields.clone());
+            if earlier_removed_fields.is_some_and(|other| other != removed_fields) {
                 return Err(format!(
                     "several {} have the same name and differ in fields that are not kept",
                     text::plural(section.noun)

@@ -73,7 +73,7 @@ pub struct LiveContainer {
     /// The projects below a group, if a policy for unlisted projects needs them.
     pub projects_below: Option<Result<Vec<ListedContainer>, Cause>>,
     /// The fact [`ExtraFact::Release`].
-    pub release: DetectedRelease,
+    pub read_release: DetectedRelease,
     /// The times at which the parts of the container were read.
     pub read_times: ReadTimes,
 }
@@ -128,7 +128,7 @@ impl LiveContainer {
             caller_access: None,
             caller_role: None,
             projects_below: None,
-            release: DetectedRelease::NotRequested,
+            read_release: DetectedRelease::NotRequested,
             read_times: ReadTimes::uniform(read_at),
         }
     }

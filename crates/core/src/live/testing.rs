@@ -80,7 +80,7 @@ pub fn live_container_with(
     });
     LiveContainer {
         sections: sections.collect(),
-        release: DetectedRelease::Known(release::REFERENCE),
+        read_release: DetectedRelease::Known(release::REFERENCE),
         ..LiveContainer::with_presence(Presence::Existing(target(container), facts), Duration::ZERO)
     }
 }

@@ -56,7 +56,7 @@ pub fn plan_container(
         live,
         names: &names,
         group_declarations: &settings.group_declarations,
-        release: match live.release {
+        release: match live.read_release {
             DetectedRelease::Hidden => {
                 settings.release.map_or(DetectedRelease::Hidden, DetectedRelease::Known)
             }

@@ -183,7 +183,7 @@ mod tests {
         live.levels_above = Some(std::sync::Arc::default());
         live.group_above = Some(std::sync::Arc::default());
         live.caller_role = role;
-        live.release = release;
+        live.read_release = release;
         let mut settings = settings(&[]);
         settings.caller.is_administrator = false;
         settings.caller.username = "alice".into();

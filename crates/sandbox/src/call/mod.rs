@@ -239,7 +239,7 @@ impl Call<'_> {
 
     /// The segment `name` as an integer. Fails with 400 if the segment is not an integer.
     pub(crate) fn segment_id(&self, name: &str) -> Result<i64> {
-        self.segment(name).parse().map_err(|_| ErrorResponse::invalid(name))
+        self.segment(name).parse().map_err(|_| ErrorResponse::invalid_parameter(name))
     }
 
     /// Fails with 412 if the object was changed after the time in the call's `If-Unmodified-Since`.
@@ -273,7 +273,7 @@ impl Call<'_> {
     }
 
     /// The caller; 401 for anonymous callers, and 403 for callers who are not administrators.
-    pub(crate) fn require_admin(&self) -> Result<&User> {
+    pub(crate) fn require_administrator(&self) -> Result<&User> {
         let user = self.require_user()?;
         if user.admin { Ok(user) } else { Err(ErrorResponse::forbidden()) }
     }

@@ -87,9 +87,9 @@ impl Call<'_> {
              WHERE s.project_id = ?1 AND (s.expires_at IS NULL OR s.expires_at >= ?2)";
         let invitations =
             self.query_rows::<(i64, String)>(sql, params![project.id, self.today()])?;
-        let levels = invitations
-            .iter()
-            .map(|(cap, traversal)| memberships.level_in_namespace(traversal).min(*cap));
+        let levels = invitations.iter().map(|(max_level, traversal)| {
+            memberships.level_in_namespace(traversal).min(*max_level)
+        });
         Ok(levels.fold(best_level, i64::max))
     }
 
@@ -164,7 +164,7 @@ impl Call<'_> {
 
     /// The project that `:id` names. Fails with 401 for an anonymous caller, with 404 if the
     /// project is not visible, and with 403 below `min_level`.
-    pub(crate) fn project_as(&self, min_level: i64) -> Result<Project> {
+    pub(crate) fn require_project(&self, min_level: i64) -> Result<Project> {
         self.require_user()?;
         self.project_allowing_anonymous(min_level)
     }
@@ -201,16 +201,16 @@ impl Call<'_> {
         }
     }
 
-    /// Like [`Call::project_as`], but an anonymous caller counts as a caller without a level.
+    /// Like [`Call::require_project`], but an anonymous caller counts as a caller without a level.
     pub(crate) fn project_allowing_anonymous(&self, min_level: i64) -> Result<Project> {
         let project = self.project()?;
         refuse_if(self.caller_level_in_project(&project)? < min_level, ErrorResponse::forbidden)?;
         self.check_archive_rule(&project).map(|()| project)
     }
 
-    /// Like [`Call::project_as`], but also calls [`Self::check_writable`].
-    pub(crate) fn writable_project_as(&self, min_level: i64) -> Result<Project> {
-        let project = self.project_as(min_level)?;
+    /// Like [`Call::require_project`], but also calls [`Self::check_writable`].
+    pub(crate) fn require_writable_project(&self, min_level: i64) -> Result<Project> {
+        let project = self.require_project(min_level)?;
         self.check_writable(&project)?;
         Ok(project)
     }
@@ -274,12 +274,12 @@ impl Call<'_> {
 
     /// The group that `:id` names. Fails with 401 for an anonymous caller, with 404 if the group is
     /// not visible, and with 403 below `min_level`.
-    pub(crate) fn group_as(&self, min_level: i64) -> Result<Namespace> {
+    pub(crate) fn require_group(&self, min_level: i64) -> Result<Namespace> {
         self.require_user()?;
         self.group_allowing_anonymous(min_level)
     }
 
-    /// Like [`Self::group_as`], but an anonymous caller counts as a caller without a level.
+    /// Like [`Self::require_group`], but an anonymous caller counts as a caller without a level.
     pub(crate) fn group_allowing_anonymous(&self, min_level: i64) -> Result<Namespace> {
         let group = self.group()?;
         refuse_if(self.caller_level_in_group(&group)? < min_level, ErrorResponse::forbidden)

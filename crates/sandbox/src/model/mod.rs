@@ -63,7 +63,7 @@ impl Model {
 
     /// Resets the data to an image, as if the service had just been started on it. The reset takes
     /// microseconds if this model used the same image last: to start, to reset, or as the result of
-    /// [`Self::image`].
+    /// [`Self::take_image`].
     ///
     /// # Errors
     ///
@@ -79,12 +79,12 @@ impl Model {
     /// # Errors
     ///
     /// If SQLite fails.
-    pub fn image(&mut self) -> rusqlite::Result<ModelImage> {
+    pub fn take_image(&mut self) -> rusqlite::Result<ModelImage> {
         let ServiceState { tier, options, store, .. } = &mut self.service;
         Ok(ModelImage {
             tier: *tier,
             release: options.profile.release,
-            store_image: store.image()?,
+            store_image: store.take_image()?,
         })
     }
 

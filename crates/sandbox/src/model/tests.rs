@@ -228,8 +228,8 @@ fn the_same_calls_with_the_same_options_get_the_same_bytes() {
     for release in [Profile::default().release, OBSERVED_RELEASE] {
         let new_options = || options_for(release);
         let new_model = || Model::new(&seed(), TOKEN, new_options()).expect("a model");
-        let (mut model, image) = (new_model(), new_model().image().expect("an image"));
-        let start_image = model.image().expect("an image");
+        let (mut model, image) = (new_model(), new_model().take_image().expect("an image"));
+        let start_image = model.take_image().expect("an image");
         for run in 0..if is_full_run { 12 } else { 5 } {
             model.reset(&start_image, new_options()).expect("reset");
             let copy = Model::from_image(&image, new_options()).expect("a model");

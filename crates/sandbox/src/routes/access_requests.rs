@@ -20,7 +20,7 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
         if caller_id != Some(call.segment_id(USER_ID)?) {
             check_manager(call, call.scope)?;
         }
-        call.find_row(call.stored_rows()?)
+        call.select_named_row(call.stored_rows()?)
     },
     complete: fill_new_request,
     check_removal: |_, _| Ok(()),
@@ -59,7 +59,7 @@ fn fill_new_request(call: &CollectionCall<'_>, request: &mut Record) -> Result<(
     request.set(REQUESTER_ID, user.id);
     let has_open_request =
         call.stored_rows()?.iter().any(|other| other.value(REQUESTER_ID) == user.id);
-    refuse_if(has_open_request, || ErrorResponse::field(USER_ID, "already exists in source"))
+    refuse_if(has_open_request, || ErrorResponse::field_error(USER_ID, "already exists in source"))
 }
 
 /// Makes the user a member, with the level in the call or as a developer. For a level that does not
@@ -67,7 +67,7 @@ fn fill_new_request(call: &CollectionCall<'_>, request: &mut Record) -> Result<(
 fn approve(call: &CollectionCall<'_>) -> Result<Answer> {
     let scope = call.scope;
     check_manager(call, scope)?;
-    let request = call.find_row(call.stored_rows()?)?;
+    let request = call.select_named_row(call.stored_rows()?)?;
     let user_id = call.segment_id(USER_ID)?;
     let level = call.integer("access_level")?;
     let is_group = scope.choose(false, true);

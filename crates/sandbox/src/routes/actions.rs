@@ -43,7 +43,7 @@ fn list_starrers(call: &Call<'_>) -> Result<Answer> {
 
 /// The groups to which the caller may move the project.
 fn list_transfer_locations(call: &Call<'_>) -> Result<Answer> {
-    let project = call.project_as(OWNER)?;
+    let project = call.require_project(OWNER)?;
     list_locations(call, MAINTAINER, |group| group.id != project.namespace.id)
 }
 
@@ -88,7 +88,7 @@ fn set_star(call: &Call<'_>, is_starred: bool) -> Result<Answer> {
         )?
     };
     if changed_rows == 0 {
-        return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
+        return Ok(Answer::without_body(StatusCode::NOT_MODIFIED));
     }
     let answers_ok = call.profile().star_answers_ok;
     let status = if answers_ok { StatusCode::OK } else { StatusCode::CREATED };
@@ -100,9 +100,9 @@ fn upload_file(call: &Call<'_>) -> Result<Answer> {
     call.project()?;
     let Some(file) = call.file("file") else {
         call.require(&["file"])?;
-        return Err(ErrorResponse::invalid("file"));
+        return Err(ErrorResponse::invalid_parameter("file"));
     };
-    let project = call.project_as(GUEST)?;
+    let project = call.require_project(GUEST)?;
     let secret = call.random_hex();
     let sql = "INSERT INTO files (project_id, secret, name, content) VALUES (?1, ?2, ?3, ?4)";
     call.execute(sql, params![project.id, secret, file.file_name, &file.bytes[..]])?;
@@ -123,7 +123,7 @@ fn upload_file(call: &Call<'_>) -> Result<Answer> {
 fn start_housekeeping(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
     call.allowed_text("task", &["eager", "prune"])?;
-    let project = call.writable_project_as(MAINTAINER)?;
+    let project = call.require_writable_project(MAINTAINER)?;
     let lease = format!("housekeeping of project {}", project.id);
     let has_lease = call.acquire_lease(&lease, call.profile().housekeeping_lease)?;
     let text = "Somebody already triggered housekeeping for this resource in the past 1440 minutes";
@@ -137,7 +137,7 @@ fn start_housekeeping(call: &Call<'_>) -> Result<Answer> {
 
 /// The storage of the repository, for administrators.
 fn show_storage(call: &Call<'_>) -> Result<Answer> {
-    call.require_admin()?;
+    call.require_administrator()?;
     let project = call.project()?;
     let name = format!("{:x}", Sha256::digest(project.id.to_string()));
     Answer::ok(&json!({
@@ -151,9 +151,10 @@ fn show_storage(call: &Call<'_>) -> Result<Answer> {
 /// The project of a call for security settings. Reads need the level developer, changes need the level
 /// maintainer; other callers get 401. The settings exist from 16.11 on.
 fn security_project(call: &Call<'_>) -> Result<Project> {
-    refuse_if(!call.is_at_least(16, 11), ErrorResponse::no_route)?;
+    refuse_if(!call.is_at_least(16, 11), ErrorResponse::route_not_found)?;
     let min_level = if call.is_write { MAINTAINER } else { DEVELOPER };
-    let project = call.project_as(min_level).map_err(ErrorResponse::forbidden_as_unauthorized)?;
+    let project =
+        call.require_project(min_level).map_err(ErrorResponse::forbidden_as_unauthorized)?;
     call.require_tier(ServiceTier::Ultimate).map(|()| project)
 }
 

@@ -28,8 +28,8 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     // Only writing operations check that the id is a number.
     find: |call| match call.segment_id(call.collection.entry_segment) {
         Err(failure) if call.is_write => Err(failure),
-        Err(_) => Err(ErrorResponse::no_record()),
-        Ok(_) => call.find_row(call.stored_rows()?),
+        Err(_) => Err(ErrorResponse::record_not_found()),
+        Ok(_) => call.select_named_row(call.stored_rows()?),
     },
     to_json: rule_json,
     ..Callbacks::DEFAULT
@@ -74,7 +74,7 @@ fn rule_json(call: &CollectionCall<'_>, rule: &Record) -> Result<Value> {
     for id in stored_ids(rule, GROUPS) {
         match Namespace::find_by_id(call.db, id)? {
             Some(group) if call.may_see_group(&group)? => {
-                groups.push(groups::brief_json(call, &group)?);
+                groups.push(groups::short_form_json(call, &group)?);
             }
             Some(_) => has_hidden_groups = true,
             None => {}

@@ -10,16 +10,16 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     find_scope: |_, call| {
         if call.is_group_operation() {
             // Only top-level groups with Premium have these settings. All others get 403.
-            let group = call.group_as(OWNER)?;
+            let group = call.require_group(OWNER)?;
             let has_no_settings = !call.is_premium() || group.parent_id.is_some();
             refuse_if(has_no_settings, ErrorResponse::forbidden)?;
             return Ok(group.into());
         }
-        let scope = GroupOrProject::from_call_archived_reads(call, [MAINTAINER; 2])?;
+        let scope = GroupOrProject::from_call_read_archived(call, [MAINTAINER; 2])?;
         call.require_tier(ServiceTier::Premium).map(|()| scope)
     },
     complete: complete_settings,
-    to_json: |call, row| Ok(newer_json(call, &EffectiveSettings::read(call, row)?)),
+    to_json: |call, row| Ok(settings_in_newer_form(call, &EffectiveSettings::read(call, row)?)),
     ..Callbacks::DEFAULT
 }];
 
@@ -30,7 +30,8 @@ pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/approvals", update_settings),
 ];
 
-/// A row of `approval_settings.jsonc`: a flag, stored in the older form.
+/// A row of `approval_settings.jsonc`: a flag. `name` is its name in the older form, in which flags
+/// are stored, and `newer` is its name in the newer form.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ApprovalFlag {
@@ -172,14 +173,14 @@ impl EffectiveSettings {
             .map(|name| self.settings.get(name).and_then(Value::as_bool));
         let text = format!("{SELECTIVE_REMOVAL} can only be enabled when {condition_text}");
         let is_wrong = removes_selectively == Some(true) && resets_on_push != Some(false);
-        refuse_if(is_wrong, || ErrorResponse::field("base", text))
+        refuse_if(is_wrong, || ErrorResponse::field_error("base", text))
     }
 }
 
 /// The project of a call that reads rules. Callers who may open merge requests can read rules, and
 /// maintainers always can.
 pub(super) fn readable_project(call: &Call<'_>) -> Result<Project> {
-    let project = call.project_as(0)?;
+    let project = call.require_project(0)?;
     let level = call.caller_level_in_project(&project)?;
     let may_open =
         !project.archived && call.may_use_feature(&project, "merge_requests_access_level")?;
@@ -189,7 +190,7 @@ pub(super) fn readable_project(call: &Call<'_>) -> Result<Project> {
 
 /// The project of a call that changes rules or approval settings.
 pub(super) fn writable_project(call: &Call<'_>) -> Result<Project> {
-    let project = call.writable_project_as(MAINTAINER)?;
+    let project = call.require_writable_project(MAINTAINER)?;
     call.require_tier(ServiceTier::Premium).map(|()| project)
 }
 
@@ -200,20 +201,20 @@ pub(super) fn is_instance_setting_on(call: &Call<'_>, setting: &str) -> Result<b
 
 fn show_settings(call: &Call<'_>) -> Result<Answer> {
     let collection = find_built_in(APPROVAL_SETTINGS);
-    Answer::ok(&older_json(&CollectionCall {
+    Answer::ok(&settings_in_older_form(&CollectionCall {
         collection,
         scope: &collection.find_scope(call)?,
         call,
     })?)
 }
 
-fn older_json(call: &CollectionCall<'_>) -> Result<Value> {
+fn settings_in_older_form(call: &CollectionCall<'_>) -> Result<Value> {
     let effective_settings = EffectiveSettings::read(call, &call.find_entry()?)?;
     let count = call.project()?.attributes(call.db)?.remove(APPROVALS_BEFORE_MERGE);
-    Ok(older_form(call, count, |flag| effective_settings.value(flag)))
+    Ok(build_older_form(call, count, |flag| effective_settings.value(flag)))
 }
 
-fn older_form(
+fn build_older_form(
     call: &Call<'_>,
     approval_count: impl Into<Value>,
     get_value: impl Fn(&ApprovalFlag) -> bool,
@@ -225,7 +226,7 @@ fn older_form(
     body
 }
 
-fn newer_json(call: &Call<'_>, effective_settings: &EffectiveSettings) -> Value {
+fn settings_in_newer_form(call: &Call<'_>, effective_settings: &EffectiveSettings) -> Value {
     let shown_flags = newer_flags(call).into_iter().map(|flag| {
         let origin = effective_settings.enforcing_level(flag);
         let value = effective_settings.value(flag) != flag.opposite;
@@ -256,7 +257,7 @@ fn update_settings(call: &Call<'_>) -> Result<Answer> {
     call.store(&mut row)?;
     if call.has(APPROVALS_BEFORE_MERGE) {
         let Some(count) = call.integer(APPROVALS_BEFORE_MERGE)? else {
-            return Err(ErrorResponse::field(APPROVALS_BEFORE_MERGE, "is not a number"));
+            return Err(ErrorResponse::field_error(APPROVALS_BEFORE_MERGE, "is not a number"));
         };
         let mut attributes = project.attributes(call.db)?;
         let former_count = attributes.insert(APPROVALS_BEFORE_MERGE.to_owned(), count.into());
@@ -266,7 +267,7 @@ fn update_settings(call: &Call<'_>) -> Result<Answer> {
             return Answer::created(&Value::Null);
         }
     }
-    Answer::created(&older_json(call)?)
+    Answer::created(&settings_in_older_form(call)?)
 }
 
 /// Fails with 400 if a call contains no setting.
@@ -278,9 +279,9 @@ fn require_any_flag(call: &Call<'_>) -> Result<()> {
 
 /// Answers a call to a service without a licence: all settings are off.
 fn answer_unlicensed(call: &Call<'_>) -> Result<Answer> {
-    call.writable_project_as(MAINTAINER)?;
+    call.require_writable_project(MAINTAINER)?;
     require_any_flag(call)?;
-    Answer::created(&older_form(call, 0, |_| false))
+    Answer::created(&build_older_form(call, 0, |_| false))
 }
 
 /// Reads the flags of a call in the newer form. A call without flags, or with a null flag, gets 400.

@@ -64,7 +64,7 @@ pub(crate) fn avatar_url(base_url: &str, holder: Holder, name: &str) -> String {
 pub(super) fn check_avatar_type(params: &Params) -> Result<()> {
     match params.text("avatar")? {
         Some(text) if !text.is_empty() && params.file("avatar").is_none() => {
-            Err(ErrorResponse::invalid("avatar"))
+            Err(ErrorResponse::invalid_parameter("avatar"))
         }
         _ => Ok(()),
     }
@@ -81,10 +81,12 @@ fn read_avatar(params: &Params) -> Result<Option<Option<&Upload>>> {
         let formats = IMAGE_TYPES.map(|(extension, _)| extension).join(", ");
         let text =
             "file format is not supported. Please try one of the following supported formats";
-        ErrorResponse::field("avatar", format!("{text}: {formats}"))
+        ErrorResponse::field_error("avatar", format!("{text}: {formats}"))
     })?;
     let message = "is too big (should be at most 200 KiB)";
-    refuse_if(file.bytes.len() > MAX_AVATAR_BYTES, || ErrorResponse::field("avatar", message))?;
+    refuse_if(file.bytes.len() > MAX_AVATAR_BYTES, || {
+        ErrorResponse::field_error("avatar", message)
+    })?;
     Ok(Some(Some(file)))
 }
 
@@ -100,9 +102,9 @@ fn download_avatar(call: &Call<'_>) -> Result<Answer> {
         "project" => Holder::Project(id),
         "group" => Holder::Group(id),
         "user" => Holder::User(id),
-        _ => return Err(ErrorResponse::no_route()),
+        _ => return Err(ErrorResponse::route_not_found()),
     };
-    image_answer(call, holder)?.ok_or_else(ErrorResponse::no_route)
+    image_answer(call, holder)?.ok_or_else(ErrorResponse::route_not_found)
 }
 
 fn image_answer(call: &Call<'_>, holder: Holder) -> Result<Option<Answer>> {
@@ -110,7 +112,7 @@ fn image_answer(call: &Call<'_>, holder: Holder) -> Result<Option<Answer>> {
     let sql = format!("SELECT name, content FROM avatars WHERE {column} = ?1");
     let stored_avatar = call.query_rows::<(String, Vec<u8>)>(&sql, [id])?.pop();
     Ok(stored_avatar.map(|(name, content)| {
-        let mut answer = Answer::json(StatusCode::OK, content);
+        let mut answer = Answer::with_json_text(StatusCode::OK, content);
         let media_type = image_media_type(&name).unwrap_or("application/octet-stream");
         answer.headers.push(("content-type", media_type.to_owned()));
         answer

@@ -15,7 +15,7 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     // Everybody who sees the project or group can read badges, even without a token.
     find_scope: |collection, call| {
         if call.is_write {
-            GroupOrProject::from_call_archived_reads(call, collection.write_level)
+            GroupOrProject::from_call_read_archived(call, collection.write_level)
         } else {
             GroupOrProject::from_call_if_visible(call)
         }

@@ -16,7 +16,7 @@ pub(super) const ROUTES: &[Route] = &[
 
 /// The project or group that owns the tokens. A caller who may not read tokens gets 401, not 403.
 fn token_holder(call: &Call<'_>) -> Result<GroupOrProject> {
-    GroupOrProject::from_call_archived(call, [MAINTAINER, OWNER]).map_err(|failure| {
+    GroupOrProject::from_call_allow_archived(call, [MAINTAINER, OWNER]).map_err(|failure| {
         if call.is_write { failure } else { failure.forbidden_as_unauthorized() }
     })
 }

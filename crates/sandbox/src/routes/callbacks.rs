@@ -48,7 +48,7 @@ impl Callbacks {
             if allows_anonymous {
                 GroupOrProject::from_call_allowing_anonymous(call, levels)
             } else {
-                GroupOrProject::from_call_archived_reads(call, levels)
+                GroupOrProject::from_call_read_archived(call, levels)
             }
         },
         list_inherited: |_| Ok(Vec::new()),
@@ -56,8 +56,8 @@ impl Callbacks {
         filter: |_, _| Ok(()),
         check_removal: |call, row| call.check_unmodified(&row.updated_at),
         remove: |call, row| Ok(call.collection.table.remove(call, row)?),
-        find: |call| call.find_row(call.stored_rows()?),
-        not_found_error: ErrorResponse::no_record,
+        find: |call| call.select_named_row(call.stored_rows()?),
+        not_found_error: ErrorResponse::record_not_found,
         to_json: |call, row| call.json_with_names(row),
     };
 }

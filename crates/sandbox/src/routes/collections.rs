@@ -125,7 +125,7 @@ fn deploy_token_json(call: &Call<'_>, row: &Record) -> Value {
 
 /// All deploy tokens of the service, for administrators.
 fn list_all_deploy_tokens(call: &Call<'_>) -> Result<Answer> {
-    call.require_admin()?;
+    call.require_administrator()?;
     let rows = DEPLOY_TOKENS.list_all(call)?;
     page::list_page(call, rows.iter().map(|row| deploy_token_json(call, row)))
 }
@@ -133,7 +133,7 @@ fn list_all_deploy_tokens(call: &Call<'_>) -> Result<Answer> {
 const STATUS_CHECK_CALLBACKS: Callbacks = Callbacks {
     table: RecordTable("external_status_checks"),
     find_scope: |_, call| {
-        let project = call.writable_project_as(MAINTAINER);
+        let project = call.require_writable_project(MAINTAINER);
         Ok(project.map_err(ErrorResponse::forbidden_as_unauthorized)?.into())
     },
     complete: |call, row| {
@@ -160,7 +160,7 @@ fn check_branches(call: &CollectionCall<'_>) -> Result<()> {
     let Some(requested_ids) = call.integers("protected_branch_ids")? else { return Ok(()) };
     let protections = call.scope.holder().protections(call)?;
     let ids: Vec<i64> = protections.iter().map(|branch| branch.id).collect();
-    refuse_if(!requested_ids.iter().all(|id| ids.contains(id)), ErrorResponse::no_record)
+    refuse_if(!requested_ids.iter().all(|id| ids.contains(id)), ErrorResponse::record_not_found)
 }
 
 fn status_check_json(call: &CollectionCall<'_>, row: &Record) -> Result<Value> {

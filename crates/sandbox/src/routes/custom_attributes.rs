@@ -47,11 +47,11 @@ fn find_editable_holder(call: &Call<'_>) -> Result<Holder> {
         ErrorResponse::forbidden,
     )?;
     if !call.segment("user_id").is_empty() {
-        call.require_admin()?;
+        call.require_administrator()?;
         return Ok(Holder::User(call.segment_user()?.id));
     }
     let holder = GroupOrProject::from_call_if_visible(call)?.holder();
-    call.require_admin().map(|_| holder)
+    call.require_administrator().map(|_| holder)
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
@@ -66,7 +66,7 @@ fn set(call: &Call<'_>) -> Result<Answer> {
     let ((column, id), key) = (find_editable_holder(call)?.column_and_id(), call.segment("key"));
     call.require(&["value"])?;
     let value = call.text("value")?.unwrap_or_default();
-    refuse_if(value.trim().is_empty(), || ErrorResponse::field("value", BLANK_TEXT))?;
+    refuse_if(value.trim().is_empty(), || ErrorResponse::field_error("value", BLANK_TEXT))?;
     let sql = format!(
         "INSERT INTO custom_attributes ({column}, key, value) VALUES (?1, ?2, ?3)
          ON CONFLICT ({column}, key) DO UPDATE SET value = ?3"
@@ -78,6 +78,6 @@ fn set(call: &Call<'_>) -> Result<Answer> {
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let ((column, id), key) = (find_editable_holder(call)?.column_and_id(), call.segment("key"));
     let sql = format!("DELETE FROM custom_attributes WHERE {column} = ?1 AND key = ?2");
-    refuse_if(call.execute(&sql, params![id, key])? == 0, ErrorResponse::no_record)?;
+    refuse_if(call.execute(&sql, params![id, key])? == 0, ErrorResponse::record_not_found)?;
     Ok(Answer::no_content())
 }

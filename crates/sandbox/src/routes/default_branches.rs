@@ -13,7 +13,7 @@ pub(super) fn read_protection(call: &Call<'_>) -> Result<Option<Value>> {
     {
         Some(Value::Object(defaults)) => defaults,
         None | Some(Value::Null) => return Ok(None),
-        Some(_) => return Err(ErrorResponse::invalid(PROTECTION_DEFAULTS)),
+        Some(_) => return Err(ErrorResponse::invalid_parameter(PROTECTION_DEFAULTS)),
     };
     let mut protection = Map::new();
     for name in ["allowed_to_push", "allowed_to_merge"] {
@@ -21,13 +21,13 @@ pub(super) fn read_protection(call: &Call<'_>) -> Result<Option<Value>> {
         let rows = match requested_defaults.get(name) {
             Some(Value::Array(rows)) => rows,
             None | Some(Value::Null) => continue,
-            Some(_) => return Err(ErrorResponse::invalid(&field)),
+            Some(_) => return Err(ErrorResponse::invalid_parameter(&field)),
         };
         let levels = rows.iter().enumerate().map(|(number, row)| {
             let field = format!("{field}[{number}][access_level]");
             let level = read_integer(&field, &row["access_level"])?;
             let is_allowed = level.is_some_and(|level| [DEVELOPER, MAINTAINER].contains(&level));
-            refuse_if(!is_allowed, || ErrorResponse::unlisted_value(&field))?;
+            refuse_if(!is_allowed, || ErrorResponse::unlisted_parameter_value(&field))?;
             Ok(json!({ "access_level": level }))
         });
         protection.insert(name.to_owned(), levels.collect::<Result<_>>()?);

@@ -23,7 +23,7 @@ struct DeletionTarget<'a> {
 impl<'a> DeletionTarget<'a> {
     /// The project or group of the call. The caller must own it.
     fn from_call(call: &'a Call<'_>) -> Result<Self> {
-        let scope = GroupOrProject::from_call_archived(call, [OWNER, OWNER])?;
+        let scope = GroupOrProject::from_call_allow_archived(call, [OWNER, OWNER])?;
         let is_from_18 = call.is_at_least(18, 0);
         let (marked_on, suffix_word) = match &scope {
             GroupOrProject::Group(group) => {
@@ -167,7 +167,7 @@ fn restore(call: &Call<'_>) -> Result<Answer> {
             projects::project_answer(call, StatusCode::CREATED, id, ExtraFields::default())
         }
         GroupOrProject::Group(_) => {
-            Answer::created(&groups::plain_json(call, &groups::reload(call, id)?)?)
+            Answer::created(&groups::action_response_json(call, &groups::reload(call, id)?)?)
         }
     }
 }

@@ -130,7 +130,7 @@ fn find_project_key(call: &Call<'_>, project_id: i64) -> Result<Option<DeployKey
 }
 
 fn list(call: &Call<'_>) -> Result<Answer> {
-    let project_id = call.project_as(MAINTAINER)?.id;
+    let project_id = call.require_project(MAINTAINER)?.id;
     let clauses =
         "JOIN deploy_key_projects p ON p.key_id = k.id WHERE p.project_id = ?1 ORDER BY k.id";
     let keys = DeployKey::list(call.db, clauses, [project_id])?;
@@ -140,7 +140,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
 /// All keys of all projects, each with the projects to which it may push. No key of the sandbox is
 /// public.
 fn list_all(call: &Call<'_>) -> Result<Answer> {
-    call.require_admin()?;
+    call.require_administrator()?;
     let is_public = call.is_true("public")?;
     let keys = DeployKey::list(call.db, "WHERE NOT ?1 ORDER BY k.id", [is_public])?;
     page::list_objects(call, &keys, |key| {
@@ -157,7 +157,7 @@ fn list_all(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
-    let project_id = call.project_as(MAINTAINER)?.id;
+    let project_id = call.require_project(MAINTAINER)?.id;
     let key = find_project_key(call, project_id)?.or_no_record()?;
     Answer::ok(&key.project_json(call, project_id)?)
 }
@@ -165,7 +165,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 /// Adds a key to a project. An existing key is found only if its stored text equals the text in the
 /// call. The stored text may have a shorter comment than the text that was sent.
 fn create(call: &Call<'_>) -> Result<Answer> {
-    let project_id = call.writable_project_as(MAINTAINER)?.id;
+    let project_id = call.require_writable_project(MAINTAINER)?.id;
     call.require(&["key", "title"])?;
     let key_text = call.text("key")?.unwrap_or_default().trim().to_owned();
     let can_push = call.is_true("can_push")?;
@@ -205,7 +205,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 /// Changes a key. Only administrators may change the title of a shared key; a title from another
 /// caller is ignored.
 fn update(call: &Call<'_>) -> Result<Answer> {
-    let project_id = call.writable_project_as(MAINTAINER)?.id;
+    let project_id = call.require_writable_project(MAINTAINER)?.id;
     call.require_any(&["title", "can_push"])?;
     let mut key = find_project_key(call, project_id)?.or_no_record()?;
     let can_edit_title = call.is_administrator() || key.project_ids(call)? == [project_id];
@@ -224,7 +224,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
-    let project_id = call.writable_project_as(MAINTAINER)?.id;
+    let project_id = call.require_writable_project(MAINTAINER)?.id;
     let key = find_project_key(call, project_id)?.or_not_found("Deploy key")?;
     call.check_unmodified(&key.created_at)?;
     let sql = "DELETE FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2";
@@ -235,7 +235,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 /// Adds an existing key to the project, without the right to push. If the project already uses the key,
 /// nothing changes.
 fn enable(call: &Call<'_>) -> Result<Answer> {
-    let project_id = call.writable_project_as(MAINTAINER)?.id;
+    let project_id = call.require_writable_project(MAINTAINER)?.id;
     match DeployKey::find_by_id(call.db, call.segment_id("key_id")?)? {
         Some(key) if key.is_visible_to_caller(call)? => {
             if key.can_push(call, project_id)?.is_none() {

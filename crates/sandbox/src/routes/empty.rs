@@ -13,18 +13,24 @@ pub(super) const ROUTES: &[Route] = &[
     // This list has no pages.
     get("/projects/{id}/wikis", |call| call.project().and_then(|_| Answer::ok(&json!([])))),
     // Every user who sees the project can read these lists.
-    get("/projects/{id}/boards", |call| empty_list(call, call.project_as(0).map(drop))),
-    get("/projects/{id}/jobs", |call| empty_list_without_total(call, call.project_as(0).map(drop))),
-    get("/projects/{id}/snippets", |call| empty_list(call, call.project_as(0).map(drop))),
-    get("/projects/{id}/vulnerabilities", |call| empty_list(call, call.project_as(0).map(drop))),
+    get("/projects/{id}/boards", |call| empty_list(call, call.require_project(0).map(drop))),
+    get("/projects/{id}/jobs", |call| {
+        empty_list_without_total(call, call.require_project(0).map(drop))
+    }),
+    get("/projects/{id}/snippets", |call| empty_list(call, call.require_project(0).map(drop))),
+    get("/projects/{id}/vulnerabilities", |call| {
+        empty_list(call, call.require_project(0).map(drop))
+    }),
     // Only maintainers can read this list.
-    get("/projects/{id}/triggers", |call| empty_list(call, call.project_as(MAINTAINER).map(drop))),
+    get("/projects/{id}/triggers", |call| {
+        empty_list(call, call.require_project(MAINTAINER).map(drop))
+    }),
     // Only maintainers can read this list. Callers without a token get 403, not 401.
     get("/projects/{id}/uploads", |call| {
         empty_list(call, call.project_allowing_anonymous(MAINTAINER).map(drop))
     }),
     // These collections have other paths.
-    get("/admin/ci/variables", |call| empty_list(call, call.require_admin().map(drop))),
+    get("/admin/ci/variables", |call| empty_list(call, call.require_administrator().map(drop))),
     get("/events", |call| empty_list(call, call.require_user().map(drop))),
     get("/topics", |call| empty_list(call, Ok(()))),
     get("/users/{user_id}/events", |call| empty_list(call, call.segment_user().map(drop))),

@@ -86,7 +86,7 @@ fn may_deploy(call: &CollectionCall<'_>, row: &Record) -> Result<bool> {
 fn complete_environment(call: &CollectionCall<'_>, row: &mut Record) -> Result<()> {
     let stored_rows = call.stored_rows()?;
     let text = "is automatically generated and cannot be changed";
-    refuse_if(call.has("slug"), || ErrorResponse::parameter("slug", text))?;
+    refuse_if(call.has("slug"), || ErrorResponse::parameter_error("slug", text))?;
     // From 16.0 on, the name of an environment cannot be changed.
     let stored_row = stored_rows.iter().find(|other| other.id == row.id);
     if let Some(stored) = stored_row.filter(|_| call.is_at_least(16, 0)) {
@@ -294,7 +294,7 @@ fn check_grantee(field: &str, requested_row: &Value) -> Result<()> {
         1 => Ok(()),
         0 if field == APPROVAL_RULES => {
             let names = GRANTEE_FIELDS.map(|name| format!("{field}[{name}]"));
-            Err(ErrorResponse::parameter(&names.join(", "), NONE_SENT_TEXT))
+            Err(ErrorResponse::parameter_error(&names.join(", "), NONE_SENT_TEXT))
         }
         _ => Err(invalid_row(field, EXACTLY_ONE_TEXT)),
     }

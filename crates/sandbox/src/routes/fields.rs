@@ -119,7 +119,7 @@ impl RowField {
     }
 
     /// The name of the field in responses; empty if responses omit the field.
-    pub(super) fn shown_name(&self) -> &'static str {
+    pub(super) fn name_in_responses(&self) -> &'static str {
         self.answer_name.unwrap_or(self.name)
     }
 
@@ -202,7 +202,9 @@ pub(super) fn apply_row_changes(
 ) -> Result<Vec<Value>> {
     let mut rows = stored_rows.as_array().cloned().unwrap_or_default();
     let Some(changes) = call.array(list_name)? else { return Ok(rows) };
-    refuse_if(!changes.iter().all(Value::is_object), || ErrorResponse::invalid(list_name))?;
+    refuse_if(!changes.iter().all(Value::is_object), || {
+        ErrorResponse::invalid_parameter(list_name)
+    })?;
     for change in changes {
         let Some(id) = read_integer(&format!("{list_name}[id]"), &change["id"])? else {
             rows.extend(make_row(None, change, false)?);

@@ -25,7 +25,9 @@ fn file_path<'a>(call: &'a Call<'_>) -> Result<&'a str> {
     let are_valid_segments =
         path.split('/').all(|segment| !matches!(segment, "" | "." | ".." | ".git"));
     let is_valid = are_valid_segments && !path.contains(['\0', '\\']);
-    refuse_if(!is_valid, || ErrorResponse::parameter("file_path", "should be a valid file path"))?;
+    refuse_if(!is_valid, || {
+        ErrorResponse::parameter_error("file_path", "should be a valid file path")
+    })?;
     Ok(path)
 }
 
@@ -53,7 +55,7 @@ impl Repository<'_> {
 fn show_raw(call: &Call<'_>) -> Result<Answer> {
     let project = readable_project(call)?;
     let (file, ..) = Repository { call, project: &project }.requested_file(file_path(call)?)?;
-    let mut answer = Answer::json(StatusCode::OK, file.content);
+    let mut answer = Answer::with_json_text(StatusCode::OK, file.content);
     answer.headers.push(("content-type", "text/plain; charset=utf-8".to_owned()));
     Ok(answer)
 }
@@ -146,7 +148,7 @@ fn file_json(file: &RepositoryFile, path: &str, reference: &str, commit_id: &str
 /// branch.
 fn write_file(call: &Call<'_>) -> Result<Answer> {
     let (is_create, is_removal) = (call.method == Method::POST, call.method == Method::DELETE);
-    let project = call.project_as(DEVELOPER)?;
+    let project = call.require_project(DEVELOPER)?;
     let path = file_path(call)?;
     let mut required_params = vec!["branch", "content", "commit_message"];
     required_params.retain(|name| !is_removal || *name != "content");

@@ -143,7 +143,7 @@ fn target_namespace(call: &Call<'_>, user_id: i64) -> Result<Namespace> {
 /// The project whose fork relation a call sets or removes.
 fn relation_project(call: &Call<'_>) -> Result<Project> {
     let is_maintainer_enough = call.profile().maintainer_relates_forks;
-    call.writable_project_as(if is_maintainer_enough { MAINTAINER } else { OWNER })
+    call.require_writable_project(if is_maintainer_enough { MAINTAINER } else { OWNER })
 }
 
 fn create_relation(call: &Call<'_>) -> Result<Answer> {
@@ -160,7 +160,7 @@ fn create_relation(call: &Call<'_>) -> Result<Answer> {
 fn delete_relation(call: &Call<'_>) -> Result<Answer> {
     let project = relation_project(call)?;
     if project.forked_from_id.is_none() {
-        return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
+        return Ok(Answer::without_body(StatusCode::NOT_MODIFIED));
     }
     set_upstream(call, project.id, None)?;
     Ok(Answer::no_content())

@@ -111,7 +111,7 @@ pub(super) fn read_changes(
         .filter(|(_, list)| list.is_some_and(|list| !is_object_list(list)))
         .map(|(action, _)| format!("{} is invalid", list_name(*action)))
         .collect();
-    refuse_if(!invalid_lists.is_empty(), || ErrorResponse::parameters(&invalid_lists))?;
+    refuse_if(!invalid_lists.is_empty(), || ErrorResponse::parameter_errors(&invalid_lists))?;
     let mut changes = Vec::new();
     for (action, list) in lists {
         let elements = list.and_then(Value::as_array).into_iter().flatten();

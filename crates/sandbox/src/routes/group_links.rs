@@ -14,7 +14,7 @@ const SAML_LINK_CALLBACKS: Callbacks = Callbacks {
         let is_off_sql =
             "SELECT EXISTS (SELECT 1 FROM meta WHERE key = 'saml' AND value = 'false')";
         refuse_if(call.query_value(is_off_sql, [])?, ErrorResponse::unauthorized)?;
-        Ok(call.group_as(OWNER).map_err(|_| ErrorResponse::unauthorized())?.into())
+        Ok(call.require_group(OWNER).map_err(|_| ErrorResponse::unauthorized())?.into())
     },
     complete: |call, row| {
         let level = read_level(call, ACCESS_LEVEL, Release::new(18, 5))?;
@@ -38,7 +38,9 @@ const LDAP_LINK_CALLBACKS: Callbacks = Callbacks {
         (Method::DELETE, "", CollectionOperation::Remove),
         (Method::DELETE, "/{provider}/{cn}", CollectionOperation::Remove),
     ],
-    find_scope: |_, call| Ok(call.group_as(OWNER).map_err(|_| ErrorResponse::forbidden())?.into()),
+    find_scope: |_, call| {
+        Ok(call.require_group(OWNER).map_err(|_| ErrorResponse::forbidden())?.into())
+    },
     filter: |_, links| {
         refuse_if(links.is_empty(), || not_found_error("No linked LDAP groups found"))
     },
@@ -93,7 +95,8 @@ fn read_level(call: &Call<'_>, name: &str, minimal_since: Release) -> Result<Opt
 fn read_selector(call: &Call<'_>) -> Result<&'static str> {
     call.refuse_both(LDAP_SELECTORS)?;
     let selector = LDAP_SELECTORS.into_iter().find(|name| call.has(name));
-    selector.ok_or_else(|| ErrorResponse::parameter(&LDAP_SELECTORS.join(", "), NONE_OF_TWO_TEXT))
+    selector
+        .ok_or_else(|| ErrorResponse::parameter_error(&LDAP_SELECTORS.join(", "), NONE_OF_TWO_TEXT))
 }
 
 fn not_found_error(text: &str) -> ErrorResponse {

@@ -38,7 +38,7 @@ fn transfer_error(reason: &str) -> ErrorResponse {
 
 /// Moves a group with its contents below another group, or to the top level.
 fn transfer_group(call: &Call<'_>) -> Result<Answer> {
-    let group = call.group_as(OWNER)?;
+    let group = call.require_group(OWNER)?;
     let parent = call.integer("group_id")?;
     let parent = parent.map(|id| call.visible_group(&id.to_string())).transpose()?;
     check_transfer(call, &group, parent.as_ref())?;
@@ -50,7 +50,7 @@ fn transfer_group(call: &Call<'_>) -> Result<Answer> {
         None => ensure_owner(call, &moved_group)?,
     }
     group_settings::inherit_settings(call, &moved_group, parent.as_ref())?;
-    Answer::created(&groups::plain_json(call, &groups::reload(call, group.id)?)?)
+    Answer::created(&groups::action_response_json(call, &groups::reload(call, group.id)?)?)
 }
 
 fn check_transfer(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) -> Result<()> {
@@ -128,10 +128,10 @@ fn list_transfer_locations(call: &Call<'_>) -> Result<Answer> {
 
 /// Transfers a project to a group; only for administrators.
 fn transfer_project(call: &Call<'_>) -> Result<Answer> {
-    call.require_admin()?;
+    call.require_administrator()?;
     let group = call.group()?;
     let project = call.visible_project(call.segment("project_id"))?;
     call.check_writable(&project)?;
     project.move_to(call, &group)?;
-    Answer::created(&groups::plain_json(call, &group)?)
+    Answer::created(&groups::action_response_json(call, &group)?)
 }

@@ -186,7 +186,7 @@ pub(super) fn missing_path_error() -> ErrorResponse {
     for text in [BLANK_TEXT, PATH_FORM_TEXT, "is too short (minimum is 1 character)", BLANK_TEXT] {
         errors.add("path", text);
     }
-    errors.into_result().map_or_else(join_errors, |()| ErrorResponse::invalid("path"))
+    errors.into_result().map_or_else(join_errors, |()| ErrorResponse::invalid_parameter("path"))
 }
 
 /// True if the caller may create groups below `parent`, or at the top level. Owners of the parent

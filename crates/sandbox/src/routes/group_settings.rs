@@ -246,7 +246,7 @@ impl GroupCheck<'_> {
 fn check_template(call: &Call<'_>) -> Result<()> {
     let id = call.integer(TEMPLATE_PROJECT)?;
     let is_unknown = id.is_some() && visible_template_id(call, &id.into())?.is_none();
-    refuse_if(is_unknown, || ErrorResponse::field(TEMPLATE_PROJECT, "is invalid"))
+    refuse_if(is_unknown, || ErrorResponse::field_error(TEMPLATE_PROJECT, "is invalid"))
 }
 
 /// Checks that skipped pipelines may count as success only if pipelines must succeed.
@@ -272,10 +272,12 @@ fn store_ip_ranges(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let ranges = split_items(&text);
     let top_level_message = "IP subnet restriction only allowed for top-level groups";
     let is_subgroup = group.parent_id.is_some() && !ranges.is_empty();
-    refuse_if(is_subgroup, || ErrorResponse::field("ip_restrictions.base", top_level_message))?;
+    refuse_if(is_subgroup, || {
+        ErrorResponse::field_error("ip_restrictions.base", top_level_message)
+    })?;
     let range_message = "is an invalid IP address range";
     let are_valid = ranges.iter().all(|range| is_ip_range(range));
-    refuse_if(!are_valid, || ErrorResponse::field("ip_restrictions.range", range_message))?;
+    refuse_if(!are_valid, || ErrorResponse::field_error("ip_restrictions.range", range_message))?;
     let joined_ranges = (!ranges.is_empty()).then(|| ranges.join(","));
     GROUP_SETTINGS.put_value(call.db, group.id, IP_RANGES, joined_ranges)
 }
@@ -293,7 +295,7 @@ fn store_email_domains(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let domains = split_items(&text);
     let is_subgroup = group.parent_id.is_some() && !domains.is_empty();
     let message = "Allowed email domain restriction only permitted for top-level groups";
-    refuse_if(is_subgroup, || ErrorResponse::field("allowed_email_domains.base", message))?;
+    refuse_if(is_subgroup, || ErrorResponse::field_error("allowed_email_domains.base", message))?;
     let mut errors = FieldErrors::default();
     let field = "allowed_email_domains.domain";
     for domain in &domains {
@@ -389,7 +391,7 @@ fn check_share_lock(call: &Call<'_>, group: &Namespace) -> Result<()> {
         {
             let message = "cannot be disabled when the parent group \"Share with group lock\" is enabled, \
                         except by the owner of the parent group";
-            Err(ErrorResponse::field(SHARE_LOCK, message))
+            Err(ErrorResponse::field_error(SHARE_LOCK, message))
         }
         _ => Ok(()),
     }

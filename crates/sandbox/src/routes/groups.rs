@@ -24,12 +24,13 @@ pub(super) fn reload(call: &Call<'_>, id: i64) -> Result<Namespace> {
 }
 
 /// The short form of a group, for lists.
-pub(super) fn brief_json(call: &Call<'_>, group: &Namespace) -> Result<Value> {
+pub(super) fn short_form_json(call: &Call<'_>, group: &Namespace) -> Result<Value> {
     group_json(call, group, true)
 }
 
-/// The long form of a group in responses to actions. This form omits some fields even for owners.
-pub(super) fn plain_json(call: &Call<'_>, group: &Namespace) -> Result<Value> {
+/// The long form of a group in the response to an action, such as a transfer. This form omits the
+/// fields that only owners see in other responses.
+pub(super) fn action_response_json(call: &Call<'_>, group: &Namespace) -> Result<Value> {
     let mut body = remove_fields(group_json(call, group, false)?, &[group_settings::GIT_ACCESS]);
     body["shared_with_groups"] = shares::invitations_json(call, Holder::Group(group.id))?.into();
     Ok(body)
@@ -37,7 +38,7 @@ pub(super) fn plain_json(call: &Call<'_>, group: &Namespace) -> Result<Value> {
 
 /// The long form of a group, optionally with its projects and the projects shared with it. Only
 /// owners see the protocols for its repositories and the token for its runners.
-fn full_json(call: &Call<'_>, group: &Namespace, includes_projects: bool) -> Result<Value> {
+fn single_group_json(call: &Call<'_>, group: &Namespace, includes_projects: bool) -> Result<Value> {
     let mut body = group_json(call, group, false)?;
     body["shared_with_groups"] = shares::invitations_json(call, Holder::Group(group.id))?.into();
     if call.caller_level_in_group(group)? >= OWNER {
@@ -204,12 +205,12 @@ fn answer_list(
                 || membership_paths.iter().any(|path| path.starts_with(&group.traversal)))
             && call.may_see_group(group)?)
     })?;
-    page::list_objects(call, &shown_groups, |group| brief_json(call, group))
+    page::list_objects(call, &shown_groups, |group| short_form_json(call, group))
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
-    Answer::ok(&full_json(call, &group, call.flag("with_projects")?.unwrap_or(true))?)
+    Answer::ok(&single_group_json(call, &group, call.flag("with_projects")?.unwrap_or(true))?)
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
@@ -238,7 +239,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     MembershipTerms::with_level(OWNER).insert(call, &scope, user.id)?;
     group_settings::inherit_settings(call, &group, parent.as_ref())?;
     group_settings::store_settings(call, &group, WriteRoute::Create).map_err(join_errors)?;
-    Answer::created(&plain_json(call, &group)?)
+    Answer::created(&action_response_json(call, &group)?)
 }
 
 /// Inserts a group after all checks except the checks of the caller's rights. `min_path_length` is
@@ -256,7 +257,7 @@ pub(crate) fn insert(
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
     group_settings::check_types(call, WriteRoute::Edit)?;
-    let group = call.group_as(OWNER)?;
+    let group = call.require_group(OWNER)?;
     let name = call.text_or_unchanged("name", &group.name)?;
     let path = call.text_or_unchanged("path", &group.path)?;
     let visibility =
@@ -270,15 +271,15 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let unset_names = group_settings::unset_settings(call, &group)?;
     group_settings::store_settings(call, &group, WriteRoute::Edit)?;
     group_moves::update_full_paths(call, &group)?;
-    let mut body = full_json(call, &reload(call, group.id)?, true)?;
+    let mut body = single_group_json(call, &reload(call, group.id)?, true)?;
     unset_names.into_iter().for_each(|name| body[name] = Value::Null);
     Answer::ok(&body)
 }
 
 /// Archives a group with its contents, or unarchives it.
 fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
-    refuse_if(!call.is_observed_release_or_later(), ErrorResponse::no_route)?;
-    let group = call.group_as(OWNER)?;
+    refuse_if(!call.is_observed_release_or_later(), ErrorResponse::route_not_found)?;
+    let group = call.require_group(OWNER)?;
     let error = match (is_archived, GROUP_SETTINGS.is_on(call.db, group.id, ARCHIVED)?) {
         (true, true) => Some("Group is already archived!"),
         (false, false) => Some("Group is already unarchived!"),
@@ -292,5 +293,5 @@ fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
     };
     refuse_if(error.is_some(), || ErrorResponse::invalid_record(error))?;
     GROUP_SETTINGS.put_value(call.db, group.id, ARCHIVED, is_archived)?;
-    Answer::ok(&full_json(call, &group, call.is_true("with_projects")?)?)
+    Answer::ok(&single_group_json(call, &group, call.is_true("with_projects")?)?)
 }

@@ -49,12 +49,14 @@ impl SecretKind {
     /// The secrets in a call, by key.
     pub(super) fn read_secrets(&self, params: &Params) -> Result<Vec<(String, Value)>> {
         let Some(items) = params.array(self.name)? else { return Ok(Vec::new()) };
-        refuse_if(!items.iter().all(Value::is_object), || ErrorResponse::invalid(self.name))?;
+        refuse_if(!items.iter().all(Value::is_object), || {
+            ErrorResponse::invalid_parameter(self.name)
+        })?;
         let numbered_items = items.iter().enumerate();
         let missing_errors: Vec<_> = numbered_items
             .flat_map(|(index, item)| missing_key_errors(self.name, index, item, ["key", "value"]))
             .collect();
-        refuse_if(!missing_errors.is_empty(), || ErrorResponse::parameters(&missing_errors))?;
+        refuse_if(!missing_errors.is_empty(), || ErrorResponse::parameter_errors(&missing_errors))?;
         let read_item_text = |item: &Value, name: &str| params::read_text(self.name, &item[name]);
         items
             .iter()

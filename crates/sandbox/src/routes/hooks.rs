@@ -16,7 +16,7 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     ],
     // Only callers who manage the project or group can use its hooks.
     find_scope: |_, call| {
-        let scope = GroupOrProject::from_call_archived_reads(call, [MAINTAINER, OWNER])?;
+        let scope = GroupOrProject::from_call_read_archived(call, [MAINTAINER, OWNER])?;
         if call.is_group_operation() {
             call.require_tier(ServiceTier::Premium)?;
         }
@@ -117,7 +117,7 @@ fn store_fields(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
     }
     for flag in hook_flags(call).filter(|flag| params.has(flag.name)) {
         let is_on = params.flag(flag.name)?;
-        let is_refused = is_on.is_none() && flag.on_null == OnNull::Unsaved;
+        let is_refused = is_on.is_none() && flag.on_null == NullHandling::Unsaved;
         refuse_if(is_refused, || ErrorResponse::null_column(flag.name))?;
         hook.set(flag.name, is_on);
     }
@@ -142,7 +142,7 @@ fn store_fields(call: &CollectionCall<'_>, hook: &mut Record) -> Result<()> {
 fn check_hook(hook: &mut Record, call: &Call<'_>, former_settings: &Object) -> Result<()> {
     hook_secrets::clear_secrets(&mut hook.settings, former_settings);
     let target_url = hook_secrets::fill_url(&hook.settings);
-    let own_url = instance::blocked_own_url(call)?;
+    let own_url = instance::own_url_if_local_blocked(call)?;
     let is_url_valid = hook.text("url").len() <= MAX_URL_LENGTH
         && target_url
             .is_some_and(|url| urls::url_error(&url, &["http", "https"], own_url).is_none());
@@ -218,7 +218,7 @@ fn require_any_field(call: &CollectionCall<'_>) -> Result<()> {
 
 /// Sets or removes one header or variable.
 fn change_secret(call: &CollectionCall<'_>, kind: &SecretKind) -> Result<Answer> {
-    refuse_if(!kind.is_supported(call), ErrorResponse::no_route)?;
+    refuse_if(!kind.is_supported(call), ErrorResponse::route_not_found)?;
     let is_put = call.method == Method::PUT;
     if is_put {
         call.require(&["value"])?;
@@ -242,11 +242,11 @@ fn change_secret(call: &CollectionCall<'_>, kind: &SecretKind) -> Result<Answer>
 
 /// Tests a hook. Nothing is delivered, and every test succeeds.
 fn test_hook(call: &CollectionCall<'_>) -> Result<Answer> {
-    refuse_if(!call.is_at_least(16, 11), ErrorResponse::no_route)?;
+    refuse_if(!call.is_at_least(16, 11), ErrorResponse::route_not_found)?;
     let trigger = call.segment("trigger");
     let is_known =
         trigger.ends_with("_events") && hook_flags(call).any(|flag| flag.name == trigger);
-    refuse_if(!is_known, || ErrorResponse::unlisted_value("trigger"))?;
+    refuse_if(!is_known, || ErrorResponse::unlisted_parameter_value("trigger"))?;
     call.find_entry()?;
     Answer::created(&json!({ "message": "201 Created" }))
 }

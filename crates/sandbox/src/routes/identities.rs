@@ -19,7 +19,7 @@ pub(super) fn read_identity(call: &Call<'_>) -> Result<Option<[String; 2]>> {
     match (call.text("provider")?, call.text("extern_uid")?) {
         (None, None) => Ok(None),
         (Some(provider), Some(name)) => Ok(Some([provider, name])),
-        _ => Err(ErrorResponse::parameter(
+        _ => Err(ErrorResponse::parameter_error(
             "extern_uid, provider",
             "provide all or none of parameters",
         )),
@@ -36,7 +36,7 @@ pub(super) fn store_identity(call: &Call<'_>, user_id: i64) -> Result<()> {
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
-    call.require_admin()?;
+    call.require_administrator()?;
     let user = call.segment_user()?;
     let identities = list_identities(call, user.id)?;
     let (removed_identities, remaining_identities): (Vec<_>, Vec<_>) = identities

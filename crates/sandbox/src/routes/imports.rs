@@ -5,7 +5,7 @@ use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/import", |call| {
-        Answer::ok(&import_state_json(call, &call.project_as(0)?)?)
+        Answer::ok(&import_state_json(call, &call.require_project(0)?)?)
     }),
     post("/projects/import", |call| import_archive(call, &["path", "file"])),
     post("/projects/remote-import", |call| import_archive(call, &["url", "path"])),
@@ -45,7 +45,7 @@ fn import_archive(call: &Call<'_>, required_params: &[&str]) -> Result<Answer> {
     let user = call.require_user()?;
     call.require(required_params)?;
     let is_missing = required_params.contains(&"file") && call.file("file").is_none();
-    refuse_if(is_missing, || ErrorResponse::invalid("file"))?;
+    refuse_if(is_missing, || ErrorResponse::invalid_parameter("file"))?;
     let path = call.text("path")?.unwrap_or_default();
     let name = call.text("name")?.unwrap_or_else(|| path.clone());
     let mut namespace_reference = None;
@@ -108,7 +108,7 @@ const STAGES: &str =
 fn check_stages(call: &Call<'_>) -> Result<()> {
     let stages = call.get("optional_stages").unwrap_or(&Value::Null);
     let is_valid = stages.is_object() || stages.is_null();
-    refuse_if(!is_valid, || ErrorResponse::invalid("optional_stages"))?;
+    refuse_if(!is_valid, || ErrorResponse::invalid_parameter("optional_stages"))?;
     for stage in STAGES.split(' ') {
         read_flag(&format!("optional_stages[{stage}]"), &stages[stage])?;
     }
@@ -245,7 +245,10 @@ fn cancel_import(call: &Call<'_>) -> Result<Answer> {
     let project = Project::find_by_id(call.db, id)?
         .filter(|project| project.import_source.is_some())
         .or_no_record()?;
-    refuse_if(call.caller_level_in_project(&project)? < DEVELOPER, ErrorResponse::no_record)?;
+    refuse_if(
+        call.caller_level_in_project(&project)? < DEVELOPER,
+        ErrorResponse::record_not_found,
+    )?;
     let status = project.import_status_at(call.time_text());
     let message = format!("The import cannot be canceled because it is {status}");
     refuse_if(status != "scheduled", || import_error(StatusCode::BAD_REQUEST, &message))?;
@@ -279,5 +282,5 @@ fn import_gists(call: &Call<'_>) -> Result<Answer> {
     let has_lease = call.acquire_lease(&lease, call.profile().import_delay)?;
     let text = "Import already in progress";
     refuse_if(!has_lease, || import_error(StatusCode::UNPROCESSABLE_ENTITY, text))?;
-    Ok(Answer::empty(StatusCode::ACCEPTED))
+    Ok(Answer::without_body(StatusCode::ACCEPTED))
 }

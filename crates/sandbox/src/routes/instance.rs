@@ -60,8 +60,9 @@ pub(super) fn read_setting(call: &Call<'_>, name: &str) -> Result<Value> {
     }
 }
 
-/// The service's own URL; `None` if the service may send requests to its own network.
-pub(super) fn blocked_own_url<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
+/// The service's own URL. `None` if the service may send requests to its own network, so that no
+/// check needs the URL.
+pub(super) fn own_url_if_local_blocked<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
     let allows_local = read_setting(call, "allow_local_requests_from_web_hooks_and_services")?;
     Ok(Some(call.base_url.as_str()).filter(|_| allows_local != true))
 }
@@ -80,7 +81,7 @@ fn default_value(call: &Call<'_>, name: &str) -> Option<Value> {
 
 /// All settings, for administrators.
 fn read_settings(call: &Call<'_>) -> Result<Object> {
-    call.require_admin()?;
+    call.require_administrator()?;
     let sql = "SELECT value FROM meta WHERE key = 'application settings'";
     let stored_json: Option<String> = call.query_optional_value(sql, [])?;
     let default_values =
@@ -159,7 +160,7 @@ pub(super) fn is_visibility_restricted(call: &Call<'_>, visibility: &str) -> Res
 /// Answers with these sections of the report about background jobs. The sandbox has no jobs.
 /// Clients that wait for the end of all jobs can therefore continue.
 fn show_metrics(call: &Call<'_>, sections: &[&str]) -> Result<Answer> {
-    call.require_admin()?;
+    call.require_administrator()?;
     let statistics = json!({
         "queues": { "default": { "backlog": 0, "latency": 0 } },
         "processes": [{ "hostname": "localhost", "pid": 1, "queues": ["default"], "concurrency": 1, "busy": 0 }],

@@ -11,14 +11,14 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     table: INTEGRATIONS,
     find_scope: |_, call| {
         let is_early = call.is_group_operation() && !call.is_at_least(17, 9);
-        refuse_if(is_early, ErrorResponse::no_route)?;
-        GroupOrProject::from_call_archived_reads(call, [MAINTAINER, OWNER])
+        refuse_if(is_early, ErrorResponse::route_not_found)?;
+        GroupOrProject::from_call_read_archived(call, [MAINTAINER, OWNER])
     },
     // An unknown slug gets 400. An integration that was never set up gets 404.
     find: |call| {
         let slug = call.segment("slug");
         let exists = requested_kind(call).is_some() || WEB_ONLY_SLUGS.contains(&slug);
-        refuse_if(!exists, || ErrorResponse::unlisted_value("slug"))?;
+        refuse_if(!exists, || ErrorResponse::unlisted_parameter_value("slug"))?;
         find_integration(call, call.scope.holder(), slug)?.or_not_found("Integration")
     },
     filter: |_, rows| {
@@ -38,6 +38,12 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
 }];
 
 /// An integration in the table `integrations.jsonc`.
+///
+/// `required` has the names of the required properties. `text`, `flag`, `number` and `texts` have
+/// the names of the properties of each type. Responses show neither `secret` properties, which are
+/// texts, nor `hidden` properties, which are flags. `urls` has the names of the properties that are
+/// URLs. `events` has the events that the integration reacts to, and `presets` the initial values.
+/// `blanks` has the values that responses show instead of null.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct IntegrationKind {
@@ -148,7 +154,7 @@ fn complete_integration(call: &CollectionCall<'_>, row: &mut Record) -> Result<(
     let slug = call.segment("slug");
     let unavailable_message = "400 Integration not available";
     refuse_if(WEB_ONLY_SLUGS.contains(&slug), || unavailable_message.into())?;
-    let kind = requested_kind(call).ok_or_else(ErrorResponse::no_route)?;
+    let kind = requested_kind(call).ok_or_else(ErrorResponse::route_not_found)?;
     refuse_if(kind.of_projects && call.is_group_operation(), || unavailable_message.into())?;
     call.require(&kind.required)?;
     if row.id == 0 {
@@ -251,7 +257,7 @@ fn check_properties(call: &Call<'_>, kind: &IntegrationKind, row: &Record) -> Re
         (kind.slug == "matrix").then(|| ("webhook", property_text(row, "hostname")));
     for (name, url) in url_properties.chain(matrix_webhook).filter(|(_, url)| !url.is_empty()) {
         if let Some(error) =
-            urls::url_error(url, &["http", "https"], instance::blocked_own_url(call)?)
+            urls::url_error(url, &["http", "https"], instance::own_url_if_local_blocked(call)?)
         {
             return Err(update_error(name, &error));
         }

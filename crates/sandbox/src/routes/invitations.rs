@@ -47,7 +47,7 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let emails = call.texts("email")?.unwrap_or_default();
     let are_valid = emails.iter().all(|email| User::is_email_address(email));
     let text = "contains an invalid email address";
-    refuse_if(!are_valid, || ErrorResponse::parameter("email", text))?;
+    refuse_if(!are_valid, || ErrorResponse::parameter_error("email", text))?;
     // A list of ids is a text or an array; a single number is ignored.
     let has_id_list = call.get("user_id").is_some_and(|ids| !ids.is_number());
     let ids = if has_id_list { call.integers("user_id")?.unwrap_or_default() } else { Vec::new() };

@@ -29,7 +29,7 @@ const TARGET_GROUP: &str = "target_group_id";
 const ALLOWED_PROJECT_CALLBACKS: Callbacks = Callbacks {
     table: RecordTable("job_token_allowlist"),
     find_scope: |_, call| {
-        let scope = GroupOrProject::from_call_archived_reads(call, [MAINTAINER; 2])?;
+        let scope = GroupOrProject::from_call_read_archived(call, [MAINTAINER; 2])?;
         // Only reading operations accept the path of the project in place of its id.
         if call.is_write {
             call.segment_id("id")?;

@@ -122,9 +122,9 @@ fn requested_reference(call: &Call<'_>) -> Result<String> {
         (Some(id), None) => Ok(id.to_string()),
         (None, Some(name)) => Ok(name),
         (Some(_), Some(_)) => {
-            Err(ErrorResponse::parameter(LABEL_PARAMETERS, "are mutually exclusive"))
+            Err(ErrorResponse::parameter_error(LABEL_PARAMETERS, "are mutually exclusive"))
         }
-        (None, None) => Err(ErrorResponse::parameter(LABEL_PARAMETERS, NONE_OF_TWO_TEXT)),
+        (None, None) => Err(ErrorResponse::parameter_error(LABEL_PARAMETERS, NONE_OF_TWO_TEXT)),
     }
 }
 
@@ -237,7 +237,7 @@ fn parse_title(title: &str) -> Result<String> {
 fn requested_color(call: &Call<'_>) -> Result<String> {
     let text = call.text("color")?;
     let color = colors::parse(text.as_deref().unwrap_or(DEFAULT_COLOR).trim());
-    color.ok_or_else(|| ErrorResponse::field("color", "must be a valid color code"))
+    color.ok_or_else(|| ErrorResponse::field_error("color", "must be a valid color code"))
 }
 
 /// Stores the priority if the call contains one. Null removes the priority.
@@ -248,7 +248,7 @@ fn store_priority(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
         let priority = call.integer(PRIORITY_PARAM)?;
         let is_negative = priority.is_some_and(|priority| priority < 0);
         let text = "must be greater than or equal to 0";
-        refuse_if(is_negative, || ErrorResponse::field(PRIORITY_PARAM, text))?;
+        refuse_if(is_negative, || ErrorResponse::field_error(PRIORITY_PARAM, text))?;
         let mut priorities = label.value(PRIORITIES);
         priorities[project.id.to_string()] = priority.into();
         label.set(PRIORITIES, priorities);
@@ -284,7 +284,7 @@ fn check_title_free(call: &CollectionCall<'_>, label: &Record) -> Result<()> {
         return Ok(());
     };
     let is_taken = label.has_duplicate(&list_labels(call, [holder])?, TITLE);
-    refuse_if(is_taken, || ErrorResponse::field(TITLE, TAKEN_TEXT))
+    refuse_if(is_taken, || ErrorResponse::field_error(TITLE, TAKEN_TEXT))
 }
 
 /// The label to change or remove. Through a project, a call can also change labels of the project's
@@ -304,7 +304,7 @@ fn find_changeable_label(call: &CollectionCall<'_>) -> Result<Record> {
 /// group are removed. If the group already has a label with this title, the label of the group is
 /// kept.
 fn promote_label(call: &Call<'_>) -> Result<Answer> {
-    let project = call.project_as(0)?;
+    let project = call.require_project(0)?;
     let scope = &GroupOrProject::from(project.clone());
     let call = &CollectionCall { collection: find_built_in(LABELS), scope, call };
     let group = project.namespace.as_ref().clone();

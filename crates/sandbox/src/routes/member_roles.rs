@@ -107,7 +107,7 @@ pub(super) fn link_role_json(call: &Call<'_>, link: &Record) -> Result<Value> {
 
 /// Refuses calls before release 16.9, anonymous callers, and licences below Premium.
 fn check_access(call: &Call<'_>) -> Result<()> {
-    refuse_if(!call.is_at_least(16, 9), ErrorResponse::no_route)?;
+    refuse_if(!call.is_at_least(16, 9), ErrorResponse::route_not_found)?;
     call.require_user()?;
     call.require_tier(ServiceTier::Premium)
 }
@@ -115,7 +115,7 @@ fn check_access(call: &Call<'_>) -> Result<()> {
 /// Refuses callers who are not administrators, and tiers without roles. This check must come after
 /// the checks of the parameters.
 fn check_administrator(call: &Call<'_>) -> Result<()> {
-    call.require_admin()?;
+    call.require_administrator()?;
     refuse_if(call.tier() < ServiceTier::Ultimate, ErrorResponse::forbidden)
 }
 
@@ -178,7 +178,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 /// Refuses the operations for roles of groups. Only the hosted service has such roles, from 17.0
 /// on. The group and the parameters are not checked.
 fn refuse_group_roles(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_at_least(17, 0), ErrorResponse::no_route)?;
+    refuse_if(!call.is_at_least(17, 0), ErrorResponse::route_not_found)?;
     call.require_user()?;
     call.require_tier(ServiceTier::Premium)?;
     let help_page = "help/update/deprecations.md#deprecate-custom-role-creation-for-group-owners-on-self-managed";

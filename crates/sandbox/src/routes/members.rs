@@ -206,7 +206,7 @@ impl GroupOrProject {
             level_name(highest.access_level),
             group_name.unwrap_or_default()
         );
-        Err(ErrorResponse::field("access_level", message))
+        Err(ErrorResponse::field_error("access_level", message))
     }
 }
 
@@ -260,8 +260,8 @@ fn check_tasks(call: &Call<'_>) -> Result<()> {
     }
     let tasks = call.allowed_texts("tasks_to_be_done", &["ci", "code", "issues"])?;
     match (tasks.is_none_or(|tasks| tasks.is_empty()), call.integer("tasks_project_id")?) {
-        (false, None) => Err(ErrorResponse::parameter("tasks_project_id", "is missing")),
-        (true, Some(_)) => Err(ErrorResponse::parameter("tasks_to_be_done", "is missing")),
+        (false, None) => Err(ErrorResponse::parameter_error("tasks_project_id", "is missing")),
+        (true, Some(_)) => Err(ErrorResponse::parameter_error("tasks_to_be_done", "is missing")),
         _ => Ok(()),
     }
 }
@@ -342,7 +342,7 @@ fn edit_member(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     refuse_if(member.access_level > scope.caller_level(call)?, ErrorResponse::forbidden)?;
     refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner_error())?;
     let role = match member_roles::read_role(call, terms::ROLES_SINCE, || {
-        ErrorResponse::field("member_role", "not found")
+        ErrorResponse::field_error("member_role", "not found")
     })? {
         Some(role) => role,
         None => MemberRole::find_by_optional_id(call.db, member.role_id)?,

@@ -174,13 +174,13 @@ const SEAT_ORDERS: &str = "access_level_asc access_level_desc last_joined name_a
 
 /// Sorts seats, which are in the order of joining. From 18.9 on, orders by membership have no effect. Nobody
 /// signs in here, so sorting by last activity means sorting by creation.
-fn sort_seats(seats: &mut [Seat], order: &str, is_at_least_observed: bool) {
+fn sort_seats(seats: &mut [Seat], order: &str, is_observed_release_or_later: bool) {
     match order {
-        "access_level_asc" if !is_at_least_observed => seats.sort_by_key(|seat| seat.level),
-        "access_level_desc" if !is_at_least_observed => {
+        "access_level_asc" if !is_observed_release_or_later => seats.sort_by_key(|seat| seat.level),
+        "access_level_desc" if !is_observed_release_or_later => {
             seats.sort_by_key(|seat| Reverse(seat.level));
         }
-        "last_joined" if !is_at_least_observed => seats.reverse(),
+        "last_joined" if !is_observed_release_or_later => seats.reverse(),
         "name_asc" => seats.sort_by_key(|seat| seat.user.name.to_lowercase()),
         "name_desc" => seats.sort_by_key(|seat| Reverse(seat.user.name.to_lowercase())),
         "oldest_sign_in" | "last_activity_on_asc" => seats.sort_by_key(|seat| seat.user.id),
@@ -216,7 +216,7 @@ fn list_billable_memberships(call: &Call<'_>) -> Result<Answer> {
 
 /// The user's memberships in groups that are invited anywhere in the hierarchy.
 fn list_indirect_memberships(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_observed_release_or_later(), ErrorResponse::no_route)?;
+    refuse_if(!call.is_observed_release_or_later(), ErrorResponse::route_not_found)?;
     let (range_start, range_end) = owned_root_group(call)?.traversal_range();
     let user_id = existing_user_id(call)?;
     let condition = format!(
@@ -237,7 +237,8 @@ fn existing_user_id(call: &Call<'_>) -> Result<i64> {
 /// Removes a user from the whole hierarchy. The last owner cannot be removed. From 18.9 on, a user
 /// without memberships is no error.
 fn remove_billable_member(call: &Call<'_>) -> Result<Answer> {
-    let is_below = call.is_observed_release_or_later() && call.group_as(OWNER)?.parent_id.is_some();
+    let is_below =
+        call.is_observed_release_or_later() && call.require_group(OWNER)?.parent_id.is_some();
     refuse_if(is_below, || ErrorResponse::bad_request("Must be a root namespace"))?;
     let group = owned_root_group(call)?;
     let user_id = call.segment_id("user_id")?;
@@ -274,8 +275,10 @@ fn set_member_state(call: &Call<'_>) -> Result<Answer> {
 /// members, or the id of the user.
 fn approve_member(call: &Call<'_>) -> Result<Answer> {
     let group = owned_root_group(call)?;
-    let id: i64 =
-        call.segment("user_id").parse().map_err(|_| ErrorResponse::invalid("member_id"))?;
+    let id: i64 = call
+        .segment("user_id")
+        .parse()
+        .map_err(|_| ErrorResponse::invalid_parameter("member_id"))?;
     let mut pending_members = PendingMember::list_pending(call)?;
     pending_members.retain(|pending_member| {
         !pending_member.approved && (pending_member.id == id || pending_member.user_id == Some(id))
@@ -333,12 +336,12 @@ impl PendingMember {
 }
 
 fn set_override(call: &Call<'_>, is_overridden: bool) -> Result<Answer> {
-    let group = call.group_as(OWNER)?;
+    let group = call.require_group(OWNER)?;
     let user_id = call.segment_id("user_id")?;
     refuse_if(call.profile().override_needs_directory, ErrorResponse::forbidden)?;
     let sql = "UPDATE members SET override = ?3 WHERE group_id = ?1 AND user_id = ?2";
     let changed_count = call.execute(sql, params![group.id, user_id, is_overridden])?;
-    refuse_if(changed_count == 0, ErrorResponse::no_record)?;
+    refuse_if(changed_count == 0, ErrorResponse::record_not_found)?;
     let mut body = GroupOrProject::from(group).require_member(call, user_id)?.json(call)?;
     body["override"] = is_overridden.into();
     if call.method == Method::POST { Answer::created(&body) } else { Answer::ok(&body) }

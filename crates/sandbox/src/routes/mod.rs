@@ -157,7 +157,7 @@ fn find_operations<'p>(
         let ends_in_word = operations.value.iter().all(|entry| !entry.path.ends_with('}'));
         (ends_in_word && !format.is_empty()).then_some(operations)
     };
-    find_by_path(path).or_else(find_without_format).ok_or_else(ErrorResponse::no_route)
+    find_by_path(path).or_else(find_without_format).ok_or_else(ErrorResponse::route_not_found)
 }
 
 /// Finds the operation of a request, and decodes the variable segments of its path. An unknown
@@ -170,14 +170,14 @@ pub(crate) fn find_route(
     let operations = find_operations(described_collections, path)?;
     let table_method = if *method == Method::HEAD { &Method::GET } else { method };
     let operation = operations.value.iter().find(|operation| operation.method == *table_method);
-    let operation = operation.ok_or_else(ErrorResponse::no_route)?;
+    let operation = operation.ok_or_else(ErrorResponse::route_not_found)?;
     let decoded_params = operations
         .params
         .iter()
         .map(|(name, value)| Ok((name, percent_decode_str(value).decode_utf8()?.into_owned())));
     let segments = decoded_params
         .collect::<Result<_, std::str::Utf8Error>>()
-        .map_err(|_| ErrorResponse::no_route())?;
+        .map_err(|_| ErrorResponse::route_not_found())?;
     Ok((*operation, segments))
 }
 

@@ -66,7 +66,7 @@ impl NoteTarget {
         match self.merge_request.find_note(call.db, call.segment_id("note_id")?)? {
             Some(note) if self.is_visible(&note) => Ok(note),
             Some(_) => Err(ErrorResponse::not_found("Note")),
-            None => Err(ErrorResponse::no_record()),
+            None => Err(ErrorResponse::record_not_found()),
         }
     }
 
@@ -209,7 +209,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 fn update(call: &Call<'_>) -> Result<Answer> {
     let (target, mut note) = NoteTarget::find_changeable_note(call)?;
     if let Some(body) = call.text("body")? {
-        refuse_if(body.trim().is_empty(), || ErrorResponse::parameter("body", "is empty"))?;
+        refuse_if(body.trim().is_empty(), || ErrorResponse::parameter_error("body", "is empty"))?;
         note.body = check_body(body)?;
         note.updated_at = call.time_text().to_owned();
         note.upsert(call.db)?;

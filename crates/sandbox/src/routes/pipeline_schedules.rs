@@ -78,7 +78,7 @@ fn brief_json(call: &Call<'_>, schedule: &Record) -> Result<Value> {
     let names =
         "id description ref cron cron_timezone next_run_at active created_at updated_at owner";
     let mut body = schedule.json_fields(names);
-    body["ref"] = shown_ref(call, schedule.text("ref")).into();
+    body["ref"] = ref_name_in_responses(call, schedule.text("ref")).into();
     body["owner"] = owner.into();
     Ok(body)
 }
@@ -92,7 +92,7 @@ fn details_json(call: &Call<'_>, schedule: &Record) -> Result<Value> {
 
 /// The name of a ref in responses. From 17.0 on, it is always the full name. In earlier releases it
 /// is the stored name.
-fn shown_ref(call: &Call<'_>, name: &str) -> String {
+fn ref_name_in_responses(call: &Call<'_>, name: &str) -> String {
     let is_short = call.is_at_least(17, 0) && !name.starts_with("refs/");
     if is_short { format!("refs/heads/{name}") } else { name.to_owned() }
 }
@@ -109,7 +109,7 @@ fn can_see_variables(call: &CollectionCall<'_>, schedule: &Record) -> Result<boo
 /// The project of the call. The caller must have at least `level`. If CI/CD is disabled in the
 /// project, even reads get 403.
 fn schedule_scope(call: &Call<'_>, level: i64) -> Result<GroupOrProject> {
-    let project = call.project_as(level)?;
+    let project = call.require_project(level)?;
     refuse_if(call.are_features_off(&project, PIPELINE_FEATURES)?, ErrorResponse::forbidden)?;
     Ok(project.into())
 }
@@ -148,7 +148,7 @@ fn complete_schedule(call: &CollectionCall<'_>, schedule: &mut Record) -> Result
     if params.has("ref") {
         params.require_all(&[ParamRequirement::NotBlank("ref")])?;
         let name = params.text("ref")?.unwrap_or_default();
-        match full_ref(call, &name)? {
+        match resolve_ref_name(call, &name)? {
             Some(name) => schedule.set("ref", name),
             None => errors.add("ref", "is ambiguous"),
         }
@@ -166,7 +166,7 @@ fn complete_schedule(call: &CollectionCall<'_>, schedule: &mut Record) -> Result
 
 /// The name of a ref to store: the full name from 17.0 on, and the name in the call before. `None`
 /// if a short name matches neither a branch nor a tag, or both a branch and a tag.
-fn full_ref(call: &CollectionCall<'_>, name: &str) -> Result<Option<String>> {
+fn resolve_ref_name(call: &CollectionCall<'_>, name: &str) -> Result<Option<String>> {
     if !call.is_at_least(17, 0) || name.starts_with("refs/heads/") || name.starts_with("refs/tags/")
     {
         return Ok(Some(name.to_owned()));
@@ -186,7 +186,7 @@ fn store_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
     let mut inputs = stored_list(schedule, INPUTS);
     for (index, input) in requested_inputs.iter().enumerate() {
         let missing_errors = missing_key_errors(INPUTS, index, input, ["name", "value"]);
-        refuse_if(!missing_errors.is_empty(), || ErrorResponse::parameters(&missing_errors))?;
+        refuse_if(!missing_errors.is_empty(), || ErrorResponse::parameter_errors(&missing_errors))?;
         let name = params::read_text(INPUTS, &input["name"])?;
         // Lists stay lists; any other value becomes text.
         let value = match &input["value"] {
@@ -259,9 +259,9 @@ fn add_variable(call: &Call<'_>) -> Result<Answer> {
         let key = call.text("key")?.unwrap_or_default();
         let is_valid = !key.is_empty() && key.chars().all(is_key_char);
         let text = "can contain only letters, digits and '_'.";
-        refuse_if(!is_valid, || ErrorResponse::field("key", text))?;
+        refuse_if(!is_valid, || ErrorResponse::field_error("key", text))?;
         let is_taken = variables.iter().any(|variable| variable["key"] == key.as_str());
-        refuse_if(is_taken, || ErrorResponse::field("key", TAKEN_TEXT))?;
+        refuse_if(is_taken, || ErrorResponse::field_error("key", TAKEN_TEXT))?;
         let mut variable = json!({ "variable_type": VARIABLE_TYPES[0], "key": key, "raw": false });
         add_fields(&mut variable, read_variable_fields(call)?);
         variables.push(variable.clone());
@@ -306,7 +306,7 @@ const TIME_ZONE: &str = "cron_timezone";
 /// right to see pipelines.
 fn freeze_period_scope(_: &Collection, call: &Call<'_>) -> Result<GroupOrProject> {
     let level = if call.is_write { MAINTAINER } else { REPORTER };
-    let scope = GroupOrProject::from_call_archived_reads(call, [level; 2])?;
+    let scope = GroupOrProject::from_call_read_archived(call, [level; 2])?;
     match &scope {
         GroupOrProject::Project(project)
             if !call.is_write

@@ -27,7 +27,7 @@ impl InitialContents {
             None => !has_readme && !has_template,
         };
         let is_conflict = has_readme && (url.is_some() || has_template);
-        refuse_if(is_conflict, || ErrorResponse::field("base", "not a git repository"))?;
+        refuse_if(is_conflict, || ErrorResponse::field_error("base", "not a git repository"))?;
         check_url(url.as_deref())?;
         let source_project = match &url {
             Some(url) => import_source(call, url)?,
@@ -53,7 +53,7 @@ fn find_template(
     params: &Params,
 ) -> Result<(bool, Option<Project>)> {
     let template_error = |template: &str| {
-        ErrorResponse::field("template_name", format!("'{template}' is unknown or invalid"))
+        ErrorResponse::field_error("template_name", format!("'{template}' is unknown or invalid"))
     };
     let is_custom = params.is_true("use_custom_template")? && call.is_premium();
     params.integer("group_with_project_templates_id")?;
@@ -70,7 +70,7 @@ fn find_template(
         Some(name) if !is_custom && !PROJECT_TEMPLATES.contains(&name.as_str()) => {
             Err(template_error(&name))
         }
-        None if is_custom => Err(ErrorResponse::field(
+        None if is_custom => Err(ErrorResponse::field_error(
             "use_custom_template",
             "must be used with template_name or template_project_id",
         )),

@@ -6,10 +6,10 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects", |call| answer_list(call, ProjectQuery::default())),
     get("/projects/{id}/forks", list_forks),
     get("/users/{user_id}/projects", |call| {
-        list_user_projects(call, ListParameters::UserProjects, OWNED_SQL)
+        list_user_projects(call, ListParameters::UserProjects, PERSONAL_PROJECTS_SQL)
     }),
     get("/users/{user_id}/starred_projects", |call| {
-        list_user_projects(call, ListParameters::Common, STARRED_SQL)
+        list_user_projects(call, ListParameters::Common, STARRED_PROJECTS_SQL)
     }),
     get("/groups/{id}/projects", list_group_projects),
     get("/groups/{id}/projects/shared", list_shared_projects),
@@ -18,22 +18,23 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// The projects that everybody sees, even without a token.
-const PUBLIC_SQL: &str = "p.visibility = 'public'";
+const PUBLIC_PROJECTS_SQL: &str = "p.visibility = 'public'";
 
 /// The projects in the personal namespace of the user `:of` (reference 2, 4.1 rule 3).
-const OWNED_SQL: &str = "p.namespace_id IN (SELECT id FROM namespaces WHERE owner_id = :of)";
+const PERSONAL_PROJECTS_SQL: &str =
+    "p.namespace_id IN (SELECT id FROM namespaces WHERE owner_id = :of)";
 
 /// The projects that the user `:of` starred.
-const STARRED_SQL: &str = "p.id IN (SELECT project_id FROM stars WHERE user_id = :of)";
+const STARRED_PROJECTS_SQL: &str = "p.id IN (SELECT project_id FROM stars WHERE user_id = :of)";
 
 /// The projects that the group `:of` is invited to.
-const SHARED_SQL: &str = "p.id IN (SELECT project_id FROM shares WHERE invited_id = :of)";
+const SHARED_PROJECTS_SQL: &str = "p.id IN (SELECT project_id FROM shares WHERE invited_id = :of)";
 
 /// The projects in the groups `:within`, a JSON array.
-const WITHIN_SQL: &str = "p.namespace_id IN (SELECT value FROM json_each(:within))";
+const PROJECTS_IN_GROUPS_SQL: &str = "p.namespace_id IN (SELECT value FROM json_each(:within))";
 
-/// Like [`WITHIN_SQL`], with the projects that the group `:of` is invited to.
-const WITHIN_OR_SHARED_SQL: &str = "(p.namespace_id IN (SELECT value FROM json_each(:within))
+/// Like [`PROJECTS_IN_GROUPS_SQL`], with the projects that the group `:of` is invited to.
+const IN_GROUPS_OR_SHARED_SQL: &str = "(p.namespace_id IN (SELECT value FROM json_each(:within))
     OR p.id IN (SELECT project_id FROM shares WHERE invited_id = :of))";
 
 /// The active projects if `:active` is true, or the projects that are not active if it is false. An
@@ -152,7 +153,7 @@ fn list_group_projects(call: &Call<'_>) -> Result<Answer> {
     }
     let ids_json = Value::from(group_ids).to_string();
     let includes_shared = call.flag("with_shared")?.unwrap_or(true);
-    let condition = if includes_shared { WITHIN_OR_SHARED_SQL } else { WITHIN_SQL };
+    let condition = if includes_shared { IN_GROUPS_OR_SHARED_SQL } else { PROJECTS_IN_GROUPS_SQL };
     let mut conditions = SqlConditions::with_value(condition, ids_json);
     if includes_shared {
         conditions.bind(":of", group.id);
@@ -162,7 +163,7 @@ fn list_group_projects(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn list_shared_projects(call: &Call<'_>) -> Result<Answer> {
-    let conditions = SqlConditions::with_value(SHARED_SQL, call.group()?.id);
+    let conditions = SqlConditions::with_value(SHARED_PROJECTS_SQL, call.group()?.id);
     let query = ProjectQuery::for_group(conditions);
     answer_list(call, ProjectQuery { is_full_for_anonymous: true, ..query })
 }
@@ -179,7 +180,7 @@ pub(crate) fn group_projects_json(call: &Call<'_>, group_id: i64) -> Result<[Vec
     };
     let mut projects = fetch_projects("p.namespace_id = :of")?;
     let own_count = projects.len();
-    projects.append(&mut fetch_projects(SHARED_SQL)?);
+    projects.append(&mut fetch_projects(SHARED_PROJECTS_SQL)?);
     call.cache_direct_levels(&projects)?;
     let custom_attributes =
         ExtraFields::from_call(call)?.custom_attributes && call.is_observed_release_or_later();
@@ -194,7 +195,10 @@ fn search_group(call: &Call<'_>) -> Result<Answer> {
     call.require(&["scope", "search"])?;
     call.allowed_text("scope", &["projects"])?;
     let ids_json = Value::from(group.subtree_ids(call.db)?).to_string();
-    answer_list(call, ProjectQuery::for_group(SqlConditions::with_value(WITHIN_SQL, ids_json)))
+    answer_list(
+        call,
+        ProjectQuery::for_group(SqlConditions::with_value(PROJECTS_IN_GROUPS_SQL, ids_json)),
+    )
 }
 
 /// Answers with a page of the projects that match `query` and the call's filters, and that the
@@ -215,7 +219,8 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
         apply_global_filters(call, &mut query)?;
     }
     let is_descending = call.allowed_text("sort", &["asc", "desc"])?.as_deref() != Some("asc");
-    let (is_by_id, order) = sql_order(call, &query, if is_descending { "DESC" } else { "ASC" })?;
+    let (is_by_id, order) =
+        read_sql_order(call, &query, if is_descending { "DESC" } else { "ASC" })?;
     let page = Page::from_call(call)?;
     if is_keyset {
         let message = "Keyset pagination is not yet available for this type of request";
@@ -241,7 +246,11 @@ pub(crate) fn answer_list(call: &Call<'_>, mut query: ProjectQuery) -> Result<An
 /// increase with the time of creation. The order by creation is therefore the order by id, which
 /// has an index. In the sandbox, all projects have the same size. An order by size is therefore also
 /// the order by id.
-fn sql_order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(bool, String)> {
+fn read_sql_order(
+    call: &Call<'_>,
+    query: &ProjectQuery,
+    direction: &str,
+) -> Result<(bool, String)> {
     let requested_order = call.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());
     let accepts_all_orders = query.has_all_filters(call);
     let id_order = format!("p.id {direction}");
@@ -275,7 +284,7 @@ fn sql_order(call: &Call<'_>, query: &ProjectQuery, direction: &str) -> Result<(
         }
         other => (accepts_all_orders && other == "similarity", id_order),
     };
-    refuse_if(!is_accepted, || ErrorResponse::unlisted_value("order_by"))?;
+    refuse_if(!is_accepted, || ErrorResponse::unlisted_parameter_value("order_by"))?;
     Ok((requested_order == "id", order))
 }
 
@@ -309,7 +318,7 @@ fn apply_membership_filters(
     min_level: i64,
     needs_membership: bool,
 ) -> Result<()> {
-    conditions.add_if(call.caller.is_none(), PUBLIC_SQL);
+    conditions.add_if(call.caller.is_none(), PUBLIC_PROJECTS_SQL);
     let Some(user) = call.caller.as_ref().filter(|user| needs_membership || !user.admin) else {
         return Ok(());
     };
@@ -431,5 +440,5 @@ fn projects_answer(call: &Call<'_>, query: &ProjectQuery, projects: &[Project]) 
     let form = if is_simple { Project::simple_form } else { Project::full_form };
     let texts = projects.iter().map(|project| Ok(form(project, call, extras)?.into_text()));
     let texts = texts.collect::<Result<Vec<_>>>()?.join(&b',');
-    Ok(Answer::json(StatusCode::OK, [b"[", texts.as_slice(), b"]"].concat()))
+    Ok(Answer::with_json_text(StatusCode::OK, [b"[", texts.as_slice(), b"]"].concat()))
 }

@@ -92,7 +92,7 @@ pub(super) fn read_name_and_path(
 /// Refuses a visibility that only administrators may use.
 pub(super) fn check_restriction(call: &Call<'_>, visibility: &str) -> Result<()> {
     refuse_if(instance::is_visibility_restricted(call, visibility)?, || {
-        ErrorResponse::field("visibility_level", group_rules::restricted_text(visibility))
+        ErrorResponse::field_error("visibility_level", group_rules::restricted_text(visibility))
     })
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Resul
     let is_wider = visibility_rank(visibility) > visibility_rank(&namespace.visibility);
     refuse_if(namespace.is_group() && is_wider, || {
         let message = format!("{visibility} is not allowed in a {} group.", namespace.visibility);
-        ErrorResponse::field("visibility_level", message)
+        ErrorResponse::field_error("visibility_level", message)
     })
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn check_path_only(path: &str) -> Result<()> {
         (true, false) => PLAIN_PATH_TEXT,
         (true, true) => return Ok(()),
     };
-    Err(ErrorResponse::field("path", error))
+    Err(ErrorResponse::field_error("path", error))
 }
 
 /// A path made from a name: in lower case, with dashes, and without accents.

@@ -14,7 +14,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/groups", list_groups),
     // In the sandbox, a repository was never fetched in the last 30 days.
     get("/projects/{id}/statistics", |call| {
-        call.project_as(DEVELOPER)?;
+        call.require_project(DEVELOPER)?;
         Answer::ok(&json!({ "fetches": { "total": 0, "days": [] } }))
     }),
     post("/projects", create),
@@ -36,7 +36,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
         _ => project
             .full_form(call, ExtraFields { import_error: true, ..ExtraFields::from_call(call)? })?,
     };
-    Ok(Answer::json(StatusCode::OK, body.into_text()))
+    Ok(Answer::with_json_text(StatusCode::OK, body.into_text()))
 }
 
 /// Answers with the full form of a project, which is read again from the store.
@@ -47,7 +47,7 @@ pub(crate) fn project_answer(
     extras: ExtraFields,
 ) -> Result<Answer> {
     let project = Project::find_by_id(call.db, id)?.or_not_found("Project")?;
-    Ok(Answer::json(status, project.full_form(call, extras)?.into_text()))
+    Ok(Answer::with_json_text(status, project.full_form(call, extras)?.into_text()))
 }
 
 /// The groups above a project; with `with_shared` also the groups invited to the project.
@@ -81,20 +81,24 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let namespace = match requested_namespace(call, user.id)? {
         Some(namespace) if group_settings::may_create_projects(call, &namespace)? => namespace,
         None if call.is_observed_release_or_later() => {
-            return Err(ErrorResponse::field("base", "undefined method `organization_id' for nil"));
+            return Err(ErrorResponse::field_error(
+                "base",
+                "undefined method `organization_id' for nil",
+            ));
         }
-        _ => return Err(ErrorResponse::field("namespace", "is not valid")),
+        _ => return Err(ErrorResponse::field_error("namespace", "is not valid")),
     };
     let id = create_project(call, WriteRoute::Create, user, &namespace, &call.params)?;
     project_answer(call, StatusCode::CREATED, id, ExtraFields::for_saved_project())
 }
 
 fn create_for_user(call: &Call<'_>) -> Result<Answer> {
-    call.require_admin()?;
+    call.require_administrator()?;
     let owner = User::find_by_id(call.db, call.segment_id("user_id")?)?.or_not_found("User")?;
     call.require(&["name"])?;
     let namespace = requested_namespace(call, owner.id)?;
-    let namespace = namespace.ok_or_else(|| ErrorResponse::field("namespace", "is not valid"))?;
+    let namespace =
+        namespace.ok_or_else(|| ErrorResponse::field_error("namespace", "is not valid"))?;
     let id = create_project(call, WriteRoute::CreateForUser, &owner, &namespace, &call.params)?;
     project_answer(call, StatusCode::CREATED, id, ExtraFields::for_saved_project())
 }
@@ -255,7 +259,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     call.require_user()?;
     settings::check_edit_params(&call.params, call.edition())?;
     call.refuse_both(pull_mirror::BRANCH_SELECTORS)?;
-    let project = call.writable_project_as(MAINTAINER)?;
+    let project = call.require_writable_project(MAINTAINER)?;
     edit_project(call, &project, &call.params)?;
     project_answer(call, StatusCode::OK, project.id, ExtraFields::for_saved_project())
 }
@@ -327,7 +331,7 @@ fn changes_only_features(former_attributes: &Object, attributes: &Object) -> boo
 /// Archives or unarchives a project. Both operations are idempotent (reference 2, 4.4), unless the
 /// profile refuses to archive a project twice.
 fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
-    let project = call.project_as(OWNER)?;
+    let project = call.require_project(OWNER)?;
     let is_already_archived =
         is_archived && project.archived && call.profile().archive_twice_refused;
     refuse_if(is_already_archived, || "Project is already archived.".into())?;
@@ -341,7 +345,7 @@ fn set_archived(call: &Call<'_>, is_archived: bool) -> Result<Answer> {
 /// Moves a project to another namespace. The reference does not describe the behaviour (2, 4.7).
 /// This operation follows the real service.
 fn transfer(call: &Call<'_>) -> Result<Answer> {
-    let project = call.writable_project_as(OWNER)?;
+    let project = call.require_writable_project(OWNER)?;
     call.require(&["namespace"])?;
     let reference = call.text("namespace")?.unwrap_or_default();
     let namespace = match Namespace::find_by_reference(call.db, &reference)? {

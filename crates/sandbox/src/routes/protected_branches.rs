@@ -11,7 +11,7 @@ pub(super) const ROUTES: &[Route] = &[
     post("/{holder}/protected_branches", |call| create(call, &protection_scope(call)?)),
     get("/{holder}/protected_branches/{name}", |call| {
         let scope = protection_scope(call)?;
-        Answer::ok(&shown_json(call, &scope, &find_protection(call, &scope)?)?)
+        Answer::ok(&scoped_protection_json(call, &scope, &find_protection(call, &scope)?)?)
     }),
     patch("/{holder}/protected_branches/{name}", |call| update(call, &protection_scope(call)?)),
     delete("/{holder}/protected_branches/{name}", |call| remove(call, &protection_scope(call)?)),
@@ -25,8 +25,8 @@ fn protection_scope(call: &Call<'_>) -> Result<GroupOrProject> {
     if !call.is_group_operation() {
         return Ok(readable_project(call)?.into());
     }
-    refuse_if(!call.is_at_least(17, 6), ErrorResponse::no_route)?;
-    let group = call.group_as(OWNER)?;
+    refuse_if(!call.is_at_least(17, 6), ErrorResponse::route_not_found)?;
+    let group = call.require_group(OWNER)?;
     call.require_tier(ServiceTier::Premium).map(|()| group.into())
 }
 
@@ -67,18 +67,24 @@ fn list(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         protections.extend(root_group.protections(call)?);
     }
     protections.retain(|protection| matches_search(&protection.name, &search));
-    page::list_objects(call, &protections, |protection| shown_json(call, scope, protection))
+    page::list_objects(call, &protections, |protection| {
+        scoped_protection_json(call, scope, protection)
+    })
 }
 
-/// A protected branch in responses for a project or group.
-fn shown_json(call: &Call<'_>, scope: &GroupOrProject, protection: &Protection) -> Result<Value> {
+/// A protected branch in a response. A response for a group omits the field `inherited`.
+fn scoped_protection_json(
+    call: &Call<'_>,
+    scope: &GroupOrProject,
+    protection: &Protection,
+) -> Result<Value> {
     Ok(remove_fields(protection_json(call, protection)?, scope.choose(&[], &["inherited"])))
 }
 
 /// The protected branch in the path.
 fn find_protection(call: &Call<'_>, scope: &GroupOrProject) -> Result<Protection> {
     scope.holder().find_protection(call, call.segment("name"))?.ok_or_else(|| {
-        scope.choose(ErrorResponse::no_record(), ErrorResponse::not_found("ProtectedBranch"))
+        scope.choose(ErrorResponse::record_not_found(), ErrorResponse::not_found("ProtectedBranch"))
     })
 }
 
@@ -124,7 +130,7 @@ fn create(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
         let error_message = "cannot be associated with a subgroup".to_owned();
         return Err(ErrorResponse::invalid_record(vec![error_message]));
     }
-    Answer::created(&shown_json(call, scope, &protect_branch(call, scope)?)?)
+    Answer::created(&scoped_protection_json(call, scope, &protect_branch(call, scope)?)?)
 }
 
 /// Protects the branch that the call names.
@@ -180,7 +186,7 @@ pub(crate) fn add_seed_protection(call: &Call<'_>, scope: &GroupOrProject) -> Re
 /// becomes false, unless [`Profile::code_owner_approval_kept`] is set.
 fn update(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     apply_changes(call, scope)?;
-    let mut body = shown_json(call, scope, &find_protection(call, scope)?)?;
+    let mut body = scoped_protection_json(call, scope, &find_protection(call, scope)?)?;
     let is_ignored = !call.is_premium() && call.is_observed_release_or_later();
     let is_ignored_field_shown = is_ignored && call.has(CODE_OWNER_APPROVAL);
     set_field_if(&mut body, is_ignored_field_shown, CODE_OWNER_APPROVAL, false);
@@ -215,7 +221,7 @@ fn apply_changes(call: &Call<'_>, scope: &GroupOrProject) -> Result<()> {
 /// Removes a protection. In a group, the response contains the removed protection.
 fn remove(call: &Call<'_>, scope: &GroupOrProject) -> Result<Answer> {
     let protection = find_changeable_protection(call, scope)?;
-    let body = shown_json(call, scope, &protection)?;
+    let body = scoped_protection_json(call, scope, &protection)?;
     let answer = call.remove(&protection, &protection.updated_at)?;
     scope.choose(Ok(answer), Answer::ok(&body))
 }

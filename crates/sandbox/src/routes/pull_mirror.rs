@@ -25,7 +25,7 @@ const MIRROR_PARAMETERS: &str = "enabled url auth_user auth_password \
     mirror_branch_regex";
 
 fn licensed_project(call: &Call<'_>) -> Result<Project> {
-    let project = call.project_as(MAINTAINER)?;
+    let project = call.require_project(MAINTAINER)?;
     call.require_tier(ServiceTier::Premium).map(|()| project)
 }
 
@@ -39,7 +39,7 @@ fn active_mirror(call: &Call<'_>) -> Result<(Project, Object)> {
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_at_least(17, 6), ErrorResponse::no_route)?;
+    refuse_if(!call.is_at_least(17, 6), ErrorResponse::route_not_found)?;
     let (project, attributes) = active_mirror(call)?;
     Answer::ok(&mirror_json(&project, &attributes))
 }
@@ -86,7 +86,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let params = &call.params;
     params.require_any(&MIRROR_PARAMETERS.split(' ').collect::<Vec<_>>())?;
     params.refuse_both(BRANCH_SELECTORS)?;
-    refuse_if(!call.is_at_least(17, 6), ErrorResponse::no_route)?;
+    refuse_if(!call.is_at_least(17, 6), ErrorResponse::route_not_found)?;
     let project = licensed_project(call)?;
     let mut attributes = project.attributes(call.db)?;
     if let Some(url) = params.text("url")? {
@@ -127,7 +127,7 @@ pub(super) fn check_mirror_url(attributes: &Object) -> Result<()> {
     let has_url =
         attributes.get("import_url").and_then(Value::as_str).is_some_and(|url| !url.is_empty());
     let is_mirror = attributes.get("mirror") == Some(&Value::Bool(true));
-    refuse_if(is_mirror && !has_url, || ErrorResponse::field("import_url", BLANK_TEXT))
+    refuse_if(is_mirror && !has_url, || ErrorResponse::field_error("import_url", BLANK_TEXT))
 }
 
 /// Makes the follow-up changes of a change of a mirror. A pattern and "all protected branches"

@@ -9,7 +9,7 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     table: PUSH_RULES,
     // The caller must be a maintainer. In a group, other callers get 404.
     find_scope: |_, call| {
-        let scope = GroupOrProject::from_call_archived_reads(call, [MAINTAINER, 0])?;
+        let scope = GroupOrProject::from_call_read_archived(call, [MAINTAINER, 0])?;
         let is_hidden = call.is_group_operation() && scope.caller_level(call)? < MAINTAINER;
         refuse_if(is_hidden, ErrorResponse::not_found_hidden).map(|()| scope)
     },
@@ -79,7 +79,7 @@ fn store_fields(rule: &mut Record, call: &Call<'_>) -> Result<()> {
             _ => (call.flag(name)?.into(), Vec::new()),
         };
         let needs_value =
-            attribute.on_null == OnNull::Unsaved && matches!(attribute.kind, ValueKind::Flag);
+            attribute.on_null == NullHandling::Unsaved && matches!(attribute.kind, ValueKind::Flag);
         refuse_if(needs_value && value.is_null(), || ErrorResponse::null_column(name))?;
         name_errors.into_iter().for_each(|text| errors.add(name, text));
         rule.set(name, value);

@@ -59,7 +59,7 @@ pub(crate) fn find_seedable(name: &str) -> Option<&'static Collection> {
 }
 
 /// True if the sandbox itself has a writable collection at a path, such as `/projects/:id/milestones`.
-pub fn serves(path: &str) -> bool {
+pub fn serves_path(path: &str) -> bool {
     let path = format!("/api/v4{}", path.replace(":id", "1"));
     let entry_path = format!("{path}/1");
     let write_methods = [Method::POST, Method::PUT, Method::PATCH];
@@ -80,7 +80,7 @@ impl DescribedCollections {
     /// Registers the described collections that the sandbox does not have itself; `None` if no such
     /// collection exists.
     pub(crate) fn new(mut collections: Vec<Collection>) -> Option<&'static Self> {
-        collections.retain(|collection| !serves(&collection.path.replace("{id}", ":id")));
+        collections.retain(|collection| !serves_path(&collection.path.replace("{id}", ":id")));
         for collection in &mut collections {
             collection.table = RecordTable(
                 format!("told_{}", collection.table.0.replace('/', "__").replace(['{', '}'], "_"))

@@ -17,7 +17,7 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     )],
     // A caller below Maintainer gets 401 here, not 403.
     find_scope: |_, call| {
-        let project = call.project_as(0)?;
+        let project = call.require_project(0)?;
         refuse_if(
             call.caller_level_in_project(&project)? < MAINTAINER,
             ErrorResponse::unauthorized,
@@ -36,7 +36,7 @@ pub(super) const ROUTES: &[Route] =
     &[post("/projects/{id}/remote_mirrors/{mirror_id}/sync", start_sync)];
 
 fn start_sync(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_at_least(16, 11), ErrorResponse::no_route)?;
+    refuse_if(!call.is_at_least(16, 11), ErrorResponse::route_not_found)?;
     let collection = find_built_in(PUSH_MIRRORS);
     let mirror =
         CollectionCall { collection, scope: &collection.find_scope(call)?, call }.find_entry()?;
@@ -84,8 +84,8 @@ pub(super) fn mask_credentials(text: &str) -> String {
 
 /// Refuses a URL that the service could not call; `field` is the name of the URL in the error.
 pub(super) fn check_url(call: &Call<'_>, field: &str, url: &str) -> Result<()> {
-    refuse_if(url.is_empty(), || ErrorResponse::field(field, BLANK_TEXT))?;
-    refuse_field(field, urls::url_error(url, &SCHEMES, instance::blocked_own_url(call)?))
+    refuse_if(url.is_empty(), || ErrorResponse::field_error(field, BLANK_TEXT))?;
+    refuse_field(field, urls::url_error(url, &SCHEMES, instance::own_url_if_local_blocked(call)?))
 }
 
 /// Fills in the flags of a mirror. Null turns a flag off. "All protected branches" and a pattern

@@ -89,7 +89,7 @@ impl Repository<'_> {
         let exists = branch == former_branch || self.find_ref(BRANCHES, branch)?.is_some();
         refuse_if(!exists, || {
             let text = format!("Could not change HEAD: branch '{branch}' does not exist");
-            ErrorResponse::field("base", text)
+            ErrorResponse::field_error("base", text)
         })
     }
 
@@ -196,7 +196,7 @@ fn list_branches(call: &Call<'_>) -> Result<Answer> {
     let project = readable_project(call)?;
     let search = call.text("search")?.unwrap_or_default();
     let pattern = call.text("regex")?.map(|pattern| Regex::new(&pattern)).transpose();
-    let pattern = pattern.map_err(|_| ErrorResponse::invalid("regex"))?;
+    let pattern = pattern.map_err(|_| ErrorResponse::invalid_parameter("regex"))?;
     let repository = Repository { call, project: &project };
     let mut branches = repository.list_refs(BRANCHES)?;
     branches.retain(|branch| {
@@ -226,7 +226,7 @@ fn show_ref(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
 }
 
 fn create_ref(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
-    let project = call.project_as(DEVELOPER)?;
+    let project = call.require_project(DEVELOPER)?;
     call.require(&[kind.param_name, "ref"])?;
     let name = call.text(kind.param_name)?.unwrap_or_default();
     let reference = call.text("ref")?.unwrap_or_default();
@@ -271,7 +271,7 @@ fn create_ref(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
 /// Removes a branch or a tag. The default branch cannot be removed. Only maintainers can remove
 /// protected branches and tags.
 fn remove_ref(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
-    let project = call.project_as(DEVELOPER)?;
+    let project = call.require_project(DEVELOPER)?;
     let repository = Repository { call, project: &project };
     let git_ref = repository.requested_ref(kind)?;
     call.check_unmodified(&git_ref.commit.created_at)?;
@@ -298,7 +298,7 @@ fn remove_ref(call: &Call<'_>, kind: RefKind) -> Result<Answer> {
 /// Protects a branch. Two flags of the call allow developers to push and to merge. If
 /// the branch is already protected, flags that the call omits stay unchanged.
 fn protect(call: &Call<'_>) -> Result<Answer> {
-    let project = call.writable_project_as(MAINTAINER)?;
+    let project = call.require_writable_project(MAINTAINER)?;
     let repository = Repository { call, project: &project };
     let branch = repository.requested_ref(BRANCHES)?;
     let stored_rule = Holder::Project(project.id).find_protection(call, &branch.name)?;
@@ -326,7 +326,7 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
 
 /// Removes the protection with the name of a branch, if the protection exists.
 fn unprotect(call: &Call<'_>) -> Result<Answer> {
-    let project = call.writable_project_as(MAINTAINER)?;
+    let project = call.require_writable_project(MAINTAINER)?;
     let repository = Repository { call, project: &project };
     let branch = repository.requested_ref(BRANCHES)?;
     if let Some(protection) = Holder::Project(project.id).find_protection(call, &branch.name)? {

@@ -145,7 +145,10 @@ impl Collection {
     }
 
     pub(super) fn answer(&self, operation: CollectionOperation, call: &Call<'_>) -> Result<Answer> {
-        refuse_if(self.since.is_some_and(|since| call.release() < since), ErrorResponse::no_route)?;
+        refuse_if(
+            self.since.is_some_and(|since| call.release() < since),
+            ErrorResponse::route_not_found,
+        )?;
         let call = CollectionCall { collection: self, scope: &self.find_scope(call)?, call };
         call.check_parent()?;
         call.answer(operation)
@@ -179,7 +182,7 @@ impl Collection {
     fn key_field(&self) -> Option<&RowField> {
         self.fields.iter().find(|field| match field.field_type {
             FieldType::Reference(_) => field.name == self.answer_key,
-            _ => field.shown_name() == self.answer_key,
+            _ => field.name_in_responses() == self.answer_key,
         })
     }
 }
@@ -205,7 +208,7 @@ impl<'a> CollectionCall<'a> {
     pub(super) fn project(&self) -> Result<&'a Project> {
         match self.scope {
             GroupOrProject::Project(project) => Ok(project),
-            GroupOrProject::Group(_) => Err(ErrorResponse::no_record()),
+            GroupOrProject::Group(_) => Err(ErrorResponse::record_not_found()),
         }
     }
 
@@ -221,7 +224,7 @@ impl<'a> CollectionCall<'a> {
             CollectionOperation::Show => {
                 let row = self.find_entry().or_else(|not_found| {
                     let inherited_rows = (self.collection.callbacks.list_inherited)(self)?;
-                    self.find_row(inherited_rows).map_err(|_| not_found)
+                    self.select_named_row(inherited_rows).map_err(|_| not_found)
                 })?;
                 let mut body = self.row_json(&row)?;
                 for collection in all_collections(self).filter(|other: &&Collection| {
@@ -343,7 +346,7 @@ impl<'a> CollectionCall<'a> {
         for field in self.collection.fields {
             if let FieldType::Reference(referenced_type) = field.field_type {
                 let id = row.value(field.name);
-                body[field.shown_name()] = referenced_type.find_name(self, &id)?;
+                body[field.name_in_responses()] = referenced_type.find_name(self, &id)?;
                 set_field_if(&mut body, field.name == key, key, id);
             }
         }
@@ -357,9 +360,11 @@ impl<'a> CollectionCall<'a> {
         body.insert("id".to_owned(), row.id.into());
         let id = if answer_key.ends_with("id") { row.id.into() } else { row.id.to_string().into() };
         body.insert(answer_key.to_owned(), id);
-        for field in fields.iter().filter(|f| !f.shown_name().is_empty() && f.is_available(self)) {
+        for field in
+            fields.iter().filter(|f| !f.name_in_responses().is_empty() && f.is_available(self))
+        {
             let value = row.settings.get(field.name).unwrap_or(field.default);
-            body.insert(field.shown_name().to_owned(), value.clone());
+            body.insert(field.name_in_responses().to_owned(), value.clone());
         }
         body.extend(extra_fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         body.insert("created_at".to_owned(), row.created_at.clone().into());
@@ -382,7 +387,7 @@ impl<'a> CollectionCall<'a> {
         Ok(row)
     }
 
-    pub(super) fn find_row(&self, mut rows: Vec<Record>) -> Result<Record> {
+    pub(super) fn select_named_row(&self, mut rows: Vec<Record>) -> Result<Record> {
         if self.collection.is_document {
             return Ok(rows.pop().unwrap_or_else(|| Record::new(self.time_text())));
         }
@@ -444,7 +449,7 @@ impl<'a> CollectionCall<'a> {
         for name in self.collection.unique_fields {
             equal_rows.retain(|other| other.settings.get(*name) == row.settings.get(*name));
         }
-        refuse_if(!equal_rows.is_empty(), || ErrorResponse::field(first_field, TAKEN_TEXT))
+        refuse_if(!equal_rows.is_empty(), || ErrorResponse::field_error(first_field, TAKEN_TEXT))
     }
 }
 

@@ -103,13 +103,13 @@ fn list_managed(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn list_all(call: &Call<'_>) -> Result<Answer> {
-    call.require_admin()?;
+    call.require_administrator()?;
     answer_runners(call, list_runners(call)?)
 }
 
 /// Lists the runners of the project, of its groups and of the instance.
 fn list_project_runners(call: &Call<'_>) -> Result<Answer> {
-    let project = call.project_as(MAINTAINER)?;
+    let project = call.require_project(MAINTAINER)?;
     let group_ids: Vec<i64> = traversal_ids(&project.namespace.traversal).collect();
     let runners = try_filter(list_runners(call)?, |runner| {
         Ok(runner.group_id.is_some_and(|group| group_ids.contains(&group))
@@ -120,7 +120,7 @@ fn list_project_runners(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn assign_runner(call: &Call<'_>) -> Result<Answer> {
-    let project_id = call.writable_project_as(MAINTAINER)?.id;
+    let project_id = call.require_writable_project(MAINTAINER)?.id;
     call.require(&["runner_id"])?;
     let id = call.integer("runner_id")?.unwrap_or_default();
     let runner = Runner::find_by_id(call.db, id)?.or_not_found("Runner")?;
@@ -139,7 +139,7 @@ fn assign_runner(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn unassign_runner(call: &Call<'_>) -> Result<Answer> {
-    let project_id = call.writable_project_as(MAINTAINER)?.id;
+    let project_id = call.require_writable_project(MAINTAINER)?.id;
     let runner = Runner::find_by_id(call.db, call.segment_id("runner_id")?)?;
     let projects = runner.as_ref().map(|runner| runner.project_ids(call)).transpose()?;
     let project_ids = projects.unwrap_or_default();

@@ -115,7 +115,7 @@ impl Namespace {
 }
 
 fn share_project(call: &Call<'_>) -> Result<Answer> {
-    let project = call.writable_project_as(MAINTAINER)?;
+    let project = call.require_writable_project(MAINTAINER)?;
     let mut invitation = Invitation::from_call(call)?;
     let namespace = &project.namespace;
     let is_locked = namespace.is_group() && group_settings::is_share_locked(call, namespace.id)?;
@@ -170,7 +170,7 @@ fn unshare(call: &Call<'_>) -> Result<Answer> {
 
 /// Creates an invitation. A caller who may not invite gets 404.
 fn share_group(call: &Call<'_>) -> Result<Answer> {
-    let group = call.group_as(0)?;
+    let group = call.require_group(0)?;
     let mut invitation = Invitation::from_call(call)?;
     let invited_group = call.visible_group(&invitation.group_id.to_string())?;
     let is_owner = call.caller_level_in_group(&group)? >= OWNER;
@@ -180,13 +180,13 @@ fn share_group(call: &Call<'_>) -> Result<Answer> {
     invitation
         .store(call, Holder::Group(group.id))?
         .ok_or_else(|| ErrorResponse::conflict(text))?;
-    Answer::created(&groups::plain_json(call, &group)?)
+    Answer::created(&groups::action_response_json(call, &group)?)
 }
 
 /// Copies the direct members of another project; existing members stay unchanged. The reference has
 /// the status 200; the real service answers with 201.
 fn import_members(call: &Call<'_>) -> Result<Answer> {
-    let project = call.writable_project_as(MAINTAINER)?;
+    let project = call.require_writable_project(MAINTAINER)?;
     let source = call.visible_project(call.segment("project_id"))?;
     let is_maintainer = call.caller_level_in_project(&source)? >= MAINTAINER;
     refuse_if(!is_maintainer, || ErrorResponse::forbidden_because("Project"))?;
@@ -214,7 +214,7 @@ fn list_active_ids(call: &Call<'_>, select_sql: &str, id: i64) -> Result<Vec<i64
 }
 
 fn list_inviting_groups(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_at_least(17, 2), ErrorResponse::no_route)?;
+    refuse_if(!call.is_at_least(17, 2), ErrorResponse::route_not_found)?;
     let group = call.group()?;
     let select_sql = "SELECT group_id FROM shares WHERE invited_id = ?1 AND group_id IS NOT NULL";
     groups::list_by_ids(call, &list_active_ids(call, select_sql, group.id)?)
@@ -223,7 +223,7 @@ fn list_inviting_groups(call: &Call<'_>) -> Result<Answer> {
 /// The groups that are invited to a project or group directly, or to the groups above. The
 /// parameter `relation` selects one of the two, or both.
 fn list_invited_groups(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_at_least(17, 4), ErrorResponse::no_route)?;
+    refuse_if(!call.is_at_least(17, 4), ErrorResponse::route_not_found)?;
     let scope = GroupOrProject::from_call_if_visible(call)?;
     let relations = call.allowed_texts("relation", &["direct", "inherited"])?.unwrap_or_default();
     let has_relation =
@@ -244,8 +244,8 @@ fn list_invited_groups(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn list_invitable_groups(call: &Call<'_>) -> Result<Answer> {
-    refuse_if(!call.is_observed_release_or_later(), ErrorResponse::no_route)?;
-    let project = call.project_as(MAINTAINER)?;
+    refuse_if(!call.is_observed_release_or_later(), ErrorResponse::route_not_found)?;
+    let project = call.require_project(MAINTAINER)?;
     let mut excluded_ids = list_invited_ids(call, Holder::Project(project.id))?;
     excluded_ids.extend(traversal_ids(&project.namespace.traversal));
     actions::list_locations(call, GUEST, |group| !excluded_ids.contains(&group.id))

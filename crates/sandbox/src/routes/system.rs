@@ -8,7 +8,8 @@ pub(super) const ROUTES: &[Route] = &[
     get("/metadata", show_version),
     get("/license", show_license),
     post("/license", |call| {
-        call.require_admin().and(Err(ErrorResponse::bad_request("The license key is invalid.")))
+        call.require_administrator()
+            .and(Err(ErrorResponse::bad_request("The license key is invalid.")))
     }),
     get("/namespaces", list_namespaces),
     get("/namespaces/{id}", show_namespace),
@@ -19,7 +20,7 @@ pub(super) const ROUTES: &[Route] = &[
 /// Pages that scripts poll until a new service is ready.
 pub(super) const PAGE_ROUTES: &[Route] = &[
     get("/-/health", |_| {
-        let mut answer = Answer::json(StatusCode::OK, b"GitLab OK".to_vec());
+        let mut answer = Answer::with_json_text(StatusCode::OK, b"GitLab OK".to_vec());
         answer.headers.push(("content-type", "text/plain; charset=utf-8".to_owned()));
         Ok(answer)
     }),
@@ -44,7 +45,7 @@ fn show_version(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn show_license(call: &Call<'_>) -> Result<Answer> {
-    call.require_admin()?;
+    call.require_administrator()?;
     match call.tier() {
         ServiceTier::Free => Answer::ok(&Value::Null),
         tier => Answer::ok(&json!({

@@ -60,7 +60,7 @@ impl MembershipTerms {
     /// Adds a member, or changes the membership of an existing member.
     pub(super) fn grant(&self, call: &Call<'_>, scope: &GroupOrProject, user: &User) -> Result<()> {
         let text = "project bots cannot be added to other groups / projects";
-        refuse_if(user.bot, || ErrorResponse::field("user", text))?;
+        refuse_if(user.bot, || ErrorResponse::field_error("user", text))?;
         scope.check_inherited_level(call, user.id, self.level)?;
         if let Some(member) = scope.find_member(call, user.id)? {
             return member.update_terms(call, self);
@@ -145,6 +145,8 @@ pub(super) fn requested_level(call: &Call<'_>, scope: &GroupOrProject) -> Result
 pub(super) fn requested_expiry(call: &Call<'_>) -> Result<Option<Option<String>>> {
     let date = call.date("expires_at")?;
     let is_past = matches!(date, Some(Some(day)) if day < clock::utc_day(call.time));
-    refuse_if(is_past, || ErrorResponse::field("expires_at", "cannot be a date in the past"))?;
+    refuse_if(is_past, || {
+        ErrorResponse::field_error("expires_at", "cannot be a date in the past")
+    })?;
     Ok(date.map(|day| day.map(|day| day.to_string())))
 }

@@ -51,7 +51,7 @@ fn is_active(call: &Call<'_>, token: &AccessToken) -> bool {
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
-    call.require_admin()?;
+    call.require_administrator()?;
     Answer::created(&issue_token(call, call.segment_user()?.id)?)
 }
 
@@ -82,7 +82,7 @@ pub(super) fn issue_token(call: &Call<'_>, user_id: i64) -> Result<Value> {
 /// administrators see.
 fn read_owner_filter(call: &Call<'_>) -> Result<Option<i64>> {
     if !call.segment("user_id").is_empty() {
-        call.require_admin()?;
+        call.require_administrator()?;
         return Ok(Some(call.segment_user()?.id));
     }
     let caller = call.require_user()?;
@@ -113,17 +113,17 @@ fn list(call: &Call<'_>) -> Result<Answer> {
 /// paths below a user.
 fn find_token(call: &Call<'_>) -> Result<AccessToken> {
     let is_user_path = !call.segment("user_id").is_empty();
-    let caller = if is_user_path { call.require_admin()? } else { call.require_user()? };
+    let caller = if is_user_path { call.require_administrator()? } else { call.require_user()? };
     let id = match (call.segment("id"), &call.token) {
         ("self", Some(token)) => token.id,
         _ => call.segment_id("id")?,
     };
     match AccessToken::find_by_id(call.db, id)? {
         Some(token) if is_user_path && token.user_id != call.segment_id("user_id")? => {
-            Err(ErrorResponse::no_record())
+            Err(ErrorResponse::record_not_found())
         }
         Some(token) if caller.admin || token.user_id == caller.id => Ok(token),
-        None if caller.admin => Err(ErrorResponse::no_record()),
+        None if caller.admin => Err(ErrorResponse::record_not_found()),
         _ => Err(ErrorResponse::unauthorized()),
     }
 }

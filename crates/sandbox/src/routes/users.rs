@@ -276,7 +276,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
-    call.require_admin()?;
+    call.require_administrator()?;
     call.require_all(&[
         ParamRequirement::Present("email"),
         ParamRequirement::AnyOf(&["password", "reset_password", "force_random_password"]),
@@ -328,7 +328,7 @@ fn store_user_params(
 /// e-mail address only has an effect with `skip_reconfirmation`, because nobody can confirm an
 /// address in the sandbox.
 fn update(call: &Call<'_>) -> Result<Answer> {
-    call.require_admin()?;
+    call.require_administrator()?;
     identities::read_identity(call)?;
     let user = call.segment_user()?;
     let requested_user = read_requested_user(call, Some(&user))?;
@@ -349,7 +349,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
-    let caller = call.require_admin()?;
+    let caller = call.require_administrator()?;
     let user = call.segment_user()?;
     refuse_if(user.id == caller.id, || ErrorResponse::bad_request("the caller cannot be deleted"))?;
     let sql = "SELECT EXISTS (SELECT 1 FROM members m WHERE m.user_id = ?1 AND m.access_level = ?2
@@ -364,7 +364,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn change_state(call: &Call<'_>, action: &str) -> Result<Answer> {
-    let caller = call.require_admin()?;
+    let caller = call.require_administrator()?;
     let user = call.segment_user()?;
     let text = "The API initiating user cannot be blocked by the API";
     let is_self = action == "block" && user.id == caller.id;
@@ -397,7 +397,7 @@ fn change_state(call: &Call<'_>, action: &str) -> Result<Answer> {
 }
 
 fn list_memberships(call: &Call<'_>) -> Result<Answer> {
-    call.require_admin()?;
+    call.require_administrator()?;
     let user = call.segment_user()?;
     let source_type = call.allowed_text("type", &["Namespace", "Project"])?;
     let sql = "SELECT json_object('source_id', coalesce(m.group_id, m.project_id),

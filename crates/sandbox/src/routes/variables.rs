@@ -9,7 +9,7 @@ const VARIABLES: RecordTable = RecordTable("variables");
 
 pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     table: VARIABLES,
-    limit: Some(("ci variables", [8_000, 30_000], |text| ErrorResponse::field("base", text))),
+    limit: Some(("ci variables", [8_000, 30_000], |text| ErrorResponse::field_error("base", text))),
     find: |call| {
         if call.method == Method::PUT {
             find_changeable_variable(call)
@@ -86,7 +86,7 @@ fn check_key_free(call: &CollectionCall<'_>, variable: &Record) -> Result<()> {
     let is_refused = is_long && matches!(call.scope, GroupOrProject::Group(_));
     refuse_if(is_refused, || ErrorResponse::internal(&"the scope is too long"))?;
     let text = format!("({}) has already been taken", variable.text("key"));
-    refuse_if(is_key_taken(call, variable)?, || ErrorResponse::field("key", text))
+    refuse_if(is_key_taken(call, variable)?, || ErrorResponse::field_error("key", text))
 }
 
 /// True if another variable has the key and the scope.
@@ -115,7 +115,7 @@ fn read_scope_filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
             Ok(scope.filter(|scope| !scope.is_empty()))
         }
         Some(Value::Null) | None => Ok(None),
-        Some(_) => Err(ErrorResponse::invalid("filter")),
+        Some(_) => Err(ErrorResponse::invalid_parameter("filter")),
     }
 }
 
@@ -179,6 +179,6 @@ fn complete_variable(call: &CollectionCall<'_>, variable: &mut Record) -> Result
     let is_hidden = !is_new && variable.is_true("hidden");
     let text = "The visibility setting cannot be changed for masked and hidden variables.";
     let is_refused = is_hidden && call.flag("masked")? == refused_flag;
-    refuse_if(is_refused, || ErrorResponse::field("base", text))?;
+    refuse_if(is_refused, || ErrorResponse::field_error("base", text))?;
     check_key_free(call, variable)
 }

@@ -43,7 +43,7 @@ impl Store {
     }
 
     /// Copies the current content of this store, which is in memory.
-    pub(crate) fn image(&mut self) -> rusqlite::Result<StoreImage> {
+    pub(crate) fn take_image(&mut self) -> rusqlite::Result<StoreImage> {
         self.rollback_image = None;
         let writer = lock_mutex(&self.writer);
         if !writer.is_autocommit() {
@@ -102,9 +102,9 @@ mod tests {
     fn a_store_goes_back_to_any_image_any_number_of_times() {
         let mut store = Store::open(&DataLocation::Memory, false).expect("memory");
         add(&store, "a");
-        let first_image = store.image().expect("an image");
+        let first_image = store.take_image().expect("an image");
         add(&store, "b");
-        let second_image = store.image().expect("an image");
+        let second_image = store.take_image().expect("an image");
         let mut other_store = Store::from_image(&first_image).expect("another store");
         for store in [&mut store, &mut other_store] {
             for (image, expected) in [

@@ -39,13 +39,15 @@ pub(crate) trait Stored: Sized {
     }
 
     /// A query for all rows of the table. `clauses` may contain joins, conditions and orders.
-    fn query(clauses: &str) -> String {
+    fn select_rows_sql(clauses: &str) -> String {
         format!("SELECT {} FROM {} {clauses}", Self::COLUMNS, Self::TABLE)
     }
 
     /// All rows of [`Self::query`].
     fn list(db: &Connection, clauses: &str, params: impl Params) -> Result<Vec<Self>> {
-        db.prepare_cached(&Self::query(clauses))?.query_map(params, Self::from_row)?.collect()
+        db.prepare_cached(&Self::select_rows_sql(clauses))?
+            .query_map(params, Self::from_row)?
+            .collect()
     }
 
     /// Replaces the stored row with the same id, or inserts a new row if the id is 0. Returns the
@@ -96,7 +98,9 @@ pub(crate) trait Stored: Sized {
 
     /// The first row of [`Self::query`].
     fn find_first(db: &Connection, clauses: &str, params: impl Params) -> Result<Option<Self>> {
-        db.prepare_cached(&Self::query(clauses))?.query_row(params, Self::from_row).optional()
+        db.prepare_cached(&Self::select_rows_sql(clauses))?
+            .query_row(params, Self::from_row)
+            .optional()
     }
 }
 

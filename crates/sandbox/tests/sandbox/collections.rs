@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use undrift_release::Release;
 use undrift_sandbox::{
-    Collection, FieldType, OBSERVED_RELEASE, RowField, SandboxConfig, ServiceTier, serves,
+    Collection, FieldType, OBSERVED_RELEASE, RowField, SandboxConfig, ServiceTier, serves_path,
 };
 
 use super::client::{ROOT, World, contains, leak, usual_seed};
@@ -648,7 +648,7 @@ async fn a_described_collection_is_served() {
         assert_eq!(got.status, status, "{method} {path} {body}\n{}", got.body);
         assert!(contains(&got.body, &expected), "{method} {path}: {}", got.body);
     }
-    assert!(serves("/projects/:id/milestones") && !serves("/projects/:id/play/toys"));
+    assert!(serves_path("/projects/:id/milestones") && !serves_path("/projects/:id/play/toys"));
     let others = World::usual().await;
     assert_eq!(others.get(ROOT, below("play/toys")).await.status, 404);
 }

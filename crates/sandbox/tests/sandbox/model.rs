@@ -100,9 +100,10 @@ fn change(model: &Model) {
 fn a_model_from_an_image_has_no_later_changes() {
     let mut model = usual_model(1_900_000_000);
     let (prepared, before) =
-        (model.image().expect("an image"), model.inspect(dump).expect("a dump"));
+        (model.take_image().expect("an image"), model.inspect(dump).expect("a dump"));
     change(&model);
-    let (changed, after) = (model.image().expect("an image"), model.inspect(dump).expect("a dump"));
+    let (changed, after) =
+        (model.take_image().expect("an image"), model.inspect(dump).expect("a dump"));
     assert!(before != after);
     for (image, held) in
         [(&prepared, &before), (&prepared, &before), (&changed, &after), (&prepared, &before)]
@@ -123,7 +124,7 @@ fn a_model_from_an_image_has_no_later_changes() {
 #[test]
 fn each_model_has_its_own_options() {
     let mut model = usual_model(1_900_000_000);
-    let image = model.image().expect("an image");
+    let image = model.take_image().expect("an image");
     let profile =
         Profile { absent_delete: undrift_sandbox::AbsentDelete::NotFound, ..Profile::default() };
     for (profile, status) in [(Profile::default(), 204), (profile, 404), (Profile::default(), 204)]
@@ -262,7 +263,7 @@ fn a_body_beyond_the_limit_is_refused() {
 fn a_dialect_saves_texts_in_another_spelling() {
     let profile = Profile { normalizes_values: true, ..Profile::default() };
     let model = Model::from_image(
-        &usual_model(0).image().expect("an image"),
+        &usual_model(0).take_image().expect("an image"),
         ServiceOptions { profile, ..service_options(0) },
     )
     .expect("a model");
@@ -305,7 +306,7 @@ fn a_dialect_saves_texts_in_another_spelling() {
 fn a_dialect_quotes_sent_values_in_errors() {
     let profile = Profile { echoes_input: true, ..Profile::default() };
     let model = Model::from_image(
-        &usual_model(0).image().expect("an image"),
+        &usual_model(0).take_image().expect("an image"),
         ServiceOptions { profile, ..service_options(0) },
     )
     .expect("a model");

@@ -752,7 +752,7 @@ fn variable_edit() -> op::Request<op::Write> {
 }
 
 fn freshness() -> Freshness {
-    Freshness { ends_at: Duration::from_secs(5), attempt: 1, read_at: Duration::ZERO }
+    Freshness { expires_at: Duration::from_secs(5), attempt: 1, read_at: Duration::ZERO }
 }
 
 #[tokio::test(start_paused = true)]
@@ -787,7 +787,7 @@ async fn repeated_values_are_not_sent_after_a_wait() {
         client.send_fresh(variable_edit(), freshness()).await
     });
     assert!(other.is_ok() && edit_result.unwrap_err().is_stale());
-    let expired = Freshness { ends_at: Duration::ZERO, attempt: 1, read_at: Duration::ZERO };
+    let expired = Freshness { expires_at: Duration::ZERO, attempt: 1, read_at: Duration::ZERO };
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(client.send_fresh(variable_edit(), expired).await.unwrap_err().is_stale());
     // A request that cannot become stale may wait.
@@ -813,7 +813,7 @@ async fn the_client_does_not_resend_an_edit_with_repeated_values() {
     }
     // After the last attempt, the error contains no time for another attempt.
     let last_attempt =
-        Freshness { ends_at: Duration::from_secs(5), attempt: 6, read_at: Duration::ZERO };
+        Freshness { expires_at: Duration::from_secs(5), attempt: 6, read_at: Duration::ZERO };
     let error = write_client(&Script::new([json_response(429, "")]))
         .send_fresh(variable_edit(), last_attempt)
         .await
@@ -997,7 +997,7 @@ async fn a_delete_sends_the_time_of_reading_by_the_clock_of_the_service() {
     let dated_reply = |date: &str| json_with_headers(200, &[("date", date)], r#"{"id":1}"#);
     let delete_request = || op::HOOK_DELETE.request().arg("id", 1).arg("hook_id", 2);
     let freshness =
-        Freshness { ends_at: Duration::MAX, attempt: 1, read_at: Duration::from_secs(3) };
+        Freshness { expires_at: Duration::MAX, attempt: 1, read_at: Duration::from_secs(3) };
     let send_and_read_header = async |replies: Vec<Reply>, request: op::Request<op::Write>| {
         let script = Script::new(replies);
         let client = write_client(&script);

@@ -87,13 +87,13 @@ struct Reading {
     /// The plan of the remaining steps.
     plan: ContainerPlan,
     /// The plan without steps that only resend fields; `None` if the run has no such steps.
-    without_resends: Option<ContainerPlan>,
+    resend_free_plan: Option<ContainerPlan>,
 }
 
 impl Reading {
     /// The plan of the remaining steps that have a visible difference.
     fn plan_without_resends(&self) -> &ContainerPlan {
-        self.without_resends.as_ref().unwrap_or(&self.plan)
+        self.resend_free_plan.as_ref().unwrap_or(&self.plan)
     }
 }
 
@@ -139,12 +139,12 @@ impl<'a> ContainerRun<'a> {
             trusted_live.filter(|_| self.steps.iter().all(|step| step.is_reusable()))
         {
             // The same live state would give the same steps.
-            self.start_cache_from(live);
+            self.reset_cache(live);
             let steps = self.steps.iter().map(|step| (*step).clone()).collect();
             self.run_planned(steps, &live.read_times, &mut state).await;
             return state;
         }
-        let reading = match self.plan_first_time(trusted_live).await {
+        let reading = match self.make_first_reading(trusted_live).await {
             Ok(reading) => reading,
             Err(error) => {
                 // Nothing is known about the container, and no further request is possible.
@@ -210,23 +210,23 @@ impl<'a> ContainerRun<'a> {
         possible_steps: Vec<Step>,
         state: &mut RunState<'a>,
     ) -> Vec<Step> {
-        let mut open_steps = Vec::new();
+        let mut unblocked_steps = Vec::new();
         for step in possible_steps {
             match self.readiness(&step, state) {
                 Readiness::Blocked(reason) => {
                     self.end_step(state, &step, StepOutcome::Skipped(reason.into()));
                 }
-                Readiness::Ready | Readiness::Waits => open_steps.push(step),
+                Readiness::Ready | Readiness::Waits => unblocked_steps.push(step),
             }
         }
-        if open_steps.is_empty() {
+        if unblocked_steps.is_empty() {
             return Vec::new();
         }
-        let sections = open_steps.iter().filter_map(|step| step.address.section).collect();
+        let sections = unblocked_steps.iter().filter_map(|step| step.address.section).collect();
         let reading = match self.reread(&sections).await {
             Ok(reading) => reading,
             Err(error) => {
-                open_steps
+                unblocked_steps
                     .iter()
                     .for_each(|step| self.end_step(state, step, unreadable_outcome(&error)));
                 state.error = state.error.take().or(is_fatal(&error).then_some(error));
@@ -234,7 +234,7 @@ impl<'a> ContainerRun<'a> {
             }
         };
         let mut steps = Vec::new();
-        for step in open_steps {
+        for step in unblocked_steps {
             match self.find_replanned(&step, &reading.plan) {
                 Ok(replanned) => {
                     steps.extend(self.merge_planned_edges(replanned, &state.progress));
@@ -354,13 +354,13 @@ impl<'a> ContainerRun<'a> {
         }
     }
 
-    fn start_cache_from(&self, live: &LiveContainer) {
+    fn reset_cache(&self, live: &LiveContainer) {
         self.record_id(&live.presence);
         *self.cache.borrow_mut() = LiveCache::new(live.clone());
     }
 
     /// Plans the remaining steps, from `trusted_live` or else from a new reading.
-    async fn plan_first_time(&self, trusted_live: Option<&LiveContainer>) -> Result<Reading> {
+    async fn make_first_reading(&self, trusted_live: Option<&LiveContainer>) -> Result<Reading> {
         let planned_live = self.plan.live(&self.container.path);
         planned_live.into_iter().for_each(|live| self.record_id(&live.presence));
         let live = match trusted_live {
@@ -369,12 +369,12 @@ impl<'a> ContainerRun<'a> {
                 let id = self.id.get().copied();
                 let live = self.apply.observer.read_container(&self.container, id).await?;
                 LiveContainer {
-                    release: planned_live.map_or(live.release, |live| live.release),
+                    read_release: planned_live.map_or(live.read_release, |live| live.read_release),
                     ..live
                 }
             }
         };
-        self.start_cache_from(&live);
+        self.reset_cache(&live);
         self.replan(live).await
     }
 
@@ -405,8 +405,8 @@ impl<'a> ContainerRun<'a> {
         .await?;
         let has_resends = !settings.resend_selectors.is_empty()
             || settings.group_declarations.replaces_values_below(&self.container.path);
-        let without_resends = has_resends.then(|| self.replan_without_resends(&live));
-        Ok(Reading { times: live.read_times, plan, without_resends })
+        let resend_free_plan = has_resends.then(|| self.replan_without_resends(&live));
+        Ok(Reading { times: live.read_times, plan, resend_free_plan })
     }
 
     fn plan_settings(&self) -> PlanSettings {

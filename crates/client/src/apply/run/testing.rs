@@ -136,5 +136,5 @@ pub(super) fn reading(container: &Container, live: &LiveContainer, resend: &[&st
         &PlanSettings { resend_selectors: resend, ..settings() },
     );
     let without_resends = Some(plan::plan_container(container, live, &settings()));
-    Reading { times: ReadTimes::uniform(READ_AT), plan, without_resends }
+    Reading { times: ReadTimes::uniform(READ_AT), plan, resend_free_plan: without_resends }
 }

@@ -56,7 +56,7 @@ impl Observer {
     ) -> Result<Vec<(Arc<str>, InheritedLevels)>> {
         let mut memberships = Vec::new();
         for group in groups_above(path) {
-            let live_path = self.live_group_path(group).await?;
+            let live_path = self.resolve_live_group_path(group).await?;
             let read = async || {
                 let members = operation::GROUP_MEMBER_LIST.request().arg("id", &live_path);
                 self.read_levels(members).await.map(Arc::new)
@@ -77,7 +77,7 @@ impl Observer {
         live: &LiveContainer,
     ) -> Result<Result<BTreeSet<u64>, Cause>> {
         let exists = matches!(live.presence, Presence::Existing(..));
-        let path = self.live_container_path(container.scope, &container.path).await?;
+        let path = self.resolve_live_container_path(container.scope, &container.path).await?;
         let is_moving = exists && !path.eq_ignore_ascii_case(&container.path);
         let mut levels = match container.scope {
             _ if !exists => self.read_initial_levels(&container.path).await?,
@@ -115,7 +115,7 @@ impl Observer {
         &self,
         container: &Container,
     ) -> Result<Result<BTreeSet<String>, Cause>> {
-        let path = self.live_container_path(container.scope, &container.path).await?;
+        let path = self.resolve_live_container_path(container.scope, &container.path).await?;
         let keys = KeyFilter::keys([SHARES_FIELD]);
         let container_object = self.find_container(container.scope, &path, &keys).await?;
         let mut objects = vec![Arc::new(container_object.unwrap_or_default())];
@@ -149,7 +149,7 @@ impl Observer {
     /// The access levels in the group that is declared at `path`, without the levels that the group
     /// loses because of moves.
     async fn read_levels_after_moves(&self, path: &str) -> Result<InheritedLevels> {
-        let live_path = self.live_group_path(path).await?;
+        let live_path = self.resolve_live_group_path(path).await?;
         if live_path.eq_ignore_ascii_case(path) {
             return self.read_group_levels(&live_path).await;
         }
@@ -243,7 +243,7 @@ impl Observer {
         container: &Container,
         live: &LiveContainer,
     ) -> Result<CallerAccess> {
-        let path = self.live_path(&container.path).await?;
+        let path = self.resolve_live_path(&container.path).await?;
         // The level in the object of a project comes only from memberships. The level in the object
         // of a group includes shares.
         let direct_level = match &live.presence {

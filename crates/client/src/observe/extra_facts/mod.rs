@@ -107,7 +107,7 @@ impl Observer {
                     live.caller_access = Some(self.read_caller_access(container, live).await?);
                 }
                 ExtraFact::Shares => {
-                    let path = self.live_project_path(&container.path).await?;
+                    let path = self.resolve_live_project_path(&container.path).await?;
                     let shares = split_fatal(self.read_shares(&path).await)?.flatten();
                     let shares = shares.map_or_else(LiveEntries::Unreadable, LiveEntries::Nested);
                     live.sections.insert(shares::SECTION, shares);
@@ -123,7 +123,7 @@ impl Observer {
                 ExtraFact::CallerGroup(id) => {
                     live.names.insert_caller_group(*id, self.is_caller_in_group(*id).await?);
                 }
-                ExtraFact::Release => live.release = self.release().await?,
+                ExtraFact::Release => live.read_release = self.release().await?,
             }
         }
         Ok(())
@@ -141,7 +141,7 @@ impl Observer {
     }
 
     /// The live entries of a section: from `live`, or else read from the service.
-    pub(super) async fn cached_or_read_entries(
+    pub(super) async fn get_or_read_entries(
         &self,
         section: Section,
         container: &Container,
@@ -155,8 +155,8 @@ impl Observer {
         self.read_section(&empty_section, (target, facts), &[]).await
     }
 
-    /// Reads the ids of the entries of other sections that declared or live rows name.
-    pub(super) async fn add_row_entry_ids(
+    /// Rows of an entry may name entries of other sections. Reads the ids of those entries.
+    pub(super) async fn read_referenced_entry_ids(
         &self,
         container: &Container,
         live: &mut LiveContainer,
@@ -205,7 +205,7 @@ impl Observer {
         };
         let entries = match &live.presence {
             Presence::Existing(target, facts) => {
-                self.cached_or_read_entries(section, container, (target, facts), live).await?
+                self.get_or_read_entries(section, container, (target, facts), live).await?
             }
             _ => LiveEntries::NoContainer,
         };
@@ -227,7 +227,7 @@ impl Observer {
             return Ok(entries_above);
         };
         for group in groups_above(&container.path) {
-            let live_path = self.live_group_path(group).await?;
+            let live_path = self.resolve_live_group_path(group).await?;
             let read = async || {
                 let request =
                     group_section.scoped_kind.list_request(list.request().arg("id", &live_path));
@@ -259,7 +259,7 @@ impl Observer {
         let ReadSource::Optional(op) = section.scoped_kind.read_source else {
             return Ok(Arc::default());
         };
-        let live_path = self.live_group_path(group).await?;
+        let live_path = self.resolve_live_group_path(group).await?;
         let read = async || {
             let keys = section.scoped_kind.entry_keys.identity_keys;
             let request = op.request().arg("id", &live_path);
@@ -293,9 +293,9 @@ impl Observer {
     /// the group cannot be read.
     pub(super) async fn read_group_above(&self, path: &str) -> Result<Arc<Object>> {
         let Some(group) = parent_group_path(path) else { return Ok(Arc::default()) };
-        let read = async || {
+        let read_group = async || {
             // A group that does not exist yet has no fields: it inherits its parent's settings.
-            let live_path = self.live_group_path(group).await?;
+            let live_path = self.resolve_live_group_path(group).await?;
             let mut object =
                 match self.get_container_object(Scope::Group, &live_path, &KeyFilter::All).await {
                     Err(error) if error.is_object_not_found() => Object::new(),
@@ -306,7 +306,7 @@ impl Observer {
             let parent_object = Box::pin(self.read_group_above(group)).await?;
             let declared_parent = parent_group_path(group).unwrap_or_default();
             if parent_group_path(&live_path).unwrap_or_default()
-                != self.live_group_path(declared_parent).await?
+                != self.resolve_live_group_path(declared_parent).await?
             {
                 add_values_after_move(&mut object, &parent_object);
             }
@@ -314,31 +314,33 @@ impl Observer {
             let inherited_settings =
                 parent_object.get(constraints::SETTINGS_ABOVE_KEY).and_then(Json::as_object);
             let mut settings = inherited_settings.cloned().unwrap_or_default();
-            let constraint_fields = object.iter().filter(|(name, _)| {
+            let constraining_fields = object.iter().filter(|(name, _)| {
                 constraints::all_constraints().any(|row| row.group_setting.field == **name)
             });
-            let group_settings: Object =
-                constraint_fields.map(|(name, value)| (name.clone(), value.clone())).collect();
-            settings.insert(group.to_lowercase(), group_settings.into());
+            let constraining_settings: Object =
+                constraining_fields.map(|(name, value)| (name.clone(), value.clone())).collect();
+            settings.insert(group.to_lowercase(), constraining_settings.into());
             object.insert(constraints::SETTINGS_ABOVE_KEY.to_owned(), settings.into());
             for constraint in constraints::all_constraints().filter(|row| row.from_all_ancestors) {
                 let (name, key) =
                     (&constraint.group_setting.field, constraint.deciding_groups_key());
                 let is_set = object.get(name) == Some(&Json::Bool(true));
-                let groups_above =
+                let groups_above_with_setting =
                     parent_object.get(&key).and_then(Json::as_array).into_iter().flatten();
-                let this_group = is_set.then(|| group.into());
-                let groups: Vec<Json> =
-                    this_group.into_iter().chain(groups_above.cloned()).collect();
-                if groups.is_empty() && is_parent_unread {
+                let group_with_setting = is_set.then(|| group.into());
+                let groups_with_setting: Vec<Json> = group_with_setting
+                    .into_iter()
+                    .chain(groups_above_with_setting.cloned())
+                    .collect();
+                if groups_with_setting.is_empty() && is_parent_unread {
                     object.remove(name);
-                } else if !groups.is_empty() {
-                    object.extend([(name.clone(), true.into()), (key, groups.into())]);
+                } else if !groups_with_setting.is_empty() {
+                    object.extend([(name.clone(), true.into()), (key, groups_with_setting.into())]);
                 }
             }
             Ok(Arc::new(object))
         };
-        let object = self.cache.groups.get_or_read(&group.to_lowercase(), read).await;
+        let object = self.cache.groups.get_or_read(&group.to_lowercase(), read_group).await;
         Ok(split_fatal(object)?.unwrap_or_default())
     }
 }

@@ -50,8 +50,9 @@ impl SnapshotRecorder {
             let group_rosters =
                 rosters.filter(|((scope, root), _)| *scope == Scope::Group && !root.is_empty());
             let listed_ids = group_rosters.flat_map(|(_, ids)| ids.iter().flatten().copied());
-            let managed = groups.iter().filter_map(|group| contents.find_id(Scope::Group, group));
-            listed_ids.chain(managed).collect()
+            let managed_ids =
+                groups.iter().filter_map(|group| contents.find_id(Scope::Group, group));
+            listed_ids.chain(managed_ids).collect()
         };
         let list_op = operation::GROUP_MEMBER_LIST_ALL;
         let member_requests = group_ids.iter().map(|group| list_op.request().arg("id", group));
@@ -90,20 +91,20 @@ impl SnapshotRecorder {
             if let Some(query) = Query::parse(&make_get_request(&id.to_string()).path_and_query()) {
                 self.fetch_object(scope, &query).await?;
             }
-            let has_whole_rows = {
+            let are_rows_complete = {
                 let mut contents = self.contents();
                 let full_object = contents
                     .objects
                     .get(&(scope, *id))
                     .filter(|stored_object| stored_object.by_itself);
-                let is_whole = full_object.is_some_and(|stored_object| {
+                let has_all_fields = full_object.is_some_and(|stored_object| {
                     field_names(stored_object).is_subset(&field_names(row))
                 });
-                let has_whole_rows = contents.are_rows_complete.entry(scope).or_insert(true);
-                *has_whole_rows &= is_whole;
-                *has_whole_rows
+                let are_rows_complete = contents.are_rows_complete.entry(scope).or_insert(true);
+                *are_rows_complete &= has_all_fields;
+                *are_rows_complete
             };
-            if scope == Scope::Group && !has_whole_rows {
+            if scope == Scope::Group && !are_rows_complete {
                 let requests = rows.iter().skip(1).map(|(id, _)| make_get_request(&id.to_string()));
                 self.fetch_all(requests.collect(), || {}).await?;
             }
@@ -170,10 +171,11 @@ impl SnapshotRecorder {
         }
     }
 
-    /// The requests for sections of declared groups and projects that the snapshot lacks. A branch
-    /// may declare these sections. If `only_nested` is false, returns the requests for sections
-    /// without parents. If `only_nested` is true, returns the requests that need entries that were
-    /// already read: for the details of entries, and for sections with parents.
+    /// The requests for those sections of declared groups and projects that the snapshot lacks, in
+    /// case a branch declares them. If `only_nested` is false, returns the requests for sections
+    /// whose entries have no parent entries. If `only_nested` is true, returns the requests that
+    /// need the ids of entries in the snapshot: for the details of these entries, and for their
+    /// children.
     pub fn unread_section_requests(
         &self,
         desired: &Desired,

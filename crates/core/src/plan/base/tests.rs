@@ -803,7 +803,7 @@ fn live_project(declared: &Container, forms: &[u8]) -> LiveContainer {
     if let Presence::Existing(_, facts) = &mut live.presence {
         facts.is_archived = forms[2] == 2;
     }
-    live.release = crate::release::DetectedRelease::Known("18.9".parse().unwrap());
+    live.read_release = crate::release::DetectedRelease::Known("18.9".parse().unwrap());
     live.levels_above = Some(std::sync::Arc::default());
     live.names.insert(crate::field::NamedObject::User, "alice", Some(11));
     live.names.insert(crate::field::NamedObject::Group, "team", Some(12));

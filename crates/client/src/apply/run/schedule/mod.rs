@@ -122,7 +122,7 @@ impl<'a> ContainerRun<'a> {
             Schedule { open_steps: steps, in_flight, waiting_tasks, is_reading: false };
         loop {
             let count_before = schedule.open_steps.len();
-            self.start_ready(&mut schedule, times, state);
+            self.start_ready_steps(&mut schedule, times, state);
             if schedule.is_empty()
                 || (schedule.open_steps.len() == count_before && self.is_deadlocked(&schedule))
             {
@@ -166,7 +166,7 @@ impl<'a> ContainerRun<'a> {
             (schedule.waiting_tasks, schedule.is_reading) = (later_tasks, true);
             schedule.spawn(self.reread_for_tasks(due_tasks));
         } else {
-            self.end_waiting(waiting_tasks, state);
+            self.end_waiting_tasks(waiting_tasks, state);
         }
         None
     }
@@ -218,7 +218,7 @@ impl<'a> ContainerRun<'a> {
     }
 
     /// Starts the steps that can start, ends the blocked steps, and keeps all other steps.
-    fn start_ready<'r>(
+    fn start_ready_steps<'r>(
         &'r self,
         schedule: &mut Schedule<'r>,
         times: &ReadTimes,
@@ -320,12 +320,12 @@ impl<'a> ContainerRun<'a> {
                 Ok(request) => request,
                 Err(path) => {
                     let path = text::escape(&path);
-                    return finish_failed(Cause::new(format!("the id of `{path}` is not known")));
+                    return failed_action(Cause::new(format!("the id of `{path}` is not known")));
                 }
             };
             let ReadTime { start: read_at, end: ended } = task.read_time;
-            let ends_at = ended.saturating_add(FRESH_DURATION);
-            let freshness = Freshness { ends_at, attempt: task.attempt, read_at };
+            let expires_at = ended.saturating_add(FRESH_DURATION);
+            let freshness = Freshness { expires_at, attempt: task.attempt, read_at };
             let response = match self.apply.writer.send_fresh(&request, freshness).await {
                 Ok(response) => response.body,
                 Err(error) => {
@@ -335,7 +335,7 @@ impl<'a> ContainerRun<'a> {
             };
             self.record_response(task, &request, &response);
             if let Some(cause) = partial_refusal_cause(&response) {
-                return finish_failed(self.add_repeat_help(cause, task, &request));
+                return failed_action(self.add_repeat_help(cause, task, &request));
             }
             if request.operation.shows_object && response.is_null() {
                 return NextAction::WaitUntil(self.now(), WaitReason::NullResponse);
@@ -343,7 +343,7 @@ impl<'a> ContainerRun<'a> {
             if let Some(cause) = self.missing_limit_cause(task, &request, &response) {
                 let undo = task.upcoming_call(1).filter(|call| call.is_undo);
                 if undo.is_none() || self.has_run_ended() {
-                    return finish_failed(cause.with_consequence("the switch is on without it"));
+                    return failed_action(cause.with_consequence("the switch is on without it"));
                 }
                 task.failure = Some(cause);
             } else if call.is_undo {
@@ -487,7 +487,7 @@ impl StepTask {
     }
 }
 
-fn finish_failed(cause: Cause) -> NextAction {
+fn failed_action(cause: Cause) -> NextAction {
     NextAction::Finished(StepOutcome::Failed(cause), None)
 }
 

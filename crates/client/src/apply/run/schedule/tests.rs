@@ -542,7 +542,7 @@ fn waiting_steps_end_with_the_run() {
             with_run(&case.container, vec![initial_task.step.clone()], &case.live(), |run| {
                 let mut ended =
                     RunState { progress: StepProgress::new(run.steps), ..RunState::default() };
-                run.end_waiting(
+                run.end_waiting_tasks(
                     vec![(NOW, StepTask { next_call, ..initial_task }, wait_reason)],
                     &mut ended,
                 );

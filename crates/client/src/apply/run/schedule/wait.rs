@@ -4,7 +4,7 @@
 use std::{fmt::Display, time::Duration};
 
 use super::{
-    ContainerRun, FRESH_DURATION, NextAction, Reading, StepTask, WaitingTask, finish_failed,
+    ContainerRun, FRESH_DURATION, NextAction, Reading, StepTask, WaitingTask, failed_action,
     round_up_to_second, schedule_arrival_poll,
 };
 use crate::{
@@ -42,8 +42,8 @@ pub(super) enum WaitReason {
     Refused(ApiError),
 }
 
-/// The reading after a wait, or its error.
-type Reread<'r> = Result<&'r Reading, &'r ApiError>;
+/// The result of the reading that a step waited for.
+type ReadingResult<'r> = Result<&'r Reading, &'r ApiError>;
 
 impl ContainerRun<'_> {
     /// The next action of a waiting step; `None` if its next call must be sent.
@@ -67,7 +67,7 @@ impl ContainerRun<'_> {
                 self.action_after_null_response(&mut task, reading)
             }
             (WaitReason::Rebuild, Ok(reading)) => self.rebuild_calls(&mut task, reading),
-            (WaitReason::Rebuild, Err(error)) => finish(unreadable_outcome(error)),
+            (WaitReason::Rebuild, Err(error)) => finished_action(unreadable_outcome(error)),
         };
         let fatal_error = reading.as_ref().err().filter(|error| is_fatal(error));
         match (next_action, fatal_error) {
@@ -161,11 +161,11 @@ impl ContainerRun<'_> {
     fn action_after_null_response(
         &self,
         task: &mut StepTask,
-        reading: Reread<'_>,
+        reading: ReadingResult<'_>,
     ) -> Option<NextAction> {
-        let null_cause = Cause::new(NULL_ANSWER);
-        Some(finish_failed(match reading.map(|reading| self.determine_call_state(task, reading)) {
-            Ok(CallState::Applied) => return self.continue_with_next(task),
+        let null_cause = Cause::new(NULL_RESPONSE_CAUSE);
+        Some(failed_action(match reading.map(|reading| self.determine_call_state(task, reading)) {
+            Ok(CallState::Applied) => return self.advance_task(task),
             Ok(CallState::Unknown(cause)) => null_cause.with_consequence(cause),
             Err(error) => {
                 null_cause.with_consequence(Cause::from(error).with_context(REREAD_FAILURE_PREFIX))
@@ -183,23 +183,25 @@ impl ContainerRun<'_> {
         error: &ApiError,
         reading: Option<&Reading>,
     ) -> Option<NextAction> {
-        let Some(reading) = reading else { return Some(finish_failed(Cause::from(error))) };
+        let Some(reading) = reading else { return Some(failed_action(Cause::from(error))) };
         let is_restore = task.upcoming_call(0).is_some_and(|call| call.is_restore);
         let matches_manifest =
             find_step(reading.plan_without_resends(), &task.step.address).is_none();
         match self.determine_call_state(task, reading) {
             // The old object was removed, and somebody else added the declared object.
-            CallState::Applied if is_restore && matches_manifest => finish(StepOutcome::Already),
+            CallState::Applied if is_restore && matches_manifest => {
+                finished_action(StepOutcome::Already)
+            }
             // Perhaps the call was sent twice: the first request arrived late, and the service
             // refused the second request. Or the object to restore was never removed.
-            CallState::Applied if task.is_resent || is_restore => self.continue_with_next(task),
+            CallState::Applied if task.is_resent || is_restore => self.advance_task(task),
             // Somebody else, for example another run, created the same object first.
-            CallState::Applied if task.has_single_call() => finish(StepOutcome::Already),
+            CallState::Applied if task.has_single_call() => finished_action(StepOutcome::Already),
             // The object was not removed, although the service reported success. Nothing must be
             // restored.
             CallState::Unexpected if task.step.replaces => {
                 task.next_call = task.step.planned_calls.len();
-                Some(finish_failed(
+                Some(failed_action(
                     Cause::from(error).with_context("the old entry was not removed"),
                 ))
             }
@@ -209,7 +211,7 @@ impl ContainerRun<'_> {
                     task.step = step;
                     None
                 }
-                None => Some(finish_failed(Cause::from(error))),
+                None => Some(failed_action(Cause::from(error))),
             },
         }
     }
@@ -228,7 +230,7 @@ impl ContainerRun<'_> {
         &self,
         task: &StepTask,
         since: Duration,
-        reading: Reread<'_>,
+        reading: ReadingResult<'_>,
     ) -> Option<NextAction> {
         // If all further reads would fail, stop waiting.
         let elapsed = match reading {
@@ -240,30 +242,32 @@ impl ContainerRun<'_> {
             reading.map(|_| &cache.live.presence).map_err(Cause::from),
             elapsed,
         ) {
-            ArrivalVerdict::SendNext if task.has_only_recovery_calls() => finish(StepOutcome::Done),
+            ArrivalVerdict::SendNext if task.has_only_recovery_calls() => {
+                finished_action(StepOutcome::Done)
+            }
             ArrivalVerdict::SendNext => None,
             ArrivalVerdict::Reread(_) => Some(schedule_arrival_poll(since, elapsed)),
-            ArrivalVerdict::Ended(outcome) => finish(outcome),
+            ArrivalVerdict::Ended(outcome) => finished_action(outcome),
         }
     }
 
-    fn continue_with_next(&self, task: &mut StepTask) -> Option<NextAction> {
+    fn advance_task(&self, task: &mut StepTask) -> Option<NextAction> {
         let waits_for_jobs = task.upcoming_call(0).is_some_and(|call| call.awaits_jobs);
         task.go_to_next_call();
         if waits_for_jobs {
             return Some(schedule_arrival_poll(self.now(), Duration::ZERO));
         }
-        if task.has_only_recovery_calls() { finish(StepOutcome::Done) } else { None }
+        if task.has_only_recovery_calls() { finished_action(StepOutcome::Done) } else { None }
     }
 
     /// Replaces the calls of the step with the calls from the plan of `reading`.
     fn rebuild_calls(&self, task: &mut StepTask, reading: &Reading) -> Option<NextAction> {
         let stale_outcome = self.stale_outcome(&task.step, &reading.plan, task.may_have_changed);
         if stale_outcome.is_some() {
-            return stale_outcome.and_then(finish);
+            return stale_outcome.and_then(finished_action);
         }
         let Some(new_step) = find_step(&reading.plan, &task.step.address) else {
-            return finish(StepOutcome::Already);
+            return finished_action(StepOutcome::Already);
         };
         // The new plan may omit calls that succeeded already.
         let unsent_calls = task.step.planned_calls.len().saturating_sub(task.next_call);
@@ -280,12 +284,14 @@ impl ContainerRun<'_> {
         error: ApiError,
         since: Duration,
         reread_number: usize,
-        reading: Reread<'_>,
+        reading: ReadingResult<'_>,
     ) -> Option<NextAction> {
         let request = task.step.planned_calls[task.next_call].request.clone();
         let state = match reading {
             Ok(reading) => self.lost_call_state(task, reading),
-            Err(read_error) if is_fatal(read_error) => return finish_unknown(&error, read_error),
+            Err(read_error) if is_fatal(read_error) => {
+                return unknown_outcome_action(&error, read_error);
+            }
             Err(read_error) => CallState::Unknown(Cause::from(read_error)),
         };
         // The client has already retried calls that cannot become stale.
@@ -296,7 +302,7 @@ impl ContainerRun<'_> {
             is_repeatable,
         };
         match lost::decide_lost_call(&request, state, history) {
-            LostCallAction::SendNext => self.continue_with_next(task),
+            LostCallAction::SendNext => self.advance_task(task),
             LostCallAction::Resend => {
                 task.attempt += 1;
                 task.is_resent |= request.retry_safety() != RetrySafety::Idempotent;
@@ -310,11 +316,11 @@ impl ContainerRun<'_> {
                     WaitReason::Lost { error, since, reread_number: reread_number + 1 },
                 ))
             }
-            LostCallAction::Failed => Some(finish_failed(Cause::from(&error).mark_transient())),
-            LostCallAction::Unexpected => finish(StepOutcome::ChangedMeanwhile(
+            LostCallAction::Failed => Some(failed_action(Cause::from(&error).mark_transient())),
+            LostCallAction::Unexpected => finished_action(StepOutcome::ChangedMeanwhile(
                 format!("{error}; the live value is neither the old nor the new one").into(),
             )),
-            LostCallAction::Unknown(cause) => finish_unknown(&error, &cause),
+            LostCallAction::Unknown(cause) => unknown_outcome_action(&error, &cause),
         }
     }
 
@@ -359,8 +365,12 @@ impl ContainerRun<'_> {
     }
 
     /// Ends the waiting steps when the run ends.
-    pub(super) fn end_waiting(&self, waiting: Vec<WaitingTask>, state: &mut RunState<'_>) {
-        for (_, task, reason) in waiting {
+    pub(super) fn end_waiting_tasks(
+        &self,
+        waiting_tasks: Vec<WaitingTask>,
+        state: &mut RunState<'_>,
+    ) {
+        for (_, task, reason) in waiting_tasks {
             let outcome = match reason {
                 WaitReason::Lost { error, .. } => StepOutcome::Unknown(
                     Cause::from(&error)
@@ -371,7 +381,7 @@ impl ContainerRun<'_> {
                     Cause::new("the run ended before its contents were imported").mark_transient(),
                 ),
                 WaitReason::NullResponse => {
-                    StepOutcome::Unknown(Cause::new(NULL_ANSWER).mark_transient())
+                    StepOutcome::Unknown(Cause::new(NULL_RESPONSE_CAUSE).mark_transient())
                 }
                 WaitReason::Rebuild if task.next_call == 0 => StepOutcome::NotStarted,
                 WaitReason::Rebuild => StepOutcome::Failed(
@@ -383,14 +393,14 @@ impl ContainerRun<'_> {
     }
 }
 
-/// The cause of a write whose response does not contain the written object.
-const NULL_ANSWER: &str = "the service answered with success and `null`";
+/// The cause of a failed write whose response is `null` instead of the written object.
+const NULL_RESPONSE_CAUSE: &str = "the service answered with success and `null`";
 
-fn finish(outcome: StepOutcome) -> Option<NextAction> {
+fn finished_action(outcome: StepOutcome) -> Option<NextAction> {
     Some(NextAction::Finished(outcome, None))
 }
 
-fn finish_unknown(lost_error: &ApiError, reason: &dyn Display) -> Option<NextAction> {
+fn unknown_outcome_action(lost_error: &ApiError, reason: &dyn Display) -> Option<NextAction> {
     let message = format!("{lost_error}; its effect could not be read back: {reason}");
-    finish(StepOutcome::Unknown(Cause::new(message).mark_transient()))
+    finished_action(StepOutcome::Unknown(Cause::new(message).mark_transient()))
 }

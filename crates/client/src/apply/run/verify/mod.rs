@@ -170,7 +170,9 @@ impl ContainerRun<'_> {
             _ => Tier::Free,
         };
         let added_release = spec.field.available.since.filter(|since| since.is_after_reference());
-        if let Some(since) = added_release.filter(|since| !cache.live.release.is_at_least(*since)) {
+        if let Some(since) =
+            added_release.filter(|since| !cache.live.read_release.is_at_least(*since))
+        {
             return Some(format!("`{name}` needs release {since} of the service or later"));
         }
         if spec.field.available.tier > live_tier {

@@ -276,7 +276,7 @@ fn an_unsaved_field_names_the_missing_release_tier_or_group() {
     }
     // If the service has the needed release and tier, the text does not name them as a reason.
     let mut latest_live = live;
-    latest_live.release = DetectedRelease::Known("18.9".parse().unwrap());
+    latest_live.read_release = DetectedRelease::Known("18.9".parse().unwrap());
     if let Presence::Existing(_, facts) = &mut latest_live.presence {
         facts.tier = Tier::Ultimate;
     }
