@@ -234,7 +234,13 @@ impl ConnectArgs {
     fn read_token(&self, env: &Environment) -> Result<Secret> {
         let help = "set UNDRIFT_TOKEN or pass `--token-file`; apply needs the scope `api`, plan only `read_api`";
         if let Some(path) = &self.token_file {
-            let bytes = input::read_file(path, MAX_TOKEN_BYTES)?;
+            let bytes = input::read_file(path, MAX_TOKEN_BYTES).map_err(|failure| {
+                if failure.help.is_some() {
+                    failure
+                } else {
+                    failure.help("correct `--token-file`, or set UNDRIFT_TOKEN")
+                }
+            })?;
             let token = String::from_utf8(bytes)
                 .ok()
                 .map(|text| text.trim().to_owned())
@@ -298,7 +304,10 @@ impl ConnectArgs {
             (error == TransportSetupError::CaFile).then(|| self.authorities_file(env)).flatten();
         let failure = CommandError::new(Exit::Usage, error);
         let Some((name, path)) = file else { return failure };
-        failure.help(format!("{name} names the file: `{}`", path.display()))
+        failure.help(format!(
+            "{name} names the file `{}`; it must have certificates that start with `-----BEGIN CERTIFICATE-----`",
+            path.display()
+        ))
     }
 
     /// The number of requests that may be in flight.

@@ -529,7 +529,11 @@ pub(crate) fn all_scenarios() -> Vec<Scenario> {
     )
     .added(
         "/projects/1/remote_mirrors",
-        json!({"url": format!("https://bot:{LIVE_VALUE}@git.example.org/shop.git"), "enabled": true}),
+        json!({
+            "url": format!("https://bot:{LIVE_VALUE}@git.example.org/shop.git"), "enabled": true,
+            // Without this field in responses, undrift replaces no mirror.
+            "keep_divergent_refs": false,
+        }),
     );
     rotation.resend = &["**#remote_mirrors"];
     let schedule =

@@ -400,6 +400,9 @@ impl ApiError {
             404 if self.is_route_unknown_or_hidden() => {
                 "the address must be the address of the service, without a group or project; if it is, a proxy may decode `%2F` in paths"
             }
+            400 if rejection.message.starts_with("Invalid reference name") => {
+                "write a branch, a tag or a commit that exists as `ref`"
+            }
             405 if rejection.message.contains("Offset pagination") => {
                 "the service does not number the pages of a list that is so long"
             }

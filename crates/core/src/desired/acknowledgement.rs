@@ -55,6 +55,12 @@ impl Guard {
             Self::LastOwner => Some("declare another member with `access_level: owner`"),
             Self::OwnAccess => Some("keep the access, or use the token of another user"),
             Self::Reach => Some("narrow `match` of the rule"),
+            Self::Removals => {
+                Some("declare the entries that stay, or leave out `delete` in `unlisted`")
+            }
+            Self::Protection => Some(
+                "keep the stricter values: of all rules that match a branch, the most permissive counts",
+            ),
             _ => None,
         }
     }

@@ -317,7 +317,13 @@ impl NameIndex {
                     } else {
                         fault_text::NO_ENTRY
                     };
+                    let candidates: Vec<_> = ids.keys().map(String::as_str).collect();
+                    let near = match text::likely_candidates(name, &candidates) {
+                        names if is_ambiguous || names.is_empty() => String::new(),
+                        names => format!("did you mean {}? ", text::alternatives(&names)),
+                    };
                     let fault = EntryFault::for_field(fault, field).fill("section", section);
+                    let fault = fault.fill("near", &near);
                     Err(fault.fill("name", &text::escape(name)).into())
                 }
             },

@@ -13,7 +13,7 @@ use crate::{
         constraints::{self, Constraint, ConstraintEffect},
         shares,
     },
-    desired::{Container, DeclaredEntry, EntryPresence},
+    desired::{Container, DeclaredEntry, EntryPresence, find_circles},
     field::{NamedObject, Scope, Uniqueness},
     level::AccessLevel,
     manifest::{
@@ -269,35 +269,42 @@ pub(super) fn check_named_scopes(
     }
 }
 
-/// Reports two projects that are each created from the other project: as a fork, or with the
-/// members of the other project.
+/// Reports projects that are created from each other in a circle: as a fork, or with the members of
+/// another project.
 pub(super) fn check_circular_sources(
     containers_by_path: &ContainersByPath<'_>,
     faults: &mut Faults,
 ) {
-    for name in [catalogue::fork_of::FORK_OF, catalogue::source::MEMBERS_FROM_FIELD] {
-        for (path, project) in containers_by_path {
-            let Some(source) = declared_source(project, name) else { continue };
-            let source_project = source.value.text().unwrap_or_default().to_lowercase();
-            let other_source = containers_by_path
-                .get(&source_project)
-                .and_then(|first| declared_source(first, name));
-            let Some(reverse_source) = other_source else { continue };
-            let is_mutual = reverse_source
-                .value
-                .text()
-                .is_some_and(|source_path| source_path.eq_ignore_ascii_case(path));
-            // Each pair is reported once. `<` also skips a project that names itself: another check
-            // reports it.
-            if is_mutual && source_project < *path {
-                let origins = [&source.origin, &reverse_source.origin];
-                faults.report_values(
-                    texts::CIRCULAR,
-                    origins,
-                    placeholders![name, first = source_project],
-                );
-            }
+    let list_sources = |path: &String| {
+        let sources = [catalogue::fork_of::FORK_OF, catalogue::source::MEMBERS_FROM_FIELD]
+            .into_iter()
+            .filter_map(|name| declared_source(containers_by_path.get(path)?, name));
+        sources.collect::<Vec<_>>()
+    };
+    let find_source = |source: &Sourced<Value>| {
+        let path = source.value.text().unwrap_or_default().to_lowercase();
+        containers_by_path.get_key_value(&path).map(|(path, _)| path)
+    };
+    let list_source_paths =
+        |path| list_sources(path).iter().filter_map(&find_source).collect::<Vec<_>>();
+    for (_, mut circle) in find_circles(containers_by_path.keys(), list_source_paths) {
+        // Another check reports a project that names itself.
+        if circle.len() < 2 {
+            continue;
         }
+        let first_position = (0..circle.len()).min_by_key(|index| circle[*index]);
+        circle.rotate_left(first_position.unwrap_or_default());
+        let origins =
+            circle.iter().zip(circle.iter().cycle().skip(1)).filter_map(|(path, next)| {
+                let sources = list_sources(path);
+                let source = sources.into_iter().find(|source| find_source(source) == Some(*next));
+                Some(source?.origin)
+            });
+        let origins: Vec<_> = origins.collect();
+        let [first_origin, .., last_origin] = &origins[..] else { continue };
+        let paths = circle.iter().chain(circle.first()).map(|path| format!("`{path}`"));
+        let chain = paths.collect::<Vec<_>>().join(" from ");
+        faults.report_values(texts::CIRCULAR, [first_origin, last_origin], placeholders![chain]);
     }
 }
 

@@ -81,6 +81,9 @@ pub(in crate::manifest) fn read(path: &Path, name: &FileName) -> Result<String, 
         file_diagnostic(texts::UNREADABLE_FILE, name.clone(), placeholders![error])
     })?;
     check_size(bytes.len(), name)?;
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        return Err(file_diagnostic(texts::UTF_16, name.clone(), &[]).into());
+    }
     String::from_utf8(bytes).map_err(|error| {
         let valid_bytes = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = valid_bytes.iter().filter(|byte| **byte == b'\n').count() + 1;

@@ -12,7 +12,10 @@ use crate::{
     address::Globs,
     catalogue,
     field::Scope,
-    manifest::{faults::texts, schema::INCLUDE_VALUE},
+    manifest::{
+        faults::{placeholders, texts},
+        schema::INCLUDE_VALUE,
+    },
     origin::Sourced,
     text::looks_like_name,
     value::Value,
@@ -103,7 +106,12 @@ impl DocumentReader<'_, '_> {
             let Some(value) = parse_reference(node).map(Value::Secret).or_else(parse_text) else {
                 continue;
             };
-            if BUILT_IN_PARAMS.contains(&key.name.as_str()) || !looks_like_name(&key.name) {
+            if BUILT_IN_PARAMS.contains(&key.name.as_str()) {
+                let args = placeholders![name = key.name];
+                self.findings.report(texts::BUILT_IN_PARAM, key.span.clone(), args);
+                continue;
+            }
+            if !looks_like_name(&key.name) {
                 self.findings.report(texts::PARAM_NAME, key.span.clone(), &[]);
                 continue;
             }

@@ -446,7 +446,13 @@ fn faults_between_documents_are_reported_once() {
             "hooks:\n  - {name: a, url: 'https://h/x'}\n  - {name: a, url: 'https://h/y'}\n  - {name: b, url: 'https://h/y'}\n",
             vec!["duplicate-entry: a hook that is declared twice"; 2],
         ),
-        ("params: {path: x, a b: y}\n", vec!["params: a parameter cannot have this name"; 2]),
+        (
+            "params: {path: x, a b: y}\n",
+            vec![
+                "params: `path` is predefined: it comes from the path",
+                "params: a parameter cannot have this name",
+            ],
+        ),
         (
             "variables: [{key: A, state: unmanaged, value: x}]\n",
             vec!["absent: `value` must not be combined with `state: unmanaged`"],
