@@ -142,7 +142,7 @@ pub async fn put_comment(
     let outcome = if normalize_body(&oldest.body) == normalize_body(body) {
         CommentOutcome::Unchanged
     } else {
-        let edit = new_request(NOTE_UPDATE, target).arg("note_id", oldest.id);
+        let edit = new_request(NOTE_UPDATE, target).with_argument("note_id", oldest.id);
         send_body(client, edit, body).await.map_err(write_error)?;
         CommentOutcome::Edited
     };
@@ -157,7 +157,9 @@ struct MarkedNote {
 }
 
 fn new_request<E: Copy>(op: Op<E>, target: &MergeRequestRef) -> Request<E> {
-    op.request().arg("id", &target.project).arg("merge_request_iid", target.merge_request)
+    op.request()
+        .with_argument("id", &target.project)
+        .with_argument("merge_request_iid", target.merge_request)
 }
 
 /// Lists the notes of the user `author_id` that begin with `marker`, the oldest first. In this
@@ -169,9 +171,9 @@ async fn list_marked_notes(
     marker: &Marker,
 ) -> Result<Vec<MarkedNote>, ApiError> {
     let request = new_request(NOTE_LIST, target)
-        .query("order_by", "created_at")
-        .query("sort", "asc")
-        .query("activity_filter", "only_comments");
+        .with_query("order_by", "created_at")
+        .with_query("sort", "asc")
+        .with_query("activity_filter", "only_comments");
     let note_keys = EntryKeys { identity_keys: &["id"], other_keys: &["author", "body"] };
     let notes = client.list_visible(request, note_keys).await?;
     Ok(notes.into_iter().filter_map(|note| parse_marked_note(note, author_id, marker)).collect())

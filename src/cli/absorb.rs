@@ -215,7 +215,7 @@ async fn find_drift(args: &Args, session: &Session, cx: &RunContext) -> Result<S
     compare_containers(
         session,
         &containers,
-        (export::with_all_fields, &settings),
+        (export::widen_to_all_fields, &settings),
         cx,
         collect_drift,
     )
@@ -351,7 +351,7 @@ impl<'a> ManifestEditor<'a> {
         let mut texts = self.new_texts.clone();
         texts.extend(edited_texts.iter().map(|(name, text)| (name.clone(), text.clone())));
         let options = LoadOptions { replaced_texts: Some(&texts), ..LoadOptions::default() };
-        let loaded = manifest::load_with(self.dir, &self.load_environment, &options);
+        let loaded = manifest::load_with_options(self.dir, &self.load_environment, &options);
         loaded.desired.ok_or_else(|| loaded.diagnostics.render(self.cx.output.stderr_style))
     }
 

@@ -31,7 +31,7 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> Result<ReportedExit> {
         loaded.desired = None;
         loaded.diagnostics.extend(seed_faults);
     }
-    let (text, exit_code) = loaded.report(cx.output.style);
+    let (text, exit_code) = loaded.render_report(cx.output.style);
     let container_count = loaded.desired.as_ref().map_or(0, |desired| desired.containers.len());
     let checked = CheckContent::new(&loaded.diagnostics, container_count);
     let (content, exit) = (ReportContent::Check(&checked), Exit::Usage.only_if(exit_code != 0));

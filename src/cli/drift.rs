@@ -51,7 +51,7 @@ fn choose_exit(args: &Args, plan: &Plan) -> Exit {
     let (missing_containers, problems): (Vec<_>, Vec<_>) =
         plan.problems.iter().partition(|problem| problem.is_missing());
     let strictness = args.strict.unwrap_or(Strictness::Declared);
-    let has_differences = plan.differs(strictness) || !missing_containers.is_empty();
+    let has_differences = plan.has_differences(strictness) || !missing_containers.is_empty();
     Exit::first_of([
         Exit::Usage.only_if(!problems.is_empty()),
         Exit::Incomplete.only_if(!plan.incomplete.is_empty()),

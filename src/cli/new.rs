@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
     let name: FileName = name.into();
     let new_texts = BTreeMap::from([(name.clone(), text.clone())]);
     let options = LoadOptions { replaced_texts: Some(&new_texts), ..LoadOptions::default() };
-    let loaded_with_new = manifest::load_with(&args.dir, &load_environment, &options);
+    let loaded_with_new = manifest::load_with_options(&args.dir, &load_environment, &options);
     if loaded_with_new.desired.is_none() {
         cx.output.eprint_diagnostics(&loaded_with_new.diagnostics);
         return Err(CommandError::usage("the document would not be valid; nothing was written"));
@@ -108,7 +108,7 @@ fn document_text(args: &Args) -> String {
         let params = args.params.iter().map(|(name, value)| (name.clone(), Json::from(&**value)));
         items.push(MapItem::value("params", params.collect::<Object>()));
     }
-    yaml::document(&items)
+    yaml::render_document(&items)
 }
 
 /// Refuses a path that is already declared.

@@ -74,7 +74,7 @@ fn choose_exit(args: &Args, plan: &Plan) -> Exit {
     // differences that the branch did not make.
     let has_differences = match plan.base {
         Some(_) if args.output.is_none() => plan.branch_steps().next().is_some(),
-        _ => plan.differs(Strictness::Declared),
+        _ => plan.has_differences(Strictness::Declared),
     };
     Exit::first_of([
         blocking_exit(plan),

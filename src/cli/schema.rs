@@ -46,7 +46,7 @@ fn report_schema<T: JsonSchema>(name: &str, version: u32) -> Json {
         .for_serialize()
         .with(|settings| settings.inline_subschemas = true);
     let schema = settings.into_generator().into_root_schema_for::<T>().to_value();
-    crate::schema::with_id(name, version, schema)
+    crate::schema::add_schema_id(name, version, schema)
 }
 
 /// The options of `schema`.

@@ -78,7 +78,7 @@ fn every_report_is_as_recorded_and_keeps_secrets() {
     for case in &corpus.cases {
         let Case { name, files, .. } = case;
         assert!(files.iter().any(|(_, text)| text.contains(CANARY)), "{name} contains no secret");
-        let (report, code) = corpus.load(case).report(STYLE);
+        let (report, code) = corpus.load(case).render_report(STYLE);
         assert_silent(name, &report);
         let is_good = ["good", "folder-good", "spellings-deprecated"]
             .iter()
@@ -105,7 +105,7 @@ fn colours_and_narrow_terminals_keep_secrets_too() {
         assert_silent(&case.name, &serde_json::to_string(&loaded.diagnostics).unwrap());
         assert_silent(&case.name, &format!("{:?}", loaded.diagnostics));
         for (colour, width) in [(true, 120), (false, 20), (true, 300)] {
-            let (report, _) = loaded.report(TextStyle {
+            let (report, _) = loaded.render_report(TextStyle {
                 is_coloured: colour,
                 width: Some(width),
                 is_full: false,
@@ -120,7 +120,7 @@ fn codes_of(file: &str, bytes: &[u8]) -> Vec<&'static str> {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(file), bytes).unwrap();
     let loaded = load(folder.path(), folder.path());
-    let (report, code) = loaded.report(STYLE);
+    let (report, code) = loaded.render_report(STYLE);
     assert_silent(file, &report);
     assert_eq!(code, 3, "{report}");
     loaded.diagnostics.sorted().into_iter().map(|diagnostic| diagnostic.code).collect()
@@ -149,7 +149,7 @@ fn a_folder_without_manifests_is_an_error() {
     assert_eq!(codes_of("a.txt", CANARY.as_bytes()), ["no-manifests"]);
     assert_eq!(codes_of(".a.yaml", CANARY.as_bytes()), ["no-manifests"]);
     assert_eq!(codes_of("sandbox.yaml", CANARY.as_bytes()), ["no-manifests"]);
-    let (report, code) = load(Path::new("absent"), Path::new("")).report(STYLE);
+    let (report, code) = load(Path::new("absent"), Path::new("")).render_report(STYLE);
     assert_eq!((code, report.contains("no such file or folder")), (3, true), "{report}");
 }
 
@@ -217,7 +217,7 @@ fn a_configuration_that_is_no_regular_file_is_refused() {
             "a folder" => fs::create_dir(&config).unwrap(),
             _ => pipe(&config),
         }
-        let (report, code) = load(folder.path(), folder.path()).report(STYLE);
+        let (report, code) = load(folder.path(), folder.path()).render_report(STYLE);
         assert!(
             report.contains(&format!("`undrift.yaml` must be a regular file, not {what}"))
                 && code == 3,

@@ -47,7 +47,7 @@ impl World {
         let whole: Vec<_> = desired
             .containers
             .iter()
-            .map(|container| export::with_all_fields(container, &words))
+            .map(|container| export::widen_to_all_fields(container, &words))
             .collect();
         let results = Mutex::new((Vec::new(), Vec::new()));
         let compare = async |container: &Container, mut live: LiveContainer| {
@@ -77,7 +77,7 @@ impl World {
             std::fs::read_to_string(self.root().join(&**file)).map_err(|error| error.to_string())
         };
         let reload = |texts: &_| {
-            let loaded = manifest::load_with(
+            let loaded = manifest::load_with_options(
                 &self.root(),
                 &self.load_environment(),
                 &LoadOptions { replaced_texts: Some(texts), ..LoadOptions::default() },

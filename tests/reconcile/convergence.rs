@@ -481,7 +481,7 @@ async fn prepared_world(profile: Profile) -> World {
         world.set_variable(name, "secret-of-an-integration");
     }
     world.set_variable("VALUE", "value-from-environment");
-    world.tweak = |settings| settings.limits.count = usize::MAX;
+    world.tweak = |settings| settings.guard_limits.count = usize::MAX;
     world.acknowledged = vec!["protection:**", "visibility:**"];
     std::fs::write(world.root().join("logo.png"), LOGO).unwrap();
     world
@@ -553,7 +553,7 @@ async fn every_manual_change_after_a_watch_export_is_detected() {
     let world = &mut prepared_world(Profile::default()).await;
     let how = |caller: &Caller| ExportSettings {
         includes_defaults: true,
-        watch: true,
+        marks_watched: true,
         ..export_settings(SecretHandling::Plain)(caller)
     };
     let restore = |world: &World, documents: &[Json]| {

@@ -25,8 +25,8 @@ pub(crate) fn export_settings(
     move |caller| ExportSettings {
         secret_handling: values,
         extracts_defaults: true,
-        create: values == SecretHandling::Env,
-        rehearse: values == SecretHandling::Env,
+        writes_create: values == SecretHandling::Env,
+        writes_sandbox_seed: values == SecretHandling::Env,
         ..ExportSettings::for_caller(
             caller.clone(),
             undrift::release::DetectedRelease::Known(undrift::release::REFERENCE),

@@ -220,14 +220,16 @@ async fn undeclared_projects_are_reported_with_their_state() {
             "acme/sub/old undeclared archived"
         ]
     );
-    assert!(!plan.differs(Strictness::Declared) && plan.differs(Strictness::Unlisted));
+    assert!(
+        !plan.has_differences(Strictness::Declared) && plan.has_differences(Strictness::Unlisted)
+    );
     assert_eq!(plan.unlisted_count(), 3);
     let plan = world_with_states("fail", &[project("acme/Plain", json!({}))]).await.plan().await;
     assert_eq!(
         note_texts(&plan),
         ["acme/sub/going fails marked for deletion", "acme/sub/old fails archived"]
     );
-    assert!(plan.differs(Strictness::Declared) && plan.steps.is_empty());
+    assert!(plan.has_differences(Strictness::Declared) && plan.steps.is_empty());
     let world = world_with_states("ignore", &[]).await;
     assert_eq!(note_texts(&world.plan().await), [] as [&str; 0]);
     assert!(world.requests().iter().all(|request| !request.contains("with_shared")));

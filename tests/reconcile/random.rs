@@ -344,7 +344,7 @@ pub(crate) async fn world() -> World {
         seed["groups"].as_array_mut().unwrap().push(json!({"path": path}));
     }
     let mut world = World::new(Profile::default(), seed).await;
-    world.tweak = |settings| settings.limits.count = usize::MAX;
+    world.tweak = |settings| settings.guard_limits.count = usize::MAX;
     world.acknowledged =
         vec!["removals:**", "visibility:**", "protection:**", "last-owner:**", "own-access:**"];
     world

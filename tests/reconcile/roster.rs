@@ -323,7 +323,7 @@ async fn a_rule_that_exceeds_its_reach_can_be_applied_in_steps() {
     world.acknowledged = vec!["reach:acme/*"];
     assert_eq!(world.plan().await.refusals.len(), 1, "that is another glob");
     world.acknowledged = Vec::new();
-    world.extent.limit = NonZeroUsize::new(5);
+    world.extent.max_containers = NonZeroUsize::new(5);
     for left in [15, 10, 5, 0] {
         let outcome = world.apply().await;
         assert_eq!(outcome.plan.counts().projects, 5);
@@ -331,12 +331,12 @@ async fn a_rule_that_exceeds_its_reach_can_be_applied_in_steps() {
         assert!(outcome.applied.unwrap().is_complete());
     }
     world.converge("all").await;
-    world.extent.limit = None;
+    world.extent.max_containers = None;
     world.declare(&[including_rule("acme/**", json!({"settings": {"merge_method": "merge"}}))]);
     world.acknowledged = vec!["reach:acme/**"];
     world.converge("acknowledged").await;
     world.acknowledged = Vec::new();
-    world.extent.reach = GuardLimits { count: 20, share: 1.0 };
+    world.extent.reach_limits = GuardLimits { count: 20, share: 1.0 };
     world.declare(&[including_rule("acme/**", json!({"settings": {"merge_method": "ff"}}))]);
     world.converge("within what the configuration allows").await;
 }
@@ -349,7 +349,8 @@ async fn a_rule_that_matches_nothing_is_counted_with_strict() {
         world.declare(&[including_rule(path, json!({"settings": {}}))]);
         let plan = world.plan().await;
         assert_eq!(incomplete(&plan), [""; 0]);
-        let found = [Strictness::Declared, Strictness::Unlisted].map(|how| plan.differs(how));
+        let found =
+            [Strictness::Declared, Strictness::Unlisted].map(|how| plan.has_differences(how));
         assert_eq!(found, [false, differs], "{path}");
     }
 }

@@ -101,7 +101,7 @@ async fn a_schedule_waits_for_the_first_branch() {
         assert!(plan.steps.is_empty(), "{:#?}", plan.steps);
         let waits =
             |plan: &Plan| plan.notes.iter().any(|note| matches!(note.reason, Reason::Waits { .. }));
-        assert!(waits(&plan) && !plan.differs(Strictness::Declared), "{:#?}", plan.notes);
+        assert!(waits(&plan) && !plan.has_differences(Strictness::Declared), "{:#?}", plan.notes);
         let new = project("acme/neo", json!({"create": true, "pipeline_schedules": of("main")}));
         world.declare(&[new]);
         assert!(waits(&world.converge("a new project").await));

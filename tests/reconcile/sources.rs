@@ -132,7 +132,7 @@ async fn a_chain_of_forks_with_members_of_others_is_made_in_one_run() {
 #[tokio::test]
 async fn an_import_has_its_visibility_at_once_and_the_names_of_its_host() {
     let mut world = world(Profile::default(), &[]).await;
-    world.tweak = |settings| settings.hosts = vec![("extgit", "github".to_owned())];
+    world.tweak = |settings| settings.host_names = vec![("extgit", "github".to_owned())];
     let create = json!({"import": extgit()});
     let settings = json!({"visibility": "internal", "description": "mine"});
     world.declare(&[

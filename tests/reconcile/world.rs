@@ -235,7 +235,7 @@ impl World {
         desired: Desired,
         settings: &mut PlanSettings,
     ) -> Result<(Desired, Roster), ApiError> {
-        let Some(includes) = self.load_manifests().includes else {
+        let Some(includes) = self.load_manifests().include_rules else {
             return Ok((desired, Roster::default()));
         };
         let mut roster = observer.read_roster(&includes.roster_query(&desired)).await?;
@@ -268,7 +268,7 @@ impl World {
         let mut secrets = Secrets::new(self.root(), self.environment.clone());
         let references: Vec<_> = desired.references().map(|(_, _, reference)| reference).collect();
         secrets.resolve(&references);
-        let of_rules = self.load_manifests().includes;
+        let of_rules = self.load_manifests().include_rules;
         let rule_values = of_rules.iter().flat_map(IncludeRules::referenced_values);
         secrets.resolve(rule_values.filter_map(|value| match value {
             Value::Secret(reference) => Some(reference),

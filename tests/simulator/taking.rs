@@ -190,7 +190,7 @@ async fn absorb(
         export::ExportSettings::for_caller(observer.caller().clone(), observer.release().await?);
     let settings = settings(&observer, desired, secrets);
     let whole: Vec<_> =
-        desired.containers.iter().map(|own| export::with_all_fields(own, &words)).collect();
+        desired.containers.iter().map(|own| export::widen_to_all_fields(own, &words)).collect();
     let only = vec![Selector::parse("**").unwrap()];
     let chosen = Selection { only, ..Selection::default() };
     let found = Mutex::new((Vec::new(), Vec::new()));
@@ -231,7 +231,7 @@ async fn absorb(
     };
     let reload = |texts: &_| {
         let options = LoadOptions { replaced_texts: Some(texts), ..LoadOptions::default() };
-        let loaded = manifest::load_with(root, &around, &options);
+        let loaded = manifest::load_with_options(root, &around, &options);
         let said = loaded.diagnostics.render(undrift::diagnostic::TextStyle::default());
         loaded.desired.ok_or(said)
     };

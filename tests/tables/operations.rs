@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use undrift::{
     catalogue::{
         self,
-        operations::{self, operation_remarks, parameter_remarks, parameters},
+        operations::{self, operation_remarks, parameter_remarks, request_parameters},
     },
     field::{Scope, WriteRequest},
     operation::{
@@ -30,14 +30,14 @@ fn path_parameters(row: &Operation) -> BTreeSet<&'static str> {
 
 /// The parameters of an operation, including nested ones.
 fn all_parameters(row: &Operation) -> Vec<&'static Parameter> {
-    parameters(row)
+    request_parameters(row)
         .into_iter()
         .flat_map(|parameter| std::iter::once(parameter).chain(parameter.value_type.keys()))
         .collect()
 }
 
 fn parameter_names(row: &Operation, is_chosen: impl Fn(&Parameter) -> bool) -> Vec<&'static str> {
-    parameters(row)
+    request_parameters(row)
         .into_iter()
         .filter(|parameter| is_chosen(parameter))
         .map(|parameter| parameter.name)
@@ -109,7 +109,7 @@ fn every_row_has_a_name_and_a_route_of_its_own_and_reads_only_with_get() {
 #[test]
 fn paths_and_their_parameters_agree() {
     for row in rows() {
-        let path_params: Vec<_> = parameters(row)
+        let path_params: Vec<_> = request_parameters(row)
             .into_iter()
             .filter(|parameter| parameter.location == ParameterLocation::Path)
             .collect();
@@ -267,7 +267,7 @@ fn lists_of_projects_have_the_filters_of_the_reference() {
         assert_eq!(names.len(), filters, "{id}: {names:?}");
     }
     let order = |id| {
-        parameters(find(id))
+        request_parameters(find(id))
             .into_iter()
             .find(|p| p.name == "order_by")
             .and_then(|p| p.value_type.words())
@@ -369,7 +369,7 @@ fn page() -> String {
             row.path,
             operation_remarks(row).join("; ")
         );
-        let parameters = parameters(row);
+        let parameters = request_parameters(row);
         if !parameters.is_empty() {
             page += "\n| parameter | in | value | meaning |\n|---|---|---|---|\n";
             parameters.into_iter().for_each(|parameter| parameter_rows(&mut page, "", parameter));

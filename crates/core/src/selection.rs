@@ -46,8 +46,8 @@ impl Selection {
             // Excluded projects must not be treated as unlisted.
             container.lifecycle.excluded_selectors.clone_from(&self.exclude);
         }
-        if !is_whole && matches!(container.create, CreationPolicy::Allowed(_)) {
-            container.create = CreationPolicy::Unselected { imports_contents };
+        if !is_whole && matches!(container.creation_policy, CreationPolicy::Allowed(_)) {
+            container.creation_policy = CreationPolicy::Unselected { imports_contents };
         }
         (is_whole || !container.sections.is_empty()).then_some(container)
     }
@@ -148,7 +148,7 @@ mod tests {
             "hooks": [{"name": "ci", "url": {"env": "HOOK"}}],
         });
         let mut shop = shop(&sections, Unlisted::Delete);
-        shop.create = CreationPolicy::Allowed(DeclaredFields::default());
+        shop.creation_policy = CreationPolicy::Allowed(DeclaredFields::default());
         let members = json!({"members": [{"user": "alice", "access_level": "owner"}]});
         let group = container(Scope::Group, "acme", &members, Unlisted::Fail);
         Desired { containers: vec![group, shop], ..Desired::default() }
@@ -164,7 +164,7 @@ mod tests {
     fn describe(desired: &Desired) -> Vec<String> {
         let mut lines = Vec::new();
         for container in &desired.containers {
-            let create = match container.create {
+            let create = match container.creation_policy {
                 CreationPolicy::Allowed(_) => " +",
                 CreationPolicy::Forbidden => "",
                 CreationPolicy::Unselected { .. } => " -",

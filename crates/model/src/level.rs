@@ -29,35 +29,41 @@ pub const OWNER: u8 = 50;
 
 /// The levels of members. No access (0) is not a level of members.
 pub const MEMBER_LEVELS: [AccessLevel; 8] = [
-    level(MINIMAL_ACCESS, "minimal_access", "Is a member without any permission."),
-    level(10, "guest", "Sees and writes issues."),
+    new_level(MINIMAL_ACCESS, "minimal_access", "Is a member without any permission."),
+    new_level(10, "guest", "Sees and writes issues."),
     AccessLevel {
         since: Some(Release::new(17, 7)),
-        ..level(15, "planner", "Plans with issues, milestones and the like (from release 17.7).")
+        ..new_level(
+            15,
+            "planner",
+            "Plans with issues, milestones and the like (from release 17.7).",
+        )
     },
-    level(20, "reporter", "Reads the repository too."),
+    new_level(20, "reporter", "Reads the repository too."),
     AccessLevel {
         since: Some(Release::new(18, 7)),
-        ..level(
+        ..new_level(
             25,
             "security_manager",
             "Manages security findings and policies (from release 18.7).",
         )
     },
-    level(
+    new_level(
         DEVELOPER,
         "developer",
         "Pushes to branches that are not protected, and runs pipelines too.",
     ),
-    level(MAINTAINER, "maintainer", "Manages settings, variables, hooks and members too."),
-    level(OWNER, "owner", "Does everything."),
+    new_level(MAINTAINER, "maintainer", "Manages settings, variables, hooks and members too."),
+    new_level(OWNER, "owner", "Does everything."),
 ];
 
 /// Levels that only rules for pushing and merging have, in addition to the levels of members.
-const RULE_ONLY_LEVELS: [AccessLevel; 2] =
-    [level(0, "no_access", "Nobody."), level(60, "admin", "Administrators of the service.")];
+const RULE_ONLY_LEVELS: [AccessLevel; 2] = [
+    new_level(0, "no_access", "Nobody."),
+    new_level(60, "admin", "Administrators of the service."),
+];
 
-const fn level(number: u8, word: &'static str, description: &'static str) -> AccessLevel {
+const fn new_level(number: u8, word: &'static str, description: &'static str) -> AccessLevel {
     AccessLevel { number, word, since: None, description }
 }
 

@@ -64,7 +64,7 @@ impl Bug {
     /// True if the bug is planted on this thread.
     #[cfg(feature = "planted")]
     pub fn is_planted(self) -> bool {
-        PLANTED.get() == Some(self)
+        PLANTED_BUG.get() == Some(self)
     }
 
     /// Returns `false`, because the feature `planted` is off.
@@ -76,15 +76,15 @@ impl Bug {
 
     /// Runs `work` with the bug planted on this thread.
     #[cfg(feature = "planted")]
-    pub fn during<T>(self, work: impl FnOnce() -> T) -> T {
-        PLANTED.set(Some(self));
+    pub fn run_with_bug<T>(self, work: impl FnOnce() -> T) -> T {
+        PLANTED_BUG.set(Some(self));
         let result = work();
-        PLANTED.set(None);
+        PLANTED_BUG.set(None);
         result
     }
 }
 
 #[cfg(feature = "planted")]
 thread_local! {
-    static PLANTED: std::cell::Cell<Option<Bug>> = const { std::cell::Cell::new(None) };
+    static PLANTED_BUG: std::cell::Cell<Option<Bug>> = const { std::cell::Cell::new(None) };
 }

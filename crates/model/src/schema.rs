@@ -26,7 +26,7 @@ pub fn inline_schema<T: JsonSchema>() -> Schema {
 
 /// Adds an id to `schema`, so that other schemas and programs can refer to the schema. The id is
 /// not a URL that can be fetched.
-pub fn with_id(name: &str, version: u32, schema: Value) -> Value {
+pub fn add_schema_id(name: &str, version: u32, schema: Value) -> Value {
     let id = ("$id".to_owned(), json!(format!("urn:undrift:schema:{name}:{version}")));
     match schema {
         Value::Object(mut object) => {

@@ -105,12 +105,12 @@ impl Fields {
 
     /// The value of `name`.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.find(name).ok().map(|index| &self.0[index].1)
+        self.find_index(name).ok().map(|index| &self.0[index].1)
     }
 
     /// The value of `name`, to change it.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
-        self.find(name).ok().map(|index| &mut self.0[index].1)
+        self.find_index(name).ok().map(|index| &mut self.0[index].1)
     }
 
     /// The value of `name`, if it is plain data.
@@ -140,12 +140,12 @@ impl Fields {
 
     /// True if there is a value of `name`.
     pub fn contains_key(&self, name: &str) -> bool {
-        self.find(name).is_ok()
+        self.find_index(name).is_ok()
     }
 
     /// Sets the value of `name`.
     pub fn insert(&mut self, name: String, value: Value) {
-        match self.find(&name) {
+        match self.find_index(&name) {
             Ok(index) => self.0[index].1 = value,
             Err(index) => self.0.insert(index, (name, value)),
         }
@@ -153,7 +153,7 @@ impl Fields {
 
     /// Removes and returns the value of `name`.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
-        self.find(name).ok().map(|index| self.0.remove(index).1)
+        self.find_index(name).ok().map(|index| self.0.remove(index).1)
     }
 
     /// Keeps the values for which `is_kept` is true.
@@ -181,8 +181,9 @@ impl Fields {
         self.0.shrink_to_fit();
     }
 
-    /// The index of `name`, or the index at which it would stand.
-    fn find(&self, name: &str) -> Result<usize, usize> {
+    /// The index of the value of `name`; the error is the index at which such a value would be
+    /// inserted.
+    fn find_index(&self, name: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|(other, _)| other.as_str().cmp(name))
     }
 }

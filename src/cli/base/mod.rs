@@ -162,7 +162,8 @@ impl BaseRequest {
             ..load_environment.clone()
         };
         let options = LoadOptions { allows_missing_files: true, ..LoadOptions::default() };
-        let loaded = manifest::load_with(&folder.path().join(&root), &base_environment, &options);
+        let loaded =
+            manifest::load_with_options(&folder.path().join(&root), &base_environment, &options);
         let root = loaded.root.strip_prefix(folder.path()).unwrap_or(Path::new(""));
         let root = root.to_string_lossy().into_owned();
         Ok(into_content(loaded, BaseFiles { repository, commit, root }, folder))
@@ -190,7 +191,7 @@ fn into_content(loaded: LoadedManifests, files: BaseFiles, folder: TempDir) -> R
         let help = "name a base whose manifests pass `undrift check`, or pass `--base none`";
         return Err(git_failure(message, help));
     };
-    let LoadedManifests { includes, config, diagnostics, .. } = loaded;
+    let LoadedManifests { include_rules: includes, config, diagnostics, .. } = loaded;
     let (files, folder) = (Some(files), Some(folder));
     Ok(BaseContent { desired, includes, config, diagnostics, paths, files, _folder: folder })
 }

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{Timestamp, civil::Date};
 
 use crate::{
-    catalogue::operations::parameters,
+    catalogue::operations::request_parameters,
     cli::{CommandError, Result},
     level::{AccessLevel, MEMBER_LEVELS},
     operation::{Op, Operation, Parameter, ParameterLocation, ParameterType, Request},
@@ -42,7 +42,7 @@ pub(super) fn make_request<E: Copy>(
     arguments: &[String],
 ) -> Result<Request<E>, Vec<CommandError>> {
     let operation_row = operation.row();
-    let parameters = parameters(operation_row);
+    let parameters = request_parameters(operation_row);
     let mut faults = Vec::new();
     let mut parsed_args: Vec<ParsedArgument> = Vec::new();
     for argument in arguments {
@@ -63,7 +63,7 @@ pub(super) fn deprecation_warnings(operation_row: &Operation, arguments: &[Strin
         .iter()
         .filter_map(|argument| Some(split_name(argument.split_once('=')?.0).0))
         .collect();
-    let parameters = parameters(operation_row).into_iter();
+    let parameters = request_parameters(operation_row).into_iter();
     let deprecated_parameters = parameters
         .filter(|parameter| parameter.deprecated && argument_names.contains(parameter.name));
     deprecated_parameters
@@ -370,10 +370,12 @@ fn build_request<E: Copy>(operation: Op<E>, parsed_args: Vec<ParsedArgument>) ->
     let mut body = BTreeMap::new();
     for ParsedArgument { parameter, key, value } in parsed_args {
         match parameter.location {
-            ParameterLocation::Path => request = request.arg(parameter.name, url_text(&value)),
+            ParameterLocation::Path => {
+                request = request.with_argument(parameter.name, url_text(&value))
+            }
             ParameterLocation::Query => {
                 let key = key.map_or_else(String::new, |key| format!("[{key}]"));
-                request = request.query(parameter.name.to_owned() + &key, url_text(&value));
+                request = request.with_query(parameter.name.to_owned() + &key, url_text(&value));
             }
             ParameterLocation::Body => {
                 let Some(key) = key else {

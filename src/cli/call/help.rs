@@ -1,7 +1,7 @@
 //! The help of `undrift call`, as text for people.
 
 use crate::{
-    catalogue::operations::{self, operation_remarks, parameter_remarks, parameters},
+    catalogue::operations::{self, operation_remarks, parameter_remarks, request_parameters},
     operation::{AnyOp, Parameter, ParameterType},
     text::wrap_lines,
 };
@@ -56,10 +56,11 @@ pub(super) fn operation_text(operation: AnyOp) -> String {
         operation_row.path,
         operation.effect()
     );
-    if !parameters(operation_row).is_empty() {
+    if !request_parameters(operation_row).is_empty() {
         text += "\nParameters (* required):\n";
     }
-    for (name, type_text, about) in parameters(operation_row).into_iter().flat_map(parameter_lines)
+    for (name, type_text, about) in
+        request_parameters(operation_row).into_iter().flat_map(parameter_lines)
     {
         text += &format!("  {name}: {type_text}\n");
         for line in wrap_lines(&about, 94).lines() {
@@ -124,7 +125,7 @@ mod tests {
         for op in operations::all_operations() {
             let help = operation_text(op);
             let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
-            for parameter in parameters(op.row()) {
+            for parameter in request_parameters(op.row()) {
                 assert!(
                     help.contains(parameter.name)
                         && words.contains(parameter.about.trim_end_matches('.')),

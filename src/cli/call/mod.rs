@@ -222,8 +222,8 @@ fn unusable_value_failure<E>(
 async fn send_read(operation: Op<Read>, args: &Args, cx: &RunContext) -> CommandResult {
     let (client, request) = prepare_call(operation, args, cx).await?;
     let operation_row = request.operation;
-    let is_list =
-        operation_row.response == operation::ResponseBody::List && !request.has_query("page");
+    let is_list = operation_row.response == operation::ResponseBody::List
+        && !request.has_query_parameter("page");
     let response = if !is_list {
         let response = client.get_optional(request, &[]).await;
         response.map(|response| response.map_or(Json::Null, |response| response.body))

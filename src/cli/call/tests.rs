@@ -402,7 +402,7 @@ fn every_operation_needs_only_its_required_parameters() {
         let is_needed = |parameter: &&operation::Parameter| {
             parameter.required || row.one_of.contains(&parameter.name)
         };
-        let arguments: Vec<_> = crate::catalogue::operations::parameters(row)
+        let arguments: Vec<_> = crate::catalogue::operations::request_parameters(row)
             .into_iter()
             .filter(is_needed)
             .map(|p| sample(&p))
@@ -533,17 +533,17 @@ async fn the_exit_code_of_a_failed_call_shows_its_outcome() {
         (tls_failure(RequestPhase::NotSent), 8, 8),
     ] {
         let error = client(response)
-            .get_optional(PROJECT_GET.request().arg("id", 1), &[])
+            .get_optional(PROJECT_GET.request().with_argument("id", 1), &[])
             .await
             .unwrap_err();
         assert_eq!(call_failure(error, Exit::Incomplete).exit.code(), read_code, "{response:?}");
         let error = WriteClient::new(client(response))
-            .send(PROJECT_FORK.request().arg("id", 1))
+            .send(PROJECT_FORK.request().with_argument("id", 1))
             .await
             .unwrap_err();
         assert_eq!(call_failure(error, Exit::Unfinished).exit.code(), write_code, "{response:?}");
     }
-    let error = client(Ok(200)).list(NOTE_LIST.request().arg("id", 1)).await.unwrap_err();
+    let error = client(Ok(200)).list(NOTE_LIST.request().with_argument("id", 1)).await.unwrap_err();
     assert_eq!(call_failure(error, Exit::Incomplete).exit.code(), 10, "a list that is not whole");
 }
 
@@ -551,7 +551,7 @@ async fn the_exit_code_of_a_failed_call_shows_its_outcome() {
 async fn a_write_without_a_response_may_have_been_carried_out() {
     for response in [Ok(500), Ok(503), Err((RequestPhase::MaybeSent, SendErrorKind::Network))] {
         let error = WriteClient::new(client(response))
-            .send(PROJECT_FORK.request().arg("id", 1))
+            .send(PROJECT_FORK.request().with_argument("id", 1))
             .await
             .unwrap_err();
         let failure = call_failure(error, Exit::Unfinished);

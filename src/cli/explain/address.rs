@@ -27,7 +27,7 @@ pub(super) async fn run(args: &Args, cx: &RunContext) -> CommandResult {
         .split_once('#')
         .map_or((&*args.subject, None), |(path, inner)| (path, Some(inner)));
     let glob = Glob::for_paths(path).map_err(CommandError::usage)?;
-    let loaded = manifest::load_with(
+    let loaded = manifest::load_with_options(
         &args.dir,
         &cx.make_load_environment(&args.access.allow_env)?,
         &LoadOptions { traced_globs: &[glob], ..LoadOptions::default() },
@@ -101,7 +101,7 @@ fn find_subject<'d>(
             (Some((key, fields)), field)
         }
         (Shape::Container, field_address) => {
-            (container.create.create_fields().map(|f| ("", f)), field_address)
+            (container.creation_policy.create_fields().map(|f| ("", f)), field_address)
         }
         (Shape::Mapping | Shape::Switch, field_address) => {
             let declared_section = container.section(section.section);
@@ -119,7 +119,7 @@ fn find_subject<'d>(
 /// True if `container` declares something in `section`.
 fn is_declared(container: &Container, section: Section) -> bool {
     match section.shape {
-        Shape::Container => container.create.create_fields().is_some(),
+        Shape::Container => container.creation_policy.create_fields().is_some(),
         _ => container.section(section.section).is_some(),
     }
 }

@@ -75,7 +75,7 @@ impl ManifestEditor<'_> {
         let mut head =
             vec![MapItem::value("kind", scope.document_kind()), MapItem::value("path", path)];
         head.extend(watch.then(|| MapItem::value("watch", true)));
-        let document = write::document(&head);
+        let document = write::render_document(&head);
         self.paths.entry(name.clone()).or_insert(file);
         self.old_texts.entry(name.clone()).or_insert(old_text);
         self.new_texts.insert(name, text + &separator + &document);
@@ -302,7 +302,7 @@ async fn find_differences(
     compare_containers(
         session,
         containers,
-        (export::with_all_sections, settings),
+        (export::widen_to_all_sections, settings),
         cx,
         collect_differences,
     )

@@ -163,10 +163,10 @@ async fn find_content(
     id: u64,
     path: &str,
 ) -> Result<Option<String>, ApiError> {
-    let groups = operation::GROUP_DESCENDANTS.request().arg("id", id);
-    let groups = groups.query("all_available", true);
-    let projects = operation::GROUP_PROJECTS.request().arg("id", id);
-    let projects = projects.query("include_subgroups", true);
+    let groups = operation::GROUP_DESCENDANTS.request().with_argument("id", id);
+    let groups = groups.with_query("all_available", true);
+    let projects = operation::GROUP_PROJECTS.request().with_argument("id", id);
+    let projects = projects.with_query("include_subgroups", true);
     let prefix = format!("{path}/{NAME_PREFIX}");
     let mut deleted_prefixes: Vec<String> = Vec::new();
     for (request, path_field) in [(groups, "full_path"), (projects, "path_with_namespace")] {
@@ -362,7 +362,7 @@ async fn remove_group(observer: &Observer, path: &str) -> Result<Option<bool>, A
     let client = observer.client();
     let writer = WriteClient::new(client.clone());
     let Some(TestGroup { id, .. }) = find_group(client, path, path).await? else { return Ok(None) };
-    let delete_request = operation::GROUP_DELETE.request().arg("id", id);
+    let delete_request = operation::GROUP_DELETE.request().with_argument("id", id);
     writer.send(delete_request.clone()).await?;
     // Marking a group for deletion may change its path, so use the id.
     let id = id.to_string();
@@ -371,8 +371,8 @@ async fn remove_group(observer: &Observer, path: &str) -> Result<Option<bool>, A
         if group.is_marked_for_deletion {
             // Delete the group immediately instead of after some days, if the service supports
             // that.
-            let request = delete_request.clone().query("permanently_remove", true);
-            if writer.send(request.query("full_path", group.path)).await.is_err() {
+            let request = delete_request.clone().with_query("permanently_remove", true);
+            if writer.send(request.with_query("full_path", group.path)).await.is_err() {
                 return Ok(Some(true));
             }
         }
@@ -411,7 +411,10 @@ async fn find_group(
 
 /// Reads the group with the id or path `reference`; `None` if it does not exist.
 async fn read_group(client: &ReadClient, reference: &str) -> Result<Option<Json>, ApiError> {
-    let request = operation::GROUP_GET.request().arg("id", reference).query("with_projects", false);
+    let request = operation::GROUP_GET
+        .request()
+        .with_argument("id", reference)
+        .with_query("with_projects", false);
     match client.get_object(request, &["id", "full_path"]).await {
         Ok(response) => Ok(Some(response.body)),
         Err(error) if error.is_not_found() => Ok(None),

@@ -197,7 +197,7 @@ pub(super) struct Manifests {
 /// # Errors
 /// If `loaded` has errors.
 pub(super) fn into_manifests(loaded: LoadedManifests, cx: &RunContext) -> Result<Manifests> {
-    let LoadedManifests { includes, root, config, .. } = loaded;
+    let LoadedManifests { include_rules: includes, root, config, .. } = loaded;
     let Some(desired) = loaded.desired else {
         return Err(cx.report_unusable("the manifests", loaded.diagnostics));
     };

@@ -145,7 +145,11 @@ impl<'a> SessionBuilder<'a> {
             acknowledgements,
             today,
             observer,
-            extent: Extent { limit: self.changes.limit, reach: reach_limits, ignores_drift: false },
+            extent: Extent {
+                max_containers: self.changes.limit,
+                reach_limits,
+                ignores_drift: false,
+            },
             concurrency: self.args.access.connect.in_flight_range(&config).max(),
             run: ReportedRun { target, caller, sandbox, rehearsed, snapshot, token },
             recorder,
@@ -196,8 +200,8 @@ impl<'a> SessionBuilder<'a> {
             group_declarations: GroupDeclarations::from_containers(unheld_containers),
             resend_selectors: self.changes.resend.clone(),
             holds,
-            limits: guard_limits(config).0,
-            hosts: config.service.import_hosts.names(),
+            guard_limits: guard_limits(config).0,
+            host_names: config.service.import_hosts.names(),
             is_offline: matches!(self.source, SessionSource::Snapshot(_)),
             ..settings
         }

@@ -60,7 +60,7 @@ fn token_failure(message: String, token: &TokenProperties) -> CommandError {
 fn token_warnings(token: &TokenProperties, today: Date) -> String {
     let name = escape(&token.name);
     let mut text = String::new();
-    if let Some(day) = token.near_expiry(today) {
+    if let Some(day) = token.upcoming_expiry(today) {
         text += &format!("warning: the token `{name}` expires on {day}; replace it before that\n");
     }
     if token.can_act_as_others() {

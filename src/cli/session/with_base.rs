@@ -63,8 +63,8 @@ impl Session {
             None => (Base::Unknown, Config::default(), Vec::new()),
         };
         let (removal_limits, reach_limits) = guard_limits(&config);
-        self.settings.limits = stricter_limits(self.settings.limits, removal_limits);
-        self.extent.reach = stricter_limits(self.extent.reach, reach_limits);
+        self.settings.guard_limits = stricter_limits(self.settings.guard_limits, removal_limits);
+        self.extent.reach_limits = stricter_limits(self.extent.reach_limits, reach_limits);
         self.extent.ignores_drift = base_use.drift_policy == DriftPolicy::Show;
         outline.add(&self.desired.containers);
         let moves = &self.desired.moves;

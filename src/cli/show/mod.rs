@@ -49,7 +49,7 @@ pub(super) fn run(args: &Args, cx: &RunContext) -> CommandResult {
     if args.effective.is_empty() {
         return show_saved_plan(&args.dir, cx.output.style, cx);
     }
-    let loaded = manifest::load_with(
+    let loaded = manifest::load_with_options(
         &args.dir,
         &cx.make_load_environment(&[])?,
         &LoadOptions { traced_globs: &args.effective, ..LoadOptions::default() },

@@ -97,7 +97,7 @@ fn summary_without_steps(plan: &Plan, kind: ReportKind) -> Line {
         // A plan with unlisted objects is not "in sync", because `--strict` counts them as
         // differences.
         (ReportKind::Drift, true)
-            if plan.differs(Strictness::Unlisted) || count_partly_compared(plan) > 0 =>
+            if plan.has_differences(Strictness::Unlisted) || count_partly_compared(plan) > 0 =>
         {
             match_text
         }
@@ -293,7 +293,7 @@ fn describe_total(plan: &Plan) -> String {
 
 /// Additions to the summary line: the numbers of unlisted objects, and of watched and held differences.
 fn unmanaged_count_text(plan: &Plan) -> String {
-    let (watched, held) = plan.watched_and_held();
+    let (watched, held) = plan.split_watched_steps();
     let unlisted_text = text_if_any(plan.unlisted_count(), |number| {
         format!("; {} not in any manifest", count(number, "object"))
     });

@@ -69,7 +69,7 @@ pub fn render_plan(
             .max(MIN_STEP_LINES),
     );
     branch::draw_branch_steps(&mut canvas, plan, kind);
-    let (watched, held) = plan.watched_and_held();
+    let (watched, held) = plan.split_watched_steps();
     for (steps, title) in [(watched, "watched, not written:"), (held, "held, not written:")] {
         if !steps.is_empty() {
             canvas.add_paragraph([Line::with_text(Paint::Bold, title)]);

@@ -198,13 +198,14 @@ fn manifests_are_read_or_refused() {
     let is_usual = run_inputs("manifests", 375, |chance| {
         let files = corpus.files(chance);
         write(folder.path(), &files);
-        let loaded = manifest::load_with(folder.path(), &load_environment(folder.path()), &options);
+        let loaded =
+            manifest::load_with_options(folder.path(), &load_environment(folder.path()), &options);
         let style = TextStyle {
             is_coloured: chance.once_in(2),
             width: Some(20 + chance.below(100)),
             is_full: chance.once_in(2),
         };
-        let (report, _) = loaded.report(style);
+        let (report, _) = loaded.render_report(style);
         assert!(!report.contains(CANARY), "{report}");
         let bytes: usize = files.values().map(Vec::len).sum();
         assert!(report.len() <= 100_000 + 40 * bytes, "{} of {bytes}", report.len());
@@ -220,7 +221,7 @@ fn manifests_are_read_or_refused() {
         let text = texts.join("---\n");
         write(again.path(), &[("a.yaml", text.clone().into_bytes())].into());
         let loaded = manifest::load(again.path(), &load_environment(again.path()));
-        let (report, _) = loaded.report(TextStyle::default());
+        let (report, _) = loaded.render_report(TextStyle::default());
         let back = loaded.desired.unwrap_or_else(|| panic!("{text}\n{report}"));
         assert_eq!(declared_meanings(&back), declared_meanings(desired), "{text}");
     });

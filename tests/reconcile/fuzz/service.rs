@@ -52,7 +52,8 @@ fn headers_are_read_or_ignored() {
         }
         let _ = Quota::read(&headers, wall);
         let mut pager =
-            Pager::new(HOOK_LIST.request().arg("id", 1), EntryKeys::with_id(&[])).unwrap();
+            Pager::new(HOOK_LIST.request().with_argument("id", 1), EntryKeys::with_id(&[]))
+                .unwrap();
         let (mut pages, mut received) = (0, 0);
         while pager.next_request().is_some() {
             let rows: Vec<Object> = (0..chance.below(4))
@@ -190,7 +191,7 @@ impl Planner {
         let world = runtime.block_on(world());
         let desired = world.desired();
         let (_, secrets) = world.client_as(world.sandbox.token(), &desired);
-        Self { includes: world.load_manifests().includes, world, runtime, desired, secrets }
+        Self { includes: world.load_manifests().include_rules, world, runtime, desired, secrets }
     }
 
     /// A plan through another transport, as JSON, or why there is none.

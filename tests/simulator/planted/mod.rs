@@ -73,7 +73,7 @@ impl Simulator {
     /// # Errors
     /// The rules that break without the bug.
     fn broken_rules(&self, bug: Bug, schedule: &Schedule) -> Result<Vec<Violation>, String> {
-        let broken = bug.during(|| self.play(schedule)).violations;
+        let broken = bug.run_with_bug(|| self.play(schedule)).violations;
         let anyhow = if broken.is_empty() { Vec::new() } else { self.play(schedule).violations };
         let schedule = || serde_json::to_string(schedule).unwrap();
         if anyhow.is_empty() { Ok(broken) } else { Err(format!("{}: {anyhow:?}", schedule())) }

@@ -343,7 +343,7 @@ mod tests {
         use CallState::{Applied, NotApplied, Unexpected};
         let shop = shop(&serde_json::json!({}), Unlisted::Report);
         let make_step = |action, level: &str| {
-            let make_call = |op: Op<Write>| PlannedCall::from(op.request().arg("id", 1));
+            let make_call = |op: Op<Write>| PlannedCall::from(op.request().with_argument("id", 1));
             let restore = PlannedCall { is_restore: true, ..make_call(PROTECTED_BRANCH_CREATE) };
             let calls = vec![
                 make_call(PROTECTED_BRANCH_DELETE),
@@ -374,7 +374,10 @@ mod tests {
         use CallState::{Applied, NotApplied};
         let shop = shop(&json!({}), Unlisted::Report);
         let make_step = |ops: &[Op<Write>]| {
-            let calls = ops.iter().map(|op| PlannedCall::from(op.request().arg("id", 1))).collect();
+            let calls = ops
+                .iter()
+                .map(|op| PlannedCall::from(op.request().with_argument("id", 1)))
+                .collect();
             let (address, origin) = (shop.address(), shop.origin.clone());
             Step::new(shop.scope, address, Action::Update, origin, Vec::new(), calls)
         };
@@ -426,7 +429,7 @@ mod tests {
     #[test]
     fn the_outcome_of_a_bodiless_call_after_a_create_is_unknown() {
         let shop = shop(&json!({}), Unlisted::Report);
-        let archive = PROJECT_ARCHIVE.request().arg("id", 1);
+        let archive = PROJECT_ARCHIVE.request().with_argument("id", 1);
         let calls = vec![PlannedCall::from(PROJECT_CREATE.request()), PlannedCall::from(archive)];
         let (address, origin) = (shop.address(), shop.origin.clone());
         let step = Step::new(shop.scope, address, Action::Create, origin, Vec::new(), calls);
@@ -440,13 +443,13 @@ mod tests {
     #[test]
     fn a_project_whose_contents_are_arriving_was_created() {
         let mut shop = shop(&json!({}), Unlisted::Report);
-        shop.create = CreationPolicy::Unselected { imports_contents: true };
+        shop.creation_policy = CreationPolicy::Unselected { imports_contents: true };
         let mut live = live_container(&shop, &json!({}));
         let Presence::Existing(_, facts) = &mut live.presence else { panic!("it is there") };
         facts.import_state = Some(ImportState::Running);
         let settings = PlanSettings::for_run(caller(), Arc::default(), &Desired::default());
         let new_plan = plan::plan_container(&shop, &live, &settings);
-        let edit_request = PROJECT_UPDATE.request().arg("id", 1);
+        let edit_request = PROJECT_UPDATE.request().with_argument("id", 1);
         let calls =
             vec![PlannedCall::from(PROJECT_FORK.request()), PlannedCall::from(edit_request)];
         let (address, origin) = (shop.address(), shop.origin.clone());

@@ -210,12 +210,12 @@ mod tests {
         desired::testing::{origin, shop},
         diff::Action,
         kind::Effect,
-        steps::grow_in_proportion,
+        steps::assert_linear_growth,
     };
 
     #[test]
     fn the_search_grows_in_proportion_to_removals() {
-        grow_in_proportion("members and rules below removals", |n| {
+        assert_linear_growth("members and rules below removals", |n| {
             let removal_step = |index: usize, path: &str| {
                 let entry = format!("gone{index}");
                 let address =
@@ -224,7 +224,7 @@ mod tests {
                     user_id: None,
                     before: 30,
                     after: 0,
-                    inherited: 0,
+                    inherited_level: 0,
                     memberships_above: Vec::new(),
                     gets_end_date: false,
                     lost_role: None,

@@ -60,7 +60,7 @@ impl Observer {
     /// True if a group or project has `path`, or may get it in this run.
     async fn is_in_use(&self, path: &str) -> Result<bool> {
         let live_path = self.resolve_live_path(path).await?;
-        Ok(self.moves.declares(path)
+        Ok(self.moves.declares_container(path)
             || self.exists_at(Scope::Group, &live_path).await?
             || self.exists_at(Scope::Project, &live_path).await?)
     }

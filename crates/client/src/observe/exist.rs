@@ -96,7 +96,7 @@ impl ExistenceScan<'_> {
         }
         // No list of groups contains a personal namespace, so read it by the user's name.
         if observer.find_declared_namespace(root).await?.is_some() {
-            let request = operation::USER_PROJECTS.request().arg("user_id", root);
+            let request = operation::USER_PROJECTS.request().with_argument("user_id", root);
             self.add_matching_rows(Scope::Project, request).await?;
         }
         Ok(())
@@ -109,7 +109,7 @@ impl ExistenceScan<'_> {
         // Callers who are not administrators count only projects of which they are members.
         let is_administrator = self.observer.caller.is_administrator;
         let list_request =
-            if is_administrator { request } else { request.query("membership", true) };
+            if is_administrator { request } else { request.with_query("membership", true) };
         let key_filter = KeyFilter::keys(["namespace", lookup.path_field]);
         let projects =
             self.observer.list_containers(Scope::Project, list_request, &key_filter).await?;
@@ -128,7 +128,8 @@ impl ExistenceScan<'_> {
         }
         self.add_if_matched(Scope::Group, group);
         for scope in [Scope::Group, Scope::Project] {
-            self.add_matching_rows(scope, descendants_request(scope).arg("id", id)).await?;
+            self.add_matching_rows(scope, descendants_request(scope).with_argument("id", id))
+                .await?;
         }
         Ok(())
     }
@@ -162,9 +163,9 @@ impl Observer {
 
     /// The top-level groups, with only the keys in `key_filter`.
     pub(super) async fn list_top_level(&self, key_filter: &KeyFilter) -> Result<Vec<Object>> {
-        let list_request = operation::GROUP_LIST.request().query("top_level_only", true);
+        let list_request = operation::GROUP_LIST.request().with_query("top_level_only", true);
         // Only administrators list groups of which they are not members.
-        let list_request = list_request.query("all_available", self.caller.is_administrator);
+        let list_request = list_request.with_query("all_available", self.caller.is_administrator);
         self.list_containers(Scope::Group, list_request, key_filter).await
     }
 
@@ -178,8 +179,8 @@ impl Observer {
     ) -> Result<Vec<Object>> {
         let (container_kind, _) = catalogue::container(scope);
         let list_request = request
-            .query("order_by", "id")
-            .query("sort", "asc")
+            .with_query("order_by", "id")
+            .with_query("sort", "asc")
             .with_key_filter(key_filter.clone());
         Ok(self
             .client
@@ -196,7 +197,7 @@ impl Observer {
         parent: &str,
     ) -> Result<Arc<[ListedContainer]>> {
         let read_rows = async || {
-            let list_request = descendants_request(scope).arg("id", parent);
+            let list_request = descendants_request(scope).with_argument("id", parent);
             let rows = self.list_containers(scope, list_request, &identity_keys(scope)).await?;
             let lookup = catalogue::container_lookup(scope);
             let containers = rows.iter().map(|raw| ListedContainer {
@@ -252,7 +253,7 @@ impl Observer {
                 let (request, field) = match (lookup, object_type) {
                     (Some(lookup), _) => ((lookup.get_request)(&id.to_string()), lookup.path_field),
                     (None, NamedObject::User) => {
-                        (operation::USER_GET.request().arg("user_id", id), "username")
+                        (operation::USER_GET.request().with_argument("user_id", id), "username")
                     }
                     // Roles and runners need no look-up. Entries contain the name of a role, not
                     // its id. Entries contain the id of a runner only if its description is
@@ -279,11 +280,11 @@ impl Observer {
 /// The request for the list of all groups or projects in a group, at any depth.
 pub(crate) fn descendants_request(scope: Scope) -> Request<Read> {
     match scope {
-        Scope::Group => operation::GROUP_DESCENDANTS.request().query("all_available", true),
+        Scope::Group => operation::GROUP_DESCENDANTS.request().with_query("all_available", true),
         Scope::Project => operation::GROUP_PROJECTS
             .request()
-            .query("include_subgroups", true)
-            .query("with_shared", false),
+            .with_query("include_subgroups", true)
+            .with_query("with_shared", false),
     }
 }
 

@@ -84,18 +84,21 @@ impl<'c> ProjectSearch<'_, 'c> {
     /// Searches the list of the top-level group (or user) `root_name` for the `pending` projects.
     /// If the service truncates that list, searches the list of all projects.
     async fn search_group(&self, root_name: &str, pending: &mut PendingProjects<'c>) -> Result<()> {
-        let list_request = operation::GROUP_PROJECTS.request().arg("id", root_name);
-        let list_request = list_request.query("include_subgroups", true).query("order_by", "id");
-        let mut list_end = self.search_list(list_request.query("sort", "asc"), pending).await?;
+        let list_request = operation::GROUP_PROJECTS.request().with_argument("id", root_name);
+        let list_request =
+            list_request.with_query("include_subgroups", true).with_query("order_by", "id");
+        let mut list_end =
+            self.search_list(list_request.with_query("sort", "asc"), pending).await?;
         if matches!(list_end, ListEnd::NoList) {
-            let list_request = operation::USER_PROJECTS.request().arg("user_id", root_name);
-            let list_request = list_request.query("order_by", "id").query("sort", "asc");
+            let list_request =
+                operation::USER_PROJECTS.request().with_argument("user_id", root_name);
+            let list_request = list_request.with_query("order_by", "id").with_query("sort", "asc");
             list_end = self.search_list(list_request, pending).await?;
         }
         if let ListEnd::Truncated(last_id) = list_end
             && pending.len() > MIN_KEYSET_PROJECTS
         {
-            let later_projects = operation::PROJECT_LIST.request().query("id_after", last_id);
+            let later_projects = operation::PROJECT_LIST.request().with_query("id_after", last_id);
             self.search_list(later_projects, pending).await?;
         }
         Ok(())
@@ -161,7 +164,7 @@ impl Observer {
         let (projects, single_reads): (Vec<&Container>, Vec<_>) =
             containers.into_iter().partition(|container| {
                 container.scope == Scope::Project
-                    && self.moves.declared_move(&container.path).is_none()
+                    && self.moves.find_moved_container(&container.path).is_none()
                     && self.moves.former_occupant(&container.path).is_none()
             });
         let key_filter = keys::object_keys(projects.iter().copied());
@@ -272,7 +275,7 @@ impl Observer {
     }
 
     async fn locate_by_path(&self, container: &Container) -> Result<LocateResult> {
-        let location = if self.moves.concerns_path(&container.path) {
+        let location = if self.moves.is_path_affected(&container.path) {
             self.retry_during_move(container, async || self.search_paths(container).await).await?
         } else {
             self.read_at_path(container, &container.path).await?
@@ -280,7 +283,7 @@ impl Observer {
         match location {
             // The redirect leads to a container that another declaration names.
             Absent(Presence::Redirected { new_path: Some(new_path) })
-                if self.moves.declares(&new_path)
+                if self.moves.declares_container(&new_path)
                     && !paths_are_equal(&self.moves.declared_path(&new_path), &container.path) =>
             {
                 self.explain_absence(container).await.map(Absent)

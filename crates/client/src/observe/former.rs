@@ -26,7 +26,9 @@ use crate::{
     api::Result,
     catalogue,
     cause::Cause,
-    desired::{Container, DeclaredSection, EntryPresence, Move, named_object, path_after_rename},
+    desired::{
+        Container, DeclaredSection, EntryPresence, MovedContainer, named_object, path_after_rename,
+    },
     field::{NamedObject, Scope},
     kind::{LiveEntry, NameIndex, Target, unmarked_path},
     level::MAINTAINER,
@@ -59,7 +61,7 @@ impl Observer {
     /// The live path of the project that is declared at `path`. The project may have former paths.
     /// Another project that is about to move may still have this path.
     pub(super) async fn resolve_live_project_path(&self, path: &str) -> Result<String> {
-        let Some(declared_move) = self.moves.declared_move(path) else {
+        let Some(declared_move) = self.moves.find_moved_container(path) else {
             return self.resolve_live_path(path).await;
         };
         let locate = async || self.find_live_path(declared_move).await;
@@ -79,8 +81,8 @@ impl Observer {
     }
 
     /// The live path of a group or project with former paths.
-    async fn find_live_path(&self, declared_move: &Move) -> Result<String> {
-        let Move { scope, path: declared_path, former_paths } = declared_move;
+    async fn find_live_path(&self, declared_move: &MovedContainer) -> Result<String> {
+        let MovedContainer { scope, path: declared_path, former_paths } = declared_move;
         let live_path = self.resolve_live_path(declared_path).await?;
         if self.find_blocking_path(declared_path).await?.is_none()
             && self.exists_at(*scope, &live_path).await?
@@ -197,7 +199,7 @@ impl Observer {
     /// The former paths of a container.
     fn former_paths(&self, container: &Container) -> &[Arc<str>] {
         self.moves
-            .declared_move(&container.path)
+            .find_moved_container(&container.path)
             .map(|declared_move| &declared_move.former_paths[..])
             .unwrap_or_default()
     }
@@ -206,8 +208,8 @@ impl Observer {
     pub(super) fn is_below_moving_group(&self, container: &Container) -> bool {
         let mut paths = std::iter::once(&container.path).chain(self.former_paths(container));
         paths.any(|path| {
-            let was_above =
-                parent_group_path(path).is_some_and(|group| self.moves.new_path(group).is_some());
+            let was_above = parent_group_path(path)
+                .is_some_and(|group| self.moves.path_after_move(group).is_some());
             was_above || self.moves.nearest_moved_group_above(path).is_some()
         })
     }

@@ -110,7 +110,7 @@ impl Observer {
         let read_custom_roles = async || {
             let request = match cache_key {
                 "" => operation::MEMBER_ROLE_LIST.request(),
-                top => operation::GROUP_MEMBER_ROLE_LIST.request().arg("id", top),
+                top => operation::GROUP_MEMBER_ROLE_LIST.request().with_argument("id", top),
             };
             let role_rows = match self.client.list_with_keys(request, EntryKeys::with_id(&[])).await
             {
@@ -148,7 +148,7 @@ impl Observer {
             let is_administrator = self.caller.is_administrator;
             let op =
                 if is_administrator { operation::RUNNER_LIST_ALL } else { operation::RUNNER_LIST };
-            let list = op.request().query("type", "project_type");
+            let list = op.request().with_query("type", "project_type");
             let runner_rows = self.client.list_with_keys(list, EntryKeys::with_id(&[])).await?;
             let runners = runner_rows.iter().filter_map(|raw| {
                 Some((object_id(raw)?, raw.get("description")?.as_str()?.to_lowercase()))
@@ -162,8 +162,10 @@ impl Observer {
     pub(super) async fn find_user_id(&self, name: &str) -> Result<Option<u64>> {
         let key = name.to_lowercase();
         let read_user_id = async || {
-            let response =
-                self.client.get(operation::USER_FIND.request().query("username", name)).await?;
+            let response = self
+                .client
+                .get(operation::USER_FIND.request().with_query("username", name))
+                .await?;
             let mut users = response.body.as_array().into_iter().flatten();
             let user = users.find(|user| {
                 user["username"].as_str().is_some_and(|username| username.to_lowercase() == key)
@@ -222,7 +224,7 @@ impl Observer {
     /// Reads the namespace at `path`. Returns `null` if the namespace does not exist, and `None` if
     /// the service returned another namespace.
     async fn get_namespace(&self, path: &str) -> Result<Option<Json>> {
-        let request = operation::NAMESPACE_GET.request().arg("id", path);
+        let request = operation::NAMESPACE_GET.request().with_argument("id", path);
         match self.client.get_object(request, &["id", "full_path"]).await {
             Ok(response) => {
                 Ok(Some(response.body).filter(|namespace| is_namespace_at(namespace, path)))
@@ -235,7 +237,7 @@ impl Observer {
     /// Searches for the namespace at `path`. Returns `null` if the search does not find the
     /// namespace.
     async fn search_namespace(&self, path: &str) -> Result<Json> {
-        let request = operation::NAMESPACE_FIND.request().query("search", path);
+        let request = operation::NAMESPACE_FIND.request().with_query("search", path);
         let namespaces =
             self.client.list_with_keys(request, EntryKeys::with_id(&["full_path"])).await?;
         let mut namespaces = namespaces.into_vec().into_iter().map(Json::Object);

@@ -102,7 +102,7 @@ impl Observer {
     /// [`ApiError`] if all further requests would fail too.
     pub async fn read_token_properties(&self) -> Result<Option<TokenProperties>> {
         match self.client.get(operation::OWN_TOKEN.request()).await {
-            Ok(response) => Ok(response.object().and_then(TokenProperties::read)),
+            Ok(response) => Ok(response.object().and_then(TokenProperties::parse_response)),
             // A refusal does not end the run: the service may refuse this request for a valid token.
             Err(error) if error.status().is_none() && is_fatal(&error) => Err(error),
             Err(_) => Ok(None),
@@ -320,7 +320,7 @@ impl Observer {
     ) -> Result<LiveContainer> {
         let will_be_created =
             matches!(presence, Presence::Missing(_) | Presence::MissingNamespace(_))
-                && matches!(container.create, CreationPolicy::Allowed(_));
+                && matches!(container.creation_policy, CreationPolicy::Allowed(_));
         if let Presence::Missing(target) = &mut presence
             && will_be_created
         {
@@ -335,7 +335,8 @@ impl Observer {
             }
         }
         let mut live = LiveContainer::with_presence(presence, self.now());
-        if let Some(fields) = container.create.create_fields().filter(|_| will_be_created) {
+        if let Some(fields) = container.creation_policy.create_fields().filter(|_| will_be_created)
+        {
             let (container_kind, _) = catalogue::container(container.scope);
             for (_, object_type, name) in forms::referenced_names(container_kind, &fields.values())
             {

@@ -114,7 +114,7 @@ impl Observer {
             // Ignore the row of a container that moves: all its paths must be searched.
             let declared_move = self
                 .moves
-                .declared_move(&container.path)
+                .find_moved_container(&container.path)
                 .or(self.moves.former_occupant(&container.path));
             let path = self.resolve_live_path(&container.path).await?.to_lowercase();
             let row = by_path.remove(&(container.scope, path)).filter(|_| declared_move.is_none());
@@ -169,7 +169,11 @@ impl RosterScan<'_> {
     async fn read_root(&self, scope: Scope, root: &str) -> Result<Option<ListedRows>> {
         let (observer, key_filter) = (self.observer, &self.key_filter);
         let group_list = observer
-            .list_containers(scope, exist::descendants_request(scope).arg("id", root), key_filter)
+            .list_containers(
+                scope,
+                exist::descendants_request(scope).with_argument("id", root),
+                key_filter,
+            )
             .await;
         if let Some(mut rows) = none_if_absent(group_list)? {
             if scope == Scope::Group && (self.query.classify)(scope, root) != PathClass::Unmatched {
@@ -180,7 +184,8 @@ impl RosterScan<'_> {
         match scope {
             Scope::Group => Ok(None),
             Scope::Project if !root.contains('/') => {
-                let list_request = operation::USER_PROJECTS.request().arg("user_id", root);
+                let list_request =
+                    operation::USER_PROJECTS.request().with_argument("user_id", root);
                 let user_list = observer.list_containers(scope, list_request, key_filter).await;
                 Ok(none_if_absent(user_list)?.map(|rows| (rows, true)))
             }

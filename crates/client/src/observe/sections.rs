@@ -15,7 +15,7 @@ use crate::{
         Absence, CollectionTrait, ContainerFacts, Detail, FieldSelection, LiveEntry, Parent,
         ReadSource, Section, Target, calls, risk,
     },
-    live::{LiveContainer, LiveEntries, Presence, ReadTime, entry_ids, without_copies},
+    live::{LiveContainer, LiveEntries, Presence, ReadTime, drop_copies, entry_ids},
     operation::{Op, Read, Request},
     page::CompleteList,
     text,
@@ -59,7 +59,7 @@ impl Observer {
         let declared_parents: BTreeSet<_> = parent_values.iter().filter_map(Value::text).collect();
         let renames = Renames::from_container(parent_section, container, all_parents);
         let mut parent_ids_by_name: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-        for entry in without_copies(parent_section, container, all_parents) {
+        for entry in drop_copies(parent_section, container, all_parents) {
             let Some(id) = parent_section.referenced_id(entry) else { continue };
             let preparatory_calls =
                 calls::preparatory_calls(parent_section, entry, &target, self.caller.id);
@@ -196,10 +196,9 @@ impl SectionReader<'_> {
     /// Reads the list of each parent.
     async fn read_lists_of_parents(&self, parent: &Parent, op: Op<Read>) -> Result<LiveEntries> {
         let reader = self.kind.reader(FieldSelection::Only(&self.declared_fields));
-        let list_reads = self
-            .parents
-            .iter()
-            .map(|(_, id)| self.read_rows(self.kind, self.request(op).arg(parent.argument, id)));
+        let list_reads = self.parents.iter().map(|(_, id)| {
+            self.read_rows(self.kind, self.request(op).with_argument(parent.argument, id))
+        });
         let mut entries = Vec::new();
         for (rows, (name, id)) in
             future::try_join_all(list_reads).await?.into_iter().zip(self.parents)
@@ -306,7 +305,7 @@ impl SectionReader<'_> {
             let Some(id) = object_id(&listed_rows[position]) else { continue };
             for (child_section, parent) in &child_sections {
                 let ReadSource::List(op) = child_section.scoped_kind.read_source else { continue };
-                let request = self.request(op).arg(parent.argument, id);
+                let request = self.request(op).with_argument(parent.argument, id);
                 let rows = match split_fatal(self.read_rows(*child_section, request).await)? {
                     Ok(Some(rows)) => rows.into_iter().map(Json::from).collect(),
                     _ => id.into(),

@@ -343,7 +343,8 @@ impl SnapshotContents {
 
     /// Answers a request for one member of a group from the list of the group's members.
     fn answer_group_member(&self, query: &Query) -> LookupResult {
-        let list = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", query.container_key());
+        let list =
+            operation::GROUP_MEMBER_LIST_ALL.request().with_argument("id", query.container_key());
         let list = self.answers.get(&self.storage_key(&Query::parse(&list.path_and_query())?))?;
         let RecordedAnswer::Entries(members) = list else { return None };
         let user_id = parse_id(query.argument("user_id"));

@@ -125,11 +125,11 @@ impl Query {
         let path = self.op.row().path;
         let names = path.split('/').filter_map(|segment| segment.strip_prefix(':'));
         let request = names.fold(self.op.request(), |request, name| match name {
-            "id" if self.scope.is_some() => request.arg(name, self.container_key()),
-            _ => request.arg(name, self.argument(name)),
+            "id" if self.scope.is_some() => request.with_argument(name, self.container_key()),
+            _ => request.with_argument(name, self.argument(name)),
         });
         let parameters = self.key.query.iter();
-        parameters.fold(request, |request, (name, value)| request.query(name.clone(), value))
+        parameters.fold(request, |request, (name, value)| request.with_query(name.clone(), value))
     }
 }
 
@@ -177,10 +177,11 @@ mod tests {
         for op in read_operations() {
             let names = op.row().path.split('/').filter_map(|part| part.strip_prefix(':'));
             let request = names.fold(op.request(), |request, name| {
-                request.arg(name, if name == "id" { "acme/a b" } else { "x/y%" })
+                request.with_argument(name, if name == "id" { "acme/a b" } else { "x/y%" })
             });
-            let request = request.query("x[y]", "a&b=c").query("with", "");
-            let target = request.clone().query("page", 3).query("per_page", 100).path_and_query();
+            let request = request.with_query("x[y]", "a&b=c").with_query("with", "");
+            let target =
+                request.clone().with_query("page", 3).with_query("per_page", 100).path_and_query();
             let query = Query::parse(&target).unwrap();
             assert_eq!(query.op.row().id, op.row().id);
             assert_eq!(query.request().path(), request.path());

@@ -50,7 +50,7 @@ pub fn find_drift(
     let mut drift = DriftCollector {
         comparison,
         selection,
-        live_names: BTreeMap::new(),
+        live_entries_by_name: BTreeMap::new(),
         goals: Vec::new(),
         refusals: Vec::new(),
     };
@@ -94,7 +94,7 @@ pub fn find_undeclared(comparison: &ContainerComparison<'_>, includes_fields: bo
         let change = match comparison.container.section(section.section) {
             // `find_drift` handles switches such as `archived`.
             None if section.shape == Shape::Switch && !includes_fields => continue,
-            None if exported_entry.is_absent() => GoalChange::Removed,
+            None if exported_entry.is_absent() => GoalChange::RemoveEntry,
             None if exported_entry.fields.is_empty() => continue,
             None => GoalChange::from_exported_entry(exported_entry),
             Some(declared_section) if includes_fields && section.shape == Shape::Mapping => {
@@ -108,7 +108,7 @@ pub fn find_undeclared(comparison: &ContainerComparison<'_>, includes_fields: bo
                 if missing_fields.is_empty() {
                     continue;
                 }
-                GoalChange::Fields(missing_fields)
+                GoalChange::SetFields(missing_fields)
             }
             Some(_) => continue,
         };
@@ -125,7 +125,7 @@ struct DriftCollector<'a> {
     comparison: &'a ContainerComparison<'a>,
     selection: &'a Selection,
     /// The live entries, by section and by name.
-    live_names: BTreeMap<&'static str, BTreeMap<String, Vec<&'a LiveEntry>>>,
+    live_entries_by_name: BTreeMap<&'static str, BTreeMap<String, Vec<&'a LiveEntry>>>,
     goals: Vec<Goal>,
     refusals: Vec<AbsorbRefusal>,
 }
@@ -198,7 +198,7 @@ impl DriftCollector<'_> {
                 }
             },
             (Action::Create, Some(entry), _) => {
-                self.add_goal(address, section, &entry.key, GoalChange::Removed);
+                self.add_goal(address, section, &entry.key, GoalChange::RemoveEntry);
             }
             (Action::Update, Some(entry), Some(live)) => {
                 self.absorb_fields(section, entry, live, step);
@@ -245,7 +245,7 @@ impl DriftCollector<'_> {
             }
         }
         if !fields.is_empty() {
-            self.add_goal(&step.address, section, &entry.key, GoalChange::Fields(fields));
+            self.add_goal(&step.address, section, &entry.key, GoalChange::SetFields(fields));
         }
     }
 
@@ -322,7 +322,7 @@ impl DriftCollector<'_> {
     fn absorb_unlisted(&mut self, address: &Address) {
         let Some((section, None)) = self.find_declared(address) else { return };
         let comparison = self.comparison;
-        let names = self.live_names.entry(section.section).or_insert_with(|| {
+        let names = self.live_entries_by_name.entry(section.section).or_insert_with(|| {
             let mut names = BTreeMap::<_, Vec<_>>::new();
             for live in comparison.live.entries(section.section).unwrap_or_default() {
                 steps::count_step();
@@ -385,7 +385,7 @@ impl DriftCollector<'_> {
         let address = container.with_section(section.section);
         if self.selects(&address) || self.selects(&container) {
             let fields = vec![(vec![section.section.to_owned()], true.into())];
-            self.add_goal(&address, section, "", GoalChange::Fields(fields));
+            self.add_goal(&address, section, "", GoalChange::SetFields(fields));
         }
     }
 
@@ -403,7 +403,7 @@ impl DriftCollector<'_> {
             && let Some((section, Some(entry))) = self.find_declared(address)
         {
             let key = entry.key.clone();
-            return self.add_goal(address, section, &key, GoalChange::Removed);
+            return self.add_goal(address, section, &key, GoalChange::RemoveEntry);
         }
         self.refuse(address, problem.message.clone(), Some(&problem.origin));
     }

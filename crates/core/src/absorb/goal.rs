@@ -17,12 +17,12 @@ pub struct Goal {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum GoalChange {
     /// These fields are set to these values.
-    Fields(FieldValues),
+    SetFields(FieldValues),
     /// The entry is declared with these fields. The comment names omitted fields.
-    Entry(FieldValues, Option<String>),
+    DeclareEntry(FieldValues, Option<String>),
     /// The entry is no longer declared, or is declared absent. Without a key, the list is declared
     /// without entries.
-    Removed,
+    RemoveEntry,
 }
 
 /// Values of fields. The list of keys is the path to the value in an entry. The first key is the
@@ -42,7 +42,7 @@ pub(super) fn split_keys(name: &str) -> Vec<String> {
 impl GoalChange {
     /// The change that declares an entry as an export writes the entry.
     pub(super) fn from_exported_entry(exported_entry: DocEntry) -> Self {
-        Self::Entry(split_names(exported_entry.fields), exported_entry.comment)
+        Self::DeclareEntry(split_names(exported_entry.fields), exported_entry.comment)
     }
 }
 
@@ -55,14 +55,14 @@ impl Goal {
     /// The number of differences that the goal removes.
     pub fn count_differences(&self) -> usize {
         match &self.change {
-            GoalChange::Fields(fields) => fields.len(),
-            GoalChange::Entry(..) | GoalChange::Removed => 1,
+            GoalChange::SetFields(fields) => fields.len(),
+            GoalChange::DeclareEntry(..) | GoalChange::RemoveEntry => 1,
         }
     }
 
     /// True if the goal declares an entry that `container` does not declare yet.
     pub fn is_addition(&self, container: &Container) -> bool {
-        let is_entry = matches!(self.change, GoalChange::Entry(..));
+        let is_entry = matches!(self.change, GoalChange::DeclareEntry(..));
         is_entry && container.entry(self.section, &self.key).is_none()
     }
 }

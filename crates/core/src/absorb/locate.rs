@@ -56,7 +56,7 @@ pub(super) fn locate_edits(
     let mut locator = Locator { goal, section, container, entry, is_covered, origin };
     if let (AbsorbMode::AtSource, Some(entry)) = (mode, entry) {
         locator.origin = &entry.origin;
-        if let GoalChange::Fields(fields) = &goal.change {
+        if let GoalChange::SetFields(fields) = &goal.change {
             return locator.source_field_edits(entry, fields, files);
         }
         let file = locator.open(&entry.origin, files)?;
@@ -126,24 +126,24 @@ impl Locator<'_> {
     /// The edits of an entry of a list.
     fn list_edits(&self, file: &SourceFile, location: &Location) -> LocateResult<Vec<TextEdit>> {
         let Location { mapping: target, key, item } = location.clone();
-        if let (GoalChange::Fields(fields), Some(item)) = (&self.goal.change, item) {
+        if let (GoalChange::SetFields(fields), Some(item)) = (&self.goal.change, item) {
             let entry = target.child(PathStep::Key(key)).child(PathStep::Item(item));
             return self.field_edits(&entry, file.node(&entry), fields);
         }
         let removal =
             item.map(|item| TextEdit::Remove { target: target.clone(), key: key.clone(), item });
         let (entry, comment) = match &self.goal.change {
-            GoalChange::Removed if item.is_some() && !self.is_covered => {
+            GoalChange::RemoveEntry if item.is_some() && !self.is_covered => {
                 return Ok(removal.into_iter().collect());
             }
-            GoalChange::Removed => {
+            GoalChange::RemoveEntry => {
                 let state = MapItem::value("state", "absent");
                 (self.identity_items()?.into_iter().chain([state]).collect(), None)
             }
-            GoalChange::Entry(fields, comment) => {
+            GoalChange::DeclareEntry(fields, comment) => {
                 (nested_items(Vec::new(), fields), comment.clone())
             }
-            GoalChange::Fields(fields) => (nested_items(self.identity_items()?, fields), None),
+            GoalChange::SetFields(fields) => (nested_items(self.identity_items()?, fields), None),
         };
         let addition = TextEdit::Push { target, key, entry, comment, order: self.section_order() };
         Ok(removal.into_iter().chain([addition]).collect())
@@ -157,15 +157,18 @@ impl Locator<'_> {
         let is_mapping = written_node.is_some_and(|node| matches!(node.data, NodeValue::Map(_)));
         let value = match (&self.goal.change, self.section.shape) {
             (_, Shape::List) => OutputNode::Value(Json::Array(Vec::new())),
-            (GoalChange::Removed, _) => OutputNode::Value(Json::Null),
-            (GoalChange::Fields(fields) | GoalChange::Entry(fields, _), Shape::Switch) => {
+            (GoalChange::RemoveEntry, _) => OutputNode::Value(Json::Null),
+            (
+                GoalChange::SetFields(fields) | GoalChange::DeclareEntry(fields, _),
+                Shape::Switch,
+            ) => {
                 let Some((_, value)) = fields.last() else { return Ok(Vec::new()) };
                 OutputNode::Value(value.clone())
             }
-            (GoalChange::Fields(fields), _) if is_mapping => {
+            (GoalChange::SetFields(fields), _) if is_mapping => {
                 return self.field_edits(&pointer, written_node, fields);
             }
-            (GoalChange::Fields(fields) | GoalChange::Entry(fields, _), _) => {
+            (GoalChange::SetFields(fields) | GoalChange::DeclareEntry(fields, _), _) => {
                 OutputNode::Map(nested_items(Vec::new(), fields))
             }
         };

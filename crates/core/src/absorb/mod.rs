@@ -176,7 +176,7 @@ fn edit_texts(
         let after = reload(&edited_texts).map_err(AbsorbError::InvalidResult)?;
         if mode == AbsorbMode::OwnDocument && covered_addresses.is_empty() {
             // A lower layer may still declare an entry that was removed from a document.
-            let removed_goals = goals.iter().filter(|goal| goal.change == GoalChange::Removed);
+            let removed_goals = goals.iter().filter(|goal| goal.change == GoalChange::RemoveEntry);
             covered_addresses = removed_goals
                 .filter(|goal| verify::declares_goal_entry(&after, goal))
                 .map(|goal| &goal.address)

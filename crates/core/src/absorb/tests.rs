@@ -93,7 +93,7 @@ impl AbsorbScenario {
 }
 
 /// The live state with `count` labels.
-fn live(count: usize) -> Json {
+fn live_labels(count: usize) -> Json {
     let label = |index| json!({"name": format!("l{index}"), "color": "#ff0000"});
     json!({"labels": (0..count).map(label).collect::<Vec<_>>()})
 }
@@ -112,30 +112,30 @@ fn document(path: &str, labels: &[String]) -> String {
 fn absorbing_grows_linearly_with_entries() {
     for mode in [AbsorbMode::OwnDocument, AbsorbMode::AtSource] {
         let absorb = |text: String, live: Json| AbsorbScenario { text, live }.absorb(mode);
-        steps::grow_in_proportion("changed entries", |n| {
+        steps::assert_linear_growth("changed entries", |n| {
             let document = |color| document("acme/shop", &labels(n, color));
-            assert_eq!(absorb(document("#00ff00"), live(n)), document("#ff0000"));
+            assert_eq!(absorb(document("#00ff00"), live_labels(n)), document("#ff0000"));
         });
-        steps::grow_in_proportion("changed entries in one line", |n| {
+        steps::assert_linear_growth("changed entries in one line", |n| {
             let document = |color| {
                 let labels = labels(n, color).join(", ");
                 format!("{{kind: Project, path: acme/shop, labels: [{labels}]}}\n")
             };
-            assert_eq!(absorb(document("#00ff00"), live(n)), document("#ff0000"));
+            assert_eq!(absorb(document("#00ff00"), live_labels(n)), document("#ff0000"));
         });
-        steps::grow_in_proportion("changed projects", |n| {
+        steps::assert_linear_growth("changed projects", |n| {
             let document = |color| {
                 let project = |index| document(&format!("acme/p{index}"), &labels(1, color));
                 (0..n).map(project).collect::<Vec<_>>().join("---\n")
             };
-            assert_eq!(absorb(document("#00ff00"), live(1)), document("#ff0000"));
+            assert_eq!(absorb(document("#00ff00"), live_labels(1)), document("#ff0000"));
         });
-        steps::grow_in_proportion("removed entries", |n| {
-            let absorbed = absorb(document("acme/shop", &labels(n, "#ff0000")), live(0));
+        steps::assert_linear_growth("removed entries", |n| {
+            let absorbed = absorb(document("acme/shop", &labels(n, "#ff0000")), live_labels(0));
             assert_eq!(absorbed, "kind: Project\npath: acme/shop\nlabels: []\n");
         });
-        steps::grow_in_proportion("added entries", |n| {
-            let absorbed = absorb(document("acme/shop", &labels(1, "#ff0000")), live(n));
+        steps::assert_linear_growth("added entries", |n| {
+            let absorbed = absorb(document("acme/shop", &labels(1, "#ff0000")), live_labels(n));
             assert_eq!(absorbed.lines().count(), 3 + n);
         });
     }
@@ -158,8 +158,8 @@ fn a_rename_that_was_not_applied_stays_as_it_is_declared() {
             document(live_color, live_color),
         ),
     ] {
-        let world = AbsorbScenario { text, live: live(2) };
-        let (absorbed, refusals) = world.absorb_part(AbsorbMode::OwnDocument, &[only]);
+        let scenario = AbsorbScenario { text, live: live_labels(2) };
+        let (absorbed, refusals) = scenario.absorb_part(AbsorbMode::OwnDocument, &[only]);
         assert_eq!(absorbed, expected, "{only}");
         let refused: Vec<_> =
             refusals.iter().map(|refusal| (refusal.address.to_string(), refusal.kind)).collect();
@@ -205,18 +205,19 @@ fn a_change_of_one_path_gets_a_document_of_its_own() {
     ] {
         let params = if before.contains("acme/a:") { "params: {x: 2}\n" } else { "" };
         let text = |paths, color| shared_document(paths, params, color);
-        let world = AbsorbScenario { text: text(before, "#00ff00") + other, live: live(1) };
+        let scenario =
+            AbsorbScenario { text: text(before, "#00ff00") + other, live: live_labels(1) };
         let own_document = shared_document(own_path, own_params, "#ff0000");
         let expected = format!("{}{other}---\n{own_document}", text(after, "#00ff00"));
         assert_eq!(
-            world.absorb_only(AbsorbMode::OwnDocument, &["acme/b", "acme/b#*/**"]),
+            scenario.absorb_only(AbsorbMode::OwnDocument, &["acme/b", "acme/b#*/**"]),
             expected
         );
         // If all projects change, or the source is edited, the shared document changes.
         for (mode, only) in [(AbsorbMode::OwnDocument, "acme/?"), (AbsorbMode::AtSource, "acme/b")]
         {
             let expected = text(before, "#ff0000") + other;
-            assert_eq!(world.absorb_only(mode, &[only]), expected);
+            assert_eq!(scenario.absorb_only(mode, &[only]), expected);
         }
     }
 }
@@ -225,9 +226,9 @@ fn a_change_of_one_path_gets_a_document_of_its_own() {
 #[test]
 fn a_value_that_cannot_be_edited_is_refused_with_its_line() {
     let text = "kind: Project\npaths:\n  - acme/a\n  - acme/b\nsettings:\n  description: {text: 'of {name}'}\n";
-    let world =
+    let scenario =
         AbsorbScenario { text: text.to_owned(), live: json!({"settings": {"description": "x"}}) };
-    let (absorbed, refusals) = world.try_absorb(AbsorbMode::OwnDocument, &["acme/b#settings"]);
+    let (absorbed, refusals) = scenario.try_absorb(AbsorbMode::OwnDocument, &["acme/b#settings"]);
     assert_eq!(refusals, []);
     let Err(AbsorbError::Refused(refusals)) = absorbed else { panic!("{absorbed:?}") };
     let lines: Vec<_> =
@@ -237,12 +238,12 @@ fn a_value_that_cannot_be_edited_is_refused_with_its_line() {
 
 #[test]
 fn separating_many_paths_grows_linearly() {
-    steps::grow_in_proportion("paths with another label", |n| {
+    steps::assert_linear_growth("paths with another label", |n| {
         let paths: Vec<_> = (0..=n).map(|i| format!("acme/p{i}")).collect();
         let text = shared_document(&format!("paths: [{}]", paths.join(", ")), "", "#00ff00");
-        let world = AbsorbScenario { text, live: live(1) };
+        let scenario = AbsorbScenario { text, live: live_labels(1) };
         let absorbed =
-            world.absorb_only(AbsorbMode::OwnDocument, &["acme/p[1-9]*", "acme/p[1-9]*#*/**"]);
+            scenario.absorb_only(AbsorbMode::OwnDocument, &["acme/p[1-9]*", "acme/p[1-9]*#*/**"]);
         assert_eq!(absorbed.matches("#ff0000").count(), n);
         assert!(absorbed.starts_with(&shared_document("paths: [acme/p0]", "", "#00ff00")));
     });

@@ -108,18 +108,18 @@ fn apply_goal(
     }
     let entry_key = (goal.section, goal.key.clone());
     match &goal.change {
-        GoalChange::Fields(values) => {
+        GoalChange::SetFields(values) => {
             let present_fields =
                 Fields::from([(WHOLE_KEY.to_owned(), state_value(EntryPresence::Present))]);
             set_fields(section, expected.entry(entry_key).or_insert(present_fields), values);
             true
         }
-        GoalChange::Removed => {
+        GoalChange::RemoveEntry => {
             expected.remove(&entry_key);
             let state = actual.remove(&entry_key).and_then(|mut fields| fields.remove(WHOLE_KEY));
             state.is_none_or(|state| state == state_value(EntryPresence::Absent))
         }
-        GoalChange::Entry(values, _) => {
+        GoalChange::DeclareEntry(values, _) => {
             let mut goal_fields = Fields::new();
             set_fields(section, &mut goal_fields, values);
             expected.remove(&entry_key);

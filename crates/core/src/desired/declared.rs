@@ -51,7 +51,7 @@ enum PackedValue {
 thread_local! {
     /// The lists of names that this thread used before, by their hash. Most entries have the same
     /// names as many others.
-    static NAMES: RefCell<HashMap<u64, Arc<Vec<String>>>> = RefCell::default();
+    static INTERNED_NAMES: RefCell<HashMap<u64, Arc<Vec<String>>>> = RefCell::default();
 }
 
 /// A shared list of `names`.
@@ -59,7 +59,7 @@ fn intern_names<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Arc<Vec<Str
     let mut hasher = DefaultHasher::new();
     names.clone().for_each(|name| name.hash(&mut hasher));
     let new_list = || Arc::new(names.clone().map(str::to_owned).collect::<Vec<_>>());
-    NAMES.with_borrow_mut(|lists| {
+    INTERNED_NAMES.with_borrow_mut(|lists| {
         let list = lists.entry(hasher.finish()).or_insert_with(new_list);
         // Another list may have the same hash.
         if !list.iter().map(String::as_str).eq(names.clone()) {

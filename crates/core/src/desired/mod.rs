@@ -34,7 +34,7 @@ pub use acknowledgement::{Acknowledgement, Guard};
 pub(crate) use circles::find_circles;
 pub use declared::DeclaredFields;
 pub use groups::{GroupDeclarations, declared_members};
-pub use moves::{Move, Moves, path_after_rename};
+pub use moves::{MovedContainer, Moves, path_after_rename};
 pub use renames::Renames;
 pub use roster::{
     ExclusionReason, MatchedContainer, PathClass, PathClassifier, Roster, RosterQuery,
@@ -76,10 +76,10 @@ impl Desired {
         is_excluded: impl Fn(&Address) -> bool,
     ) -> CreatedContainers {
         let project_paths: BTreeSet<_> =
-            self.containers.iter().flat_map(Container::named_projects).collect();
+            self.containers.iter().flat_map(Container::named_project_paths).collect();
         let creatable = self.containers.iter().filter(|container| {
             let is_brought_back = match container.scope {
-                Scope::Group => matches!(container.create, CreationPolicy::Allowed(_)),
+                Scope::Group => matches!(container.creation_policy, CreationPolicy::Allowed(_)),
                 // A project that is marked for deletion has no path until it is restored.
                 Scope::Project => project_paths.contains(&container.path.to_lowercase()),
             };
@@ -155,7 +155,7 @@ pub struct Container {
     /// container. A container that a rule includes exists.
     pub including_glob: Option<Arc<str>>,
     /// The policy for its creation.
-    pub create: CreationPolicy,
+    pub creation_policy: CreationPolicy,
     /// True if the container is only compared and reported, never changed.
     pub is_watched: bool,
     /// The declarations about the container as a whole.
@@ -177,9 +177,9 @@ pub struct ContainerLifecycle {
     /// projects.
     pub excluded_selectors: Vec<Selector>,
     /// True if the run may create a declared project directly in the group.
-    pub gets_new_projects: bool,
+    pub may_get_new_projects: bool,
     /// The paths of the groups with which a group above is declared to be shared.
-    pub shares_above: Vec<Arc<str>>,
+    pub share_paths_above: Vec<Arc<str>>,
 }
 
 impl ContainerLifecycle {
@@ -224,7 +224,16 @@ impl Container {
     ) -> Self {
         let (create, lifecycle) = (CreationPolicy::Forbidden, ContainerLifecycle::default());
         let (including_glob, is_watched) = (None, false);
-        Self { scope, path, origin, including_glob, create, is_watched, lifecycle, sections }
+        Self {
+            scope,
+            path,
+            origin,
+            including_glob,
+            creation_policy: create,
+            is_watched,
+            lifecycle,
+            sections,
+        }
     }
 
     /// The address of the container.
@@ -289,7 +298,7 @@ impl Container {
     fn all_fields(
         &self,
     ) -> impl Iterator<Item = (Option<(&DeclaredSection, &DeclaredEntry)>, &DeclaredFields)> {
-        let create = self.create.create_fields().map(|fields| (None, fields));
+        let create = self.creation_policy.create_fields().map(|fields| (None, fields));
         let entries = self.sections.iter().flat_map(|section| {
             section.entries.iter().map(move |entry| (Some((section, entry)), &entry.fields))
         });
@@ -310,7 +319,7 @@ impl Container {
     }
 
     /// The lower-case paths of the projects that the declarations of the container name.
-    fn named_projects(&self) -> impl Iterator<Item = String> {
+    fn named_project_paths(&self) -> impl Iterator<Item = String> {
         let (container_kind, _) = catalogue::container(self.scope);
         self.all_fields().flat_map(move |(section_and_entry, fields)| {
             let kind = section_and_entry.map_or(container_kind, |(section, _)| section.kind);
@@ -323,7 +332,7 @@ impl Container {
 
     /// True if the service imports contents in the background when the container is created.
     pub fn imports_contents(&self) -> bool {
-        let create = match &self.create {
+        let create = match &self.creation_policy {
             CreationPolicy::Allowed(create) => create,
             CreationPolicy::Unselected { imports_contents } => return *imports_contents,
             CreationPolicy::Forbidden => return false,

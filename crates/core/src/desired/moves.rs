@@ -21,7 +21,7 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct Moves {
     /// The containers with former paths, by lower-case declared path.
-    move_by_path: BTreeMap<String, Move>,
+    moved_by_path: BTreeMap<String, MovedContainer>,
     /// The lower-case declared path of a container, by each lower-case former path.
     declared_by_former_path: BTreeMap<String, String>,
     /// Lower-case former paths at which another container is declared. The value is true if that
@@ -46,7 +46,7 @@ const MAX_GROUP_DEPTH: usize = 64;
 
 /// A group or project with former paths.
 #[derive(Clone, Debug)]
-pub struct Move {
+pub struct MovedContainer {
     /// The scope: group or project.
     pub scope: Scope,
     /// The full path as declared.
@@ -115,9 +115,10 @@ impl Moves {
                 moves.declared_by_former_path.insert(former.to_lowercase(), path.to_lowercase());
             }
             let scope = container.scope;
-            moves
-                .move_by_path
-                .insert(path.to_lowercase(), Move { scope, path, former_paths: canonical_paths });
+            moves.moved_by_path.insert(
+                path.to_lowercase(),
+                MovedContainer { scope, path, former_paths: canonical_paths },
+            );
         }
         moves.add_reoccupied_paths(containers, |moves, path| {
             moves.declared_by_former_path.contains_key(path)
@@ -149,24 +150,25 @@ impl Moves {
     }
 
     fn find_intermediate_paths(&self) -> BTreeMap<String, Option<String>> {
-        let mut intermediate = BTreeMap::<String, Option<String>>::new();
+        let mut intermediate_paths = BTreeMap::<String, Option<String>>::new();
         for (group_path, group) in
-            self.move_by_path.iter().filter(|(_, moved)| moved.scope == Scope::Group)
+            self.moved_by_path.iter().filter(|(_, moved)| moved.scope == Scope::Group)
         {
             let former_paths = group.former_paths.iter();
             let renamed_paths =
                 former_paths.filter_map(|path| path_after_rename(path, &group.path));
             for path in renamed_paths.map(|path| path.to_lowercase()) {
-                let is_free =
-                    !self.declares(&path) && !self.declared_by_former_path.contains_key(&path);
+                let is_free = !self.declares_container(&path)
+                    && !self.declared_by_former_path.contains_key(&path);
                 let owner = Some(group_path.clone()).filter(|_| is_free);
-                let recorded_owner = intermediate.entry(path).or_insert_with(|| owner.clone());
+                let recorded_owner =
+                    intermediate_paths.entry(path).or_insert_with(|| owner.clone());
                 if *recorded_owner != owner {
                     *recorded_owner = None;
                 }
             }
         }
-        intermediate
+        intermediate_paths
     }
 
     /// Adds containers that rules include.
@@ -185,7 +187,7 @@ impl Moves {
             let group_move = self
                 .declared_by_former_path
                 .get(&group)
-                .and_then(|moved_to| self.move_by_path.get(moved_to));
+                .and_then(|moved_to| self.moved_by_path.get(moved_to));
             canonical_len = match group_move.filter(|moved| moved.scope == Scope::Group) {
                 Some(group_move) if !self.reoccupied_paths.contains_key(&group) => {
                     path.replace_range(..end, &group_move.path);
@@ -199,7 +201,7 @@ impl Moves {
 
     /// True if no former paths are declared.
     pub fn is_empty(&self) -> bool {
-        self.move_by_path.is_empty()
+        self.moved_by_path.is_empty()
     }
 
     /// True if the project that is now at `path` is declared or included, at this path or at a new one.
@@ -210,31 +212,31 @@ impl Moves {
     }
 
     /// The container declared at `path`, if it has former paths.
-    pub fn declared_move(&self, path: &str) -> Option<&Move> {
-        self.move_by_path.get(&path.to_lowercase())
+    pub fn find_moved_container(&self, path: &str) -> Option<&MovedContainer> {
+        self.moved_by_path.get(&path.to_lowercase())
     }
 
     /// The nearest group above `path` with former paths.
-    pub fn nearest_moved_group_above(&self, path: &str) -> Option<&Move> {
+    pub fn nearest_moved_group_above(&self, path: &str) -> Option<&MovedContainer> {
         if self.is_empty() {
             return None;
         }
         let path = path.to_lowercase();
-        let mut moves = groups_above(&path).filter_map(|group| self.move_by_path.get(group));
+        let mut moves = groups_above(&path).filter_map(|group| self.moved_by_path.get(group));
         moves.find(|moved| moved.scope == Scope::Group)
     }
 
     /// The declared paths of the groups with former paths below the lower-case `path`.
     pub fn moved_groups_below(&self, path: &str) -> impl Iterator<Item = &Arc<str>> {
-        let moves = self.move_by_path.iter().filter(|(_, group)| group.scope == Scope::Group);
+        let moves = self.moved_by_path.iter().filter(|(_, group)| group.scope == Scope::Group);
         let moves_below = moves
             .filter(move |(moved_path, _)| groups_above(moved_path).any(|group| group == path));
         moves_below.map(|(_, group)| &group.path)
     }
 
     /// The container with the former path `path`.
-    pub fn former_occupant(&self, path: &str) -> Option<&Move> {
-        self.move_by_path.get(self.declared_by_former_path.get(&path.to_lowercase())?)
+    pub fn former_occupant(&self, path: &str) -> Option<&MovedContainer> {
+        self.moved_by_path.get(self.declared_by_former_path.get(&path.to_lowercase())?)
     }
 
     /// True if another container is declared at this former path.
@@ -255,7 +257,7 @@ impl Moves {
                 return false;
             }
             let Some(former_path) =
-                self.move_by_path.get(&path).and_then(|moved| moved.former_paths.first())
+                self.moved_by_path.get(&path).and_then(|moved| moved.former_paths.first())
             else {
                 return true;
             };
@@ -272,7 +274,7 @@ impl Moves {
 
     /// The declared path of the container that is at `former` now. `former` is a former path, or a
     /// path below a former path. `None` if the container does not move.
-    pub fn new_path(&self, former: &str) -> Option<Arc<str>> {
+    pub fn path_after_move(&self, former: &str) -> Option<Arc<str>> {
         let path = self.canonical_path(former);
         let moved = self.former_occupant(&path).filter(|_| !self.is_reoccupied(&path));
         let declared_path = moved.map_or(path, |moved| moved.path.clone());
@@ -281,7 +283,7 @@ impl Moves {
 
     /// The declared path of the container that is at `path` now.
     pub fn declared_path(&self, path: &str) -> Arc<str> {
-        self.new_path(path).unwrap_or_else(|| path.into())
+        self.path_after_move(path).unwrap_or_else(|| path.into())
     }
 
     /// True if `is_match` is true for `address`, or for `address` with a former path or a former
@@ -333,7 +335,7 @@ impl Moves {
             return None;
         }
         let former_paths =
-            self.move_by_path.get(path).map(|moved| &moved.former_paths[..]).unwrap_or_default();
+            self.moved_by_path.get(path).map(|moved| &moved.former_paths[..]).unwrap_or_default();
         let lower_former_paths = former_paths.iter().map(|former| former.to_lowercase());
         let mut paths = BTreeSet::new();
         for full_path in lower_former_paths.chain([path.to_owned()]) {
@@ -352,21 +354,21 @@ impl Moves {
     }
 
     /// True if the container that is now at `path` is declared, at this path or at a new one.
-    pub fn declares(&self, path: &str) -> bool {
+    pub fn declares_container(&self, path: &str) -> bool {
         let declared_path = self.declared_path(path).to_lowercase();
         self.declared_paths.binary_search_by_key(&declared_path, |path| path.to_lowercase()).is_ok()
     }
 
     /// The group for which `path` is the intermediate path. A group that exists at `path` is
     /// renamed, but not moved yet.
-    pub fn intermediate_group(&self, path: &str) -> Option<&Move> {
-        self.move_by_path.get(self.intermediate_paths.get(&path.to_lowercase())?.as_ref()?)
+    pub fn intermediate_group(&self, path: &str) -> Option<&MovedContainer> {
+        self.moved_by_path.get(self.intermediate_paths.get(&path.to_lowercase())?.as_ref()?)
     }
 
     /// True if, because of a move, the container declared at `path` may still be elsewhere, or another
     /// container may still be at `path`.
-    pub fn concerns_path(&self, path: &str) -> bool {
-        self.declared_move(path).is_some()
+    pub fn is_path_affected(&self, path: &str) -> bool {
+        self.find_moved_container(path).is_some()
             || self.former_occupant(path).is_some()
             || self.nearest_moved_group_above(path).is_some()
     }
@@ -375,13 +377,13 @@ impl Moves {
     /// container in a circle cannot be found.
     pub fn find_circle(&self) -> Option<Vec<&Arc<str>>> {
         let prerequisites = |path: &Arc<str>| {
-            let moved = self.declared_move(path);
+            let moved = self.find_moved_container(path);
             let former_paths = moved.into_iter().flat_map(|moved| &moved.former_paths);
             let container_paths = std::iter::once(path).chain(former_paths);
             let groups = container_paths.filter_map(|path| self.nearest_moved_group_above(path));
             groups.chain(self.former_occupant(path)).map(|other| &other.path).collect()
         };
-        let paths = self.move_by_path.values().map(|moved| &moved.path);
+        let paths = self.moved_by_path.values().map(|moved| &moved.path);
         find_circles(paths, prerequisites).next().map(|(_, circle)| circle)
     }
 }
@@ -422,7 +424,13 @@ mod tests {
     }
 
     fn former_paths(moves: &Moves, path: &str) -> Vec<String> {
-        moves.declared_move(path).unwrap().former_paths.iter().map(ToString::to_string).collect()
+        moves
+            .find_moved_container(path)
+            .unwrap()
+            .former_paths
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 
     #[test]
@@ -438,10 +446,13 @@ mod tests {
             assert_eq!(former_paths(&moves, "new/g/q"), ["new/g/p"], "{former_path}");
             assert_eq!(&*moves.nearest_moved_group_above("New/g/a/b").unwrap().path, "new/g");
             assert_eq!(&*moves.former_occupant("NEW/g/P").unwrap().path, "new/g/q");
-            assert_eq!(moves.new_path("old/x/p").as_deref(), Some("new/g/q"));
-            assert_eq!(moves.new_path("old/x/other").as_deref(), Some("new/g/other"));
-            assert_eq!((moves.new_path("new/g/q"), moves.new_path("elsewhere/p")), (None, None));
-            assert!(moves.concerns_path("new/other") && !moves.concerns_path("other/x"));
+            assert_eq!(moves.path_after_move("old/x/p").as_deref(), Some("new/g/q"));
+            assert_eq!(moves.path_after_move("old/x/other").as_deref(), Some("new/g/other"));
+            assert_eq!(
+                (moves.path_after_move("new/g/q"), moves.path_after_move("elsewhere/p")),
+                (None, None)
+            );
+            assert!(moves.is_path_affected("new/other") && !moves.is_path_affected("other/x"));
             assert!(moves.find_circle().is_none());
         }
     }
@@ -454,10 +465,12 @@ mod tests {
             (":acme/neu/site", &["Acme/Old/Site", "acme/old/page"]),
             (":target/cart", &["acme/old/cart", "acme/neu/cart"]),
         ]);
-        assert!(moves.declared_move("acme/neu/shop").is_none() && moves.find_circle().is_none());
+        assert!(
+            moves.find_moved_container("acme/neu/shop").is_none() && moves.find_circle().is_none()
+        );
         assert_eq!(former_paths(&moves, "acme/neu/site"), ["acme/neu/page"]);
         assert_eq!(former_paths(&moves, "target/cart"), ["acme/neu/cart"]);
-        assert_eq!(moves.new_path("acme/old/shop").as_deref(), Some("acme/neu/shop"));
+        assert_eq!(moves.path_after_move("acme/old/shop").as_deref(), Some("acme/neu/shop"));
     }
 
     #[test]
@@ -510,8 +523,8 @@ mod tests {
     #[test]
     fn a_container_is_declared_by_its_current_and_its_former_path() {
         let moves = moves(&[("b", &["a"]), (":c/P", &[])]);
-        assert!(["a", "B", "c/p"].iter().all(|path| moves.declares(path)));
-        assert!(!moves.declares("c/q"));
+        assert!(["a", "B", "c/p"].iter().all(|path| moves.declares_container(path)));
+        assert!(!moves.declares_container("c/q"));
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub fn declared_values(container: &Container) -> DeclaredValues {
     let former_paths: Vec<_> = container.former_paths().collect();
     let state = lifecycle.state.as_ref().map(|state| state.value);
     let unlisted_policy = lifecycle.unlisted_projects.as_ref().map(|policy| policy.value);
-    let creation = container.create.create_fields().map(DeclaredFields::values);
+    let creation = container.creation_policy.create_fields().map(DeclaredFields::values);
     let container_text =
         format!("{:?}", (container.is_watched, former_paths, state, unlisted_policy, creation));
     let mut values =

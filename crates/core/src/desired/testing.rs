@@ -79,7 +79,7 @@ pub fn container(scope: Scope, path: &str, sections: &Json, unlisted: Unlisted) 
         path: path.into(),
         origin: origin(1),
         including_glob: None,
-        create: CreationPolicy::Forbidden,
+        creation_policy: CreationPolicy::Forbidden,
         is_watched: false,
         lifecycle: ContainerLifecycle::default(),
         sections,

@@ -29,7 +29,7 @@ pub enum ValueLimit {
     /// The service refuses the value. Contains the code, the message and the help of the problem.
     Refused(&'static str, String, String),
     /// The value would have no effect yet. Contains the end of a sentence that begins with `waits`.
-    Waits(String),
+    NotYetEffective(String),
 }
 
 impl ValueLimit {
@@ -42,7 +42,7 @@ impl ValueLimit {
             Self::Refused(code, message, help) => {
                 Ok(Problem::new(address, code, message, help, origin))
             }
-            Self::Waits(reason) => Err(reason),
+            Self::NotYetEffective(reason) => Err(reason),
         }
     }
 }
@@ -66,13 +66,13 @@ impl<'c> DiffContext<'c> {
             if !constraint.contradicts(&group_value, plain_value)
                 || (is_declared
                     && constraint.effect == ConstraintEffect::Bounds
-                    && self.declares(section, name))
+                    && self.declares_field(section, name))
             {
                 return None;
             }
             let setting = &constraint.group_setting.field;
             if constraint.effect == ConstraintEffect::Replaces {
-                return Some(ValueLimit::Waits(format!(
+                return Some(ValueLimit::NotYetEffective(format!(
                     "until `{setting}` of `{group}` allows it"
                 )));
             }
@@ -90,7 +90,7 @@ impl<'c> DiffContext<'c> {
     }
 
     /// True if the container declares the field `name` of `section`.
-    fn declares(self, section: Section, name: &str) -> bool {
+    fn declares_field(self, section: Section, name: &str) -> bool {
         let mut sections = self
             .declared_sections
             .iter()

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::{
-    catalogue::copies::Copies,
+    catalogue::copies::EntryWithCopies,
     desired::{DeclaredEntry, DeclaredSection, Renames},
     kind::{Identity, LiveEntry, Section},
     steps, text,
@@ -37,7 +37,7 @@ pub(super) struct EntryMatcher<'l> {
     positions_by_key: HashMap<String, Vec<usize>>,
     /// The positions in `live_entries` of entries with a name that the service stores, by that name.
     positions_by_name: HashMap<String, Vec<usize>>,
-    is_matched: Vec<bool>,
+    matched_flags: Vec<bool>,
     matched_count: usize,
 }
 
@@ -64,7 +64,7 @@ impl<'l> EntryMatcher<'l> {
             live_entries: live,
             positions_by_key,
             positions_by_name,
-            is_matched,
+            matched_flags: is_matched,
             matched_count: 0,
         }
     }
@@ -89,7 +89,7 @@ impl<'l> EntryMatcher<'l> {
                 .iter()
                 .filter_map(|key| self.positions_by_key.get(key))
                 .flatten();
-            return match similar.copied().find(|index| !self.is_matched[*index]) {
+            return match similar.copied().find(|index| !self.matched_flags[*index]) {
                 _ if has_unset_secret => Match::SecretUnset,
                 Some(index) => Match::NearlyEqual(&self.live_entries[index]),
                 None => Match::None,
@@ -97,24 +97,25 @@ impl<'l> EntryMatcher<'l> {
         };
         if let Some(former_position) = self.find_live_former(identity) {
             for position in positions.into_iter().chain([former_position]) {
-                self.is_matched[position] = true;
+                self.matched_flags[position] = true;
             }
             return Match::BothNamesLive(&self.live_entries[former_position]);
         }
         let entries: Vec<_> =
             positions.iter().map(|position| &self.live_entries[*position]).collect();
-        let Copies { kept_entry, copies } = match Copies::find(self.section, &entries) {
-            Ok(copies) => copies,
-            Err(difference) => {
-                return Match::Ambiguous(self.describe_ambiguity(&entries, &difference));
-            }
-        };
-        if positions.iter().all(|position| self.is_matched[*position]) {
+        let EntryWithCopies { kept_entry, copies } =
+            match EntryWithCopies::from_entries(self.section, &entries) {
+                Ok(copies) => copies,
+                Err(difference) => {
+                    return Match::Ambiguous(self.describe_ambiguity(&entries, &difference));
+                }
+            };
+        if positions.iter().all(|position| self.matched_flags[*position]) {
             return Match::AlreadyMatched;
         }
         self.matched_count += positions.len();
         for position in positions {
-            self.is_matched[position] = true;
+            self.matched_flags[position] = true;
         }
         Match::Found(kept_entry, copies)
     }
@@ -153,12 +154,12 @@ impl<'l> EntryMatcher<'l> {
     /// The `positions` of entries that match no declared entry.
     fn filter_unmatched(&self, positions: &[usize]) -> Vec<usize> {
         let counted = positions.iter().copied().inspect(|_| steps::count_step());
-        counted.filter(|index| !self.is_matched[*index]).collect()
+        counted.filter(|index| !self.matched_flags[*index]).collect()
     }
 
     /// The live entries that match no declared entry.
     pub(super) fn unmatched_entries(&self) -> impl Iterator<Item = &'l LiveEntry> {
-        let entries = self.live_entries.iter().zip(&self.is_matched);
+        let entries = self.live_entries.iter().zip(&self.matched_flags);
         entries.filter(|(_, is_matched)| !**is_matched).map(|(entry, _)| entry)
     }
 

@@ -98,12 +98,12 @@ pub fn compare_section(
     let entries = live.entries().map_err(Cause::clone)?;
     let mut findings = Findings::default();
     let mut matcher = EntryMatcher::new(declared, entries);
-    let mut doubt = UnlistedDoubt::default();
+    let mut unlisted_doubt = UnlistedDoubt::default();
     let ambiguous_segments = ambiguous_path_segments(declared, entries);
     for entry in &declared.entries {
         let entry_diff =
             EntryDiff::new(declared.kind, entry, context).mark_ambiguous_path(&ambiguous_segments);
-        let (matched_before, identity) = (matcher.matched_count(), entry_diff.identity());
+        let (previous_match_count, identity) = (matcher.matched_count(), entry_diff.identity());
         let step_count = findings.steps.len();
         match matcher.find(&identity, entry_diff.has_unset_identity()) {
             Match::None => entry_diff.plan_absent(&mut findings),
@@ -122,10 +122,10 @@ pub fn compare_section(
                 entry_diff.add_incomplete(reason, &mut findings);
             }
             Match::Ambiguous(reason) => {
-                doubt.has_ambiguous_match = true;
+                unlisted_doubt.has_ambiguous_match = true;
                 entry_diff.add_incomplete(reason, &mut findings);
             }
-            Match::SecretUnset => doubt.has_ambiguous_match = true,
+            Match::SecretUnset => unlisted_doubt.has_ambiguous_match = true,
         }
         // If another entry renames the live entry that has this name, the step of that rename must
         // come first.
@@ -135,13 +135,13 @@ pub fn compare_section(
         for step in findings.steps.iter_mut().skip(step_count) {
             step.effects.extend(renaming_address.clone().map(Effect::follows));
         }
-        doubt.has_unmatched_secret |=
-            matcher.matched_count() == matched_before && entry_diff.has_secret_identity();
+        unlisted_doubt.has_unmatched_secret |=
+            matcher.matched_count() == previous_match_count && entry_diff.has_secret_identity();
         entry_diff.note_missing_secrets(&mut findings);
         entry_diff.check_secrets(&mut findings);
     }
     for entry in matcher.unmatched_entries().filter(|entry| !declared.is_managed_elsewhere(entry)) {
-        plan_unlisted(declared, entry, doubt, context, &mut findings);
+        plan_unlisted(declared, entry, unlisted_doubt, context, &mut findings);
     }
     refuse_second_exclusive(declared, entries, context, &mut findings);
     mark_slot_freeing_removals(declared.kind, entries.len(), &mut findings);
@@ -283,7 +283,7 @@ const AMBIGUOUS_REASON: &str = "may be a declared entry: the match is ambiguous"
 fn plan_unlisted(
     declared: &DeclaredSection,
     live: &LiveEntry,
-    doubt: UnlistedDoubt,
+    unlisted_doubt: UnlistedDoubt,
     context: DiffContext<'_>,
     findings: &mut Findings,
 ) {
@@ -308,18 +308,25 @@ fn plan_unlisted(
         return;
     }
     let (address, origin) = (
-        unlisted_address(section, live, doubt.has_unmatched_secret, context.container_address),
+        unlisted_address(
+            section,
+            live,
+            unlisted_doubt.has_unmatched_secret,
+            context.container_address,
+        ),
         &declared.unlisted.origin,
     );
-    let reason =
-        match (policy, protection.or(doubt.has_ambiguous_match.then_some(AMBIGUOUS_REASON))) {
-            (_, Some(why)) => Reason::Protected { why: why.into() },
-            (Unlisted::Delete, None) => {
-                return add_removal(section, &address, origin, live, context, findings);
-            }
-            (Unlisted::Fail, None) => Reason::UnlistedFails,
-            _ => Reason::Unlisted,
-        };
+    let reason = match (
+        policy,
+        protection.or(unlisted_doubt.has_ambiguous_match.then_some(AMBIGUOUS_REASON)),
+    ) {
+        (_, Some(why)) => Reason::Protected { why: why.into() },
+        (Unlisted::Delete, None) => {
+            return add_removal(section, &address, origin, live, context, findings);
+        }
+        (Unlisted::Fail, None) => Reason::UnlistedFails,
+        _ => Reason::Unlisted,
+    };
     findings.notes.push(Note::new(&address, reason, origin));
 }
 

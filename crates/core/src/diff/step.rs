@@ -455,7 +455,7 @@ impl Step {
     /// run; 0 if unknown.
     pub fn inherited_level(&self) -> u8 {
         let levels = self.effects.iter().filter_map(|effect| match effect {
-            Effect::Access { inherited, .. } => Some(*inherited),
+            Effect::Access { inherited_level: inherited, .. } => Some(*inherited),
             _ => None,
         });
         levels.max().unwrap_or(0)
@@ -512,11 +512,12 @@ pub(crate) struct StepInterner {
     bodies: HashSet<Arc<[String]>>,
 }
 
-/// Replaces `item` by an equal item in `shared`. If there is none, adds `item` to `shared`.
-fn intern<T: Hash + Eq + ?Sized>(shared: &mut HashSet<Arc<T>>, item: &mut Arc<T>) {
-    match shared.get(item) {
+/// Replaces `item` by an equal item in `interned_items`. If there is no equal item, adds `item` to
+/// `interned_items`.
+fn intern<T: Hash + Eq + ?Sized>(interned_items: &mut HashSet<Arc<T>>, item: &mut Arc<T>) {
+    match interned_items.get(item) {
         Some(equal) => *item = Arc::clone(equal),
-        None => drop(shared.insert(Arc::clone(item))),
+        None => drop(interned_items.insert(Arc::clone(item))),
     }
 }
 

@@ -93,7 +93,9 @@ impl DocumentBuilder<'_> {
             (Shape::Container, _) => {
                 // An existing container may have a path that the service refuses for new
                 // containers.
-                if self.settings.create && is_valid_new_path(section.scoped_kind.scope, self.path) {
+                if self.settings.writes_create
+                    && is_valid_new_path(section.scoped_kind.scope, self.path)
+                {
                     let fields = vec![(section.section.to_owned(), true.into())];
                     let entry = DocEntry { fields, ..DocEntry::default() };
                     self.document.sections.push(DocSection::new(section, vec![entry]));

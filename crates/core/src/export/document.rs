@@ -303,7 +303,7 @@ impl ExportedDocument {
 
     /// The keys of the document with their values. `paths` are the paths of all containers with
     /// this content.
-    pub(super) fn to_items(&self, watch: bool, paths: &[Arc<str>]) -> Vec<MapItem> {
+    pub(super) fn to_items(&self, is_watched: bool, paths: &[Arc<str>]) -> Vec<MapItem> {
         let mut kind = MapItem::value("kind", self.scope.document_kind());
         kind.comments_above = self.comments.clone();
         let paths = match paths {
@@ -311,7 +311,7 @@ impl ExportedDocument {
             paths => MapItem::value("paths", paths.iter().map(|path| &**path).collect::<Json>()),
         };
         let mut items = vec![kind, paths];
-        items.extend(watch.then(|| MapItem::value("watch", true)));
+        items.extend(is_watched.then(|| MapItem::value("watch", true)));
         if !self.uses.is_empty() {
             items.push(MapItem::value("uses", self.uses.clone()));
         }

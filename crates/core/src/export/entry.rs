@@ -40,7 +40,7 @@ pub(super) struct EntryWriter<'d, 'a> {
     needed_fields: &'static [&'static str],
     entry: DocEntry,
     /// The omitted parts, each with the reason.
-    omitted: Vec<String>,
+    omitted_parts: Vec<String>,
 }
 
 impl<'d, 'a> EntryWriter<'d, 'a> {
@@ -61,9 +61,10 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                     !is_default_or_empty(section, spec.name, value, builder.path)
                 })
             });
-        let (needed_fields, omitted) = (section.needed_fields(raw), Vec::new());
+        let (needed_fields, omitted_parts) = (section.needed_fields(raw), Vec::new());
         let entry = DocEntry { key: section.entry_name(raw), ..DocEntry::default() };
-        let mut writer = Self { builder, section, live, is_edited, needed_fields, entry, omitted };
+        let mut writer =
+            Self { builder, section, live, is_edited, needed_fields, entry, omitted_parts };
         let settings = writer.builder.settings;
         for spec in section.specs().iter().filter(|spec| is_exported(section, spec, settings)) {
             let is_top_level_only =
@@ -72,7 +73,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                 continue;
             }
             match raw.get(spec.name) {
-                None => writer.record_unshown(spec),
+                None => writer.record_unshown_field(spec),
                 Some(value) => {
                     if let Some(reason) = writer.add_value(spec, value) {
                         return unmanaged_entry(writer.entry, spec, value, &reason);
@@ -81,12 +82,12 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             }
         }
         writer.finish_entry();
-        let Self { entry, omitted, .. } = writer;
+        let Self { entry, omitted_parts, .. } = writer;
         if section.shape == Shape::List {
-            let comment = (!omitted.is_empty()).then(|| omitted.join("; "));
+            let comment = (!omitted_parts.is_empty()).then(|| omitted_parts.join("; "));
             return DocEntry { comment, ..entry };
         }
-        comments.extend(omitted);
+        comments.extend(omitted_parts);
         entry
     }
 
@@ -119,7 +120,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                 }
             };
             if !is_read {
-                self.record_omitted(name, MISSING_IN_RESPONSE);
+                self.record_omitted_field(name, MISSING_IN_RESPONSE);
             }
         }
         // Write at least one field: a removable object without fields would not be declared.
@@ -136,13 +137,13 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
     }
 
     /// Records a live field that is not written.
-    fn record_omitted(&mut self, field: &str, reason: &str) {
+    fn record_omitted_field(&mut self, field: &str, reason: &str) {
         let omitted_field = format!("{}/{}.{field}", self.section.section, self.entry.key);
         self.builder.document.omitted_parts.push((omitted_field, Cause::new(reason.to_owned())));
     }
 
     /// Records a field that the response lacks.
-    fn record_unshown(&mut self, spec: &FieldSpec) {
+    fn record_unshown_field(&mut self, spec: &FieldSpec) {
         // Do not report fields that only some installations show, or whose switch is off.
         let switch = spec.field.relations.switch_field();
         let is_switch_off =
@@ -152,7 +153,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             // missing fields, because the caller's role may hide them.
             match self.section.scoped_kind.read_source {
                 ReadSource::Optional(_) if !spec.field.is_nested() => {
-                    self.record_omitted(spec.name, MISSING_IN_RESPONSE);
+                    self.record_omitted_field(spec.name, MISSING_IN_RESPONSE);
                 }
                 _ => {
                     let name = format!("{}.{}", self.section.section, spec.name);
@@ -177,7 +178,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
             self.add_reference(spec, Some(value));
         } else if forms::is_hidden_in_responses(spec.field, self.live)
             && section.required_fields.contains(&spec.name)
-            && settings.create
+            && settings.writes_create
             && uses_references
         {
             // Without this field, `apply` could not create the entry.
@@ -185,7 +186,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         } else if section.identity.contains(&spec.name) {
             return Some(reason);
         } else {
-            self.omitted.push(format!("{} not exported: {reason}", spec.name));
+            self.omitted_parts.push(format!("{} not exported: {reason}", spec.name));
             self.entry.unknown_fields.push(spec.name.to_owned());
         }
         None
@@ -230,9 +231,9 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
                     false => "a manifest cannot express it",
                 };
                 if !is_collection {
-                    self.record_omitted(&name, reason);
+                    self.record_omitted_field(&name, reason);
                 }
-                self.omitted.push(format!("{name} not exported: {reason}"));
+                self.omitted_parts.push(format!("{name} not exported: {reason}"));
             }
             self.entry.unknown_fields.push(name);
         }

@@ -40,15 +40,17 @@ pub fn readable_container(scope: Scope, path: Arc<str>, settings: &ExportSetting
     Container::new(scope, path, origin, sections)
 }
 
-/// A copy of `container` that reads its declared sections completely.
-pub fn with_all_fields(container: &Container, settings: &ExportSettings) -> Container {
-    let mut widened = with_all_sections(container, settings);
+/// A copy of `container` with which a read of the declared sections is complete: each section
+/// declares every field that the service may show.
+pub fn widen_to_all_fields(container: &Container, settings: &ExportSettings) -> Container {
+    let mut widened = widen_to_all_sections(container, settings);
     widened.sections.retain(|section| container.section(section.kind.section).is_some());
     widened
 }
 
-/// A copy of `container` that reads all sections completely, even undeclared ones.
-pub fn with_all_sections(container: &Container, settings: &ExportSettings) -> Container {
+/// A copy of `container` with which a read of all sections is complete, even of undeclared
+/// sections: each section declares every field that the service may show.
+pub fn widen_to_all_sections(container: &Container, settings: &ExportSettings) -> Container {
     let mut full_container = container.clone();
     for section in readable_container(container.scope, container.path.clone(), settings).sections {
         match full_container

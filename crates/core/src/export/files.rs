@@ -39,8 +39,8 @@ impl ExportBuilder {
             let stem = file_stem(document.scope, &document.path);
             let stays_separate = document.has_import_source() || !self.settings.extracts_defaults;
             let separate_path = stays_separate.then(|| document.path.clone());
-            let body = document.to_items(self.settings.watch, &["".into()]);
-            let key = (stem.clone(), write::document(&body), separate_path);
+            let body = document.to_items(self.settings.marks_watched, &["".into()]);
+            let key = (stem.clone(), write::render_document(&body), separate_path);
             let index = *positions.entry(key).or_insert(merged_documents.len());
             if index == merged_documents.len() {
                 merged_documents.push((stem, document, Vec::new()));
@@ -50,12 +50,12 @@ impl ExportBuilder {
         let mut written_documents = Vec::new();
         for (stem, document, paths) in merged_documents {
             for paths in split_paths(&paths) {
-                let items = document.to_items(self.settings.watch, paths);
+                let items = document.to_items(self.settings.marks_watched, paths);
                 written_documents.push((stem.clone(), document.scope, items));
             }
         }
         if self.settings.extracts_defaults {
-            share_comments(
+            deduplicate_comments(
                 written_documents
                     .iter_mut()
                     .map(|(.., items)| &mut items[0].comments_above)
@@ -63,7 +63,7 @@ impl ExportBuilder {
             );
         }
         let texts = written_documents.into_iter();
-        texts.map(|(stem, scope, items)| (stem, scope, write::document(&items))).collect()
+        texts.map(|(stem, scope, items)| (stem, scope, write::render_document(&items))).collect()
     }
 }
 
@@ -82,7 +82,7 @@ fn split_paths(paths: &[Arc<str>]) -> impl Iterator<Item = &[Arc<str>]> {
 
 /// Keeps a comment of many documents only in the first document, and adds the number of the other
 /// documents to the comment.
-fn share_comments(mut documents: Vec<&mut Vec<String>>) {
+fn deduplicate_comments(mut documents: Vec<&mut Vec<String>>) {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for comment in documents.iter().flat_map(|comments| comments.iter()) {
         *counts.entry(comment.clone()).or_default() += 1;
@@ -171,13 +171,13 @@ fn file_name(segment: &str, is_first: bool) -> String {
         let length =
             (0..=MAX_NAME_BYTES).rev().find(|i| name.is_char_boundary(*i)).unwrap_or_default();
         name.truncate(length);
-        name += &format!("~{:08x}", hash(segment));
+        name += &format!("~{:08x}", stable_hash(segment));
     }
     name
 }
 
 /// A hash that is the same in every release of undrift (FNV-1a).
-pub(super) fn hash(text: &str) -> u32 {
+pub(super) fn stable_hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 

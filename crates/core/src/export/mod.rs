@@ -31,7 +31,7 @@ use std::{
 use declare::UnreadSection;
 pub use document::DocEntry;
 use document::{DocSection, ExportedDocument, SecretReference};
-pub use everything::{readable_container, with_all_fields, with_all_sections};
+pub use everything::{readable_container, widen_to_all_fields, widen_to_all_sections};
 pub use excerpt::Excerpt;
 pub use files::file_stem;
 
@@ -78,11 +78,11 @@ pub struct ExportSettings {
     /// Move common values into `Defaults` and profiles.
     pub extracts_defaults: bool,
     /// Write `create`, so that `apply` can rebuild the groups and projects on another service.
-    pub create: bool,
+    pub writes_create: bool,
     /// Write the manifests with `watch: true`.
-    pub watch: bool,
+    pub marks_watched: bool,
     /// Also export a seed for the embedded sandbox, and placeholders for secrets.
-    pub rehearse: bool,
+    pub writes_sandbox_seed: bool,
     /// The sections to export; empty for all.
     pub sections: Vec<String>,
     /// The selected groups, projects and sections.
@@ -272,11 +272,11 @@ impl ExportBuilder {
     /// Builds all files.
     pub fn finish(mut self) -> Export {
         self.classify_unread();
-        if self.settings.create {
+        if self.settings.writes_create {
             self.declare_absent();
         }
         let (secrets, mut notes) = (self.name_secrets(), self.collect_notes());
-        if self.settings.rehearse {
+        if self.settings.writes_sandbox_seed {
             let omitted_count = rehearse::omit_lower_members(&mut self.documents);
             let lower = (omitted_count > 0).then(|| count(omitted_count, "member"));
             notes.extend(lower.map(|lower| {
@@ -289,7 +289,7 @@ impl ExportBuilder {
             let documents = self.documents.iter().filter(|document| document.scope == scope);
             export.container_counts.insert(scope, documents.count());
         }
-        if self.settings.rehearse {
+        if self.settings.writes_sandbox_seed {
             let release = self.settings.release;
             export.files.extend(rehearse::seed_files(&self.documents, release));
         }
@@ -302,7 +302,8 @@ impl ExportBuilder {
             rules.extend(profiles::extract_profiles(documents, scope, &mut profile_names));
             for rule in rules {
                 let stem = file_stem(Scope::Group, &rule.group);
-                texts_by_stem.entry(stem).or_default()[1].push(write::document(&rule.to_items()));
+                texts_by_stem.entry(stem).or_default()[1]
+                    .push(write::render_document(&rule.to_items()));
             }
         }
         for (stem, scope, text) in self.write_documents() {
@@ -384,7 +385,8 @@ impl ExportBuilder {
                     // existing names.
                     let SecretReference { section, key, field, .. } = secret;
                     let field_address = format!("{}#{section}/{key}.{field}", document.path);
-                    let name = format!("{}_{:08X}", secret.name, files::hash(&field_address));
+                    let name =
+                        format!("{}_{:08X}", secret.name, files::stable_hash(&field_address));
                     document.rename_secret(index, name);
                 }
             }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     ExportedFile,
     document::{DocEntry, DocSection, ExportedDocument, SecretReference},
-    files::hash,
+    files::stable_hash,
 };
 use crate::{
     address::groups_above,
@@ -30,7 +30,7 @@ pub(super) fn seed_files(
     documents: &[ExportedDocument],
     release: DetectedRelease,
 ) -> Vec<ExportedFile> {
-    let text = write::document(&seed_items(documents, release));
+    let text = write::render_document(&seed_items(documents, release));
     let seed = ExportedFile { path: "sandbox.yaml".into(), text };
     let lines = documents.iter().flat_map(|document| {
         document.secrets.iter().map(move |secret| placeholder_line(document.scope, secret))
@@ -330,7 +330,7 @@ fn ancestor_paths(path: &str) -> Vec<String> {
 /// A placeholder: a URL with the same host if `value` is a URL, otherwise a token. An export from the sandbox recognises the placeholder as
 /// a secret.
 fn placeholder(name: &str, value: &str) -> String {
-    let token = format!("glpat-rehearsal-{:08x}", hash(name));
+    let token = format!("glpat-rehearsal-{:08x}", stable_hash(name));
     let url = url::Url::parse(value).ok();
     match url.as_ref().and_then(|url| Some((url.scheme(), url.host_str()?))) {
         Some((scheme, host)) => format!("{scheme}://{host}/?token={token}"),

@@ -61,11 +61,11 @@ pub(super) fn line_count(section: Section, entry: &DocEntry) -> u64 {
     let doc_section = DocSection::new(section, vec![entry.clone()]);
     let text = doc_section.to_item().map(|item| match item.node {
         // Do not count the key of the section: its line is needed in any case.
-        OutputNode::Map(items) if !shares_entries(section) => write::document(&items),
-        OutputNode::List(_) => write::document(&[item])
+        OutputNode::Map(items) if !shares_entries(section) => write::render_document(&items),
+        OutputNode::List(_) => write::render_document(&[item])
             .split_once('\n')
             .map_or(String::new(), |(_, lines)| lines.to_owned()),
-        _ => write::document(&[item]),
+        _ => write::render_document(&[item]),
     });
     text.map_or(0, |text| text.lines().count() as u64)
 }

@@ -17,9 +17,9 @@ use crate::{
     value::Json,
 };
 
-fn settings(values: SecretHandling) -> ExportSettings {
+fn settings(secret_handling: SecretHandling) -> ExportSettings {
     ExportSettings {
-        secret_handling: values,
+        secret_handling,
         extracts_defaults: true,
         ..ExportSettings::for_caller(
             Caller { id: 1, username: "root".into(), is_administrator: true },
@@ -53,8 +53,8 @@ fn live_container(scope: Scope, path: &str, sections: &Json) -> LiveContainer {
     live
 }
 
-fn builder(values: SecretHandling, projects: &[(&str, Json)]) -> ExportBuilder {
-    let mut builder = ExportBuilder::new(settings(values), BTreeSet::new());
+fn builder(secret_handling: SecretHandling, projects: &[(&str, Json)]) -> ExportBuilder {
+    let mut builder = ExportBuilder::new(settings(secret_handling), BTreeSet::new());
     for (path, sections) in projects {
         builder.add(Scope::Project, path, &live_project(path, sections), &NameIndex::default());
     }
@@ -238,7 +238,7 @@ fn a_value_that_the_service_hides_is_a_reference_without_a_value() {
         (true, vec!["ACME_SHOP__A", "ACME_SHOP__M_EXAMPLE_ORG"]),
     ] {
         let mut builder = ExportBuilder::new(
-            ExportSettings { create, ..settings(SecretHandling::Env) },
+            ExportSettings { writes_create: create, ..settings(SecretHandling::Env) },
             BTreeSet::new(),
         );
         builder.add(
@@ -381,7 +381,7 @@ fn create_is_exported_only_on_request() {
     let projects = ["acme/a", "acme/b", "acme/c"].map(|path| (path, json!({})));
     for create in [false, true] {
         let mut builder = builder(SecretHandling::Plain, &[]);
-        builder.settings.create = create;
+        builder.settings.writes_create = create;
         for (path, sections) in &projects {
             builder.add(Scope::Project, path, &live_project(path, sections), &NameIndex::default());
         }
@@ -462,7 +462,7 @@ fn a_top_level_group_with_a_one_letter_path_is_exported() {
     }});
     // The service refuses this name for new groups.
     let mut builder = builder(SecretHandling::Plain, &[]);
-    builder.settings.create = true;
+    builder.settings.writes_create = true;
     builder.add(
         Scope::Group,
         "a",
@@ -502,8 +502,8 @@ fn the_seed_has_the_release_and_the_groups_that_are_not_exported() {
     let visible = |word: &str| json!({"settings": {"visibility": word}});
     let projects = [("acme/web/shop", visible("internal")), ("acme/web/site", visible("public"))];
     let mut builder = builder(SecretHandling::Env, &[]);
-    builder.settings.create = true;
-    builder.settings.rehearse = true;
+    builder.settings.writes_create = true;
+    builder.settings.writes_sandbox_seed = true;
     builder.settings.release = DetectedRelease::Known("18.2".parse().unwrap());
     for (path, sections) in &projects {
         builder.add(Scope::Project, path, &live_project(path, sections), &NameIndex::default());
@@ -523,8 +523,8 @@ fn the_seed_has_a_project_with_a_runner() {
         "runners": [{"id": 1, "description": "builder", "runner_type": "project_type"}],
     });
     let mut builder = builder(SecretHandling::Env, &[]);
-    builder.settings.create = true;
-    builder.settings.rehearse = true;
+    builder.settings.writes_create = true;
+    builder.settings.writes_sandbox_seed = true;
     builder.add(
         Scope::Project,
         "acme/shop",
@@ -806,7 +806,7 @@ fn a_document_of_many_paths_is_split_into_several_files() {
 
 #[test]
 fn export_time_grows_linearly_with_projects() {
-    steps::grow_in_proportion("exported projects", |n| {
+    steps::assert_linear_growth("exported projects", |n| {
         let new_sections = |index: usize| {
             let (name, method) = (format!("OWN_{index}"), ["ff", "merge"][index % 2]);
             json!({

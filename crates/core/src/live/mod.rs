@@ -14,7 +14,7 @@ use std::{
 };
 
 use crate::{
-    catalogue::copies::Copies,
+    catalogue::copies::EntryWithCopies,
     cause::Cause,
     desired::{Container, Renames},
     kind::{ContainerFacts, EntryIds, Id, LiveEntry, NameIndex, Section, Target, forms},
@@ -67,8 +67,8 @@ pub struct LiveContainer {
     pub visibilities_below: Option<Vec<(Arc<str>, String)>>,
     /// The fact [`ExtraFact::CallerAccess`]; `None` if it was not requested.
     pub caller_access: Option<CallerAccess>,
-    /// The fact [`ExtraFact::CallerRole`]: the level; `None` in it if the user has a custom role, or if
-    /// the role could not be read. `None` if it was not requested.
+    /// The fact [`ExtraFact::CallerRole`]; `None` if it was not requested. The inner value is the
+    /// level; it is `None` if the user has a custom role, or if the role could not be read.
     pub caller_role: Option<Option<u8>>,
     /// The projects below a group, if a policy for unlisted projects needs them.
     pub projects_below: Option<Result<Vec<ListedContainer>, Cause>>,
@@ -296,7 +296,7 @@ impl LiveEntries {
 
 /// The live entries of a section, without copies of entries that `container` declares. A plan removes
 /// the copies.
-pub fn without_copies<'l>(
+pub fn drop_copies<'l>(
     section: Section,
     container: &Container,
     live: &'l [LiveEntry],
@@ -308,12 +308,13 @@ pub fn without_copies<'l>(
     for entry in live {
         entries_by_name.entry(section.entry_name(entry.fields.raw())).or_default().push(entry);
     }
-    let remaining = entries_by_name.into_iter().flat_map(|(name, entries)| {
-        match Copies::find(section, &entries) {
-            Ok(Copies { kept_entry, .. }) if keys.contains(&*name) => vec![kept_entry],
-            _ => entries,
-        }
-    });
+    let remaining =
+        entries_by_name.into_iter().flat_map(
+            |(name, entries)| match EntryWithCopies::from_entries(section, &entries) {
+                Ok(EntryWithCopies { kept_entry, .. }) if keys.contains(&*name) => vec![kept_entry],
+                _ => entries,
+            },
+        );
     remaining.collect()
 }
 
@@ -328,8 +329,7 @@ pub fn entry_ids(
     live_entries: &LiveEntries,
 ) -> Result<EntryIds, Cause> {
     let unique_entries =
-        without_copies(section, container, live_entries.entries().map_err(Cause::clone)?)
-            .into_iter();
+        drop_copies(section, container, live_entries.entries().map_err(Cause::clone)?).into_iter();
     let fields_and_ids = unique_entries
         .filter_map(|live| Some((live.fields.raw(), Id::Known(section.referenced_id(live)?))));
     let renames =

@@ -41,7 +41,7 @@ pub struct TokenProperties {
 
 impl TokenProperties {
     /// Reads a response; `None` if it does not describe a token.
-    pub fn read(object: &Object) -> Option<Self> {
+    pub fn parse_response(object: &Object) -> Option<Self> {
         let scopes = object.get("scopes")?.as_array()?;
         let expires_at = object.get("expires_at").and_then(Json::as_str);
         Some(Self {
@@ -80,7 +80,7 @@ impl TokenProperties {
     }
 
     /// The expiry date, if it is at most seven days after `today`.
-    pub fn near_expiry(&self, today: Date) -> Option<Date> {
+    pub fn upcoming_expiry(&self, today: Date) -> Option<Date> {
         let last_warning_day = today.saturating_add(Span::new().days(WARNING_DAYS));
         self.expires_at.filter(|day| *day <= last_warning_day)
     }
@@ -133,7 +133,7 @@ mod tests {
 
     fn token(scopes: &[&str]) -> TokenProperties {
         let response = json!({"id": 1, "name": "ci", "scopes": scopes, "expires_at": "2030-01-08"});
-        TokenProperties::read(response.as_object().unwrap()).unwrap()
+        TokenProperties::parse_response(response.as_object().unwrap()).unwrap()
     }
 
     #[test]
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_token_expires_soon_for_seven_days() {
-        let is_near_expiry = |day| token(&["api"]).near_expiry(day).is_some();
+        let is_near_expiry = |day| token(&["api"]).upcoming_expiry(day).is_some();
         assert!(
             is_near_expiry(date(2030, 1, 1))
                 && is_near_expiry(date(2030, 1, 7))
@@ -176,11 +176,15 @@ mod tests {
             (json!("ü030-01-08"), None),
         ] {
             let response = json!({"name": "ci", "scopes": [], "expires_at": text});
-            let token = TokenProperties::read(response.as_object().unwrap()).unwrap();
+            let token = TokenProperties::parse_response(response.as_object().unwrap()).unwrap();
             assert_eq!(token.expires_at, expected, "{text}");
         }
         for wrong in [json!({}), json!({"name": "ci"}), json!({"name": 1, "scopes": []})] {
-            assert_eq!(TokenProperties::read(wrong.as_object().unwrap()), None, "{wrong}");
+            assert_eq!(
+                TokenProperties::parse_response(wrong.as_object().unwrap()),
+                None,
+                "{wrong}"
+            );
         }
     }
 

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::{
     LoadEnvironment,
-    faults::{Findings, file_diagnostic, placeholders, texts},
+    faults::{FileFaults, file_diagnostic, placeholders, texts},
     lints::{self, Lint},
     read::files,
     schema,
@@ -308,7 +308,7 @@ pub fn read(
     let Ok(text) = files::read(path, &name).map_err(|fault| diagnostics.push(*fault)) else {
         return Config::default();
     };
-    let (config, faults) = Findings::collect_from_file(
+    let (config, faults) = FileFaults::collect_from_file(
         name,
         &text,
         &schema::CONFIG_CHECKER.schema,
@@ -323,7 +323,7 @@ pub fn read(
 fn read_content(
     parsed: &ParsedYaml,
     manifest_paths: Option<&[String]>,
-    findings: &mut Findings,
+    findings: &mut FileFaults,
 ) -> Option<Config> {
     let [document] = &parsed.documents[..] else {
         let second_start = parsed.documents.get(1).map_or(0, |second| second.span.start);
@@ -357,7 +357,7 @@ pub(super) fn looks_like_regex(glob: &str) -> bool {
 }
 
 /// Checks the globs and sections of one entry of `manages`.
-fn check_managed(managed: &Node, findings: &mut Findings) {
+fn check_managed(managed: &Node, findings: &mut FileFaults) {
     for node in [&managed["path"]].into_iter().chain(managed["except"].items()) {
         let glob = findings.check_glob(node, "paths", "acme/**");
         if glob.is_some_and(|glob| looks_like_regex(glob.pattern())) {
@@ -368,7 +368,7 @@ fn check_managed(managed: &Node, findings: &mut Findings) {
     for node in managed["sections"].items() {
         if let Some(name) = node.text().filter(|name| !sections.contains(name)) {
             let fault = findings.report(texts::NO_SUCH_SECTION, node.span.clone(), &[]);
-            fault.help_if(did_you_mean(name, sections.iter().copied()));
+            fault.set_optional_help(did_you_mean(name, sections.iter().copied()));
         }
     }
 }

@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     LoadEnvironment,
-    faults::{Findings, LocatedFault, file_diagnostic, placeholders, texts},
+    faults::{FileFaults, LocatedFault, file_diagnostic, placeholders, texts},
     read::files,
     schema::{self, DESCRIPTION_CHECKER},
     surroundings::Root,
@@ -72,7 +72,7 @@ fn read_description(
     diagnostics: &mut Diagnostics,
 ) -> Option<DescribedKind> {
     let text = files::read(path, name).map_err(|fault| diagnostics.push(*fault)).ok()?;
-    let (kind, faults) = Findings::collect_from_file(
+    let (kind, faults) = FileFaults::collect_from_file(
         name.clone(),
         &text,
         &DESCRIPTION_CHECKER.schema,
@@ -94,7 +94,7 @@ fn read_description(
 fn parse_kind(
     document: &Node,
     registry: &Registry,
-    findings: &mut Findings,
+    findings: &mut FileFaults,
 ) -> Option<DescribedKind> {
     if !findings.add_schema_faults(document, &DESCRIPTION_CHECKER).is_empty()
         || !findings.is_empty()
@@ -116,7 +116,7 @@ fn parse_kind(
             for fault in faults {
                 let fault_range = find_range(document, &fault.pointer);
                 let finding = LocatedFault::error("kind-description", fault.message, fault_range);
-                findings.push(finding).help(fault.help);
+                findings.push(finding).set_help(fault.help);
             }
             None
         }

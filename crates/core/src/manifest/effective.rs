@@ -46,7 +46,7 @@ impl Trace {
             });
             items.push(MapItem::new("unlisted", OutputNode::Map(policies.collect())));
         }
-        write::document(&items)
+        write::render_document(&items)
     }
 
     /// The items `previously` and `state`.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::{
     config::CONFIG_FILE,
-    faults::{Findings, placeholders, texts},
+    faults::{FileFaults, placeholders, texts},
 };
 use crate::{
     address::Glob,
@@ -108,7 +108,7 @@ impl Warnings {
 
     /// The warnings at the stricter of two levels: the level of the branch, and the level in the
     /// `lints` of the base.
-    pub(super) fn at_stricter_levels(self, lints: &[Lint]) -> Diagnostics {
+    pub(super) fn apply_base_levels(self, lints: &[Lint]) -> Diagnostics {
         let globs = compile_globs(lints);
         let shown_warnings = self.0.into_iter().filter_map(|(warning, file, branch_level)| {
             let base_level = find_level(lints, &globs, warning.code, &file);
@@ -156,7 +156,7 @@ fn find_similar_folder<'m>(glob: &str, manifest_paths: &'m [String]) -> Option<&
 
 /// Checks one entry of `lints`. `manifest_paths` are the lower-case paths of all manifests relative
 /// to the root; `None` if they are unknown.
-pub(super) fn check(lint: &Node, manifest_paths: Option<&[String]>, findings: &mut Findings) {
+pub(super) fn check(lint: &Node, manifest_paths: Option<&[String]>, findings: &mut FileFaults) {
     if let Some((_, node)) = lint.get("in")
         && let Some(glob) = findings.check_glob(node, "files", "legacy/**")
     {
@@ -173,7 +173,7 @@ pub(super) fn check(lint: &Node, manifest_paths: Option<&[String]>, findings: &m
     if codes::find_code(code).is_none() {
         let names: Vec<_> = codes::CODES.iter().map(|code| code.name).collect();
         let fault = findings.report(texts::NO_CODE, span, &[]);
-        fault.suggest(likely_candidates(code, &names).first());
+        fault.suggest_name(likely_candidates(code, &names).first());
     } else if level == "allow" && FIXED_WARNING_CODES.contains(&code) {
         findings.report(texts::FIRM_WARNING, span, &[]);
     } else if ["allow", "warn"].contains(&level)

@@ -42,7 +42,7 @@ pub use read::files::{
 pub use surroundings::LoadEnvironment;
 
 use check::CheckContext;
-use faults::{Findings, LocatedFault, texts};
+use faults::{FileFaults, LocatedFault, texts};
 use jiff::civil::Date;
 use mask::TextState;
 use read::{ManifestFile, files};
@@ -75,7 +75,7 @@ pub struct LoadedManifests {
     pub desired: Option<Desired>,
     /// The rules that include undeclared groups and projects. `None` if there is no such rule, or
     /// if any manifest has an error.
-    pub includes: Option<IncludeRules>,
+    pub include_rules: Option<IncludeRules>,
     /// The content of `undrift.yaml`, or the defaults if there is no such file.
     pub config: Config,
     /// All errors, and the warnings that are shown.
@@ -100,7 +100,7 @@ impl LoadedManifests {
     /// of the branch and the level of the base. Call this method only if the manifests have no
     /// error.
     pub fn apply_base_lints(&mut self, lints: &[Lint]) {
-        self.diagnostics = std::mem::take(&mut self.warnings).at_stricter_levels(lints);
+        self.diagnostics = std::mem::take(&mut self.warnings).apply_base_levels(lints);
         self.desired.take_if(|_| self.diagnostics.has_errors());
     }
 
@@ -115,7 +115,7 @@ impl LoadedManifests {
 
 /// Loads `undrift.yaml` and all manifests below the root of the folder or file `named_path`.
 pub fn load(named_path: &Path, environment: &LoadEnvironment) -> LoadedManifests {
-    load_with(named_path, environment, &LoadOptions::default())
+    load_with_options(named_path, environment, &LoadOptions::default())
 }
 
 /// Options for loading.
@@ -133,7 +133,7 @@ pub struct LoadOptions<'a> {
 }
 
 /// Like [`load`], but with `options`.
-pub fn load_with(
+pub fn load_with_options(
     named_path: &Path,
     environment: &LoadEnvironment,
     options: &LoadOptions<'_>,
@@ -162,7 +162,7 @@ pub fn load_with(
     let root_name = is_root_above.then(|| root.display_path(&root.folder));
     let paths: BTreeMap<_, _> =
         manifest_files.iter().map(|file| (file.name.clone(), file.path.clone())).collect();
-    let named_file_count = manifest_files.iter().filter(|file| file.is_named).count();
+    let named_file_count = manifest_files.iter().filter(|file| file.is_named_by_command).count();
     let only_file = if let [only] = &*manifest_files { Some(only.name.clone()) } else { None };
     let (desired, includes, traces) =
         read_layer_check(manifest_files, context, options.traced_globs, &mut diagnostics);
@@ -180,7 +180,7 @@ pub fn load_with(
         root: root.folder,
         named_file_count,
         paths,
-        includes: includes.filter(|_| !diagnostics.has_errors()),
+        include_rules: includes.filter(|_| !diagnostics.has_errors()),
         desired: (!diagnostics.has_errors()).then_some(desired),
         config,
         diagnostics,
@@ -261,7 +261,7 @@ pub fn find_seed_faults(
         Field::attach_sensitive(secret_schema);
     }
     let ((), faults) =
-        Findings::collect_from_file(name, text, &marked_schema, |parsed, findings| {
+        FileFaults::collect_from_file(name, text, &marked_schema, |parsed, findings| {
             if !findings.is_empty() {
                 return;
             }
@@ -276,7 +276,9 @@ pub fn find_seed_faults(
                 if let Some((message, help, range)) =
                     is_readable.then(|| find_refusal(document)).flatten()
                 {
-                    findings.push(LocatedFault::error("value", message, range)).help_if(help);
+                    findings
+                        .push(LocatedFault::error("value", message, range))
+                        .set_optional_help(help);
                 }
             } else {
                 let second_start = parsed.documents.get(1).map_or(0, |second| second.span.start);
@@ -312,13 +314,16 @@ fn read_layer_check(
     let unknown_keys: BTreeSet<_> =
         described_sections.iter().map(|section| format!("unknown key `{section}`")).collect();
     diagnostics.retain(|fault| !unknown_keys.contains(&fault.message));
-    let mut merged = layer::merge_documents(documents, traced_globs);
-    let rules = std::mem::take(&mut merged.rules);
-    let mut traces = std::mem::take(&mut merged.traces);
+    let mut merge_result = layer::merge_documents(documents, traced_globs);
+    let rules = std::mem::take(&mut merge_result.rules);
+    let mut traces = std::mem::take(&mut merge_result.traces);
     traces.retain(|trace| trace.declaration.is_selected_by_command);
-    let paths =
-        merged.containers.iter().map(|container| container.path.value.to_lowercase()).collect();
-    let (desired, mut faults) = check::check_declarations(merged, &rules, &context);
+    let paths = merge_result
+        .containers
+        .iter()
+        .map(|container| container.path.value.to_lowercase())
+        .collect();
+    let (desired, mut faults) = check::check_declarations(merge_result, &rules, &context);
     if may_miss_rules {
         faults.drop_follow_up_faults();
     }

@@ -24,12 +24,12 @@ pub(super) fn map_parallel<T: Send, R: Send>(
             let tasks =
                 iter::from_fn(|| queue.lock().unwrap_or_else(PoisonError::into_inner).next());
             let results: Vec<_> = tasks.map(|(index, item)| (index, work(item))).collect();
-            (results, steps::count())
+            (results, steps::counted_steps())
         };
         let workers: Vec<_> = (0..thread_count).map(|_| scope.spawn(run_worker)).collect();
         let all_results = workers.into_iter().flat_map(|worker| {
             let (results, step_count) = worker.join().unwrap_or_else(|cause| resume_unwind(cause));
-            steps::add(step_count);
+            steps::add_steps(step_count);
             results
         });
         all_results.collect()

@@ -5,7 +5,7 @@ use crate::{desired::Desired, diagnostic::TextStyle, field::Scope, text};
 
 impl LoadedManifests {
     /// The output of `undrift check`, and its exit code: 3 if there are errors, otherwise 0.
-    pub fn report(&self, style: TextStyle) -> (String, u8) {
+    pub fn render_report(&self, style: TextStyle) -> (String, u8) {
         let mut report = self.diagnostics.render(style);
         let summary = self.diagnostics.summary();
         let (line, exit_code) = match &self.desired {

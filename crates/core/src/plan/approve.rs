@@ -165,10 +165,10 @@ impl Plan {
                 let is_first_match = !std::mem::replace(&mut used_flags[index], true);
                 match (&excess_reasons[index], rename_conflict(ack, &refusal, moves)) {
                     (Some((message, help)), _) if is_first_match => {
-                        warnings.push(warning(ack, message).with_help(help));
+                        warnings.push(new_warning(ack, message).with_help(help));
                     }
                     (Some(_), _) => {}
-                    (None, Some(why)) => warnings.push(warning(ack, &why)),
+                    (None, Some(why)) => warnings.push(new_warning(ack, &why)),
                     (None, None) => covering_ack = covering_ack.or(Some(ack)),
                 }
             }
@@ -190,7 +190,7 @@ impl Plan {
             // belong to another object.
             let respellings =
                 refusal_texts.filter(|other| split_words(other) == split_words(&ack.to_string()));
-            warning(ack, &format!("`{ack}` acknowledges nothing that this run refuses"))
+            new_warning(ack, &format!("`{ack}` acknowledges nothing that this run refuses"))
                 .with_optional_help(
                     suggest_separation(ack).or_else(|| did_you_mean(&ack.to_string(), respellings)),
                 )
@@ -440,7 +440,7 @@ fn rename_conflict(ack: &Acknowledgement, refusal: &GuardRefusal, moves: &Moves)
     ))
 }
 
-fn warning(ack: &Acknowledgement, message: &str) -> Diagnostic {
+fn new_warning(ack: &Acknowledgement, message: &str) -> Diagnostic {
     let warning = Diagnostic::warning("acknowledgement", message.to_owned());
     match &ack.origin {
         Some(origin) => warning.with_location(SourceLocation::from(origin)),

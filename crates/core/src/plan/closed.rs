@@ -15,13 +15,13 @@ use crate::{
 
 /// The capabilities that a container lacks now and that a declared switch controls. The value is
 /// `true` if the declaration turns the switch on.
-pub(super) type Switches = BTreeMap<Capability, bool>;
+pub(super) type DeclaredSwitches = BTreeMap<Capability, bool>;
 
 /// The declared switch that decides whether a section is closed. The section is closed while all of
 /// these `features` are off. The second value is `true` if the declaration turns the switch on.
 fn deciding_switch(
     features: &[&'static str],
-    switches: &Switches,
+    switches: &DeclaredSwitches,
     is_off: impl Fn(&str) -> bool,
 ) -> Option<(Capability, bool)> {
     let find_switch = |name: &&'static str| {
@@ -51,7 +51,7 @@ impl ContainerPlanner<'_> {
     pub(super) fn section_switch(
         &self,
         section: Section,
-        switches: &Switches,
+        switches: &DeclaredSwitches,
     ) -> Option<(Capability, bool)> {
         let switch_sets = section.scoped_kind.closed_by.iter();
         let unarchives = self.context.facts.is_archived.then_some((Capability::Writable, true));
@@ -65,7 +65,10 @@ impl ContainerPlanner<'_> {
 
     /// The names of objects, including the declared entries of sections that this run opens. These
     /// sections cannot be read before the run.
-    pub(super) fn names_with_opened_sections(&self, switches: &Switches) -> Cow<'_, NameIndex> {
+    pub(super) fn names_with_opened_sections(
+        &self,
+        switches: &DeclaredSwitches,
+    ) -> Cow<'_, NameIndex> {
         let mut names = Cow::Borrowed(self.context.names);
         for section in self.ordered_sections().map(|section| section.kind) {
             let is_unread = names.entry_ids(section.section).is_some_and(Result::is_err);
@@ -114,8 +117,8 @@ impl ContainerPlanner<'_> {
                 effect,
                 Effect::Capability {
                     capability: Capability::Feature(_),
-                    before: true,
-                    after: false
+                    had_capability: true,
+                    has_capability: false
                 }
             )
         }) {
@@ -178,10 +181,10 @@ impl ContainerPlanner<'_> {
     }
 
     /// The switches that the container declares for capabilities that it lacks now.
-    pub(super) fn declared_switches(&self) -> Switches {
+    pub(super) fn declared_switches(&self) -> DeclaredSwitches {
         self.target_effects()
             .filter_map(|(_, effect)| match effect {
-                Effect::Capability { capability, before: false, after } => {
+                Effect::Capability { capability, had_capability: false, has_capability: after } => {
                     Some((capability, after))
                 }
                 _ => None,

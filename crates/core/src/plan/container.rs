@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use super::{ContainerPlan, PlanSettings, closed::Switches, guard, order};
+use super::{ContainerPlan, PlanSettings, closed::DeclaredSwitches, guard, order};
 use crate::{
     address::Address,
     catalogue,
@@ -215,7 +215,7 @@ impl ContainerPlanner<'_> {
     fn plan_section(
         &self,
         section: &DeclaredSection,
-        switches: &Switches,
+        switches: &DeclaredSwitches,
         plan: &mut ContainerPlan,
     ) {
         let unread_section = LiveEntries::Unreadable(Cause::new("not read"));
@@ -228,7 +228,7 @@ impl ContainerPlanner<'_> {
         self.drop_removed_children(section, &mut findings, &plan.findings.steps);
         if let (Shape::List, Ok(entries)) = (section.kind.shape, live_entries.entries()) {
             let (address, steps, limits) =
-                (self.section_address(section), &findings.steps, &self.settings.limits);
+                (self.section_address(section), &findings.steps, &self.settings.guard_limits);
             let refusal =
                 guard::refuse_removals(&address, &section.origin, entries.len(), steps, limits);
             plan.findings.refusals.extend(refusal);
@@ -244,7 +244,7 @@ impl ContainerPlanner<'_> {
         &self,
         section: &DeclaredSection,
         reason: Cause,
-        switches: &Switches,
+        switches: &DeclaredSwitches,
         plan: &mut ContainerPlan,
     ) {
         match self.section_switch(section.kind, switches) {
@@ -283,7 +283,7 @@ impl ContainerPlanner<'_> {
         self.refuse_lost_access(plan);
         self.plan_grant_repairs(plan);
         self.mark_outsiders(plan);
-        self.fill_more_visible(plan);
+        self.record_more_visible(plan);
         plan.user_rules = self.user_rules();
         self.note_lost_grants(plan);
         self.note_side_effects(plan);

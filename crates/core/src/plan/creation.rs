@@ -23,7 +23,7 @@ const CONTENTS_CONDITION: &str = "unless the source of the project already has i
 impl ContainerPlanner<'_> {
     /// Plans a missing container.
     pub(super) fn plan_missing(&self, plan: &mut ContainerPlan) {
-        match &self.declared.create {
+        match &self.declared.creation_policy {
             CreationPolicy::Allowed(create) => self.plan_creation(create, plan),
             CreationPolicy::Unselected { .. } => plan.stop_with_problem(self.missing_problem(true)),
             CreationPolicy::Forbidden => plan.stop_with_problem(self.missing_problem(false)),
@@ -106,7 +106,7 @@ impl ContainerPlanner<'_> {
                         .filter(|_| constraint.group_setting.field == *name);
                     value.is_some_and(|value| constraint.forbids(value, Scope::Project))
                 });
-            let must_stay_open = self.declared.lifecycle.gets_new_projects && forbids_projects;
+            let must_stay_open = self.declared.lifecycle.may_get_new_projects && forbids_projects;
             let wait_reason = must_stay_open.then(|| "until the projects in it exist".to_owned());
             let wait_reason = wait_reason.or(limit_wait_reason);
             notes.extend(wait_reason.map(|why| self.waiting_note(*section, name, field, why)));
@@ -149,7 +149,11 @@ impl ContainerPlanner<'_> {
         let effects = self.sections_in_create().flat_map(|section| find_effects(section.kind));
         std::iter::once(Effect::provides(Capability::Exists))
             .chain(effects.filter(|effect| match effect {
-                Effect::Capability { capability: Capability::Feature(_), before, .. } => *before,
+                Effect::Capability {
+                    capability: Capability::Feature(_),
+                    had_capability: before,
+                    ..
+                } => *before,
                 effect => matches!(effect, Effect::Visibility { .. }),
             }))
             .chain(self.preceding_moves())
@@ -159,7 +163,7 @@ impl ContainerPlanner<'_> {
 
     /// True if the new project is a fork, which gets branches from its source.
     fn is_fork(&self) -> bool {
-        let create = self.declared.create.create_fields();
+        let create = self.declared.creation_policy.create_fields();
         create.is_some_and(|fields| fields.contains_key(FORK_OF))
             || self.declared.present_entries(FORK_OF).next().is_some()
     }
@@ -287,7 +291,7 @@ impl ContainerPlanner<'_> {
                 let origin = fields.get(name).map(|(_, field)| &field.origin);
                 origin.unwrap_or(&self.declared.origin).clone()
             })?;
-        for (neutral_word, name) in &self.settings.hosts {
+        for (neutral_word, name) in &self.settings.host_names {
             for call in &mut calls {
                 call.request = call.request.clone().rename_segment(neutral_word, name);
             }

@@ -93,7 +93,7 @@ impl Holds {
             if hold.until < today {
                 let message =
                     format!("the hold `{}` has expired and has no effect", escape(hold_text));
-                warnings.push(warning(&message, "remove it"));
+                warnings.push(new_warning(&message, "remove it"));
             } else {
                 holds.push(hold);
             }
@@ -174,13 +174,13 @@ impl Holds {
             .map(|hold| {
                 let message =
                     format!("the hold `{}` matches no declared or live object", escape(&hold.text));
-                warning(&message, "correct its address, or remove it")
+                new_warning(&message, "correct its address, or remove it")
             })
             .collect()
     }
 }
 
-fn warning(message: &str, help: &str) -> Diagnostic {
+fn new_warning(message: &str, help: &str) -> Diagnostic {
     Diagnostic::warning(HOLD_CODE, message.to_owned()).with_help(help)
 }
 

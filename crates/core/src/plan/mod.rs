@@ -71,10 +71,10 @@ use crate::{
 
 /// The maximum number of live states that a plan keeps. Apply uses only states that are younger than
 /// a minute, and rarely changes more groups and projects than this in a minute.
-const MAX_KEPT_LIVE: usize = 10_000;
+const MAX_KEPT_LIVE_STATES: usize = 10_000;
 
 /// The maximum number of containers whose steps keep their requests, so that apply does not plan them again.
-const MAX_WITH_REQUESTS: usize = 2_000;
+const MAX_CONTAINERS_WITH_REQUESTS: usize = 2_000;
 
 /// The whole plan.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -196,7 +196,7 @@ impl Plan {
 
     /// Adds the plan of one more container, and its live state.
     pub fn add(&mut self, container: &Container, mut plan: ContainerPlan, live: LiveContainer) {
-        let keeps_requests = self.live.len() < MAX_WITH_REQUESTS;
+        let keeps_requests = self.live.len() < MAX_CONTAINERS_WITH_REQUESTS;
         let Findings { steps, watched, .. } = &mut plan.findings;
         let steps = steps.iter_mut().map(|step| (step, keeps_requests));
         for (step, keeps_requests) in steps.chain(watched.iter_mut().map(|step| (step, false))) {
@@ -210,7 +210,7 @@ impl Plan {
             Scope::Project => self.projects += 1,
         }
         self.included_containers.add(container);
-        if !plan.steps.is_empty() && self.live.len() < MAX_KEPT_LIVE {
+        if !plan.steps.is_empty() && self.live.len() < MAX_KEPT_LIVE_STATES {
             self.live.insert(container.path.clone(), KeptLive(Box::new(live)));
         }
         for (username, rule) in std::mem::take(&mut plan.user_rules) {
@@ -266,13 +266,14 @@ impl Plan {
         self.connect_steps(extent);
         let rules = std::mem::take(&mut self.user_rules);
         self.findings.notes.extend(connect::note_lost_access(&self.findings.steps, &rules));
-        if let Some(max_containers) = extent.limit {
+        if let Some(max_containers) = extent.max_containers {
             self.keep_first_containers(max_containers.get());
         }
         let steps = self.findings.steps.iter();
         let counted_steps: Vec<_> =
             steps.filter(|step| !(extent.ignores_drift && step.is_drift())).collect();
-        let reach_refusals = self.included_containers.find_refusals(&counted_steps, &extent.reach);
+        let reach_refusals =
+            self.included_containers.find_refusals(&counted_steps, &extent.reach_limits);
         self.findings
             .refusals
             .extend(guard::refuse_many_removals(&counted_steps).into_iter().chain(reach_refusals));
@@ -322,7 +323,7 @@ impl Plan {
     }
 
     /// True if something differs from its declaration, including differences that apply does not change.
-    pub fn differs(&self, strictness: Strictness) -> bool {
+    pub fn has_differences(&self, strictness: Strictness) -> bool {
         let only_declared = strictness == Strictness::Declared;
         let watched = self.watched.iter().map(|step| &step.address);
         let noted_differences = self.notes.iter().filter(|note| match strictness {
@@ -362,7 +363,7 @@ impl Plan {
 
     /// Separates the watched steps into the steps for watched objects and the steps for held
     /// objects.
-    pub fn watched_and_held(&self) -> (Vec<&Step>, Vec<&Step>) {
+    pub fn split_watched_steps(&self) -> (Vec<&Step>, Vec<&Step>) {
         self.watched.iter().partition(|step| self.held_until(&step.address).is_none())
     }
 

@@ -47,12 +47,13 @@ impl ContainerPlanner<'_> {
             Presence::Redirected { new_path: path } => {
                 plan.stop_with_problem(self.moved_problem(path.as_deref()));
             }
-            Presence::Ambiguous { current_path: at, other_path: other } => {
-                let args = placeholders![at = escape(at), other = escape(other)];
+            Presence::Ambiguous { current_path, other_path } => {
+                let args = placeholders![at = escape(current_path), other = escape(other_path)];
                 plan.stop_with_problem(self.former_path_problem(texts::TWICE, args));
             }
-            Presence::PartlyMoved { former_path: from, intermediate_path: at } => {
-                let args = placeholders![from = escape(from), at = escape(at)];
+            Presence::PartlyMoved { former_path, intermediate_path } => {
+                let args =
+                    placeholders![from = escape(former_path), at = escape(intermediate_path)];
                 plan.stop_with_problem(self.former_path_problem(texts::HALFWAY, args));
             }
             Presence::Unreadable(reason) => {

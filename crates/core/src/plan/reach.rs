@@ -25,16 +25,16 @@ use crate::{
 pub struct Extent {
     /// The maximum number of groups and projects to change. The run changes the first groups and
     /// projects with steps, and also the containers that they depend on.
-    pub limit: Option<NonZeroUsize>,
+    pub max_containers: Option<NonZeroUsize>,
     /// The limits for changes of containers that only a rule includes.
-    pub reach: GuardLimits,
+    pub reach_limits: GuardLimits,
     /// True if drift from before a branch is only shown, so that guards ignore it.
     pub ignores_drift: bool,
 }
 
 impl Default for Extent {
     fn default() -> Self {
-        Self { limit: None, reach: GuardLimits::REACH, ignores_drift: false }
+        Self { max_containers: None, reach_limits: GuardLimits::REACH, ignores_drift: false }
     }
 }
 

@@ -34,9 +34,9 @@ pub struct PlanSettings {
     /// The holds of the run.
     pub holds: Holds,
     /// The limits of guards.
-    pub limits: GuardLimits,
+    pub guard_limits: GuardLimits,
     /// The service's names for hosts that have a neutral word in the reference, as (word, name).
-    pub hosts: Vec<(&'static str, String)>,
+    pub host_names: Vec<(&'static str, String)>,
     /// True if the token that plans may also write the plan, so that the role of its user matters.
     pub may_write: bool,
     /// True if the live state comes from a snapshot, which does not redirect former paths.
@@ -55,8 +55,8 @@ impl PlanSettings {
             group_declarations: GroupDeclarations::from_containers(&desired.containers),
             resend_selectors: Vec::new(),
             holds: Holds::default(),
-            limits: GuardLimits::default(),
-            hosts: Vec::new(),
+            guard_limits: GuardLimits::default(),
+            host_names: Vec::new(),
             may_write: true,
             is_offline: false,
         }

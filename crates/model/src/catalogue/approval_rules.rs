@@ -253,7 +253,7 @@ mod tests {
                 &names(),
                 CallPurpose::Create(&declared)
             ),
-            [APPROVAL_RULE_CREATE.request().arg("id", 7).with_fields(fields(body))]
+            [APPROVAL_RULE_CREATE.request().with_argument("id", 7).with_fields(fields(body))]
         );
     }
 
@@ -268,7 +268,10 @@ mod tests {
         );
         let repeated_fields =
             json!({"user_ids": [5], "group_ids": [6], "applies_to_all_protected_branches": true});
-        let request = APPROVAL_RULE_UPDATE.request().arg("id", 7).arg("approval_rule_id", 9);
+        let request = APPROVAL_RULE_UPDATE
+            .request()
+            .with_argument("id", 7)
+            .with_argument("approval_rule_id", 9);
         let request = request.with_fields(fields(json!({"approvals_required": 3})));
         assert_eq!(edit_requests, [request.with_repeated_values(object(repeated_fields))]);
     }

@@ -47,7 +47,7 @@ mod tests {
     fn separate_operations_archive_and_unarchive() {
         let (on_fields, off_fields) =
             (fields(json!({"archived": true})), fields(json!({"archived": false})));
-        let request = |op: Op<Write>| op.request().arg("id", 7);
+        let request = |op: Op<Write>| op.request().with_argument("id", 7);
         assert_eq!(
             edit_requests_for(
                 project_section("archived"),

@@ -32,14 +32,14 @@ pub const COMPUTED_FIELDS: [&str; 9] = [
 ];
 
 /// An entry and its copies.
-pub struct Copies<'l> {
+pub struct EntryWithCopies<'l> {
     /// The entry to keep.
     pub kept_entry: &'l LiveEntry,
     /// The entries to remove.
     pub copies: Vec<&'l LiveEntry>,
 }
 
-impl<'l> Copies<'l> {
+impl<'l> EntryWithCopies<'l> {
     /// Checks that `entries`, which have the same identity, are copies. `entries` must not be
     /// empty.
     ///
@@ -49,7 +49,7 @@ impl<'l> Copies<'l> {
     ///
     /// # Errors
     /// The difference between the entries, as the end of a sentence such as `differ in ...`.
-    pub fn find(section: Section, entries: &[&'l LiveEntry]) -> Result<Self, String> {
+    pub fn from_entries(section: Section, entries: &[&'l LiveEntry]) -> Result<Self, String> {
         let mut copies = entries.to_vec();
         if let [single_entry] = copies[..] {
             return Ok(Self { kept_entry: single_entry, copies: Vec::new() });

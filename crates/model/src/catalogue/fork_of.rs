@@ -21,7 +21,7 @@ impl KindRules for ForkRelation {
             // A project can have only one fork relation. Therefore the old relation is removed
             // first, and is restored if the new relation fails.
             CallPurpose::Change(declared, live, _) => Ok(vec![
-                context.removal_request(live)?.without_resend().into(),
+                context.removal_request(live)?.prevent_resend().into(),
                 relation_request(context, declared)?.into(),
                 PlannedCall { is_restore: true, ..former_relation_request(context, live).into() },
             ]),
@@ -50,14 +50,14 @@ pub(super) fn relation_request(
     let path = declared.text(FORK_OF).unwrap_or_default();
     let id = context.names.require_id(NamedObject::Project, path, FORK_OF)?;
     let request = context.target.request(operation::FORK_RELATION_CREATE);
-    Ok(request.arg_by_path(UPSTREAM_ARGUMENT, path, id.number()))
+    Ok(request.with_argument_by_path(UPSTREAM_ARGUMENT, path, id.number()))
 }
 
 /// The request that restores the former upstream.
 fn former_relation_request(context: &CallContext<'_>, live: &LiveEntry) -> Request<Write> {
     let path = live.fields.raw().get(FORK_OF).map(plain_text).unwrap_or_default();
     let request = context.target.request(operation::FORK_RELATION_CREATE);
-    request.arg_by_path(UPSTREAM_ARGUMENT, &path, live.id())
+    request.with_argument_by_path(UPSTREAM_ARGUMENT, &path, live.id())
 }
 
 #[cfg(test)]
@@ -91,10 +91,10 @@ mod tests {
         let section = project_section("fork_of");
         let declared = fields(json!({"fork_of": "acme/up"}));
         let creation_request = |path: &str, id| {
-            let request = FORK_RELATION_CREATE.request().arg("id", 7);
-            request.arg_by_path("forked_from_id", path, Some(id))
+            let request = FORK_RELATION_CREATE.request().with_argument("id", 7);
+            request.with_argument_by_path("forked_from_id", path, Some(id))
         };
-        let removal_request = || FORK_RELATION_DELETE.request().arg("id", 7);
+        let removal_request = || FORK_RELATION_DELETE.request().with_argument("id", 7);
         let (target, names) = (existing_target(), names());
         let creation_requests = requests_for(section, &names, CallPurpose::Create(&declared));
         assert_eq!(
@@ -119,7 +119,7 @@ mod tests {
         let requests: Vec<_> = calls.into_iter().map(|call| call.request).collect();
         assert_eq!(restore_flags, [false, false, true]);
         let expected = [
-            removal_request().without_resend(),
+            removal_request().prevent_resend(),
             creation_request("acme/up", 4),
             creation_request("acme/old", 9),
         ];

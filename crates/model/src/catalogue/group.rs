@@ -17,14 +17,17 @@ pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
     creator_level: OWNER,
     // undrift reads projects from another list. Projects in this response would only slow it down.
     get_request: |path| {
-        operation::GROUP_GET.request().arg("id", path).query("with_projects", false)
+        operation::GROUP_GET.request().with_argument("id", path).with_query("with_projects", false)
     },
     path_field: "full_path",
     read_facts,
     secret_facts: &[RUNNERS_TOKEN_FIELD],
     import_fields: &[],
     level_request: Some(|group_id, user_id| {
-        operation::GROUP_MEMBER_GET_ALL.request().arg("id", group_id).arg("user_id", user_id)
+        operation::GROUP_MEMBER_GET_ALL
+            .request()
+            .with_argument("id", group_id)
+            .with_argument("user_id", user_id)
     }),
 };
 

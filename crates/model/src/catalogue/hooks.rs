@@ -111,7 +111,9 @@ impl KindRules for Hooks {
             let keys_to_remove =
                 live_keys.filter(|key| kept_keys.iter().all(|kept_key| kept_key != key));
             calls.extend(keys_to_remove.map(|key| {
-                PlannedCall::from(context.entry_request(*remove_key, live).arg("key", key))
+                PlannedCall::from(
+                    context.entry_request(*remove_key, live).with_argument("key", key),
+                )
             }));
         }
         Ok(calls)
@@ -200,7 +202,7 @@ mod tests {
         body.insert("token".into(), secret());
         assert_eq!(
             request_parts(&creation_requests(project_section("hooks"), &declared)),
-            request_parts(&[HOOK_CREATE.request().arg("id", 7).with_fields(body)])
+            request_parts(&[HOOK_CREATE.request().with_argument("id", 7).with_fields(body)])
         );
     }
 
@@ -213,8 +215,13 @@ mod tests {
         let raw = Json::from(with_flags(project_section("hooks"), object(raw)));
         let mut declared = fields(json!({"name": "ci", "url": URL, "push_events": false}));
         declared.insert("token".into(), secret());
-        let put_request =
-            |body| HOOK_UPDATE.request().arg("id", 7).arg("hook_id", 3).with_fields(body);
+        let put_request = |body| {
+            HOOK_UPDATE
+                .request()
+                .with_argument("id", 7)
+                .with_argument("hook_id", 3)
+                .with_fields(body)
+        };
         let mut body = fields(raw.clone());
         body.retain(|name, _| !["id", "confidential_note_events", "created_at"].contains(&name));
         body.insert("push_events".into(), Json::from(false).into());
@@ -247,7 +254,7 @@ mod tests {
         );
         assert_eq!(
             removal_requests(project_section("hooks"), raw),
-            [HOOK_DELETE.request().arg("id", 7).arg("hook_id", 3)]
+            [HOOK_DELETE.request().with_argument("id", 7).with_argument("hook_id", 3)]
         );
     }
 

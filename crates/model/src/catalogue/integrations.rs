@@ -240,8 +240,13 @@ mod tests {
     #[test]
     fn a_put_contains_all_required_fields() {
         let section = project_section("integrations");
-        let put_request =
-            |body| INTEGRATION_SET.request().arg("id", 7).arg("slug", "jenkins").with_fields(body);
+        let put_request = |body| {
+            INTEGRATION_SET
+                .request()
+                .with_argument("id", 7)
+                .with_argument("slug", "jenkins")
+                .with_fields(body)
+        };
         let declared = json!({"slug": "jenkins", "jenkins_url": "https://ci", "project_name": "shop", "push_events": true});
         let declared = with_secret(declared, "password");
         let mut body = declared.clone();
@@ -257,7 +262,8 @@ mod tests {
         let edit_requests = edit_requests_for(section, &declared, raw.clone(), &["push_events"]);
         assert_eq!(request_parts(&edit_requests), request_parts(&[put_request(body)]));
         assert_eq!(edit_requests[0].repeated_values().count(), 0);
-        let delete = INTEGRATION_DELETE.request().arg("id", 7).arg("slug", "jenkins");
+        let delete =
+            INTEGRATION_DELETE.request().with_argument("id", 7).with_argument("slug", "jenkins");
         assert_eq!(removal_requests(section, raw), [delete]);
     }
 

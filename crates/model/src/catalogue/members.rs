@@ -59,7 +59,7 @@ impl KindRules for Members {
             CallPurpose::Remove(live) if context.target.scope == Scope::Group => {
                 // Without this parameter, the service also removes memberships below the group. No
                 // plan would show these removals.
-                let request = context.removal_request(live)?.query("skip_subresources", true);
+                let request = context.removal_request(live)?.with_query("skip_subresources", true);
                 return Ok(vec![request.into()]);
             }
             CallPurpose::Remove(_) | CallPurpose::Container(_) => return context.default_calls(),
@@ -81,8 +81,9 @@ impl KindRules for Members {
             }
             _ => context.default_calls()?,
         };
-        let member_request =
-            |op: Op<Write>| context.target.request(op).arg("user_id", user_id.unwrap_or_default());
+        let member_request = |op: Op<Write>| {
+            context.target.request(op).with_argument("user_id", user_id.unwrap_or_default())
+        };
         if needs_request("override") {
             match (declared.is_on("override"), changed) {
                 (true, _) => calls.push(member_request(operation::GROUP_MEMBER_OVERRIDE).into()),
@@ -113,7 +114,7 @@ impl KindRules for Members {
             user_id,
             before: level_before,
             after: level_after,
-            inherited: 0,
+            inherited_level: 0,
             memberships_above: Vec::new(),
             gets_end_date: has_new_end_date,
             lost_role,
@@ -214,7 +215,10 @@ mod tests {
         let declared =
             fields(json!({"user": "ALICE", "access_level": "developer", "expires_at": null}));
         let body = fields(json!({"user_id": 4, "access_level": 30, "expires_at": ""}));
-        assert_eq!(add_member(&declared), [MEMBER_CREATE.request().arg("id", 7).with_fields(body)]);
+        assert_eq!(
+            add_member(&declared),
+            [MEMBER_CREATE.request().with_argument("id", 7).with_fields(body)]
+        );
         for unknown_user in ["nobody", "never-looked-up"] {
             assert_eq!(
                 add_member(&fields(json!({"user": unknown_user, "access_level": "guest"}))),
@@ -275,8 +279,13 @@ mod tests {
 
     #[test]
     fn an_edit_contains_level_and_expiry() {
-        let put_request =
-            |body| MEMBER_UPDATE.request().arg("id", 7).arg("user_id", 4).with_fields(fields(body));
+        let put_request = |body| {
+            MEMBER_UPDATE
+                .request()
+                .with_argument("id", 7)
+                .with_argument("user_id", 4)
+                .with_fields(fields(body))
+        };
         let level = fields(json!({"user": "alice", "access_level": "owner"}));
         let level_edit =
             edit_requests_for(project_section("members"), &level, raw(), &["access_level"]);
@@ -291,7 +300,7 @@ mod tests {
             request_parts(&expiry_edit),
             request_parts(&[put_request(json!({"access_level": 30, "expires_at": ""}))])
         );
-        let removal = MEMBER_DELETE.request().arg("id", 7).arg("user_id", 4);
+        let removal = MEMBER_DELETE.request().with_argument("id", 7).with_argument("user_id", 4);
         assert_eq!(removal_requests(project_section("members"), raw()), [removal]);
     }
 

@@ -196,7 +196,8 @@ static FIELD_NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
         collect_from_schema(&section.table().schema, &mut names);
         names.extend(section.specs().iter().map(|spec| spec.name));
     }
-    let parameters = operations::all_operations().flat_map(|op| operations::parameters(op.row()));
+    let parameters =
+        operations::all_operations().flat_map(|op| operations::request_parameters(op.row()));
     parameters.for_each(|parameter| collect_from_parameter(parameter, &mut names));
     names
 });

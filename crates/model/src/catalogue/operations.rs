@@ -48,7 +48,7 @@ static BODY_PARAMETERS: LazyLock<Vec<BodyParameters>> = LazyLock::new(|| {
 
 /// All parameters of a request for `operation`. The parameters of the path come first, then the
 /// parameters of the query, then the parameters of the body.
-pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
+pub fn request_parameters(operation: &Operation) -> Vec<&'static Parameter> {
     let mut all_parameters: Vec<_> = operation.parameters().collect();
     let body =
         BODY_PARAMETERS.iter().find(|body| operation.fields == Some((body.section, body.request)));
@@ -206,7 +206,7 @@ pub fn operation_remarks(row: &Operation) -> Vec<String> {
     let mut remarks = vec![row.purpose.to_owned(), response_remark.to_owned()];
     let choices: Vec<_> = row.one_of.iter().map(|name| format!("`{name}`")).collect();
     remarks.extend((!choices.is_empty()).then(|| format!("needs {}", choices.join(" or "))));
-    remarks.extend(restrictions(row.tier, row.since, row.needs_administrator));
+    remarks.extend(describe_restrictions(row.tier, row.since, row.needs_administrator));
     remarks
 }
 
@@ -221,12 +221,16 @@ pub fn parameter_remarks(parameter: &Parameter) -> Vec<String> {
             ),
         );
     }
-    remarks.extend(restrictions(parameter.tier, parameter.since, parameter.administrators));
+    remarks.extend(describe_restrictions(
+        parameter.tier,
+        parameter.since,
+        parameter.administrators,
+    ));
     remarks.extend(parameter.secret.then(|| "a secret".to_owned()));
     remarks
 }
 
-fn restrictions(
+fn describe_restrictions(
     tier: Tier,
     since: Option<Release>,
     needs_administrator: bool,

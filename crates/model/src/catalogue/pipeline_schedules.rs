@@ -134,9 +134,13 @@ mod tests {
     fn a_schedule_of_another_user_is_taken_over_before_a_change() {
         let section = project_section("pipeline_schedules");
         let declared = fields(json!({"description": "nightly", "cron": "0 5 * * *"}));
-        let edit_request = SCHEDULE_UPDATE.request().arg("id", 7).arg("pipeline_schedule_id", 3);
+        let edit_request = SCHEDULE_UPDATE
+            .request()
+            .with_argument("id", 7)
+            .with_argument("pipeline_schedule_id", 3);
         let edit = edit_request.with_fields(fields(json!({"cron": "0 5 * * *"})));
-        let takeover_request = SCHEDULE_TAKE.request().arg("id", 7).arg("pipeline_schedule_id", 3);
+        let takeover_request =
+            SCHEDULE_TAKE.request().with_argument("id", 7).with_argument("pipeline_schedule_id", 3);
         let take_and_edit = vec![takeover_request, edit.clone()];
         for (owner, caller_id, expected) in [
             (json!({"id": 4}), Some(4), vec![edit]),

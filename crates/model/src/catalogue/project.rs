@@ -18,7 +18,7 @@ use super::{
 /// Finds and reads a project.
 pub(super) static LOOKUP: ContainerLookup = ContainerLookup {
     creator_level: MAINTAINER,
-    get_request: |path| operation::PROJECT_GET.request().arg("id", path),
+    get_request: |path| operation::PROJECT_GET.request().with_argument("id", path),
     path_field: "path_with_namespace",
     read_facts,
     secret_facts: &[],
@@ -161,7 +161,7 @@ fn plain_creation_calls(
 ) -> Calls {
     let (create_request, request_type) = match namespace.owner {
         NamespaceOwner::User(user_id) => (
-            operation::PROJECT_CREATE_FOR_USER.request().arg("user_id", user_id),
+            operation::PROJECT_CREATE_FOR_USER.request().with_argument("user_id", user_id),
             WriteRequest::CreateForUser,
         ),
         NamespaceOwner::Group | NamespaceOwner::Caller => {
@@ -264,7 +264,7 @@ mod tests {
             [post, edit_request, avatar_request()]
         );
 
-        let user_post = PROJECT_CREATE_FOR_USER.request().arg("user_id", 9).with_fields(fields(json!({
+        let user_post = PROJECT_CREATE_FOR_USER.request().with_argument("user_id", 9).with_fields(fields(json!({
             "name": "shop", "path": "shop", "visibility": "private", "description": "", "merge_commit_template": "%{title}",
             "initialize_with_readme": true, "default_branch": "trunk", "new_attribute": 1,
         })));

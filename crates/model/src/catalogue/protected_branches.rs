@@ -305,11 +305,14 @@ mod tests {
                 &names(),
                 CallPurpose::Create(&declared)
             ),
-            [PROTECTED_BRANCH_CREATE.request().arg("id", 7).with_fields(body)]
+            [PROTECTED_BRANCH_CREATE.request().with_argument("id", 7).with_fields(body)]
         );
         assert_eq!(
             removal_requests(project_section("protected_branches"), free_tier_branch()),
-            [PROTECTED_BRANCH_DELETE.request().arg("id", 7).arg("name", "main")]
+            [PROTECTED_BRANCH_DELETE
+                .request()
+                .with_argument("id", 7)
+                .with_argument("name", "main")]
         );
     }
 
@@ -329,7 +332,8 @@ mod tests {
             "allowed_to_push": [{"id": 2, "_destroy": true}, {"group_id": 6}],
             "code_owner_approval_required": true,
         }));
-        let patch = PROTECTED_BRANCH_UPDATE.request().arg("id", 7).arg("name", "main");
+        let patch =
+            PROTECTED_BRANCH_UPDATE.request().with_argument("id", 7).with_argument("name", "main");
         assert_eq!(request_parts(&edit), request_parts(&[patch.with_fields(body)]));
     }
 
@@ -353,11 +357,12 @@ mod tests {
             fields(json!({"name": "main", "allowed_to_push": [{"access_level": "no_access"}]}));
         let replace_requests = change_requests(&declared, &["allowed_to_push"]);
         let add_request = |push| {
-            PROTECTED_BRANCH_CREATE.request().arg("id", 7).with_fields(fields(json!({
+            PROTECTED_BRANCH_CREATE.request().with_argument("id", 7).with_fields(fields(json!({
                 "name": "main", "allow_force_push": false, "push_access_level": push, "merge_access_level": 40,
             })))
         };
-        let remove = PROTECTED_BRANCH_DELETE.request().arg("id", 7).arg("name", "main");
+        let remove =
+            PROTECTED_BRANCH_DELETE.request().with_argument("id", 7).with_argument("name", "main");
         assert_eq!(
             request_parts(&replace_requests),
             request_parts(&[remove, add_request(0), add_request(40)])

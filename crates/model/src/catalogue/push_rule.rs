@@ -35,7 +35,7 @@ mod tests {
             fields(json!({"commit_message_regex": "", "max_file_size": 5, "member_check": true}));
         assert_eq!(
             creation_requests(project_section("push_rule"), &declared),
-            [PUSH_RULE_CREATE.request().arg("id", 7).with_fields(body)]
+            [PUSH_RULE_CREATE.request().with_argument("id", 7).with_fields(body)]
         );
         let raw = json!({"id": 1, "commit_message_regex": "x", "max_file_size": 5});
         let body = fields(json!({"commit_message_regex": ""}));
@@ -46,11 +46,11 @@ mod tests {
                 raw.clone(),
                 &["commit_message_regex"]
             ),
-            [PUSH_RULE_UPDATE.request().arg("id", 7).with_fields(body)]
+            [PUSH_RULE_UPDATE.request().with_argument("id", 7).with_fields(body)]
         );
         assert_eq!(
             removal_requests(project_section("push_rule"), raw),
-            [PUSH_RULE_DELETE.request().arg("id", 7)]
+            [PUSH_RULE_DELETE.request().with_argument("id", 7)]
         );
     }
 

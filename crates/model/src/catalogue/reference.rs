@@ -38,7 +38,7 @@ pub fn describe_field(property: &Json, schema: &Json) -> FieldReference {
     FieldReference {
         value: allowed_values(property),
         meaning: property["description"].as_str().unwrap_or_default().to_owned(),
-        remarks: remarks(field, property, replaced_since),
+        remarks: field_remarks(field, property, replaced_since),
     }
 }
 
@@ -85,7 +85,7 @@ fn values_of_type(json_type: &Json, schema: &Json) -> String {
 }
 
 /// Short remarks about restrictions of the field.
-fn remarks(field: &Field, schema: &Json, replaced_since: Option<Release>) -> Vec<String> {
+fn field_remarks(field: &Field, schema: &Json, replaced_since: Option<Release>) -> Vec<String> {
     let default = schema.get("default");
     let from_release =
         replaced_since.map(|release| format!(" from release {release} on")).unwrap_or_default();

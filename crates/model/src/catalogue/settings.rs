@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn an_edit_contains_changed_fields_and_sends_files_separately() {
-        let put_request = |body| PROJECT_UPDATE.request().arg("id", 7).with_fields(body);
+        let put_request = |body| PROJECT_UPDATE.request().with_argument("id", 7).with_fields(body);
         let mut declared =
             fields(json!({"description": null, "visibility": "private", "topics": ["a"]}));
         let edit_requests = edit_requests_for(

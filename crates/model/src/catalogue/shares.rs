@@ -19,8 +19,8 @@ impl KindRules for Shares {
         let is_removed = after.is_empty();
         let named_access_effect = Effect::Capability {
             capability: Capability::NamedAccess,
-            before: is_removed,
-            after: !is_removed,
+            had_capability: is_removed,
+            has_capability: !is_removed,
         };
         let has_new_end_date = gets_end_date(before, after);
         let [level_before, level_after] =
@@ -87,11 +87,11 @@ mod tests {
         let body = fields(json!({"group_id": 4, "group_access": 30}));
         assert_eq!(
             requests_for(project_section("shares"), &names(), CallPurpose::Create(&declared)),
-            [SHARE_CREATE.request().arg("id", 7).with_fields(body)]
+            [SHARE_CREATE.request().with_argument("id", 7).with_fields(body)]
         );
         assert_eq!(
             removal_requests(project_section("shares"), raw()),
-            [SHARE_DELETE.request().arg("id", 7).arg("group_id", 4)]
+            [SHARE_DELETE.request().with_argument("id", 7).with_argument("group_id", 4)]
         );
     }
 
@@ -115,12 +115,12 @@ mod tests {
         };
         let calls = project_section("shares").rules().calls(&context).unwrap();
         let add_share = |level| {
-            SHARE_CREATE.request().arg("id", 7).with_fields(fields(
+            SHARE_CREATE.request().with_argument("id", 7).with_fields(fields(
                 json!({"group_id": 4, "group_access": level, "expires_at": "2099-01-31"}),
             ))
         };
         let requests: Vec<_> = calls.iter().map(|call| call.request.clone()).collect();
-        let remove = SHARE_DELETE.request().arg("id", 7).arg("group_id", 4);
+        let remove = SHARE_DELETE.request().with_argument("id", 7).with_argument("group_id", 4);
         assert_eq!(
             request_parts(&requests),
             request_parts(&[remove, add_share(30), add_share(20)])

@@ -56,7 +56,8 @@ fn fork_calls(
     declared: &Fields,
 ) -> Calls {
     let id = context.names.require_id(NamedObject::Project, upstream, FORK_OF)?;
-    let create_request = operation::PROJECT_FORK.request().arg_by_path("id", upstream, id.number());
+    let create_request =
+        operation::PROJECT_FORK.request().with_argument_by_path("id", upstream, id.number());
     let parameters = create_request.operation.parameters();
     let body_parameters: Vec<_> = parameters
         .filter(|parameter| parameter.location == ParameterLocation::Body)
@@ -103,7 +104,7 @@ pub(super) fn import_members_call(
     let Some(source_path) = declared.text(MEMBERS_FROM_FIELD) else { return Ok(None) };
     let id = context.names.require_id(NamedObject::Project, source_path, MEMBERS_FROM_FIELD)?;
     let request = context.target.request(operation::IMPORT_MEMBERS);
-    Ok(Some(request.arg_by_path("project_id", source_path, id.number()).into()))
+    Ok(Some(request.with_argument_by_path("project_id", source_path, id.number()).into()))
 }
 
 /// True if a new project is imported by a request without visibility.
@@ -220,14 +221,15 @@ mod tests {
             "members_from": "acme/neo",
         }));
         assert_eq!(awaits_jobs(&calls), [false, true, false]);
-        let fork = PROJECT_FORK.request().arg_by_path("id", "acme/up", Some(4)).with_fields(
-            fields(json!({
+        let fork = PROJECT_FORK
+            .request()
+            .with_argument_by_path("id", "acme/up", Some(4))
+            .with_fields(fields(json!({
                 "name": "Shop", "path": "shop", "namespace_id": 3, "visibility": "private",
                 "description": "", "mr_default_target_self": true,
-            })),
-        );
+            })));
         let members = IMPORT_MEMBERS.request().with_container("acme/shop", None);
-        let members = members.arg_by_path("project_id", "acme/neo", None);
+        let members = members.with_argument_by_path("project_id", "acme/neo", None);
         let expected = [fork, edit(json!({"merge_method": "ff"})), members];
         let requests = requests(calls);
         assert_eq!(request_parts(&requests), request_parts(&expected));

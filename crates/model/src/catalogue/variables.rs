@@ -199,11 +199,17 @@ mod tests {
         let declared = fields(json!({"key": "A", "environment_scope": "prod/*", "value": "new"}));
         assert_eq!(
             request_parts(&creation_requests(project_section("variables"), &declared)),
-            request_parts(&[VARIABLE_CREATE.request().arg("id", 7).with_fields(declared.clone())])
+            request_parts(&[VARIABLE_CREATE
+                .request()
+                .with_argument("id", 7)
+                .with_fields(declared.clone())])
         );
         let raw = json!({"key": "A", "environment_scope": "prod/*", "value": "old", "protected": false, "masked": true, "raw": true, "variable_type": "file"});
         let entry_request = |op: Op<Write>| {
-            op.request().arg("id", 7).arg("key", "A").query("filter[environment_scope]", "prod/*")
+            op.request()
+                .with_argument("id", 7)
+                .with_argument("key", "A")
+                .with_query("filter[environment_scope]", "prod/*")
         };
         let body = fields(json!({
             "value": "new", "protected": false, "masked": true, "raw": true, "variable_type": "file",

@@ -2,7 +2,7 @@
 //!
 //! A [`SourceText`] converts byte ranges to a [`SourceLocation`] or an [`Origin`]. A location
 //! contains a snippet of its line. The snippet hides the ranges that were passed to
-//! [`SourceText::hide`], credentials in URLs, and comments.
+//! [`SourceText::hide_ranges`], credentials in URLs, and comments.
 
 use std::{cell::Cell, fmt, mem, ops::Range, sync::Arc};
 
@@ -103,7 +103,7 @@ impl<'t> SourceText<'t> {
         let line_feeds = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let line_starts: Vec<_> =
             std::iter::once(0).chain(line_feeds.map(|(index, _)| index + 1)).collect();
-        steps::add(line_starts.len() as u64);
+        steps::add_steps(line_starts.len() as u64);
         Self {
             file_layers: Layer::ALL
                 .map(|layer| Arc::new(FileLayer { file: FileName::clone(&name), layer })),
@@ -122,13 +122,13 @@ impl<'t> SourceText<'t> {
     }
 
     /// Hides these byte ranges.
-    pub fn hide(&mut self, ranges: impl IntoIterator<Item = Range<usize>>) {
+    pub fn hide_ranges(&mut self, ranges: impl IntoIterator<Item = Range<usize>>) {
         self.hidden_ranges.extend(ranges.into_iter().filter(|range| !range.is_empty()));
         self.hidden_ranges = text::merge_ranges(mem::take(&mut self.hidden_ranges), true);
     }
 
     /// Shows this byte range again.
-    pub fn show(&mut self, range: &Range<usize>) {
+    pub fn reveal_range(&mut self, range: &Range<usize>) {
         let hidden_ranges = mem::take(&mut self.hidden_ranges).into_iter();
         let parts = hidden_ranges.flat_map(|hidden| {
             [hidden.start..hidden.end.min(range.start), hidden.start.max(range.end)..hidden.end]

@@ -14,7 +14,7 @@ fn find_range(text: &str, part: &str) -> std::ops::Range<usize> {
 
 fn render_fault(text: &str, marked_part: &str, hidden_parts: &[&str]) -> String {
     let mut source = SourceText::new("a.yaml", text);
-    source.hide(hidden_parts.iter().map(|part| find_range(text, part)));
+    source.hide_ranges(hidden_parts.iter().map(|part| find_range(text, part)));
     Diagnostic::error("type", "wrong")
         .with_location(source.locate(&find_range(text, marked_part)))
         .to_text()
@@ -29,7 +29,7 @@ impl Diagnostic {
 /// The displayed line for a fault at `marked_part`, and the marked text in this line.
 fn displayed_line(text: &str, marked_part: &str, hidden_parts: &[&str]) -> (String, String) {
     let mut source = SourceText::new("a.yaml", text);
-    source.hide(hidden_parts.iter().map(|part| find_range(text, part)));
+    source.hide_ranges(hidden_parts.iter().map(|part| find_range(text, part)));
     let (line, (start, end)) =
         source.locate(&find_range(text, marked_part)).position.unwrap().snippet.unwrap();
     let marked_text = line[start..end].to_owned();
@@ -85,7 +85,7 @@ fn a_column_that_is_a_prefix_of_another_is_kept() {
     // `a.yaml:1:13` is also the start of `a.yaml:1:133`, the location of `z`.
     let text = format!("a: {{v: a long secret, w: 1, x: {}, z: 1}}\n", "y".repeat(99));
     let mut source = SourceText::new("a.yaml", &text);
-    source.hide([find_range(&text, "a long secret")]);
+    source.hide_ranges([find_range(&text, "a long secret")]);
     let [w, z] = ["w", "z"].map(|part| source.locate(&find_range(&text, part)));
     let rendered =
         Diagnostic::error("type", "wrong").with_location(z).with_related(w, "here").to_text();
@@ -211,7 +211,7 @@ proptest! {
     fn hidden_parts_are_never_shown(text in "[a-c #'\"\n:ä\u{feff}-]{0,40}", after in "[ a-c#'\n]{0,20}", at in 0_usize..90) {
         let full_text = format!("{text}CANARY{after}");
         let mut source = SourceText::new("a.yaml", &full_text);
-        source.hide(std::iter::once(text.len()..text.len() + 6));
+        source.hide_ranges(std::iter::once(text.len()..text.len() + 6));
         let start = full_text.floor_char_boundary(at.min(full_text.len()));
         for end in start..=full_text.len() {
             let location = source.locate(&(start..end));

@@ -219,7 +219,7 @@ impl<'a> CallContext<'a> {
         let request = action
             .parameter
             .into_iter()
-            .fold(request, |built_request, (name, value)| built_request.query(name, value));
+            .fold(request, |built_request, (name, value)| built_request.with_query(name, value));
         Some(PlannedCall { side_effects: Some(action.note), ..request.into() })
     }
 
@@ -247,7 +247,7 @@ impl<'a> CallContext<'a> {
         let id = self.names.require_entry_id(parent.section, name, parent.field)?;
         let container = Address::container(self.target.path.clone());
         let address = container.with_section(parent.section).with_entry(name).to_string();
-        Ok(request.arg_by_path(parent.argument, &address, id.number()))
+        Ok(request.with_argument_by_path(parent.argument, &address, id.number()))
     }
 
     /// The calls that must precede a change below the parent entry; `None` if there is no parent
@@ -280,7 +280,7 @@ impl<'a> CallContext<'a> {
                     .find(|spec: &&FieldSpec| spec.field.live_name() == Some(address_key.field))
                 && let Some(Value::Plain(name)) = body.remove(spec.field.sent_name())
             {
-                request = request.arg(argument, forms::plain_text(&name));
+                request = request.with_argument(argument, forms::plain_text(&name));
             }
         }
         self.mark_fields(request.with_fields(body))
@@ -342,7 +342,7 @@ impl<'a> CallContext<'a> {
         let add_request =
             |body| self.with_parent_id(self.create_request_with_body(op, body), &declared);
         Ok(vec![
-            self.removal_request(live)?.without_resend().into(),
+            self.removal_request(live)?.prevent_resend().into(),
             add_request(new_body)?.into(),
             PlannedCall { is_restore: true, ..add_request(current_body)?.into() },
         ])
@@ -406,7 +406,7 @@ impl<'a> CallContext<'a> {
             match field.names.and_then(|_| self.section.address_value(live, sent_name)) {
                 Some(id) => body.insert(sent_name.to_owned(), id.clone().into()),
                 None => {
-                    let value = Value::from(forms::without_ids(value));
+                    let value = Value::from(forms::strip_ids(value));
                     let (name, value) = self.encoder().encode_field(name, &value)?;
                     body.insert(name, value);
                 }
@@ -433,11 +433,11 @@ impl<'a> CallContext<'a> {
         let request = self.target.request(op);
         let address_keys = self.section.scoped_kind.address_keys.iter().zip(&live.address_values);
         address_keys.fold(request, |request, (key, value)| match key.location {
-            KeyLocation::Path(name) => request.arg(name, forms::plain_text(value)),
+            KeyLocation::Path(name) => request.with_argument(name, forms::plain_text(value)),
             KeyLocation::Query(_) if value.is_null() || Bug::OmitVariableScope.is_planted() => {
                 request
             }
-            KeyLocation::Query(name) => request.query(name, forms::plain_text(value)),
+            KeyLocation::Query(name) => request.with_query(name, forms::plain_text(value)),
             KeyLocation::PathOnCreate(_) | KeyLocation::References => request,
         })
     }

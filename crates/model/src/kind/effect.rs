@@ -74,7 +74,7 @@ pub enum Effect {
         /// The level after.
         after: u8,
         /// The level that the user has from the group above before the run; 0 if unknown.
-        inherited: u8,
+        inherited_level: u8,
         /// The user's memberships of groups above, if they were read: the path of each group in lower
         /// case, and the level.
         memberships_above: Vec<(Arc<str>, u8)>,
@@ -137,9 +137,9 @@ pub enum Effect {
         /// The capability.
         capability: Capability,
         /// True if the container had the capability before.
-        before: bool,
+        had_capability: bool,
         /// True if the container has the capability after.
-        after: bool,
+        has_capability: bool,
     },
     /// The service accepts the change only after the step of another object.
     Follows {
@@ -190,17 +190,17 @@ impl Effect {
 
     /// The container gets the capability.
     pub const fn provides(capability: Capability) -> Self {
-        Self::Capability { capability, before: false, after: true }
+        Self::Capability { capability, had_capability: false, has_capability: true }
     }
 
     /// The container loses the capability.
     pub const fn revokes(capability: Capability) -> Self {
-        Self::Capability { capability, before: true, after: false }
+        Self::Capability { capability, had_capability: true, has_capability: false }
     }
 
     /// The container lacks the capability before and after.
     pub const fn lacks(capability: Capability) -> Self {
-        Self::Capability { capability, before: false, after: false }
+        Self::Capability { capability, had_capability: false, has_capability: false }
     }
 
     /// The effect of a change of a capability. An unknown `before` is treated as true. `None` if
@@ -211,6 +211,10 @@ impl Effect {
         after: Option<bool>,
     ) -> Option<Self> {
         let (before, after) = (before.unwrap_or(true), after?);
-        (!before || !after).then_some(Self::Capability { capability, before, after })
+        (!before || !after).then_some(Self::Capability {
+            capability,
+            had_capability: before,
+            has_capability: after,
+        })
     }
 }

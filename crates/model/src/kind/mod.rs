@@ -112,7 +112,7 @@ impl ScopedKind {
         self.list_query
             .iter()
             .filter(|(_, value)| *value != NAME_FILTER_PLACEHOLDER)
-            .fold(request, |request, (name, value)| request.query(*name, (*value).to_owned()))
+            .fold(request, |request, (name, value)| request.with_query(*name, (*value).to_owned()))
     }
 
     /// The parameter of the list request that filters entries by an expression for their names. If
@@ -135,7 +135,7 @@ impl ScopedKind {
         if expression.len() > MAX_NAME_FILTER_BYTES {
             return request;
         }
-        request.query(parameter, expression)
+        request.with_query(parameter, expression)
     }
 
     /// The lowest level of access to which the service shows every entry.
@@ -162,7 +162,7 @@ impl ScopedKind {
         let raw = Some(raw).filter(|raw| !self.is_inherited(raw))?;
         match self.address_keys[..] {
             [AddressKey { field, location: KeyLocation::Path(argument) }, ..] => {
-                Some(request.arg(argument, plain_text(raw.get(field)?)))
+                Some(request.with_argument(argument, plain_text(raw.get(field)?)))
             }
             _ => None,
         }

@@ -34,7 +34,8 @@ pub struct NameIndex {
     created_containers: CreatedContainers,
     /// The id of the token's user, if known.
     caller_id: Option<u64>,
-    /// False for each group, by id, that the token's user is certainly not in.
+    /// For each group that was looked up, by its id: false if the token's user is certainly not in
+    /// the group.
     caller_groups: BTreeMap<u64, bool>,
 }
 
@@ -229,13 +230,14 @@ impl NameIndex {
         self.caller_id
     }
 
-    /// Sets whether the token's user is in the group `id`. `is_inside` is true if that is not known.
+    /// Stores whether the token's user is in the group `id`. `is_inside` is also true if this is
+    /// unknown.
     pub fn insert_caller_group(&mut self, id: u64, is_inside: bool) {
         self.caller_groups.insert(id, is_inside);
     }
 
-    /// Corrects the groups that the token's user is not in: `is_added` is true for a path of a group to
-    /// which it is added.
+    /// Records that the token's user is in each group for whose path `is_added` returns true,
+    /// because this run adds the user to the group.
     pub fn add_caller_groups(&mut self, is_added: impl Fn(&str) -> bool) {
         let ids = self.caller_groups.keys().copied();
         let added_ids = ids.filter(|id| self.name(NamedObject::Group, *id).is_some_and(&is_added));

@@ -196,9 +196,9 @@ impl BranchSet<'_> {
         }
     }
 
-    /// Adds to `weaknesses` the permissions that the new rule `rule` gives, but no rule in
-    /// `covering_old_rules`. These are the old rules that apply to all branches of `rule`, or to
-    /// all branches of the old rule.
+    /// Adds to `weaknesses` the permissions that the new rule `rule` gives and that no rule in
+    /// `covering_old_rules` gives. `covering_old_rules` are the old rules that apply to all
+    /// branches of `rule`, or to all branches of the old rule.
     fn add_new_permissions<'k>(
         &self,
         rule: &RefRule,
@@ -350,7 +350,7 @@ mod tests {
     /// If each rule is for one branch, ten times as many rules need ten times as many comparisons.
     #[test]
     fn rules_for_different_branches_are_not_compared() {
-        steps::grow_in_proportion("rules for branches", |n| {
+        steps::assert_linear_growth("rules for branches", |n| {
             let rules = |force: bool| -> Vec<_> {
                 let names = (0..n).map(|index| format!("b{index}")).chain(["x*".to_owned()]);
                 names.map(|name| rule(json!({"name": name, "allow_force_push": force}))).collect()
@@ -362,7 +362,7 @@ mod tests {
     /// Ten times as many pairs of overlapping patterns need ten times as many comparisons.
     #[test]
     fn patterns_are_compared_in_pairs() {
-        steps::grow_in_proportion("patterns for branches", |n| {
+        steps::assert_linear_growth("patterns for branches", |n| {
             let pattern_count = n.isqrt();
             let rules = |force: bool| -> Vec<_> {
                 let names = (0..pattern_count).map(|index| format!("*a{index}*"));

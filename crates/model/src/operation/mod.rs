@@ -102,7 +102,8 @@ pub struct Operation {
     /// The scope and section whose fields the body also accepts, and the type of the write request.
     /// The description of the section's kind describes these fields.
     pub fields: Option<((Scope, &'static str), WriteRequest)>,
-    /// The parameters of which at least one is required; empty without such a rule.
+    /// Parameters; a request must contain at least one of them. Empty if there is no such
+    /// condition.
     pub one_of: &'static [&'static str],
     /// The lowest tier of the service that has the operation.
     pub tier: Tier,

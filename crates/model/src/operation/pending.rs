@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_container_is_sent_by_id_and_shown_by_path() {
-        let fork_request = |id| PROJECT_FORK.request().arg_by_path("id", "acme/up", id);
+        let fork_request = |id| PROJECT_FORK.request().with_argument_by_path("id", "acme/up", id);
         let known_request = fork_request(Some(7));
         assert_eq!(
             (known_request.path(), known_request.awaited_containers().count()),
@@ -92,7 +92,7 @@ mod tests {
             pending_request.with_ids(Some(7), |_| Some(9)).unwrap().path(),
             "/projects/7/variables"
         );
-        let path_request = VARIABLE_CREATE.request().arg("id", "acme/new");
+        let path_request = VARIABLE_CREATE.request().with_argument("id", "acme/new");
         assert!(path_request.with_ids(Some(7), |_| Some(9)).is_err());
     }
 
@@ -100,7 +100,11 @@ mod tests {
     fn an_entry_of_the_same_container_is_shown_by_its_name() {
         let request_for = |id| {
             let request = SCHEDULE_UPDATE.request().with_container("acme/shop", Some(7));
-            request.arg_by_path("pipeline_schedule_id", "acme/shop#pipeline_schedules/a%2Fb@c", id)
+            request.with_argument_by_path(
+                "pipeline_schedule_id",
+                "acme/shop#pipeline_schedules/a%2Fb@c",
+                id,
+            )
         };
         let (known_request, pending_request) = (request_for(Some(3)), request_for(None));
         assert_eq!(known_request.display_target(), "/projects/7/pipeline_schedules/a%2Fb@c");
@@ -132,7 +136,7 @@ mod tests {
         };
         let id_fields = ["rows", "group_id"].map(str::to_owned);
         let other_id = id_placeholder("acme/other");
-        let request = SHARE_CREATE.request().arg("id", 7);
+        let request = SHARE_CREATE.request().with_argument("id", 7);
         let request_without_id_fields = request.clone().with_fields(make_body(
             &rows,
             &id_placeholder("acme/x"),

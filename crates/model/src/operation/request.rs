@@ -98,7 +98,7 @@ impl<E> Request<E> {
     }
 
     /// Sets `:name` of the path template; `value` is percent-encoded when the path is built.
-    pub fn arg(mut self, name: &'static str, value: impl ToString) -> Self {
+    pub fn with_argument(mut self, name: &'static str, value: impl ToString) -> Self {
         debug_assert!(self.operation.has_argument(name), "no :{name} in {}", self.operation.path);
         self.arguments.push((name, value.to_string()));
         self
@@ -106,19 +106,24 @@ impl<E> Request<E> {
 
     /// Sets `:name` of the path template to the `id` of the container at `path`. An unknown id is
     /// filled in when the request is sent.
-    pub fn arg_by_path(mut self, name: &'static str, path: &str, id: Option<u64>) -> Self {
+    pub fn with_argument_by_path(
+        mut self,
+        name: &'static str,
+        path: &str,
+        id: Option<u64>,
+    ) -> Self {
         self.named_arguments.push((name, id));
-        self.arg(name, path)
+        self.with_argument(name, path)
     }
 
     /// Sets `:id` of the path template to the `id` of the container at `path`. If the same step
     /// creates the container, the id is filled in when the request is sent.
     pub fn with_container(mut self, path: &str, id: Option<u64>) -> Self {
         match id {
-            Some(id) => self.arg("id", id),
+            Some(id) => self.with_argument("id", id),
             None => {
                 self.awaits_own_container = true;
-                self.arg("id", path)
+                self.with_argument("id", path)
             }
         }
     }
@@ -148,12 +153,12 @@ impl<E> Request<E> {
     }
 
     /// True if the query has a parameter of this name.
-    pub fn has_query(&self, name: &str) -> bool {
+    pub fn has_query_parameter(&self, name: &str) -> bool {
         self.query.iter().any(|(key, _)| key == name)
     }
 
     /// Sets a query parameter.
-    pub fn query(mut self, name: impl Into<Cow<'static, str>>, value: impl ToString) -> Self {
+    pub fn with_query(mut self, name: impl Into<Cow<'static, str>>, value: impl ToString) -> Self {
         let (name, value) = (name.into(), value.to_string());
         match self.query.iter_mut().find(|(key, _)| *key == name) {
             Some(parameter) => parameter.1 = value,
@@ -258,7 +263,7 @@ impl<E> Request<E> {
     }
 
     /// The shell command that sends this request. The request must not have a body.
-    pub fn as_command(&self) -> String {
+    pub fn to_command(&self) -> String {
         let arguments = self.arguments.iter().map(|(name, value)| format!(" {name}={value}"));
         format!("undrift call {}{}", self.operation.id, arguments.collect::<String>())
     }
@@ -315,7 +320,7 @@ impl<E> Request<E> {
 
     /// Prevents a resend of a removal whose entry is added again later: a late second request would
     /// remove the new entry.
-    pub fn without_resend(mut self) -> Self {
+    pub fn prevent_resend(mut self) -> Self {
         self.is_sent_once = true;
         self
     }
@@ -438,7 +443,8 @@ mod tests {
         assert!(
             request.body_fields().unwrap().values().all(|value| *value == Value::from("extgit"))
         );
-        let other_request = PROJECT_GET.request().arg("id", "extgit").rename_segment("extgit", "x");
+        let other_request =
+            PROJECT_GET.request().with_argument("id", "extgit").rename_segment("extgit", "x");
         assert_eq!(other_request.path(), "/projects/extgit");
     }
 
@@ -446,9 +452,9 @@ mod tests {
     fn a_path_argument_is_always_one_segment() {
         let request = VARIABLE_UPDATE
             .request()
-            .arg("id", "acme/my.shop")
-            .arg("key", "A/B?c#d é")
-            .query("filter[environment_scope]", "prod/*");
+            .with_argument("id", "acme/my.shop")
+            .with_argument("key", "A/B?c#d é")
+            .with_query("filter[environment_scope]", "prod/*");
         assert_eq!(
             request.path_and_query(),
             "/projects/acme%2Fmy.shop/variables/A%2FB%3Fc%23d%20%C3%A9?filter%5Benvironment_scope%5D=prod%2F%2A"
@@ -479,7 +485,7 @@ mod tests {
     #[test]
     fn a_query_parameter_is_sent_once() {
         assert_eq!(
-            PROJECT_LIST.request().query("page", 1).query("page", 2).path_and_query(),
+            PROJECT_LIST.request().with_query("page", 1).with_query("page", 2).path_and_query(),
             "/projects?page=2"
         );
     }

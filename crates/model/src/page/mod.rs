@@ -211,11 +211,11 @@ impl Pager {
     /// requested to prove the end, and the list is never complete.
     pub fn for_search(request: Request<Read>) -> Self {
         let uses_keyset = request.operation.by_keyset
-            && !["order_by", "sort"].iter().any(|name| request.has_query(name));
-        let request = request.query("per_page", PER_PAGE).keep_keys(&["id"]);
+            && !["order_by", "sort"].iter().any(|name| request.has_query_parameter(name));
+        let request = request.with_query("per_page", PER_PAGE).keep_keys(&["id"]);
         let (base_request, first_position) = if uses_keyset {
-            let request = request.query("pagination", "keyset").query("order_by", "id");
-            (request.query("sort", "asc"), PagePosition::Start)
+            let request = request.with_query("pagination", "keyset").with_query("order_by", "id");
+            (request.with_query("sort", "asc"), PagePosition::Start)
         } else {
             (request, PagePosition::Page(1))
         };
@@ -245,9 +245,9 @@ impl Pager {
         let request = self.base_request.clone();
         Some(match position {
             PagePosition::Start => request,
-            PagePosition::Page(number) => request.query("page", number),
-            PagePosition::After(id) => request.query("id_after", id),
-            PagePosition::Cursor(cursor) => request.query("cursor", cursor),
+            PagePosition::Page(number) => request.with_query("page", number),
+            PagePosition::After(id) => request.with_query("id_after", id),
+            PagePosition::Cursor(cursor) => request.with_query("cursor", cursor),
         })
     }
 

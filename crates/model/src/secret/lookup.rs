@@ -97,7 +97,7 @@ impl UnresolvedReference {
     }
 }
 
-/// Resolves secrets, stores them, and redacts them in texts.
+/// A store of resolved secrets. Resolves references, and redacts the secrets in texts.
 #[derive(Clone, Default)]
 pub struct Secrets {
     /// The folder that contains all files; `None` if files may be anywhere.

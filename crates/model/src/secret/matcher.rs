@@ -66,7 +66,7 @@ impl SecretMatcher {
     /// Adds each substring of `secret` with `length` characters.
     pub(super) fn add_pieces(&mut self, secret: &str, length: usize) {
         let escape_free_secret = String::from_utf8_lossy(
-            MappedText::from_text(secret.as_bytes()).without_escapes().bytes(),
+            MappedText::from_text(secret.as_bytes()).strip_escapes().bytes(),
         )
         .into_owned();
         for form in [secret, &escape_free_secret] {
@@ -89,7 +89,8 @@ impl SecretMatcher {
         )
     }
 
-    /// Like [`Self::find`], in windows that begin at the start of a line. The lengths are in bytes.
+    /// Like [`Self::find_known_secrets`], in windows that begin at the start of a line. The lengths
+    /// are in bytes.
     fn find_in_windows(
         &self,
         text: &str,
@@ -143,12 +144,12 @@ fn next_line_start(text: &str, offset: usize) -> usize {
 /// The forms of `secret`: unchanged, without escapes, and without line breaks.
 fn search_forms(secret: &str) -> Vec<Vec<u8>> {
     let mapped_secret = MappedText::from_text(secret.as_bytes());
-    let mut escape_free_form = mapped_secret.without_escapes().bytes().to_vec();
+    let mut escape_free_form = mapped_secret.strip_escapes().bytes().to_vec();
     // In a text, a last `%` or `&` and the characters after it could form an escape.
     while escape_free_form.pop_if(|byte| matches!(byte, b'%' | b'&')).is_some() {}
     let plus_form =
         escape_free_form.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect();
-    let unbroken_form = without_whitespace(&mapped_secret).bytes().to_vec();
+    let unbroken_form = strip_whitespace(&mapped_secret).bytes().to_vec();
     let mut forms = vec![secret.into()];
     if unbroken_form.len() >= MIN_SECRET_BYTES {
         forms.extend([escape_free_form, plus_form]);
@@ -161,8 +162,8 @@ fn search_forms(secret: &str) -> Vec<Vec<u8>> {
 }
 
 /// Removes white space, because long texts are broken into lines.
-fn without_whitespace(mapped: &MappedText<'_>) -> MappedText<'static> {
-    mapped.without_bytes(|byte| byte.is_ascii_whitespace())
+fn strip_whitespace(mapped: &MappedText<'_>) -> MappedText<'static> {
+    mapped.drop_bytes(|byte| byte.is_ascii_whitespace())
 }
 
 /// Extends `ranges` to whole characters of the text; returns them ordered and merged.
@@ -284,12 +285,12 @@ impl SecretSearch<'_> {
     /// that were removed before.
     fn search_layers(&mut self, mapped: &MappedText<'_>, depth: usize) {
         let unescaped_text = self.search_escaped(mapped, 0);
-        let unbroken_text = without_whitespace(unescaped_text.as_ref().unwrap_or(mapped));
+        let unbroken_text = strip_whitespace(unescaped_text.as_ref().unwrap_or(mapped));
         self.search_plain(unbroken_text.bytes(), |range| unbroken_text.source_range(range));
         for encoding in &ENCODINGS {
             if unbroken_text.bytes().iter().any(|byte| (encoding.is_separator)(*byte)) {
                 self.search_encoded(
-                    &unbroken_text.without_bytes(encoding.is_separator),
+                    &unbroken_text.drop_bytes(encoding.is_separator),
                     encoding,
                     depth,
                 );
@@ -311,7 +312,7 @@ impl SecretSearch<'_> {
         if !mapped.may_have_escapes() {
             return None;
         }
-        let escape_free_text = mapped.without_escapes();
+        let escape_free_text = mapped.strip_escapes();
         self.search_plain(escape_free_text.bytes(), |range| escape_free_text.source_range(range));
         let unescaped_text = mapped.unescape_once().filter(|_| level < MAX_NESTING)?;
         Some(self.search_escaped(&unescaped_text, level + 1).unwrap_or(unescaped_text))

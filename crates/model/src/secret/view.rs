@@ -67,7 +67,7 @@ impl<'t> MappedText<'t> {
     /// Removes all levels of escapes, for comparing. The result of an escape may be part of another
     /// escape. All backslashes are removed, because their number depends on the number of levels. A
     /// control character is replaced by the letter of its escape: a newline becomes `n`.
-    pub(super) fn without_escapes(&self) -> MappedText<'static> {
+    pub(super) fn strip_escapes(&self) -> MappedText<'static> {
         let mut builder = MappedTextBuilder::default();
         for (index, byte) in self.bytes.iter().enumerate() {
             builder.push(*byte, self.span(index));
@@ -75,7 +75,7 @@ impl<'t> MappedText<'t> {
                 builder.replace_end(length, &decoded);
             }
         }
-        let mut normalized = MappedText::from(builder).without_bytes(|byte| byte == b'\\');
+        let mut normalized = MappedText::from(builder).drop_bytes(|byte| byte == b'\\');
         normalized.bytes.to_mut().iter_mut().for_each(|byte| *byte = escape_letter(*byte));
         normalized
     }
@@ -86,7 +86,7 @@ impl<'t> MappedText<'t> {
     }
 
     /// Removes the bytes that `is_dropped` selects.
-    pub(super) fn without_bytes(&self, is_dropped: impl Fn(u8) -> bool) -> MappedText<'static> {
+    pub(super) fn drop_bytes(&self, is_dropped: impl Fn(u8) -> bool) -> MappedText<'static> {
         let mut builder = MappedTextBuilder::default();
         for (index, byte) in self.bytes.iter().enumerate().filter(|(_, byte)| !is_dropped(**byte)) {
             builder.push(*byte, self.span(index));
@@ -280,7 +280,7 @@ mod tests {
     }
 
     fn remove_escapes(escaped: &str) -> String {
-        text(&MappedText::from_text(escaped.as_bytes()).without_escapes())
+        text(&MappedText::from_text(escaped.as_bytes()).strip_escapes())
     }
 
     #[test]
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn each_byte_keeps_its_position() {
         let text = r"a%25252Fb\u00e9";
-        let mapped = MappedText::from_text(text.as_bytes()).without_escapes();
+        let mapped = MappedText::from_text(text.as_bytes()).strip_escapes();
         assert_eq!(mapped.bytes(), "a/bé".as_bytes());
         let sources: Vec<_> =
             (0..5).map(|index| &text[mapped.source_range(index..index + 1)]).collect();

@@ -5,7 +5,7 @@
 #[cfg(debug_assertions)]
 mod testing;
 #[cfg(debug_assertions)]
-pub use testing::grow_in_proportion;
+pub use testing::assert_linear_growth;
 
 #[cfg(debug_assertions)]
 thread_local! {
@@ -15,11 +15,11 @@ thread_local! {
 /// Counts a step.
 #[inline]
 pub fn count_step() {
-    add(1);
+    add_steps(1);
 }
 
 /// The number of steps that this thread counted; 0 without debug assertions.
-pub fn count() -> u64 {
+pub fn counted_steps() -> u64 {
     #[cfg(debug_assertions)]
     return STEP_COUNT.get();
     #[cfg(not(debug_assertions))]
@@ -28,7 +28,7 @@ pub fn count() -> u64 {
 
 /// Counts several steps at once, for example the steps of other threads that worked for this
 /// thread.
-pub fn add(_steps: u64) {
+pub fn add_steps(_steps: u64) {
     #[cfg(debug_assertions)]
     STEP_COUNT.set(STEP_COUNT.get() + _steps);
 }

@@ -10,7 +10,7 @@ fn count_steps(work: impl FnOnce()) -> u64 {
 }
 
 /// Asserts that `work` on ten times as many items takes at most fifteen times as many steps.
-pub fn grow_in_proportion(label: &str, work: impl Fn(usize)) {
+pub fn assert_linear_growth(label: &str, work: impl Fn(usize)) {
     let (few, large_step_count) = (count_steps(|| work(30)), count_steps(|| work(300)));
     assert!(few >= 30, "{label}: {few} steps are counted, which tells nothing");
     assert!(

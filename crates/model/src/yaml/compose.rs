@@ -89,7 +89,7 @@ struct ParsedKey<'t> {
     name: Cow<'t, str>,
     span: Range<usize>,
     /// True if the key is an unquoted `<<`.
-    is_merge: bool,
+    is_merge_key: bool,
 }
 
 /// Builds the trees of the documents in one text.
@@ -159,10 +159,14 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         };
         let scalar_bytes =
             if counted_node.node.is_collection() { 0 } else { counted_node.byte_count };
-        self.spend(1, scalar_bytes, &counted_node.node.span)?;
+        self.spend_budget(1, scalar_bytes, &counted_node.node.span)?;
         if anchor != 0 {
             // Count the copy for aliases too, because nested anchors could multiply the copies.
-            self.spend(counted_node.node_count, counted_node.byte_count, &counted_node.node.span)?;
+            self.spend_budget(
+                counted_node.node_count,
+                counted_node.byte_count,
+                &counted_node.node.span,
+            )?;
             self.anchors
                 .insert(anchor, CountedNode { node: counted_node.node.clone(), ..counted_node });
         }
@@ -178,7 +182,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         if depth + target_depth > MAX_DEPTH + 1 {
             return Err(YamlFault::new(texts::TOO_DEEP, span));
         }
-        self.spend(node_count, byte_count, &span)?;
+        self.spend_budget(node_count, byte_count, &span)?;
         let data = self.anchors[&id].node.data.clone();
         Ok(CountedNode { node: Node { data, span }, node_count, byte_count, depth: target_depth })
     }
@@ -218,7 +222,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             let key = self.read_key(event, span, depth)?;
             let (event, span) = self.next_event()?;
             let mut value = map.add_child(self.read_node(event, span, depth + 1)?);
-            let Some(ParsedKey { name, span, is_merge }) = key else {
+            let Some(ParsedKey { name, span, is_merge_key: is_merge }) = key else {
                 self.dropped_ranges.push(key_start..value.span.end.max(key_end));
                 continue;
             };
@@ -263,8 +267,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             let (name, value) =
                 (text.clone(), self.read_scalar(text, style, tag.as_deref(), &span));
             if matches!(value, NodeValue::Text(_)) {
-                self.spend(0, name.len(), &span)?;
-                return Ok(Some(ParsedKey { is_merge: is_plain && name == "<<", name, span }));
+                self.spend_budget(0, name.len(), &span)?;
+                return Ok(Some(ParsedKey { is_merge_key: is_plain && name == "<<", name, span }));
             }
             if value == NodeValue::Unreadable {
                 return Ok(None);
@@ -377,8 +381,13 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         data
     }
 
-    fn spend(&mut self, nodes: usize, bytes: usize, span: &Range<usize>) -> Result<(), YamlFault> {
-        steps::add(nodes as u64);
+    fn spend_budget(
+        &mut self,
+        nodes: usize,
+        bytes: usize,
+        span: &Range<usize>,
+    ) -> Result<(), YamlFault> {
+        steps::add_steps(nodes as u64);
         let remaining_budget =
             self.remaining_nodes.checked_sub(nodes).zip(self.remaining_bytes.checked_sub(bytes));
         (self.remaining_nodes, self.remaining_bytes) = remaining_budget.unwrap_or((0, 0));

@@ -128,17 +128,17 @@ impl OutputLine {
 }
 
 /// The lines of a document.
-pub fn document(items: &[MapItem]) -> String {
+pub fn render_document(items: &[MapItem]) -> String {
     render_lines(|lines| items.iter().for_each(|item| write_item(lines, item, 0)))
 }
 
 /// The lines of a key with its value, indented by `indent` spaces.
-pub fn item(item: &MapItem, indent: usize) -> String {
+pub fn render_item(item: &MapItem, indent: usize) -> String {
     render_lines(|lines| write_item(lines, item, indent))
 }
 
 /// The lines of a list entry whose dash is after `indent` spaces.
-pub fn entry(items: &[MapItem], comment: Option<&str>, indent: usize) -> String {
+pub fn render_entry(items: &[MapItem], comment: Option<&str>, indent: usize) -> String {
     render_lines(|lines| write_entry(lines, items, comment, indent))
 }
 
@@ -195,7 +195,7 @@ fn write_item(out: &mut Vec<OutputLine>, item: &MapItem, indent: usize) {
         out.extend(comment_lines(line, indent));
     }
     let margin = " ".repeat(indent);
-    let key = format!("{margin}{}:", scalar(&item.key, false));
+    let key = format!("{margin}{}:", format_scalar(&item.key, false));
     if let Some(flow) = flow_form(&item.node, false).and_then(|flow| flow.with_comment_of(item)) {
         let is_short =
             !matches!(&item.node, OutputNode::Map(items) if items.len() > MAX_INLINE_FIELDS);
@@ -223,7 +223,7 @@ fn write_item(out: &mut Vec<OutputLine>, item: &MapItem, indent: usize) {
         }
         OutputNode::Value(Json::Array(items)) => {
             out.extend(items.iter().map(|value| {
-                line_without_comment(format!("{margin}  - {}", inline(value, false)))
+                line_without_comment(format!("{margin}  - {}", format_inline(value, false)))
             }));
         }
         OutputNode::Value(Json::Object(object)) => {
@@ -289,7 +289,7 @@ fn char_count(text: &str) -> usize {
 fn flow_form(node: &OutputNode, is_bracketed: bool) -> Option<OutputLine> {
     match node {
         OutputNode::Value(value) if has_multiline_text(value) => None,
-        OutputNode::Value(value) => Some(line_without_comment(inline(value, is_bracketed))),
+        OutputNode::Value(value) => Some(line_without_comment(format_inline(value, is_bracketed))),
         OutputNode::Map(items) => flow_mapping(items),
         OutputNode::List(entries) => {
             entries.is_empty().then(|| line_without_comment("[]".to_owned()))
@@ -303,7 +303,7 @@ fn flow_mapping(items: &[MapItem]) -> Option<OutputLine> {
         let value = flow_form(&item.node, true)
             .filter(|_| item.comments_above.is_empty())?
             .with_comment_of(item)?;
-        texts.push(format!("{}: {}", scalar(&item.key, true), value.text));
+        texts.push(format!("{}: {}", format_scalar(&item.key, true), value.text));
         comments.push(value.comment);
     }
     let have_same_comment = comments.windows(2).all(|pair| pair[0] == pair[1]);
@@ -323,17 +323,18 @@ fn has_multiline_text(value: &Json) -> bool {
 }
 
 /// `value` on one line. `is_bracketed` is true if the value is within brackets.
-pub fn inline(value: &Json, is_bracketed: bool) -> String {
+pub fn format_inline(value: &Json, is_bracketed: bool) -> String {
     match value {
-        Json::String(text) => scalar(text, is_bracketed),
+        Json::String(text) => format_scalar(text, is_bracketed),
         Json::Array(items) => {
-            let items: Vec<_> = items.iter().map(|value| inline(value, true)).collect();
+            let items: Vec<_> = items.iter().map(|value| format_inline(value, true)).collect();
             format!("[{}]", items.join(", "))
         }
         Json::Object(object) => {
             let items = object.iter();
-            let items =
-                items.map(|(key, value)| [scalar(key, true), inline(value, true)].join(": "));
+            let items = items.map(|(key, value)| {
+                [format_scalar(key, true), format_inline(value, true)].join(": ")
+            });
             format!("{{{}}}", items.collect::<Vec<_>>().join(", "))
         }
         value => value.to_string(),
@@ -352,18 +353,18 @@ fn is_block_text(text: &str) -> bool {
 }
 
 /// A text as a scalar on one line. `is_bracketed` is true if the scalar is within brackets.
-pub fn scalar(text: &str, is_bracketed: bool) -> String {
+pub fn format_scalar(text: &str, is_bracketed: bool) -> String {
     if is_plain(text, is_bracketed) {
         text.to_owned()
     } else if text.contains(is_unsafe) {
-        double_quoted(text)
+        quote_double(text)
     } else {
         format!("'{}'", text.replace('\'', "''"))
     }
 }
 
 /// A text in double quotes, on one line.
-pub fn double_quoted(text: &str) -> String {
+pub fn quote_double(text: &str) -> String {
     let mut quoted_text = String::from("\"");
     for c in text.chars() {
         match c {
@@ -463,7 +464,7 @@ mod tests {
             "1abc",
         ] {
             let expected = ["%", "^(feat|fix): x$x"].contains(&plain);
-            assert_eq!(scalar(plain, false).starts_with('\''), expected, "{plain}");
+            assert_eq!(format_scalar(plain, false).starts_with('\''), expected, "{plain}");
         }
         for quoted in [
             "",
@@ -512,16 +513,16 @@ mod tests {
             ">",
         ] {
             assert_eq!(
-                scalar(quoted, false),
+                format_scalar(quoted, false),
                 format!("'{}'", quoted.replace('\'', "''")),
                 "{quoted}"
             );
         }
-        assert_eq!(scalar("a:?b", false), "a:?b");
-        assert_eq!(scalar("a:?b", true), "'a:?b'");
-        assert_eq!(scalar("a, b", false), "a, b");
-        assert_eq!(scalar("a, b", true), "'a, b'");
-        assert_eq!(scalar("a\tb\r\u{ad}\u{2028}", true), "\"a\\tb\\r\\xad\\u2028\"");
+        assert_eq!(format_scalar("a:?b", false), "a:?b");
+        assert_eq!(format_scalar("a:?b", true), "'a:?b'");
+        assert_eq!(format_scalar("a, b", false), "a, b");
+        assert_eq!(format_scalar("a, b", true), "'a, b'");
+        assert_eq!(format_scalar("a\tb\r\u{ad}\u{2028}", true), "\"a\\tb\\r\\xad\\u2028\"");
     }
 
     #[test]
@@ -562,7 +563,7 @@ mod tests {
         let expected = format!(
             "path: acme/shop\nsettings: {{visibility: private}}\nhooks:\n  - {{url: https://a.example, token: {{env: A}}}}  # said\n  # long\n  - url: {long_text}\n    b: {long_text}\n    list: [a, 'b, c']\ntext: |\n  one\n\n  two\nodd: \"one \\ntwo\"\n"
         );
-        assert_eq!(document(&items), expected);
+        assert_eq!(render_document(&items), expected);
     }
 
     /// The text as read by undrift's reader, and by another reader that uses the types of YAML 1.1.
@@ -579,10 +580,10 @@ mod tests {
             let items: Vec<_> = value.as_object().unwrap().iter()
                 .map(|(key, value)| MapItem::value(key, value.clone())).collect();
             let list = MapItem::new("l", OutputNode::List(vec![(items.clone(), None)]));
-            for read in read_back(&document(&items)) {
+            for read in read_back(&render_document(&items)) {
                 prop_assert_eq!(&read, &value);
             }
-            for read in read_back(&document(&[list])) {
+            for read in read_back(&render_document(&[list])) {
                 prop_assert_eq!(&read["l"][0], &value);
             }
         }

@@ -20,7 +20,7 @@ use crate::{
 };
 
 fn project_request() -> op::Request<op::Read> {
-    op::PROJECT_GET.request().arg("id", "acme/shop")
+    op::PROJECT_GET.request().with_argument("id", "acme/shop")
 }
 
 /// The error of a single read that gets this reply.
@@ -33,7 +33,7 @@ fn variable_create_request() -> op::Request<op::Write> {
         ("key".to_owned(), Value::from("TOKEN")),
         ("value".to_owned(), Value::Secret(canary_reference())),
     ]);
-    op::VARIABLE_CREATE.request().arg("id", "acme/shop").with_fields(fields)
+    op::VARIABLE_CREATE.request().with_argument("id", "acme/shop").with_fields(fields)
 }
 
 /// All texts of an error, joined.
@@ -102,7 +102,7 @@ async fn an_idempotent_write_is_sent_again_and_may_end_in_doubt() {
     let update_request = || {
         op::PROJECT_UPDATE
             .request()
-            .arg("id", 1)
+            .with_argument("id", 1)
             .with_fields(Fields::from([("name".to_owned(), Value::from("x"))]))
     };
     let lost = send_failure(RequestPhase::MaybeSent, SendErrorKind::Network);
@@ -151,7 +151,9 @@ async fn deleting_an_absent_object_succeeds_unless_the_project_or_the_route_is_a
     ];
     for (reply, status) in table {
         let client = write_client(&Script::new([reply.clone()]));
-        let response = client.send(op::HOOK_DELETE.request().arg("id", 1).arg("hook_id", 2)).await;
+        let response = client
+            .send(op::HOOK_DELETE.request().with_argument("id", 1).with_argument("hook_id", 2))
+            .await;
         assert_eq!(response.ok().map(|a| a.status), status, "{reply:?}");
     }
 }
@@ -171,10 +173,13 @@ async fn a_response_of_a_proxy_is_neither_a_list_nor_absence() {
     ];
     for reply in proxy_replies {
         let client = read_client(&Script::new([reply.clone()]), settings());
-        let list_error = client.list(op::HOOK_LIST.request().arg("id", 1)).await.unwrap_err();
+        let list_error =
+            client.list(op::HOOK_LIST.request().with_argument("id", 1)).await.unwrap_err();
         let client = read_client(&Script::new([reply.clone()]), settings());
-        let rule_error =
-            client.get_optional(op::PUSH_RULE_GET.request().arg("id", 1), &[]).await.unwrap_err();
+        let rule_error = client
+            .get_optional(op::PUSH_RULE_GET.request().with_argument("id", 1), &[])
+            .await
+            .unwrap_err();
         assert!(
             !list_error.is_container_not_found() && !rule_error.is_container_not_found(),
             "{reply:?}"
@@ -182,7 +187,10 @@ async fn a_response_of_a_proxy_is_neither_a_list_nor_absence() {
     }
     for body in ["{}", "[1]", "null", "7"] {
         let client = read_client(&Script::new([json_response(200, body)]), settings());
-        assert!(client.list(op::HOOK_LIST.request().arg("id", 1)).await.is_err(), "{body}");
+        assert!(
+            client.list(op::HOOK_LIST.request().with_argument("id", 1)).await.is_err(),
+            "{body}"
+        );
     }
     for body in ["[]", "[{}]", "7", "true", r#""acme/shop""#] {
         let client = read_client(&Script::new([json_response(200, body)]), settings());
@@ -207,10 +215,10 @@ async fn a_response_of_a_proxy_is_neither_a_list_nor_absence() {
     }
     for (requested_id, is_valid) in [("1", true), ("2", false), ("acme/shop", true)] {
         let client = read_client(&Script::new([json_response(200, r#"{"id":1}"#)]), settings());
-        let request = op::PROJECT_GET.request().arg("id", requested_id);
+        let request = op::PROJECT_GET.request().with_argument("id", requested_id);
         assert_eq!(client.get_object(request, &["id"]).await.is_ok(), is_valid, "{requested_id}");
     }
-    let rule = || op::PUSH_RULE_GET.request().arg("id", 1);
+    let rule = || op::PUSH_RULE_GET.request().with_argument("id", 1);
     for (reply, is_absent) in [(json_response(200, "null"), true), (empty_response(204), false)] {
         let client = read_client(&Script::new([reply.clone()]), settings());
         let object = client.get_optional(rule(), &[]).await;
@@ -221,7 +229,7 @@ async fn a_response_of_a_proxy_is_neither_a_list_nor_absence() {
 }
 
 fn hook_list_request() -> op::Request<op::Read> {
-    op::HOOK_LIST.request().arg("id", 1)
+    op::HOOK_LIST.request().with_argument("id", 1)
 }
 
 /// A page with one hook, in a list of `total` hooks. `next` is the number of the next page.
@@ -248,7 +256,7 @@ async fn a_response_has_the_kept_and_the_checked_keys() {
     let page =
         json_with_headers(200, &[("x-total", "1"), ("x-next-page", "")], &format!("[{body}]"));
     let script = Script::new([page]);
-    let filtered_hook_list = || keep_only_a(op::HOOK_LIST.request().arg("id", 1));
+    let filtered_hook_list = || keep_only_a(op::HOOK_LIST.request().with_argument("id", 1));
     let client = read_client(&script, settings());
     let list = client
         .list_with_keys(
@@ -385,7 +393,7 @@ async fn a_list_that_is_filtered_after_paging_is_never_complete() {
     let script =
         Script::new([json_with_headers(200, &[("x-total", "0"), ("x-next-page", "")], "[]")]);
     let error = read_client(&script, settings())
-        .list(op::NOTE_LIST.request().arg("id", 1))
+        .list(op::NOTE_LIST.request().with_argument("id", 1))
         .await
         .unwrap_err();
     assert!(matches!(error.page_error(), Some(crate::page::PageError::Filtered)), "{error}");
@@ -416,7 +424,7 @@ async fn a_project_that_has_moved_is_known_by_its_id() {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_without_any_access_ends_the_run() {
-    let project = |id: u32| op::PROJECT_GET.request().arg("id", id);
+    let project = |id: u32| op::PROJECT_GET.request().with_argument("id", id);
     let script = Script::new([json_response(403, "{}")]);
     let client = read_client(&script, settings());
     for id in [1, 1, 1, 2, 3] {
@@ -451,7 +459,7 @@ async fn a_file_makes_the_body_a_form() {
     fields.insert("avatar".into(), Value::File("logo.png".into()));
     fields.insert("token".into(), Value::Secret(canary_reference()));
     client
-        .send(op::PROJECT_UPDATE.request().arg("id", 1).with_fields(fields.clone()))
+        .send(op::PROJECT_UPDATE.request().with_argument("id", 1).with_fields(fields.clone()))
         .await
         .unwrap();
     let sent_request = script.sent.lock().unwrap()[0].request.clone();
@@ -475,7 +483,7 @@ async fn a_file_makes_the_body_a_form() {
     {
         fields.insert("avatar".into(), missing);
         let error = client
-            .send(op::PROJECT_UPDATE.request().arg("id", 1).with_fields(fields.clone()))
+            .send(op::PROJECT_UPDATE.request().with_argument("id", 1).with_fields(fields.clone()))
             .await
             .unwrap_err();
         assert!(
@@ -531,7 +539,7 @@ fn link_list_operation() -> op::Op<op::Read> {
 /// Some collections answer 401 if their feature is switched off.
 #[tokio::test(start_paused = true)]
 async fn a_401_of_a_switched_off_collection_does_not_end_the_run() {
-    let links = link_list_operation().request().arg("id", 7);
+    let links = link_list_operation().request().with_argument("id", 7);
     let script = Script::new([
         json_response(401, r#"{"message":"401 Unauthorized"}"#),
         json_response(200, "{}"),
@@ -628,8 +636,10 @@ async fn no_more_requests_are_in_flight_than_allowed() {
             &script,
             ClientSettings { in_flight: InFlightRange::fixed(concurrency), ..settings() },
         );
-        let answers =
-            join_all((0..40).map(|id| client.get(op::PROJECT_GET.request().arg("id", id)))).await;
+        let answers = join_all(
+            (0..40).map(|id| client.get(op::PROJECT_GET.request().with_argument("id", id))),
+        )
+        .await;
         assert!(answers.iter().all(Result::is_ok));
         assert_eq!(*script.in_flight_counts.lock().unwrap(), (0, concurrency));
     }
@@ -650,7 +660,7 @@ proptest! {
                 _ => json_with_headers(*status, &[("retry-after", &after.to_string())], ""),
             }));
             let client = read_client(&script, ClientSettings { in_flight: InFlightRange::fixed(concurrency), ..settings() });
-            join_all((0..6).map(|id| client.get(op::PROJECT_GET.request().arg("id", id)))).await;
+            join_all((0..6).map(|id| client.get(op::PROJECT_GET.request().with_argument("id", id)))).await;
             script.sent_times()
         });
         for (i, sent_at) in sent_times.iter().enumerate() {
@@ -690,9 +700,12 @@ async fn workers_on_any_thread_share_a_client() {
     let client = write_client(&script);
     let (reader, writer) = (client.read_client().clone(), client.clone());
     let read_task =
-        tokio::spawn(async move { reader.list(op::HOOK_LIST.request().arg("id", 1)).await });
-    let write_task =
-        tokio::spawn(async move { writer.send(op::PROJECT_ARCHIVE.request().arg("id", 1)).await });
+        tokio::spawn(
+            async move { reader.list(op::HOOK_LIST.request().with_argument("id", 1)).await },
+        );
+    let write_task = tokio::spawn(async move {
+        writer.send(op::PROJECT_ARCHIVE.request().with_argument("id", 1)).await
+    });
     assert!(read_task.await.unwrap().is_ok() && write_task.await.unwrap().is_ok());
     let method_and_timeouts = |s: &SentRequest| {
         (s.request.method, s.request.timeout.as_secs(), s.request.idle_timeout.as_secs())
@@ -725,7 +738,7 @@ async fn each_error_has_a_hint() {
         let error = get_error(reply.clone()).await;
         assert!(error.hint().is_some_and(|h| h.contains(hint)), "{error}: {:?}", error.hint());
     }
-    let rule = op::PUSH_RULE_GET.request().arg("id", "acme/shop");
+    let rule = op::PUSH_RULE_GET.request().with_argument("id", "acme/shop");
     let error = read_client(
         &Script::new([json_response(404, r#"{"message":"404 Not Found"}"#)]),
         settings(),
@@ -743,7 +756,7 @@ async fn each_error_has_a_hint() {
 /// An edit of a variable that repeats the live values of its other fields.
 fn variable_edit() -> op::Request<op::Write> {
     let live = serde_json::json!({"value": "live-canary-77", "masked": false});
-    let request = op::VARIABLE_UPDATE.request().arg("id", 1).arg("key", "A");
+    let request = op::VARIABLE_UPDATE.request().with_argument("id", 1).with_argument("key", "A");
     let request =
         request.with_fields(Fields::from([("protected".to_owned(), Value::Plain(true.into()))]));
     request
@@ -851,7 +864,7 @@ async fn the_doubt_begins_with_the_last_ambiguous_attempt() {
     let update_request = || {
         op::PROJECT_UPDATE
             .request()
-            .arg("id", 1)
+            .with_argument("id", 1)
             .with_fields(Fields::from([("name".to_owned(), Value::from("x"))]))
     };
     let throttled_reply = json_with_headers(429, &[("retry-after", "7")], "");
@@ -873,7 +886,7 @@ async fn the_deadline_cuts_reads_and_leaves_writes_in_doubt() {
     let client = crate::api::WriteClient::new(read_client(&script, settings_with_deadline()));
     for request in [
         variable_create_request(),
-        op::PROJECT_UPDATE.request().arg("id", 1).with_fields(Fields::new()),
+        op::PROJECT_UPDATE.request().with_argument("id", 1).with_fields(Fields::new()),
     ] {
         let start = tokio::time::Instant::now();
         let error = client.send(request).await.unwrap_err();
@@ -934,8 +947,8 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_with_one_success_continues() {
-    let variables = |id: u32| op::VARIABLE_LIST.request().arg("id", id);
-    let list = op::GROUP_PROJECTS.request().arg("id", "acme");
+    let variables = |id: u32| op::VARIABLE_LIST.request().with_argument("id", id);
+    let list = op::GROUP_PROJECTS.request().with_argument("id", "acme");
     let script = Script::new([json_response(200, "[]"), json_response(403, "{}")]);
     let client = read_client(&script, settings());
     client.list(list.clone()).await.unwrap();
@@ -959,7 +972,7 @@ async fn a_caller_with_one_success_continues() {
 
 #[tokio::test(start_paused = true)]
 async fn an_optional_object_has_its_keys_or_is_absent() {
-    let rule = || op::PUSH_RULE_GET.request().arg("id", 1);
+    let rule = || op::PUSH_RULE_GET.request().with_argument("id", 1);
     for (body, is_present) in
         [("null", Some(false)), (r#"{"id":7}"#, Some(true)), ("{}", None), (r#"{"id":null}"#, None)]
     {
@@ -995,7 +1008,8 @@ async fn a_cause_has_the_operation_status_and_request_id() {
 #[tokio::test(start_paused = true)]
 async fn a_delete_sends_the_time_of_reading_by_the_clock_of_the_service() {
     let dated_reply = |date: &str| json_with_headers(200, &[("date", date)], r#"{"id":1}"#);
-    let delete_request = || op::HOOK_DELETE.request().arg("id", 1).arg("hook_id", 2);
+    let delete_request =
+        || op::HOOK_DELETE.request().with_argument("id", 1).with_argument("hook_id", 2);
     let freshness =
         Freshness { expires_at: Duration::MAX, attempt: 1, read_at: Duration::from_secs(3) };
     let send_and_read_header = async |replies: Vec<Reply>, request: op::Request<op::Write>| {
@@ -1022,7 +1036,7 @@ async fn a_delete_sends_the_time_of_reading_by_the_clock_of_the_service() {
     // header.
     let undated = vec![json_response(200, r#"{"id":1}"#)];
     assert_eq!(send_and_read_header(undated, delete_request()).await, None);
-    let other = op::VARIABLE_DELETE.request().arg("id", 1).arg("key", "A");
+    let other = op::VARIABLE_DELETE.request().with_argument("id", 1).with_argument("key", "A");
     assert_eq!(send_and_read_header(vec![dated_reply(noon)], other).await, None);
 }
 
@@ -1036,7 +1050,8 @@ async fn an_empty_list_may_be_a_404() {
         (r#"{"error":"404 Not Found"}"#, false),
     ] {
         let script = Script::new([json_with_headers(404, &[], body)]);
-        let list_result = read_client(&script, settings()).list(list.request().arg("id", 1)).await;
+        let list_result =
+            read_client(&script, settings()).list(list.request().with_argument("id", 1)).await;
         assert_eq!(list_result.map(|found| found.len()).ok(), is_empty.then_some(0), "{body}");
     }
 }

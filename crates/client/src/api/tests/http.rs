@@ -74,7 +74,7 @@ async fn a_request_carries_the_token_and_keeps_encoded_slashes() {
     )
     .await;
     let response = client(&format!("{url}/git/api/v4/"))
-        .get(op::PROJECT_GET.request().arg("id", "acme/shop"))
+        .get(op::PROJECT_GET.request().with_argument("id", "acme/shop"))
         .await
         .unwrap();
     assert_eq!(response.object().unwrap()["id"], 1);
@@ -100,7 +100,8 @@ async fn a_redirect_is_not_followed() {
             "HTTP/1.1 {status}\r\nlocation: {other_url}/api/v4/projects/7\r\ncontent-length: 0\r\n\r\n"
         );
         let (url, _) = serve_response(response.into_bytes()).await;
-        let error = client(&url).get(op::PROJECT_GET.request().arg("id", 1)).await.unwrap_err();
+        let error =
+            client(&url).get(op::PROJECT_GET.request().with_argument("id", 1)).await.unwrap_err();
         assert!(error.moved_to() == Some(7) && !error.is_not_found(), "{error}");
     }
     assert_eq!(*requests.lock().unwrap(), Vec::<String>::new());
@@ -135,7 +136,7 @@ async fn a_response_cut_anywhere_is_never_a_complete_list() {
     for response in [with_length, chunked.to_vec()] {
         for cut in 0..=response.len() {
             let (url, requests) = serve_response(response[..cut].to_vec()).await;
-            let list = client(&url).list(op::HOOK_LIST.request().arg("id", 1)).await;
+            let list = client(&url).list(op::HOOK_LIST.request().with_argument("id", 1)).await;
             if cut < response.len() {
                 let error = list.unwrap_err();
                 assert!(!error.is_not_found(), "{cut}: {error}");
@@ -151,7 +152,8 @@ async fn a_response_cut_anywhere_is_never_a_complete_list() {
 async fn a_body_above_the_size_limit_is_not_read() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n[";
     let (url, requests) = serve_response([head.as_slice(), &vec![b' '; 33 << 20]].concat()).await;
-    let error = client(&url).get(op::PROJECT_GET.request().arg("id", 1)).await.unwrap_err();
+    let error =
+        client(&url).get(op::PROJECT_GET.request().with_argument("id", 1)).await.unwrap_err();
     assert!(error.to_string().ends_with("answered 200 with a body of more than 32 MiB"), "{error}");
     assert_eq!(requests.lock().unwrap().len(), 1);
 }
@@ -166,7 +168,8 @@ async fn a_compressed_response_is_read() {
         gzip.len()
     );
     let (url, _) = serve_response([head.as_bytes(), gzip.as_slice()].concat()).await;
-    let response = client(&url).get(op::PROJECT_GET.request().arg("id", 1)).await.unwrap();
+    let response =
+        client(&url).get(op::PROJECT_GET.request().with_argument("id", 1)).await.unwrap();
     assert_eq!(response.object().unwrap()["id"], 1);
 }
 
@@ -176,7 +179,8 @@ async fn an_unreachable_service_gets_every_retry_and_nothing_is_in_doubt() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let client = WriteClient::new(client(&url));
-    let error = client.send(op::PROJECT_ARCHIVE.request().arg("id", 1)).await.unwrap_err();
+    let error =
+        client.send(op::PROJECT_ARCHIVE.request().with_argument("id", 1)).await.unwrap_err();
     assert!(
         error.has_failed_to_connect()
             && !error.is_tls_failure()

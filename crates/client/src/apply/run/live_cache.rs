@@ -356,7 +356,7 @@ mod tests {
         };
         let mut cache = LiveCache::new(live_without_entries());
         cache.begin_reading(Duration::ZERO);
-        let create_request = PROTECTED_BRANCH_CREATE.request().arg("id", 1);
+        let create_request = PROTECTED_BRANCH_CREATE.request().with_argument("id", 1);
         let response =
             json!({"id": 5, "name": "v*", "push_access_levels": [], "merge_access_levels": []});
         let branch_step = step(&container, "protected_branches");
@@ -409,7 +409,7 @@ mod tests {
             let mut cache = LiveCache::new(live_at(0));
             cache.begin_reading(Duration::from_secs(1));
             let (step, edit) =
-                (step(&container, "settings"), PROJECT_UPDATE.request().arg("id", 1));
+                (step(&container, "settings"), PROJECT_UPDATE.request().with_argument("id", 1));
             cache.record_response(&container, &step, &edit, &response, Some(1), Duration::ZERO);
             cache.merge_reading(live_at(object_read_at), &BTreeSet::from(["labels"]));
             assert_eq!(cache.stale_sections.iter().copied().collect::<Vec<_>>(), expected_stale);
@@ -430,7 +430,7 @@ mod tests {
             Presence::Existing(target, facts),
             Duration::ZERO,
         ));
-        let edit_request = PROJECT_UPDATE.request().arg("id", 1);
+        let edit_request = PROJECT_UPDATE.request().with_argument("id", 1);
         let response =
             json!({"id": 1, "path_with_namespace": &*container.path, "description": "new"});
         let settings_step = step(&container, "settings");
@@ -458,7 +458,7 @@ mod tests {
                 Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
             let presence = Presence::Existing(target, ContainerFacts::default());
             let mut cache = LiveCache::new(LiveContainer::with_presence(presence, Duration::ZERO));
-            let edit_request = PROJECT_UPDATE.request().arg("id", 1);
+            let edit_request = PROJECT_UPDATE.request().with_argument("id", 1);
             let response = json!({"id": id, "path_with_namespace": path, "description": "new"});
             let settings_step = step(&container, "settings");
             cache.record_response(
@@ -499,7 +499,8 @@ mod tests {
             assert!(cache.is_fully_up_to_date());
             let record_response =
                 |cache: &mut LiveCache, section, op: Op<Write>, response: &Json| {
-                    let (step, request) = (step(&container, section), op.request().arg("id", 1));
+                    let (step, request) =
+                        (step(&container, section), op.request().with_argument("id", 1));
                     cache.record_response(
                         &container,
                         &step,
@@ -543,7 +544,8 @@ mod tests {
             let presence = Presence::Existing(target.clone(), ContainerFacts::default());
             let mut cache = LiveCache::new(LiveContainer::with_presence(presence, Duration::ZERO));
             let step = Step { action, ..step(&container, "pipeline_schedules") };
-            let request = op.request().arg("id", 1).arg("pipeline_schedule_id", 4);
+            let request =
+                op.request().with_argument("id", 1).with_argument("pipeline_schedule_id", 4);
             cache.record_response(
                 &container,
                 &step,
@@ -604,7 +606,7 @@ mod tests {
         for (presence, expected) in [(live.presence.clone(), 1), (Presence::Missing(target), 0)] {
             let mut cache = LiveCache::new(live.clone());
             cache.begin_reading(Duration::ZERO);
-            let request = VARIABLE_CREATE.request().arg("id", 1);
+            let request = VARIABLE_CREATE.request().with_argument("id", 1);
             let variables_step = step(&container, "variables");
             cache.record_response(
                 &container,
@@ -632,7 +634,8 @@ mod tests {
             Presence::Existing(target, ContainerFacts::default()),
             Duration::ZERO,
         ));
-        let removal_request = SHARE_DELETE.request().arg("id", 1).arg("group_id", 4);
+        let removal_request =
+            SHARE_DELETE.request().with_argument("id", 1).with_argument("group_id", 4);
         let shares_step = step(&container, "shares");
         cache.record_response(
             &container,
@@ -643,7 +646,7 @@ mod tests {
             Duration::ZERO,
         );
         assert_eq!(cache.stale_sections, BTreeSet::from(["shares"]));
-        let edit = PROJECT_UPDATE.request().arg("id", 1);
+        let edit = PROJECT_UPDATE.request().with_argument("id", 1);
         let share = json!({"group_id": 4, "group_full_path": "acme/x", "group_access_level": 30});
         let response = json!({
             "id": 1, "path_with_namespace": &*container.path, "description": "new",

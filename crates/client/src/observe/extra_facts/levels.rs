@@ -58,7 +58,8 @@ impl Observer {
         for group in groups_above(path) {
             let live_path = self.resolve_live_group_path(group).await?;
             let read = async || {
-                let members = operation::GROUP_MEMBER_LIST.request().arg("id", &live_path);
+                let members =
+                    operation::GROUP_MEMBER_LIST.request().with_argument("id", &live_path);
                 self.read_levels(members).await.map(Arc::new)
             };
             let cache = &self.cache.group_levels;
@@ -83,13 +84,14 @@ impl Observer {
             _ if !exists => self.read_initial_levels(&container.path).await?,
             Scope::Group => BTreeMap::clone(&*self.read_levels_after_moves(&container.path).await?),
             Scope::Project if is_moving => {
-                let members = operation::MEMBER_LIST.request().arg("id", &path);
+                let members = operation::MEMBER_LIST.request().with_argument("id", &path);
                 let mut levels = self.read_initial_levels(&container.path).await?;
                 levels.extend(self.read_levels(members).await?);
                 levels
             }
             Scope::Project => {
-                self.read_levels(operation::MEMBER_LIST_ALL.request().arg("id", &path)).await?
+                self.read_levels(operation::MEMBER_LIST_ALL.request().with_argument("id", &path))
+                    .await?
             }
         };
         let sharing_groups = if is_moving {
@@ -154,7 +156,7 @@ impl Observer {
             return self.read_group_levels(&live_path).await;
         }
         let read = async || {
-            let members = operation::GROUP_MEMBER_LIST.request().arg("id", &live_path);
+            let members = operation::GROUP_MEMBER_LIST.request().with_argument("id", &live_path);
             let mut levels = self.read_levels(members).await?;
             let parent_levels = Box::pin(self.read_inherited_levels(path)).await?;
             raise_levels(&mut levels, &parent_levels, u8::MAX);
@@ -184,7 +186,8 @@ impl Observer {
     /// The access levels in a group, with inherited levels, read once for each group.
     pub(super) async fn read_group_levels(&self, group: &str) -> Result<InheritedLevels> {
         let read = async || {
-            let members_request = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", group);
+            let members_request =
+                operation::GROUP_MEMBER_LIST_ALL.request().with_argument("id", group);
             Ok(Arc::new(self.read_levels(members_request).await?))
         };
         self.cache.group_levels.get_or_read(&group.to_lowercase(), read).await
@@ -219,7 +222,7 @@ impl Observer {
     /// the caller has a custom role, which may allow more than its level, or if nothing shows it.
     pub(super) async fn read_caller_role(&self, target: &Target) -> Result<Option<u8>> {
         let op = target.scope.choose(operation::GROUP_MEMBER_GET_ALL, operation::MEMBER_GET_ALL);
-        let request = target.address_request(op.request()).arg("user_id", self.caller.id);
+        let request = target.address_request(op.request()).with_argument("user_id", self.caller.id);
         let response = match self.client.get(request).await {
             Err(error) if error.is_object_not_found() => return Ok(Some(0)),
             response => split_fatal(response)?,
@@ -251,7 +254,8 @@ impl Observer {
                 Ok(facts.caller_level.unwrap_or(0))
             }
             _ => {
-                let list_request = operation::GROUP_MEMBER_LIST.request().arg("id", &path);
+                let list_request =
+                    operation::GROUP_MEMBER_LIST.request().with_argument("id", &path);
                 self.pick_caller_level(self.read_levels(list_request).await.map(Arc::new))?
             }
         };
@@ -284,7 +288,7 @@ impl Observer {
 /// The groups with which `container` or a group above it is declared to be shared.
 fn declared_shares(container: &Container) -> impl Iterator<Item = &str> {
     let shares = container.present_entries(shares::SECTION).map(|share| &*share.key);
-    shares.chain(container.lifecycle.shares_above.iter().map(|group| &**group))
+    shares.chain(container.lifecycle.share_paths_above.iter().map(|group| &**group))
 }
 
 /// Raises the levels of users to their levels in `other_levels`, but to at most `max_level`.

@@ -229,8 +229,9 @@ impl Observer {
         for group in groups_above(&container.path) {
             let live_path = self.resolve_live_group_path(group).await?;
             let read = async || {
-                let request =
-                    group_section.scoped_kind.list_request(list.request().arg("id", &live_path));
+                let request = group_section
+                    .scoped_kind
+                    .list_request(list.request().with_argument("id", &live_path));
                 let rows = self
                     .client
                     .list_with_keys(request, group_section.scoped_kind.entry_keys)
@@ -262,7 +263,7 @@ impl Observer {
         let live_path = self.resolve_live_group_path(group).await?;
         let read = async || {
             let keys = section.scoped_kind.entry_keys.identity_keys;
-            let request = op.request().arg("id", &live_path);
+            let request = op.request().with_argument("id", &live_path);
             let response = self.client.get_object(request, keys).await?;
             let settings = response.object().map(|raw| section.read(raw, FieldSelection::All));
             Ok(settings.map(|settings| settings.fields.raw().clone()).unwrap_or_default().into())

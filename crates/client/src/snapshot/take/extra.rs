@@ -39,8 +39,8 @@ impl SnapshotRecorder {
             self.fetch_below(&root).await?;
         }
         if self.contents().is_caller_administrator() {
-            let request = operation::GROUP_LIST.request().query("top_level_only", true);
-            self.fetch_request(request.query("all_available", true)).await?;
+            let request = operation::GROUP_LIST.request().with_query("top_level_only", true);
+            self.fetch_request(request.with_query("all_available", true)).await?;
         }
         self.fetch_namespaces().await?;
         self.fetch_all_users().await?;
@@ -55,14 +55,15 @@ impl SnapshotRecorder {
             listed_ids.chain(managed_ids).collect()
         };
         let list_op = operation::GROUP_MEMBER_LIST_ALL;
-        let member_requests = group_ids.iter().map(|group| list_op.request().arg("id", group));
+        let member_requests =
+            group_ids.iter().map(|group| list_op.request().with_argument("id", group));
         self.fetch_all(member_requests.collect(), || {}).await?;
         let namespace_requests: Vec<_> = {
             let contents = self.contents();
             let group_rows =
                 group_ids.iter().filter_map(|id| contents.objects.get(&(Scope::Group, *id)));
             group_rows
-                .map(|group| operation::NAMESPACE_GET.request().arg("id", &group.path))
+                .map(|group| operation::NAMESPACE_GET.request().with_argument("id", &group.path))
                 .collect()
         };
         self.fetch_all(namespace_requests, || {}).await
@@ -77,7 +78,7 @@ impl SnapshotRecorder {
             return Ok(());
         }
         for scope in Scope::ALL {
-            self.fetch_request(descendants_request(scope).arg("id", root)).await?;
+            self.fetch_request(descendants_request(scope).with_argument("id", root)).await?;
         }
         for scope in Scope::ALL {
             let make_get_request = catalogue::container_lookup(scope).get_request;
@@ -122,8 +123,9 @@ impl SnapshotRecorder {
         };
         for raw in namespaces.iter() {
             let path = raw.get("full_path").and_then(Json::as_str).unwrap_or_default();
-            let query =
-                Query::parse(&operation::NAMESPACE_GET.request().arg("id", path).path_and_query());
+            let query = Query::parse(
+                &operation::NAMESPACE_GET.request().with_argument("id", path).path_and_query(),
+            );
             // Skip a path of digits, because the service would read the path as an id.
             let query = query.filter(|_| contents::parse_id(path).is_none());
             let reduced_object = self.reducer().reduce_row(operation::NAMESPACE_GET, "", raw);
@@ -191,7 +193,7 @@ impl SnapshotRecorder {
                 match (scoped_kind.parent, section.detail.and(scoped_kind.operations.get)) {
                     (None, _) if !only_nested => requests.push(request),
                     (None, Some(get)) => {
-                        let get_request = get.request().arg("id", id);
+                        let get_request = get.request().with_argument("id", id);
                         let snapshot_entries =
                             entries_in_snapshot(&contents, section, id).into_iter();
                         let detail_requests = snapshot_entries.filter_map(|row| {
@@ -208,7 +210,9 @@ impl SnapshotRecorder {
                             .into_iter()
                             .flatten()
                             .filter_map(|row| row["id"].as_u64());
-                        requests.extend(ids.map(|id| request.clone().arg(parent.argument, id)));
+                        requests.extend(
+                            ids.map(|id| request.clone().with_argument(parent.argument, id)),
+                        );
                     }
                     _ => {}
                 }
@@ -230,7 +234,7 @@ fn list_request(section: Section, id: u64) -> Option<Request<Read>> {
     if section.scoped_kind.name_filter().is_some() {
         return None;
     }
-    Some(section.scoped_kind.list_request(op.request().arg("id", id)))
+    Some(section.scoped_kind.list_request(op.request().with_argument("id", id)))
 }
 
 /// The entries of a section of the container with this `id`, if they were read.

@@ -195,10 +195,10 @@ impl SnapshotRecorder {
 
     async fn fetch_roster(&self, scope: Scope, root: &str, query: &Query) -> Result<()> {
         let (container_kind, _) = catalogue::container(scope);
-        let request = query.request().query("order_by", "id").query("sort", "asc");
+        let request = query.request().with_query("order_by", "id").with_query("sort", "asc");
         let request = match scope {
             Scope::Group => request,
-            Scope::Project => request.query("include_subgroups", true),
+            Scope::Project => request.with_query("include_subgroups", true),
         };
         let request = request.with_key_filter(self.reducer().kept_keys(scope));
         let roster = match self

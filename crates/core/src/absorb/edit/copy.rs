@@ -42,7 +42,7 @@ pub(in crate::absorb) fn copy_document(
     }
     let sets_params = replacement_items.iter().any(|item| item.key == "params");
     let replacement_text: String =
-        replacement_items.iter().map(|item| writer::item(item, 0)).collect();
+        replacement_items.iter().map(|item| writer::render_item(item, 0)).collect();
     let mut changes =
         vec![(paths_key.span.start..yaml.entry_end(paths_key, paths), replacement_text.trim_end())];
     if let Some((key, params)) = written_entry(document, "params").filter(|_| sets_params) {

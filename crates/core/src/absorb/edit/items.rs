@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Changes, EditFailure, EditResult, OutputNode, YamlText, written_entry};
+use super::{EditFailure, EditResult, OutputNode, TextChanges, YamlText, written_entry};
 use crate::{
     value::Json,
     yaml::write::{self as writer, MapItem},
@@ -17,7 +17,7 @@ impl YamlText<'_> {
         self,
         list: &Node,
         new_items: &[Json],
-    ) -> Result<Option<Changes>, EditFailure> {
+    ) -> Result<Option<TextChanges>, EditFailure> {
         let old_items: Vec<Json> = list.items().iter().map(Node::to_json).collect();
         let common_items: Vec<&Json> =
             old_items.iter().filter(|item| new_items.contains(item)).collect();
@@ -28,7 +28,7 @@ impl YamlText<'_> {
         let indentation = " ".repeat(self.column(self.find_dash_before(last_item.span.start)?));
         let added_items = new_items[common_items.len()..].iter();
         let added_texts: Vec<_> = added_items
-            .map(|item| format!("\n{indentation}- {}", writer::inline(item, false)))
+            .map(|item| format!("\n{indentation}- {}", writer::format_inline(item, false)))
             .collect();
         let list_end = self.line_end(self.node_end(last_item));
         let mut ranges = vec![(list_end..list_end, added_texts.concat())];
@@ -64,11 +64,11 @@ impl YamlText<'_> {
         };
         self.reject_alias(list)?;
         if self.is_flow(list) {
-            let entry = writer::inline(&writer::mapping(entry), true);
+            let entry = writer::format_inline(&writer::mapping(entry), true);
             return Ok(self.insert_in_brackets(list, Some(self.node_end(last)), &entry));
         }
         let column = self.column(self.find_dash_before(last.span.start)?);
-        let lines = writer::entry(entry, comment, column);
+        let lines = writer::render_entry(entry, comment, column);
         Ok(self.insert_lines(self.node_end(last), &lines))
     }
 

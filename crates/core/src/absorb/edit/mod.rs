@@ -85,10 +85,10 @@ pub(super) enum TextEdit {
 }
 
 /// Ranges of a text, and their replacements.
-type Changes = Vec<(Range<usize>, String)>;
+type TextChanges = Vec<(Range<usize>, String)>;
 
 /// The changes of an edit, or the failure.
-type EditResult = Result<Changes, EditFailure>;
+type EditResult = Result<TextChanges, EditFailure>;
 
 /// The reason why a text cannot be edited, and the position of the fault in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -245,7 +245,7 @@ impl YamlText<'_> {
     }
 
     /// Inserts whole `lines` after the line with the byte `offset`.
-    fn insert_lines(self, offset: usize, lines: &str) -> Changes {
+    fn insert_lines(self, offset: usize, lines: &str) -> TextChanges {
         let end = self.line_end(offset);
         let lines = format!("\n{}", lines.trim_end_matches('\n'));
         vec![(end..end, lines)]
@@ -295,7 +295,7 @@ impl YamlText<'_> {
             return Err(Self::new_failure("it has a YAML anchor or a tag", value.span.start));
         }
         if self.is_flow(map) {
-            let new_text = writer::inline(&new_value.to_json(), true);
+            let new_text = writer::format_inline(&new_value.to_json(), true);
             let range =
                 if is_empty_value { colon..colon } else { value.span.start..self.node_end(value) };
             let gap = if is_empty_value { " " } else { "" };
@@ -340,7 +340,7 @@ impl YamlText<'_> {
     fn quote_like_old(self, old_node: &Node, new_text: &str) -> Option<String> {
         let old_text = &self.0[old_node.span.clone()];
         if old_text.starts_with('"') {
-            Some(format!(" {}", writer::double_quoted(new_text)))
+            Some(format!(" {}", writer::quote_double(new_text)))
         } else if old_text.starts_with('\'') && !new_text.contains(is_unsafe) {
             Some(format!(" '{}'", new_text.replace('\'', "''")))
         } else {
@@ -357,8 +357,8 @@ impl YamlText<'_> {
         order: &[&str],
     ) -> EditResult {
         if self.is_flow(map) {
-            let value = writer::inline(&new_value.to_json(), true);
-            let entry = format!("{}: {value}", writer::scalar(name, true));
+            let value = writer::format_inline(&new_value.to_json(), true);
+            let entry = format!("{}: {value}", writer::format_scalar(name, true));
             let last = written_entries(map).map(|(key, value)| self.entry_end(key, value)).max();
             return Ok(self.insert_in_brackets(map, last, &entry));
         }
@@ -379,12 +379,17 @@ impl YamlText<'_> {
         let end =
             previous_entry.map_or(first_key.span.end, |(key, value)| self.entry_end(key, value));
         let item = MapItem::new(name, new_value.clone());
-        Ok(self.insert_lines(end, &writer::item(&item, self.column(first_key.span.start))))
+        Ok(self.insert_lines(end, &writer::render_item(&item, self.column(first_key.span.start))))
     }
 
     /// Adds `new_text` inside the brackets of `node`, after its last item or entry, which ends at
     /// `last_end`.
-    fn insert_in_brackets(self, node: &Node, last_end: Option<usize>, new_text: &str) -> Changes {
+    fn insert_in_brackets(
+        self,
+        node: &Node,
+        last_end: Option<usize>,
+        new_text: &str,
+    ) -> TextChanges {
         let (offset, inserted_text) = match last_end {
             None => (node.span.start + 1, new_text.to_owned()),
             Some(end) => {
@@ -405,8 +410,8 @@ impl YamlText<'_> {
 
 /// The text to write after the colon of `key` for `new_value`, without the last line feed.
 fn text_after_key(key: &MappingKey, new_value: &OutputNode, column: usize) -> String {
-    let lines = writer::item(&MapItem::new(&*key.name, new_value.clone()), column);
-    let value_start = column + writer::scalar(&key.name, false).len() + 1;
+    let lines = writer::render_item(&MapItem::new(&*key.name, new_value.clone()), column);
+    let value_start = column + writer::format_scalar(&key.name, false).len() + 1;
     lines[value_start..].trim_end_matches('\n').to_owned()
 }
 

@@ -5,7 +5,7 @@ use std::{
     mem,
 };
 
-use super::{Changes, EditFailure, Pointer, TextEdit, written_entry};
+use super::{EditFailure, Pointer, TextChanges, TextEdit, written_entry};
 use crate::yaml::{self, ParsedYaml};
 
 /// Applies all `edits` to `text`, each to the result of the previous edits. Edits whose changes do
@@ -56,7 +56,7 @@ pub(super) struct EditPass {
 impl EditPass {
     /// True if the `changes` of `edit` can be made in this pass, together with the accepted
     /// changes.
-    fn accepts(&self, edit: &TextEdit, changes: &Changes, parsed: &ParsedYaml) -> bool {
+    fn accepts(&self, edit: &TextEdit, changes: &TextChanges, parsed: &ParsedYaml) -> bool {
         if self.edit_kind.is_some_and(|variant| variant != mem::discriminant(edit)) {
             return false;
         }
@@ -81,7 +81,7 @@ impl EditPass {
 
     /// True if `changes` overlap no accepted change. If `can_touch` is false, `changes` must also
     /// not touch an accepted change.
-    fn is_disjoint(&self, changes: &Changes, can_touch: bool) -> bool {
+    fn is_disjoint(&self, changes: &TextChanges, can_touch: bool) -> bool {
         let gap = usize::from(!can_touch);
         changes.iter().all(|(range, _)| {
             let previous_change =
@@ -92,7 +92,7 @@ impl EditPass {
         })
     }
 
-    pub(super) fn add(&mut self, edit: &TextEdit, changes: Changes, parsed: &ParsedYaml) {
+    pub(super) fn add(&mut self, edit: &TextEdit, changes: TextChanges, parsed: &ParsedYaml) {
         self.edit_kind = Some(mem::discriminant(edit));
         match (edit, &changes[..]) {
             (TextEdit::Remove { target, key, .. }, _) => {

@@ -335,7 +335,7 @@ fn many_edits_are_made_in_few_passes() {
             let one_by_one = edits(40).fold(text(40), |text, (_, edit)| edit.apply(&text).unwrap());
             assert_eq!(apply(40), one_by_one, "{kind}");
             // Each pass parses the text, which counts a step for each node.
-            steps::grow_in_proportion("edits", |n| drop(apply(n)));
+            steps::assert_linear_growth("edits", |n| drop(apply(n)));
         }
     }
 }

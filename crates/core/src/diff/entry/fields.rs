@@ -46,7 +46,7 @@ impl EntryDiff<'_> {
 
     /// The live entry as it will be after this run changes groups above. `None` if these changes
     /// replace no declared value.
-    pub(super) fn with_group_changes(
+    pub(super) fn predict_live_entry(
         &self,
         live: &LiveEntry,
         findings: &mut Findings,
@@ -244,7 +244,7 @@ impl EntryDiff<'_> {
         let after = match (show_declared(field, &self.values[name], &self.values), &before) {
             // Omit the defaults of rows, because live rows are shown without their defaults too.
             (Shown::Value(rows), Shown::Value(_)) => Shown::Value(
-                self.spec(name).map_or_else(|| rows.clone(), |spec| spec.without_defaults(&rows)),
+                self.spec(name).map_or_else(|| rows.clone(), |spec| spec.strip_defaults(&rows)),
             ),
             (after, _) => after,
         };

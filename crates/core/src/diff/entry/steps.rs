@@ -37,7 +37,7 @@ impl EntryDiff<'_> {
             let (address, origin) = (self.address.clone(), &self.entry.origin);
             return add_removal(self.section, &address, origin, live, self.context, findings);
         }
-        let live_after_groups = self.with_group_changes(live, findings);
+        let live_after_groups = self.predict_live_entry(live, findings);
         let live_after_groups = live_after_groups.as_ref().unwrap_or(live);
         let resolved_diff = self.resolve_list_conditions(live.fields.raw());
         resolved_diff.as_ref().unwrap_or(self).plan_change(live, live_after_groups, findings);

@@ -57,7 +57,7 @@ pub(super) fn check_grantees(container: &Container, faults: &mut Faults) {
                         let args = placeholders![noun, name = low_access.name, level];
                         let position = NodePosition::item(&field.origin, name);
                         let fault = faults.report(low_access.fault_texts, position, args);
-                        fault.related(NodePosition::value(&low_access.origin));
+                        fault.set_related(NodePosition::value(&low_access.origin));
                     }
                 }
             }

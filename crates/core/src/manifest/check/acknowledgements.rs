@@ -19,7 +19,7 @@ use crate::{
 /// ignores. Also warns about acknowledgements that match no declared object, or no possible
 /// refusal. Reports addresses such as `group/project/section`, which must be
 /// `group/project#section`.
-pub(super) fn check(
+pub(super) fn check_acknowledgements(
     declarations: Vec<DocumentAcknowledgement>,
     containers_by_path: &ContainersByPath<'_>,
     rules: &LayerRules,
@@ -96,7 +96,7 @@ fn check_declared_path(
     let path_length = acknowledgement.selector.path_pattern().len();
     let address_end = address.get(path_length..).unwrap_or_default();
     let fault = faults.report_value(texts::ACKNOWLEDGES_NOTHING, origin, &[]);
-    fault.suggest(similar_path.map(|nearest_path| format!("{nearest_path}{address_end}")));
+    fault.suggest_name(similar_path.map(|nearest_path| format!("{nearest_path}{address_end}")));
 }
 
 /// The length of the project's path if the lower-case `path` names something inside a declared

@@ -36,16 +36,16 @@ pub(super) fn mark_namespaces(containers: &mut [Container]) {
     for container in containers.iter_mut().filter(|_| !shares_by_group.is_empty()) {
         let path = container.path.to_lowercase();
         let inherited_shares = groups_above(&path).filter_map(|group| shares_by_group.get(group));
-        container.lifecycle.shares_above = inherited_shares.flatten().cloned().collect();
+        container.lifecycle.share_paths_above = inherited_shares.flatten().cloned().collect();
     }
     let new_projects = containers.iter().filter(|container| {
-        container.scope == Scope::Project && container.create.create_fields().is_some()
+        container.scope == Scope::Project && container.creation_policy.create_fields().is_some()
     });
     let parent_groups: HashSet<_> = new_projects
         .filter_map(|project| Some(parent_group_path(&project.path)?.to_lowercase()))
         .collect();
     for group in containers.iter_mut().filter(|container| container.scope == Scope::Group) {
-        group.lifecycle.gets_new_projects = parent_groups.contains(&group.path.to_lowercase());
+        group.lifecycle.may_get_new_projects = parent_groups.contains(&group.path.to_lowercase());
     }
 }
 
@@ -174,7 +174,7 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
                 // An entry that exists already remains valid, so this is only a warning.
                 let args = placeholders![setting, path, text = constraint.text];
                 let fault = faults.report_key(texts::LOCKED, &entry.origin, args);
-                fault.related(NodePosition::value(&group_field.origin));
+                fault.set_related(NodePosition::value(&group_field.origin));
             }
             continue;
         };
@@ -195,7 +195,7 @@ fn check_constraints(container: &Container, group: &Container, faults: &mut Faul
             let help = max_text.map(|max_text| {
                 format!("write `{max_text}`, or raise `{setting}` of the group first")
             });
-            faults.report_values(texts::BEYOND_GROUP, origins, args).help_if(help);
+            faults.report_values(texts::BEYOND_GROUP, origins, args).set_optional_help(help);
         } else {
             faults.report_values(texts::OVERRULED_BY_GROUP, origins, args);
         }
@@ -217,7 +217,7 @@ fn check_private_start(
         .value
         .plain_json()
         .is_some_and(|value| constraint.contradicts(&"private".into(), value));
-    if is_wider && group.create.create_fields().is_some() {
+    if is_wider && group.creation_policy.create_fields().is_some() {
         let origins = [&field.origin, &group.origin];
         faults.report_values(texts::STARTS_PRIVATE, origins, placeholders![path = group.path]);
     }
@@ -310,7 +310,7 @@ pub(super) fn check_circular_sources(
 
 /// The declared source of `project`: the value of its field `name`.
 fn declared_source(project: &Container, name: &str) -> Option<Sourced<Value>> {
-    let create_value = project.create.create_fields().and_then(|fields| fields.get(name));
+    let create_value = project.creation_policy.create_fields().and_then(|fields| fields.get(name));
     create_value.or_else(|| project.section(name)?.entries.first()?.fields.get(name))
 }
 

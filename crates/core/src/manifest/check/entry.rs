@@ -35,7 +35,7 @@ impl ContainerCheck<'_> {
             EntryState::Absent | EntryState::Unmanaged => {
                 // Another check reports sections whose entries cannot be absent.
                 if !section.cannot_remove_entries() {
-                    self.check_identity_only(section, &entry, "absent");
+                    self.report_other_fields(section, &entry, "absent");
                 }
                 desired::EntryPresence::Absent
             }
@@ -98,7 +98,7 @@ impl ContainerCheck<'_> {
             let fault = missing_field_fault(name, schema, NodePosition::key(&entry.origin));
             let fault = self.faults.push(fault);
             if section.shape == Shape::List {
-                fault.label("in this entry");
+                fault.set_label("in this entry");
             }
         }
         missing_names.is_empty()
@@ -107,7 +107,7 @@ impl ContainerCheck<'_> {
     /// Reports the faults that the kind finds. If the schema refuses a value, reports only faults
     /// of single values, because other faults may be consequences.
     fn check_rules(&mut self, section: Section, entry: &LayerEntry, values: &Fields) {
-        self.check_dots(section, entry, values);
+        self.check_dot_name(section, entry, values);
         section.check(values, true, &mut |fault| {
             let single_value_codes = ["expression", "missing", "time-zone", "unknown-field"];
             if entry.validity != Validity::Valid && !single_value_codes.contains(&fault.code) {
@@ -139,7 +139,7 @@ impl ContainerCheck<'_> {
 
     /// Reports an entry whose name is `.` or `..`. URL paths cannot contain such a segment, so the
     /// entry could be created but not changed or removed.
-    fn check_dots(&mut self, section: Section, entry: &LayerEntry, values: &Fields) {
+    fn check_dot_name(&mut self, section: Section, entry: &LayerEntry, values: &Fields) {
         for address_key in &section.scoped_kind.address_keys {
             if !matches!(address_key.location, KeyLocation::Path(_)) {
                 continue;
@@ -160,7 +160,7 @@ impl ContainerCheck<'_> {
 
     /// Checks an unmanaged entry. Returns the glob for names; `None` after a fault.
     pub(super) fn unmanaged_glob(&mut self, section: Section, entry: &LayerEntry) -> Option<Glob> {
-        self.check_identity_only(section, entry, "unmanaged");
+        self.report_other_fields(section, entry, "unmanaged");
         if !self.check_required(section, entry) {
             return None;
         }
@@ -175,7 +175,7 @@ impl ContainerCheck<'_> {
 
     /// Reports fields that do not belong to the identity: an entry with this `state` must not have
     /// such fields.
-    fn check_identity_only(&mut self, section: Section, entry: &LayerEntry, state: &str) {
+    fn report_other_fields(&mut self, section: Section, entry: &LayerEntry, state: &str) {
         for (name, field) in entry.fields.iter() {
             let spec = section.spec(name);
             // Fields that are never sent, such as former URLs of a hook, also belong to the

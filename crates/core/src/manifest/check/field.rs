@@ -117,7 +117,9 @@ impl ContainerCheck<'_> {
             let origins = [&field.origin, &limit.origin];
             let fault = self.faults.report_values(texts::SHOWS_MORE, origins, args);
             let level = limit.value.text();
-            fault.help_if(level.map(|level| format!("write `{level}` or less, or raise `{most}`")));
+            fault.set_optional_help(
+                level.map(|level| format!("write `{level}` or less, or raise `{most}`")),
+            );
         }
     }
 
@@ -190,7 +192,7 @@ impl ContainerCheck<'_> {
                     help += "; for an older service, set `service.release` in ";
                     help += config::CONFIG_FILE;
                 }
-                fault.help(help);
+                fault.set_help(help);
             }
             return;
         }
@@ -200,7 +202,9 @@ impl ContainerCheck<'_> {
             let key_part =
                 if inner_names.is_empty() { KeyPart::Key } else { KeyPart::NestedKey(inner_names) };
             let position = part_position(field, key_part);
-            self.faults.report(texts::DEPRECATED, position, placeholders![name]).help_if(advice);
+            self.faults
+                .report(texts::DEPRECATED, position, placeholders![name])
+                .set_optional_help(advice);
         }
     }
 

@@ -92,8 +92,8 @@ pub(super) fn check_declarations(
     between::check_circular_sources(&containers_by_path, &mut faults);
     between::check_named_scopes(&containers, &containers_by_path, &mut faults);
     between::check_display_names(&containers, &mut faults);
-    let moves = Arc::new(moves::check(&containers, &mut faults));
-    let acknowledgements = acknowledgements::check(
+    let moves = Arc::new(moves::check_former_paths(&containers, &mut faults));
+    let acknowledgements = acknowledgements::check_acknowledgements(
         merge_result.acknowledgements,
         &containers_by_path,
         rules,
@@ -214,7 +214,7 @@ impl ContainerCheck<'_> {
                 .any(|former_path| path::is_renamed(&former_path.value, &path.value));
         if let Err(why) = path::check(scope, &path.value, is_new) {
             let fault = self.faults.report_value(texts::PATH, &path.origin, placeholders![why]);
-            fault.help_if(path::suggest_path_fix(&path.value));
+            fault.set_optional_help(path::suggest_path_fix(&path.value));
         }
         let converted_sections = sections.into_iter().map(|section| {
             let policy = unlisted.remove(section.section_kind.section);
@@ -227,7 +227,7 @@ impl ContainerCheck<'_> {
         }
         let is_watched = watch.is_some_and(|watch| watch.value);
         let container = Container::new(scope, path.value, path.origin, sections);
-        let container = Container { create, is_watched, lifecycle, ..container };
+        let container = Container { creation_policy: create, is_watched, lifecycle, ..container };
         within::check_sections(&container, &mut self.faults);
         self.check_files(&container);
         // A fault in a rule may exist only for this container, so name the container.

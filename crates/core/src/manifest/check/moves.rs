@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Checks the former paths of `containers`, and returns them.
-pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
+pub(super) fn check_former_paths(containers: &[Container], faults: &mut Faults) -> Moves {
     let moves = Moves::from_containers(containers);
     if moves.is_empty() {
         return moves;
@@ -34,7 +34,7 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         if let Err(why) = path::check(container.scope, &former_path.value, false) {
             let fault =
                 faults.report_value(texts::FORMER_PATH, &former_path.origin, placeholders![why]);
-            fault.help_if(path::suggest_path_fix(&former_path.value));
+            fault.set_optional_help(path::suggest_path_fix(&former_path.value));
             continue;
         }
         is_consistent &= !check_self_move(container, former_path, faults);
@@ -55,8 +55,8 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         // If another container is declared at this former path, it must have former paths itself,
         // or `create`.
         let other_container = containers_by_path.get(&lower_path).filter(|other| {
-            moves.declared_move(&other.path).is_none()
-                && !matches!(other.create, CreationPolicy::Allowed(_))
+            moves.find_moved_container(&other.path).is_none()
+                && !matches!(other.creation_policy, CreationPolicy::Allowed(_))
         });
         if let Some(other_container) = other_container {
             let args = placeholders![path = former_path.value, noun = other_container.scope.noun()];
@@ -128,7 +128,7 @@ fn check_former_names(
     finder: &FormerPathFinder<'_>,
     faults: &mut Faults,
 ) {
-    if let Some(now) = moves.new_path(&container.path) {
+    if let Some(now) = moves.path_after_move(&container.path) {
         faults.report_value(texts::MOVED_GROUP, &container.origin, placeholders![now]);
     }
     for section in &container.sections {
@@ -139,7 +139,7 @@ fn check_former_names(
                     continue;
                 }
                 if let Some((now, name_origin)) =
-                    moves.new_path(name).zip(entry.fields.origin(field))
+                    moves.path_after_move(name).zip(entry.fields.origin(field))
                 {
                     let args = placeholders![noun = object_type.noun(), name, now];
                     faults.report_value(texts::MOVED_NAME, &name_origin, args);
@@ -151,7 +151,7 @@ fn check_former_names(
                 let former_path =
                     text.and_then(|text| Some(finder.paths[finder.find_first(text)?]));
                 if let Some((former, now)) =
-                    former_path.and_then(|former| Some((former, moves.new_path(former)?)))
+                    former_path.and_then(|former| Some((former, moves.path_after_move(former)?)))
                 {
                     faults.report_value(texts::MOVED_PATH, &origin, placeholders![former, now]);
                 }

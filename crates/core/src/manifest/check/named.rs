@@ -32,9 +32,9 @@ impl ContainerCheck<'_> {
                     (false, false) => texts::MISSING_FILE,
                 };
                 let fault = self.faults.report(problem_texts, position, placeholders![why]);
-                fault.label(address.to_string());
+                fault.set_label(address.to_string());
                 if let Some(help) = suggest_for_text("file", &path) {
-                    fault.help(help);
+                    fault.set_help(help);
                 }
             }
         }
@@ -70,7 +70,7 @@ impl ContainerCheck<'_> {
                     let (severity, code) = (Severity::Warning, "reference");
                     self.faults
                         .push(LocatedFault { severity, code, ..fault })
-                        .label("with the present content of the file");
+                        .set_label("with the present content of the file");
                 }
             });
         }

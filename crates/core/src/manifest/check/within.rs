@@ -86,12 +86,12 @@ fn check_named_entries(
             .or_else(|| keys.find(|key| key.contains('*') && patterns_overlap(key, name)));
         if named_section.unlisted.value == Unlisted::Delete && is_present {
             let fault = faults.report(texts::DELETED_ENTRY, position, args);
-            fault.related(NodePosition::value(&named_section.unlisted.origin));
+            fault.set_related(NodePosition::value(&named_section.unlisted.origin));
             if let Some(near) = similar_name {
-                fault.help(format!("write `{near}`, the name as it is declared"));
+                fault.set_help(format!("write `{near}`, the name as it is declared"));
             }
         } else if similar_name.is_some() {
-            faults.report(texts::UNDECLARED_ENTRY, position, args).suggest(similar_name);
+            faults.report(texts::UNDECLARED_ENTRY, position, args).suggest_name(similar_name);
         }
     }
 }
@@ -169,7 +169,7 @@ fn check_allowlists(container: &Container, faults: &mut Faults) {
     for allowlist in lists.iter().filter_map(|name| container.section(name)) {
         let args = placeholders![section = allowlist.kind.section];
         let fault = faults.report_key(texts::IDLE_ALLOWLIST, &allowlist.origin, args);
-        fault.related(NodePosition::value(&inbound_setting.origin));
+        fault.set_related(NodePosition::value(&inbound_setting.origin));
     }
 }
 
@@ -199,7 +199,7 @@ fn check_closed_sections(container: &Container, faults: &mut Faults) {
         let Some((switch, origin)) = switches.iter().flatten().next() else { continue };
         let args = placeholders![section = section.kind.section, switch];
         let fault = faults.report_key(texts::CLOSED_SECTION, &section.origin, args);
-        fault.related(NodePosition::key(origin));
+        fault.set_related(NodePosition::key(origin));
     }
 }
 
@@ -240,5 +240,7 @@ fn check_approvals(container: &Container, faults: &mut Faults) {
         None => return,
     };
     let args = placeholders![name, rules = rules.kind.section];
-    faults.report_value(problem_texts, &approvals.origin, args).related(NodePosition::key(related));
+    faults
+        .report_value(problem_texts, &approvals.origin, args)
+        .set_related(NodePosition::key(related));
 }

@@ -1,6 +1,6 @@
 //! Faults of manifests before they become diagnostics.
 //!
-//! While a file is read, a [`LocatedFault`] has a byte range. The [`Findings`] of a file become
+//! While a file is read, a [`LocatedFault`] has a byte range. The [`FileFaults`] of a file become
 //! diagnostics while the text of the file is in memory. Faults that are found later have a
 //! [`NodePosition`], from which [`locate`](super::locate) finds the line again. Messages contain
 //! names, never values. The quoted line shows the value, unless the value is secret.
@@ -118,30 +118,30 @@ impl<A> LocatedFault<A> {
         Self { severity, code, message, position, label, related, related_label, help }
     }
 
-    pub(super) fn help(&mut self, help: impl Into<String>) -> &mut Self {
+    pub(super) fn set_help(&mut self, help: impl Into<String>) -> &mut Self {
         self.help = Some(help.into());
         self
     }
 
-    pub(super) fn help_if(&mut self, help: Option<impl Into<String>>) -> &mut Self {
+    pub(super) fn set_optional_help(&mut self, help: Option<impl Into<String>>) -> &mut Self {
         self.help = help.map(Into::into);
         self
     }
 
     /// Adds the help "did you mean `...`?" with `similar_name`. Does nothing if there is no such
     /// name.
-    pub(super) fn suggest(&mut self, similar_name: Option<impl fmt::Display>) {
+    pub(super) fn suggest_name(&mut self, similar_name: Option<impl fmt::Display>) {
         if let Some(near) = similar_name {
-            self.help(format!("did you mean `{near}`?"));
+            self.set_help(format!("did you mean `{near}`?"));
         }
     }
 
-    pub(super) fn label(&mut self, label: impl Into<String>) -> &mut Self {
+    pub(super) fn set_label(&mut self, label: impl Into<String>) -> &mut Self {
         self.label = Some(label.into());
         self
     }
 
-    pub(super) fn related(&mut self, position: A) -> &mut Self {
+    pub(super) fn set_related(&mut self, position: A) -> &mut Self {
         self.related = Some(position);
         self
     }
@@ -183,7 +183,7 @@ pub(super) struct Faults<A = NodePosition> {
 }
 
 /// The faults of one file, with byte ranges in its text.
-pub(super) type Findings = Faults<Range<usize>>;
+pub(super) type FileFaults = Faults<Range<usize>>;
 
 impl<A> Default for Faults<A> {
     fn default() -> Self {
@@ -216,7 +216,7 @@ impl<A> Faults<A> {
         args: PlaceholderValues<'_>,
     ) -> &mut LocatedFault<A> {
         let [position, related] = positions;
-        self.report(texts, position, args).related(related)
+        self.report(texts, position, args).set_related(related)
     }
 
     /// Adds a fault.
@@ -307,7 +307,7 @@ impl HiddenFaults {
     }
 }
 
-impl Findings {
+impl FileFaults {
     /// If there are too many faults, keeps the first faults and the last fault, and counts the
     /// other faults.
     fn drop_excess_faults(&mut self) {
@@ -429,7 +429,7 @@ impl Findings {
             if finding.message.contains(&format!("`{marked_text}`"))
                 || marked_text.trim().is_empty()
             {
-                source.show(&finding.position);
+                source.reveal_range(&finding.position);
             }
         }
         let source = &*source;

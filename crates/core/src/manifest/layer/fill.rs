@@ -94,7 +94,7 @@ pub(super) fn fill_templates(
             faults.report_key(texts, &field.origin, placeholders![name, why])
         }
     };
-    fault.label(format!("for `{}`", filler.path()));
+    fault.set_label(format!("for `{}`", filler.path()));
     false
 }
 

@@ -114,7 +114,7 @@ pub(super) fn report_idle_param<'u>(
     faults: &mut Faults,
 ) {
     let fault = faults.report_key(texts::IDLE_PARAM, origin, placeholders![param = name]);
-    fault.suggest(nearest(name, used_names.into_iter().map(|name| &**name)));
+    fault.suggest_name(nearest(name, used_names.into_iter().map(|name| &**name)));
 }
 
 /// The first container whose path starts with `prefix`, ignoring case. `containers` must be ordered

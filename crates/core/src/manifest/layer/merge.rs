@@ -266,7 +266,7 @@ impl<'m> ContainerMerge<'m> {
                 lower_items.iter().filter_map(Json::as_str).take(MAX_LISTED_NAMES).collect();
             if !lower_names.is_empty() {
                 let names = text::list_names(&lower_names);
-                fault.help(format!("write it as lower layers do: {names}"));
+                fault.set_help(format!("write it as lower layers do: {names}"));
             }
         }
     }

@@ -140,8 +140,8 @@ fn drop_used_param_faults(containers: &[Box<DeclaredContainer>], faults: &mut Fa
     });
 }
 
-/// Reports two groups or projects in which templates result in the same name of a secret. One of
-/// them would get the secret of the other one. For included containers, [`text`] refuses templates
+/// Reports two groups or projects in which templates result in the same name of a secret. One group
+/// or project would get the secret of the other. For included containers, [`text`] refuses templates
 /// in names of secrets.
 fn check_shared_secrets(containers: &[Box<DeclaredContainer>], faults: &mut Faults) {
     let mut owner_by_secret: BTreeMap<&Reference, (&DeclaredContainer, &[String])> =

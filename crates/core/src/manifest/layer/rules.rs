@@ -121,13 +121,13 @@ impl LayerRules {
         ];
         if let Some((_, other_index)) = other_scope {
             let fault = faults.report_key(texts::PROFILE_OF_OTHER_SCOPE, &name.origin, args);
-            fault.related(NodePosition::value(&self.rules[other_index].rule.origin));
+            fault.set_related(NodePosition::value(&self.rules[other_index].rule.origin));
         } else {
             let has_few = (1..=MAX_LISTED_NAMES).contains(&nearby_names.len());
             let problem_texts =
                 if has_few { texts::NONE_OF_FEW_PROFILES } else { texts::NO_PROFILE };
             let fault = faults.report_key(problem_texts, &name.origin, args);
-            fault.suggest(nearest(&name.value, nearby_names.iter().copied()));
+            fault.suggest_name(nearest(&name.value, nearby_names.iter().copied()));
         }
     }
 
@@ -428,7 +428,7 @@ pub(super) fn report_ambiguous(
     if let Some(other) = other_origin {
         let origins = [first_origin.min(other), first_origin.max(other)];
         let fault = faults.report_keys(texts::AMBIGUOUS, origins, placeholders![what]);
-        fault.label(format!("for `{path}`"));
+        fault.set_label(format!("for `{path}`"));
     }
 }
 

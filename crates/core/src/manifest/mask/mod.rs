@@ -66,7 +66,7 @@ pub(super) fn hide_secrets<'j>(
             next_document.is_none_or(|document| document.span.start > range.start)
         }));
     }
-    source.hide(hidden_ranges);
+    source.hide_ranges(hidden_ranges);
 }
 
 /// The byte ranges of the document `node` that must be hidden. `schema` is the schema of the
@@ -161,7 +161,7 @@ impl MaskWalk<'_> {
                 self.visit(value, key.span.end, property);
             }
             Some((_, Secrecy::Address)) if !is_credential(value) => {
-                self.hide_address(key.span.end, value);
+                self.hide_url_credentials(key.span.end, value);
             }
             // This is an unknown field, or a harmless but misplaced field with a scalar. `true` is
             // never a secret.
@@ -224,12 +224,12 @@ impl MaskWalk<'_> {
 
     /// Hides possible credentials in a URL. If the value cannot be read as a URL, hides the whole
     /// value.
-    fn hide_address(&mut self, key_end: usize, value: &Node) {
+    fn hide_url_credentials(&mut self, key_end: usize, value: &Node) {
         let range = value_range(self.text, key_end, &value.span);
         if range.start == value.span.start
             && let NodeValue::List(items) = &value.data
         {
-            return items.iter().for_each(|item| self.hide_address(item.span.start, item));
+            return items.iter().for_each(|item| self.hide_url_credentials(item.span.start, item));
         }
         let quoted_text = self.text.get(range.clone()).unwrap_or_default();
         let quote = quoted_text.chars().next().filter(|c| matches!(c, '\'' | '"'));

@@ -29,7 +29,7 @@ impl DocumentReader<'_, '_> {
     pub(super) fn read_acknowledgement(&mut self, document: &Node) -> Document {
         let is_valid = self.refused_pointers.is_empty();
         let plain_fields: Option<PlainFields> = self.findings.deserialize(document, is_valid);
-        let (selector, until) = (self.read_selector(document), self.read_until(document));
+        let (selector, until) = (self.read_selector(document), self.read_expiry_date(document));
         let [origin, until_origin] = ["at", "until"].map(|name| {
             let (key, _) = document.get(name)?;
             Some(self.origin(key.span.start))
@@ -76,7 +76,7 @@ impl DocumentReader<'_, '_> {
         None
     }
 
-    fn read_until(&mut self, document: &Node) -> Option<Date> {
+    fn read_expiry_date(&mut self, document: &Node) -> Option<Date> {
         let (_, node) = document.get("until")?;
         let date = node.text()?.parse();
         // The schema already refuses a text that does not have the form of a date.

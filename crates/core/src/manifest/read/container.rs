@@ -44,7 +44,7 @@ impl DocumentReader<'_, '_> {
         if paths.is_empty() {
             return Vec::new();
         }
-        let (scope, is_named) = (self.scope, self.is_named);
+        let (scope, is_selected_by_command) = (self.scope, self.is_selected_by_command);
         let shares_document = document.get(PATHS_KEY).is_some();
         let (body, state) = (self.read_body(document), self.read_state(document));
         let bodies = std::iter::repeat_n(body, paths.len());
@@ -56,7 +56,7 @@ impl DocumentReader<'_, '_> {
             DeclaredContainer {
                 scope,
                 path,
-                is_selected_by_command: is_named,
+                is_selected_by_command,
                 shares_document,
                 lifecycle,
                 body,

@@ -14,7 +14,7 @@ use std::{
 use crate::{
     catalogue::{
         self,
-        operations::{self, parameters},
+        operations::{self, request_parameters},
     },
     field::Scope,
     kind::{FieldSpec, Operations, Section},
@@ -34,7 +34,7 @@ const OLD_VISIBILITY_NAMES: [&str; 2] = ["public", "visibility_level"];
 static WRITE_PARAMETERS: LazyLock<BTreeMap<(Scope, &'static str), BTreeSet<&'static str>>> =
     LazyLock::new(|| {
         let parameter_sets = catalogue::all_sections().map(|section| {
-            let parameters = writing_operations(section).flat_map(parameters);
+            let parameters = writing_operations(section).flat_map(request_parameters);
             let names = parameters.map(|parameter| parameter.name).collect();
             ((section.scoped_kind.scope, section.section), names)
         });
@@ -191,7 +191,7 @@ mod tests {
             let (section, rows) = (kind.section, find_write_operations(kind.section));
             assert!(!rows.is_empty(), "{section}");
             let parameter_names =
-                rows.into_iter().flat_map(parameters).map(|parameter| parameter.name);
+                rows.into_iter().flat_map(request_parameters).map(|parameter| parameter.name);
             let field_names = kind.specs().iter().map(|spec| spec.name);
             for name in parameter_names
                 .chain(field_names)

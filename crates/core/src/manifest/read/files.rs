@@ -46,7 +46,7 @@ pub(in crate::manifest) struct ManifestFile {
     pub(in crate::manifest) name: FileName,
     pub(in crate::manifest) path: PathBuf,
     /// True if the command names this file or a folder above it.
-    pub(in crate::manifest) is_named: bool,
+    pub(in crate::manifest) is_named_by_command: bool,
     /// A text that replaces the content of the file.
     pub(in crate::manifest) replacement: Option<String>,
 }
@@ -54,7 +54,7 @@ pub(in crate::manifest) struct ManifestFile {
 impl ManifestFile {
     /// A file with `text` that does not exist on disk.
     pub(in crate::manifest) fn from_text(name: FileName, text: String) -> Self {
-        Self { name, path: PathBuf::new(), is_named: true, replacement: Some(text) }
+        Self { name, path: PathBuf::new(), is_named_by_command: true, replacement: Some(text) }
     }
 
     /// The text of the file.
@@ -148,8 +148,12 @@ pub(in crate::manifest) fn find_manifests(
     diagnostics: &mut Diagnostics,
 ) -> Vec<ManifestFile> {
     let name = environment.display_path(named_path).into();
-    let named_file =
-        ManifestFile { name, path: named_path.to_owned(), is_named: true, replacement: None };
+    let named_file = ManifestFile {
+        name,
+        path: named_path.to_owned(),
+        is_named_by_command: true,
+        replacement: None,
+    };
     if named_path.is_file() && !root.is_configured {
         return vec![named_file];
     }
@@ -162,7 +166,7 @@ pub(in crate::manifest) fn find_manifests(
         diagnostics,
     };
     search.search_folder(&root.folder, &RESERVED_FILES, 0);
-    if !search.files.iter().any(|file| file.is_named) {
+    if !search.files.iter().any(|file| file.is_named_by_command) {
         // A hidden file, or a file with another extension, is only read if the command names the
         // file.
         if named_path.is_file() {
@@ -182,7 +186,7 @@ pub(in crate::manifest) fn find_manifests(
         let fault = Diagnostic::error("too-large", message);
         diagnostics.push(fault.with_help("name a folder that contains only the manifests"));
         files.clear();
-    } else if !files.iter().any(|file| file.is_named) && diagnostics.is_empty() {
+    } else if !files.iter().any(|file| file.is_named_by_command) && diagnostics.is_empty() {
         let name = environment.display_path(named_path);
         skipped_names.sort();
         let names = skipped_names.iter().map(String::as_str).take(MAX_SKIPPED_NAMES);
@@ -206,7 +210,10 @@ pub(in crate::manifest) fn replace_texts(
             Err(index) => {
                 let path = PathBuf::from(&**name);
                 let name = name.clone();
-                files.insert(index, ManifestFile { name, path, is_named: true, replacement });
+                files.insert(
+                    index,
+                    ManifestFile { name, path, is_named_by_command: true, replacement },
+                );
             }
         }
     }
@@ -275,7 +282,12 @@ impl ManifestSearch<'_> {
                 let path = entry.path();
                 let name = self.root.display_path(&path).into();
                 let is_named = real_folder.join(entry.file_name()).starts_with(&self.named_path);
-                self.files.push(ManifestFile { name, path, is_named, replacement: None });
+                self.files.push(ManifestFile {
+                    name,
+                    path,
+                    is_named_by_command: is_named,
+                    replacement: None,
+                });
             } else if (file_type.is_symlink()
                 || [".json", ".yaml.", ".yml."].iter().any(|part| file_name.contains(part)))
                 && self.files.is_empty()

@@ -65,7 +65,7 @@ impl DocumentReader<'_, '_> {
             profile: None,
             required_params: Vec::new(),
             origin: self.origin(key.span.start),
-            is_selected_by_command: self.is_named,
+            is_selected_by_command: self.is_selected_by_command,
             includes_undeclared: false,
             body: self.read_body(document),
         }

@@ -16,7 +16,7 @@ use document::Validity;
 use serde::Deserialize;
 
 use super::{
-    faults::{Findings, HiddenFaults, placeholders, texts},
+    faults::{FileFaults, HiddenFaults, placeholders, texts},
     mask::{self, TextState},
     schema::DocumentKind,
 };
@@ -61,7 +61,9 @@ pub(super) struct FileContent {
 /// folder above it.
 pub(super) fn read_file(file: &ManifestFile) -> FileContent {
     let text = file.read_text();
-    if !file.is_named && !text.as_deref().map_or_else(|_| file.may_be_manifest(), is_manifest) {
+    if !file.is_named_by_command
+        && !text.as_deref().map_or_else(|_| file.may_be_manifest(), is_manifest)
+    {
         return FileContent::default();
     }
     match text {
@@ -78,13 +80,13 @@ pub(super) fn read_file(file: &ManifestFile) -> FileContent {
 pub(super) fn read_text(file: &ManifestFile, text: &str) -> FileContent {
     let parsed = yaml::parse(text);
     let mut source = SourceText::new(file.name.clone(), text);
-    let mut findings = Findings::default();
+    let mut findings = FileFaults::default();
     findings.add_yaml_faults(&parsed);
     let nodes: Vec<_> =
         parsed.documents.iter().filter(|document| document.data != NodeValue::Null).collect();
     let documents: Vec<_> = nodes
         .iter()
-        .flat_map(|node| read_documents(node, &source, file.is_named, &mut findings))
+        .flat_map(|node| read_documents(node, &source, file.is_named_by_command, &mut findings))
         .collect();
     let descriptions = nodes.iter().filter(|node| node.get("homes").is_some());
     let section_names = descriptions.filter_map(|node| Some(node["section"].text()?.to_owned()));
@@ -146,20 +148,20 @@ pub(super) fn hide_manifest_secrets(
 /// Reads one document of a file.
 struct DocumentReader<'r, 's> {
     source: &'r SourceText<'s>,
-    is_named: bool,
+    is_selected_by_command: bool,
     scope: Scope,
     layer: Layer,
     /// JSON pointers to the values that the schema refuses.
     refused_pointers: BTreeSet<String>,
-    findings: &'r mut Findings,
+    findings: &'r mut FileFaults,
 }
 
 /// Reads the document `node`. Returns one document for each of its paths.
 fn read_documents(
     node: &Node,
     source: &SourceText<'_>,
-    is_named: bool,
-    findings: &mut Findings,
+    is_selected_by_command: bool,
+    findings: &mut FileFaults,
 ) -> Vec<Document> {
     if !matches!(node.data, NodeValue::Map(_)) {
         report_not_a_mapping(node, findings);
@@ -178,7 +180,8 @@ fn read_documents(
         DocumentKind::Defaults(_) => Layer::Defaults,
         DocumentKind::Profile(_) => Layer::Profile,
     };
-    let mut reader = DocumentReader { source, is_named, scope, layer, refused_pointers, findings };
+    let mut reader =
+        DocumentReader { source, is_selected_by_command, scope, layer, refused_pointers, findings };
     let document = match kind {
         DocumentKind::Container(_) => return reader.read_containers(node),
         DocumentKind::Defaults(_) => reader.read_defaults(node),
@@ -189,7 +192,7 @@ fn read_documents(
 }
 
 /// Reports a document that is not a mapping.
-fn report_not_a_mapping(document: &Node, findings: &mut Findings) {
+fn report_not_a_mapping(document: &Node, findings: &mut FileFaults) {
     let first_item = document.items().first();
     let span = document.span.clone();
     let is_document_list = first_item.is_some_and(|item| item.get("kind").is_some());
@@ -208,7 +211,7 @@ fn report_not_a_mapping(document: &Node, findings: &mut Findings) {
 fn read_kind(
     document: &Node,
     source: &SourceText<'_>,
-    findings: &mut Findings,
+    findings: &mut FileFaults,
 ) -> Option<DocumentKind> {
     let Some((key, node)) = document.get("kind") else {
         let first_entry = document.entries().first();

@@ -14,7 +14,7 @@ const SCHEMA_VERSION: u32 = 0;
 /// `schema` in the form that is published under `name`.
 pub fn published_schema(name: &str, mut schema: Json) -> Json {
     add_markdown(&mut schema);
-    schema::with_id(name, SCHEMA_VERSION, schema)
+    schema::add_schema_id(name, SCHEMA_VERSION, schema)
 }
 
 /// Adds Markdown to every description in `schema`.

@@ -14,7 +14,7 @@ fn load_traced(files: &[(&str, &str)]) -> LoadedManifests {
         fs::write(folder.path().join(name), text).unwrap();
     }
     let any_path = [Glob::for_paths("**").unwrap()];
-    load_with(
+    load_with_options(
         folder.path(),
         &environment_in(folder.path()),
         &LoadOptions { traced_globs: &any_path, ..LoadOptions::default() },

@@ -379,7 +379,7 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
     let file = ManifestFile {
         name: "a.yaml".into(),
         path: path.clone(),
-        is_named: true,
+        is_named_by_command: true,
         replacement: None,
     };
     let text = "kind: Project\npath: a/b\nvariables:\n  - {key: A, value: short, masked: true}\n";
@@ -402,7 +402,7 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
         let files = [ManifestFile {
             name: file.name.clone(),
             path: path.clone(),
-            is_named: true,
+            is_named_by_command: true,
             replacement: None,
         }];
         let diagnostics = locate::locate_faults(faults, locate::FaultCounts::new(), &files);

@@ -106,9 +106,9 @@ fn omitted_sections_are_not_declared() {
     );
     assert!(containers[1].section("variables").unwrap().entries.is_empty());
     assert!(
-        containers[1].create.create_fields().is_none()
+        containers[1].creation_policy.create_fields().is_none()
             && containers[0]
-                .create
+                .creation_policy
                 .create_fields()
                 .is_some_and(|create| create.keys().next().is_none())
     );

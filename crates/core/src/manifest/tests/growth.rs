@@ -199,7 +199,7 @@ const GROWTH_CASES: [GrowthCase; 35] = [
 #[test]
 fn loading_grows_in_proportion() {
     for (name, make_documents) in GROWTH_CASES {
-        steps::grow_in_proportion(name, |n| {
+        steps::assert_linear_growth(name, |n| {
             load_files(&[("a.yaml", &write_documents(make_documents(n)))]);
         });
     }
@@ -219,7 +219,7 @@ fn loading_many_files_grows_in_proportion() {
     };
     for (name, value) in [("files", "{env: A}"), ("refused", "3"), ("wrong", "x"), ("broken", "{")]
     {
-        steps::grow_in_proportion(name, |n| load_many(n, &|i| project(i, value)));
+        steps::assert_linear_growth(name, |n| load_many(n, &|i| project(i, value)));
     }
 }
 
@@ -232,11 +232,11 @@ fn checking_manages_takes_linear_time() {
     let paths = |n: usize, start: &str| -> Json {
         numbered_paths(n, start).into_iter().map(|path| json!({"path": path})).collect()
     };
-    steps::grow_in_proportion("managed paths", |n| load_managed(n, paths(n, "acme/p")));
-    steps::grow_in_proportion("projects outside of `manages`", |n| {
+    steps::assert_linear_growth("managed paths", |n| load_managed(n, paths(n, "acme/p")));
+    steps::assert_linear_growth("projects outside of `manages`", |n| {
         load_managed(n, paths(n, "other/p"));
     });
-    steps::grow_in_proportion("exceptions", |n| {
+    steps::assert_linear_growth("exceptions", |n| {
         load_managed(n, json!([{"path": "**", "except": self::numbered_paths(n, "acme/q")}]));
     });
 }
@@ -245,21 +245,21 @@ fn checking_manages_takes_linear_time() {
 fn reading_yaml_grows_in_proportion() {
     let head = "kind: Project\npath: acme/p\nvariables:\n";
     let lines = |n: usize, line: fn(usize) -> String| -> String { (0..n).map(line).collect() };
-    steps::grow_in_proportion("merged mappings", |n| {
+    steps::assert_linear_growth("merged mappings", |n| {
         let entries = lines(n, |i| format!("- {{<<: *a, key: V{i}}}\n"));
         load_files(&[("a.yaml", &format!("{head}- &a {{key: V, value: x}}\n{entries}"))]);
     });
-    steps::grow_in_proportion("merged lists of mappings", |n| {
+    steps::assert_linear_growth("merged lists of mappings", |n| {
         let anchors = lines(n, |i| format!("- &a{i} {{key: V{i}, value: x}}\n"));
         let names: Vec<_> = (0..n).map(|i| format!("*a{i}")).collect();
         let text = format!("{head}{anchors}- {{<<: [{}], key: Z}}\n", names.join(", "));
         load_files(&[("a.yaml", &text)]);
     });
-    steps::grow_in_proportion("keys that are written twice", |n| {
+    steps::assert_linear_growth("keys that are written twice", |n| {
         let repeats = lines(n, |_| "  description: x\n".to_owned());
         load_files(&[("a.yaml", &format!("kind: Project\npath: acme/p\nsettings:\n{repeats}"))]);
     });
-    steps::grow_in_proportion("broken documents", |n| {
+    steps::assert_linear_growth("broken documents", |n| {
         load_files(&[("a.yaml", &lines(n, |_| "a: [b, c, d, e\n---\n".to_owned()))]);
     });
 }

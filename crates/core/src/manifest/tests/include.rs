@@ -46,7 +46,7 @@ fn include_paths(files: &[(&str, &str)], paths: &[&str]) -> Result<Desired, Diag
     let loaded = load_files(files);
     let scoped_paths: Vec<_> = paths.iter().map(|path| (Scope::Project, *path)).collect();
     let mut roster = roster(&scoped_paths);
-    loaded.includes.unwrap().include_from(loaded.desired.unwrap(), &mut roster)
+    loaded.include_rules.unwrap().include_from(loaded.desired.unwrap(), &mut roster)
 }
 
 /// Two paths can result in the same name, so an included project could get the secret of another
@@ -88,7 +88,7 @@ params: {t: {env: PARAM}}
 variables: [{key: A, value: {text: 'a{t}{env:TEXT}'}}]
 hooks: [{url: 'https://h.example.org', custom_headers: [{key: A, value: {env: ROW}}], extra: {b: {c: [{file: d}]}}}]
 ";
-    let includes = load_files(&[("a.yaml", rules)]).includes.unwrap();
+    let includes = load_files(&[("a.yaml", rules)]).include_rules.unwrap();
     let mut references: Vec<_> = includes
         .referenced_values()
         .flat_map(|value| value.sources())
@@ -158,7 +158,7 @@ fn included_projects_get_the_merged_rules() {
         (None, Some("acme/**"))
     );
     assert_eq!((shop.origin.layer, shop.origin.line), (Layer::Defaults, 2));
-    assert!(shop.create.create_fields().is_none(), "it exists");
+    assert!(shop.creation_policy.create_fields().is_none(), "it exists");
     let field_value = |container: &Container, section: &str, name: &str| {
         let entry = &container.section(section).unwrap().entries[0];
         entry.fields.get(name).unwrap().value.plain_json().cloned().unwrap()
@@ -186,7 +186,7 @@ fn a_path_is_declared_or_included_or_unmatched() {
         ("b.yaml", "kind: Project\npath: acme/neo\npreviously: [acme/old]\n"),
     ];
     let loaded = load_files(&files);
-    let (desired, includes) = (loaded.desired.unwrap(), loaded.includes.unwrap());
+    let (desired, includes) = (loaded.desired.unwrap(), loaded.include_rules.unwrap());
     let query = includes.roster_query(&desired);
     for (path, expected) in [
         ("acme/neo", PathClass::Declared),
@@ -219,7 +219,7 @@ fn only_named_rules_include_projects() {
     {
         let loaded = load(&folder.path().join(named_path), &environment_in(folder.path()));
         assert!(loaded.desired.is_some(), "{}", loaded.diagnostics.render(TextStyle::default()));
-        assert_eq!(loaded.includes.is_some(), has_includes, "{named_path}");
+        assert_eq!(loaded.include_rules.is_some(), has_includes, "{named_path}");
     }
 }
 
@@ -229,7 +229,7 @@ fn excluded_projects_are_not_included() {
     let mut roster = roster(&[(Scope::Project, "acme/shop"), (Scope::Project, "acme/old")]);
     roster.containers[1].exclusion = Some(ExclusionReason::Archived);
     roster.missing_namespaces = vec!["acme".to_owned()];
-    let includes = loaded.includes.unwrap();
+    let includes = loaded.include_rules.unwrap();
     let desired = includes.include_from(loaded.desired.unwrap(), &mut roster).unwrap();
     let paths: Vec<Arc<str>> =
         desired.containers.into_iter().map(|container| container.path).collect();
@@ -249,7 +249,7 @@ fn a_rule_that_matches_nothing_at_all_is_a_warning() {
         let loaded = load_files(&[("a.yaml", &rule(path))]);
         let mut roster = roster(&[(Scope::Project, "acme/shop")]);
         change(&mut roster);
-        let includes = loaded.includes.unwrap();
+        let includes = loaded.include_rules.unwrap();
         let desired = includes.include_from(loaded.desired.unwrap(), &mut roster).unwrap();
         let warnings = roster.idle_rule_warnings.sorted().into_iter();
         let warnings: Vec<_> =

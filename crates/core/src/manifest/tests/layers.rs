@@ -314,12 +314,12 @@ fn policies_creation_and_watching_merge_too() {
     let text = |document: &str| format!("{rules}---\nkind: Project\npath: acme/shop\n{document}");
     let shop = &containers(&text("variables: []\n"))[0];
     assert!(shop.is_watched);
-    assert!(shop.create.create_fields().unwrap().contains_key("initialize_with_readme"));
+    assert!(shop.creation_policy.create_fields().unwrap().contains_key("initialize_with_readme"));
     assert_eq!(shop.section("variables").unwrap().unlisted.value, crate::desired::Unlisted::Delete);
     let shop = &containers(&text(
         "variables: []\nwatch: false\ncreate: false\nunlisted: {variables: fail}\n",
     ))[0];
-    assert!(!shop.is_watched && shop.create.create_fields().is_none());
+    assert!(!shop.is_watched && shop.creation_policy.create_fields().is_none());
     assert_eq!(shop.section("variables").unwrap().unlisted.value, crate::desired::Unlisted::Fail);
 }
 

@@ -85,7 +85,7 @@ fn desired_json(desired: &Desired) -> Json {
                 json!([format!("{:?}", section.unlisted.value), entries.collect::<Vec<_>>()]),
             )
         });
-        let create = container.create.create_fields().map(fields);
+        let create = container.creation_policy.create_fields().map(fields);
         json!([*container.path, create, sections.collect::<Json>()])
     };
     let containers: Json = desired.containers.iter().map(container_json).collect();

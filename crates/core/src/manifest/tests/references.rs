@@ -166,8 +166,9 @@ fn a_mapping_like_a_reference_is_one_or_an_error() {
                 secret_count += 1;
                 let container = &desired.containers[0];
                 let entries = container.sections.iter().flat_map(|section| &section.entries);
-                let field_lists =
-                    entries.map(|entry| &entry.fields).chain(container.create.create_fields());
+                let field_lists = entries
+                    .map(|entry| &entry.fields)
+                    .chain(container.creation_policy.create_fields());
                 let values =
                     field_lists.flat_map(|fields| fields.iter().map(|(_, field)| field.value));
                 let is_sent = |value: &Value| value.plain_json().is_some_and(has_reference);

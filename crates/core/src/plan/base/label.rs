@@ -425,7 +425,7 @@ pub(super) fn declared_value(
 ) -> Option<Value> {
     let declared_field = match declared_entry(container, address) {
         Some((_, entry)) => entry.fields.get(field),
-        None => container.create.create_fields().and_then(|create| create.get(field)),
+        None => container.creation_policy.create_fields().and_then(|create| create.get(field)),
     };
     declared_field.map(|sourced| sourced.value)
 }

@@ -250,7 +250,7 @@ impl Base {
         for (path, base_container) in &base.containers {
             let declared_path = moves.declared_path(path);
             match branch_outline.0.get(&declared_path.to_lowercase()) {
-                None if moves.declares(path)
+                None if moves.declares_container(path)
                     || base_container.lifecycle.absent_origin().is_some() => {}
                 None => removed_addresses.push(base_container.address()),
                 // The branch deletes the container with all its contents.
@@ -286,12 +286,13 @@ impl Base {
     }
 }
 
-/// Marks the values of `containers`, the declarations at a base, that contain one of
-/// `changed_files`. The branch declares the same reference, but another content. A marked value
-/// differs from each value of the branch, and like other secrets of the base it is not known.
+/// Marks the values in `containers`, the declarations at a base, that refer to one of
+/// `changed_files`. The branch declares a reference to the same file, but the file has another
+/// content at the base. A marked value differs from every value of the branch. The marked value is
+/// unknown, like all secrets of the base.
 pub fn mark_changed_files(containers: &mut [Container], changed_files: &BTreeSet<String>) {
     for container in containers {
-        let create = if let CreationPolicy::Allowed(fields) = &mut container.create {
+        let create = if let CreationPolicy::Allowed(fields) = &mut container.creation_policy {
             Some(fields)
         } else {
             None
@@ -301,8 +302,11 @@ pub fn mark_changed_files(containers: &mut [Container], changed_files: &BTreeSet
             if fields.secrets_and_files().any(|field| has_file(&field.value, changed_files)) {
                 let marked_fields = fields.iter().map(|(name, field)| {
                     let is_changed = has_file(&field.value, changed_files);
-                    let value =
-                        if is_changed { Value::Secret(base_content()) } else { field.value };
+                    let value = if is_changed {
+                        Value::Secret(changed_file_reference())
+                    } else {
+                        field.value
+                    };
                     (name, Sourced { value, ..field })
                 });
                 *fields = marked_fields.collect();
@@ -317,9 +321,9 @@ fn has_file(value: &Value, files: &BTreeSet<String>) -> bool {
     sources.any(|source| matches!(source, Reference::File(path) if files.contains(&path)))
 }
 
-/// The reference in place of a file whose content at the base is another one. No manifest can
-/// declare it, because no path contains this character.
-fn base_content() -> Reference {
+/// The reference that replaces a file with another content at the base. No manifest can declare
+/// this reference, because no path contains this character.
+fn changed_file_reference() -> Reference {
     Reference::File("\0".to_owned())
 }
 

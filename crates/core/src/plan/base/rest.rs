@@ -23,8 +23,8 @@ pub enum BranchPart {
 }
 
 impl BranchPart {
-    /// The part of `declared` that belongs to the branch, according to the labels in `plan`, and
-    /// without what causes the `drift_problems`.
+    /// The part of `declared` that belongs to the branch according to the labels in `plan`. The
+    /// part does not contain the declarations that cause the `drift_problems`.
     pub fn from_labels(
         declared: &Container,
         plan: &ContainerPlan,
@@ -39,7 +39,7 @@ impl BranchPart {
             return Self::Nothing;
         }
         let mut container = declared.clone();
-        drift_problems.iter().for_each(|problem| drop_cause(&mut container, problem));
+        drift_problems.iter().for_each(|problem| drop_problem_cause(&mut container, problem));
         let address = declared.address();
         for step in excluded_steps {
             let index =
@@ -84,8 +84,9 @@ impl BranchPart {
     }
 }
 
-/// The `base_problems`, which the base has too, that no step of the branch in `plan` needs solved.
-/// The result is complete only if the plan without what causes them has the same changes of the
+/// The `base_problems` that the branch can leave unsolved: no step of the branch in `plan` depends
+/// on a solution. The base has these problems too. The caller removes the causes of the returned
+/// problems and plans again. The result is valid only if the new plan has the same changes of the
 /// branch ([`has_same_changes`]).
 pub fn unneeded_problems(
     declared: &Container,
@@ -111,13 +112,13 @@ pub fn unneeded_problems(
 /// True if `branch_plan`, made for a part of the declaration of `full_plan`, has the same changes of
 /// the branch, and neither a problem nor an unread part that `full_plan` lacks.
 pub fn has_same_changes(full_plan: &ContainerPlan, branch_plan: &ContainerPlan) -> bool {
-    branch_changes(full_plan) == branch_changes(branch_plan)
+    describe_branch_changes(full_plan) == describe_branch_changes(branch_plan)
         && branch_plan.problems.iter().all(|problem| full_plan.problems.contains(problem))
         && branch_plan.incomplete.iter().all(|unread| full_plan.incomplete.contains(unread))
 }
 
 /// The changes of `plan` that belong to the branch, as texts to compare.
-fn branch_changes(plan: &ContainerPlan) -> BTreeSet<String> {
+fn describe_branch_changes(plan: &ContainerPlan) -> BTreeSet<String> {
     let steps = plan.steps.iter().filter(|step| !is_excluded_label(step.label));
     let describe = |step: &Step| {
         let changes = step.changes.iter().filter(|change| !is_excluded_label(change.label));
@@ -128,9 +129,9 @@ fn branch_changes(plan: &ContainerPlan) -> BTreeSet<String> {
     steps.map(describe).collect()
 }
 
-/// Removes what causes `problem` from `container`: an entry of a list, or the field or the whole of
-/// a mapping.
-fn drop_cause(container: &mut Container, problem: &Problem) {
+/// Removes the declaration that causes `problem` from `container`: an entry of a list, a field of a
+/// mapping, or a whole mapping.
+fn drop_problem_cause(container: &mut Container, problem: &Problem) {
     let fields = label::problem_fields(container, problem);
     let address = container.address();
     let mut sections = container.sections.iter();

@@ -229,7 +229,7 @@ fn the_label_of_a_creation_depends_on_which_side_declares_it() {
     let declare = |may_create: bool, description: &str| {
         let mut shop = shop(&json!({"settings": {"description": description}}), Unlisted::Report);
         if may_create {
-            shop.create = CreationPolicy::Allowed(DeclaredFields::default());
+            shop.creation_policy = CreationPolicy::Allowed(DeclaredFields::default());
         }
         shop
     };
@@ -920,8 +920,9 @@ proptest::proptest! {
     }
 }
 
-/// Plans `head` without the problems of `base` that it does not need solved. Returns the codes of
-/// these problems, and true if the changes of the branch stay the same without what causes them.
+/// Plans `head` without the problems of `base` that the branch can leave unsolved. Returns the
+/// codes of these problems, and true if the branch has the same changes without the declarations
+/// that cause the problems.
 fn separate_problems(
     base: &Container,
     head: &Container,
@@ -944,7 +945,8 @@ fn separate_problems(
     (problems.iter().map(|problem| problem.code).collect(), is_separable)
 }
 
-/// A label has a new name, and somebody created the old one again: the base cannot be planned either.
+/// The base renames a label, and somebody created a label with the old name again. Therefore the
+/// base cannot be planned either.
 #[test]
 fn a_problem_of_the_base_is_left_out_if_the_branch_changes_something_else() {
     let label = |color: &str| json!({"name": "b", "previously": ["a"], "color": color});
@@ -970,7 +972,7 @@ fn a_problem_of_the_base_is_left_out_if_the_branch_changes_something_else() {
     ] {
         assert_eq!(separate_problems(&base, &head, &new_live(&head)), expected, "{head:?}");
     }
-    // The whole of a list of entries with a problem is not left out: only this entry.
+    // Only the entry with the problem is left out, not the whole list.
     let mut two_labels = declare(&old_label, new_variable);
     two_labels.sections =
         shop(&json!({"labels": [old_label, {"name": "c", "color": "#112233"}]}), Unlisted::Report)
@@ -996,7 +998,7 @@ fn a_setting_with_a_problem_of_the_base_is_left_out_of_the_others() {
     let base = declare("public", "a");
     for (head, live_description, expected) in [
         (declare("public", "b"), "a", (vec!["too-visible"], true)),
-        // Also beside a setting that drifted.
+        // Another setting has drifted.
         (declare("public", "b"), "c", (vec!["too-visible"], true)),
         // The branch changes this setting.
         (declare("internal", "b"), "a", (vec![], false)),

@@ -491,8 +491,9 @@ fn is_constrained_by(constraint: &Constraint, step: &Step) -> bool {
     }
 }
 
-/// The conflict of `step` with the setting of `group`. A group that exists is left out, with all that
-/// depends on it: the setting without `step` would forbid `step` in later runs, too.
+/// The conflict of `step` with the setting that `group_step` changes. If the group exists,
+/// `group_step` is refused, because the setting would forbid `step` in later runs too. If this run
+/// creates the group, `step` is refused.
 fn forbidden_problem(
     constraint: &'static Constraint,
     step: &Step,
@@ -506,6 +507,6 @@ fn forbidden_problem(
     );
     let help = format!("leave out `{setting}` of `{path}` until everything in it exists");
     let origin = change.origin.as_ref().unwrap_or(&step.origin);
-    let refused = if group_step.address.section.is_some() { group_step } else { step };
-    Problem::new(&refused.address, &constraint.code, message, help, origin)
+    let refused_step = if group_step.address.section.is_some() { group_step } else { step };
+    Problem::new(&refused_step.address, &constraint.code, message, help, origin)
 }

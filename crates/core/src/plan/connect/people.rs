@@ -20,9 +20,9 @@ use crate::{
 /// Orders steps that change access and steps that need it, and refuses conflicts between them.
 pub(super) fn order_access(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
-    let grants = collect_changes(steps, |_, change| change.before < change.after);
+    let grants = collect_changes(steps, |_, change| change.level_before < change.level_after);
     let reductions = collect_changes(steps, |scope, change| {
-        scope == Scope::Group && change.before > change.after
+        scope == Scope::Group && change.level_before > change.level_after
     });
     order_needed_access(steps, &grants, &mut relations);
     refuse_outsiders(steps, &grants, &mut relations);
@@ -36,10 +36,10 @@ struct AccessChange<'s> {
     /// The position of the step.
     index: usize,
     address: &'s Address,
-    before: u8,
-    after: u8,
+    level_before: u8,
+    level_after: u8,
     /// The level from the group above before the run.
-    inherited: u8,
+    inherited_level: u8,
 }
 
 /// The changes of the level of each user, by the path of their container in lower case.
@@ -52,9 +52,10 @@ fn collect_changes(
 ) -> ChangesByUser<'_> {
     let mut changes = ChangesByUser::new();
     for (index, step) in steps.iter().enumerate() {
-        for (user_id, before, after) in step.user_access_changes() {
-            let (address, inherited) = (&step.address, step.inherited_level());
-            let change = AccessChange { index, address, before, after, inherited };
+        for (user_id, level_before, level_after) in step.user_access_changes() {
+            let (address, inherited_level) = (&step.address, step.inherited_level());
+            let change =
+                AccessChange { index, address, level_before, level_after, inherited_level };
             if is_wanted(step.scope, &change) {
                 let path = step.address.path.to_lowercase();
                 changes.entry(user_id).or_default().insert(path, change);
@@ -88,7 +89,7 @@ fn order_needed_access(steps: &[Step], grants: &ChangesByUser<'_>, relations: &m
         for (user_id, outsider) in step.users_needing_access() {
             let Some(user_grants) = grants.get(&user_id) else { continue };
             for grant in find_grants(user_grants, path, outsider)
-                .filter(|grant| grant.before == 0 || outsider.is_some())
+                .filter(|grant| grant.level_before == 0 || outsider.is_some())
             {
                 relations.add_edge(index, grant.address, reason);
             }
@@ -125,7 +126,7 @@ fn refuse_outsiders(steps: &[Step], grants: &ChangesByUser<'_>, relations: &mut 
             let user_grants = grants.get(&user_id).into_iter();
             let mut user_grants =
                 user_grants.flat_map(|grants| find_grants(grants, &path, outsider));
-            let has_access = user_grants.any(|grant| grant.after >= min_level);
+            let has_access = user_grants.any(|grant| grant.level_after >= min_level);
             outsider.filter(|_| !has_access).map(|outsider| &*outsider.name)
         });
         let names: BTreeSet<_> = names.collect();
@@ -169,7 +170,7 @@ fn order_removals(
         let user_grants = user_losing_access(step).and_then(|user| grants.get(&user));
         let mut grants_above =
             user_grants.into_iter().flat_map(|grants_by_path| values_above(grants_by_path, path));
-        if let Some(first_grant) = grants_above.find(|grant| grant.before == 0) {
+        if let Some(first_grant) = grants_above.find(|grant| grant.level_before == 0) {
             let reason = "the user must first get access through the group above";
             relations.add_edge(index, first_grant.address, reason);
         }
@@ -177,7 +178,7 @@ fn order_removals(
             let user_reductions =
                 reductions.get(&user_id).filter(|_| !gains_access_at(grants, user_id, path));
             let removals = user_reductions.into_iter().flat_map(HashMap::values);
-            for removal in removals.filter(|reduction| reduction.after == 0) {
+            for removal in removals.filter(|reduction| reduction.level_after == 0) {
                 relations.add_edge(removal.index, &step.address, reason);
             }
         }
@@ -201,7 +202,7 @@ pub(in crate::plan) fn note_lost_access(
     let grants = if rules.is_empty() {
         ChangesByUser::new()
     } else {
-        collect_changes(steps, |_, change| change.before < change.after)
+        collect_changes(steps, |_, change| change.level_before < change.level_after)
     };
     let notes = steps.iter().filter(|_| !rules.is_empty()).filter_map(|step| {
         let user_id = user_losing_access(step).filter(|_| step.scope == Scope::Group);
@@ -234,9 +235,9 @@ pub(in crate::plan) fn note_lost_access(
     notes.collect()
 }
 
-/// Orders and refuses levels below those that users have from groups above, which the service
-/// refuses. The steps above that lower or end such a level come first. A step is refused if the user
-/// keeps or gets a higher level above.
+/// Orders and refuses steps that give a user a lower level than a group above gives, because the
+/// service refuses such a level. The steps of groups above that lower or end the higher level come
+/// first. A step is refused if the user keeps or gets a higher level in a group above.
 fn order_lower_levels(
     steps: &[Step],
     grants: &ChangesByUser<'_>,
@@ -254,7 +255,8 @@ fn order_lower_levels(
         {
             let path = &step.address.path;
             let user_grants = grants.get(&user_id).unwrap_or(&no_changes);
-            let higher_grant = values_above(user_grants, path).find(|grant| grant.after > after);
+            let higher_grant =
+                values_above(user_grants, path).find(|grant| grant.level_after > after);
             let user_reductions = reductions.get(&user_id).unwrap_or(&no_changes);
             let level_above = level_after_run(user_reductions, path, step.inherited_level());
             let kept_memberships = step.memberships_above().filter(|(group, _)| {
@@ -264,7 +266,7 @@ fn order_lower_levels(
             let key = text::escape(step.address.entry.as_deref().unwrap_or_default());
             let level = level_word(after);
             if let Some(grant) = higher_grant {
-                let (above, group) = (level_word(grant.after), &grant.address.path);
+                let (above, group) = (level_word(grant.level_after), &grant.address.path);
                 relations.refuse(
                     texts::BELOW_GRANTED,
                     placeholders![key, above, group, level],
@@ -285,8 +287,8 @@ fn order_lower_levels(
                 relations.problems.push(problem);
             } else {
                 let higher_levels = values_above(user_reductions, path);
-                for reduction in higher_levels.filter(|reduction| reduction.before > after) {
-                    let reason = match (before, reduction.after) {
+                for reduction in higher_levels.filter(|reduction| reduction.level_before > after) {
+                    let reason = match (before, reduction.level_after) {
                         (0, 0) => "the access above ends first, so for a moment there is none",
                         _ => "the level in the group above must be lowered first",
                     };
@@ -298,14 +300,18 @@ fn order_lower_levels(
 }
 
 /// The level that a user has from the groups above `path` after the run, if it is `level` before.
-/// `reductions` are the steps in groups that lower the user's level. A level that is higher than
-/// those in the nearest of these groups comes from a group in between, and stays.
+/// `reductions` are the steps in groups that lower the user's level. If `level` is higher than the
+/// levels in the nearest of these groups, it comes from a group in between, and does not change.
 fn level_after_run(reductions: &ChangesByPath<'_>, path: &str, level: u8) -> u8 {
     let Some(nearest) = values_above(reductions, path).next() else { return level };
-    if nearest.before.max(nearest.inherited) < level {
+    if nearest.level_before.max(nearest.inherited_level) < level {
         return level;
     }
-    nearest.after.max(level_after_run(reductions, &nearest.address.path, nearest.inherited))
+    nearest.level_after.max(level_after_run(
+        reductions,
+        &nearest.address.path,
+        nearest.inherited_level,
+    ))
 }
 
 /// The level of a share of a group before the step, if the step lowers or ends the share.

@@ -97,8 +97,8 @@ impl ContainerPlanner<'_> {
         plan.findings.watched.extend(held_steps);
     }
 
-    /// Adds notes for steps that remove or replace a share and thereby also remove grants of the group
-    /// that no manifest declares.
+    /// Adds notes for steps that remove or replace a share. The service then also removes the grants
+    /// to the group of the share. The notes name the grants that no manifest declares.
     pub(in crate::plan) fn note_lost_grants(&self, plan: &mut ContainerPlan) {
         let notes = plan.findings.steps.iter().filter_map(|step| self.lost_grants_note(step));
         plan.findings.notes.extend(notes);

@@ -58,7 +58,7 @@ impl ContainerPlanner<'_> {
                 };
                 let level = levels.get(id).filter(|_| *grantee_type == deciding_type);
                 let problem_texts = match (self.declared.scope, grantee_type, level) {
-                    (Scope::Group, NamedObject::Group, _) if !self.is_within(name) => {
+                    (Scope::Group, NamedObject::Group, _) if !self.is_path_within(name) => {
                         texts::GROUP_OUTSIDE
                     }
                     (Scope::Group, NamedObject::User, Some(level))
@@ -92,7 +92,7 @@ impl ContainerPlanner<'_> {
     }
 
     /// True if the group that is now at `path` is declared inside this group.
-    fn is_within(&self, path: &str) -> bool {
+    fn is_path_within(&self, path: &str) -> bool {
         let declared_path = self.settings.moves.declared_path(path).to_lowercase();
         groups_above(&declared_path).any(|group| *group == self.address.path.to_lowercase())
     }
@@ -171,7 +171,7 @@ impl ContainerPlanner<'_> {
 
     /// Finds the step that narrows the visibility of the group, and adds to that step the contents
     /// that would be more visible than the group.
-    pub(super) fn fill_more_visible(&self, plan: &mut ContainerPlan) {
+    pub(super) fn record_more_visible(&self, plan: &mut ContainerPlan) {
         let mut steps = plan.findings.steps.iter_mut().filter(|step| step.scope == Scope::Group);
         let Some(step) = steps.find(|step| narrows_visibility(step)) else { return };
         let Some(contents) = &self.context.live.visibilities_below else {
@@ -198,7 +198,7 @@ impl ContainerPlanner<'_> {
                 let Effect::Access {
                     user_id: Some(user_id),
                     after,
-                    inherited,
+                    inherited_level: inherited,
                     memberships_above,
                     ..
                 } = effect
@@ -207,7 +207,8 @@ impl ContainerPlanner<'_> {
                 };
                 match &live.levels_above {
                     Some(levels) => *inherited = levels.get(user_id).copied().unwrap_or(0),
-                    // Only below a group does it matter what the user keeps.
+                    // A user who loses all access may keep the level of a group above. This matters
+                    // only if the container is a group, for the containers below it.
                     None => needs_levels |= *after > 0 || is_group,
                 }
                 match &live.memberships_above {

@@ -19,7 +19,7 @@ use crate::{
 /// Computes the edges of all steps of a container.
 pub(super) struct EdgeBuilder<'p> {
     scope: Scope,
-    facts: &'p [StepProperties],
+    properties: &'p [StepProperties],
     steps: &'p [Step],
     /// The positions of the steps that provide each capability, by section.
     providers: BTreeMap<Capability, BTreeMap<Option<&'static str>, Vec<usize>>>,
@@ -33,21 +33,21 @@ impl<'p> EdgeBuilder<'p> {
     /// The edges of each of `steps`.
     pub(super) fn compute(
         scope: Scope,
-        facts: &'p [StepProperties],
+        properties: &'p [StepProperties],
         steps: &'p [Step],
     ) -> impl Iterator<Item = Vec<Edge>> {
         let mut builder = Self {
             scope,
-            facts,
+            properties,
             steps,
             providers: BTreeMap::new(),
             indices_by_section: BTreeMap::new(),
             positions: OnceCell::new(),
         };
-        for (index, (fact, step)) in facts.iter().zip(steps).enumerate() {
+        for (index, (step_properties, step)) in properties.iter().zip(steps).enumerate() {
             let section = step.address.section;
             builder.indices_by_section.entry(section).or_default().push(index);
-            for capability in &fact.provides {
+            for capability in &step_properties.provides {
                 let by_section = builder.providers.entry(*capability).or_default();
                 by_section.entry(section).or_default().push(index);
             }
@@ -57,22 +57,22 @@ impl<'p> EdgeBuilder<'p> {
 
     /// The edges of the step with the index `step_index`.
     fn find_edges(&self, step_index: usize) -> Vec<Edge> {
-        let (step_facts, step) = (&self.facts[step_index], &self.steps[step_index]);
+        let (step_properties, step) = (&self.properties[step_index], &self.steps[step_index]);
         let mut edges = Vec::new();
-        for needed in step_facts.needed_capabilities() {
+        for needed in step_properties.needed_capabilities() {
             self.add_edges_to_providers(needed, step_index, &mut edges);
         }
-        if step_facts.rank == MOVE_RANK {
+        if step_properties.rank == MOVE_RANK {
             let earlier_indices: Vec<_> = (0..step_index)
-                .filter(|index| self.facts[*index].rank == NARROW_VISIBILITY_RANK)
+                .filter(|index| self.properties[*index].rank == NARROW_VISIBILITY_RANK)
                 .collect();
             let reason = "it must not be more visible than the group it moves to";
             self.add_edge(&earlier_indices, reason, &mut edges);
         }
-        if step_facts.removes.contains(&Capability::Owner) {
+        if step_properties.removes.contains(&Capability::Owner) {
             self.add_edges_to_providers(Capability::Owner, step_index, &mut edges);
         }
-        for removed in step_facts.removes.iter().filter(|taken| **taken != Capability::Owner) {
+        for removed in step_properties.removes.iter().filter(|taken| **taken != Capability::Owner) {
             let is_always_needed = matches!(
                 removed,
                 Capability::Writable
@@ -83,7 +83,7 @@ impl<'p> EdgeBuilder<'p> {
             for indices in self.indices_by_section.values() {
                 // All steps of a section need the same capabilities.
                 let mut needed_capabilities =
-                    indices.iter().take(1).flat_map(|i| self.facts[*i].needed_capabilities());
+                    indices.iter().take(1).flat_map(|i| self.properties[*i].needed_capabilities());
                 if is_always_needed || needed_capabilities.any(|needed| needed == *removed) {
                     let reason = removed.order_reason(self.scope);
                     self.add_edge_to_earlier(indices, step_index, reason, &mut edges);
@@ -100,7 +100,7 @@ impl<'p> EdgeBuilder<'p> {
             let rename_index = self.find_position(&entry.to_string());
             self.add_edge(rename_index.as_slice(), "it must be renamed first", &mut edges);
         }
-        if matches!(step_facts.rank, END_ACCESS_RANK | DELETION_RANK)
+        if matches!(step_properties.rank, END_ACCESS_RANK | DELETION_RANK)
             && let Some(section) = self.indices_by_section.get(&step.address.section)
         {
             self.add_edge_to_earlier(section, step_index, "create first, then remove", &mut edges);
@@ -122,12 +122,13 @@ impl<'p> EdgeBuilder<'p> {
         reason: &'static str,
         edges: &mut Vec<Edge>,
     ) {
-        let rank = self.facts[step_index].rank;
+        let rank = self.properties[step_index].rank;
         let earlier_indices = indices.iter().copied().take_while(|other| {
             steps::count_step();
-            self.facts[*other].rank < rank
+            self.properties[*other].rank < rank
         });
-        // Two steps are enough: with two steps, the edge already leads to the section.
+        // Stop after two steps: if there is more than one step, the edge leads to the whole
+        // section.
         self.add_edge(&earlier_indices.take(2).collect::<Vec<_>>(), reason, edges);
     }
 

@@ -289,7 +289,11 @@ impl StepProperties {
         };
         for effect in &step.effects {
             match effect {
-                Effect::Capability { capability: changed, before, after } => {
+                Effect::Capability {
+                    capability: changed,
+                    had_capability: before,
+                    has_capability: after,
+                } => {
                     record_transition(*changed, *before, *after);
                 }
                 Effect::Access {

@@ -132,7 +132,7 @@ impl PlanRecorder<'_> {
         let former_paths: Vec<_> =
             container.former_paths().map(|path| self.redact_text(path)).collect();
         json!({
-            "create": container.create.create_fields().map(|fields| self.fields_content(container_kind, fields, &address)),
+            "create": container.creation_policy.create_fields().map(|fields| self.fields_content(container_kind, fields, &address)),
             "watch": container.is_watched,
             "previously": former_paths,
             "is_absent": lifecycle.absent_origin().is_some(),

@@ -221,13 +221,16 @@ impl SealedPlan {
     pub fn check_seal(&self, key: Option<&DigestKey>) -> Result<(), UnusablePlan> {
         let seal = key.map(|key| key.digest(&json!({ "seal": self.id })));
         let help = "set the same UNDRIFT_PLAN_KEY for `plan -o` and `apply`";
-        let how = match (&self.seal, seal) {
+        let seal_difference = match (&self.seal, seal) {
             (saved, expected) if *saved == expected => return Ok(()),
             (None, _) => "without",
             (Some(_), None) => "with",
             (Some(_), Some(_)) => "with another",
         };
-        Err(UnusablePlan::new(format!("the plan was saved {how} UNDRIFT_PLAN_KEY"), help))
+        Err(UnusablePlan::new(
+            format!("the plan was saved {seal_difference} UNDRIFT_PLAN_KEY"),
+            help,
+        ))
     }
 }
 

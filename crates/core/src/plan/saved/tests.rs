@@ -193,7 +193,8 @@ fn masked_parts_of_open_texts_are_covered_by_the_key() {
 fn secrets_of_a_creation_are_not_in_the_file() {
     let sections = json!({"settings": {"import_url": "https://me:in-the-url@git.example.org/x"}});
     let mut container = shop(&sections, Unlisted::Report);
-    container.create = CreationPolicy::Allowed(fields(&json!({"initialize_with_readme": true})));
+    container.creation_policy =
+        CreationPolicy::Allowed(fields(&json!({"initialize_with_readme": true})));
     let namespace = Some(LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group });
     let target = Target { id: None, namespace, ..target(&container) };
     let live = LiveContainer {
@@ -515,8 +516,11 @@ fn the_digest_covers_every_part_of_a_declaration() {
     let tweaks: [&dyn Fn(&mut Container); 7] = [
         &|_| (),
         &|c| c.is_watched = true,
-        &|c| c.create = CreationPolicy::Allowed(fields(&json!({}))),
-        &|c| c.create = CreationPolicy::Allowed(fields(&json!({"initialize_with_readme": true}))),
+        &|c| c.creation_policy = CreationPolicy::Allowed(fields(&json!({}))),
+        &|c| {
+            c.creation_policy =
+                CreationPolicy::Allowed(fields(&json!({"initialize_with_readme": true})))
+        },
         &|c| c.sections[0].unlisted.value = Unlisted::Delete,
         &|c| c.sections[0].unmanaged_globs = vec![crate::address::Glob::for_names("A*").unwrap()],
         &|c| c.lifecycle.former_paths = vec![crate::desired::testing::former_path("acme/old")],

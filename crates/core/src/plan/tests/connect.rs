@@ -28,8 +28,11 @@ fn edges(steps: &[Step]) -> Vec<Vec<String>> {
 #[test]
 fn a_step_that_needs_the_id_of_a_group_follows_its_creation() {
     let body = Fields::from([("group_id".to_owned(), id_placeholder("acme/neo").into())]);
-    let request =
-        SHARE_CREATE.request().arg("id", 7).with_fields(body).with_id_fields(["group_id".into()]);
+    let request = SHARE_CREATE
+        .request()
+        .with_argument("id", 7)
+        .with_fields(body)
+        .with_id_fields(["group_id".into()]);
     let address =
         Address::container("acme/shop".into()).with_section("shares").with_entry("acme/neo");
     let share = Step::new(
@@ -54,7 +57,8 @@ fn references_of_dropped_requests_are_kept() {
         ("group_id".to_owned(), id_placeholder("acme/neo").into()),
         ("token".to_owned(), secret.clone()),
     ]);
-    let request = SHARE_CREATE.request().arg_by_path("id", "acme/shop", Some(7)).with_fields(body);
+    let request =
+        SHARE_CREATE.request().with_argument_by_path("id", "acme/shop", Some(7)).with_fields(body);
     let request = request.with_id_fields(["group_id".into()]);
     for section in [Some("shares"), None] {
         let address = Address { section, ..Address::container("acme/shop".into()) };
@@ -135,7 +139,8 @@ fn projects_are_created_while_their_group_lets_somebody_create_them() {
     let mut group = level_step("developer", "noone", vec![Effect::AffectsNewContainers]);
     group.changes.push(FieldChange::new("default_branch", Shown::Absent, Shown::Absent, None));
     let problems = add_edges(&mut [group, new_project("acme/shop"), new_project("acme/web")]);
-    // The group is left out, too: its step alone would forbid the projects for good.
+    // The step of the group is refused, not the steps of the projects: without the projects, the
+    // step of the group would forbid them in all later runs.
     let addresses: Vec<_> = problems.iter().map(|problem| problem.address.to_string()).collect();
     assert_eq!(addresses, ["acme#settings/x"]);
     assert_eq!(
@@ -146,7 +151,7 @@ fn projects_are_created_while_their_group_lets_somebody_create_them() {
 
 /// A step that creates the project at `path` as a fork of `upstream`, which the run creates too.
 fn fork_step(path: &str, upstream: &str) -> Step {
-    let request = PROJECT_FORK.request().arg_by_path("id", upstream, None);
+    let request = PROJECT_FORK.request().with_argument_by_path("id", upstream, None);
     let address = Address::container(path.into());
     let calls = vec![request.into()];
     Step::new(Scope::Project, address, Action::Create, origin(1), Vec::new(), calls)
@@ -213,7 +218,7 @@ fn steps_that_wait_for_each_other_are_a_problem() {
 #[test]
 fn ordering_time_grows_linearly_with_steps() {
     let [members, variables] = ["members", "variables"];
-    crate::steps::grow_in_proportion("steps that follow a section", |n| {
+    crate::steps::assert_linear_growth("steps that follow a section", |n| {
         let section = |name| Address::container("acme/shop".into()).with_section(name);
         let new_step = |index: usize, name: &'static str, after: Option<&'static str>| {
             let edge = |name| Edge { address: section(name), reason: "of a rule" };
@@ -227,7 +232,7 @@ fn ordering_time_grows_linearly_with_steps() {
             first_steps.chain((0..n).map(|at| new_step(at, variables, Some(members)))).collect();
         assert!(add_edges(&mut steps).is_empty());
     });
-    crate::steps::grow_in_proportion("steps that a group forbids", |n| {
+    crate::steps::assert_linear_growth("steps that a group forbids", |n| {
         let mut group = Step { scope: Scope::Group, ..entry_step("acme", "settings", Vec::new()) };
         let [before, after] = [false, true].map(|flag| Shown::Value(flag.into()));
         group.changes.push(FieldChange::new("membership_lock", before, after, None));
@@ -397,7 +402,7 @@ fn a_level_below_one_granted_in_a_group_above_is_a_problem() {
 /// Access to a container whose users have `inherited` from the group above.
 fn access_below(inherited: u8, before: u8, after: u8) -> Vec<Effect> {
     let mut effects = access_effects(3, before, after);
-    if let Effect::Access { inherited: level, .. } = &mut effects[0] {
+    if let Effect::Access { inherited_level: level, .. } = &mut effects[0] {
         *level = inherited;
     }
     effects
@@ -428,7 +433,7 @@ fn a_level_is_lowered_after_the_levels_in_the_groups_above() {
     };
     let (outer, inner) = ("acme#members/x", "acme/tt#members/x");
     for (levels, expected) in [
-        // Lowered in the whole tree.
+        // Each group in the tree lowers the level.
         (
             vec![
                 ("acme", access_effects(3, 30, 20)),
@@ -445,12 +450,12 @@ fn a_level_is_lowered_after_the_levels_in_the_groups_above() {
             ],
             vec![vec![], vec![outer]],
         ),
-        // Moved down.
+        // The user loses the level in the group and gets a level in the project.
         (
             vec![("acme", access_effects(3, 40, 0)), ("acme/tt/p", access_below(40, 0, 30))],
             vec![vec![], vec![outer]],
         ),
-        // Only the higher level must go first.
+        // Only the group with the higher level must lower the level first.
         (
             vec![
                 ("acme", access_effects(3, 20, 10)),
@@ -484,7 +489,8 @@ fn a_level_is_lowered_after_the_levels_in_the_groups_above() {
         )
     };
     for (levels, above) in [
-        // Not lowered enough, lowered for somebody else, lowered below a group that keeps the level.
+        // The group above does not lower the level enough, lowers the level of another user, or is
+        // below a group that keeps the level.
         (
             vec![("acme", access_effects(3, 40, 30)), ("acme/tt/p", access_below(40, 0, 20))],
             "developer",
@@ -823,7 +829,7 @@ fn requests_that_name_a_moving_project_wait_for_the_move() {
         (move_step(Scope::Group, "acme/up"), "acme/up", true),
         (container_step(Scope::Project, "acme/up", Vec::new()), "acme/up", false),
     ] {
-        let request = PROJECT_FORK.request().arg_by_path("id", upstream, Some(7));
+        let request = PROJECT_FORK.request().with_argument_by_path("id", upstream, Some(7));
         let address = Address::container("x/fork".into());
         let calls = vec![request.into()];
         let fork = Step::new(Scope::Project, address, Action::Create, origin(1), Vec::new(), calls);
@@ -936,10 +942,10 @@ fn a_project_is_deleted_after_its_members_are_copied() {
         let address = Address::container(path.into());
         Step::new(Scope::Project, address, action, origin(1), Vec::new(), calls)
     };
-    let request = IMPORT_MEMBERS.request().arg_by_path("id", "acme/new", Some(8));
-    let request = request.arg_by_path("project_id", "acme/Shop", Some(7));
+    let request = IMPORT_MEMBERS.request().with_argument_by_path("id", "acme/new", Some(8));
+    let request = request.with_argument_by_path("project_id", "acme/Shop", Some(7));
     let copy_step = step("acme/new", Action::Create, vec![request.into()]);
-    let fork_request = PROJECT_FORK.request().arg_by_path("id", "acme/shop", Some(7));
+    let fork_request = PROJECT_FORK.request().with_argument_by_path("id", "acme/shop", Some(7));
     let mut steps = vec![step("acme/shop", Action::Delete, vec![fork_request.into()]), copy_step];
     assert!(add_edges(&mut steps).is_empty());
     assert_eq!(edges(&steps), [vec!["acme/new"], vec![]]);

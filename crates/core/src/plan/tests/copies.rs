@@ -7,16 +7,16 @@ const CREATED_AT: &str = "2026-01-31T12:00:00Z";
 const CREATED_LATER: &str = "2026-01-31T13:00:00Z";
 
 /// A section, a declared entry of the section, and the live object of the entry without its id.
-type Case = (Section, Json, Json);
+type CopyCase = (Section, Json, Json);
 
 /// A case for each section in which the service accepts duplicates.
-fn all_cases() -> Vec<Case> {
-    catalogue::all_sections().filter(|section| section.allows_duplicates()).map(case).collect()
+fn all_cases() -> Vec<CopyCase> {
+    catalogue::all_sections().filter(|section| section.allows_duplicates()).map(new_case).collect()
 }
 
 /// The case for `section`. The entry of a section without its own case has the fields of its
 /// identity, with the examples from the table of the kind.
-fn case(section: Section) -> Case {
+fn new_case(section: Section) -> CopyCase {
     let (declared, live_fields) = match section.section {
         "hooks" => (json!({"url": "https://h/x"}), json!({"created_at": CREATED_AT})),
         "pipeline_schedules" => (
@@ -55,7 +55,7 @@ fn add_id(raw: &Json, id: u64, other_fields: Json) -> Json {
 }
 
 /// The plan for the declared entry of the case and these live entries.
-fn plan_case((kind, declared, _): &Case, live: &[Json], resend: &[Selector]) -> ContainerPlan {
+fn plan_case((kind, declared, _): &CopyCase, live: &[Json], resend: &[Selector]) -> ContainerPlan {
     let declared = json!({kind.section: [declared]});
     let declared = container_of(kind.scoped_kind.scope, "acme/shop", &declared, Unlisted::Report);
     let live = live_container(&declared, &json!({kind.section: live}));
@@ -117,7 +117,7 @@ fn an_entry_with_other_attributes_or_made_later_by_hand_is_no_copy() {
 /// If a credential is resent, the newest entry is replaced and the copy is removed.
 #[test]
 fn a_renewal_replaces_the_newest_and_removes_the_rest() {
-    let mirrors = case(catalogue::find_section(Scope::Project, "remote_mirrors").unwrap());
+    let mirrors = new_case(catalogue::find_section(Scope::Project, "remote_mirrors").unwrap());
     let resend = [Selector::parse("**#remote_mirrors").unwrap()];
     let raw = [4, 5].map(|id| add_id(&mirrors.2, id, json!({})));
     let plan = plan_case(&mirrors, &raw, &resend);
@@ -136,7 +136,7 @@ fn a_renewal_replaces_the_newest_and_removes_the_rest() {
 #[test]
 fn an_entry_below_copies_is_compared_below_the_one_that_stays() {
     let (section, declared, live_object) =
-        case(catalogue::find_section(Scope::Project, "pipeline_schedules").unwrap());
+        new_case(catalogue::find_section(Scope::Project, "pipeline_schedules").unwrap());
     let raw = [5, 4].map(|id| add_id(&live_object, id, json!({})));
     let variable = json!({"schedule": "n", "key": "A", "value": "x"});
     let sections =

@@ -501,7 +501,7 @@ fn a_new_project_is_opened_only_with_an_acknowledgement() {
         ),
     ] {
         let mut declared = shop(&sections, Unlisted::Report);
-        declared.create = CreationPolicy::Allowed(DeclaredFields::default());
+        declared.creation_policy = CreationPolicy::Allowed(DeclaredFields::default());
         let namespace = Some(LiveNamespace { id: Id::Known(5), owner: NamespaceOwner::Group });
         let target = Target { id: None, namespace, ..target(&declared) };
         let mut live =

@@ -151,11 +151,11 @@ fn a_held_step_counts_for_no_guard_and_is_a_known_difference() {
         plan.add(&declared, plan_container(&declared, &live, settings), live.clone());
         plan.finish(&Extent::default())
     };
-    assert!(plan(&settings).differs(Strictness::Declared), "the rest differs");
+    assert!(plan(&settings).has_differences(Strictness::Declared), "the rest differs");
     let held_plan = plan(&settings_with_holds(&["acme/**"]));
     assert!(
-        !held_plan.differs(Strictness::Declared)
-            && held_plan.differs(Strictness::Unlisted)
+        !held_plan.has_differences(Strictness::Declared)
+            && held_plan.has_differences(Strictness::Unlisted)
             && held_plan.unapplied_paths().len() == 1
     );
     assert_eq!(held_plan.counts().calls, 0);
@@ -173,7 +173,7 @@ fn a_held_unlisted_entry_is_a_known_difference() {
             live.clone(),
         );
         assert_eq!(
-            plan.finish(&Extent::default()).differs(Strictness::Declared),
+            plan.finish(&Extent::default()).has_differences(Strictness::Declared),
             differs,
             "{holds:?}"
         );
@@ -200,7 +200,10 @@ fn a_held_switch_also_holds_the_steps_that_need_it() {
     let mut plan = Plan::default();
     plan.add(&declared, held_plan, live);
     let plan = plan.finish(&Extent::default());
-    assert!(plan.unapplied_paths().len() == 1 && !plan.differs(Strictness::Declared), "{plan:?}");
+    assert!(
+        plan.unapplied_paths().len() == 1 && !plan.has_differences(Strictness::Declared),
+        "{plan:?}"
+    );
 }
 
 /// A project can have only one issue tracker. Therefore a hold on the old or the new tracker covers

@@ -24,7 +24,7 @@ fn a_condition_on_a_list_changes_as_few_elements_as_possible() {
 fn a_created_project_meets_its_conditions() {
     let sections = json!({"settings": {"topics": {"at_least": ["a"], "none_of": ["b"]}}});
     let mut declared = shop(&sections, Unlisted::Report);
-    declared.create = CreationPolicy::Allowed(DeclaredFields::default());
+    declared.creation_policy = CreationPolicy::Allowed(DeclaredFields::default());
     let namespace = LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group };
     let target = Target { id: None, namespace: Some(namespace), ..target(&declared) };
     let live = LiveContainer {
@@ -97,5 +97,5 @@ fn a_watched_project_differs_and_has_no_steps() {
     assert!(!unwatched_plan.refusals.is_empty(), "a guard looks at what is written");
     let mut plan = Plan::default();
     plan.add(&declared, watched_plan, live);
-    assert!(plan.differs(Strictness::Declared) && plan.counts().calls == 0);
+    assert!(plan.has_differences(Strictness::Declared) && plan.counts().calls == 0);
 }

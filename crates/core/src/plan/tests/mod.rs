@@ -68,7 +68,7 @@ fn a_plan_keeps_equal_parts_of_steps_once_and_few_live_states() {
     let sections = json!({"variables": [{"key": "A", "value": "x"}]});
     let numbered_path = |index: usize| format!("acme/p{index:05}");
     let mut plan = Plan::default();
-    for index in 0..=MAX_KEPT_LIVE {
+    for index in 0..=MAX_KEPT_LIVE_STATES {
         let path = numbered_path(index);
         let declared = container_of(Scope::Project, &path, &sections, Unlisted::Report);
         let live = live_container(&declared, &json!({"variables": []}));
@@ -83,7 +83,7 @@ fn a_plan_keeps_equal_parts_of_steps_once_and_few_live_states() {
         assert!(Arc::ptr_eq(&one.before, &other.before) && Arc::ptr_eq(&one.after, &other.after));
     }
     let is_kept = |at| plan.live(&numbered_path(at)).is_some();
-    assert!(is_kept(MAX_KEPT_LIVE - 1) && !is_kept(MAX_KEPT_LIVE));
+    assert!(is_kept(MAX_KEPT_LIVE_STATES - 1) && !is_kept(MAX_KEPT_LIVE_STATES));
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn a_missing_project_is_created_only_where_the_manifest_allows_it() {
     let plan = plan_container(&declared, &live, &settings(&[]));
     assert_eq!((plan.steps.len(), plan.problems[0].code), (0, "missing-project"));
 
-    declared.create = CreationPolicy::Allowed(DeclaredFields::default());
+    declared.creation_policy = CreationPolicy::Allowed(DeclaredFields::default());
     let plan = plan_container(&declared, &live, &settings(&[]));
     assert_eq!(plan.problems[0].code, "unknown-user");
     live.names.insert(NamedObject::User, "bob", Some(9));
@@ -427,7 +427,10 @@ fn an_archived_project_is_skipped_and_differs_unless_declared_archived() {
         assert_eq!(unarchived_plan.not_compared_cause, None);
         let whole_plan = Plan::for_test(plan.findings, 1);
         assert_eq!(
-            (whole_plan.differs(Strictness::Declared), whole_plan.differs(Strictness::Unlisted)),
+            (
+                whole_plan.has_differences(Strictness::Declared),
+                whole_plan.has_differences(Strictness::Unlisted)
+            ),
             (differs, differs)
         );
     }
@@ -496,7 +499,10 @@ fn a_section_follows_the_switch_that_it_needs() {
     );
     let whole_plan = Plan::for_test(closed_plan.findings, 1);
     assert_eq!(
-        (whole_plan.differs(Strictness::Declared), whole_plan.differs(Strictness::Unlisted)),
+        (
+            whole_plan.has_differences(Strictness::Declared),
+            whole_plan.has_differences(Strictness::Unlisted)
+        ),
         (false, false)
     );
     // The switch is off and declared on: the steps are possible steps.
@@ -534,7 +540,7 @@ fn the_default_branch_waits_for_the_first_branch() {
         (json!({}), json!({"visibility": "private"}), false),
     ] {
         let mut declared = shop(&json!({"settings": setting_fields}), Unlisted::Report);
-        declared.create = CreationPolicy::Allowed(fields(&create));
+        declared.creation_policy = CreationPolicy::Allowed(fields(&create));
         let namespace = Some(LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group });
         let target = Target { id: None, namespace, ..target(&declared) };
         let live = LiveContainer::with_presence(Presence::Missing(target), Duration::ZERO);
@@ -559,7 +565,7 @@ fn the_default_branch_of_a_fork_is_set_in_the_same_run() {
     for branch in ["trunk", "main"] {
         let sections = json!({"settings": {"default_branch": branch, "merge_method": "ff"}});
         let mut declared = shop(&sections, Unlisted::Report);
-        declared.create = CreationPolicy::Allowed(fields(&json!({"fork_of": "acme/up"})));
+        declared.creation_policy = CreationPolicy::Allowed(fields(&json!({"fork_of": "acme/up"})));
         let namespace = Some(LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group });
         let target = Target { id: None, namespace, ..target(&declared) };
         let mut live = LiveContainer::with_presence(Presence::Missing(target), Duration::ZERO);
@@ -602,8 +608,8 @@ fn unlisted_entries_are_differences_only_by_policy() {
         let whole_plan = Plan::for_test(plan.findings, 1);
         let result = (
             whole_plan.unlisted_count(),
-            whole_plan.differs(Strictness::Declared),
-            whole_plan.differs(Strictness::Unlisted),
+            whole_plan.has_differences(Strictness::Declared),
+            whole_plan.has_differences(Strictness::Unlisted),
         );
         assert_eq!(result, (unlisted_count, differs, strict), "{unlisted:?}");
     }
@@ -631,7 +637,7 @@ fn the_strictness_decides_which_notes_are_differences() {
         let findings = Findings { notes: vec![note(reason.clone())], ..Findings::default() };
         let plan = Plan::for_test(findings, 1);
         let differs = [Strictness::Declared, Strictness::Unlisted, Strictness::Unverified]
-            .map(|strictness| plan.differs(strictness));
+            .map(|strictness| plan.has_differences(strictness));
         assert_eq!(differs, [false, strict, unverified], "{reason:?}");
     }
 }
@@ -657,7 +663,7 @@ fn a_snapshot_never_advises_a_creation() {
 #[test]
 fn an_unselected_creation_is_a_problem_with_help() {
     let mut declared = shop(&json!({"variables": []}), Unlisted::Report);
-    declared.create = CreationPolicy::Unselected { imports_contents: false };
+    declared.creation_policy = CreationPolicy::Unselected { imports_contents: false };
     let presence = Presence::Missing(Target { id: None, ..target(&declared) });
     let plan = plan_container(
         &declared,
@@ -686,7 +692,7 @@ fn nothing_is_planned_until_imported_contents_have_arrived() {
         (plain_creation, false),
         (CreationPolicy::Forbidden, false),
     ] {
-        declared.create = create;
+        declared.creation_policy = create;
         let plan_with_status = |status: &str| {
             let facts = declared.read_facts(&raw(status));
             let mut live = live_container(&declared, &json!({"variables": []}));
@@ -727,7 +733,7 @@ fn a_group_is_planned_like_a_project() {
         ]}),
     );
     let mut settings = settings(&[]);
-    settings.limits = GuardLimits { count: 5, share: 1.0 };
+    settings.guard_limits = GuardLimits { count: 5, share: 1.0 };
     let plan = plan_container(&declared, &live, &settings);
     assert_eq!(
         step_lines(&plan),
@@ -936,7 +942,7 @@ fn a_project_is_archived_only_if_everything_else_was_compared() {
 fn a_creation_does_not_wait_for_a_failed_user_lookup() {
     let sections = json!({"members": [{"user": "bob", "access_level": "guest"}], "variables": [{"key": "A", "environment_scope": "*", "value": "x"}]});
     let mut declared = shop(&sections, Unlisted::Report);
-    declared.create = CreationPolicy::Allowed(DeclaredFields::default());
+    declared.creation_policy = CreationPolicy::Allowed(DeclaredFields::default());
     let target = Target {
         id: None,
         namespace: Some(LiveNamespace { id: Id::Known(3), owner: NamespaceOwner::Group }),
@@ -1065,7 +1071,7 @@ fn a_step_planned_in_another_way_exceeds_the_plan() {
 
 #[test]
 fn planning_time_grows_linearly_with_entries() {
-    crate::steps::grow_in_proportion("entries of a project", |n| {
+    crate::steps::assert_linear_growth("entries of a project", |n| {
         let hooks = |from: usize, push: bool| -> Vec<Json> {
             let hook_url = |i: usize| format!("https://h{i}.example.org");
             let new_hook = |i| json!({"id": i + 1, "url": hook_url(i), "push_events": push});

@@ -101,7 +101,7 @@ pub(super) fn access_effects(user: u64, before: u8, after: u8) -> Vec<Effect> {
         user_id: Some(user),
         before,
         after,
-        inherited: 0,
+        inherited_level: 0,
         memberships_above: Vec::new(),
         gets_end_date: false,
         lost_role: None,
@@ -304,7 +304,7 @@ fn a_step_follows_the_entry_that_it_names() {
     let branch =
         |name: &str| step(&format!("acme/shop#protected_branches/{name}"), Action::Create, vec![]);
     let rule_step = |named_address: &str| {
-        let request = HOOK_CREATE.request().arg_by_path("id", named_address, None);
+        let request = HOOK_CREATE.request().with_argument_by_path("id", named_address, None);
         let rule = step("acme/shop#approval_rules/A", Action::Create, vec![]);
         let (scope, action, calls) = (rule.scope, rule.action, vec![request.into()]);
         Step::new(scope, rule.address, action, rule.origin, rule.changes, calls)
@@ -332,7 +332,8 @@ fn a_child_follows_a_parent_that_follows_another_entry() {
     let effects = vec![Effect::follows_creation(branch.address.clone())];
     let parent = step("acme/shop#pipeline_schedules/n", Action::Create, effects);
     let child = step("acme/shop#pipeline_schedule_variables/n@A", Action::Create, vec![]);
-    let request = HOOK_CREATE.request().arg_by_path("id", "acme/shop#pipeline_schedules/n", None);
+    let request =
+        HOOK_CREATE.request().with_argument_by_path("id", "acme/shop#pipeline_schedules/n", None);
     let calls = vec![request.into()];
     let child =
         Step::new(child.scope, child.address, child.action, child.origin, child.changes, calls);

@@ -30,7 +30,7 @@ fn a_rule_that_exceeds_its_reach_is_refused() {
         let plan = plan_included_projects(
             container_count,
             changed_count,
-            &Extent { reach, ..Extent::default() },
+            &Extent { reach_limits: reach, ..Extent::default() },
         );
         assert_eq!(plan.counts().projects, changed_count + 1);
         plan.refusals.first().map(|refusal| refusal.reason.clone())
@@ -105,7 +105,8 @@ fn the_reach_of_a_rule_is_acknowledged_by_its_glob_or_a_wider_one() {
 #[test]
 fn a_limit_keeps_the_first_containers_and_applies_before_guards() {
     let limit = NonZeroUsize::new(4);
-    let plan = plan_included_projects(20, 19, &Extent { limit, ..Extent::default() });
+    let plan =
+        plan_included_projects(20, 19, &Extent { max_containers: limit, ..Extent::default() });
     let paths: Vec<_> = plan.steps.iter().map(|step| &*step.address.path).collect();
     assert_eq!(paths, ["acme/p000", "acme/p001", "acme/p002", "acme/p003"]);
     assert_eq!(plan.limited, Some(AppliedLimit { to: 4, left_out: 16 }));
@@ -113,7 +114,8 @@ fn a_limit_keeps_the_first_containers_and_applies_before_guards() {
     let (approved, _) = plan.approve(ApprovalPolicy::default()).unwrap();
     assert!(approved.live("acme/p003").is_some() && approved.live("acme/p004").is_none());
     let limit = NonZeroUsize::new(30);
-    let plan = plan_included_projects(20, 4, &Extent { limit, ..Extent::default() });
+    let plan =
+        plan_included_projects(20, 4, &Extent { max_containers: limit, ..Extent::default() });
     assert_eq!(plan.limited, Some(AppliedLimit { to: 30, left_out: 0 }));
 }
 

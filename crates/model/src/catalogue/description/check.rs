@@ -23,15 +23,15 @@ use crate::{
 };
 
 /// Returns all faults of `description`; `json` is the same description as JSON. `registry` has the
-/// existing kinds. `reserved` are the names that the section must not have.
+/// existing kinds. `reserved_names` are the names that the section must not have.
 pub(super) fn check(
     description: &Kind,
     json: &Json,
     registry: &Registry,
-    reserved: &[String],
+    reserved_names: &[String],
 ) -> Vec<DescriptionFault> {
     let mut checker = DescriptionCheck { description, json, faults: Vec::new() };
-    checker.check_section(registry, reserved);
+    checker.check_section(registry, reserved_names);
     checker.check_creation();
     checker.check_shape();
     checker.check_field_references();
@@ -57,16 +57,18 @@ impl DescriptionCheck<'_> {
         self.faults.push(new_fault(pointer, fault_key, detail));
     }
 
-    fn check_section(&mut self, registry: &Registry, reserved: &[String]) {
+    fn check_section(&mut self, registry: &Registry, reserved_names: &[String]) {
         let sections: BTreeSet<_> = registry.kinds().iter().map(|kind| kind.section).collect();
-        let reserved: BTreeSet<_> = reserved.iter().map(String::as_str).collect();
+        let reserved_names: BTreeSet<_> = reserved_names.iter().map(String::as_str).collect();
         let Kind { section, aliases, removal, .. } = self.description;
         if sections.contains(section) {
             self.report_with_detail("section", "section_twice", section);
-        } else if reserved.contains(section) {
+        } else if reserved_names.contains(section) {
             self.report_with_detail("section", "section_of_documents", section);
         }
-        if let Some(alias) = aliases.iter().find(|name| (&sections | &reserved).contains(*name)) {
+        if let Some(alias) =
+            aliases.iter().find(|name| (&sections | &reserved_names).contains(*name))
+        {
             self.report_with_detail("aliases", "alias_of_documents", alias);
         }
         if *removal == Removal::Access && !self.has_type(ValueType::Level) {

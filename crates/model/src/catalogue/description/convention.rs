@@ -103,7 +103,7 @@ impl OperationDeriver<'_> {
             RetrySafety::MayDuplicate
         };
         let row = self.operation_row("create", Method::Post, ResponseBody::One, []);
-        self.with_fields(Operation { retry_safety, ..row }, WriteRequest::Create)
+        self.new_write_operation(Operation { retry_safety, ..row }, WriteRequest::Create)
     }
 
     fn edit_operation(&self, method: Method) -> Op<Write> {
@@ -113,7 +113,7 @@ impl OperationDeriver<'_> {
             Parameter::new(ParameterLocation::Body, field.name, ParameterType::Text, field.about)
         });
         let row = self.operation_row("edit", method, ResponseBody::One, parameters);
-        self.with_fields(row, WriteRequest::Edit)
+        self.new_write_operation(row, WriteRequest::Edit)
     }
 
     fn removal_action(&self) -> Option<Op<Write>> {
@@ -146,7 +146,7 @@ impl OperationDeriver<'_> {
     }
 
     /// The operation with the fields of the section in its body.
-    fn with_fields(&self, row: Operation, request: WriteRequest) -> Op<Write> {
+    fn new_write_operation(&self, row: Operation, request: WriteRequest) -> Op<Write> {
         let fields = Some(((self.path.scope, self.kind.section), request));
         make_write_op(Operation {
             fields,

@@ -91,8 +91,8 @@ impl KindRules for Kind {
         let named_access_effect =
             (self.called_by.is_some() && had_grants != has_grants).then_some(Effect::Capability {
                 capability: Capability::NamedAccess,
-                before: had_grants,
-                after: has_grants,
+                had_capability: had_grants,
+                has_capability: has_grants,
             });
         let all_protection_effects = protection_effects.into_iter().flatten();
         grant_effects

@@ -113,7 +113,7 @@ pub fn are_equal(compare: Equality, declared: &Json, live: &Json) -> bool {
 
 /// True if `rows` contains `row`, ignoring the ids.
 fn has_row(rows: &[Json], row: &Json) -> bool {
-    rows.iter().any(|other| rows::without_id(other) == rows::without_id(row))
+    rows.iter().any(|other| rows::strip_id(other) == rows::strip_id(row))
 }
 
 /// True if `row` gives the level "nobody". Such a row has no effect in a list with other rows.

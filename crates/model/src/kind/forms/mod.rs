@@ -26,7 +26,7 @@ pub use request::{
     Encoder, find_credential_in, id_fields, is_hidden_in_responses, is_literal_hidden,
     is_masked_in_logs, is_reset, prefer_single_levels, require_shown, sensitive_fields,
 };
-pub use rows::without_ids;
+pub use rows::strip_ids;
 
 /// The objects that `value` names according to `spec`: directly, in a list, or in the rows of a
 /// list. `key_name` returns the name of a field in a row.

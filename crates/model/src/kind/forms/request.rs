@@ -395,7 +395,7 @@ mod tests {
             raw,
             &["description", "avatar"],
         );
-        let put_request = |body| PROJECT_UPDATE.request().arg("id", 7).with_fields(body);
+        let put_request = |body| PROJECT_UPDATE.request().with_argument("id", 7).with_fields(body);
         let file = Fields::from([("avatar".to_owned(), Value::File("shop.png".into()))]);
         let expected = [put_request(fields(json!({"description": "new"}))), put_request(file)];
         assert_eq!(request_parts(&edits), request_parts(&expected));

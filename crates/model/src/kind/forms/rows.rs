@@ -111,7 +111,7 @@ impl FieldSpec {
 
     /// Declared rows without the extra values that are defaults; any other value is returned
     /// unchanged.
-    pub fn without_defaults(&self, declared: &Json) -> Json {
+    pub fn strip_defaults(&self, declared: &Json) -> Json {
         let mut declared = declared.clone();
         let rows = declared.as_array_mut().into_iter().flatten();
         for row in rows.filter_map(Json::as_object_mut) {
@@ -162,12 +162,11 @@ impl FieldSpec {
             .map(|row| self.add_extra_values(row, row.as_object().cloned().unwrap_or_default()))
             .collect();
         let unchanged_rows: Vec<_> = live_rows
-            .extract_if(.., |live| added_rows.iter().any(|row| without_id(live) == without_id(row)))
+            .extract_if(.., |live| added_rows.iter().any(|row| strip_id(live) == strip_id(row)))
             .collect();
-        added_rows
-            .retain(|row| !unchanged_rows.iter().any(|live| without_id(live) == without_id(row)));
+        added_rows.retain(|row| !unchanged_rows.iter().any(|live| strip_id(live) == strip_id(row)));
         let row_subject = |row: &Json| {
-            let mut subject = without_id(row);
+            let mut subject = strip_id(row);
             self.extra_values().for_each(|(name, _)| drop(subject.remove(name)));
             subject
         };
@@ -222,14 +221,14 @@ impl FieldSpec {
 }
 
 /// Live rows without their ids; any other value is returned unchanged.
-pub fn without_ids(value: &Json) -> Json {
+pub fn strip_ids(value: &Json) -> Json {
     let Json::Array(rows) = value else { return value.clone() };
     let rows = rows.iter();
-    rows.map(|row| if row.is_object() { without_id(row).into() } else { row.clone() }).collect()
+    rows.map(|row| if row.is_object() { strip_id(row).into() } else { row.clone() }).collect()
 }
 
 /// A row without the id that the service gives it.
-pub(super) fn without_id(row: &Json) -> Object {
+pub(super) fn strip_id(row: &Json) -> Object {
     let mut row = row.as_object().cloned().unwrap_or_default();
     row.remove("id");
     row

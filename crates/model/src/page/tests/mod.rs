@@ -32,7 +32,7 @@ fn objects_with_ids(ids: impl IntoIterator<Item = u64>) -> Vec<Object> {
 }
 
 fn hook_pager() -> Pager {
-    Pager::new(HOOK_LIST.request().arg("id", 1), EntryKeys::with_id(&[])).unwrap()
+    Pager::new(HOOK_LIST.request().with_argument("id", 1), EntryKeys::with_id(&[])).unwrap()
 }
 
 /// Headers from `text`, one `name: value` per line.
@@ -306,7 +306,7 @@ fn a_list_by_keyset_ascends_and_ends_with_an_empty_page() {
 
 #[test]
 fn a_search_keeps_no_entries_and_proves_nothing() {
-    let mut pager = Pager::for_search(HOOK_LIST.request().arg("id", 1));
+    let mut pager = Pager::for_search(HOOK_LIST.request().with_argument("id", 1));
     let pairs =
         |next| make_headers(&[("x-next-page", next), ("x-per-page", "2"), ("x-total-pages", "2")]);
     assert_eq!(pager.accept(&pairs("2"), objects_with_ids(1..=2)).unwrap().len(), 2);
@@ -333,7 +333,7 @@ fn a_contradiction_ends_a_search_without_an_error() {
         "link: <x>; rel=next",
     ];
     for text in texts {
-        let mut pager = Pager::for_search(HOOK_LIST.request().arg("id", 1));
+        let mut pager = Pager::for_search(HOOK_LIST.request().with_argument("id", 1));
         assert_eq!(
             pager.accept(&parse_headers(text), objects_with_ids([1, 2, 3])).map(<[_]>::len),
             Ok(3),
@@ -353,7 +353,7 @@ fn a_contradiction_ends_a_search_without_an_error() {
 
 #[test]
 fn a_search_requests_no_more_pages_than_exist() {
-    let hooks = HOOK_LIST.request().arg("id", 1);
+    let hooks = HOOK_LIST.request().with_argument("id", 1);
     let projects = PROJECT_LIST.request();
     let table = [
         (&hooks, "", 100, true),
@@ -384,7 +384,7 @@ fn an_entry_needs_its_identifying_keys() {
     };
     let variables = |keys| {
         Pager::new(
-            VARIABLE_LIST.request().arg("id", 1),
+            VARIABLE_LIST.request().with_argument("id", 1),
             EntryKeys { identity_keys: keys, other_keys: &[] },
         )
         .unwrap()
@@ -436,7 +436,7 @@ fn an_endless_list_is_refused() {
         ("the list has more than 64 MiB of JSON".to_owned(), 600)
     );
     assert_eq!(read_until_error(65 << 20), ("the list has more than 64 MiB of JSON".to_owned(), 0));
-    let mut pager = Pager::for_search(HOOK_LIST.request().arg("id", 1));
+    let mut pager = Pager::for_search(HOOK_LIST.request().with_argument("id", 1));
     for n in 1..200 {
         pager.accept(&next_page_headers(n), page(n, 1 << 20)).unwrap();
         assert_eq!((pager.objects.len(), pager.identities.len()), (100, 0));
@@ -457,7 +457,7 @@ fn the_size_of_kept_entries_is_counted_as_json() {
 
 #[test]
 fn a_list_that_is_filtered_after_paging_is_never_whole() {
-    let request = || NOTE_LIST.request().arg("id", 1);
+    let request = || NOTE_LIST.request().with_argument("id", 1);
     assert_eq!(Pager::new(request(), EntryKeys::default()).err(), Some(PageError::Filtered));
     let mut pager = Pager::for_search(request());
     assert_eq!(
@@ -469,7 +469,8 @@ fn a_list_that_is_filtered_after_paging_is_never_whole() {
 
 /// The result of reading a filtered list whose responses are `pages`.
 fn read_filtered(pages: &[(&str, Vec<Object>)]) -> Result<Vec<Object>, PageError> {
-    let mut pager = Pager::for_filtered(NOTE_LIST.request().arg("id", 1), EntryKeys::with_id(&[]));
+    let mut pager =
+        Pager::for_filtered(NOTE_LIST.request().with_argument("id", 1), EntryKeys::with_id(&[]));
     for (text, page) in pages {
         assert!(pager.next_request().is_some(), "asks for {} pages only", pager.page_count);
         pager.accept(&parse_headers(text), page.clone())?;
@@ -570,15 +571,15 @@ fn a_requested_order_is_kept() {
     };
     let keyset = "pagination=keyset&order_by=id&sort=asc";
     assert_eq!(
-        target(PROJECT_LIST.request().query("owned", true)),
+        target(PROJECT_LIST.request().with_query("owned", true)),
         format!("/projects?owned=true&per_page=100&{keyset}")
     );
     assert_eq!(
-        target(PROJECT_LIST.request().query("order_by", "name")),
+        target(PROJECT_LIST.request().with_query("order_by", "name")),
         "/projects?order_by=name&per_page=100&page=1"
     );
     assert_eq!(
-        target(PROJECT_LIST.request().query("sort", "desc")),
+        target(PROJECT_LIST.request().with_query("sort", "desc")),
         "/projects?sort=desc&per_page=100&page=1"
     );
 }
@@ -678,7 +679,8 @@ fn an_unpaged_list_is_complete_after_one_response() {
         ("x-total: 4", 3, false),
         ("x-next-page: 2", 3, false),
     ] {
-        let mut pager = Pager::new(op.request().arg("id", 1), EntryKeys::with_id(&[])).unwrap();
+        let mut pager =
+            Pager::new(op.request().with_argument("id", 1), EntryKeys::with_id(&[])).unwrap();
         let is_page_accepted =
             pager.accept(&parse_headers(text), objects_with_ids(1..=entry_count)).is_ok();
         let is_accepted = is_page_accepted && pager.finish().is_ok();

@@ -25,7 +25,7 @@ struct ModelResponse {
 
 impl ModelResponse {
     /// Replaces the value of the header `name`, if the response has this header.
-    fn set(mut self, name: &str, value: impl ToString) -> Self {
+    fn replace_header(mut self, name: &str, value: impl ToString) -> Self {
         for pair in self.pairs.iter_mut().filter(|pair| pair.0 == name) {
             pair.1 = value.to_string();
         }
@@ -45,13 +45,13 @@ impl ServiceModel {
     fn respond(&self, target: &str) -> ModelResponse {
         assert_eq!(Self::query_number(target, "per_page"), Some(100), "{target}");
         if self.uses_keyset {
-            self.page_after(Self::query_number(target, "id_after").unwrap_or(0))
+            self.page_response_after(Self::query_number(target, "id_after").unwrap_or(0))
         } else {
-            self.page(Self::query_number(target, "page").unwrap())
+            self.page_response(Self::query_number(target, "page").unwrap())
         }
     }
 
-    fn page(&self, page: u64) -> ModelResponse {
+    fn page_response(&self, page: u64) -> ModelResponse {
         let start = (page - 1) * self.page_size;
         let end = (start + self.page_size).min(self.count);
         let next = if end < self.count { (page + 1).to_string() } else { String::new() };
@@ -74,7 +74,7 @@ impl ServiceModel {
     }
 
     /// A page by keyset. As in the real service, the last page with entries has a link too.
-    fn page_after(&self, id: u64) -> ModelResponse {
+    fn page_response_after(&self, id: u64) -> ModelResponse {
         let ids: Vec<_> =
             (id + 1..=self.count).take(usize::try_from(self.page_size).unwrap()).collect();
         let link = ids.last().map(|last| {
@@ -214,7 +214,7 @@ const DAMAGES: [Damage; 16] = [
 impl Damage {
     /// The response to `page` when the response to page `damaged_page` is damaged.
     fn damaged_response(self, model: &ServiceModel, damaged_page: u64, page: u64) -> ModelResponse {
-        let response = model.page(page);
+        let response = model.page_response(page);
         if let Self::SwapWithNext = self {
             return swapped_response(model, damaged_page, page);
         }
@@ -238,21 +238,23 @@ impl Damage {
                     .chain((!response.ids.is_empty()).then(|| response.ids[0].max(2) - 1));
                 ModelResponse { ids: ids.collect(), ..response }
             }
-            Self::RepeatPage => ModelResponse { ids: model.page(page.max(2) - 1).ids, ..response },
-            Self::SendNextPage => model.page(page + 1),
+            Self::RepeatPage => {
+                ModelResponse { ids: model.page_response(page.max(2) - 1).ids, ..response }
+            }
+            Self::SendNextPage => model.page_response(page + 1),
             Self::SwapWithNext => response,
-            Self::NextPage(next) => response.set("x-next-page", next),
-            Self::PageNumber(number) => response.set("x-page", number),
+            Self::NextPage(next) => response.replace_header("x-next-page", next),
+            Self::PageNumber(number) => response.replace_header("x-page", number),
             Self::LinkToNext(distance) => {
-                response.set("link", format!("<x?page={}>; rel=next", page + distance))
+                response.replace_header("link", format!("<x?page={}>; rel=next", page + distance))
             }
             Self::RemoveLink => ModelResponse {
                 pairs: response.pairs.into_iter().filter(|(name, _)| *name != "link").collect(),
                 ..response
             },
-            Self::LowerTotal => response.set("x-total", model.count.saturating_sub(1)),
-            Self::RaiseTotal => response.set("x-total", model.count + 1),
-            Self::OtherSize => response.set("x-per-page", model.page_size + 1),
+            Self::LowerTotal => response.replace_header("x-total", model.count.saturating_sub(1)),
+            Self::RaiseTotal => response.replace_header("x-total", model.count + 1),
+            Self::OtherSize => response.replace_header("x-per-page", model.page_size + 1),
         }
     }
 }
@@ -260,14 +262,15 @@ impl Damage {
 /// The response to `page` when the last entry of page `damaged_page` and the first of the next page
 /// are swapped.
 fn swapped_response(model: &ServiceModel, damaged_page: u64, page: u64) -> ModelResponse {
-    let (mut current, mut next) = (model.page(damaged_page), model.page(damaged_page + 1));
+    let (mut current, mut next) =
+        (model.page_response(damaged_page), model.page_response(damaged_page + 1));
     if let (Some(last), Some(first)) = (current.ids.last_mut(), next.ids.first_mut()) {
         std::mem::swap(last, first);
     }
     match page {
         page if page == damaged_page => current,
         page if page == damaged_page + 1 => next,
-        page => model.page(page),
+        page => model.page_response(page),
     }
 }
 
@@ -364,7 +367,7 @@ fn a_wrong_link_skips_no_entry_of_a_keyset_list() {
                     == last_id
                     && !response.ids.is_empty();
                 if is_damaged {
-                    response.set("link", format!("<x?id_after={linked_id}>; rel=next"))
+                    response.replace_header("link", format!("<x?id_after={linked_id}>; rel=next"))
                 } else {
                     response
                 }

@@ -740,7 +740,7 @@ fn a_failed_step_restores_or_undoes_once() {
 #[test]
 fn the_error_decides_after_a_failed_call() {
     let seconds = Duration::from_secs;
-    let make_call = |op: Op<Write>| (op.request().arg("id", 1), op.row());
+    let make_call = |op: Op<Write>| (op.request().with_argument("id", 1), op.row());
     let (edit, create) = (make_call(PROJECT_UPDATE), make_call(VARIABLE_CREATE));
     let (removal, unshare) = (make_call(HOOK_DELETE), make_call(SHARE_DELETE));
     let answered_error = |call: &(Request<Write>, _), status| ApiError::with_status(call.1, status);

@@ -147,7 +147,7 @@ impl ContainerRun<'_> {
         }
         cause.with_help(format!(
             "later runs do not repeat this call; to repeat it, run `{}`",
-            request.as_command()
+            request.to_command()
         ))
     }
 

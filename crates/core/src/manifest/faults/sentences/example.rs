@@ -9,7 +9,7 @@ use crate::{
     secret::judge,
     text::looks_like_name,
     value::{Json, Object},
-    yaml::{Node, NodeValue, write::scalar as quoted},
+    yaml::{Node, NodeValue, write::format_scalar as quoted},
 };
 
 use super::{SchemaPosition, find_sections, guess::has_property, suggest::option_texts};

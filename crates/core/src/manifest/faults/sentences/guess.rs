@@ -19,7 +19,7 @@ use crate::{
     kind::{Section, is_list},
     text::{alternatives, likely_candidates, list_names, nearest},
     value::Json,
-    yaml::{MappingKey, Node, NodeValue, write::scalar as quoted},
+    yaml::{MappingKey, Node, NodeValue, write::format_scalar as quoted},
 };
 
 /// The units of fields. Each unit has factors that convert other units to this unit, by the first

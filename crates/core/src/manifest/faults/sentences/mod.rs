@@ -13,7 +13,7 @@ use jsonschema::{ValidationError, error::ValidationErrorKind};
 pub(in crate::manifest) use suggest::suggest_for_text;
 
 use super::{
-    Findings, LocatedFault, MAX_SHOWN_FAULTS,
+    FileFaults, LocatedFault, MAX_SHOWN_FAULTS,
     locate::{SchemaPosition, first_sentence},
     placeholders, texts,
 };
@@ -117,7 +117,7 @@ impl SchemaPosition<'_> {
         &self,
         error: &ValidationError<'_>,
         is_first: bool,
-        faults: &mut Findings,
+        faults: &mut FileFaults,
     ) {
         if self.node.data == NodeValue::Unreadable {
             return;
@@ -172,7 +172,7 @@ impl SchemaPosition<'_> {
 
     /// Reports the unknown keys `unexpected`. If one of these keys belongs to another tool, reports
     /// only that key.
-    fn report_unknown_keys(&self, unexpected: &[String], findings: &mut Findings) {
+    fn report_unknown_keys(&self, unexpected: &[String], findings: &mut FileFaults) {
         let mut names = unexpected.iter();
         if let Some(name) =
             names.find(|name| matches!(self.find_alias(name), Some(Meaning::Foreign(_))))
@@ -213,7 +213,7 @@ impl SchemaPosition<'_> {
         };
         let span = self.key.map_or_else(|| self.span(), |key| key.span.clone());
         let message = format!("{} {message}", self.name());
-        LocatedFault { position: span, ..self.fault("secret", code, message) }
+        LocatedFault { position: span, ..self.build_fault("secret", code, message) }
     }
 
     fn unknown_key_fault(&self, name: &str) -> LocatedFault {
@@ -230,7 +230,7 @@ impl SchemaPosition<'_> {
         };
         let value = self.node.get(name).map(|(_, value)| value);
         let position = SchemaPosition { subject: name, unknown_value: value, ..self.clone() };
-        LocatedFault { position: span, ..position.fault("field", code, message) }
+        LocatedFault { position: span, ..position.build_fault("field", code, message) }
     }
 
     /// Help for the key `name`, which is an alias. If the value of the key must change too, the

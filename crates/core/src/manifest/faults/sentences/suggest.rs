@@ -24,7 +24,7 @@ use crate::{
     secret::judge,
     text::{alternatives, looks_like_name},
     value::Json,
-    yaml::{self, NodeValue, write::scalar as quoted},
+    yaml::{self, NodeValue, write::format_scalar as quoted},
 };
 
 /// The maximum number of names in a help text.
@@ -95,19 +95,20 @@ pub(in crate::manifest) fn suggest_for_text(table_name: &str, text: &str) -> Opt
 
 impl<'d> SchemaPosition<'d> {
     pub(super) fn suggest_help(&self, table_name: &str) -> Option<String> {
-        self.suggest(table_name).map(|suggestion| suggestion.help)
+        self.find_suggestion(table_name).map(|suggestion| suggestion.help)
     }
 
     /// The fault with `code` and `message`, and with help from the table `table_name`. The matching
     /// row may replace code and message.
-    pub(super) fn fault(
+    pub(super) fn build_fault(
         &self,
         table_name: &str,
         code: &'static str,
         message: String,
     ) -> LocatedFault {
         let fault = LocatedFault::error(code, message, self.span());
-        let Some(Suggestion { code: suggested_code, message, help }) = self.suggest(table_name)
+        let Some(Suggestion { code: suggested_code, message, help }) =
+            self.find_suggestion(table_name)
         else {
             return fault;
         };
@@ -122,7 +123,7 @@ impl<'d> SchemaPosition<'d> {
     }
 
     /// The suggestion of the first row that matches in the table `table_name`.
-    fn suggest(&self, table_name: &str) -> Option<Suggestion> {
+    fn find_suggestion(&self, table_name: &str) -> Option<Suggestion> {
         let json = self.node.to_json().to_string();
         SUGGESTIONS.get(table_name)?.iter().find_map(|row| row.suggest(self, &json))
     }

@@ -48,7 +48,7 @@ impl SchemaPosition<'_> {
                     (None, None) => "has a form that is not allowed".to_owned(),
                 };
                 let position = SchemaPosition { subject: pattern, ..self.clone() };
-                position.fault("pattern", "pattern", format!("{} {requirement}", self.name()))
+                position.build_fault("pattern", "pattern", format!("{} {requirement}", self.name()))
             }
             _ => {
                 let keyword = error.schema_path().as_str().rsplit('/').next();
@@ -56,7 +56,7 @@ impl SchemaPosition<'_> {
                     SchemaPosition { subject: keyword.unwrap_or_default(), ..self.clone() };
                 let message = (position.suggest_help("limit"))
                     .unwrap_or_else(|| error.masked_with("the value").to_string());
-                position.fault("value", "value", message)
+                position.build_fault("value", "value", message)
             }
         }
     }
@@ -100,9 +100,9 @@ impl SchemaPosition<'_> {
     fn type_fault(&self, allowed_types: &[&str], type_texts: &[&str]) -> LocatedFault {
         let (name, position) = (self.name(), SchemaPosition { allowed_types, ..self.clone() });
         if self.node.data == NodeValue::Null {
-            return position.fault("empty", "null", format!("{name} is empty"));
+            return position.build_fault("empty", "null", format!("{name} is empty"));
         }
-        position.fault("type", "type", format!("{name} must be {}", type_texts.join(" or ")))
+        position.build_fault("type", "type", format!("{name} must be {}", type_texts.join(" or ")))
     }
 
     /// True if the parent requires the key, or the key identifies it.
@@ -150,7 +150,7 @@ impl SchemaPosition<'_> {
             _ => alternatives(options),
         };
         let position = SchemaPosition { allowed_words: options, ..self.clone() };
-        position.fault("choice", "choice", format!("{} must be {requirement}", self.name()))
+        position.build_fault("choice", "choice", format!("{} must be {requirement}", self.name()))
     }
 
     /// The scope whose documents accept the written word at this position. `None` if the scope of

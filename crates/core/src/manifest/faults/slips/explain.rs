@@ -126,7 +126,7 @@ impl<'t> FaultContext<'t> {
             })
         })?;
         let args = placeholders![line = line_number + 1, key = matched_text];
-        finding.help(fill(slip.help, args));
+        finding.set_help(fill(slip.help, args));
         if !slip.message.is_empty() {
             finding.message = fill(slip.message, args);
             // The key is no misspelled field.
@@ -170,7 +170,7 @@ impl<'t> FaultContext<'t> {
         faults.all(|fault| corrected_text.len() - fault.span.start < document_end - fault_end)
     }
 
-    /// Explains a fault by the first slip that matches. The result is that of
+    /// Explains a fault by the first slip that matches. Returns the same values as
     /// [`explain_by_list`](Self::explain_by_list).
     pub(super) fn explain(&self, finding: &mut LocatedFault) -> Option<bool> {
         let is_alias =
@@ -180,7 +180,7 @@ impl<'t> FaultContext<'t> {
             .or_else(|| {
                 let help =
                     suggest_anchor(self.text, finding.position.start).filter(|_| is_alias)?;
-                finding.help(help);
+                finding.set_help(help);
                 Some(false)
             })
             .or_else(|| self.explain_by_list("later", finding))
@@ -210,7 +210,7 @@ impl<'t> FaultContext<'t> {
         finding.message = "the text after `|` or `>` is not indented".to_owned();
         finding.position = self.find_range(name);
         let number = header_number + 2;
-        finding.help(format!("indent its lines, from line {number} on, deeper than the key"));
+        finding.set_help(format!("indent its lines, from line {number} on, deeper than the key"));
         Some(false)
     }
 
@@ -238,7 +238,7 @@ impl<'t> FaultContext<'t> {
         let (number, space_count) = (self.line_number + 1, count(nearest_column, "space"));
         finding.message = "the indentation does not fit the lines above".to_owned();
         finding.position = self.find_range(key.split(':').next().unwrap_or(key));
-        finding.help(match nearest_column {
+        finding.set_help(match nearest_column {
             0 => format!("remove the spaces before line {number}"),
             _ => format!("indent line {number} by {space_count}, like the lines next to it"),
         });

@@ -15,7 +15,7 @@ use std::{
 use regex::Regex;
 use serde::Deserialize;
 
-use super::{Findings, LocatedFault, placeholders, texts};
+use super::{FileFaults, LocatedFault, placeholders, texts};
 use crate::yaml;
 use explain::FaultContext;
 
@@ -123,7 +123,7 @@ const DUPLICATE_KEY_CODE: &str = "duplicate-key";
 const CONSEQUENCE_CODES: [&str; 6] =
     ["missing", "null", "reference", "syntax", "type", "unknown-field"];
 
-impl Findings {
+impl FileFaults {
     /// Explains the faults that a typing error causes, and drops the follow-up faults of the same
     /// error.
     pub(in crate::manifest) fn explain_slips(&mut self, text: &str) {
@@ -234,11 +234,11 @@ impl Findings {
         let start = second_fault.position.start;
         let gap = second_fault.related.as_ref().and_then(|range| text.get(range.end..start));
         if gap.is_some_and(|gap| gap.matches('\n').count() < 2) {
-            second_fault.help("keep one of the two: a document has one kind");
+            second_fault.set_help("keep one of the two: a document has one kind");
             return;
         }
         second_fault.message = "a second document begins here".to_owned();
-        second_fault.help("write `---` on a line of its own in front of it");
+        second_fault.set_help("write `---` on a line of its own in front of it");
         self.items.retain(|finding| {
             finding.code != DUPLICATE_KEY_CODE
                 || finding.position.start <= start
