@@ -371,7 +371,7 @@ fn build_request<E: Copy>(operation: Op<E>, parsed_args: Vec<ParsedArgument>) ->
     for ParsedArgument { parameter, key, value } in parsed_args {
         match parameter.location {
             ParameterLocation::Path => {
-                request = request.with_argument(parameter.name, url_text(&value))
+                request = request.with_argument(parameter.name, url_text(&value));
             }
             ParameterLocation::Query => {
                 let key = key.map_or_else(String::new, |key| format!("[{key}]"));

@@ -234,7 +234,7 @@ impl RosterScan<'_> {
         while let Some((index, level_result)) = levels.next().await {
             match split_fatal(level_result)? {
                 Ok(level) => {
-                    roster.containers[index].exclusion = ExclusionReason::from_access_level(level)
+                    roster.containers[index].exclusion = ExclusionReason::from_access_level(level);
                 }
                 // Drop all containers of the list, because the exclusion of this container is
                 // unknown without its level.

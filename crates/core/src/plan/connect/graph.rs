@@ -93,7 +93,7 @@ impl StepGraph {
         let step_count = self.predecessors.len() / 2;
         let mut component_steps: HashMap<_, Vec<_>> = HashMap::new();
         (0..step_count).for_each(|index| {
-            component_steps.entry(component_by_node[&index]).or_default().push(index)
+            component_steps.entry(component_by_node[&index]).or_default().push(index);
         });
         (0..step_count)
             .filter_map(|step_index| {

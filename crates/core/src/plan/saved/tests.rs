@@ -519,7 +519,7 @@ fn the_digest_covers_every_part_of_a_declaration() {
         &|c| c.creation_policy = CreationPolicy::Allowed(fields(&json!({}))),
         &|c| {
             c.creation_policy =
-                CreationPolicy::Allowed(fields(&json!({"initialize_with_readme": true})))
+                CreationPolicy::Allowed(fields(&json!({"initialize_with_readme": true})));
         },
         &|c| c.sections[0].unlisted.value = Unlisted::Delete,
         &|c| c.sections[0].unmanaged_globs = vec![crate::address::Glob::for_names("A*").unwrap()],
