@@ -535,7 +535,13 @@ mod tests {
         };
         assert_eq!(failure.help.as_deref(), Some("UNDRIFT_CA_FILE names this file"));
         let failure = ConnectArgs::default().setup_failure(TransportSetupError::CaFile, &missing);
-        assert_eq!(failure.help.as_deref(), Some("UNDRIFT_CA_FILE names the file: `/nowhere`"));
+        assert_eq!(
+            failure.help.as_deref(),
+            Some(
+                "UNDRIFT_CA_FILE names the file `/nowhere`; it must have certificates that start \
+                 with `-----BEGIN CERTIFICATE-----`"
+            )
+        );
         let failure = ConnectArgs::default().setup_failure(TransportSetupError::Token, &missing);
         assert_eq!(failure.help, None);
     }
