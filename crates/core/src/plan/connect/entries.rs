@@ -21,16 +21,7 @@ use crate::{
 /// above that frees the name comes first. A step in a group above that takes the name comes later.
 pub(super) fn order_colliding_entries(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
-    let mut group_entries: HashMap<_, Vec<_>> = HashMap::new();
-    for (index, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
-        let name_uses = [(step.freed_name(), false), (step.taken_name(), true)];
-        for (name, is_taken) in name_uses {
-            if let Some((section, name, exclusive_key)) = find_exclusive_key(step, name) {
-                let key = (step.address.path.to_lowercase(), section.section, exclusive_key);
-                group_entries.entry(key).or_default().push((index, name, is_taken));
-            }
-        }
-    }
+    let group_entries = index_group_entries(steps);
     for (index, step) in steps.iter().enumerate() {
         if let Some(key) = title_freed_for_group(step) {
             let taken_above = group_entries.get(&key).into_iter().flatten();
@@ -67,33 +58,44 @@ pub(super) fn order_colliding_entries(steps: &[Step]) -> StepRelations {
                     && removed_address.path.eq_ignore_ascii_case(&blocking_address.path)
             })
         });
-        match unfreed_address {
-            Some(blocking_address) => {
-                let is_name = section.is_name_unique_above();
-                let texts = if is_name { texts::NAME_ABOVE } else { texts::EXCLUSIVE_ABOVE };
-                let key = text::escape(blocking_address.entry.as_deref().unwrap_or_default());
-                let (group, noun) = (&blocking_address.path, section.noun);
-                relations.refuse(
-                    texts,
-                    placeholders![group, noun, key, what = exclusive_key],
-                    step,
-                );
-            }
-            None if !blocking_addresses.is_empty() => {
+        if let Some(blocking_address) = unfreed_address {
+            let is_name = section.is_name_unique_above();
+            let texts = if is_name { texts::NAME_ABOVE } else { texts::EXCLUSIVE_ABOVE };
+            let key = text::escape(blocking_address.entry.as_deref().unwrap_or_default());
+            let (group, noun) = (&blocking_address.path, section.noun);
+            relations.refuse(texts, placeholders![group, noun, key, what = exclusive_key], step);
+        } else if !blocking_addresses.is_empty() {
+            for (removed_address, _) in removals_above {
                 let reason = "the group above must lose its entry first";
-                removals_above.iter().for_each(|(removed_address, _)| {
-                    relations.add_edge(index, removed_address, reason);
-                });
+                relations.add_edge(index, removed_address, reason);
             }
-            None => {}
         }
     }
     relations
 }
 
+/// The lower-case path of a group, a section, and a name or kind that only one entry can have.
+type ExclusiveName<'s> = (String, &'static str, &'s str);
+
+/// The names that steps of groups free or take: the index of the step, the name, and true if the
+/// step takes it.
+fn index_group_entries(steps: &[Step]) -> HashMap<ExclusiveName<'_>, Vec<(usize, &str, bool)>> {
+    let mut group_entries: HashMap<_, Vec<_>> = HashMap::new();
+    for (index, step) in steps.iter().enumerate().filter(|(_, step)| step.scope == Scope::Group) {
+        let name_uses = [(step.freed_name(), false), (step.taken_name(), true)];
+        for (name, is_taken) in name_uses {
+            if let Some((section, name, exclusive_key)) = find_exclusive_key(step, name) {
+                let key = (step.address.path.to_lowercase(), section.section, exclusive_key);
+                group_entries.entry(key).or_default().push((index, name, is_taken));
+            }
+        }
+    }
+    group_entries
+}
+
 /// The lower-case path of the group, the section, and the name that `step` of a project frees for
 /// an entry of the group. `None` if the step frees no such name.
-fn title_freed_for_group(step: &Step) -> Option<(String, &'static str, &str)> {
+fn title_freed_for_group(step: &Step) -> Option<ExclusiveName<'_>> {
     let (section, name, _) = find_exclusive_key(step, step.freed_name())?;
     let group = parent_group_path(&step.address.path)?;
     (step.scope == Scope::Project && section.is_name_unique_in_group())

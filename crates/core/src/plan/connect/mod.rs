@@ -415,19 +415,15 @@ fn order_constraint(constraint: &'static Constraint, steps: &mut [Step]) -> Vec<
         return problems;
     }
     let (graph, mut followers) = (OnceCell::new(), HashMap::new());
-    // A setting that limits creations applies only directly in its group.
     let limits_creation = constraint.constrained.section == "create";
-    let max_levels = if limits_creation { 1 } else { usize::MAX };
     let max_settings = if constraint.from_all_ancestors { usize::MAX } else { 1 };
     for (index, step) in
         steps.iter().enumerate().filter(|(_, step)| is_constrained_by(constraint, step))
     {
         let path = step.address.path.to_lowercase();
-        let group_path =
-            (constraint.includes_groups && step.scope == Scope::Group).then_some(&*path);
-        let settings_above = group_path.into_iter().chain(groups_above(&path)).take(max_levels);
-        let deciding_steps =
-            settings_above.filter_map(|group| setting_changes.get(group)).take(max_settings);
+        let deciding_steps = deciding_groups(constraint, step.scope, &path)
+            .filter_map(|group| setting_changes.get(group))
+            .take(max_settings);
         for (group_position, (change, value_before, value_after)) in deciding_steps {
             let group_step = &steps[*group_position];
             let [forbids_before, forbids_after] = [value_before, value_after].map(|value| {
@@ -448,9 +444,7 @@ fn order_constraint(constraint: &'static Constraint, steps: &mut [Step]) -> Vec<
                 // The creation of a project depends on the group's step only if that step also
                 // changes another setting that new projects start with.
                 let needs_group_step = if limits_creation {
-                    let mut others =
-                        group_step.changes.iter().filter(|other| other.field != change.field);
-                    others.any(|other| settings::is_inherited(&other.field))
+                    changes_other_inherited_setting(group_step, change)
                 } else {
                     let graph = graph.get_or_init(|| StepGraph::from_steps(steps));
                     followers
@@ -474,6 +468,25 @@ fn order_constraint(constraint: &'static Constraint, steps: &mut [Step]) -> Vec<
         steps[later_index].after.push(Edge { address, reason });
     }
     problems
+}
+
+/// The paths of the groups whose setting can limit an object at `path`, from the nearest up.
+fn deciding_groups<'p>(
+    constraint: &Constraint,
+    scope: Scope,
+    path: &'p str,
+) -> impl Iterator<Item = &'p str> {
+    let group_path = (constraint.includes_groups && scope == Scope::Group).then_some(path);
+    // A setting that limits creations applies only directly in its group.
+    let limits_creation = constraint.constrained.section == "create";
+    let max_levels = if limits_creation { 1 } else { usize::MAX };
+    group_path.into_iter().chain(groups_above(path)).take(max_levels)
+}
+
+/// True if `group_step` changes, in addition to `change`, a setting that new projects start with.
+fn changes_other_inherited_setting(group_step: &Step, change: &FieldChange) -> bool {
+    let mut others = group_step.changes.iter().filter(|other| other.field != change.field);
+    others.any(|other| settings::is_inherited(&other.field))
 }
 
 /// True if `step` changes the field, or creates an object, that `constraint` limits.
