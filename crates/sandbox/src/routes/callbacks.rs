@@ -15,7 +15,8 @@ pub(super) struct Callbacks {
     /// The maximum number of entries: the plural of the entry's name in the error, the limits for a project
     /// and for a group, and the function that makes the error.
     pub(super) limit: Option<EntryLimit>,
-    /// Further operations: the method, the path relative to the path of the collection, and the handler.
+    /// Further operations, or other ones than the common operations: the method, the path relative to the path of
+    /// the collection, and the handler.
     pub(super) operations: &'static [(Method, &'static str, CollectionOperation)],
     /// Finds the project or group of the call. Refuses callers who may not use the collection.
     pub(super) find_scope: fn(&Collection, &Call<'_>) -> Result<GroupOrProject>,

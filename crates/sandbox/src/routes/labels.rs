@@ -13,6 +13,7 @@ pub(super) const CALLBACKS: &[Callbacks] = &[Callbacks {
     table: LABELS,
     // Older forms, with the label in the parameters.
     operations: &[
+        (Method::POST, "", CollectionOperation::Custom(create_label)),
         (Method::PUT, "", CollectionOperation::Update),
         (Method::DELETE, "", CollectionOperation::Remove),
     ],
@@ -240,15 +241,35 @@ fn requested_color(call: &Call<'_>) -> Result<String> {
     color.ok_or_else(|| ErrorResponse::field_error("color", "must be a valid color code"))
 }
 
+/// Creates a label. The service stores the label before its priority. Therefore a negative priority
+/// fails with 500, and the label exists without a priority.
+fn create_label(call: &CollectionCall<'_>) -> Result<Answer> {
+    let answer = call.answer(CollectionOperation::Create)?;
+    let has_invalid_priority =
+        call.scope.project_id().is_some() && requests_negative_priority(call)?;
+    Ok(if has_invalid_priority {
+        ErrorResponse::internal(&"the priority of the new label is negative").into()
+    } else {
+        answer
+    })
+}
+
+const PRIORITY_PARAM: &str = "priority";
+
+fn requests_negative_priority(call: &CollectionCall<'_>) -> Result<bool> {
+    Ok(call.integer(PRIORITY_PARAM)?.is_some_and(|priority| priority < 0))
+}
+
 /// Stores the priority if the call contains one. Null removes the priority.
 fn store_priority(call: &CollectionCall<'_>, label: &mut Record) -> Result<()> {
-    const PRIORITY_PARAM: &str = "priority";
     let GroupOrProject::Project(project) = call.scope else { return Ok(()) };
     if call.has(PRIORITY_PARAM) {
+        if requests_negative_priority(call)? {
+            let text = "must be greater than or equal to 0";
+            let is_new = label.id == 0;
+            return refuse_if(!is_new, || ErrorResponse::field_error(PRIORITY_PARAM, text));
+        }
         let priority = call.integer(PRIORITY_PARAM)?;
-        let is_negative = priority.is_some_and(|priority| priority < 0);
-        let text = "must be greater than or equal to 0";
-        refuse_if(is_negative, || ErrorResponse::field_error(PRIORITY_PARAM, text))?;
         let mut priorities = label.value(PRIORITIES);
         priorities[project.id.to_string()] = priority.into();
         label.set(PRIORITIES, priorities);

@@ -132,12 +132,17 @@ impl Collection {
             (self.has_update, update_method, entry_path, CollectionOperation::Update),
             (can_add_and_remove, Method::DELETE, entry_path, CollectionOperation::Remove),
         ];
-        let operations = operations.into_iter().filter(|(exists, ..)| *exists);
-        let further_operations =
-            self.callbacks.operations.iter().map(move |(method, suffix, verb)| {
-                (true, method.clone(), &*format!("{}{suffix}", self.path).leak(), *verb)
-            });
-        operations.chain(further_operations).map(move |(_, method, path, verb)| Route {
+        let special_operations = self.callbacks.operations.iter().map(|(method, suffix, verb)| {
+            (true, method.clone(), &*format!("{}{suffix}", self.path).leak(), *verb)
+        });
+        let special_operations: Vec<_> = special_operations.collect();
+        let common_operations = operations.into_iter().filter(|(exists, method, path, _)| {
+            let is_same = |other: &(_, Method, &str, _)| other.1 == *method && other.2 == *path;
+            *exists && !special_operations.iter().any(is_same)
+        });
+        let common_operations: Vec<_> = common_operations.collect();
+        let operations = common_operations.into_iter().chain(special_operations);
+        operations.map(move |(_, method, path, verb)| Route {
             method,
             path,
             handler: Handler::Collection(self, verb),
@@ -217,7 +222,8 @@ impl<'a> CollectionCall<'a> {
         self.scope.caller_level(self)
     }
 
-    fn answer(&self, operation: CollectionOperation) -> Result<Answer> {
+    /// Runs an operation.
+    pub(super) fn answer(&self, operation: CollectionOperation) -> Result<Answer> {
         match operation {
             CollectionOperation::Custom(answer) => answer(self),
             CollectionOperation::List => self.list(),

@@ -215,6 +215,23 @@ async fn labels_are_created_changed_and_removed() {
 }
 
 #[tokio::test]
+async fn a_label_with_a_negative_priority_fails_but_exists() {
+    let world = world().await;
+    let rule = fact("label-negative-priority");
+    let new = json!({"name": "low", "color": "#000", "priority": -1});
+    let failure = json!({"message": "500 Internal Server Error"});
+    let stored = json!({"name": "low", "priority": null});
+    world
+        .check(vec![
+            (rule, "rita", "POST", PROJECT, new.clone(), 500, failure),
+            (rule, "rita", "GET", leak(format!("{PROJECT}/low")), NO, 200, stored),
+            // Labels of groups have no priority.
+            (rule, "rita", "POST", TOP, new, 201, json!({"name": "low"})),
+        ])
+        .await;
+}
+
+#[tokio::test]
 async fn labels_of_a_group_are_within_reach_of_its_projects() {
     let world = world().await;
     let (top, deep) =
