@@ -58,9 +58,7 @@ impl Guard {
             Self::Removals => {
                 Some("declare the entries that stay, or leave out `delete` in `unlisted`")
             }
-            Self::Protection => Some(
-                "keep the stricter values: of all rules that match a branch, the most permissive counts",
-            ),
+            Self::Protection => Some("keep the stricter values"),
             _ => None,
         }
     }

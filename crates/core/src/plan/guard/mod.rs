@@ -285,9 +285,14 @@ fn refuse_weaker_protection(step: &Step, weaknesses: &Weaknesses) -> Option<Guar
     let section = step.address.section.unwrap_or_default();
     let rule_texts =
         patterns.iter().filter_map(|pattern| weaknesses.get(&(section, (*pattern).to_owned())));
-    let mut texts: Vec<_> = risk_text.chain(rule_texts.flatten().map(String::as_str)).collect();
+    let rule_texts: Vec<_> = rule_texts.flatten().map(String::as_str).collect();
+    let mut texts: Vec<_> = risk_text.chain(rule_texts.iter().copied()).collect();
     texts.dedup();
-    protection_refusal(step, &texts)
+    let mut refusal = protection_refusal(step, &texts)?;
+    if !rule_texts.is_empty() {
+        refusal.reason += "; of all rules that match, the most permissive counts";
+    }
+    Some(refusal)
 }
 
 /// The ways in which rules get weaker, by section and pattern.

@@ -41,7 +41,7 @@ const DISABLE_FEATURE_RANK: u8 = 11;
 const CALLER_ACCESS_RANK: u8 = 12;
 const ARCHIVE_RANK: u8 = 13;
 
-/// The facts that decide the position of a step.
+/// The properties of a step that decide its position.
 struct StepProperties {
     rank: u8,
     provides: Vec<Capability>,
@@ -54,12 +54,15 @@ struct StepProperties {
 /// Orders `steps` so that each step comes after the steps that it depends on. Adds the edges.
 pub(super) fn order_steps(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
     add_follows_effects(scope, steps);
-    let facts = collect_properties(scope, caller, steps);
+    let properties = collect_properties(scope, caller, steps);
     let depths = chain_lengths(steps);
-    let mut ranked: Vec<_> = facts.into_iter().zip(std::mem::take(steps)).collect();
-    ranked.sort_by_key(|(fact, step)| (fact.rank, depths.get(&step.address).copied()));
-    let (step_facts, mut sorted_steps): (Vec<_>, Vec<_>) = ranked.into_iter().unzip();
-    let edge_lists: Vec<_> = EdgeBuilder::compute(scope, &step_facts, &sorted_steps).collect();
+    let mut ranked: Vec<_> = properties.into_iter().zip(std::mem::take(steps)).collect();
+    ranked.sort_by_key(|(step_properties, step)| {
+        (step_properties.rank, depths.get(&step.address).copied())
+    });
+    let (sorted_properties, mut sorted_steps): (Vec<_>, Vec<_>) = ranked.into_iter().unzip();
+    let edge_lists: Vec<_> =
+        EdgeBuilder::compute(scope, &sorted_properties, &sorted_steps).collect();
     sorted_steps.iter_mut().zip(edge_lists).for_each(|(step, after)| step.after = after);
     *steps = sorted_steps;
 }
@@ -159,23 +162,25 @@ pub(super) fn needed_steps(
     caller: &Caller,
     steps: &[Step],
 ) -> Vec<Vec<(usize, Option<Capability>)>> {
-    let facts = collect_properties(scope, caller, steps);
+    let properties = collect_properties(scope, caller, steps);
     let positions = step_positions(steps);
-    let needed_by_step = facts.iter().zip(steps).map(|(dependent_properties, step)| {
+    let needed_by_step = properties.iter().zip(steps).map(|(step_properties, step)| {
         let awaited_steps: Vec<_> =
             step.awaited_objects().filter_map(|name| positions.get(&*name)).collect();
-        let needed_positions =
-            facts.iter().zip(steps).enumerate().flat_map(|(index, (other_fact, other_step))| {
-                let is_before = other_fact.rank < dependent_properties.rank;
-                let narrows =
-                    dependent_properties.rank == MOVE_RANK && narrows_visibility(other_step);
+        let needed_positions = properties.iter().zip(steps).enumerate().flat_map(
+            |(index, (earlier_properties, earlier_step))| {
+                let is_before = earlier_properties.rank < step_properties.rank;
+                let narrows = step_properties.rank == MOVE_RANK && narrows_visibility(earlier_step);
                 let must_follow = narrows || (is_before && awaited_steps.contains(&&index));
-                dependent_properties
+                step_properties
                     .needed_capabilities()
-                    .filter(move |capability| is_before && other_fact.provides.contains(capability))
+                    .filter(move |capability| {
+                        is_before && earlier_properties.provides.contains(capability)
+                    })
                     .map(move |capability| (index, Some(capability)))
                     .chain(must_follow.then_some((index, None)))
-            });
+            },
+        );
         needed_positions.collect()
     });
     needed_by_step.collect()
@@ -187,14 +192,14 @@ fn step_positions(steps: &[Step]) -> HashMap<String, usize> {
 }
 
 fn collect_properties(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<StepProperties> {
-    let mut facts: Vec<_> =
+    let mut properties: Vec<_> =
         steps.iter().map(|step| StepProperties::new(scope, step, caller)).collect();
     // One request can turn one feature on and another feature off. Send it before the entries that
     // need the first feature.
-    if facts.iter().any(|fact| fact.rank == DISABLE_FEATURE_RANK) {
+    if properties.iter().any(|step| step.rank == DISABLE_FEATURE_RANK) {
         let needed_capabilities: BTreeSet<_> =
-            facts.iter().flat_map(StepProperties::needed_capabilities).collect();
-        for closing_step in facts.iter_mut().filter(|fact| fact.rank == DISABLE_FEATURE_RANK) {
+            properties.iter().flat_map(StepProperties::needed_capabilities).collect();
+        for closing_step in properties.iter_mut().filter(|step| step.rank == DISABLE_FEATURE_RANK) {
             if closing_step
                 .provides
                 .iter()
@@ -206,24 +211,27 @@ fn collect_properties(scope: Scope, caller: &Caller, steps: &[Step]) -> Vec<Step
     }
     // An entry that steps name comes before those steps, unless it needs a feature that is turned on first.
     let named_entries: BTreeSet<_> = steps.iter().flat_map(Step::awaited_entries).collect();
-    let provided_capabilities = facts.iter().flat_map(|fact| &fact.provides).copied();
+    let provided_capabilities = properties.iter().flat_map(|step| &step.provides).copied();
     let opened_features: BTreeSet<_> = provided_capabilities
         .filter(|candidate| matches!(candidate, Capability::Feature(_)))
         .collect();
-    for (fact, step) in facts.iter_mut().zip(steps) {
-        let needs_opened_feature =
-            || fact.needed_capabilities().any(|needed| opened_features.contains(&needed));
+    for (step_properties, step) in properties.iter_mut().zip(steps) {
+        let needs_opened_feature = || {
+            step_properties.needed_capabilities().any(|needed| opened_features.contains(&needed))
+        };
         if named_entries.contains(&step.address) && !needs_opened_feature() {
-            fact.rank = NAMED_ENTRY_RANK;
+            step_properties.rank = NAMED_ENTRY_RANK;
         }
     }
     // A container that moves must not be more visible than its new group.
-    if facts.iter().any(|fact| fact.rank == MOVE_RANK) {
-        for (fact, _) in facts.iter_mut().zip(steps).filter(|(_, step)| narrows_visibility(step)) {
-            fact.rank = fact.rank.min(NARROW_VISIBILITY_RANK);
+    if properties.iter().any(|step| step.rank == MOVE_RANK) {
+        for (step_properties, _) in
+            properties.iter_mut().zip(steps).filter(|(_, step)| narrows_visibility(step))
+        {
+            step_properties.rank = step_properties.rank.min(NARROW_VISIBILITY_RANK);
         }
     }
-    facts
+    properties
 }
 
 /// Removes the steps in sections whose feature an earlier step turns off. Returns these sections,
@@ -237,9 +245,9 @@ pub(super) fn drop_closed_sections(
     is_off: impl Fn(&str) -> bool,
 ) -> BTreeMap<&'static str, Capability> {
     let mut closed_sections = BTreeMap::new();
-    let facts = collect_properties(scope, caller, steps);
+    let properties = collect_properties(scope, caller, steps);
     let (mut removed_early, mut provided_early) = (BTreeSet::new(), BTreeSet::new());
-    for early_step in facts.iter().filter(|fact| fact.rank < OTHER_ENTRIES_RANK) {
+    for early_step in properties.iter().filter(|step| step.rank < OTHER_ENTRIES_RANK) {
         removed_early.extend(early_step.removes.iter().copied());
         provided_early.extend(early_step.provides.iter().copied());
     }
@@ -247,7 +255,7 @@ pub(super) fn drop_closed_sections(
     let will_be_off = |name: &&'static str| {
         is_removed(name) || (is_off(name) && !provided_early.contains(&Capability::Feature(name)))
     };
-    let mut scoped_kinds = facts.iter().map(|fact| fact.scoped_kind);
+    let mut scoped_kinds = properties.iter().map(|step| step.scoped_kind);
     steps.retain(|step| {
         let mut feature_sets =
             scoped_kinds.next().flatten().into_iter().flat_map(|kind| &kind.closed_by);

@@ -462,11 +462,43 @@ fn only_changes_that_weaken_protection_are_refused() {
         let is_protection =
             |refusal: &&GuardRefusal| refusal.acknowledgement.starts_with("protection:");
         let texts: Vec<_> =
-            plan.refusals.iter().filter(is_protection).map(|r| r.reason.clone()).collect();
+            plan.refusals.iter().filter(is_protection).map(|r| first_clause(&r.reason)).collect();
         let expected_texts: Vec<_> =
             expected.map(|want| format!("would {want}")).into_iter().collect();
         assert_eq!(texts, expected_texts, "{section} {declared} {:?}", plan.problems);
         assert!(!plan.steps.is_empty(), "{section} {declared}");
+    }
+}
+
+/// The text before the first semicolon. Reasons that concern rules end with a sentence about rules.
+fn first_clause(reason: &str) -> String {
+    reason.split("; ").next().unwrap_or_default().to_owned()
+}
+
+/// Only rules for branches and tags count together.
+#[test]
+fn only_weaker_rules_explain_how_rules_are_combined() {
+    for (section, declared, live, is_rule) in [
+        (
+            "protected_branches",
+            json!([{"name": "m*", "allowed_to_push": [{"access_level": "developer"}]}]),
+            json!([{"name": "main", "push_access_levels": [{"access_level": 0}]}]),
+            true,
+        ),
+        (
+            "settings",
+            json!({"only_allow_merge_if_pipeline_succeeds": false}),
+            json!({"only_allow_merge_if_pipeline_succeeds": true}),
+            false,
+        ),
+    ] {
+        let plan = plan_sections(&json!({section: declared}), &json!({section: live}));
+        let reasons: Vec<_> = plan.refusals.iter().map(|refusal| &refusal.reason).collect();
+        assert_eq!(reasons.len(), 1, "{section}: {reasons:?}");
+        let explains =
+            reasons[0].ends_with("; of all rules that match, the most permissive counts");
+        assert_eq!(explains, is_rule, "{}", reasons[0]);
+        assert_eq!(plan.refusals[0].guard.alternative(), Some("keep the stricter values"));
     }
 }
 
