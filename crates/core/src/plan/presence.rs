@@ -3,6 +3,7 @@
 
 use super::{ContainerPlan, container::ContainerPlanner};
 use crate::{
+    address::Address,
     cause::Cause,
     diff::{
         Problem,
@@ -102,13 +103,18 @@ impl ContainerPlanner<'_> {
         self.scoped_problem(problem_texts, &[("or_hidden", &hidden_text)])
     }
 
-    /// The problem that no group or user exists at `namespace`. In a snapshot, the group may exist under
-    /// a former path.
+    /// The problem that no group or user exists at `namespace`. A hold may keep the run from creating the
+    /// group. In a snapshot, the group may exist under a former path.
     pub(super) fn namespace_problem(&self, namespace: &str) -> Problem {
+        let escaped_path = escape(namespace);
+        if let Some(until) = self.settings.held_until(&Address::container(namespace.into())) {
+            let args = placeholders![namespace = escaped_path, until = until];
+            return self.problem(texts::MISSING_NAMESPACE_HELD, args);
+        }
         let is_offline = self.settings.is_offline;
         let texts =
             if is_offline { texts::MISSING_NAMESPACE_OFFLINE } else { texts::MISSING_NAMESPACE };
-        self.problem(texts, &[("namespace", &escape(namespace))])
+        self.problem(texts, &[("namespace", &escaped_path)])
     }
 
     fn moved_problem(&self, new_path: Option<&str>) -> Problem {

@@ -52,6 +52,22 @@ fn a_hold_also_applies_to_former_paths() {
     }
 }
 
+/// The problem of a project in a group that is held before it exists names the hold.
+#[test]
+fn a_project_in_a_held_new_group_names_the_hold() {
+    let (mut declared, mut live) = differing_project();
+    declared.creation_policy = CreationPolicy::Allowed(DeclaredFields::default());
+    live.presence = Presence::MissingNamespace("acme".into());
+    for (hold, expected) in [
+        ("acme", "the group `acme` is held until 2027-01-10, so this run does not create it"),
+        ("other", "no group or user `acme` exists, or the token cannot see it"),
+    ] {
+        let plan = plan_container(&declared, &live, &settings_with_holds(&[hold]));
+        let messages: Vec<_> = plan.problems.iter().map(|problem| &*problem.message).collect();
+        assert_eq!(messages, [expected], "{hold}");
+    }
+}
+
 /// A project that differs in three sections, with entries to create, change and remove.
 fn differing_project() -> (Container, LiveContainer) {
     let sections = json!({
