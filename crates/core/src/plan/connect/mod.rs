@@ -226,6 +226,9 @@ fn order_after_freed_names(steps: &[Step]) -> StepRelations {
     relations
 }
 
+/// The maximum number of steps that a problem names between a step and the end of its circle.
+const MAX_CHAIN_STEPS: usize = 8;
+
 const NAME_REASON: &str = "its name must be free first";
 
 /// The change of the display name of a container.
@@ -382,14 +385,22 @@ fn freeing_addresses(step: &Step) -> impl Iterator<Item = &Address> {
 /// Refuses steps that wait for each other and would never start, for example if two projects are
 /// created from each other.
 fn refuse_cycles(steps: &[Step]) -> Vec<Problem> {
-    let cycles = StepGraph::from_steps(steps).find_cyclic_steps().into_iter();
-    cycles
-        .map(|(index, other_index)| {
-            let step = &steps[index];
-            let args = placeholders![other = steps[other_index].address];
-            Problem::from_texts(texts::CIRCULAR, args, &step.address, &step.origin)
-        })
-        .collect()
+    let cyclic_steps: BTreeMap<_, _> =
+        StepGraph::from_steps(steps).find_cyclic_steps().into_iter().collect();
+    let problems = cyclic_steps.keys().map(|index| {
+        let mut chain: Vec<usize> = Vec::new();
+        let mut earlier = cyclic_steps[index];
+        while earlier != *index && !chain.contains(&earlier) && chain.len() < MAX_CHAIN_STEPS {
+            chain.push(earlier);
+            earlier = cyclic_steps[&earlier];
+        }
+        let chain = chain.iter().chain([&earlier]);
+        let names: Vec<_> = chain.map(|other| format!("`{}`", steps[*other].address)).collect();
+        let (step, chain_text) = (&steps[*index], names.join(", which comes after "));
+        let args = placeholders![chain = chain_text];
+        Problem::from_texts(texts::CIRCULAR, args, &step.address, &step.origin)
+    });
+    problems.collect()
 }
 
 /// The change of `setting` in a step of a group, with its values before and after.

@@ -211,7 +211,7 @@ fn steps_that_wait_for_each_other_are_a_problem() {
     );
     assert_eq!(
         problems[0].message,
-        "`b#labels/x` comes after `c#labels/x`, which comes after `b#labels/x`"
+        "`b#labels/x` comes after `c#labels/x`, which comes after `b#members/x`, which comes after `b#labels/x`"
     );
 }
 
