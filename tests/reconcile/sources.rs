@@ -331,6 +331,19 @@ async fn a_project_is_forked_while_it_allows_forks() {
 }
 
 #[tokio::test]
+async fn a_project_is_forked_after_its_branches_are_created() {
+    let world = world(Profile::default(), &[json!({"path": "acme/b", "branches": ["main"]})]).await;
+    let branch = json!({"name": "dev", "ref": "main"});
+    let settings = json!({"default_branch": "dev"});
+    world.declare(&[
+        project("acme/a", json!({"create": true, "fork_of": "acme/b", "settings": settings})),
+        project("acme/b", json!({"branches": [branch]})),
+    ]);
+    let plan = world.converge("forked with the branch").await;
+    assert_eq!(edges_of(&plan, "acme/a"), ["acme/b#branches/dev"]);
+}
+
+#[tokio::test]
 async fn members_are_copied_after_they_change() {
     let members = json!([{"user": "alice", "access_level": 30}]);
     let mut world =

@@ -7,6 +7,7 @@ use crate::{
     address::Address,
     catalogue::{fork_of::FORK_OF, source::MEMBERS_FROM_FIELD},
     diff::{Action, Step},
+    kind::Capability,
 };
 
 /// The setting of a project that allows forks.
@@ -14,19 +15,27 @@ const FORKING_FIELD: &str = "forking_access_level";
 /// The expiry of a deploy key.
 const EXPIRY_FIELD: &str = "expires_at";
 
-/// Orders the steps. Members are copied after the members of the source change. A fork comes before
-/// the setting of its source that forbids forks, or after the setting that allows them.
+/// Orders the steps. Members are copied after the members of the source change, and branches after
+/// the branches of the source are created. A fork comes before the setting of its source that
+/// forbids forks, or after the setting that allows them.
 pub(super) fn order_sources(steps: &[Step]) -> StepRelations {
     let mut relations = StepRelations::default();
-    let member_steps = addresses_by_path(steps, |step| step.address.section == Some("members"));
+    let [member_steps, branch_steps] = ["members", "branches"]
+        .map(|section| addresses_by_path(steps, |step| step.address.section == Some(section)));
     let forking_steps =
         map_by_path(steps, |index, step| Some((index, text_after(step, FORKING_FIELD)?)));
     for (index, step) in steps.iter().enumerate() {
         let find_source = |field| Some(text_after(step, field)?.to_lowercase());
-        let copied_members =
-            find_source(MEMBERS_FROM_FIELD).and_then(|path| member_steps.get(&path));
-        for member_address in copied_members.into_iter().flatten() {
-            relations.add_edge(index, member_address, "its members are copied");
+        let copied_branches = find_source(FORK_OF).filter(|_| step.provides(Capability::Exists));
+        let copies = [
+            (find_source(MEMBERS_FROM_FIELD), &member_steps, "its members are copied"),
+            (copied_branches, &branch_steps, "its branches are copied"),
+        ];
+        for (source_path, source_steps, reason) in copies {
+            let addresses = source_path.and_then(|path| source_steps.get(&path));
+            for address in addresses.into_iter().flatten() {
+                relations.add_edge(index, address, reason);
+            }
         }
         match find_source(FORK_OF).and_then(|path| forking_steps.get(&path)) {
             Some((setting_index, "disabled")) => {
