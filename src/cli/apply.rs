@@ -143,6 +143,38 @@ impl Args {
         let SealedPlan { plan, id, .. } = sealed;
         Ok(Some(PlanToApply { plan: Arc::new(plan), id, key }))
     }
+
+    /// Opens the session. The options of a saved plan replace the options of the command line.
+    async fn open_session(
+        &self,
+        plan_to_apply: Option<&PlanToApply>,
+        cx: &RunContext,
+    ) -> Result<Session> {
+        let (session_args, changes) = match plan_to_apply {
+            Some(saved_plan) => (
+                self.session.for_saved_plan(&saved_plan.plan, self.manifests_path().to_owned())?,
+                self.changes.for_saved_plan(&saved_plan.plan)?,
+            ),
+            None => (self.session.clone(), self.changes.clone()),
+        };
+        let base = self.base.explicit_base();
+        if plan_to_apply.is_some() && base.is_some() {
+            return Err(CommandError::usage("`--base` cannot be combined with a saved plan")
+                .help("leave it out, or save another plan"));
+        }
+        let base_use = BaseUse {
+            drift_policy: if self.heal { DriftPolicy::Write } else { DriftPolicy::Exclude },
+            only_changed: false,
+        };
+        let base = base.map(|base| (base, base_use));
+        let builder = SessionBuilder {
+            changes,
+            base,
+            is_plan_for_apply: true,
+            ..SessionBuilder::new(&session_args)
+        };
+        builder.open(cx).await
+    }
 }
 
 /// A saved plan to apply.
@@ -165,31 +197,7 @@ impl PlanToApply {
 pub(super) async fn run(args: Args, cx: &RunContext) -> Result<ReportedExit> {
     cx.reports.record.watch_signals(&cx.output)?;
     let plan_to_apply = args.read_saved_plan(cx)?;
-    let (session_args, changes) = match &plan_to_apply {
-        Some(saved_plan) => (
-            args.session.for_saved_plan(&saved_plan.plan, args.manifests_path().to_owned())?,
-            args.changes.for_saved_plan(&saved_plan.plan)?,
-        ),
-        None => (args.session.clone(), args.changes.clone()),
-    };
-    let base = args.base.explicit_base();
-    if plan_to_apply.is_some() && base.is_some() {
-        return Err(CommandError::usage("`--base` cannot be combined with a saved plan")
-            .help("leave it out, or save another plan"));
-    }
-    let base_use = BaseUse {
-        drift_policy: if args.heal { DriftPolicy::Write } else { DriftPolicy::Exclude },
-        only_changed: false,
-    };
-    let base = base.map(|base| (base, base_use));
-    let session = SessionBuilder {
-        changes,
-        base,
-        is_plan_for_apply: true,
-        ..SessionBuilder::new(&session_args)
-    }
-    .open(cx)
-    .await?;
+    let session = args.open_session(plan_to_apply.as_ref(), cx).await?;
     cx.reports.record.add_facts(|record| record.run = Some(session.run.clone()));
     check_can_write(session.run.token.as_ref())?;
     let plan = &session.plan(cx).await?;

@@ -249,6 +249,12 @@ impl LiveCache {
         self.live.presence = Presence::Existing(target, facts);
         self.created_at = self.created_at.or(created_at.filter(|_| is_new));
         self.is_path_stale = false;
+        self.record_object_sections(container, body, is_new);
+    }
+
+    /// Records the sections that the container's own object shows. A new container has no entries of
+    /// other sections.
+    fn record_object_sections(&mut self, container: &Container, body: &Object, is_new: bool) {
         for section in &container.sections {
             let section_name = section.kind.section;
             let entries = match section.kind.scoped_kind.read_source {
@@ -261,7 +267,6 @@ impl LiveCache {
                 ReadSource::ListField(_) | ReadSource::ObjectField { .. } => {
                     entries_in_object(section, body)
                 }
-                // A new container has no entries.
                 ReadSource::List(_) | ReadSource::Optional(_) if is_new => {
                     Some(LiveEntries::NoContainer)
                 }

@@ -72,24 +72,11 @@ impl Observer {
                     live.sharing_groups = Some(groups.map(Arc::new));
                 }
                 ExtraFact::LevelsAboveFormerPath => {
-                    let Presence::Existing(target, _) = &live.presence else { continue };
-                    let Some(former_location) = &target.former_location else { continue };
-                    live.levels_above_former_path =
-                        Some(match parent_group_path(&former_location.path) {
-                            Some(group) => split_fatal(self.read_group_levels(group).await)?
-                                .unwrap_or_default(),
-                            None => InheritedLevels::default(),
-                        });
+                    let levels = self.read_levels_above_former_path(&live.presence).await?;
+                    live.levels_above_former_path = levels.or(live.levels_above_former_path.take());
                 }
                 ExtraFact::GroupAbove => {
-                    // A top-level group has no parent, but some of its settings also restrict the
-                    // group itself. With a slash at the end of its path, the group becomes its own
-                    // parent in this look-up.
-                    let mut lookup_path = container.path.to_string();
-                    if !lookup_path.contains('/') {
-                        lookup_path.push('/');
-                    }
-                    live.group_above = Some(self.read_group_above(&lookup_path).await?);
+                    live.group_above = Some(self.read_restricting_group(&container.path).await?);
                 }
                 ExtraFact::EntriesAbove(name) => {
                     let entries_above = self.read_entries_above(container, name).await?;
@@ -107,9 +94,7 @@ impl Observer {
                     live.caller_access = Some(self.read_caller_access(container, live).await?);
                 }
                 ExtraFact::Shares => {
-                    let path = self.resolve_live_project_path(&container.path).await?;
-                    let shares = split_fatal(self.read_shares(&path).await)?.flatten();
-                    let shares = shares.map_or_else(LiveEntries::Unreadable, LiveEntries::Nested);
+                    let shares = self.read_shares_section(&container.path).await?;
                     live.sections.insert(shares::SECTION, shares);
                 }
                 ExtraFact::Entries(name) => {
@@ -127,6 +112,37 @@ impl Observer {
             }
         }
         Ok(())
+    }
+
+    /// The levels of users in the group above the former path of a container that moves; `None` if the
+    /// container does not move.
+    async fn read_levels_above_former_path(
+        &self,
+        presence: &Presence,
+    ) -> Result<Option<InheritedLevels>> {
+        let Presence::Existing(target, _) = presence else { return Ok(None) };
+        let Some(former_location) = &target.former_location else { return Ok(None) };
+        let levels = match parent_group_path(&former_location.path) {
+            Some(group) => split_fatal(self.read_group_levels(group).await)?.unwrap_or_default(),
+            None => InheritedLevels::default(),
+        };
+        Ok(Some(levels))
+    }
+
+    /// The group whose settings restrict the container at `path`: the group above. A top-level group has
+    /// no parent, but some of its settings also restrict the group itself. With a slash at the end of
+    /// its path, the group becomes its own parent in this look-up.
+    async fn read_restricting_group(&self, path: &str) -> Result<Arc<Object>> {
+        let is_top_level = !path.contains('/');
+        let lookup_path = if is_top_level { format!("{path}/") } else { path.to_owned() };
+        self.read_group_above(&lookup_path).await
+    }
+
+    /// The shares of the project that is declared at `path`.
+    async fn read_shares_section(&self, path: &str) -> Result<LiveEntries> {
+        let live_path = self.resolve_live_project_path(path).await?;
+        let shares = split_fatal(self.read_shares(&live_path).await)?.flatten();
+        Ok(shares.map_or_else(LiveEntries::Unreadable, LiveEntries::Nested))
     }
 
     /// The release of the service, read once. Some installations hide the release.
