@@ -23,7 +23,7 @@ pub(super) fn explain_argument_error(error: &Error, arguments: &[OsString]) -> O
             let wrong_argument = context_text(error, ContextKind::InvalidArg)?;
             if !wrong_argument.starts_with('-') {
                 return suggest_report(wrong_argument, arguments).or_else(|| {
-                    Path::new(wrong_argument).exists().then(|| {
+                    looks_like_manifest(wrong_argument).then(|| {
                         "name one folder, which holds the others, or run the command for each"
                             .into()
                     })
@@ -120,10 +120,21 @@ fn context_text(error: &Error, kind: ContextKind) -> Option<&str> {
     }
 }
 
-/// The help in the row of the table that has `word`.
+/// The help in the row of the table that has `word`. Dashes between the parts of an option are ignored.
 fn find_help(word: &str) -> Option<&'static str> {
+    let is_option = word.starts_with("--");
+    let without_dashes = word.replace('-', "");
+    let matches_word = |other: &str| {
+        other == word
+            || is_option && other.starts_with("--") && other.replace('-', "") == without_dashes
+    };
     let mut rows = TABLE.lines().filter_map(|line| line.split_once(" | "));
-    rows.find(|(words, _)| words.split(' ').any(|other| other == word)).map(|(_, help)| help)
+    rows.find(|(words, _)| words.split(' ').any(matches_word)).map(|(_, help)| help)
+}
+
+/// True if `argument` is a file or folder, or is named like a manifest.
+fn looks_like_manifest(argument: &str) -> bool {
+    Path::new(argument).exists() || super::saved::is_yaml(Path::new(argument))
 }
 
 #[cfg(test)]
@@ -178,6 +189,15 @@ mod tests {
             ),
             ("undrift plan m --out html plan.html", Some("write `--out html=plan.html`")),
             ("undrift plan --sandbox --live f", Some("leave one of them out")),
+            (
+                "undrift plan a.yaml b.yaml",
+                Some("name one folder, which holds the others, or run the command for each"),
+            ),
+            ("undrift plan --dryrun", Some("run `undrift plan`, which only reads")),
+            (
+                "undrift sandbox --port 8080",
+                Some("pass `--listen 127.0.0.1:8080` to `undrift sandbox`"),
+            ),
             ("undrift plan diff --unheard", None),
             ("undrift chekc m", None),
         ] {

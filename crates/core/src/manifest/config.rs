@@ -40,7 +40,7 @@ pub(super) const MISNAMED_FILE: &str = "undrift.yml";
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The version of this format: 1.
+    /// The version of this format, always 1.
     #[schemars(range(min = 1, max = 1))]
     pub version: u32,
     /// The service of the manifests.
