@@ -40,10 +40,19 @@ pub(super) fn explain_argument_error(error: &Error, arguments: &[OsString]) -> O
             })?;
             let name = option.trim_start_matches('-').split('=').next()?;
             let dashes = if name.chars().nth(1).is_some() { "--" } else { "-" };
-            find_help(&format!("{dashes}{name}")).map(str::to_owned)
+            let help = find_help(&format!("{dashes}{name}")).map(str::to_owned);
+            help.or_else(|| suggest_option_list(error, arguments))
         }
         _ => None,
     }
+}
+
+/// The help for an unknown option if no option has a similar name. The suggestion of clap, to pass the
+/// option as a value, would mislead.
+fn suggest_option_list(error: &Error, arguments: &[OsString]) -> Option<String> {
+    let command = arguments.get(1)?.to_str().filter(|name| !name.starts_with('-'))?;
+    let has_similar_option = error.get(ContextKind::SuggestedArg).is_some();
+    (!has_similar_option).then(|| format!("`undrift {command} --help` lists the options"))
 }
 
 /// The units of time: the name of a unit, in a value or in the help of an option, and its length in
@@ -198,7 +207,8 @@ mod tests {
                 "undrift sandbox --port 8080",
                 Some("pass `--listen 127.0.0.1:8080` to `undrift sandbox`"),
             ),
-            ("undrift plan diff --unheard", None),
+            ("undrift plan diff --unheard", Some("`undrift plan --help` lists the options")),
+            ("undrift plan diff --limt 3", None),
             ("undrift chekc m", None),
         ] {
             assert_eq!(suggest_help(line).as_deref(), help, "{line}");

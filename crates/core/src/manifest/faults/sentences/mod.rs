@@ -260,8 +260,11 @@ impl SchemaPosition<'_> {
         let help = help.replace("access_level: maintainer", &format!("access_level: {level}"));
         match (alias, &node.data) {
             (Meaning::Write(_), NodeValue::Number(number)) => {
-                let examples = ["approvals_required: 2", "required_approvals: 1"].iter();
-                examples.fold(help, |help, example| {
+                // Each example with the maximum that the service accepts.
+                let examples = [("approvals_required: 2", 100), ("required_approvals: 1", 5)];
+                let count = number.to_string().parse::<u64>().ok();
+                let examples = examples.iter().filter(|(_, max)| count.is_some_and(|n| n <= *max));
+                examples.fold(help, |help, (example, _)| {
                     help.replace(example, &format!("{}{number}", &example[..example.len() - 1]))
                 })
             }
