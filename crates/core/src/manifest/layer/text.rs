@@ -32,7 +32,7 @@ use crate::{
     },
     origin::{Layer, Origin, Sourced},
     secret::{Reference, TextPiece, ValueWithSecrets, reference_parts},
-    text::{likely_candidate, looks_like_name},
+    text::{likely_candidate, list_names, looks_like_name},
     value::{Json, Value},
 };
 
@@ -146,7 +146,7 @@ impl<'w> Filler<'w> {
                     let fault_texts = texts::PLACEHOLDER_OF_SERVICE;
                     return Err(FillError::new(fault_texts, origin, placeholders![param = name]));
                 }
-                None => return Err(self.unknown_param_error(name, origin)),
+                None => return Err(self.unknown_param_error(name, text_after, origin)),
             });
             remaining_text = text_after;
         }
@@ -154,7 +154,9 @@ impl<'w> Filler<'w> {
         Ok(filled_text.into_value())
     }
 
-    fn unknown_param_error(&self, name: &str, origin: &Origin) -> FillError {
+    /// The error for the unknown parameter `name`. The message also names the unknown parameters in
+    /// `text_after`.
+    fn unknown_param_error(&self, name: &str, text_after: &str, origin: &Origin) -> FillError {
         if name == "group" {
             return FillError::new(texts::NO_GROUP, origin, &[]);
         }
@@ -178,6 +180,15 @@ impl<'w> Filler<'w> {
             error.fault.message = "`{` is never closed".to_owned();
         } else if !looks_like_name(name) {
             error.fault.message = "the text between `{` and `}` is not a parameter".to_owned();
+        } else {
+            let next_names = text_after.split('{').filter_map(|part| Some(part.split_once('}')?.0));
+            let unknown_names = next_names.filter(|other| {
+                looks_like_name(other) && *other != name && self.resolve_param(other).is_none()
+            });
+            let names: Vec<_> = std::iter::once(name).chain(unknown_names).collect();
+            if names.len() > 1 {
+                error.fault.message = format!("unknown parameters {}", list_names(&names));
+            }
         }
         FillError { missing_param: Some(name.to_owned()), ..error }
     }
@@ -526,6 +537,7 @@ mod tests {
             ("{port}", "unknown parameter `port`"),
             ("{{ name }}", "`{{` is a literal brace, which fills in nothing"),
             ("{Name}", "unknown parameter `Name`"),
+            ("{port} {name} {host} {port}", "unknown parameters `port`, `host`"),
             ("{group}", "`{group}` has no value"),
             ("{a b}", "the text between `{` and `}` is not a parameter"),
             ("{}", "the text between `{` and `}` is not a parameter"),
