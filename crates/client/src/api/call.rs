@@ -17,7 +17,7 @@ use super::{
     Result,
     budget::{Completion, MINUTE, Quota, SendTime},
     client::{ApiResponse, CallCount, ClientSettings},
-    error::{ApiError, ErrorKind},
+    error::{ApiError, Budget, ErrorKind},
     judge::{SendVerdict, request_id},
     limit::{BudgetSlot, Gate, Permit, header_date},
     pace::PaceOutcome,
@@ -150,13 +150,16 @@ impl ClientCore {
                 return result;
             };
             // Fail instead of waiting: the live state may change meanwhile.
-            if let (Err(error), true) = (result, freshness.is_some()) {
-                return Err(error.with_times(in_doubt_since, Some(self.now().saturating_add(wait))));
+            if let (Err(error), true) = (&result, freshness.is_some()) {
+                let retry_at = self.now().saturating_add(wait);
+                return Err(error.clone().with_times(in_doubt_since, Some(retry_at)));
             }
             drop((permit, slot));
-            let sleep_result = self.sleep(wait).await;
-            sleep_result
-                .map_err(|kind| self.error(request, kind).with_times(in_doubt_since, None))?;
+            self.sleep(wait).await.map_err(|kind| {
+                let previous_failure = result.err().map(|error| error.kind().clone());
+                let kind = kind.after_failure(previous_failure);
+                self.error(request, kind).with_times(in_doubt_since, None)
+            })?;
             attempt += 1;
         }
     }
@@ -214,14 +217,14 @@ impl ClientCore {
         }
         let now = self.now();
         if self.settings.deadline.is_some_and(|deadline| now >= deadline) {
-            return Err(ErrorKind::OverBudget("time"));
+            return Err(ErrorKind::OverBudget(Budget::Time, None));
         }
         if freshness.is_some_and(|freshness| now > freshness.expires_at) {
             return Err(ErrorKind::Stale(None));
         }
         let mut tally = self.tally();
         if self.settings.max_requests.is_some_and(|max| tally.request_count >= max) {
-            return Err(ErrorKind::OverBudget("number of requests"));
+            return Err(ErrorKind::OverBudget(Budget::Requests, None));
         }
         tally.request_count += 1;
         let count = tally.counts.entry(operation.id).or_default();
@@ -279,7 +282,7 @@ impl ClientCore {
         }
         let wake_at = self.now().saturating_add(wait);
         if self.settings.deadline.is_some_and(|deadline| wake_at > deadline) {
-            return Err(ErrorKind::OverBudget("time"));
+            return Err(ErrorKind::OverBudget(Budget::Time, None));
         }
         tokio::select! {
             biased;
@@ -313,7 +316,7 @@ impl ClientCore {
         tokio::select! {
             biased;
             end = self.wait_for_end_reason(), if retry_safety == RetrySafety::Reads => end,
-            () = deadline => ErrorKind::OverBudget("time"),
+            () = deadline => ErrorKind::OverBudget(Budget::Time, None),
         }
     }
 

@@ -66,12 +66,45 @@ pub(super) enum ErrorKind {
     /// The caller interrupted the run.
     #[error("was not sent, or its response was not awaited: the run was interrupted")]
     Interrupted,
-    /// The run has no requests or no time left.
-    #[error("was not sent, or its response was not awaited: the run has used up its {0}")]
-    OverBudget(&'static str),
+    /// The run has no requests or no time left. Contains the failure of the attempt before.
+    #[error("was not sent, or its response was not awaited: the run has used up its {0}{failure}", failure = previous_failure_text(.1.as_deref()))]
+    OverBudget(Budget, Option<Box<Self>>),
     /// The service requests a wait that is too long.
     #[error("was not sent: the service asks to wait for {} seconds", .0.as_secs())]
     WaitTooLong(Duration),
+}
+
+/// What a run may use up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Budget {
+    /// The time of `--deadline`.
+    Time,
+    /// The requests of `--max-requests`.
+    Requests,
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Time => "time",
+            Self::Requests => "number of requests",
+        })
+    }
+}
+
+/// The end of a sentence about the failure of the attempt before; empty if there is none.
+fn previous_failure_text(failure: Option<&ErrorKind>) -> String {
+    failure.map_or_else(String::new, |failure| format!("; the attempt before {failure}"))
+}
+
+impl ErrorKind {
+    /// Adds the failure of the attempt before to the error that the budget is used up.
+    pub(super) fn after_failure(self, failure: Option<Self>) -> Self {
+        match self {
+            Self::OverBudget(budget, _) => Self::OverBudget(budget, failure.map(Box::new)),
+            other => other,
+        }
+    }
 }
 
 /// A response in which the service refused the request.
@@ -142,6 +175,11 @@ impl ApiError {
             ErrorKind::Malformed { status, .. } => Some(*status),
             _ => None,
         }
+    }
+
+    /// The kind of failure.
+    pub(super) fn kind(&self) -> &ErrorKind {
+        &self.0.kind
     }
 
     /// The message of the service, if the service refused the request. It has at most 2 KiB, and
@@ -300,7 +338,7 @@ impl ApiError {
             | ErrorKind::Page(_)
             | ErrorKind::Stale(_)
             | ErrorKind::Interrupted
-            | ErrorKind::OverBudget(_)
+            | ErrorKind::OverBudget(..)
             | ErrorKind::WaitTooLong(_) => true,
             ErrorKind::AfterFatalError(cause) => cause.is_transient(),
             ErrorKind::MissingBodyInput(_) => false,
@@ -315,7 +353,7 @@ impl ApiError {
 
     /// True if the run has no requests or no time left.
     pub fn is_over_budget(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::OverBudget(_))
+        matches!(self.0.kind, ErrorKind::OverBudget(..))
     }
 
     /// True if the run has ended, or its budget is used up.
@@ -338,7 +376,10 @@ impl ApiError {
             ErrorKind::Unanswered(e) if e.kind == SendErrorKind::Offline => return None,
             ErrorKind::Unanswered(_) => "check the address and the network",
             ErrorKind::WaitTooLong(_) => WAIT_HINT,
-            ErrorKind::OverBudget(_) => {
+            ErrorKind::OverBudget(Budget::Time, _) => {
+                "raise `--deadline`, select less with `--only`, or run an interrupted `apply` again"
+            }
+            ErrorKind::OverBudget(Budget::Requests, _) => {
                 "raise `--max-requests`, select less with `--only`, or run an interrupted `apply` again"
             }
             ErrorKind::Page(PageError::Contradiction(_)) => {
@@ -416,6 +457,7 @@ impl ApiError {
                 "create the branch or tag first, or write its full name (`refs/heads/NAME`)"
             }
             _ if self.is_moved() => "write the project's new path in the manifest",
+            500.. => "the service or a proxy before it has a fault: try again later",
             _ => return None,
         })
     }

@@ -557,7 +557,8 @@ async fn a_budget_of_requests_and_of_time_ends_the_run() {
     assert!(
         client.get(project_request()).await.is_ok() && client.get(project_request()).await.is_ok()
     );
-    assert!(client.get(project_request()).await.unwrap_err().is_over_budget());
+    let error = client.get(project_request()).await.unwrap_err();
+    assert!(error.is_over_budget() && error.hint().unwrap().contains("--max-requests"), "{error}");
     assert_eq!(script.sent_times().len(), 2);
 
     let script = Script::new([
@@ -568,7 +569,12 @@ async fn a_budget_of_requests_and_of_time_ends_the_run() {
         &script,
         ClientSettings { deadline: Some(Duration::from_secs(59)), ..settings() },
     );
-    assert!(client.get(project_request()).await.unwrap_err().is_over_budget());
+    let error = client.get(project_request()).await.unwrap_err();
+    assert!(error.is_over_budget() && error.hint().unwrap().contains("--deadline"), "{error}");
+    assert!(
+        error.to_string().ends_with("has used up its time; the attempt before answered 429"),
+        "{error}"
+    );
     assert_eq!(script.sent_times(), [Duration::ZERO]);
 }
 
