@@ -252,9 +252,9 @@ impl ConnectArgs {
             })?;
             return check_token_form(&source, &token);
         }
-        let (name, token) = env
-            .first_set(&TOKEN_VARIABLES)
-            .ok_or_else(|| CommandError::usage("no token given").help(add_dotenv_hint(help)))?;
+        let (name, token) = env.first_set(&TOKEN_VARIABLES).ok_or_else(|| {
+            CommandError::usage("no token given").help(add_token_hints(help, env))
+        })?;
         check_token_form(name, token.trim())
     }
 
@@ -349,6 +349,13 @@ fn add_dotenv_hint(help: &str) -> String {
     let has_file = Path::new(".env").is_file();
     let hint = "; undrift does not read `.env`: run `set -a; . ./.env; set +a` first";
     format!("{help}{}", if has_file { hint } else { "" })
+}
+
+/// Like [`add_dotenv_hint`], for a missing token. In a CI job, also explains why a variable may be missing.
+fn add_token_hints(help: &str, env: &Environment) -> String {
+    let hint = "; a protected variable is set only in jobs of protected branches, and CI_JOB_TOKEN does not suffice";
+    let is_job = env.get("CI_JOB_TOKEN").is_some();
+    add_dotenv_hint(&format!("{help}{}", if is_job { hint } else { "" }))
 }
 
 /// Returns `token` if its form is that of a token. Otherwise, the error names `source`.
@@ -451,7 +458,11 @@ mod tests {
             find_token(None, &env(&[("GITLAB_TOKEN", "from-gitlab")])),
             Ok("from-gitlab".into())
         );
-        assert_eq!(find_token(None, &env(&[("CI_JOB_TOKEN", "never")])), Err(3));
+        let job = env(&[("CI_JOB_TOKEN", "never")]);
+        assert_eq!(find_token(None, &job), Err(3));
+        let failure = ConnectArgs::default().read_token(&job).map(|_| ()).unwrap_err();
+        let help = failure.help.unwrap_or_default();
+        assert!(help.contains("protected branches") && help.contains("CI_JOB_TOKEN"), "{help}");
         std::fs::write(&file, " \n").unwrap();
         assert_eq!(
             find_token(Some(file), &environment),
